@@ -1,0 +1,186 @@
+//! The plan: what a run will do, with every default explicit.
+//!
+//! A [`Plan`] is made from a checked campaign and lab, shown by `cipherbench plan`, carried out by `trial`,
+//! and written whole into the head of the journal, so that a journal needs no other file to be understood.
+//! It is plain data: nothing in it depends on the machine that made it.
+
+use serde::{Deserialize, Serialize};
+use wire::Suite;
+
+/// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the campaign, fit for a folder name (`[a-z0-9-]+`).
+    pub name: String,
+    /// One line for people; may be empty.
+    pub title: String,
+    /// The lab that the cells are measured in.
+    pub lab: LabPlan,
+    /// Times that each cell is measured; at least 1.
+    pub repeats: u32,
+    /// The cells, in the order of the campaign, the DUT varying fastest.
+    pub cells: Vec<Cell>,
+}
+
+impl Plan {
+    /// The trials in the order in which they run: all cells once, then all again, so that a drift of the
+    /// machine falls on DUT and baseline alike.
+    pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
+        (1..=self.repeats).flat_map(move |repeat| {
+            self.cells.iter().map(move |cell| TrialRef { cell, repeat })
+        })
+    }
+}
+
+/// One trial to run: a cell and which repeat of it.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialRef<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// From 1 to [`Plan::repeats`].
+    pub repeat: u32,
+}
+
+/// The lab as a plan needs it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabPlan {
+    /// Name of the lab; two runs with one lab name exclude each other (`[a-z0-9-]{1,32}`).
+    pub name: String,
+    /// How it is built.
+    pub kind: LabKind,
+    /// IP MTU of the link between the gateways in bytes; `None`: as large as the largest cell needs.
+    pub cipher_mtu: Option<u16>,
+    /// The two gateways' and stations' addresses.
+    pub addresses: Addresses,
+}
+
+/// How a lab is built. Open: remote labs follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum LabKind {
+    /// Four network namespaces on this machine, A – gw1 – gw2 – B, joined by veth pairs.
+    Namespaces,
+}
+
+/// IPv4 prefixes of the lab. Station A and its gateway share `station_a`, the gateways share `cipher`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addresses {
+    /// `/24` of A (host .2) and gw1 (host .1).
+    pub station_a: std::net::Ipv4Addr,
+    /// `/24` between gw1 (host .1) and gw2 (host .2).
+    pub cipher: std::net::Ipv4Addr,
+    /// `/24` of B (host .2) and gw2 (host .1).
+    pub station_b: std::net::Ipv4Addr,
+}
+
+/// One point of the matrix: everything that is fixed while a figure is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Unique in the plan and stable between runs of the same campaign,
+    /// for example `tcp/mtu=1500/cores=1/cipherbench`.
+    pub id: String,
+    /// The id without the DUT: cells of one group are compared with one another.
+    pub group: String,
+    /// The device under test.
+    pub dut: Dut,
+    /// IP MTU of the stations' interfaces, in bytes.
+    pub mtu: u16,
+    /// Cores that each station's tools may use; the affinity is real.
+    pub cores_per_station: u16,
+    /// Whether TSO, GSO and GRO are on at the links' ends.
+    pub offloads: bool,
+    /// What is measured, and how.
+    pub measurement: Measurement,
+    /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
+    pub tune: bool,
+    /// Time that one trial of this cell will take, bringing the DUT up included, in nanoseconds.
+    pub estimate_ns: u64,
+}
+
+/// A device under test with its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Dut {
+    /// Name that tables print; unique among the DUTs of a campaign.
+    pub name: String,
+    /// The adapter that brings it up.
+    pub adapter: Adapter,
+}
+
+/// The DUT adapters and what each can be told. Open: each new encryptor adds one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+#[non_exhaustive]
+pub enum Adapter {
+    /// No encryptor: the gateways forward in clear. The baseline, and the watch's positive control.
+    Direct,
+    /// Our own encryptor, one process per gateway.
+    Cipherbench {
+        /// ESP suite.
+        suite: Suite,
+        /// Worker threads (lanes) per gateway; at least 1.
+        workers: u16,
+        /// Engine by name, `auto` for the fastest that passes its known-answer tests.
+        engine: String,
+    },
+}
+
+impl Adapter {
+    /// Whether traffic between the gateways must be encrypted.
+    #[must_use]
+    pub const fn encrypts(&self) -> bool {
+        !matches!(self, Self::Direct)
+    }
+}
+
+/// What a trial measures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+#[non_exhaustive]
+pub enum Measurement {
+    /// Bulk TCP by iperf3, from A to B.
+    Tcp {
+        /// Parallel streams (`-P`), over all processes.
+        streams: u16,
+        /// Socket buffer (`-w`) in bytes; `None`: the kernel tunes it.
+        window_bytes: Option<u64>,
+        /// Measured time, in nanoseconds, after `warmup_ns`.
+        duration_ns: u64,
+        /// Time at the start that is not counted (`-O`).
+        warmup_ns: u64,
+    },
+    /// UDP by iperf3, from A to B.
+    Udp {
+        /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
+        datagram_bytes: Option<u32>,
+        /// Offered payload rate (`-b`) in bit/s; `None`: as fast as the tool can send.
+        rate_bps: Option<u64>,
+        /// Parallel streams (`-P`), over all processes.
+        streams: u16,
+        /// Measured time, in nanoseconds.
+        duration_ns: u64,
+        /// Time at the start that is not counted (`-O`).
+        warmup_ns: u64,
+    },
+    /// Round-trip time by ping, from A to B.
+    Ping {
+        /// Echo requests per trial.
+        count: u32,
+        /// From one request to the next, in nanoseconds.
+        interval_ns: u64,
+        /// ICMP payload in bytes.
+        payload_bytes: u16,
+    },
+}
+
+impl Measurement {
+    /// Short name: `tcp`, `udp` or `ping`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Udp { .. } => "udp",
+            Self::Ping { .. } => "ping",
+        }
+    }
+}

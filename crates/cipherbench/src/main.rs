@@ -1,0 +1,2 @@
+#![doc = "The one binary: sub-commands and exit codes, nothing else."]
+fn main() {}

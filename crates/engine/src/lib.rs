@@ -1,0 +1,36 @@
+//! Crypto engines behind one interface, each proven by known answers before first use.
+//!
+//! An [`Aead`] is one key ready for use on one engine. It is made by [`Selection::key`], lives in one SA,
+//! and belongs to one thread.
+//!
+//! The only crate with SIMD and foreign-function `unsafe`.
+
+use wire::Suite;
+
+/// Length of the tag of every suite so far.
+pub const TAG_BYTES: usize = 16;
+/// Length of the nonce of every suite so far: 4 bytes of salt, 8 of IV.
+pub const NONCE_BYTES: usize = 12;
+
+/// The tag did not match: nothing of the output may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the integrity check value does not match")]
+pub struct TagMismatch;
+
+/// One AEAD key on one engine.
+pub trait Aead: Send {
+    /// The suite that the key belongs to.
+    fn suite(&self) -> Suite;
+
+    /// Seals `src` into `dst`, which must be exactly [`TAG_BYTES`] longer: ciphertext, then tag.
+    ///
+    /// # Panics
+    /// If the lengths do not fit.
+    fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]);
+
+    /// Opens `buf` (ciphertext, then tag) in place; the plaintext is all but its last [`TAG_BYTES`].
+    ///
+    /// # Errors
+    /// [`TagMismatch`] when it is not authentic or is shorter than a tag; `buf` then holds nothing of use.
+    fn open(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) -> Result<(), TagMismatch>;
+}

@@ -1,0 +1,314 @@
+//! What a journal holds: one [`Record`] a line.
+//!
+//! Counts and times are integers to the end; rates are divided once, in `stats`. A key carries its unit.
+
+use campaign::Plan;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the journal format; a reader refuses a higher one.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "record")]
+pub enum Record {
+    /// The first line, once.
+    Header(Box<Header>),
+    /// A run was taken up again after it had broken off.
+    Resumed(Resumed),
+    /// The tool parameters found for a cell before its first trial.
+    Tuned(Tuned),
+    /// A trial ended, well or not.
+    Trial(Box<TrialRecord>),
+    /// The run came to its end (not written when it is interrupted).
+    End(End),
+}
+
+/// How the run came to be: format version, plan, command and the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub format: u32,
+    /// Nanoseconds since the Unix epoch at which the run began.
+    pub started_unix_ns: u64,
+    /// Command line that started the run, word by word.
+    pub command: Vec<String>,
+    /// Version and revision of the program, for example `0.1.0 (a1b2c3d4)`.
+    pub program: String,
+    /// The machine and its tools.
+    pub environment: Environment,
+    /// What is to be done.
+    pub plan: Plan,
+}
+
+/// The machine that a run was made on. Empty strings and maps mean "could not be read here".
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `/proc/cpuinfo` model name.
+    pub cpu_model: String,
+    /// Online logical CPUs.
+    pub cpus: u32,
+    /// CPU features that the data path can use and this CPU has (`aes`, `vaes`, `avx512f` …).
+    pub cpu_features: Vec<String>,
+    /// Frequency governor, where the kernel shows one.
+    pub governor: String,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// `uname -srv`.
+    pub kernel: String,
+    /// Distribution's pretty name.
+    pub os: String,
+    /// Hypervisor, when the CPU says it runs under one.
+    pub hypervisor: String,
+    /// Whether the run had root on the machine, or root in a user namespace only.
+    pub privilege: String,
+    /// Sysctls that bear on results: name to value.
+    pub sysctls: BTreeMap<String, String>,
+    /// Tools found: name to version.
+    pub tools: BTreeMap<String, String>,
+    /// Crypto engines usable here: name to version.
+    pub engines: BTreeMap<String, String>,
+}
+
+/// A run was taken up again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// Nanoseconds since the Unix epoch.
+    pub at_unix_ns: u64,
+    /// Version and revision of the program that goes on.
+    pub program: String,
+    /// The machine as it is now.
+    pub environment: Environment,
+}
+
+/// The run came to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Nanoseconds since the Unix epoch.
+    pub at_unix_ns: u64,
+}
+
+/// The tool parameters that were best for a cell, and what else was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// [`campaign::plan::Cell::id`].
+    pub cell: String,
+    /// The parameters that trials of this cell use.
+    pub best: ToolParameters,
+    /// Every attempt in the order made.
+    pub attempts: Vec<TuneAttempt>,
+}
+
+/// One attempt of the search for the best tool parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TuneAttempt {
+    /// Tried.
+    pub parameters: ToolParameters,
+    /// Payload bit/s received; 0 when the attempt failed.
+    pub payload_bps: u64,
+    /// Share of datagrams lost, in parts per million; `None` for TCP.
+    pub lost_ppm: Option<u64>,
+    /// Why it failed, when it did.
+    pub error: Option<String>,
+}
+
+/// Parameters of a traffic tool. Those that do not apply to the measurement are `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolParameters {
+    /// Parallel streams over all processes (`-P`).
+    pub streams: Option<u16>,
+    /// Socket buffer (`-w`) in bytes.
+    pub window_bytes: Option<u64>,
+    /// UDP payload (`-l`) in bytes.
+    pub datagram_bytes: Option<u32>,
+    /// Offered payload rate (`-b`) in bit/s.
+    pub rate_bps: Option<u64>,
+}
+
+/// One trial: which, when, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// [`campaign::plan::Cell::id`].
+    pub cell: String,
+    /// From 1.
+    pub repeat: u32,
+    /// Nanoseconds since the Unix epoch at which the trial began.
+    pub started_unix_ns: u64,
+    /// Wall time of the whole trial, bringing the DUT up included.
+    pub duration_ns: u64,
+    /// Commands run on the stations, word by word.
+    pub commands: Vec<Vec<String>>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Outcome {
+    /// It was measured, and every check of [`Evidence`] passed.
+    Measured(Box<Measured>),
+    /// Something was measured, but evidence speaks against it: no figure is reported, the reasons are.
+    Invalid {
+        /// Each a sentence for people.
+        reasons: Vec<String>,
+        /// What was read all the same, for whoever looks into it.
+        measured: Box<Measured>,
+    },
+    /// It could not be measured.
+    Failed {
+        /// A sentence for people.
+        reason: String,
+    },
+}
+
+/// Everything read during a trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Bulk transfer, for `tcp` and `udp`.
+    pub transfer: Option<Transfer>,
+    /// Round-trip times, for `ping`.
+    pub latency: Option<Latency>,
+    /// CPU time by role, over the measured time.
+    pub cpu: Cpu,
+    /// Proof that the figure is what it seems.
+    pub evidence: Evidence,
+}
+
+/// A bulk transfer as the receiving station saw it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Parameters in force.
+    pub parameters: ToolParameters,
+    /// Measured time, without warm-up.
+    pub duration_ns: u64,
+    /// Payload bytes that the sender handed to its socket in that time.
+    pub sent_bytes: u64,
+    /// Payload bytes that the receiver got in that time.
+    pub received_bytes: u64,
+    /// TCP segments sent again, where the tool tells.
+    pub retransmits: Option<u64>,
+    /// Datagrams, for UDP.
+    pub datagrams: Option<Datagrams>,
+    /// The timeline, in the receiver's view where the tool gives it, else the sender's.
+    pub intervals: Vec<Interval>,
+}
+
+/// Datagram counts of a UDP transfer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// Sent by A.
+    pub sent: u64,
+    /// Of those, not seen by B.
+    pub lost: u64,
+    /// Out of order at B.
+    pub out_of_order: u64,
+    /// Mean jitter as the tool computes it, in nanoseconds.
+    pub jitter_ns: u64,
+}
+
+/// One step of a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// From the start of the measured time.
+    pub start_ns: u64,
+    /// From the start of the measured time.
+    pub end_ns: u64,
+    /// Payload bytes in it.
+    pub bytes: u64,
+}
+
+/// Round-trip times.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Requests sent.
+    pub sent: u64,
+    /// Replies received.
+    pub received: u64,
+    /// Each reply's round-trip time in the order of the requests, in nanoseconds.
+    pub round_trips_ns: Vec<u64>,
+}
+
+/// CPU time by role over `wall_ns`. On one machine all roles share its cores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// Wall time over which the rest was read.
+    pub wall_ns: u64,
+    /// Stations' tools: user and system time.
+    pub stations_ns: u64,
+    /// Station A's part of it (the source of the traffic).
+    pub station_a_ns: u64,
+    /// Station B's part of it.
+    pub station_b_ns: u64,
+    /// DUT processes on both gateways: user and system time.
+    pub dut_ns: u64,
+    /// The rest of the machine's busy time: softirq, kernel threads, the tester itself.
+    pub kernel_ns: u64,
+    /// Busy time of all cores.
+    pub busy_ns: u64,
+}
+
+/// Proof that a figure is what it seems.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Checks made, passed or not.
+    pub checks: Vec<Check>,
+    /// What was seen on the cipher link.
+    pub cipher_link: CipherLink,
+    /// Counter differences over the trial, by `node/interface` (`gw1/w0`).
+    pub interfaces: BTreeMap<String, InterfaceCounters>,
+    /// Offloads in force, by `node/interface`: feature to `on` or `off`.
+    pub offloads: BTreeMap<String, BTreeMap<String, String>>,
+    /// The DUT's own counters, by `gateway/counter`, as differences over the trial.
+    pub dut_counters: BTreeMap<String, u64>,
+    /// What the DUT says of itself: version, suite, engine, offloads, by `gateway/key`.
+    pub dut_facts: BTreeMap<String, String>,
+}
+
+/// One check of the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Short name, for example `no-clear-text`.
+    pub name: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// A sentence with the numbers that say so.
+    pub detail: String,
+}
+
+/// Frames sampled on the link between the gateways during a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CipherLink {
+    /// Frames looked at.
+    pub frames: u64,
+    /// Of those, ESP: bare or in UDP.
+    pub esp_frames: u64,
+    /// Frames that showed the stations' marker in clear.
+    pub marker_frames: u64,
+    /// Frames that are neither ESP nor known control traffic (ARP, ND).
+    pub other_frames: u64,
+    /// SPIs seen, in hexadecimal.
+    pub spis: Vec<String>,
+}
+
+/// Interface counters, as differences over a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceCounters {
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Packets (or super-packets) received.
+    pub rx_packets: u64,
+    /// Received but dropped.
+    pub rx_dropped: u64,
+    /// Received with an error.
+    pub rx_errors: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets (or super-packets) sent.
+    pub tx_packets: u64,
+    /// To be sent but dropped.
+    pub tx_dropped: u64,
+    /// Sent with an error.
+    pub tx_errors: u64,
+}

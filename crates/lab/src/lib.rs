@@ -1,0 +1,219 @@
+//! Stations, links and devices under test: built, used and always torn down.
+//!
+//! The only crate that needs privileges. `trial` sees it through two traits, [`Bench`] and [`Node`], so that
+//! trials are tested without a lab.
+
+pub mod protocol;
+
+use campaign::plan::Dut;
+use protocol::{CpuTime, Ended, Program, Request, Response};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The four places of the built-in lab, in the order of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NodeId {
+    /// Station A, the source of one-way traffic.
+    A,
+    /// The gateway beside A.
+    Gw1,
+    /// The gateway beside B.
+    Gw2,
+    /// Station B, the sink of one-way traffic.
+    B,
+}
+
+impl NodeId {
+    /// All, in the order of the path.
+    pub const ALL: [Self; 4] = [Self::A, Self::Gw1, Self::Gw2, Self::B];
+
+    /// Name in journals and messages: `a`, `gw1`, `gw2`, `b`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::Gw1 => "gw1",
+            Self::Gw2 => "gw2",
+            Self::B => "b",
+        }
+    }
+}
+
+/// What went wrong in a lab. The texts are for people: what, where, what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The host cannot build this lab (privilege, kernel feature, tool): exit code 3.
+    #[error("{what}\nhelp: {help}")]
+    CannotBuild {
+        /// What is missing.
+        what: String,
+        /// The command or setting that mends it.
+        help: String,
+    },
+    /// Another run holds the lab's name: exit code 3.
+    #[error("lab `{name}` is in use by process {pid}\nhelp: wait for it, or give this lab another name")]
+    Taken {
+        /// The lab's name.
+        name: String,
+        /// Who holds it.
+        pid: u32,
+    },
+    /// A station answered with an error, or stopped answering.
+    #[error("{node}: {reason}")]
+    Node {
+        /// Which.
+        node: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// The DUT did not come up or died.
+    #[error("the device under test `{dut}` {reason}")]
+    Dut {
+        /// [`Dut::name`].
+        dut: String,
+        /// What happened, with its last words.
+        reason: String,
+    },
+    /// The run was told to stop (Ctrl-C).
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A place where programs run and counters are read. Implemented by `Station`, and by fakes in tests.
+pub trait Node: Send + Sync {
+    /// Which place it is.
+    fn id(&self) -> NodeId;
+
+    /// Asks and waits for the answer. May be called from several threads at once.
+    ///
+    /// # Errors
+    /// [`LabError::Node`] with what the station said, or that it is gone.
+    fn call(&self, request: Request) -> Result<Response, LabError>;
+}
+
+/// How the links of a lab are to be for the next cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Links {
+    /// IP MTU of A – gw1 and gw2 – B.
+    pub mtu: u16,
+    /// IP MTU of gw1 – gw2.
+    pub cipher_mtu: u16,
+    /// TSO, GSO and GRO at all six ends.
+    pub offloads: bool,
+}
+
+/// A DUT that is up.
+#[derive(Debug, Clone, Default)]
+pub struct RunningDut {
+    /// Its processes: node and handle of the station's protocol.
+    pub processes: Vec<(NodeId, u64)>,
+    /// What it says of itself, by `gateway/key` (`gw1/engine`).
+    pub facts: BTreeMap<String, String>,
+    /// UDP ports that carry its ESP; empty when it does not encrypt.
+    pub esp_udp_ports: Vec<u16>,
+}
+
+/// A lab as `trial` needs it. Implemented by `NamespaceLab`, and by fakes in tests.
+pub trait Bench {
+    /// One of its places.
+    fn node(&self, id: NodeId) -> &dyn Node;
+
+    /// B's address, the target of A's traffic.
+    fn target(&self) -> std::net::Ipv4Addr;
+
+    /// Names of the interfaces of the cipher link: gw1's and gw2's end.
+    fn cipher_interfaces(&self) -> (&str, &str);
+
+    /// Names of the stations' interfaces: A's and B's.
+    fn station_interfaces(&self) -> (&str, &str);
+
+    /// Sets MTU and offloads of all links. Cheap when nothing changes.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn configure(&mut self, links: Links) -> Result<(), LabError>;
+
+    /// Brings a DUT up between the stations and waits until A reaches B through it.
+    ///
+    /// # Errors
+    /// When it does not come up: nothing of it is left then.
+    fn start_dut(&mut self, dut: &Dut, links: Links) -> Result<RunningDut, LabError>;
+
+    /// The DUT's counters since it came up, by `gateway/counter`; empty when it has none.
+    ///
+    /// # Errors
+    /// When the DUT has died or does not answer.
+    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError>;
+
+    /// Takes the DUT down. An error when it had died before.
+    ///
+    /// # Errors
+    /// [`LabError::Dut`] with its last words when it was dead already; it is cleaned up all the same.
+    fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError>;
+}
+
+impl dyn Node + '_ {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// When it cannot be started or is not ready in time.
+    pub fn start(&self, program: Program, limit: Duration) -> Result<u64, LabError> {
+        match self.call(Request::Start { program, limit_ms: millis(limit) })? {
+            Response::Started { process, .. } => Ok(process),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Waits for a program to end; kills it when `limit` is up.
+    ///
+    /// # Errors
+    /// When the station does not know it.
+    pub fn wait(&self, process: u64, limit: Duration) -> Result<Ended, LabError> {
+        match self.call(Request::Wait { process, limit_ms: millis(limit) })? {
+            Response::Ended(ended) => Ok(ended),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Stops a program.
+    ///
+    /// # Errors
+    /// When the station does not know it.
+    pub fn stop(&self, process: u64, grace: Duration) -> Result<Ended, LabError> {
+        match self.call(Request::Stop { process, grace_ms: millis(grace) })? {
+            Response::Ended(ended) => Ok(ended),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Starts a program and waits for its end.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run(&self, program: Program, limit: Duration) -> Result<Ended, LabError> {
+        let process = self.start(program, limit)?;
+        self.wait(process, limit)
+    }
+
+    /// CPU time of a program, or of the machine.
+    ///
+    /// # Errors
+    /// When the station does not know the program.
+    pub fn cpu_time(&self, process: Option<u64>) -> Result<CpuTime, LabError> {
+        match self.call(Request::CpuTime { process })? {
+            Response::CpuTime(time) => Ok(time),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// The error for an answer that does not fit its request.
+    #[must_use]
+    pub fn unexpected(&self, response: &Response) -> LabError {
+        LabError::Node { node: self.id().name(), reason: format!("unexpected answer {response:?}") }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

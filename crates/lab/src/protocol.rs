@@ -1,0 +1,203 @@
+//! What is said between a run and its stations: one JSON object a line on standard input and output.
+//!
+//! A station (`cipherbench station`) sits in one network namespace, or on another host behind `ssh host`. It
+//! reads requests until end of file, answers each by its `id` in any order, and at end of file kills every
+//! process it started and exits: whoever started it can die at any moment and nothing stays behind.
+
+use journal::record::InterfaceCounters;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of this protocol; both ends must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// A request with the number that its answer carries.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    /// Chosen by the caller, unique while unanswered.
+    pub id: u64,
+    /// What to do.
+    pub request: Request,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reply {
+    /// The call's number.
+    pub id: u64,
+    /// What came of it; an error is a sentence for people.
+    pub result: Result<Response, String>,
+}
+
+/// A program to start on a station.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Program and arguments, word by word; no shell.
+    pub argv: Vec<String>,
+    /// Cores it may run on; empty: all.
+    pub cores: Vec<u16>,
+    /// Written to its standard input, which is then closed.
+    pub stdin: String,
+    /// When it counts as started.
+    pub ready: Ready,
+}
+
+/// When a started program counts as ready. No fixed waits: a state is waited for, up to a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ready {
+    /// At once.
+    #[default]
+    Started,
+    /// When this TCP port listens in the station's namespace.
+    Listening(u16),
+    /// When it prints a line that begins so, on standard output.
+    Line(String),
+}
+
+/// What a station can be asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Who are you?
+    Hello {
+        /// [`PROTOCOL_VERSION`] of the caller.
+        protocol: u32,
+    },
+    /// Start a program and wait until it is ready or `limit_ms` has passed (then it is killed: an error that
+    /// carries what it printed).
+    Start {
+        /// The program.
+        program: Program,
+        /// Limit in milliseconds.
+        limit_ms: u64,
+    },
+    /// Wait until a started program ends, or `limit_ms` has passed (then it is killed and `timed_out` is set).
+    Wait {
+        /// From [`Response::Started`].
+        process: u64,
+        /// Limit in milliseconds.
+        limit_ms: u64,
+    },
+    /// Send SIGTERM, after `grace_ms` SIGKILL, and wait.
+    Stop {
+        /// From [`Response::Started`].
+        process: u64,
+        /// Milliseconds between the two signals.
+        grace_ms: u64,
+    },
+    /// CPU time of one running program (children included), or `None`: of the whole machine.
+    CpuTime {
+        /// From [`Response::Started`].
+        process: Option<u64>,
+    },
+    /// Counters of all interfaces but `lo`.
+    InterfaceCounters,
+    /// Offload features in force, of all interfaces but `lo`.
+    Offloads,
+    /// Look at up to `frames` frames on an interface, for up to `limit_ms`.
+    Sample {
+        /// Interface name.
+        interface: String,
+        /// Frames to look at.
+        frames: u32,
+        /// Limit in milliseconds.
+        limit_ms: u64,
+        /// Bytes that must not be seen in clear between the gateways.
+        marker: Vec<u8>,
+        /// UDP ports (either end) that carry ESP.
+        esp_udp_ports: Vec<u16>,
+    },
+    /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a 200.
+    HttpGet {
+        /// TCP port.
+        port: u16,
+        /// Path with its slash.
+        path: String,
+    },
+    /// Write a file into the station's private folder; the answer carries its path.
+    WriteFile {
+        /// Plain file name, no slash.
+        name: String,
+        /// What to write.
+        content: String,
+        /// Readable by the owner only (keys).
+        secret: bool,
+    },
+}
+
+/// What a station answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// To `Hello`.
+    Hello {
+        /// [`PROTOCOL_VERSION`] of the station.
+        protocol: u32,
+        /// Version of the program.
+        program: String,
+        /// Process id of the station, in the caller's pid namespace when local.
+        pid: u32,
+        /// Identifies the machine: stations with equal ids share their cores.
+        boot_id: String,
+        /// Logical CPUs.
+        cores: u16,
+    },
+    /// To `Start`.
+    Started {
+        /// Handle for later requests.
+        process: u64,
+        /// Process id.
+        pid: u32,
+        /// What it printed on standard output until it was ready.
+        stdout: String,
+    },
+    /// To `Wait` and `Stop`.
+    Ended(Ended),
+    /// To `CpuTime`.
+    CpuTime(CpuTime),
+    /// To `InterfaceCounters`: totals since the interface came up.
+    InterfaceCounters(BTreeMap<String, InterfaceCounters>),
+    /// To `Offloads`: interface to feature to `on` or `off`.
+    Offloads(BTreeMap<String, BTreeMap<String, String>>),
+    /// To `Sample`.
+    Sample(journal::record::CipherLink),
+    /// To `HttpGet`.
+    Body(String),
+    /// To `WriteFile`.
+    Written {
+        /// Where.
+        path: String,
+    },
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// Killed because its time was up.
+    pub timed_out: bool,
+    /// Standard output, at most [`OUTPUT_LIMIT_BYTES`].
+    pub stdout: String,
+    /// Standard error, at most [`OUTPUT_LIMIT_BYTES`].
+    pub stderr: String,
+    /// CPU time of it and its waited-for children.
+    pub cpu: CpuTime,
+    /// From start to end.
+    pub wall_ns: u64,
+}
+
+/// At most this much of a program's output is kept.
+pub const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
+
+/// CPU time, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel; for the machine: all busy time that is not user time.
+    pub system_ns: u64,
+}

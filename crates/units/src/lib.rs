@@ -1,0 +1,3 @@
+//! Rates by layer, sizes and durations: parse and print.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,14 @@
+//! Packet formats: bytes in, bytes out.
+//!
+//! Everything that must know how a header is laid out asks this crate: IPv4, IPv6, UDP and TCP fields, the
+//! ESP header and trailer, the `virtio_net_hdr` of offloaded packets, segmentation and coalescing of
+//! super-packets, and the one place that knows what encapsulation costs ([`overhead`]).
+//!
+//! It does no I/O, keeps no clock and has no `unsafe`.
+
+#![forbid(unsafe_code)]
+
+pub mod overhead;
+mod suite;
+
+pub use suite::Suite;
