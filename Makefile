@@ -1,0 +1,45 @@
+# Targets of Cipherbench. `make help` lists them.
+
+# Where `make install` puts the program, and what `make run` is told besides.
+PREFIX ?= /usr/local
+ARGS ?=
+
+# rustup's own installer puts cargo here without touching the PATH of shells that are open.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test build lint fmt doc deny install clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing to build and run (Debian 12, Ubuntu 24.04)
+	@scripts/setup.sh run
+
+run: setup build ## Set up, build, and run the quick campaign (ARGS="campaigns/x.yaml" for another)
+	target/release/cipherbench run $(ARGS)
+
+test: ## Set up, then check format, lints, tests and docs: what CI runs
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+build: ## Build the program: target/release/cipherbench
+	cargo build --release --locked --package cipherbench
+
+lint: ## Check format and lints only
+	@scripts/test.sh lint
+
+fmt: ## Format all code
+	cargo fmt --all
+
+doc: ## Build the API documentation: target/doc
+	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
+
+deny: ## Check licences, advisories and sources of dependencies (needs cargo-deny)
+	cargo deny --locked check
+
+install: build ## Install the program to PREFIX/bin (default /usr/local)
+	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench
+
+clean: ## Remove what was built; runs and their reports stay
+	cargo clean

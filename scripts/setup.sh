@@ -1,0 +1,150 @@
+#!/bin/sh
+# Installs what is missing on Debian 12 or Ubuntu 24.04, by package name only.
+#
+#   scripts/setup.sh run     what building and running a campaign need
+#   scripts/setup.sh test    that, and what the tests and lints need
+#
+# It looks before it acts: when nothing is missing it calls no package manager and is done at once. It acts as
+# root, or through sudo where sudo asks nothing or a terminal can answer it. Otherwise it prints the command to
+# give, and fails only if something is missing that nothing works without.
+set -eu
+cd "$(dirname "$0")/.."
+
+mode=${1:-run}
+case $mode in
+run | test) ;;
+*)
+    echo "usage: scripts/setup.sh run|test" >&2
+    exit 2
+    ;;
+esac
+
+msrv=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+channel=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+
+say() { echo "setup: $*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+# Whether version $1 is at least version $2.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+# sbin is where Debian keeps ip and ethtool, and is not in every user's PATH.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export PATH
+
+# Packages to install. Nothing works without `needed`; without `wanted` something is slower or left out.
+needed=
+wanted=
+need() { have "$1" || needed="$needed $2"; }
+
+need cc "gcc libc6-dev"
+need ip iproute2
+need iperf3 iperf3
+need ping iputils-ping
+need ethtool ethtool
+[ -e /etc/ssl/certs/ca-certificates.crt ] || needed="$needed ca-certificates"
+# Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
+if [ "$(uname -m)" = x86_64 ] && [ ! -e /usr/include/intel-ipsec-mb.h ]; then
+    wanted="$wanted libipsec-mb-dev"
+fi
+
+# What is wrong with the Rust toolchain; empty when nothing is.
+rust_lacks() {
+    if have rustup; then
+        rustup toolchain list 2>/dev/null | grep -q "^$channel" || echo "toolchain $channel"
+    elif ! have cargo || ! have rustc; then
+        echo "cargo and rustc"
+    elif ! at_least "$(rustc --version | cut -d ' ' -f 2)" "$msrv"; then
+        echo "rustc $msrv or newer"
+    fi
+}
+
+candidate() {
+    apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([^(].*\)$/\1/p'
+}
+
+# The distribution's packages for a Rust that is new enough: rustup (Ubuntu 24.04, Debian 13), or the
+# compiler that Debian 12 keeps current for its browsers.
+rust_packages() {
+    if [ -n "$(candidate rustup)" ]; then
+        echo rustup
+    elif at_least "$(candidate rustc-web)" "$msrv"; then
+        echo rustc-web cargo-web
+    fi
+}
+
+become_root=
+can_install() {
+    have apt-get || return 1
+    [ "$(id -u)" -ne 0 ] || return 0
+    have sudo || return 1
+    become_root=sudo
+    sudo -n true 2>/dev/null || [ -t 0 ]
+}
+
+# iperf3 and wireshark ask questions when installed, needrestart asks after: none may be asked here.
+apt() {
+    $become_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+        apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
+}
+
+install_rust() {
+    packages=$(rust_packages)
+    if [ -z "$packages" ]; then
+        say "no package here holds Rust $msrv or newer: install rustup from https://rustup.rs, then try again"
+        return 1
+    fi
+    # shellcheck disable=SC2086
+    apt install --no-install-recommends $packages
+}
+
+rust=$(rust_lacks)
+install_packages=
+[ -z "$rust" ] || have rustup || install_packages=yes
+if [ "$mode" = test ] && [ -z "$install_packages" ] && ! have rustup; then
+    have cargo-fmt || wanted="$wanted rustfmt-web"
+    have cargo-clippy || wanted="$wanted rust-web-clippy"
+fi
+if [ "$mode" = test ]; then
+    # An ESP stack that is not ours, for the interop tests; they use the distribution's Python.
+    /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
+        wanted="$wanted python3-scapy python3-cryptography"
+fi
+
+if [ -n "$needed$wanted$install_packages" ]; then
+    if can_install; then
+        say "installing:$needed$wanted${install_packages:+ Rust}"
+        apt update || say "the package lists could not be renewed; going on with those at hand"
+        # shellcheck disable=SC2086
+        [ -z "$needed" ] || apt install --no-install-recommends $needed ||
+            say "could not install:$needed"
+        for package in $wanted; do
+            apt install --no-install-recommends "$package" || say "going on without $package"
+        done
+        if [ -n "$install_packages" ]; then
+            install_rust || true
+            if [ "$mode" = test ] && ! have rustup; then
+                apt install --no-install-recommends rustfmt-web rust-web-clippy ||
+                    say "going on without rustfmt and clippy"
+            fi
+        fi
+    else
+        say "this needs root, and there is no way to ask for it here. Missing:$needed$wanted${rust:+ $rust}"
+        rust_hint=
+        [ -z "$install_packages" ] || rust_hint=" $(rust_packages)"
+        say "give: sudo apt-get update && sudo apt-get install -y$needed$wanted$rust_hint"
+    fi
+fi
+
+if have rustup && [ -n "$(rust_lacks)" ]; then
+    say "fetching the pinned Rust toolchain $channel"
+    rustup toolchain install "$channel" --profile minimal --component rustfmt --component clippy >&2 || true
+fi
+
+missing=$(rust_lacks)
+for program in cc ip iperf3 ping ethtool; do
+    have "$program" || missing="$missing $program"
+done
+if [ -n "$missing" ]; then
+    say "cannot go on without: $missing"
+    exit 1
+fi

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Checks everything that CI checks; its last lines are cargo's own test results.
+#
+#   scripts/test.sh          format, lints, documentation, tests
+#   scripts/test.sh lint     format and lints only
+#
+# Clippy and rustdoc share one set of checked dependencies; tests use the same profile, so that C code is
+# compiled once.
+set -eu
+cd "$(dirname "$0")/.."
+
+# A distribution's Rust may come without its linters. A developer is told; CI must not pass without them.
+skip() {
+    echo "SKIPPED: $1 is not installed, so $2 was not checked" >&2
+    [ "${CI:-}" != true ] || exit 1
+}
+
+if cargo fmt --version >/dev/null 2>&1; then
+    cargo fmt --all --check
+else
+    skip rustfmt "the format of the code"
+fi
+if cargo clippy --version >/dev/null 2>&1; then
+    cargo clippy --workspace --all-targets --locked -- --deny warnings
+else
+    skip clippy "the code for lints"
+fi
+[ "${1:-}" != lint ] || exit 0
+
+RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
+# Advisories change without the code: they are for `make deny`, not for this.
+if cargo deny --version >/dev/null 2>&1; then
+    cargo deny --locked check bans licenses sources
+fi
+exec cargo test --workspace --locked --no-fail-fast
