@@ -8,7 +8,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checksum;
+pub mod coalesce;
+pub mod headers;
 pub mod overhead;
+pub mod segment;
 mod suite;
+pub mod vnet;
 
 pub use suite::Suite;

@@ -26,12 +26,19 @@ pub struct Outer {
 
 impl Outer {
     /// ESP in UDP over IPv4.
-    pub const UDP_IPV4: Self = Self { ipv6: false, udp: true };
+    pub const UDP_IPV4: Self = Self {
+        ipv6: false,
+        udp: true,
+    };
 
     /// Length of the outer headers in front of ESP.
     #[must_use]
     pub const fn header_bytes(self) -> usize {
-        let ip = if self.ipv6 { IPV6_HEADER_BYTES } else { IPV4_HEADER_BYTES };
+        let ip = if self.ipv6 {
+            IPV6_HEADER_BYTES
+        } else {
+            IPV4_HEADER_BYTES
+        };
         ip + if self.udp { UDP_HEADER_BYTES } else { 0 }
     }
 }
@@ -60,7 +67,9 @@ pub const fn outer_bytes(suite: Suite, outer: Outer, inner_bytes: usize) -> usiz
 #[must_use]
 pub const fn inner_mtu(suite: Suite, outer: Outer, outer_mtu: usize) -> Option<usize> {
     let fixed = outer.header_bytes() + ESP_HEADER_BYTES + suite.iv_bytes() + suite.icv_bytes();
-    let Some(room) = outer_mtu.checked_sub(fixed) else { return None };
+    let Some(room) = outer_mtu.checked_sub(fixed) else {
+        return None;
+    };
     let aligned = room - room % suite.pad_to_bytes();
     match aligned.checked_sub(ESP_TRAILER_BYTES) {
         Some(inner) if inner > 0 => Some(inner),
@@ -75,7 +84,13 @@ mod tests {
     #[test]
     fn inner_mtu_is_the_largest_that_fits() {
         for suite in Suite::ALL {
-            for outer in [Outer::UDP_IPV4, Outer { ipv6: true, udp: false }] {
+            for outer in [
+                Outer::UDP_IPV4,
+                Outer {
+                    ipv6: true,
+                    udp: false,
+                },
+            ] {
                 for mtu in 100..2000 {
                     let inner = inner_mtu(suite, outer, mtu).unwrap();
                     assert!(outer_bytes(suite, outer, inner) <= mtu);
@@ -87,7 +102,10 @@ mod tests {
 
     #[test]
     fn an_ethernet_mtu_carries_1438_bytes_in_aes_gcm_udp_over_ipv4() {
-        assert_eq!(inner_mtu(Suite::Aes256Gcm, Outer::UDP_IPV4, 1500), Some(1438));
+        assert_eq!(
+            inner_mtu(Suite::Aes256Gcm, Outer::UDP_IPV4, 1500),
+            Some(1438)
+        );
         assert_eq!(inner_mtu(Suite::Aes256Gcm, Outer::UDP_IPV4, 60), None);
     }
 }

@@ -1,0 +1,329 @@
+//! Joining wire packets of one flow into super-packets: the inverse of [`segment`](crate::segment).
+//!
+//! Packets stay where they were opened; a super-packet is a list of slices, ready for one vectored write.
+//! A packet joins its flow's run when nothing but what a segmenter would have changed differs, and when
+//! its transport checksum is right: joining makes the kernel compute a new one, which must not
+//! bless a broken packet.
+//!
+//! Flows do not wait for one another, but packets of one flow keep their order. Nothing is held
+//! beyond [`Coalescer::flush`], which the caller calls at the end of each batch.
+
+use crate::checksum::{self, Sum, word};
+use crate::headers::{IpView, TCP, UDP, be16, be32, put16};
+use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
+use arrayvec::ArrayVec;
+
+/// Runs open at once; a further flow closes the oldest.
+const RUNS_MAX: usize = 8;
+/// Segments in one super-packet. 64 KB of 512-byte segments; the write's vector stays on the stack.
+pub const SEGMENTS_MAX: usize = 128;
+/// An IP packet's length field holds no more.
+const PACKET_BYTES_MAX: usize = 65_535;
+const HEADERS_MAX: usize = 40 + 60;
+
+const ACK: u8 = 0x10;
+const PSH: u8 = 0x08;
+
+/// What may be joined: what the port behind takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joinable {
+    /// TCP (TSO).
+    pub tcp: bool,
+    /// UDP (USO).
+    pub udp: bool,
+}
+
+/// Where packets go: a virtio header, the packet's headers, its payload in pieces, and how many wire
+/// packets that is.
+pub trait Sink {
+    /// Takes one packet or super-packet.
+    fn emit(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize);
+}
+
+impl<F: FnMut(&VnetHeader, &[u8], &[&[u8]], usize)> Sink for F {
+    fn emit(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize) {
+        self(vnet, headers, payload, segments);
+    }
+}
+
+/// One flow's packets so far; empty when `payload` is.
+struct Run<'a> {
+    /// The first packet whole, its headers the template of the super-packet.
+    first: &'a [u8],
+    view: IpView,
+    header_bytes: usize,
+    /// Payload of the first packet, and so of all but the last.
+    segment_bytes: usize,
+    payload_bytes: usize,
+    next_sequence: u32,
+    /// PSH was seen: it belongs on the super-packet.
+    push: bool,
+    /// A shorter packet or PSH ended it.
+    closed: bool,
+    payload: ArrayVec<&'a [u8], SEGMENTS_MAX>,
+}
+
+/// Joins the packets of one batch.
+pub struct Coalescer<'a> {
+    joinable: Joinable,
+    sum: Sum,
+    runs: ArrayVec<Run<'a>, RUNS_MAX>,
+    /// The run that makes room when all are taken.
+    oldest: usize,
+}
+
+impl<'a> Coalescer<'a> {
+    /// An empty coalescer for a port that takes `joinable` super-packets.
+    #[must_use]
+    pub fn new(joinable: Joinable, sum: Sum) -> Self {
+        Self {
+            joinable,
+            sum,
+            runs: ArrayVec::new(),
+            oldest: 0,
+        }
+    }
+
+    /// Takes one packet, `view` being [`IpView::parse`] of it; bytes behind its length are ignored.
+    #[inline]
+    pub fn push(&mut self, packet: &'a [u8], view: IpView, sink: &mut impl Sink) {
+        let packet = &packet[..view.total_bytes];
+        let Some(header_bytes) = self.transport(packet, &view) else {
+            // Not of a flow that is known here: it may belong to any, so all go first.
+            self.flush(sink);
+            return emit_single(packet, sink);
+        };
+        let run = self
+            .runs
+            .iter()
+            .position(|run| run.is_flow_of(packet, &view));
+        if !self.may_join(packet, &view, header_bytes) {
+            if let Some(run) = run {
+                self.runs[run].flush(sink);
+            }
+            return emit_single(packet, sink);
+        }
+        match run {
+            Some(at) if self.runs[at].takes(packet, header_bytes) => {
+                self.runs[at].append(packet, header_bytes);
+            }
+            Some(at) => {
+                self.runs[at].flush(sink);
+                self.runs[at].begin(packet, view, header_bytes);
+            }
+            None => self.free_run(sink).begin(packet, view, header_bytes),
+        }
+    }
+
+    /// Emits what is held.
+    #[inline]
+    pub fn flush(&mut self, sink: &mut impl Sink) {
+        for run in &mut self.runs {
+            run.flush(sink);
+        }
+    }
+
+    /// Length of all headers when the packet is plain TCP or UDP.
+    #[inline]
+    fn transport(&self, packet: &[u8], view: &IpView) -> Option<usize> {
+        if view.opaque {
+            return None;
+        }
+        Some(view.header_bytes + view.transport_header_bytes(packet)?)
+    }
+
+    #[inline]
+    fn may_join(&self, packet: &[u8], view: &IpView, header_bytes: usize) -> bool {
+        let at = view.header_bytes;
+        let kind = match view.protocol {
+            TCP => self.joinable.tcp && packet[at + 13] & !PSH == ACK,
+            UDP => self.joinable.udp && usize::from(be16(packet, at + 4)) == packet.len() - at,
+            _ => false,
+        };
+        kind && packet.len() > header_bytes && view.transport_checksum_is_valid(packet, self.sum)
+    }
+
+    #[inline]
+    fn free_run(&mut self, sink: &mut impl Sink) -> &mut Run<'a> {
+        let at = if let Some(free) = self.runs.iter().position(|run| run.payload.is_empty()) {
+            free
+        } else if self.runs.is_full() {
+            let oldest = self.oldest;
+            self.oldest = (oldest + 1) % RUNS_MAX;
+            self.runs[oldest].flush(sink);
+            oldest
+        } else {
+            self.runs.push(Run::EMPTY);
+            self.runs.len() - 1
+        };
+        &mut self.runs[at]
+    }
+}
+
+impl<'a> Run<'a> {
+    const EMPTY: Self = Self {
+        first: &[],
+        view: IpView {
+            version: 4,
+            header_bytes: 0,
+            total_bytes: 0,
+            protocol: 0,
+            opaque: true,
+        },
+        header_bytes: 0,
+        segment_bytes: 0,
+        payload_bytes: 0,
+        next_sequence: 0,
+        push: false,
+        closed: false,
+        payload: ArrayVec::new_const(),
+    };
+
+    /// Same addresses, protocol and ports.
+    #[inline]
+    fn is_flow_of(&self, packet: &[u8], view: &IpView) -> bool {
+        if self.payload.is_empty()
+            || (self.view.version, self.view.protocol) != (view.version, view.protocol)
+        {
+            return false;
+        }
+        let (from, ports) = if view.version == 4 { (12, 20) } else { (8, 40) };
+        self.first[from..ports] == packet[from..ports]
+            && self.first[ports..ports + 4] == packet[ports..ports + 4]
+    }
+
+    #[inline]
+    fn begin(&mut self, packet: &'a [u8], view: IpView, header_bytes: usize) {
+        self.first = packet;
+        self.view = view;
+        self.header_bytes = header_bytes;
+        self.segment_bytes = packet.len() - header_bytes;
+        self.payload_bytes = 0;
+        self.closed = false;
+        self.push = false;
+        self.add(packet, header_bytes);
+    }
+
+    /// Whether nothing but what a segmenter changes differs, and there is room.
+    #[inline]
+    fn takes(&self, packet: &[u8], header_bytes: usize) -> bool {
+        let payload = packet.len() - header_bytes;
+        !self.closed
+            && header_bytes == self.header_bytes
+            && payload <= self.segment_bytes
+            && !self.payload.is_full()
+            && self.header_bytes + self.payload_bytes + payload <= PACKET_BYTES_MAX
+            && self.same_ip_fields(packet)
+            && (self.view.protocol == UDP || self.same_tcp_fields(packet))
+    }
+
+    /// DSCP, ECN, lifetime and the don't-fragment bit, or the flow label.
+    #[inline]
+    fn same_ip_fields(&self, packet: &[u8]) -> bool {
+        let first = self.first;
+        if self.view.version == 4 {
+            first[1] == packet[1] && first[6..9] == packet[6..9]
+        } else {
+            first[..4] == packet[..4] && first[7] == packet[7]
+        }
+    }
+
+    /// The expected sequence number; the same acknowledgement, window, urgent pointer and options.
+    #[inline]
+    fn same_tcp_fields(&self, packet: &[u8]) -> bool {
+        let at = self.view.header_bytes;
+        let (a, b) = (
+            &self.first[at..self.header_bytes],
+            &packet[at..self.header_bytes],
+        );
+        be32(b, 4) == self.next_sequence
+            && a[8..12] == b[8..12]
+            && a[14..16] == b[14..16]
+            && a[18..] == b[18..]
+    }
+
+    #[inline]
+    fn append(&mut self, packet: &'a [u8], header_bytes: usize) {
+        self.closed = packet.len() - header_bytes < self.segment_bytes;
+        self.add(packet, header_bytes);
+    }
+
+    #[inline]
+    fn add(&mut self, packet: &'a [u8], header_bytes: usize) {
+        let payload = &packet[header_bytes..];
+        self.payload.push(payload);
+        self.payload_bytes += payload.len();
+        if self.view.protocol == TCP {
+            let at = self.view.header_bytes;
+            self.next_sequence = be32(packet, at + 4).wrapping_add(payload.len() as u32);
+            if packet[at + 13] & PSH != 0 {
+                self.push = true;
+                self.closed = true;
+            }
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self, sink: &mut impl Sink) {
+        match self.payload.len() {
+            0 => return,
+            1 => emit_single(self.first, sink),
+            segments => {
+                let (vnet, headers) = self.joined_headers();
+                sink.emit(
+                    &vnet,
+                    &headers[..self.header_bytes],
+                    &self.payload,
+                    segments,
+                );
+            }
+        }
+        self.payload.clear();
+    }
+
+    /// The first packet's headers with the super-packet's lengths, and the pseudo-header's sum where the
+    /// kernel is to complete the checksum.
+    fn joined_headers(&self) -> (VnetHeader, [u8; HEADERS_MAX]) {
+        let at = self.view.header_bytes;
+        let total = self.header_bytes + self.payload_bytes;
+        let length = (total - at) as u16;
+        let mut headers = [0; HEADERS_MAX];
+        headers[..self.header_bytes].copy_from_slice(&self.first[..self.header_bytes]);
+        let pseudo = checksum::fold(self.view.pseudo_sum(self.first) + word(length)).to_ne_bytes();
+        if self.view.version == 4 {
+            put16(&mut headers, 2, total as u16);
+            put16(&mut headers, 10, 0);
+            let sum = checksum::finish(checksum::portable(&headers[..20], 0));
+            headers[10..12].copy_from_slice(&sum);
+        } else {
+            put16(&mut headers, 4, (total - 40) as u16);
+        }
+        let tcp = self.view.protocol == TCP;
+        let csum_offset = if tcp { 16 } else { 6 };
+        if tcp {
+            headers[at + 13] |= if self.push { PSH } else { 0 };
+        } else {
+            put16(&mut headers, at + 4, length);
+        }
+        headers[at + csum_offset..][..2].copy_from_slice(&pseudo);
+        let gso = match (tcp, self.view.version) {
+            (true, 4) => Gso::Tcp4,
+            (true, _) => Gso::Tcp6,
+            (false, _) => Gso::UdpL4,
+        };
+        let vnet = VnetHeader {
+            flags: NEEDS_CSUM,
+            gso,
+            hdr_len: self.header_bytes as u16,
+            gso_size: self.segment_bytes as u16,
+            csum_start: at as u16,
+            csum_offset: csum_offset as u16,
+        };
+        (vnet, headers)
+    }
+}
+
+#[inline]
+fn emit_single(packet: &[u8], sink: &mut impl Sink) {
+    sink.emit(&VnetHeader::PLAIN, &[], &[packet], 1);
+}

@@ -1,0 +1,222 @@
+//! Cutting super-packets (TSO, USO) into wire packets, in place.
+//!
+//! A super-packet is one header and up to 64 KB of payload. The payload of segment *i* lies where it lay: its
+//! headers are written right in front of it, over the tail of segment *i − 1*, which the caller has sealed
+//! by then. So no payload byte is copied, and every wire packet is contiguous while it is in hand:
+//!
+//! ```text
+//! |hdr|payload 0|payload 1|payload 2|      segment 1:  |hdr|payloa[hdr|payload 1]payload 2|
+//! ```
+//!
+//! Checksums: what all segments share is summed once; each segment adds its own fields and payload.
+//!
+//! It does not fragment, and leaves IP options and IPv6 extension headers in super-packets alone (an error).
+
+use crate::checksum::{self, Sum, dword, word};
+use crate::headers::{IpView, TCP, UDP, be16, be32, put16, put32};
+use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
+use std::ops::Range;
+
+/// IPv4 without options or IPv6, and the longest TCP header.
+const HEADERS_MAX: usize = 40 + 60;
+
+const TCP_FLAGS_AT: usize = 13;
+const TCP_CHECKSUM_AT: usize = 16;
+const UDP_CHECKSUM_AT: usize = 6;
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+/// The packet contradicts its virtio header, or is of a form that this crate does not cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+/// One super-packet being cut.
+#[derive(Debug)]
+pub struct Segmenter {
+    headers: [u8; HEADERS_MAX],
+    header_bytes: usize,
+    transport_at: usize,
+    version: u8,
+    tcp: bool,
+    segment_bytes: usize,
+    /// Offset of the next payload byte, and of the end.
+    next: usize,
+    end: usize,
+    /// Sums over what is the same in every segment.
+    ip_sum: u64,
+    transport_sum: u64,
+    identification: u16,
+    sequence: u32,
+    flags: u8,
+    first: bool,
+}
+
+impl Segmenter {
+    /// Prepares to cut `packet` as its virtio header asks.
+    ///
+    /// # Errors
+    /// [`Malformed`] when `vnet` is not that of a super-packet, or the two contradict each other.
+    pub fn new(vnet: &VnetHeader, packet: &[u8]) -> Result<Self, Malformed> {
+        let ip = IpView::parse(packet).ok_or(Malformed)?;
+        let fits = match vnet.gso {
+            Gso::None => false,
+            Gso::Tcp4 => ip.version == 4 && ip.protocol == TCP,
+            Gso::Tcp6 => ip.version == 6 && ip.protocol == TCP,
+            Gso::UdpL4 => ip.protocol == UDP,
+        };
+        let transport = ip.transport_header_bytes(packet).ok_or(Malformed)?;
+        let header_bytes = ip.header_bytes + transport;
+        let segment_bytes = usize::from(vnet.gso_size);
+        if !fits || ip.opaque || segment_bytes == 0 || header_bytes >= ip.total_bytes {
+            return Err(Malformed);
+        }
+        let mut headers = [0; HEADERS_MAX];
+        headers[..header_bytes].copy_from_slice(&packet[..header_bytes]);
+        let at = ip.header_bytes;
+        let mut segmenter = Self {
+            header_bytes,
+            transport_at: at,
+            version: ip.version,
+            tcp: ip.protocol == TCP,
+            segment_bytes,
+            next: header_bytes,
+            end: ip.total_bytes,
+            ip_sum: 0,
+            transport_sum: ip.pseudo_sum(packet),
+            identification: be16(&headers, 4),
+            sequence: 0,
+            flags: 0,
+            first: true,
+            headers,
+        };
+        segmenter.sum_constant_parts();
+        Ok(segmenter)
+    }
+
+    /// Takes the fields that vary out of the header template, and sums what is left.
+    fn sum_constant_parts(&mut self) {
+        let at = self.transport_at;
+        if self.version == 4 {
+            for field in [2, 4, 10] {
+                put16(&mut self.headers, field, 0);
+            }
+            self.ip_sum = checksum::portable(&self.headers[..20], 0);
+        }
+        if self.tcp {
+            self.sequence = be32(&self.headers, at + 4);
+            self.flags = self.headers[at + TCP_FLAGS_AT];
+            put32(&mut self.headers, at + 4, 0);
+            self.headers[at + TCP_FLAGS_AT] = 0;
+            put16(&mut self.headers, at + TCP_CHECKSUM_AT, 0);
+        } else {
+            put16(&mut self.headers, at + 4, 0);
+            put16(&mut self.headers, at + UDP_CHECKSUM_AT, 0);
+        }
+        self.transport_sum =
+            checksum::portable(&self.headers[at..self.header_bytes], self.transport_sum);
+    }
+
+    /// Number of segments that are left.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        (self.end - self.next).div_ceil(self.segment_bytes)
+    }
+
+    /// Makes the next wire packet in `packet`, the buffer given to [`new`](Self::new), and says where it is.
+    ///
+    /// The bytes before that range are spent. The caller may change bytes inside and behind the range, but
+    /// must put back those behind it before the next call.
+    #[inline]
+    pub fn next(&mut self, packet: &mut [u8], sum: Sum) -> Option<Range<usize>> {
+        if self.next == self.end {
+            return None;
+        }
+        let payload = self.next..self.end.min(self.next + self.segment_bytes);
+        let range = payload.start - self.header_bytes..payload.end;
+        let payload_sum = sum(&packet[payload.clone()], self.transport_sum);
+        let is_last = payload.end == self.end;
+
+        let headers = &mut packet[range.start..payload.start];
+        headers.copy_from_slice(&self.headers[..self.header_bytes]);
+        let total = range.len();
+        self.put_ip(headers, total);
+        if self.tcp {
+            self.put_tcp(headers, total, payload_sum, is_last);
+        } else {
+            self.put_udp(headers, total, payload_sum);
+        }
+        self.next = payload.end;
+        self.first = false;
+        Some(range)
+    }
+
+    #[inline]
+    fn put_ip(&mut self, headers: &mut [u8], total: usize) {
+        if self.version == 4 {
+            let (length, id) = (total as u16, self.identification);
+            put16(headers, 2, length);
+            put16(headers, 4, id);
+            let sum = checksum::finish(self.ip_sum + word(length) + word(id));
+            headers[10..12].copy_from_slice(&sum);
+            self.identification = id.wrapping_add(1);
+        } else {
+            put16(headers, 4, (total - self.transport_at) as u16);
+        }
+    }
+
+    /// As the kernel cuts: FIN and PSH on the last segment only, CWR on the first only (RFC 3168 §6.1.2).
+    #[inline]
+    fn put_tcp(&mut self, headers: &mut [u8], total: usize, payload_sum: u64, is_last: bool) {
+        let at = self.transport_at;
+        let mut flags = self.flags;
+        if !is_last {
+            flags &= !FIN_PSH;
+        }
+        if !self.first {
+            flags &= !CWR;
+        }
+        put32(headers, at + 4, self.sequence);
+        headers[at + TCP_FLAGS_AT] = flags;
+        let length = (total - at) as u16;
+        // The flags are the low byte of their word.
+        let sum = payload_sum + word(length) + dword(self.sequence) + word(u16::from(flags));
+        headers[at + TCP_CHECKSUM_AT..][..2].copy_from_slice(&checksum::finish(sum));
+        self.sequence = self
+            .sequence
+            .wrapping_add((total - self.header_bytes) as u32);
+    }
+
+    #[inline]
+    fn put_udp(&self, headers: &mut [u8], total: usize, payload_sum: u64) {
+        let at = self.transport_at;
+        let length = (total - at) as u16;
+        put16(headers, at + 4, length);
+        // The length counts twice: in the header and in the pseudo-header.
+        let sum = checksum::finish(payload_sum + 2 * word(length));
+        // Zero would say "no checksum" (RFC 768).
+        let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
+        headers[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&sum);
+    }
+}
+
+/// Completes the checksum of a single packet whose virtio header says [`NEEDS_CSUM`].
+///
+/// # Errors
+/// [`Malformed`] when the header points outside the packet.
+#[inline]
+pub fn complete_checksum(vnet: &VnetHeader, packet: &mut [u8], sum: Sum) -> Result<(), Malformed> {
+    if vnet.flags & NEEDS_CSUM == 0 {
+        return Ok(());
+    }
+    let start = usize::from(vnet.csum_start);
+    let field = start + usize::from(vnet.csum_offset);
+    if field + 2 > packet.len() {
+        return Err(Malformed);
+    }
+    let mut value = checksum::finish(sum(&packet[start..], 0));
+    if value == [0, 0] && usize::from(vnet.csum_offset) == UDP_CHECKSUM_AT {
+        value = [0xff, 0xff];
+    }
+    packet[field..field + 2].copy_from_slice(&value);
+    Ok(())
+}
