@@ -84,7 +84,7 @@ can_install() {
 # iperf3 and wireshark ask questions when installed, needrestart asks after: none may be asked here.
 apt() {
     $become_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
-        apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
+        apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
 }
 
 install_rust() {
@@ -137,7 +137,8 @@ fi
 
 if have rustup && [ -n "$(rust_lacks)" ]; then
     say "fetching the pinned Rust toolchain $channel"
-    rustup toolchain install "$channel" --profile minimal --component rustfmt --component clippy >&2 || true
+    rustup toolchain install "$channel" --no-self-update --profile minimal \
+        --component rustfmt --component clippy >&2 || true
 fi
 
 missing=$(rust_lacks)
