@@ -1,0 +1,181 @@
+//! Printing for people: three significant digits, four when the first is a 1, and a fitting unit.
+//!
+//! The fourth digit keeps the step between neighbours under half a per cent of the value: `1.234 Gbit/s`,
+//! `7.11 Gbit/s`, `350 µs`. Zeros at the end of a fraction are left out: `1.5 s`. Values are floats because
+//! means are; for exact values use `Display`.
+
+/// A bit rate in bit/s: `7.11 Gbit/s`.
+#[must_use]
+pub fn bit_rate(bps: f64) -> String {
+    print(
+        bps,
+        &[
+            (1e12, "Tbit/s"),
+            (1e9, "Gbit/s"),
+            (1e6, "Mbit/s"),
+            (1e3, "kbit/s"),
+            (1.0, "bit/s"),
+        ],
+    )
+}
+
+/// A frame rate in frames/s: `1.2 Mpps`.
+#[must_use]
+pub fn frame_rate(fps: f64) -> String {
+    print(
+        fps,
+        &[
+            (1e9, "Gpps"),
+            (1e6, "Mpps"),
+            (1e3, "kpps"),
+            (1.0, "frames/s"),
+        ],
+    )
+}
+
+/// An amount of data in bytes, with decimal prefixes: `1.5 GB`.
+#[must_use]
+pub fn data(bytes: f64) -> String {
+    print(
+        bytes,
+        &[
+            (1e12, "TB"),
+            (1e9, "GB"),
+            (1e6, "MB"),
+            (1e3, "kB"),
+            (1.0, "B"),
+        ],
+    )
+}
+
+/// A time in nanoseconds: `350 µs`, `1.5 s`; minutes from two on, hours likewise.
+#[must_use]
+pub fn duration_ns(ns: f64) -> String {
+    const MINUTE: f64 = 60e9;
+    const HOUR: f64 = 60.0 * MINUTE;
+    if ns.abs() >= 2.0 * HOUR {
+        return print(ns, &[(HOUR, "h")]);
+    }
+    if ns.abs() >= 2.0 * MINUTE {
+        return print(ns, &[(MINUTE, "min")]);
+    }
+    print(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+}
+
+/// A duration: [`duration_ns`] of it.
+#[must_use]
+pub fn duration(duration: std::time::Duration) -> String {
+    duration_ns(duration.as_secs_f64() * 1e9)
+}
+
+/// A number without unit: `7.11`, `1234`, `0.0123`.
+#[must_use]
+pub fn number(value: f64) -> String {
+    digits(value)
+}
+
+/// Prints in the first unit in which the *rounded* number is at least 1, else in the last.
+fn print(value: f64, units: &[(f64, &str)]) -> String {
+    for (scale, name) in units {
+        let number = digits(value / scale);
+        if number
+            .trim_start_matches('-')
+            .starts_with(|first: char| ('1'..='9').contains(&first))
+        {
+            return format!("{number} {name}");
+        }
+    }
+    // Less than one of the smallest unit, or not a number.
+    let (scale, name) = units.last().map_or((1.0, ""), |unit| *unit);
+    format!("{} {name}", digits(value / scale))
+}
+
+/// Three significant digits, four when the first is a 1; whole digits are never rounded away.
+fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    // The exponent form rounds correctly and the same everywhere; it also tells the leading digit after
+    // rounding: 9.996 has become 1.00e1.
+    let four = format!("{value:.3e}");
+    let significant = if four.trim_start_matches('-').starts_with('1') {
+        3
+    } else {
+        2
+    };
+    let rounded = format!("{value:.significant$e}");
+    let Some((_, exponent)) = rounded.split_once('e') else {
+        return rounded;
+    };
+    let exponent: i64 = exponent.parse().unwrap_or(0);
+    let decimals = usize::try_from(significant as i64 - exponent)
+        .unwrap_or(0)
+        .min(12);
+    let text = format!("{value:.decimals$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BitRate, Layer};
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    #[test]
+    fn chooses_unit_and_digits() {
+        assert_eq!(bit_rate(7_114_000_000.0), "7.11 Gbit/s");
+        assert_eq!(bit_rate(1_234_500_000.0), "1.234 Gbit/s");
+        assert_eq!(bit_rate(14_500_000_000.0), "14.5 Gbit/s");
+        assert_eq!(bit_rate(250_000_000.0), "250 Mbit/s");
+        assert_eq!(bit_rate(0.0), "0 bit/s");
+        assert_eq!(frame_rate(1_200_000.0), "1.2 Mpps");
+        assert_eq!(frame_rate(64.0), "64 frames/s");
+        assert_eq!(data(1_500.0), "1.5 kB");
+        assert_eq!(number(0.012_34), "0.01234");
+    }
+
+    #[test]
+    fn times_go_from_nanoseconds_to_hours() {
+        assert_eq!(duration_ns(350_000.0), "350 µs");
+        assert_eq!(duration(Duration::from_millis(1500)), "1.5 s");
+        assert_eq!(duration(Duration::from_secs(95)), "95 s");
+        assert_eq!(duration(Duration::from_secs(150)), "2.5 min");
+        assert_eq!(duration(Duration::from_secs(7200)), "2 h");
+        assert_eq!(duration_ns(0.4), "0.4 ns");
+    }
+
+    #[test]
+    fn rounding_up_moves_to_the_next_unit() {
+        assert_eq!(bit_rate(999_960_000.0), "1 Gbit/s");
+        assert_eq!(bit_rate(999_400_000.0), "999 Mbit/s");
+        assert_eq!(duration_ns(999_999.9), "1 ms");
+        assert_eq!(bit_rate(9_996_000_000.0), "10 Gbit/s");
+        assert_eq!(bit_rate(1_999_900.0), "2 Mbit/s");
+    }
+
+    #[test]
+    fn negative_and_missing_values_are_printable() {
+        assert_eq!(bit_rate(-7_114_000_000.0), "-7.11 Gbit/s");
+        assert_eq!(bit_rate(f64::NAN), "– bit/s");
+        assert_eq!(number(f64::INFINITY), "–");
+    }
+
+    proptest! {
+        #[test]
+        fn is_within_half_a_step_of_the_value(bps in 1_000u64..1_000_000_000_000_000) {
+            let printed = bit_rate(bps as f64);
+            let read = BitRate::parse(&printed, Layer::L2).unwrap().bps();
+            prop_assert!(read.abs_diff(bps) as f64 <= 0.0051 * bps as f64, "{} for {}", printed, bps);
+            prop_assert_eq!(bit_rate(read as f64), printed);
+        }
+    }
+}

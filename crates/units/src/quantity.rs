@@ -1,0 +1,146 @@
+//! What sizes, rates and durations have in common: a number, and a unit out of a list.
+
+use crate::decimal::{self, Decimal, Misfit};
+use crate::{ErrorKind, ParseError};
+
+/// A unit: its name, and how many of the quantity's smallest unit it is.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    pub(crate) name: &'static str,
+    pub(crate) scale: u64,
+}
+
+/// A quantity, and how files write it.
+#[derive(Debug)]
+pub(crate) struct Quantity {
+    /// What error messages call it.
+    pub(crate) noun: &'static str,
+    /// The smallest unit in words, plural.
+    pub(crate) smallest: &'static str,
+    /// From small to large; the first has scale 1.
+    pub(crate) units: &'static [Unit],
+    /// What people write instead of a unit, in lower case, and the unit they mean.
+    pub(crate) aliases: &'static [(&'static str, &'static str)],
+    /// A good example, for a text that is not a quantity at all.
+    pub(crate) example: &'static str,
+    /// The unit that a number alone most likely has.
+    pub(crate) likely_unit: fn(whole: u64) -> &'static str,
+}
+
+impl Quantity {
+    /// Reads a number and its unit as a count of the smallest unit.
+    pub(crate) fn parse(&self, text: &str) -> Result<u64, ParseError> {
+        let noun = self.noun;
+        let text = text.trim_matches(' ');
+        let Some((number, unit)) = Decimal::split(text) else {
+            return Err(self.no_number(text));
+        };
+        let digits = text[..text.len() - unit.len()].trim_end();
+        let number = number.map_err(|misfit| self.misfit(text, misfit))?;
+        if unit.is_empty() {
+            let likely = (self.likely_unit)(number.times(1).unwrap_or(0));
+            return Err(ParseError::new(
+                ErrorKind::NoUnit,
+                format!("{noun} `{}` has no unit", shown(text)),
+                format!(
+                    "write `{} {likely}`; units are {}",
+                    shown(digits),
+                    self.unit_names()
+                ),
+            ));
+        }
+        let Some(unit) = self.units.iter().find(|known| known.name == unit) else {
+            return Err(self.unknown_unit(text, digits, unit));
+        };
+        number
+            .times(unit.scale)
+            .map_err(|misfit| self.misfit(text, misfit))
+    }
+
+    /// Prints exactly, in the largest of the decimal units that is not larger than the value.
+    pub(crate) fn print(&self, value: u64) -> String {
+        let unit = self
+            .units
+            .iter()
+            .rev()
+            .find(|unit| unit.scale <= value.max(1));
+        // The first unit has scale 1.
+        let unit = unit.unwrap_or(&self.units[0]);
+        format!("{} {}", decimal::print(value, unit.scale), unit.name)
+    }
+
+    fn no_number(&self, text: &str) -> ParseError {
+        let (noun, example) = (self.noun, self.example);
+        let what = if text.is_empty() {
+            format!("{noun} is empty")
+        } else if text.starts_with('-') {
+            format!("{noun} `{}` is negative", shown(text))
+        } else {
+            format!("`{}` is not a {noun}", shown(text))
+        };
+        let help = format!("a {noun} is a number and its unit, for example `{example}`");
+        ParseError::new(ErrorKind::NoNumber, what, help)
+    }
+
+    fn unknown_unit(&self, text: &str, digits: &str, unit: &str) -> ParseError {
+        let meant = self
+            .aliases
+            .iter()
+            .find(|(alias, _)| *alias == unit.to_lowercase());
+        // `GB/s` is not a slip for `Gbit/s`: it says eight times as much.
+        let in_bytes = self.noun == "bit rate" && unit.contains('B');
+        let help = match meant {
+            _ if in_bytes => format!("rates are in bits: units are {}", self.unit_names()),
+            Some((_, unit)) => {
+                format!(
+                    "write `{} {unit}`; units are {}",
+                    shown(digits),
+                    self.unit_names()
+                )
+            }
+            None => format!("units are {}", self.unit_names()),
+        };
+        let what = format!(
+            "{} `{}` has the unknown unit `{}`",
+            self.noun,
+            shown(text),
+            shown(unit)
+        );
+        ParseError::new(ErrorKind::UnknownUnit, what, help)
+    }
+
+    fn misfit(&self, text: &str, misfit: Misfit) -> ParseError {
+        let (noun, text) = (self.noun, shown(text));
+        match misfit {
+            Misfit::NotWhole => ParseError::new(
+                ErrorKind::NotWhole,
+                format!("{noun} `{text}` is not a whole number of {}", self.smallest),
+                format!("the smallest {noun} is `1 {}`", self.units[0].name),
+            ),
+            Misfit::TooLarge => ParseError::new(
+                ErrorKind::TooLarge,
+                format!("{noun} `{text}` is too large"),
+                format!("the largest {noun} is `{}`", self.print(u64::MAX)),
+            ),
+        }
+    }
+
+    fn unit_names(&self) -> String {
+        let names: Vec<_> = self.units.iter().map(|unit| unit.name).collect();
+        names.join(", ")
+    }
+}
+
+/// The text as messages show it: short, and without anything that would move a terminal's cursor.
+fn shown(text: &str) -> String {
+    const SHOWN_CHARS: usize = 40;
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN_CHARS)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,326 @@
+//! Rates: bits per second at a named layer, and frames per second.
+
+use crate::quantity::{Quantity, Unit};
+use crate::{FrameBytes, IpBytes, ParseError, PayloadBytes, WireBytes};
+use std::fmt;
+
+/// Where a bit rate is counted: the same traffic has four rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// On the wire: frames with preamble, start delimiter and the gap between frames.
+    L1,
+    /// Frames from destination address to FCS.
+    L2,
+    /// IP packets.
+    Ip,
+    /// What the transport protocol carries: UDP payload, TCP bytes.
+    Payload,
+}
+
+impl Layer {
+    /// Name in reports: `L1`, `L2`, `IP`, `payload`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::L1 => "L1",
+            Self::L2 => "L2",
+            Self::Ip => "IP",
+            Self::Payload => "payload",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+const BIT_RATE: Quantity = Quantity {
+    noun: "bit rate",
+    smallest: "bits per second",
+    units: &[
+        Unit {
+            name: "bit/s",
+            scale: 1,
+        },
+        Unit {
+            name: "kbit/s",
+            scale: 1_000,
+        },
+        Unit {
+            name: "Mbit/s",
+            scale: 1_000_000,
+        },
+        Unit {
+            name: "Gbit/s",
+            scale: 1_000_000_000,
+        },
+        Unit {
+            name: "Tbit/s",
+            scale: 1_000_000_000_000,
+        },
+    ],
+    aliases: &[
+        ("bps", "bit/s"),
+        ("b/s", "bit/s"),
+        ("bits/s", "bit/s"),
+        ("kbps", "kbit/s"),
+        ("kb/s", "kbit/s"),
+        ("kbit", "kbit/s"),
+        ("kbit/s", "kbit/s"),
+        ("kbits/s", "kbit/s"),
+        ("k", "kbit/s"),
+        ("mbps", "Mbit/s"),
+        ("mb/s", "Mbit/s"),
+        ("mbit", "Mbit/s"),
+        ("mbit/s", "Mbit/s"),
+        ("mbits/s", "Mbit/s"),
+        ("m", "Mbit/s"),
+        ("gbps", "Gbit/s"),
+        ("gb/s", "Gbit/s"),
+        ("gbit", "Gbit/s"),
+        ("gbit/s", "Gbit/s"),
+        ("gbits/s", "Gbit/s"),
+        ("g", "Gbit/s"),
+        ("tbps", "Tbit/s"),
+        ("tbit", "Tbit/s"),
+        ("tbit/s", "Tbit/s"),
+    ],
+    example: "10 Gbit/s",
+    // Nobody means 10 bit/s; 1000 and more is often meant as Mbit/s, and a million as the bare rate.
+    likely_unit: |whole| match whole {
+        0..1_000 => "Gbit/s",
+        1_000..1_000_000 => "Mbit/s",
+        _ => "bit/s",
+    },
+};
+
+/// Bits per second in one direction, counted at one [`Layer`]. Rates of different layers do not compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BitRate {
+    bps: u64,
+    layer: Layer,
+}
+
+impl BitRate {
+    /// So many bits per second at that layer.
+    #[must_use]
+    pub const fn new(bps: u64, layer: Layer) -> Self {
+        Self { bps, layer }
+    }
+
+    /// Reads a number and `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` or `Tbit/s` (decimal prefixes).
+    ///
+    /// The layer is not part of the text: the key of the file says it.
+    ///
+    /// # Errors
+    /// When it is anything else, or not a whole number of bits per second.
+    pub fn parse(text: &str, layer: Layer) -> Result<Self, ParseError> {
+        BIT_RATE.parse(text).map(|bps| Self { bps, layer })
+    }
+
+    /// Bits per second.
+    #[must_use]
+    pub const fn bps(self) -> u64 {
+        self.bps
+    }
+
+    /// Where it is counted.
+    #[must_use]
+    pub const fn layer(self) -> Layer {
+        self.layer
+    }
+}
+
+/// Exact, without the layer: `1.5 Gbit/s`. The alternate form `{:#}` names it: `1.5 Gbit/s L2`.
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = BIT_RATE.print(self.bps);
+        if f.alternate() {
+            write!(f, "{rate} {}", self.layer)
+        } else {
+            f.pad(&rate)
+        }
+    }
+}
+
+const FRAME_RATE: Quantity = Quantity {
+    noun: "frame rate",
+    smallest: "frames per second",
+    units: &[
+        Unit {
+            name: "frames/s",
+            scale: 1,
+        },
+        Unit {
+            name: "kpps",
+            scale: 1_000,
+        },
+        Unit {
+            name: "Mpps",
+            scale: 1_000_000,
+        },
+        Unit {
+            name: "Gpps",
+            scale: 1_000_000_000,
+        },
+    ],
+    aliases: &[
+        ("pps", "frames/s"),
+        ("fps", "frames/s"),
+        ("frame/s", "frames/s"),
+        ("kfps", "kpps"),
+        ("kpps", "kpps"),
+        ("mfps", "Mpps"),
+        ("mpps", "Mpps"),
+        ("gpps", "Gpps"),
+    ],
+    example: "1.2 Mpps",
+    likely_unit: |_| "frames/s",
+};
+
+/// Frames per second in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameRate(u64);
+
+impl FrameRate {
+    /// So many frames per second.
+    #[must_use]
+    pub const fn new(fps: u64) -> Self {
+        Self(fps)
+    }
+
+    /// Reads a number and `frames/s`, `kpps`, `Mpps` or `Gpps` (decimal prefixes).
+    ///
+    /// # Errors
+    /// When it is anything else, or not a whole number of frames per second.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        FRAME_RATE.parse(text).map(Self)
+    }
+
+    /// Frames per second.
+    #[must_use]
+    pub const fn fps(self) -> u64 {
+        self.0
+    }
+
+    /// The bit rate on the wire of frames that are so long there. Saturates at 2⁶⁴−1 bit/s, as its kin do.
+    #[must_use]
+    pub const fn l1_rate(self, wire: WireBytes) -> BitRate {
+        self.of(wire.get(), Layer::L1)
+    }
+
+    /// The bit rate at L2 of frames of that length.
+    #[must_use]
+    pub const fn l2_rate(self, frame: FrameBytes) -> BitRate {
+        self.of(frame.get(), Layer::L2)
+    }
+
+    /// The bit rate of IP packets of that length, one a frame.
+    #[must_use]
+    pub const fn ip_rate(self, ip: IpBytes) -> BitRate {
+        self.of(ip.get(), Layer::Ip)
+    }
+
+    /// The bit rate of payloads of that length, one a frame.
+    #[must_use]
+    pub const fn payload_rate(self, payload: PayloadBytes) -> BitRate {
+        self.of(payload.get(), Layer::Payload)
+    }
+
+    const fn of(self, bytes: u64, layer: Layer) -> BitRate {
+        BitRate::new(self.0.saturating_mul(bytes).saturating_mul(8), layer)
+    }
+}
+
+/// Exact: `1.2 Mpps`.
+impl fmt::Display for FrameRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&FRAME_RATE.print(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use proptest::prelude::*;
+
+    fn bps(text: &str) -> u64 {
+        BitRate::parse(text, Layer::L2).unwrap().bps()
+    }
+
+    fn help(text: &str) -> String {
+        BitRate::parse(text, Layer::L2)
+            .unwrap_err()
+            .help()
+            .to_owned()
+    }
+
+    #[test]
+    fn reads_decimal_prefixes() {
+        assert_eq!(bps("10 Gbit/s"), 10_000_000_000);
+        assert_eq!(bps("250 Mbit/s"), 250_000_000);
+        assert_eq!(bps("1.5 Gbit/s"), 1_500_000_000);
+        assert_eq!(bps("64kbit/s"), 64_000);
+        assert_eq!(bps("0 bit/s"), 0);
+        assert_eq!(FrameRate::parse("1.2 Mpps"), Ok(FrameRate::new(1_200_000)));
+        assert_eq!(FrameRate::parse("64 frames/s"), Ok(FrameRate::new(64)));
+    }
+
+    #[test]
+    fn a_number_without_unit_is_shown_with_the_likely_one() {
+        assert!(help("10").starts_with("write `10 Gbit/s`;"));
+        assert!(help("2500").starts_with("write `2500 Mbit/s`;"));
+        assert!(help("10000000000").starts_with("write `10000000000 bit/s`;"));
+        assert_eq!(FrameRate::parse("5").unwrap_err().kind, ErrorKind::NoUnit);
+    }
+
+    #[test]
+    fn a_slip_of_case_is_told_but_bytes_are_not_taken_for_bits() {
+        assert!(
+            help("10 gbps").starts_with("write `10 Gbit/s`;"),
+            "{}",
+            help("10 gbps")
+        );
+        assert!(help("10 Gbps").starts_with("write `10 Gbit/s`;"));
+        assert!(help("1 GB/s").starts_with("rates are in bits:"));
+        assert!(help("1 MiB/s").starts_with("rates are in bits:"));
+    }
+
+    #[test]
+    fn names_its_layer_in_the_alternate_form() {
+        let rate = BitRate::new(1_500_000_000, Layer::L2);
+        assert_eq!(
+            format!("{rate} / {rate:#} / {rate:>12}"),
+            "1.5 Gbit/s / 1.5 Gbit/s L2 /   1.5 Gbit/s"
+        );
+    }
+
+    #[test]
+    fn the_same_frames_have_a_rate_at_each_layer() {
+        // Line rate of 10 Gbit/s Ethernet at 64-byte frames (RFC 2544 practice): 14 880 952 frames/s.
+        let rate = FrameRate::new(14_880_952);
+        let frame = FrameBytes::new(64);
+        assert_eq!(rate.l1_rate(frame.wire()).bps(), 9_999_999_744);
+        assert_eq!(rate.l2_rate(frame).bps(), 7_619_047_424);
+        assert_eq!(rate.ip_rate(frame.ip().unwrap()).bps(), 5_476_190_336);
+        assert_eq!(
+            rate.payload_rate(PayloadBytes::new(18)).layer(),
+            Layer::Payload
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back_what_it_prints(bps: u64, exponent in 0u32..18, small in 0u64..10_000) {
+            for bps in [bps, small.saturating_mul(10u64.pow(exponent))] {
+                let rate = BitRate::new(bps, Layer::Ip);
+                prop_assert_eq!(BitRate::parse(&rate.to_string(), Layer::Ip), Ok(rate));
+                let rate = FrameRate::new(bps);
+                prop_assert_eq!(FrameRate::parse(&rate.to_string()), Ok(rate));
+            }
+        }
+    }
+}
