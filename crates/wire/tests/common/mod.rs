@@ -76,7 +76,7 @@ impl Fields {
         if self.tcp {
             bytes.extend(self.sequence.to_be_bytes());
             bytes.extend(self.acknowledgement.to_be_bytes());
-            bytes.extend([((20 + self.options.len()) / 4 << 4) as u8, self.flags]);
+            bytes.extend([(((20 + self.options.len()) / 4) << 4) as u8, self.flags]);
             bytes.extend(self.window.to_be_bytes());
             bytes.extend([0; 4]);
             bytes.extend(&self.options);

@@ -1,0 +1,264 @@
+//! A TUN device with offloads: 64 KB super-packets in one read or write.
+//!
+//! Each packet has a `virtio_net_hdr` in front. Which super-packets the kernel takes is found out by writing
+//! one of each kind: an ioctl that succeeds proves little. The probes are addressed to 255.255.255.255
+//! from 0.0.0.0, which no kernel forwards or answers.
+
+use crate::ClearPort;
+use arrayvec::ArrayVec;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use wire::checksum;
+use wire::coalesce::{Joinable, SEGMENTS_MAX};
+use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
+
+const TUN_DEVICE: &str = "/dev/net/tun";
+
+// `TUN_F_*` of linux/if_tun.h: what the reader of the device can take.
+const F_CSUM: libc::c_uint = 0x01;
+const F_TSO: libc::c_uint = 0x02 | 0x04;
+const F_USO: libc::c_uint = 0x20 | 0x40;
+
+/// What is asked of a TUN device.
+#[derive(Debug, Clone)]
+pub struct TunSettings<'a> {
+    /// Interface name, at most 15 bytes.
+    pub name: &'a str,
+    /// Queues, one a worker; at least 1.
+    pub queues: usize,
+}
+
+/// Super-packets of a TUN device, in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TunOffloads {
+    /// TCP super-packets.
+    pub tso: bool,
+    /// UDP super-packets.
+    pub uso: bool,
+}
+
+/// What went wrong with a TUN device.
+#[derive(Debug, thiserror::Error)]
+pub enum TunError {
+    /// `/dev/net/tun` cannot be opened.
+    #[error(
+        "cannot open {TUN_DEVICE}: {0}\nhelp: it needs the kernel's tun driver (`modprobe tun`) and, in a container, the device passed through"
+    )]
+    Device(io::Error),
+    /// The kernel refused to make the interface.
+    #[error("cannot create the TUN interface `{name}`: {error}\nhelp: {help}")]
+    Create {
+        /// Interface name.
+        name: String,
+        /// What the kernel said.
+        error: io::Error,
+        /// What to do.
+        help: &'static str,
+    },
+}
+
+/// One queue of a TUN device; the interface goes when the last queue is dropped.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+    joinable: Joinable,
+}
+
+impl Tun {
+    /// Creates the interface with all its queues. It is down, and takes no offloads yet.
+    ///
+    /// # Errors
+    /// [`TunError`] with what the kernel said and what to do.
+    pub fn create(settings: &TunSettings<'_>) -> Result<Vec<Self>, TunError> {
+        (0..settings.queues)
+            .map(|_| Self::open_queue(settings))
+            .collect()
+    }
+
+    fn open_queue(settings: &TunSettings<'_>) -> Result<Self, TunError> {
+        let refused = |error: io::Error| {
+            let help = match error.raw_os_error() {
+                Some(libc::EBUSY) => "another process has it: stop that one or choose another name",
+                Some(libc::EPERM) => "it needs CAP_NET_ADMIN: run as root",
+                _ => "a name is 1 to 15 bytes without `/` or spaces",
+            };
+            TunError::Create {
+                name: settings.name.to_owned(),
+                error,
+                help,
+            }
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(TUN_DEVICE)
+            .map_err(TunError::Device)?;
+        let name = settings.name.as_bytes();
+        // SAFETY: all-zero is a valid value of this plain C structure.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        if name.is_empty() || name.len() >= request.ifr_name.len() {
+            return Err(refused(io::ErrorKind::InvalidInput.into()));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        let mut flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        if settings.queues > 1 {
+            flags |= libc::IFF_MULTI_QUEUE;
+        }
+        request.ifr_ifru.ifru_flags = flags as libc::c_short;
+        ioctl(&file, libc::TUNSETIFF, &raw mut request).map_err(refused)?;
+        let mut header_bytes = VNET_HEADER_BYTES as libc::c_int;
+        ioctl(&file, libc::TUNSETVNETHDRSZ, &raw mut header_bytes).map_err(refused)?;
+        Ok(Self {
+            file,
+            joinable: Joinable {
+                tcp: false,
+                udp: false,
+            },
+        })
+    }
+
+    /// Turns on those of the `wanted` offloads that a real write shows to work; the interface must be up.
+    /// Applies to the device, so call it for each queue.
+    pub fn enable_offloads(&mut self, wanted: TunOffloads) -> TunOffloads {
+        let candidates = [
+            TunOffloads {
+                tso: true,
+                uso: true,
+            },
+            TunOffloads {
+                tso: true,
+                uso: false,
+            },
+            TunOffloads {
+                tso: false,
+                uso: false,
+            },
+        ];
+        let granted = candidates.into_iter().find(|candidate| {
+            (wanted.tso || !candidate.tso)
+                && (wanted.uso || !candidate.uso)
+                && self.set_offloads(*candidate).is_ok()
+                && self.probe(*candidate).is_ok()
+        });
+        let granted = granted.unwrap_or(TunOffloads {
+            tso: false,
+            uso: false,
+        });
+        self.joinable = Joinable {
+            tcp: granted.tso,
+            udp: granted.uso,
+        };
+        granted
+    }
+
+    fn set_offloads(&self, offloads: TunOffloads) -> io::Result<()> {
+        let mut flags = F_CSUM;
+        if offloads.tso {
+            flags |= F_TSO;
+        }
+        if offloads.uso {
+            flags |= F_USO;
+        }
+        // SAFETY: TUNSETOFFLOAD takes its argument by value.
+        let result = unsafe {
+            libc::ioctl(
+                self.file.as_raw_fd(),
+                libc::TUNSETOFFLOAD as _,
+                libc::c_ulong::from(flags),
+            )
+        };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes one super-packet of each kind.
+    fn probe(&mut self, offloads: TunOffloads) -> io::Result<()> {
+        let (vnet, packet) = super_packet(Gso::Tcp4);
+        if offloads.tso {
+            self.send(&vnet, &packet, &[])?;
+        }
+        let (vnet, packet) = super_packet(Gso::UdpL4);
+        if offloads.uso {
+            self.send(&vnet, &packet, &[])?;
+        }
+        Ok(())
+    }
+}
+
+impl ClearPort for Tun {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+
+    fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
+        let vnet = vnet.to_bytes();
+        let mut parts: ArrayVec<IoSlice<'_>, { SEGMENTS_MAX + 2 }> = ArrayVec::new();
+        parts.push(IoSlice::new(&vnet));
+        if !headers.is_empty() {
+            parts.push(IoSlice::new(headers));
+        }
+        parts.extend(payload.iter().map(|part| IoSlice::new(part)));
+        self.file.write_vectored(&parts).map(drop)
+    }
+
+    fn joinable(&self) -> Joinable {
+        self.joinable
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+}
+
+fn ioctl<T>(file: &File, request: libc::Ioctl, argument: *mut T) -> io::Result<()> {
+    // SAFETY: callers pass the request's own argument type, which outlives the call.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// A super-packet of two one-byte segments that every kernel drops on arrival.
+fn super_packet(gso: Gso) -> (VnetHeader, Vec<u8>) {
+    let (protocol, transport_bytes, csum_offset) = if gso == Gso::UdpL4 {
+        (17, 8, 6)
+    } else {
+        (6, 20, 16)
+    };
+    let total = 20 + transport_bytes + 2;
+    let mut packet = vec![0; total];
+    packet[0] = 0x45;
+    packet[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+    packet[8] = 1;
+    packet[9] = protocol;
+    packet[16..20].fill(0xff);
+    let sum = checksum::finish(checksum::portable(&packet[..20], 0));
+    packet[10..12].copy_from_slice(&sum);
+    let transport = &mut packet[20..];
+    // The discard port, from itself.
+    transport[..4].copy_from_slice(&[0, 9, 0, 9]);
+    if gso == Gso::UdpL4 {
+        transport[4..6].copy_from_slice(&10u16.to_be_bytes());
+    } else {
+        transport[12..14].copy_from_slice(&[0x50, 0x10]);
+    }
+    let vnet = VnetHeader {
+        flags: NEEDS_CSUM,
+        gso,
+        hdr_len: (20 + transport_bytes) as u16,
+        gso_size: 1,
+        csum_start: 20,
+        csum_offset,
+    };
+    (vnet, packet)
+}
