@@ -1,0 +1,99 @@
+//! What can go wrong with a journal, told to people: what, where, what to do.
+
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+/// Why a journal cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The operating system refused: no permission, no such folder, disk full.
+    #[error("cannot {action} {}: {source}\nhelp: {}", path.display(), help(source))]
+    Io {
+        /// What was to be done, as a verb: `write`, `read`, `create`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The folder is there, but no run was recorded in it.
+    #[error("no journal in {}\nhelp: give the folder of a run, such as runs/20261120T113000Z-quick", path.display())]
+    NotARun {
+        /// The folder that was given.
+        path: PathBuf,
+    },
+    /// A journal that exists is never overwritten.
+    #[error("{} exists already\nhelp: give the run another folder, or go on with it: cipherbench resume RUN", path.display())]
+    Exists {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// Another process is writing this journal.
+    #[error("{} is being written by another process\nhelp: wait until that run has ended, or stop it", path.display())]
+    InUse {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// The run broke off before its first line was finished: there is nothing in it.
+    #[error("{} has no header: the run broke off before it began\nhelp: nothing was measured; delete the folder and run again", path.display())]
+    NoHeader {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// The journal was written by a program with another format.
+    #[error("{} has journal format {found}, this program reads format {supported}\nhelp: use the version of cipherbench that wrote it, or a newer one", path.display())]
+    Version {
+        /// The journal.
+        path: PathBuf,
+        /// What its header says.
+        found: u64,
+        /// [`FORMAT_VERSION`](crate::record::FORMAT_VERSION) of this program.
+        supported: u32,
+    },
+    /// A finished line that no writer of this format leaves: the file was damaged or edited.
+    #[error("{}:{line}: {problem}\nhelp: a journal is only ever appended to; restore this file from a copy", path.display())]
+    Line {
+        /// The journal.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An earlier write failed half-way and what it left could not be taken back.
+    #[error("{} ends in a broken line since an earlier write failed; nothing more is written to it\nhelp: mend the cause, then go on: cipherbench resume RUN", path.display())]
+    Broken {
+        /// The journal.
+        path: PathBuf,
+    },
+}
+
+impl JournalError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// The one hint for an error of the operating system.
+fn help(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space, then go on with the run (cipherbench resume RUN), or choose another place with --out"
+        }
+        ErrorKind::FileTooLarge => {
+            "raise the limit on file sizes (ulimit -f), then go on: cipherbench resume RUN"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "check who owns it (a run made as root belongs to root), or choose another place with --out"
+        }
+        ErrorKind::NotFound => {
+            "check the path; runs are kept under runs/ unless --out said otherwise"
+        }
+        _ => "check the path and the disk, then try again",
+    }
+}

@@ -1,0 +1,95 @@
+//! The folder of a run.
+
+use crate::JournalError;
+use crate::time::utc_compact;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Name of the journal in the folder of a run.
+pub const FILE_NAME: &str = "journal.jsonl";
+
+/// Runs of one name that may begin in one second; more is a loop gone wild.
+const MAX_NAMESAKES: u32 = 1_000;
+
+/// Makes the folder of a new run, `root/20261120T113000Z-name`, and returns its path. When that name is taken,
+/// `-2`, `-3` … is added; no two callers ever get the same folder. `root` is made where it is missing.
+///
+/// # Errors
+/// When a folder cannot be made, or a thousand runs of that name began in that second.
+pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf, JournalError> {
+    fs::create_dir_all(root).map_err(|error| JournalError::io("create", root, error))?;
+    let base = format!("{}-{}", utc_compact(started_unix_ns), safe(name));
+    for namesake in 1..=MAX_NAMESAKES {
+        let path = match namesake {
+            1 => root.join(&base),
+            _ => root.join(format!("{base}-{namesake}")),
+        };
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(JournalError::io("create", path, error)),
+        }
+    }
+    Err(JournalError::Exists {
+        path: root.join(base),
+    })
+}
+
+/// Campaign names are fit for a folder already; this holds for names that come from elsewhere.
+fn safe(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STARTED: u64 = 1_795_174_200_000_000_000;
+
+    #[test]
+    fn two_runs_of_one_second_get_different_folders() {
+        let root = tempfile::tempdir().unwrap();
+        let runs = root.path().join("runs");
+        let names: Vec<_> = (0..3)
+            .map(|_| run_dir(&runs, STARTED, "quick").unwrap())
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "20261120T113000Z-quick",
+                "20261120T113000Z-quick-2",
+                "20261120T113000Z-quick-3"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_leave_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let path = run_dir(root.path(), STARTED, "../../etc/x y").unwrap();
+        assert_eq!(path.parent(), Some(root.path()));
+        assert_eq!(path.file_name().unwrap(), "20261120T113000Z-------etc-x-y");
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_root_is_told_with_its_path() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("runs");
+        fs::write(&file, "").unwrap();
+        let error = run_dir(&file, STARTED, "quick").unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot create {}", file.display())),
+            "{error}"
+        );
+    }
+}

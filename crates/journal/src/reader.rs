@@ -1,0 +1,249 @@
+//! Reading a journal back.
+//!
+//! A line is finished when its newline is on the disk. An unfinished last line is what a kill or a full disk
+//! leaves: it is dropped with a [`Warning`]. Everything else that does not fit the format is an error with
+//! its line number, because an append-only file that fails there was damaged and must not be summed up as
+//! if it were whole.
+
+use crate::JournalError;
+use crate::folder::FILE_NAME;
+use crate::record::{End, FORMAT_VERSION, Header, Outcome, Record, Resumed, TrialRecord, Tuned};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A run as far as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Journal {
+    /// How the run came to be.
+    pub header: Header,
+    /// Each time the run was taken up again, in order.
+    pub resumed: Vec<Resumed>,
+    /// Every search for tool parameters, in order; see [`Journal::tuned`].
+    pub tuned: Vec<Tuned>,
+    /// Every trial in the order made, those repeated after a resume included; see [`Journal::latest_trials`].
+    pub trials: Vec<TrialRecord>,
+    /// Set when the run came to its end and nothing was recorded after it.
+    pub end: Option<End>,
+    /// What the reader has to say; belongs into the report.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something odd that does not keep a journal from being used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The last line had no end: the run was killed, or the disk full, while it was written.
+    UnfinishedLine {
+        /// From 1.
+        line: usize,
+        /// How many bytes of it there were.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnfinishedLine { line, bytes } => write!(
+                f,
+                "line {line} of the journal is unfinished ({bytes} B) and was dropped: \
+                 the run was stopped while it was written"
+            ),
+        }
+    }
+}
+
+/// Reads the journal in the folder of a run. A run that is still going on can be read too.
+///
+/// # Errors
+/// When the folder holds no journal, cannot be read, has another format version, or a finished line of the
+/// journal is not a record of this format. An unfinished last line is a [`Warning`], never an error.
+pub fn read(dir: &Path) -> Result<Journal, JournalError> {
+    let path = dir.join(FILE_NAME);
+    match fs::read(&path) {
+        Ok(bytes) => parse(&path, &bytes).map(|(journal, _)| journal),
+        Err(error) => Err(open_error(dir, path, error)),
+    }
+}
+
+/// Tells a folder without a journal from a journal that cannot be opened.
+pub(crate) fn open_error(dir: &Path, path: PathBuf, error: std::io::Error) -> JournalError {
+    match error.kind() {
+        ErrorKind::NotFound if dir.is_dir() => JournalError::NotARun { path: dir.into() },
+        ErrorKind::NotADirectory => JournalError::NotARun { path: dir.into() },
+        ErrorKind::NotFound => JournalError::io("read", dir, error),
+        _ => JournalError::io("read", path, error),
+    }
+}
+
+/// Reads a journal's bytes; also returns how many of them are finished lines. `path` is for messages only.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), JournalError> {
+    let finished = bytes
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |last| last + 1);
+    let mut lines = bytes[..finished]
+        .split_inclusive(|&byte| byte == b'\n')
+        .map(|line| &line[..line.len() - 1]);
+    let header = lines
+        .next()
+        .ok_or_else(|| JournalError::NoHeader { path: path.into() })?;
+    let mut journal = Journal::new(read_header(path, header)?);
+    let mut count = 1;
+    for line in lines {
+        count += 1;
+        serde_json::from_slice(line)
+            .map_err(|error| json_problem(&error))
+            .and_then(|record| journal.accept(record))
+            .map_err(|problem| JournalError::Line {
+                path: path.into(),
+                line: count,
+                problem,
+            })?;
+    }
+    if finished < bytes.len() {
+        let bytes = bytes.len() - finished;
+        journal.warnings.push(Warning::UnfinishedLine {
+            line: count + 1,
+            bytes,
+        });
+    }
+    Ok((journal, finished))
+}
+
+/// The version is looked at before anything else: a header of another format need not have our fields.
+fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
+    #[derive(Deserialize)]
+    struct Probe {
+        record: String,
+        #[serde(default)]
+        format: u64,
+    }
+    let bad = |problem| JournalError::Line {
+        path: path.into(),
+        line: 1,
+        problem,
+    };
+    let probe: Probe = serde_json::from_slice(line).map_err(|error| {
+        bad(format!(
+            "not a cipherbench journal: {}",
+            json_problem(&error)
+        ))
+    })?;
+    if probe.record != "header" {
+        return Err(bad(format!(
+            "the first record is a `{}`, expected `header`",
+            probe.record
+        )));
+    }
+    if probe.format != u64::from(FORMAT_VERSION) {
+        let (found, supported) = (probe.format, FORMAT_VERSION);
+        return Err(JournalError::Version {
+            path: path.into(),
+            found,
+            supported,
+        });
+    }
+    match serde_json::from_slice(line) {
+        Ok(Record::Header(header)) => Ok(*header),
+        Ok(_) => Err(bad("the first record is not a header".into())),
+        Err(error) => Err(bad(json_problem(&error))),
+    }
+}
+
+/// What `serde_json` says, with its line (always 1 here) left out.
+fn json_problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&place) {
+        Some(what) => format!("column {}: {what}", error.column()),
+        None => text,
+    }
+}
+
+impl Journal {
+    /// A run in which nothing has happened yet.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self {
+            header,
+            resumed: Vec::new(),
+            tuned: Vec::new(),
+            trials: Vec::new(),
+            end: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Takes the next record of the run.
+    ///
+    /// # Errors
+    /// A sentence, when the record cannot follow: a second header, or a cell or repeat that is not planned.
+    pub fn accept(&mut self, record: Record) -> Result<(), String> {
+        self.end = None;
+        match record {
+            Record::Header(_) => return Err("a second header".into()),
+            Record::Resumed(resumed) => self.resumed.push(resumed),
+            Record::Tuned(tuned) => {
+                self.check_planned(&tuned.cell)?;
+                self.tuned.push(tuned);
+            }
+            Record::Trial(trial) => {
+                self.check_planned(&trial.cell)?;
+                let repeats = self.header.plan.repeats;
+                if !(1..=repeats).contains(&trial.repeat) {
+                    return Err(format!(
+                        "repeat {} of {repeats} is not planned",
+                        trial.repeat
+                    ));
+                }
+                self.trials.push(*trial);
+            }
+            Record::End(end) => self.end = Some(end),
+        }
+        Ok(())
+    }
+
+    fn check_planned(&self, cell: &str) -> Result<(), String> {
+        match self
+            .header
+            .plan
+            .cells
+            .iter()
+            .any(|planned| planned.id == cell)
+        {
+            true => Ok(()),
+            false => Err(format!("cell `{cell}` is not in the plan")),
+        }
+    }
+
+    /// The records that count: of each cell and repeat the last one written.
+    #[must_use]
+    pub fn latest_trials(&self) -> BTreeMap<(&str, u32), &TrialRecord> {
+        self.trials
+            .iter()
+            .map(|trial| ((trial.cell.as_str(), trial.repeat), trial))
+            .collect()
+    }
+
+    /// The trials, by cell and repeat, that need not be run again: those whose last record is measured or
+    /// invalid. A failed one is tried again by `resume`, because its cause may have gone.
+    #[must_use]
+    pub fn finished_trials(&self) -> BTreeSet<(String, u32)> {
+        self.latest_trials()
+            .into_iter()
+            .filter(|(_, trial)| !matches!(trial.outcome, Outcome::Failed { .. }))
+            .map(|((cell, repeat), _)| (cell.to_owned(), repeat))
+            .collect()
+    }
+
+    /// The parameters found for a cell; the last search counts.
+    #[must_use]
+    pub fn tuned(&self, cell: &str) -> Option<&Tuned> {
+        self.tuned.iter().rev().find(|tuned| tuned.cell == cell)
+    }
+}

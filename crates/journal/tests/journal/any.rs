@@ -1,0 +1,156 @@
+//! Any records that proptest can think of, for the plan of [`fixture`](crate::fixture).
+
+use crate::fixture::{cell_id, trial};
+use journal::Record;
+use journal::record::*;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+/// Any text: newlines, quotes, control characters and all planes of Unicode.
+pub(crate) fn text() -> impl Strategy<Value = String> {
+    prop_oneof![any::<String>(), "[\\n\\r\\x00\"\\\\{}\u{2028}é]{0,8}"]
+}
+
+/// Any sequence of records that may follow the header.
+pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
+    let one = prop_oneof![
+        1 => (any::<u64>(), text()).prop_map(|(at_unix_ns, program)| Record::Resumed(Resumed {
+            at_unix_ns,
+            program,
+            environment: Environment::default(),
+        })),
+        1 => tuned().prop_map(Record::Tuned),
+        6 => (0..2_usize, 1..=3_u32, outcome()).prop_map(|(cell, repeat, outcome)| trial(
+            cell, repeat, outcome
+        )),
+        1 => any::<u64>().prop_map(|at_unix_ns| Record::End(End { at_unix_ns })),
+    ];
+    vec(one, 0..8)
+}
+
+fn tuned() -> impl Strategy<Value = Tuned> {
+    let attempt = (
+        parameters(),
+        any::<u64>(),
+        option::of(any::<u64>()),
+        option::of(text()),
+    )
+        .prop_map(|(parameters, payload_bps, lost_ppm, error)| TuneAttempt {
+            parameters,
+            payload_bps,
+            lost_ppm,
+            error,
+        });
+    (0..2_usize, parameters(), vec(attempt, 0..3)).prop_map(|(cell, best, attempts)| Tuned {
+        cell: cell_id(cell),
+        best,
+        attempts,
+    })
+}
+
+fn parameters() -> impl Strategy<Value = ToolParameters> {
+    any::<(Option<u16>, Option<u64>, Option<u32>, Option<u64>)>().prop_map(
+        |(streams, window_bytes, datagram_bytes, rate_bps)| ToolParameters {
+            streams,
+            window_bytes,
+            datagram_bytes,
+            rate_bps,
+        },
+    )
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        any_measured().prop_map(|measured| Outcome::Measured(Box::new(measured))),
+        (vec(text(), 0..3), any_measured()).prop_map(|(reasons, measured)| Outcome::Invalid {
+            reasons,
+            measured: Box::new(measured),
+        }),
+        text().prop_map(|reason| Outcome::Failed { reason }),
+    ]
+}
+
+fn any_measured() -> impl Strategy<Value = Measured> {
+    let transfer = (
+        any::<[u64; 3]>(),
+        parameters(),
+        any::<Option<u64>>(),
+        any::<Option<[u64; 4]>>(),
+    )
+        .prop_map(|(bytes, parameters, retransmits, datagrams)| Transfer {
+            parameters,
+            duration_ns: bytes[0],
+            sent_bytes: bytes[1],
+            received_bytes: bytes[2],
+            retransmits,
+            datagrams: datagrams.map(|[sent, lost, out_of_order, jitter_ns]| Datagrams {
+                sent,
+                lost,
+                out_of_order,
+                jitter_ns,
+            }),
+            intervals: vec![Interval {
+                start_ns: bytes[1],
+                end_ns: bytes[0],
+                bytes: bytes[2],
+            }],
+        });
+    let latency = (any::<[u64; 2]>(), vec(any::<u64>(), 0..4)).prop_map(
+        |([sent, received], round_trips_ns)| Latency {
+            sent,
+            received,
+            round_trips_ns,
+        },
+    );
+    (
+        option::of(transfer),
+        option::of(latency),
+        any::<[u64; 7]>(),
+        evidence(),
+    )
+        .prop_map(
+            |(transfer, latency, [wall, stations, a, b, dut, kernel, busy], evidence)| Measured {
+                transfer,
+                latency,
+                cpu: Cpu {
+                    wall_ns: wall,
+                    stations_ns: stations,
+                    station_a_ns: a,
+                    station_b_ns: b,
+                    dut_ns: dut,
+                    kernel_ns: kernel,
+                    busy_ns: busy,
+                },
+                evidence,
+            },
+        )
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    let check = (text(), any::<bool>(), text()).prop_map(|(name, passed, detail)| Check {
+        name,
+        passed,
+        detail,
+    });
+    (
+        vec(check, 0..3),
+        btree_map(text(), any::<u64>(), 0..3),
+        btree_map(text(), text(), 0..3),
+        any::<[u64; 4]>(),
+    )
+        .prop_map(|(checks, dut_counters, dut_facts, seen)| Evidence {
+            checks,
+            cipher_link: CipherLink {
+                frames: seen[0],
+                esp_frames: seen[1],
+                marker_frames: seen[2],
+                other_frames: seen[3],
+                spis: dut_facts.keys().cloned().collect(),
+            },
+            interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
+            offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),
+            dut_counters,
+            dut_facts,
+        })
+}

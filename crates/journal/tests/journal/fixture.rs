@@ -1,0 +1,102 @@
+//! A small plan and records that fit it.
+
+use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement, Plan};
+use journal::Record;
+use journal::record::*;
+use wire::Suite;
+
+/// Two cells, direct and cipherbench, three repeats.
+pub(crate) fn header() -> Header {
+    Header {
+        format: FORMAT_VERSION,
+        started_unix_ns: 1_795_174_200_000_000_000,
+        command: vec!["cipherbench".into(), "run".into()],
+        program: "0.1.0 (a1b2c3d4)".into(),
+        environment: Environment {
+            cpus: 2,
+            kernel: "Linux 6.18".into(),
+            ..Environment::default()
+        },
+        plan: Plan {
+            name: "quick".into(),
+            title: "A quick look".into(),
+            lab: LabPlan {
+                name: "quick".into(),
+                kind: LabKind::Namespaces,
+                cipher_mtu: None,
+                addresses: Addresses {
+                    station_a: [10, 1, 0, 0].into(),
+                    cipher: [10, 2, 0, 0].into(),
+                    station_b: [10, 3, 0, 0].into(),
+                },
+            },
+            repeats: 3,
+            cells: vec![
+                cell(0, "direct", Adapter::Direct),
+                cell(
+                    1,
+                    "cipherbench",
+                    Adapter::Cipherbench {
+                        suite: Suite::Aes256Gcm,
+                        workers: 1,
+                        engine: "auto".into(),
+                    },
+                ),
+            ],
+        },
+    }
+}
+
+/// Id of the cell with that number.
+pub(crate) fn cell_id(number: usize) -> String {
+    format!("tcp/mtu=1500/cores=1/dut-{number}")
+}
+
+fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
+    Cell {
+        id: cell_id(number),
+        group: "tcp/mtu=1500/cores=1".into(),
+        dut: Dut {
+            name: dut.into(),
+            adapter,
+        },
+        mtu: 1500,
+        cores_per_station: 1,
+        offloads: true,
+        measurement: Measurement::Tcp {
+            streams: 4,
+            window_bytes: None,
+            duration_ns: 2_000_000_000,
+            warmup_ns: 0,
+        },
+        tune: false,
+        estimate_ns: 3_000_000_000,
+    }
+}
+
+/// A trial that failed, with `reason` as its text.
+pub(crate) fn failed(cell: usize, repeat: u32, reason: &str) -> Record {
+    trial(
+        cell,
+        repeat,
+        Outcome::Failed {
+            reason: reason.into(),
+        },
+    )
+}
+
+/// A trial that was measured.
+pub(crate) fn measured(cell: usize, repeat: u32) -> Record {
+    trial(cell, repeat, Outcome::Measured(Box::default()))
+}
+
+pub(crate) fn trial(cell: usize, repeat: u32, outcome: Outcome) -> Record {
+    Record::Trial(Box::new(TrialRecord {
+        cell: cell_id(cell),
+        repeat,
+        started_unix_ns: 1,
+        duration_ns: 2,
+        commands: vec![vec!["iperf3".into(), "-c".into(), "10.3.0.2".into()]],
+        outcome,
+    }))
+}

@@ -1,0 +1,6 @@
+//! The journal on a real file system: round trips, cuts, kills, full disks.
+
+mod any;
+mod faults;
+mod fixture;
+mod roundtrip;

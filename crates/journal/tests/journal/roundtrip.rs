@@ -1,0 +1,148 @@
+//! What is written is what is read, wherever the file is cut.
+
+use crate::any::{records, text};
+use crate::fixture::{failed, header, measured};
+use journal::{FILE_NAME, Journal, JournalError, Record, Warning, Writer, read};
+use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
+
+/// Writes a journal as a run does.
+fn write(dir: &Path, header: &journal::record::Header, records: &[Record]) {
+    let mut writer = Writer::create(dir, header).unwrap();
+    for record in records {
+        writer.append(record).unwrap();
+    }
+}
+
+/// What a reader must see of these records.
+fn expected(header: journal::record::Header, records: &[Record]) -> Journal {
+    let mut journal = Journal::new(header);
+    for record in records {
+        journal.accept(record.clone()).unwrap();
+    }
+    journal
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_read_is_what_was_written(records in records(), word in text()) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut header = header();
+        header.command.push(word.clone());
+        header.plan.cells[1].dut.name = word;
+        write(dir.path(), &header, &records);
+
+        let bytes = fs::read(dir.path().join(FILE_NAME)).unwrap();
+        prop_assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count(), records.len() + 1);
+        prop_assert_eq!(read(dir.path()).unwrap(), expected(header, &records));
+    }
+
+    #[test]
+    fn a_journal_taken_up_again_reads_as_if_it_had_been_written_at_once(
+        before in records(), after in records(), torn in 1..40_usize,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &header(), &before);
+        // The next line was begun when the run was killed.
+        let path = dir.path().join(FILE_NAME);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.extend_from_slice(&br#"{"record":"trial","cell":"tcp/mtu=1500/cores=1/dut-0"}"#[..torn]);
+        fs::write(&path, &bytes).unwrap();
+
+        let (mut writer, journal) = Writer::append_to(dir.path()).unwrap();
+        let warning = Warning::UnfinishedLine { line: before.len() + 2, bytes: torn };
+        prop_assert_eq!(&journal.warnings, &vec![warning]);
+        for record in &after {
+            writer.append(record).unwrap();
+        }
+        drop(writer);
+
+        let all: Vec<_> = before.into_iter().chain(after).collect();
+        prop_assert_eq!(read(dir.path()).unwrap(), expected(header(), &all));
+    }
+}
+
+#[test]
+fn a_cut_at_any_byte_loses_no_finished_line_and_is_never_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = [
+        measured(0, 1),
+        failed(1, 1, "a reason\nof two lines, with é and \u{2028}"),
+        Record::End(journal::record::End { at_unix_ns: 3 }),
+    ];
+    write(dir.path(), &header(), &records);
+    let path = dir.path().join(FILE_NAME);
+    let whole = fs::read(&path).unwrap();
+    let header_bytes = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+
+    for cut in 0..=whole.len() {
+        fs::write(&path, &whole[..cut]).unwrap();
+        if cut < header_bytes {
+            // Nothing was finished, so there is nothing to lose: one clear error.
+            assert!(
+                matches!(read(dir.path()), Err(JournalError::NoHeader { .. })),
+                "cut at {cut}"
+            );
+            continue;
+        }
+        let finished = whole[..cut].iter().filter(|&&byte| byte == b'\n').count() - 1;
+        let mut wanted = expected(header(), &records[..finished]);
+        if whole[cut - 1] != b'\n' {
+            let start = whole[..cut]
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .unwrap()
+                + 1;
+            wanted.warnings.push(Warning::UnfinishedLine {
+                line: finished + 2,
+                bytes: cut - start,
+            });
+        }
+        assert_eq!(read(dir.path()).unwrap(), wanted, "cut at {cut}");
+
+        let (writer, taken_up) = Writer::append_to(dir.path()).unwrap();
+        drop(writer);
+        assert_eq!(taken_up, wanted, "taken up after a cut at {cut}");
+        wanted.warnings.clear();
+        assert_eq!(
+            read(dir.path()).unwrap(),
+            wanted,
+            "repaired after a cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn the_last_record_of_a_trial_counts_and_failed_ones_are_not_finished() {
+    let records = [
+        failed(0, 1, "the DUT died"),
+        failed(1, 1, "the DUT died"),
+        measured(0, 2),
+        measured(1, 1),
+        failed(0, 1, "again"),
+    ];
+    let journal = expected(header(), &records);
+    let (first, second) = (crate::fixture::cell_id(0), crate::fixture::cell_id(1));
+
+    assert_eq!(journal.latest_trials().len(), 3);
+    let latest = journal.latest_trials()[&(first.as_str(), 1)];
+    assert!(
+        matches!(&latest.outcome, journal::record::Outcome::Failed { reason } if reason == "again")
+    );
+    assert_eq!(journal.finished_trials(), [(first, 2), (second, 1)].into());
+}
+
+#[test]
+fn a_run_is_at_its_end_only_while_nothing_follows_the_end() {
+    let end = || Record::End(journal::record::End { at_unix_ns: 9 });
+    assert!(expected(header(), &[measured(0, 1), end()]).end.is_some());
+    assert!(expected(header(), &[end(), measured(0, 1)]).end.is_none());
+    assert!(
+        expected(header(), &[end(), measured(0, 1), end()])
+            .end
+            .is_some()
+    );
+}
