@@ -5,6 +5,20 @@
 //!
 //! The only crate with SIMD and foreign-function `unsafe`.
 
+mod aws_lc;
+pub mod checksum;
+#[cfg(ipsec_mb)]
+mod ipsec_mb;
+#[cfg(not(ipsec_mb))]
+#[path = "ipsec_mb_absent.rs"]
+mod ipsec_mb;
+mod known_answers;
+mod selection;
+pub mod vectors;
+
+pub use known_answers::Failure;
+pub use selection::{Choice, EngineError, EngineInfo, PassedOver, Selection, engines, select};
+
 use wire::Suite;
 
 /// Length of the tag of every suite so far.
@@ -32,5 +46,10 @@ pub trait Aead: Send {
     ///
     /// # Errors
     /// [`TagMismatch`] when it is not authentic or is shorter than a tag; `buf` then holds nothing of use.
-    fn open(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) -> Result<(), TagMismatch>;
+    fn open(
+        &mut self,
+        nonce: &[u8; NONCE_BYTES],
+        aad: &[u8],
+        buf: &mut [u8],
+    ) -> Result<(), TagMismatch>;
 }

@@ -1,0 +1,25 @@
+//! Stands for engine `ipsec-mb` where the program was built without it.
+
+use crate::Aead;
+use crate::selection::Engine;
+use wire::Suite;
+
+pub(crate) struct IpsecMb;
+
+impl Engine for IpsecMb {
+    fn name(&self) -> &'static str {
+        "ipsec-mb"
+    }
+
+    fn probe(&self) -> Result<String, String> {
+        Err(if cfg!(target_arch = "x86_64") {
+            "not built in: install libipsec-mb-dev and build again".to_owned()
+        } else {
+            "not built in: Intel's library is for x86-64 only".to_owned()
+        })
+    }
+
+    fn key(&self, _: Suite, _: &[u8]) -> Box<dyn Aead> {
+        unreachable!("an engine whose probe fails is never selected")
+    }
+}

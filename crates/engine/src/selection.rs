@@ -1,0 +1,481 @@
+//! Which engine serves a suite, and why.
+//!
+//! To add an engine: write a module that implements [`Engine`], and put it into [`ENGINES`] where its pace
+//! on packets places it. The tests then hold it to every vector and to the other engines.
+
+use crate::Aead;
+use crate::aws_lc::AwsLc;
+use crate::ipsec_mb::IpsecMb;
+use crate::known_answers::{self, Failure};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use wire::Suite;
+
+/// One implementation of the suites.
+pub(crate) trait Engine: Sync {
+    /// Its name in campaigns, configuration and reports.
+    fn name(&self) -> &'static str;
+
+    /// Version of what computes; or, for people, why it cannot be used here and what would help.
+    fn probe(&self) -> Result<String, String>;
+
+    /// A key ready for use. Called only after `probe` has succeeded, with a key of the suite's length.
+    fn key(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead>;
+}
+
+/// Every engine, in the order in which [`Choice::Auto`] tries them: ipsec-mb is the faster one at every
+/// packet size, twice as fast on 64-byte packets and by a third on 1400-byte ones.
+static ENGINES: [&dyn Engine; 2] = [&IpsecMb, &AwsLc];
+
+/// What is known of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// Its name in campaigns, configuration and reports.
+    pub name: &'static str,
+    /// Version of what computes; or, for people, why it cannot be used here and what would help.
+    pub version: Result<String, String>,
+}
+
+/// Every engine, usable here or not, in the order in which [`Choice::Auto`] tries them.
+pub fn engines() -> &'static [EngineInfo] {
+    static INFO: OnceLock<Vec<EngineInfo>> = OnceLock::new();
+    INFO.get_or_init(|| {
+        let info = |engine: &&dyn Engine| EngineInfo {
+            name: engine.name(),
+            version: engine.probe(),
+        };
+        ENGINES.iter().map(info).collect()
+    })
+}
+
+/// The engine that a user asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The fastest that can be used here and passes its known answers. Written `auto`.
+    #[default]
+    Auto,
+    /// This one and no other.
+    Named(String),
+}
+
+impl FromStr for Choice {
+    type Err = EngineError;
+
+    /// Reads `auto` or the name of an engine, usable here or not.
+    fn from_str(name: &str) -> Result<Self, EngineError> {
+        if name == "auto" {
+            Ok(Self::Auto)
+        } else if ENGINES.iter().any(|engine| engine.name() == name) {
+            Ok(Self::Named(name.to_owned()))
+        } else {
+            Err(unknown(name, &ENGINES))
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::Named(name) => f.pad(name),
+        }
+    }
+}
+
+/// Why there is no engine to be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The user's mistake.
+    #[error("there is no engine `{name}`; known: auto, {known}")]
+    Unknown {
+        /// As asked for.
+        name: String,
+        /// Names of the engines, separated by commas.
+        known: String,
+    },
+    /// The engine exists but not on this host.
+    #[error("engine {name} cannot be used here: {reason}")]
+    Unavailable {
+        /// The engine.
+        name: &'static str,
+        /// For people, with what would help.
+        reason: String,
+    },
+    /// The engine computes wrongly: it must not be used, whoever is at fault.
+    #[error("engine {name} is refused for {suite}: it {failure}")]
+    Refused {
+        /// The engine.
+        name: &'static str,
+        /// The suite.
+        suite: Suite,
+        /// What it got wrong.
+        failure: Failure,
+    },
+    /// [`Choice::Auto`] found none.
+    #[error("no engine can serve {suite}: {reasons}")]
+    None {
+        /// The suite.
+        suite: Suite,
+        /// Every engine's reason.
+        reasons: String,
+    },
+}
+
+/// An engine that [`Choice::Auto`] would have taken, but could not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The engine.
+    pub engine: &'static str,
+    /// Why it was not taken.
+    pub reason: EngineError,
+}
+
+/// An engine that is fit for a suite: it has given every known answer. Makes keys.
+#[derive(Clone)]
+pub struct Selection {
+    engine: &'static dyn Engine,
+    version: String,
+    suite: Suite,
+    passed_over: Vec<PassedOver>,
+}
+
+impl Selection {
+    /// Name of the engine.
+    #[must_use]
+    pub fn engine(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Version of what computes, for reports.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The suite that it was selected for.
+    #[must_use]
+    pub fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The faster engines that could not be taken, and why; a program tells its user.
+    #[must_use]
+    pub fn passed_over(&self) -> &[PassedOver] {
+        &self.passed_over
+    }
+
+    /// A key ready for use. It wipes itself when dropped; whoever passes `key` wipes that.
+    ///
+    /// # Panics
+    /// If `key` has not [`Suite::key_bytes`].
+    #[must_use]
+    pub fn key(&self, key: &[u8]) -> Box<dyn Aead> {
+        assert_eq!(
+            key.len(),
+            self.suite.key_bytes(),
+            "key length of {}",
+            self.suite
+        );
+        self.engine.key(self.suite, key)
+    }
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Selection")
+            .field("engine", &self.engine())
+            .field("version", &self.version)
+            .field("suite", &self.suite)
+            .field("passed_over", &self.passed_over)
+            .finish()
+    }
+}
+
+/// The engine for `suite`. Each engine gives its known answers for a suite once in a process, before it is
+/// first returned (some milliseconds).
+///
+/// # Errors
+/// [`EngineError`]: the named engine is unknown, unusable here or computes wrongly; or, for
+/// [`Choice::Auto`], all of them are.
+pub fn select(choice: &Choice, suite: Suite) -> Result<Selection, EngineError> {
+    select_from(&ENGINES, choice, suite)
+}
+
+fn select_from(
+    engines: &[&'static dyn Engine],
+    choice: &Choice,
+    suite: Suite,
+) -> Result<Selection, EngineError> {
+    match choice {
+        Choice::Named(name) => {
+            let Some(engine) = engines.iter().find(|engine| engine.name() == name) else {
+                return Err(unknown(name, engines));
+            };
+            prove(*engine, suite)
+        }
+        Choice::Auto => {
+            let mut passed_over = Vec::new();
+            for engine in engines {
+                match prove(*engine, suite) {
+                    Ok(selection) => {
+                        return Ok(Selection {
+                            passed_over,
+                            ..selection
+                        });
+                    }
+                    Err(reason) => passed_over.push(PassedOver {
+                        engine: engine.name(),
+                        reason,
+                    }),
+                }
+            }
+            let reasons: Vec<_> = passed_over
+                .iter()
+                .map(|over| over.reason.to_string())
+                .collect();
+            Err(EngineError::None {
+                suite,
+                reasons: reasons.join("; "),
+            })
+        }
+    }
+}
+
+/// The engine as a selection, if it is usable here and has given its known answers, now or before.
+fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineError> {
+    type Answers = BTreeMap<(&'static str, Suite), Result<(), Failure>>;
+    static PROVEN: Mutex<Answers> = Mutex::new(BTreeMap::new());
+
+    let name = engine.name();
+    let version = engine
+        .probe()
+        .map_err(|reason| EngineError::Unavailable { name, reason })?;
+    // Holding the lock while an engine is checked makes a second thread wait for the answer, as it must.
+    // A poisoned map is as good as any: entries are complete when they are put in.
+    let mut proven = PROVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    proven
+        .entry((name, suite))
+        .or_insert_with(|| known_answers::check(suite, &|key| engine.key(suite, key)))
+        .clone()
+        .map_err(|failure| EngineError::Refused {
+            name,
+            suite,
+            failure,
+        })?;
+    Ok(Selection {
+        engine,
+        version,
+        suite,
+        passed_over: Vec::new(),
+    })
+}
+
+fn unknown(name: &str, engines: &[&'static dyn Engine]) -> EngineError {
+    let known: Vec<_> = engines.iter().map(|engine| engine.name()).collect();
+    EngineError::Unknown {
+        name: name.to_owned(),
+        known: known.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NONCE_BYTES, TagMismatch};
+
+    /// Computes by AWS-LC, but wrongly in one way.
+    struct Faulty {
+        name: &'static str,
+        fault: Fault,
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Fault {
+        Absent,
+        WrongCiphertext,
+        AcceptsForgeries,
+        LeavesPlaintext,
+    }
+
+    impl Engine for Faulty {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn probe(&self) -> Result<String, String> {
+            if self.fault == Fault::Absent {
+                return Err("no card in the slot: insert one".to_owned());
+            }
+            Ok("faulty 1".to_owned())
+        }
+
+        fn key(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
+            Box::new(FaultyKey {
+                inner: AwsLc.key(suite, key),
+                fault: self.fault,
+            })
+        }
+    }
+
+    struct FaultyKey {
+        inner: Box<dyn Aead>,
+        fault: Fault,
+    }
+
+    impl Aead for FaultyKey {
+        fn suite(&self) -> Suite {
+            self.inner.suite()
+        }
+
+        fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]) {
+            self.inner.seal(nonce, aad, src, dst);
+            if self.fault == Fault::WrongCiphertext {
+                dst[0] ^= 0x80;
+            }
+        }
+
+        fn open(
+            &mut self,
+            nonce: &[u8; NONCE_BYTES],
+            aad: &[u8],
+            buf: &mut [u8],
+        ) -> Result<(), TagMismatch> {
+            let result = self.inner.open(nonce, aad, buf);
+            match self.fault {
+                Fault::AcceptsForgeries => Ok(()),
+                Fault::LeavesPlaintext if result.is_err() => {
+                    buf[0] = 1;
+                    result
+                }
+                _ => result,
+            }
+        }
+    }
+
+    static ABSENT: Faulty = Faulty {
+        name: "absent",
+        fault: Fault::Absent,
+    };
+    static WRONG: Faulty = Faulty {
+        name: "wrong",
+        fault: Fault::WrongCiphertext,
+    };
+    static GULLIBLE: Faulty = Faulty {
+        name: "gullible",
+        fault: Fault::AcceptsForgeries,
+    };
+    static LEAKY: Faulty = Faulty {
+        name: "leaky",
+        fault: Fault::LeavesPlaintext,
+    };
+
+    fn named(name: &str) -> Choice {
+        Choice::Named(name.to_owned())
+    }
+
+    #[test]
+    fn an_engine_that_computes_wrongly_is_refused_and_says_what_it_got_wrong() {
+        for (engine, expected) in [
+            (
+                &WRONG,
+                "engine wrong is refused for aes-256-gcm: it seals GCM test case 13 differently",
+            ),
+            (
+                &GULLIBLE,
+                "engine gullible is refused for aes-256-gcm: it accepts a forgery of GCM test case \
+                 13, or leaves plaintext of it behind",
+            ),
+            (
+                &LEAKY,
+                "engine leaky is refused for aes-256-gcm: it accepts a forgery of GCM test case 13, \
+                 or leaves plaintext of it behind",
+            ),
+        ] {
+            let refusal = select_from(&[engine], &named(engine.name), Suite::Aes256Gcm);
+            assert_eq!(refusal.unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn auto_falls_to_the_next_engine_and_tells_why() {
+        for suite in Suite::ALL {
+            let selection = select_from(&[&ABSENT, &WRONG, &AwsLc], &Choice::Auto, suite).unwrap();
+            assert_eq!(selection.engine(), "aws-lc");
+            assert_eq!(selection.suite(), suite);
+            let [absent, wrong] = selection.passed_over() else {
+                panic!("{selection:?}")
+            };
+            assert_eq!(
+                absent.reason.to_string(),
+                "engine absent cannot be used here: no card in the slot: insert one"
+            );
+            assert!(matches!(
+                &wrong.reason,
+                EngineError::Refused { name: "wrong", .. }
+            ));
+        }
+    }
+
+    #[test]
+    fn auto_with_no_engine_left_names_every_reason() {
+        let error = select_from(&[&ABSENT, &WRONG], &Choice::Auto, Suite::Aes128Gcm).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with("no engine can serve aes-128-gcm: engine absent"),
+            "{text}"
+        );
+        assert!(text.contains("; engine wrong is refused"), "{text}");
+    }
+
+    #[test]
+    fn a_named_engine_is_never_replaced_by_another() {
+        let error =
+            select_from(&[&ABSENT, &AwsLc], &named("absent"), Suite::Aes256Gcm).unwrap_err();
+        assert!(matches!(
+            error,
+            EngineError::Unavailable { name: "absent", .. }
+        ));
+    }
+
+    #[test]
+    fn an_unknown_engine_is_told_with_the_known_ones() {
+        let expected = "there is no engine `opensll`; known: auto, ipsec-mb, aws-lc";
+        assert_eq!(
+            "opensll".parse::<Choice>().unwrap_err().to_string(),
+            expected
+        );
+        let error = select(&named("opensll"), Suite::Aes256Gcm).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_choice_reads_as_it_is_written() {
+        for choice in [Choice::Auto, named("ipsec-mb"), named("aws-lc")] {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+    }
+
+    #[test]
+    fn aws_lc_is_everywhere_and_every_engine_has_a_version_or_a_reason() {
+        let info = engines();
+        assert_eq!(
+            info.iter().map(|info| info.name).collect::<Vec<_>>(),
+            ["ipsec-mb", "aws-lc"]
+        );
+        for engine in info {
+            let text = engine.version.clone().unwrap_or_else(|reason| reason);
+            assert!(!text.is_empty());
+        }
+        let version = info[1].version.as_deref().unwrap();
+        assert!(version.starts_with("aws-lc-rs 1."), "{version}");
+    }
+
+    #[test]
+    #[should_panic(expected = "key length of aes-256-gcm")]
+    fn a_key_of_the_wrong_length_is_a_mistake_of_the_caller() {
+        let selection = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
+        drop(selection.key(&[0; 16]));
+    }
+}

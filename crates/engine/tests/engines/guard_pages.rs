@@ -1,0 +1,97 @@
+//! Engines read and write nothing outside the buffers that they are handed: buffers here end where a page
+//! begins that may not be touched, so that an assembly routine which overreaches is killed.
+
+use crate::{noise, selections};
+use engine::TAG_BYTES;
+use std::ptr;
+use wire::Suite;
+
+const PAGE: usize = 4096;
+
+/// Memory of one page, followed and preceded by one that may not be touched.
+struct Guarded {
+    base: *mut u8,
+}
+
+impl Guarded {
+    fn new() -> Self {
+        // SAFETY: a fresh anonymous mapping; it replaces nothing.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                3 * PAGE,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(base, libc::MAP_FAILED);
+        let base = base.cast::<u8>();
+        // SAFETY: the middle page of the mapping just made.
+        let result = unsafe {
+            libc::mprotect(
+                base.add(PAGE).cast(),
+                PAGE,
+                libc::PROT_READ | libc::PROT_WRITE,
+            )
+        };
+        assert_eq!(result, 0);
+        Self { base }
+    }
+
+    /// `length` bytes that end with the page.
+    fn last(&mut self, length: usize) -> &mut [u8] {
+        assert!(length <= PAGE);
+        // SAFETY: within the middle page, which is ours to read and write; borrowed uniquely.
+        unsafe { std::slice::from_raw_parts_mut(self.base.add(2 * PAGE - length), length) }
+    }
+
+    /// `length` bytes that begin with the page.
+    fn first(&mut self, length: usize) -> &mut [u8] {
+        assert!(length <= PAGE);
+        // SAFETY: as in `last`.
+        unsafe { std::slice::from_raw_parts_mut(self.base.add(PAGE), length) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; no borrow of it outlives this value.
+        unsafe { libc::munmap(self.base.cast(), 3 * PAGE) };
+    }
+}
+
+#[test]
+fn no_engine_touches_a_byte_outside_its_buffers() {
+    type Place = for<'a> fn(&'a mut Guarded, usize) -> &'a mut [u8];
+    let places: [Place; 2] = [Guarded::last, Guarded::first];
+    let (mut nonce, mut aad) = (Guarded::new(), Guarded::new());
+    let (mut src, mut dst) = (Guarded::new(), Guarded::new());
+    for suite in Suite::ALL {
+        for selection in selections(suite) {
+            let mut key = selection.key(&noise(suite.key_bytes(), 8));
+            for place in places {
+                let nonce = &*nonce.last(12);
+                let nonce: &[u8; 12] = nonce.try_into().unwrap();
+                for length in 0..600 {
+                    let aad = &*place(&mut aad, length % 40);
+                    let src = &*place(&mut src, length);
+                    let sealed = place(&mut dst, length + TAG_BYTES);
+                    key.seal(nonce, aad, src, sealed);
+                    key.open(nonce, aad, sealed).unwrap();
+                    assert_eq!(sealed[..length], *src);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_checksum_twin_touches_a_byte_outside_its_buffer() {
+    let mut page = Guarded::new();
+    for length in 0..600 {
+        assert_eq!(engine::checksum::sum(page.last(length), 5), 5);
+        assert_eq!(engine::checksum::sum(page.first(length), 5), 5);
+    }
+}
