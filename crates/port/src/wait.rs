@@ -3,11 +3,19 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A flag that wakes whoever waits; clones share it. Once raised it stays up.
 #[derive(Debug, Clone)]
-pub struct Stop(Arc<OwnedFd>);
+pub struct Stop(Arc<Flag>);
+
+#[derive(Debug)]
+struct Flag {
+    raised: AtomicBool,
+    /// Readable from the moment that the flag is up.
+    event: OwnedFd,
+}
 
 impl Stop {
     /// A flag that is down.
@@ -21,27 +29,33 @@ impl Stop {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the kernel just made this descriptor, and nobody else owns it.
-        Ok(Self(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) })))
+        let event = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self(Arc::new(Flag {
+            raised: AtomicBool::new(false),
+            event,
+        })))
     }
 
     /// Raises the flag. Safe in a signal handler.
     pub fn raise(&self) {
+        self.0.raised.store(true, Ordering::Release);
         let one = 1u64.to_ne_bytes();
         // SAFETY: the descriptor is open as long as `self`, and `one` holds the 8 bytes that are read. A full
-        // counter (EAGAIN) means that the flag is up, which is what is wanted.
-        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        // counter (EAGAIN) means that the event is readable, which is what is wanted.
+        unsafe { libc::write(self.0.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
     /// Whether the flag is up.
+    #[inline]
     #[must_use]
     pub fn is_raised(&self) -> bool {
-        wait_readable(&[self.0.as_fd()], Some(Duration::ZERO)).unwrap_or(true)
+        self.0.raised.load(Ordering::Acquire)
     }
 }
 
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.event.as_fd()
     }
 }
 

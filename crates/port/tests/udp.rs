@@ -1,0 +1,140 @@
+//! UDP lanes over loopback: trains arrive whole, singles where trains are off.
+
+use port::{Batch, CipherPort, Sent, Train, UdpLane, UdpOffloads, wait_readable};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::time::Duration;
+
+const ON: UdpOffloads = UdpOffloads {
+    gso: true,
+    gro: true,
+};
+const OFF: UdpOffloads = UdpOffloads {
+    gso: false,
+    gro: false,
+};
+
+/// Two addresses that nobody else uses: 127.0.0.0/8 has room for a pair per process and test.
+fn addresses() -> (SocketAddr, SocketAddr) {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let address = || SocketAddr::from(([127, high | 1, low, NEXT.fetch_add(1, Relaxed)], 4500));
+    (address(), address())
+}
+
+fn pair(a_offloads: UdpOffloads, b_offloads: UdpOffloads) -> (UdpLane, UdpLane) {
+    let (a, b) = addresses();
+    let one = UdpLane::connect(a, b, a_offloads).unwrap();
+    (one, UdpLane::connect(b, a, b_offloads).unwrap())
+}
+
+/// All datagrams of at least `count`, but not the probes' keepalives.
+fn receive(lane: &mut UdpLane, count: usize) -> Vec<Vec<u8>> {
+    let mut batch = Batch::new(4);
+    let mut datagrams = Vec::new();
+    while datagrams.len() < count {
+        let fd = lane.readable().unwrap();
+        assert!(
+            wait_readable(&[fd], Some(Duration::from_secs(10))).unwrap(),
+            "nothing arrived"
+        );
+        match lane.recv(&mut batch) {
+            Ok(()) => {
+                let payload = batch.datagrams().filter(|datagram| **datagram != [0xff]);
+                datagrams.extend(payload.map(|datagram| datagram.to_vec()));
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused),
+        }
+    }
+    datagrams
+}
+
+fn numbered(count: usize, bytes: usize, last: usize) -> (Vec<u8>, Train, Vec<Vec<u8>>) {
+    let mut datagrams: Vec<_> = (0..count).map(|at| vec![at as u8; bytes]).collect();
+    datagrams[count - 1].truncate(last);
+    let buffer = datagrams.concat();
+    let train = Train {
+        start: 0,
+        bytes: buffer.len(),
+        datagram_bytes: bytes,
+    };
+    (buffer, train, datagrams)
+}
+
+#[test]
+fn a_train_arrives_as_its_datagrams_with_and_without_offloads() {
+    for (a, b) in [(ON, ON), (ON, OFF), (OFF, ON), (OFF, OFF)] {
+        let (mut one, mut two) = pair(a, b);
+        let (buffer, train, datagrams) = numbered(44, 1400, 77);
+        let sent = one.send(&buffer, &[train]);
+        let bytes = buffer.len() as u64;
+        assert_eq!(
+            sent,
+            Sent {
+                datagrams: 44,
+                bytes,
+                too_big: 0,
+                failed: 0
+            },
+            "{a:?} {b:?}"
+        );
+        assert_eq!(receive(&mut two, 44), datagrams, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn several_trains_go_in_one_call() {
+    let (mut one, mut two) = pair(ON, ON);
+    let (a, train_a, mut datagrams) = numbered(10, 500, 500);
+    let (b, train_b, more) = numbered(100, 60, 20);
+    let trains = [
+        train_a,
+        Train {
+            start: a.len(),
+            ..train_b
+        },
+    ];
+    let sent = one.send(&[a, b].concat(), &trains);
+    assert_eq!(sent.datagrams, 110);
+    datagrams.extend(more);
+    assert_eq!(receive(&mut two, 110), datagrams);
+}
+
+#[test]
+fn trains_are_found_to_work_on_linux_with_udp_segment() {
+    let (one, _two) = pair(ON, ON);
+    assert_eq!(one.offloads(), ON);
+    assert!(one.train_max() >= 64);
+}
+
+#[test]
+fn switched_off_offloads_stay_off() {
+    let (one, _two) = pair(OFF, OFF);
+    assert_eq!(one.offloads(), OFF);
+    assert_eq!(one.train_max(), 1);
+}
+
+#[test]
+fn a_peer_that_is_not_up_yet_does_not_break_the_lane() {
+    let (a, b) = addresses();
+    let mut one = UdpLane::connect(a, b, ON).unwrap();
+    let (buffer, train, datagrams) = numbered(3, 100, 100);
+    for _ in 0..3 {
+        // Whether the refusal of the one before is told here or not, the lane goes on.
+        let sent = one.send(&buffer, &[train]);
+        assert_eq!(sent.datagrams + sent.failed, 3);
+    }
+    let mut two = UdpLane::connect(b, a, ON).unwrap();
+    let sent = one.send(&buffer, &[train]);
+    assert_eq!(sent.datagrams, 3);
+    assert_eq!(receive(&mut two, 3), datagrams);
+}
+
+#[test]
+fn an_address_in_use_is_refused() {
+    let (a, b) = addresses();
+    let _holder = UdpLane::connect(a, b, ON).unwrap();
+    let error = UdpLane::connect(a, b, ON).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+}
