@@ -1,1 +1,109 @@
-//! To be written.
+//! Records to estimates: what the trials of a run say together, with their spread.
+//!
+//! ```text
+//! Journal -> CellResult per cell -> Comparison of each DUT with its baseline -> Warning
+//! ```
+//!
+//! Everything here is a pure function of the journal: no clock, no environment, and the bootstrap's random
+//! numbers come from a fixed seed. Counts are integers up to the one division that makes a rate of them.
+//! A cell that was found invalid has no number, it has reasons.
+//!
+//! What it deliberately does not do: it removes no outliers, tests no hypotheses, and rounds nothing.
+
+#![forbid(unsafe_code)]
+
+mod cell;
+mod compare;
+mod estimate;
+mod latency;
+mod warning;
+
+pub use cell::{Bulk, CellResult, CpuResult, Datagrams, Parameters, Reason, Repeats, Status};
+pub use compare::{Comparison, Metric};
+pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
+pub use latency::{LatencyResult, Pooled, percentile};
+pub use warning::{LARGE_SPREAD_PERCENT, Warning, WarningKind};
+
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Everything that a report says in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Results {
+    /// How far the run came.
+    pub progress: Progress,
+    /// One per cell, in the plan's order.
+    pub cells: Vec<CellResult>,
+    /// Each DUT against the baseline of its group, in the plan's order.
+    pub comparisons: Vec<Comparison>,
+    /// What a reader should know before using the figures; each ends in advice.
+    pub warnings: Vec<Warning>,
+}
+
+/// How far a run came, in trials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Progress {
+    /// Whether the run came to its end.
+    pub ended: bool,
+    /// Trials that the plan asks for.
+    pub trials_planned: u64,
+    /// Of those, measured with all checks passed.
+    pub trials_measured: u64,
+    /// Of those, measured but found invalid.
+    pub trials_invalid: u64,
+    /// Of those, failed.
+    pub trials_failed: u64,
+    /// Of those, not run.
+    pub trials_not_run: u64,
+}
+
+impl Results {
+    /// Sums a run up, as far as it came.
+    #[must_use]
+    pub fn of(journal: &Journal) -> Self {
+        let cells = cell::results(journal);
+        let comparisons = compare::comparisons(&cells);
+        let progress = Progress::of(journal, &cells);
+        let warnings = warning::warnings(journal, &cells, &comparisons, &progress);
+        Self {
+            progress,
+            cells,
+            comparisons,
+            warnings,
+        }
+    }
+
+    /// The result of a cell by its id.
+    #[must_use]
+    pub fn cell(&self, id: &str) -> Option<&CellResult> {
+        self.cells.iter().find(|cell| cell.id == id)
+    }
+
+    /// A DUT cell's comparison with its baseline.
+    #[must_use]
+    pub fn comparison(&self, cell: &str, metric: Metric) -> Option<&Comparison> {
+        self.comparisons
+            .iter()
+            .find(|found| found.cell == cell && found.metric == metric)
+    }
+}
+
+impl Progress {
+    fn of(journal: &Journal, cells: &[CellResult]) -> Self {
+        let sum = |count: fn(&Repeats) -> u32| -> u64 {
+            cells
+                .iter()
+                .map(|cell| u64::from(count(&cell.repeats)))
+                .sum()
+        };
+        Self {
+            ended: journal.end.is_some(),
+            trials_planned: sum(|repeats| repeats.planned),
+            trials_measured: sum(|repeats| repeats.measured),
+            trials_invalid: sum(|repeats| repeats.invalid),
+            trials_failed: sum(|repeats| repeats.failed),
+            trials_not_run: sum(|repeats| repeats.not_run),
+        }
+    }
+}

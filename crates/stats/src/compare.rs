@@ -1,0 +1,103 @@
+//! A DUT against the baseline of its group.
+
+use crate::cell::CellResult;
+use crate::estimate::Estimate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One quantity of a DUT cell by the same quantity of the baseline cell of its group.
+///
+/// Trials are interleaved, so the repeats of both pair up: a drift of the machine falls on both of a pair
+/// and leaves its ratio alone.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// The group that both cells belong to.
+    pub group: String,
+    /// Id of the DUT's cell.
+    pub cell: String,
+    /// Id of the baseline's cell.
+    pub baseline_cell: String,
+    /// Name of the DUT.
+    pub dut: String,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Mean of the DUT by mean of the baseline.
+    pub ratio: f64,
+    /// Smallest ratio of a pair; `null` when no repeat was measured for both.
+    pub low: Option<f64>,
+    /// Largest ratio of a pair; `null` when no repeat was measured for both.
+    pub high: Option<f64>,
+    /// Repeats measured for both.
+    pub pairs: u32,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Payload throughput received, of `tcp` and `udp` cells.
+    PayloadThroughput,
+    /// Payload bits per CPU-second of the machine, of `tcp` and `udp` cells.
+    PayloadBitsPerCpuSecond,
+    /// Median round-trip time, of `ping` cells.
+    LatencyP50,
+}
+
+impl Metric {
+    const ALL: [Self; 3] = [
+        Self::PayloadThroughput,
+        Self::PayloadBitsPerCpuSecond,
+        Self::LatencyP50,
+    ];
+
+    fn of(self, cell: &CellResult) -> Option<&Estimate> {
+        match self {
+            Self::PayloadThroughput => cell.throughput_bps(),
+            Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),
+            Self::LatencyP50 => Some(&cell.latency.as_ref()?.p50_ns),
+        }
+    }
+}
+
+pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
+    let baseline_of = |cell: &CellResult| {
+        cells
+            .iter()
+            .find(|other| other.baseline && other.group == cell.group)
+    };
+    cells
+        .iter()
+        .filter(|cell| !cell.baseline)
+        .filter_map(|cell| Some((cell, baseline_of(cell)?)))
+        .flat_map(|(cell, baseline)| {
+            Metric::ALL
+                .into_iter()
+                .filter_map(move |metric| compare(cell, baseline, metric))
+        })
+        .collect()
+}
+
+fn compare(cell: &CellResult, baseline: &CellResult, metric: Metric) -> Option<Comparison> {
+    let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(baseline)?);
+    let divide = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
+    let mut pairs: Vec<f64> = of_dut
+        .values
+        .iter()
+        .filter_map(|sample| divide(sample.value, of_baseline.at(sample.repeat)?))
+        .collect();
+    pairs.sort_by(f64::total_cmp);
+    Some(Comparison {
+        group: cell.group.clone(),
+        cell: cell.id.clone(),
+        baseline_cell: baseline.id.clone(),
+        dut: cell.dut.clone(),
+        baseline: baseline.dut.clone(),
+        metric,
+        ratio: divide(of_dut.mean, of_baseline.mean)?,
+        low: pairs.first().copied(),
+        high: pairs.last().copied(),
+        pairs: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
+    })
+}

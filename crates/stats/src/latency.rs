@@ -1,0 +1,197 @@
+//! Round-trip times: percentiles of all trials pooled, and how the repeats differ.
+
+use crate::estimate::{Estimate, Sample};
+use journal::record::Latency;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Round-trip times of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyResult {
+    /// Echo requests sent, over all repeats.
+    pub requests_sent: u64,
+    /// Replies received, over all repeats.
+    pub replies_received: u64,
+    /// Requests without a reply.
+    pub requests_lost: u64,
+    /// Lost by sent.
+    pub loss_ratio: f64,
+    /// All round trips of all repeats taken together.
+    pub pooled: Pooled,
+    /// The median of each repeat.
+    pub p50_ns: Estimate,
+    /// The 99th percentile of each repeat; `null` when one has fewer than 100 replies.
+    pub p99_ns: Option<Estimate>,
+    /// The mean of each repeat.
+    pub mean_ns: Estimate,
+    /// All round trips, sorted; for charts.
+    #[serde(skip)]
+    pub round_trips_ns: Vec<u64>,
+}
+
+/// Percentiles by nearest rank: the smallest round trip that at least that share of all does not exceed. A
+/// percentile is `null` where fewer than one reply would lie beyond it (99.9 takes 1000 replies).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Pooled {
+    /// Replies.
+    pub n: u64,
+    /// Smallest.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    pub p99_9_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+}
+
+/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` where there are too few values
+/// for one to lie beyond it.
+#[must_use]
+pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
+    let n = sorted.len() as u64;
+    let beyond = 1000_u64.checked_sub(per_mille)?;
+    if n == 0 || n * beyond < 1000 {
+        return None;
+    }
+    let rank = (n * per_mille).div_ceil(1000).max(1);
+    sorted.get(usize::try_from(rank - 1).ok()?).copied()
+}
+
+impl LatencyResult {
+    /// Sums up the repeats, each with its number; `None` when one had no reply at all, or there is none.
+    pub(crate) fn of(trials: &[(u32, &Latency)]) -> Option<Self> {
+        let requests_sent: u64 = trials.iter().map(|(_, latency)| latency.sent).sum();
+        let replies_received: u64 = trials.iter().map(|(_, latency)| latency.received).sum();
+        let sorted: Vec<(u32, Vec<u64>)> = trials
+            .iter()
+            .map(|(repeat, latency)| (*repeat, sorted(latency.round_trips_ns.clone())))
+            .collect();
+        let each = |of: fn(&[u64]) -> Option<f64>| {
+            let samples = sorted.iter().map(|(repeat, times)| {
+                of(times).map(|value| Sample {
+                    repeat: *repeat,
+                    value,
+                })
+            });
+            samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
+        };
+        let round_trips_ns = self::sorted(
+            sorted
+                .iter()
+                .flat_map(|(_, times)| times.iter().copied())
+                .collect(),
+        );
+        let requests_lost = requests_sent.saturating_sub(replies_received);
+        Some(Self {
+            requests_sent,
+            replies_received,
+            requests_lost,
+            loss_ratio: if requests_sent == 0 {
+                0.0
+            } else {
+                requests_lost as f64 / requests_sent as f64
+            },
+            pooled: Pooled::of(&round_trips_ns)?,
+            p50_ns: each(|times| median(times).map(|value| value as f64))?,
+            p99_ns: each(|times| percentile(times, 990).map(|value| value as f64)),
+            mean_ns: each(mean)?,
+            round_trips_ns,
+        })
+    }
+}
+
+impl Pooled {
+    fn of(sorted: &[u64]) -> Option<Self> {
+        Some(Self {
+            n: sorted.len() as u64,
+            min_ns: *sorted.first()?,
+            p50_ns: median(sorted)?,
+            p90_ns: percentile(sorted, 900),
+            p99_ns: percentile(sorted, 990),
+            p99_9_ns: percentile(sorted, 999),
+            max_ns: *sorted.last()?,
+            mean_ns: mean(sorted)?,
+        })
+    }
+}
+
+fn sorted(mut times: Vec<u64>) -> Vec<u64> {
+    times.sort_unstable();
+    times
+}
+
+/// By nearest rank, also of a single value.
+fn median(sorted: &[u64]) -> Option<u64> {
+    sorted
+        .get(sorted.len().div_ceil(2).checked_sub(1)?)
+        .copied()
+}
+
+fn mean(times: &[u64]) -> Option<f64> {
+    let sum: u128 = times.iter().map(|&time| u128::from(time)).sum();
+    (!times.is_empty()).then(|| sum as f64 / times.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(lost: u64, times: impl IntoIterator<Item = u64>) -> Latency {
+        let round_trips_ns: Vec<u64> = times.into_iter().collect();
+        let received = round_trips_ns.len() as u64;
+        Latency {
+            sent: received + lost,
+            received,
+            round_trips_ns,
+        }
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank_and_need_values_beyond_them() {
+        let thousand: Vec<u64> = (1..=1000).collect();
+        assert_eq!(percentile(&thousand, 500), Some(500));
+        assert_eq!(percentile(&thousand, 900), Some(900));
+        assert_eq!(percentile(&thousand, 999), Some(999));
+        assert_eq!(percentile(&thousand[..999], 999), None);
+        assert_eq!(percentile(&thousand[..100], 990), Some(99));
+        assert_eq!(percentile(&thousand[..99], 990), None);
+        assert_eq!(percentile(&thousand, 0), Some(1));
+        assert_eq!(percentile(&[], 500), None);
+        assert_eq!(percentile(&[5], 500), None);
+        assert_eq!(percentile(&[5], 1001), None);
+    }
+
+    #[test]
+    fn repeats_are_pooled_and_also_kept_apart() {
+        let (first, second) = (latency(1, [30, 10, 20]), latency(0, [90, 70, 80]));
+        let found = LatencyResult::of(&[(1, &first), (2, &second)]).unwrap();
+        assert_eq!(found.round_trips_ns, [10, 20, 30, 70, 80, 90]);
+        assert_eq!(
+            (
+                found.pooled.p50_ns,
+                found.pooled.min_ns,
+                found.pooled.max_ns
+            ),
+            (30, 10, 90)
+        );
+        assert_eq!((found.requests_sent, found.requests_lost), (7, 1));
+        assert_eq!(
+            (found.p50_ns.at(1), found.p50_ns.at(2)),
+            (Some(20.0), Some(80.0))
+        );
+        assert_eq!((found.pooled.p90_ns, found.p99_ns), (None, None));
+    }
+
+    #[test]
+    fn a_repeat_without_a_reply_has_no_latency() {
+        assert_eq!(LatencyResult::of(&[(1, &latency(3, []))]), None);
+        assert_eq!(LatencyResult::of(&[]), None);
+    }
+}

@@ -1,0 +1,5 @@
+//! What is made of whole journals.
+
+mod cells;
+mod fixture;
+mod warnings;
