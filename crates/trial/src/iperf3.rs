@@ -1,0 +1,375 @@
+//! What one iperf3 process reported (`-J`), read strictly.
+//!
+//! Of all that iperf3 prints, the intervals' sums are what versions agree on and what a trial needs: a UDP
+//! server of version 3.12, for example, reports `"bytes": 0` at its end. iperf3 exits with 0 after an error in
+//! JSON mode, so the `error` key decides, not the exit code.
+
+use serde::Deserialize;
+
+/// What a session may last; a longer time is a misreading.
+const SECONDS_MAX: f64 = 1e8;
+/// A petabyte in one interval is a misreading; below it, sums of counts cannot overflow.
+const COUNT_MAX: f64 = 1e15;
+/// Quoted from the output in an error.
+const EXCERPT_CHARS: usize = 80;
+
+/// What one iperf3 process, client or server, counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Session {
+    /// Its intervals in order, all streams of the process summed.
+    pub steps: Vec<Step>,
+    /// Bytes that its closing summary says it sent (client) or received (server), where it says so.
+    pub summary_bytes: Option<u64>,
+    /// Datagrams that arrived out of order; 0 for TCP.
+    pub out_of_order: u64,
+    /// Mean jitter over its streams in nanoseconds; 0 for TCP.
+    pub jitter_ns: u64,
+}
+
+/// One interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Step {
+    /// From the start of the test.
+    pub start_ns: u64,
+    /// From the start of the test.
+    pub end_ns: u64,
+    /// Payload bytes sent (client) or received (server).
+    pub bytes: u64,
+    /// UDP: datagrams sent (client), or by how much the highest sequence number seen rose (server).
+    pub packets: Option<u64>,
+    /// TCP client: segments sent again, where the kernel tells.
+    pub retransmits: Option<u64>,
+}
+
+/// Why an output cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Iperf3Error {
+    /// Nothing was printed: it was killed, or could not start.
+    #[error("iperf3 printed nothing")]
+    Empty,
+    /// iperf3 itself says what went wrong.
+    #[error("iperf3 says: {0}")]
+    Reported(String),
+    /// Not the JSON of an iperf3, or cut short.
+    #[error("iperf3's output cannot be read: {problem}, at `{excerpt}`")]
+    Malformed {
+        /// What is wrong and where.
+        problem: String,
+        /// The place, or the beginning.
+        excerpt: String,
+    },
+}
+
+impl Session {
+    /// Reads what an iperf3 client or server printed with `-J`.
+    ///
+    /// # Errors
+    /// When it reports an error, is cut short, or misses what a trial needs.
+    pub fn parse(output: &str) -> Result<Self, Iperf3Error> {
+        if output.trim().is_empty() {
+            return Err(Iperf3Error::Empty);
+        }
+        let raw: RawOutput = serde_json::from_str(output).map_err(|error| {
+            let line = output
+                .lines()
+                .nth(error.line().saturating_sub(1))
+                .unwrap_or_default();
+            malformed(&error.to_string(), line)
+        })?;
+        if let Some(error) = raw.error {
+            return Err(Iperf3Error::Reported(error));
+        }
+        let missing = |key: &str| malformed(&format!("`{key}` is missing"), output);
+        let intervals = raw.intervals.ok_or_else(|| missing("intervals"))?;
+        let end = raw.end.ok_or_else(|| missing("end"))?;
+        let first = intervals
+            .first()
+            .ok_or_else(|| malformed("`intervals` is empty", output))?;
+        let mut steps: Vec<Step> = Vec::with_capacity(intervals.len());
+        for interval in &intervals {
+            let step = interval.sum.step();
+            if step.end_ns < step.start_ns
+                || steps.last().is_some_and(|l| step.start_ns < l.start_ns)
+            {
+                let problem = format!("interval {} runs backwards in time", steps.len());
+                return Err(malformed(&problem, &format!("{:?}", interval.sum)));
+            }
+            steps.push(step);
+        }
+        Ok(Self::assemble(steps, first.sum.sender, &end))
+    }
+
+    fn assemble(steps: Vec<Step>, sender: bool, end: &RawEnd) -> Self {
+        // A client's `sum_received` is hearsay, a server's `sum_sent` zero.
+        let summary = if sender {
+            &end.sum_sent
+        } else {
+            &end.sum_received
+        };
+        let udp: Vec<&RawUdp> = end
+            .streams
+            .iter()
+            .filter_map(|stream| stream.udp.as_ref())
+            .collect();
+        let jitters: f64 = udp.iter().filter_map(|stream| stream.jitter_ms).sum();
+        let jitter_ms = if udp.is_empty() {
+            0.0
+        } else {
+            jitters / udp.len() as f64
+        };
+        Self {
+            steps,
+            summary_bytes: summary.as_ref().map(|sum| sum.bytes.0),
+            out_of_order: udp
+                .iter()
+                .filter_map(|stream| stream.out_of_order)
+                .map(|n| n.0)
+                .sum(),
+            jitter_ns: (jitter_ms.max(0.0) * 1e6).round() as u64,
+        }
+    }
+
+    /// Bytes over the whole session.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.steps.iter().map(|step| step.bytes).sum()
+    }
+
+    /// Datagrams over the whole session; 0 for TCP.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.steps.iter().filter_map(|step| step.packets).sum()
+    }
+}
+
+fn malformed(problem: &str, place: &str) -> Iperf3Error {
+    let excerpt: String = place.trim().chars().take(EXCERPT_CHARS).collect();
+    Iperf3Error::Malformed {
+        problem: problem.to_owned(),
+        excerpt,
+    }
+}
+
+#[derive(Deserialize)]
+struct RawOutput {
+    intervals: Option<Vec<RawInterval>>,
+    end: Option<RawEnd>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawInterval {
+    sum: RawSum,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawSum {
+    start: Seconds,
+    end: Seconds,
+    bytes: Count,
+    packets: Option<Count>,
+    /// Signed: a kernel that restarts its count makes it negative.
+    retransmits: Option<f64>,
+    /// Whether this process sent what is counted.
+    sender: bool,
+}
+
+impl RawSum {
+    fn step(&self) -> Step {
+        Step {
+            start_ns: self.start.ns(),
+            end_ns: self.end.ns(),
+            bytes: self.bytes.0,
+            packets: self.packets.map(|n| n.0),
+            retransmits: self.retransmits.map(|n| n.max(0.0) as u64),
+        }
+    }
+}
+
+/// All optional: after an error `end` is an empty object.
+#[derive(Deserialize)]
+struct RawEnd {
+    sum_sent: Option<RawSum>,
+    sum_received: Option<RawSum>,
+    #[serde(default)]
+    streams: Vec<RawStream>,
+}
+
+#[derive(Deserialize)]
+struct RawStream {
+    udp: Option<RawUdp>,
+}
+
+#[derive(Deserialize)]
+struct RawUdp {
+    jitter_ms: Option<f64>,
+    out_of_order: Option<Count>,
+}
+
+/// A count; iperf3 writes large ones like `1e+16`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Count(u64);
+
+impl TryFrom<f64> for Count {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Self, String> {
+        if (0.0..=COUNT_MAX).contains(&value) && value.fract() == 0.0 {
+            Ok(Self(value as u64))
+        } else {
+            Err(format!("{value} is not a count"))
+        }
+    }
+}
+
+/// A time since the start of the test.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Seconds(f64);
+
+impl Seconds {
+    fn ns(self) -> u64 {
+        (self.0 * 1e9).round() as u64
+    }
+}
+
+impl TryFrom<f64> for Seconds {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Self, String> {
+        if (0.0..SECONDS_MAX).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(format!("{value} s is not a time in a test"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TCP_CLIENT: &str = include_str!("../tests/data/iperf3-3.12-tcp-2-streams.client.json");
+    const TCP_SERVER: &str = include_str!("../tests/data/iperf3-3.12-tcp-2-streams.server.json");
+    const UDP_CLIENT: &str = include_str!("../tests/data/iperf3-3.12-udp-loss.client.json");
+    const UDP_SERVER: &str = include_str!("../tests/data/iperf3-3.12-udp-loss.server.json");
+
+    fn reported(output: &str) -> String {
+        match Session::parse(output) {
+            Err(Iperf3Error::Reported(text)) => text,
+            other => panic!("expected iperf3's own error, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn reads_a_tcp_client_and_its_server() {
+        let client = Session::parse(TCP_CLIENT).unwrap();
+        assert_eq!(client.steps.len(), 10);
+        assert_eq!(client.bytes(), 1_259_601_920);
+        assert_eq!(client.summary_bytes, Some(1_259_601_920));
+        let retransmits: u64 = client
+            .steps
+            .iter()
+            .filter_map(|step| step.retransmits)
+            .sum();
+        assert_eq!(retransmits, 1491);
+        let server = Session::parse(TCP_SERVER).unwrap();
+        assert_eq!(server.steps.len(), 11);
+        assert_eq!(server.steps[0].end_ns, 100_837_000);
+        assert_eq!(server.summary_bytes, Some(server.bytes()));
+        assert_eq!(server.steps[0].retransmits, None);
+        assert_eq!(server.packets(), 0);
+    }
+
+    #[test]
+    fn reads_a_udp_client_and_its_server() {
+        let client = Session::parse(UDP_CLIENT).unwrap();
+        assert_eq!((client.packets(), client.bytes()), (33_462, 33_462 * 1472));
+        let server = Session::parse(UDP_SERVER).unwrap();
+        assert_eq!(
+            (server.packets(), server.bytes()),
+            (33_462, (33_462 - 869) * 1472)
+        );
+        assert_eq!(server.summary_bytes, Some(47_976_896));
+        assert_eq!(server.jitter_ns, 88_585);
+    }
+
+    #[test]
+    fn what_iperf3_says_went_wrong_is_passed_on() {
+        let said = [
+            (
+                include_str!("../tests/data/iperf3-3.12-refused.client.json"),
+                "Connection refused",
+            ),
+            (
+                include_str!("../tests/data/iperf3-3.12-buffer-refused.client.json"),
+                "socket buffer size",
+            ),
+            (
+                include_str!("../tests/data/iperf3-3.12-server-killed.client.json"),
+                "server has terminated",
+            ),
+            (
+                include_str!("../tests/data/iperf3-3.12-server-gone.client.json"),
+                "Connection reset",
+            ),
+            (
+                include_str!("../tests/data/iperf3-3.12-client-killed.server.json"),
+                "client has terminated",
+            ),
+        ];
+        for (output, expected) in said {
+            assert!(reported(output).contains(expected), "{}", reported(output));
+        }
+    }
+
+    #[test]
+    fn a_missing_key_is_named_and_the_place_quoted() {
+        let error = Session::parse(&TCP_CLIENT.replace("\"sum\":", "\"total\":"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("missing field `sum`"), "{error}");
+        assert_eq!(Session::parse(" \n"), Err(Iperf3Error::Empty));
+        let error = Session::parse("{\"end\": {}}").unwrap_err().to_string();
+        assert!(
+            error.contains("`intervals` is missing") && error.contains("{\"end\""),
+            "{error}"
+        );
+        let error = Session::parse("Killed\n").unwrap_err().to_string();
+        assert!(error.contains("at `Killed`"), "{error}");
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused() {
+        for (from, to) in [
+            ("\"bytes\":\t", "\"bytes\":\t-"),
+            ("\"end\":\t1.0", "\"end\":\t1e99"),
+        ] {
+            assert!(TCP_SERVER.contains(from));
+            let error = Session::parse(&TCP_SERVER.replace(from, to)).unwrap_err();
+            assert!(matches!(error, Iperf3Error::Malformed { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        for output in [TCP_CLIENT, UDP_SERVER] {
+            for end in 0..output.trim_end().len() {
+                assert!(Session::parse(&output[..end]).is_err(), "cut at {end}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_makes_it_panic(at in 0..UDP_SERVER.len(), junk in "[-0-9eE.{}\\[\\],\":a-z]{0,6}") {
+            let mut output = UDP_SERVER.to_owned();
+            let end = (at + junk.len()).min(output.len());
+            output.replace_range(at..end, &junk);
+            // Whether it is still readable depends on the damage; that it returns is what is tested.
+            let _ = Session::parse(&output).map(|session| session.bytes().max(session.packets()));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! When a trial's measuring begins and ends, and the steps of its timeline.
+//!
+//! iperf3 can leave out a warm-up itself (`-O`), but version 3.12 then loses an interval's bytes at the reset,
+//! resets sender and receiver at different instants, and takes whole seconds only. So trials run the tool
+//! for warm-up and measured time together, and cut the warm-up off the reported intervals. What the tool
+//! counted over the whole run then stands beside interface counters over the whole run, exactly.
+
+const MS: u64 = 1_000_000;
+/// Steps that a timeline may have, short to long: iperf3 takes 0.1 s to 60 s.
+const INTERVALS_NS: [u64; 9] = [
+    100 * MS,
+    200 * MS,
+    500 * MS,
+    1000 * MS,
+    2000 * MS,
+    5000 * MS,
+    10_000 * MS,
+    30_000 * MS,
+    60_000 * MS,
+];
+/// A timeline has at least this many steps where the shortest step allows it.
+const STEPS_MIN: u64 = 10;
+/// And at most this many: the tool's output stays below the station's limit with 8 streams a process.
+const STEPS_MAX: u64 = 1200;
+
+/// When a trial's measuring begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Step of the timeline, in nanoseconds; the tool's `-i`.
+    pub interval_ns: u64,
+    /// Time cut off at the start: the warm-up asked for, up to the next step.
+    pub warmup_ns: u64,
+    /// Time for which the tool runs, warm-up included: its `-t`, so whole seconds. Measured time is what
+    /// is left after the warm-up, so never less than asked for.
+    pub run_seconds: u64,
+}
+
+impl Timing {
+    pub(crate) fn of_ping(count: u32, interval_ns: u64) -> Self {
+        let run_ns = u64::from(count).saturating_mul(interval_ns);
+        Self {
+            interval_ns,
+            warmup_ns: 0,
+            run_seconds: run_ns.div_ceil(1000 * MS),
+        }
+    }
+
+    pub(crate) fn of_transfer(duration_ns: u64, warmup_ns: u64) -> Self {
+        let steps = |interval: u64| duration_ns / interval;
+        let fits =
+            |interval: u64| warmup_ns.is_multiple_of(interval) && steps(interval) >= STEPS_MIN;
+        let finest = INTERVALS_NS
+            .into_iter()
+            .find(|&interval| steps(interval) <= STEPS_MAX);
+        let interval_ns = INTERVALS_NS
+            .into_iter()
+            .rfind(|&interval| fits(interval))
+            .unwrap_or(INTERVALS_NS[0])
+            .max(finest.unwrap_or(INTERVALS_NS[INTERVALS_NS.len() - 1]));
+        let warmup_ns = warmup_ns.next_multiple_of(interval_ns);
+        let run_seconds = warmup_ns
+            .saturating_add(duration_ns)
+            .div_ceil(1000 * MS)
+            .max(1);
+        Self {
+            interval_ns,
+            warmup_ns,
+            run_seconds,
+        }
+    }
+
+    /// Time for which the tool runs, in nanoseconds.
+    #[must_use]
+    pub fn run_ns(&self) -> u64 {
+        self.run_seconds.saturating_mul(1000 * MS)
+    }
+
+    /// Measured time as planned, in nanoseconds.
+    #[must_use]
+    pub fn measured_ns(&self) -> u64 {
+        self.run_ns().saturating_sub(self.warmup_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(duration_ms: u64, warmup_ms: u64) -> (u64, u64, u64) {
+        let timing = Timing::of_transfer(duration_ms * MS, warmup_ms * MS);
+        (
+            timing.interval_ns / MS,
+            timing.warmup_ns / MS,
+            timing.run_seconds,
+        )
+    }
+
+    #[test]
+    fn the_step_follows_the_duration_and_divides_the_warm_up() {
+        assert_eq!(timing(1000, 0), (100, 0, 1));
+        assert_eq!(timing(1500, 500), (100, 500, 2));
+        assert_eq!(timing(2000, 1000), (200, 1000, 3));
+        assert_eq!(timing(10_000, 1000), (1000, 1000, 11));
+        assert_eq!(timing(30_000, 1000), (1000, 1000, 31));
+        assert_eq!(timing(30_000, 2000), (2000, 2000, 32));
+    }
+
+    #[test]
+    fn a_short_trial_has_the_shortest_step_and_an_odd_warm_up_is_cut_at_the_next_one() {
+        assert_eq!(timing(500, 0), (100, 0, 1));
+        assert_eq!(timing(800, 250), (100, 300, 2));
+    }
+
+    #[test]
+    fn a_soak_has_a_bounded_number_of_steps() {
+        let (interval, warmup, seconds) = timing(20 * 3600 * 1000, 1000);
+        assert_eq!(interval, 60_000);
+        assert_eq!(warmup, 60_000);
+        assert_eq!(seconds, 20 * 3600 + 60);
+    }
+
+    #[test]
+    fn measured_time_is_never_less_than_asked_for() {
+        for duration in (100..4000).step_by(130) {
+            for warmup in (0..1500).step_by(90) {
+                let timing = Timing::of_transfer(duration * MS, warmup * MS);
+                assert!(timing.measured_ns() >= duration * MS);
+                assert!(timing.warmup_ns >= warmup * MS);
+            }
+        }
+    }
+
+    #[test]
+    fn a_ping_lasts_its_count_times_its_interval() {
+        assert_eq!(Timing::of_ping(1000, 2 * MS).run_seconds, 2);
+        assert_eq!(Timing::of_ping(1, MS).run_seconds, 1);
+    }
+}
