@@ -1,1 +1,27 @@
-//! To be written.
+//! The encryptor: ties ports, ESP, engines and keys together.
+//!
+//! ```text
+//! TUN queue i -> cut -> seal -> train -> UDP port + i      one worker thread a lane,
+//! TUN queue i <- join <- open <- train <- UDP port + i     one pair of SAs, nothing shared
+//! ```
+//!
+//! [`service::run`] is the whole service; [`worker::Worker`] is one lane over any ports, which tests drive
+//! without kernel or clock. Control plane and data plane meet in two places: the keys of a new inbound
+//! epoch, and the counters.
+//!
+//! It does not negotiate keys (`keying`), know packet formats (`wire`) or talk to the kernel (`port`).
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod counters;
+pub mod inbound;
+pub mod metrics;
+pub mod outbound;
+pub mod policy;
+//pub mod service;
+pub mod tunnel;
+pub mod worker;
+
+pub use config::Config;
+//pub use service::{ServiceError, run};

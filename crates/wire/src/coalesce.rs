@@ -21,6 +21,7 @@ pub const SEGMENTS_MAX: usize = 128;
 const PACKET_BYTES_MAX: usize = 65_535;
 const HEADERS_MAX: usize = 40 + 60;
 
+const DONT_FRAGMENT: u8 = 0x40;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
@@ -218,11 +219,17 @@ impl<'a> Run<'a> {
     }
 
     /// DSCP, ECN, lifetime and the don't-fragment bit, or the flow label.
+    ///
+    /// A segmenter numbers IPv4 packets anew. That is of no matter where the bit is set (RFC 6864 §4.1);
+    /// elsewhere the numbers must be those that it will give.
     #[inline]
     fn same_ip_fields(&self, packet: &[u8]) -> bool {
         let first = self.first;
         if self.view.version == 4 {
-            first[1] == packet[1] && first[6..9] == packet[6..9]
+            let next_id = be16(first, 4).wrapping_add(self.payload.len() as u16);
+            first[1] == packet[1]
+                && first[6..9] == packet[6..9]
+                && (packet[6] & DONT_FRAGMENT != 0 || be16(packet, 4) == next_id)
         } else {
             first[..4] == packet[..4] && first[7] == packet[7]
         }

@@ -238,6 +238,18 @@ fn a_gap_in_the_sequence_ends_a_run() {
 }
 
 #[test]
+fn numbers_of_packets_that_may_be_fragmented_are_kept() {
+    let mut packets = sample(3000).cut(1000);
+    for packet in &mut packets {
+        // May be fragmented, and numbered by twos.
+        packet[6] = 0;
+        let id = u16::from_be_bytes([packet[4], packet[5]]) * 2;
+        packet[4..6].copy_from_slice(&id.to_be_bytes());
+    }
+    assert_eq!(recut(&join(&packets, BOTH)), packets);
+}
+
+#[test]
 fn a_pure_acknowledgement_does_not_overtake_data_of_its_flow() {
     let data = sample(2000).cut(1000);
     let ack = Fields {

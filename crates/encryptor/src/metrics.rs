@@ -1,0 +1,150 @@
+//! Counters for Prometheus, at `/metrics`.
+
+use crate::counters::{Counters, DropReason};
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use std::fmt::Write as _;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+/// What does not change while the encryptor runs: `cipherbench_info` has it as labels.
+pub type Facts = Vec<(&'static str, String)>;
+
+/// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+#[must_use]
+pub fn render(facts: &Facts, lanes: &[Arc<Counters>]) -> String {
+    let mut out = String::new();
+    let labels: Vec<String> = facts
+        .iter()
+        .map(|(key, value)| format!("{key}=\"{}\"", escape(value)))
+        .collect();
+    header(
+        &mut out,
+        "cipherbench_info",
+        "gauge",
+        "The encryptor's settings.",
+    );
+    // Writing to a string does not fail, here and below.
+    let _ = writeln!(out, "cipherbench_info{{{}}} 1", labels.join(","));
+
+    let tallies: Vec<_> = lanes.iter().map(|lane| lane.read()).collect();
+    for (side, rx_help, tx_help) in [
+        ("clear", "received in clear", "sent in clear"),
+        ("cipher", "received as ESP", "sent as ESP"),
+    ] {
+        for (direction, help) in [("rx", rx_help), ("tx", tx_help)] {
+            for unit in ["packets", "bytes"] {
+                let name = format!("cipherbench_{side}_{direction}_{unit}_total");
+                let help = if unit == "packets" {
+                    format!("Packets {help}.")
+                } else {
+                    format!("Bytes of packets {help}.")
+                };
+                header(&mut out, &name, "counter", &help);
+                for (lane, tally) in tallies.iter().enumerate() {
+                    let flow = match (side, direction) {
+                        ("clear", "rx") => tally.clear_rx,
+                        ("clear", _) => tally.clear_tx,
+                        (_, "rx") => tally.cipher_rx,
+                        _ => tally.cipher_tx,
+                    };
+                    let value = if unit == "packets" {
+                        flow.packets
+                    } else {
+                        flow.bytes
+                    };
+                    let _ = writeln!(out, "{name}{{lane=\"{lane}\"}} {value}");
+                }
+            }
+        }
+    }
+    let name = "cipherbench_dropped_packets_total";
+    header(
+        &mut out,
+        name,
+        "counter",
+        "Packets dropped, each for exactly one reason.",
+    );
+    for (lane, tally) in tallies.iter().enumerate() {
+        for (reason, value) in DropReason::ALL.into_iter().zip(tally.dropped) {
+            let reason = reason.name();
+            let _ = writeln!(out, "{name}{{lane=\"{lane}\",reason=\"{reason}\"}} {value}");
+        }
+    }
+    out
+}
+
+fn header(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn escape(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+/// Serves the counters on a thread of its own, for as long as the process lives.
+///
+/// # Errors
+/// When the thread or its runtime cannot be made.
+pub fn serve(listener: TcpListener, facts: Facts, lanes: Vec<Arc<Counters>>) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let router = Router::new().route(
+        "/metrics",
+        get(async move || {
+            (
+                [(CONTENT_TYPE, "text/plain; version=0.0.4")],
+                render(&facts, &lanes),
+            )
+        }),
+    );
+    std::thread::Builder::new()
+        .name("metrics".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                axum::serve(listener, router).await
+            })
+        })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Tally;
+
+    #[test]
+    fn shows_every_counter_of_every_lane() {
+        let lanes = [Arc::new(Counters::default()), Arc::default()];
+        let mut tally = Tally::default();
+        tally.clear_rx.add(1400);
+        tally.drop(DropReason::Replayed, 3);
+        lanes[1].publish(&tally);
+        let text = render(&vec![("suite", "aes \"256\"".to_owned())], &lanes);
+        for line in [
+            "cipherbench_info{suite=\"aes \\\"256\\\"\"} 1",
+            "cipherbench_clear_rx_packets_total{lane=\"0\"} 0",
+            "cipherbench_clear_rx_packets_total{lane=\"1\"} 1",
+            "cipherbench_clear_rx_bytes_total{lane=\"1\"} 1400",
+            "cipherbench_cipher_tx_bytes_total{lane=\"0\"} 0",
+            "cipherbench_dropped_packets_total{lane=\"1\",reason=\"replayed\"} 3",
+        ] {
+            assert!(
+                text.lines().any(|other| other == line),
+                "{line} is missing in\n{text}"
+            );
+        }
+        assert_eq!(
+            text.lines().filter(|line| line.contains("reason=")).count(),
+            30
+        );
+    }
+}

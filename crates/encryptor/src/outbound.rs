@@ -1,0 +1,202 @@
+//! Clear to cipher: read, cut, seal, send.
+//!
+//! 1. Read one packet or super-packet from the clear port.
+//! 2. Cut it into wire packets, in place ([`wire::segment`]).
+//! 3. Seal each straight into the outgoing buffer, behind the one before.
+//! 4. Packets of equal length make a train; a full train is sent at once, the rest when the clear port is dry.
+//!
+//! No payload byte is copied between the two system calls but by the cipher itself.
+
+use crate::counters::{DropReason, Tally};
+use arrayvec::ArrayVec;
+use esp::{OutboundSa, TRAILER_ROOM};
+use port::{CLEAR_BUFFER_BYTES, CipherPort, ClearPort, Sent, TRAIN_BYTES_MAX, Train};
+use std::io;
+use std::ops::Range;
+use wire::checksum::Sum;
+use wire::headers::IpView;
+use wire::segment::{Segmenter, complete_checksum};
+use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
+
+/// Packets or super-packets read before the other direction has its turn.
+const READS_MAX: usize = 32;
+/// Trains held back at most.
+const TRAINS_MAX: usize = 32;
+const OUT_BYTES: usize = 4 * TRAIN_BYTES_MAX;
+
+/// The sealing half of a lane.
+pub struct Outbound {
+    sa: OutboundSa,
+    sum: Sum,
+    packet: Box<[u8]>,
+    out: Box<[u8]>,
+    used: usize,
+    trains: ArrayVec<Train, TRAINS_MAX>,
+    /// The last train got its short datagram, or is full.
+    closed: bool,
+}
+
+impl Outbound {
+    /// A sealing half that uses `sa`.
+    #[must_use]
+    pub fn new(sa: OutboundSa, sum: Sum) -> Self {
+        Self {
+            sa,
+            sum,
+            packet: vec![0; CLEAR_BUFFER_BYTES + TRAILER_ROOM].into_boxed_slice(),
+            out: vec![0; OUT_BYTES].into_boxed_slice(),
+            used: 0,
+            trains: ArrayVec::new(),
+            closed: false,
+        }
+    }
+
+    /// Moves what is there; whether there was anything.
+    ///
+    /// # Errors
+    /// When the clear port is gone.
+    pub fn run(
+        &mut self,
+        clear: &mut impl ClearPort,
+        cipher: &mut impl CipherPort,
+        tally: &mut Tally,
+    ) -> io::Result<bool> {
+        let mut any = false;
+        for _ in 0..READS_MAX {
+            match clear.recv(&mut self.packet[..CLEAR_BUFFER_BYTES]) {
+                Ok(bytes) => {
+                    any = true;
+                    self.take(bytes, cipher, tally);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.flush(cipher, tally);
+        Ok(any)
+    }
+
+    /// Takes the packet of `bytes` that stands in the buffer.
+    fn take(&mut self, bytes: usize, cipher: &mut impl CipherPort, tally: &mut Tally) {
+        if self.take_valid(bytes, cipher, tally).is_none() {
+            tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
+            tally.drop(DropReason::Malformed, 1);
+        }
+    }
+
+    #[inline]
+    fn take_valid(
+        &mut self,
+        bytes: usize,
+        cipher: &mut impl CipherPort,
+        tally: &mut Tally,
+    ) -> Option<()> {
+        let whole = VNET_HEADER_BYTES..bytes;
+        let (header, rest) = self.packet[..bytes].split_first_chunk_mut::<VNET_HEADER_BYTES>()?;
+        let vnet = VnetHeader::parse(header)?;
+        let view = IpView::parse(rest)?;
+        let next_header = view.next_header();
+        if vnet.gso == Gso::None {
+            complete_checksum(&vnet, rest, self.sum).ok()?;
+            self.seal(whole, next_header, cipher, tally);
+            return Some(());
+        }
+        let mut segmenter = Segmenter::new(&vnet, rest).ok()?;
+        while let Some(range) = segmenter.next(&mut self.packet[whole.clone()], self.sum) {
+            let range = range.start + whole.start..range.end + whole.start;
+            self.seal(range, next_header, cipher, tally);
+        }
+        Some(())
+    }
+
+    /// Seals one wire packet into the outgoing buffer.
+    #[inline]
+    fn seal(
+        &mut self,
+        packet: Range<usize>,
+        next_header: u8,
+        cipher: &mut impl CipherPort,
+        tally: &mut Tally,
+    ) {
+        let inner = packet.len();
+        tally.clear_rx.add(inner);
+        let sealed = self.sa.sealed_len(inner);
+        if sealed > TRAIN_BYTES_MAX {
+            return tally.drop(DropReason::TooBig, 1);
+        }
+        let joins = self.joins_train(sealed, cipher.train_max());
+        if !joins && (self.trains.is_full() || self.used + sealed > OUT_BYTES) {
+            self.flush(cipher, tally);
+        }
+        let out = &mut self.out[self.used..self.used + sealed];
+        if self
+            .sa
+            .seal(&mut self.packet[packet.start..], inner, next_header, out)
+            .is_err()
+        {
+            return tally.drop(DropReason::SequenceExhausted, 1);
+        }
+        match self.trains.last_mut() {
+            Some(train) if joins => {
+                train.bytes += sealed;
+                self.closed = sealed < train.datagram_bytes;
+            }
+            _ => {
+                self.trains.push(Train {
+                    start: self.used,
+                    bytes: sealed,
+                    datagram_bytes: sealed,
+                });
+                self.closed = false;
+            }
+        }
+        self.used += sealed;
+        self.send_if_full(sealed, cipher, tally);
+    }
+
+    /// Whether a datagram of `bytes` may follow in the last train.
+    #[inline]
+    fn joins_train(&self, bytes: usize, train_max: usize) -> bool {
+        let Some(train) = self.trains.last() else {
+            return false;
+        };
+        !self.closed
+            && bytes <= train.datagram_bytes
+            && train.bytes + bytes <= TRAIN_BYTES_MAX
+            && self.used + bytes <= OUT_BYTES
+            && (train.datagrams() as usize) < train_max
+    }
+
+    /// A full train of large datagrams goes at once: the peer can open while this side seals on.
+    #[inline]
+    fn send_if_full(&mut self, bytes: usize, cipher: &mut impl CipherPort, tally: &mut Tally) {
+        let full = self
+            .trains
+            .last()
+            .is_some_and(|train| train.bytes + bytes > TRAIN_BYTES_MAX);
+        if full {
+            self.flush(cipher, tally);
+        }
+    }
+
+    /// Sends what is held.
+    fn flush(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
+        if self.trains.is_empty() {
+            return;
+        }
+        let Sent {
+            datagrams,
+            bytes,
+            too_big,
+            failed,
+        } = cipher.send(&self.out, &self.trains);
+        tally.cipher_tx.packets += datagrams;
+        tally.cipher_tx.bytes += bytes;
+        tally.drop(DropReason::TooBig, too_big);
+        tally.drop(DropReason::SendFailed, failed);
+        self.trains.clear();
+        self.used = 0;
+        self.closed = false;
+    }
+}

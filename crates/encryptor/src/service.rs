@@ -1,0 +1,220 @@
+//! The encryptor as a service: from a configuration to running lanes, and to a clean stop.
+//!
+//! Everything that can be refused is refused before the first packet moves, with one clear error:
+//! engine, keys, addresses, interface, metrics port.
+
+use crate::config::Config;
+use crate::counters::Tally;
+use crate::inbound::{Inbound, InboundKeys};
+use crate::metrics::{self, Facts};
+use crate::outbound::Outbound;
+use crate::policy::Networks;
+use crate::tunnel::{self, TunnelError};
+use crate::worker::Worker;
+use engine::Selection;
+use esp::{InboundSa, OutboundSa, WindowSize};
+use keying::StaticKeys;
+use port::{ClearPort, Stop, Tun, TunError, TunOffloads, TunSettings, UdpLane, UdpOffloads};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use wire::Suite;
+
+/// Why the encryptor did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// No engine can do it.
+    #[error(transparent)]
+    Engine(#[from] engine::EngineError),
+    /// The keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] keying::KeyError),
+    /// The TUN device.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// The interface's settings.
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
+    /// A lane's socket.
+    #[error("cannot open lane {lane} from {local} to {remote}: {error}\nhelp: {help}")]
+    Lane {
+        /// Number of the lane.
+        lane: u16,
+        /// Its own address.
+        local: SocketAddr,
+        /// The peer's.
+        remote: SocketAddr,
+        /// What the kernel said.
+        error: io::Error,
+        /// What to do.
+        help: &'static str,
+    },
+    /// The metrics port.
+    #[error("cannot serve metrics on {address}: {error}\nhelp: another process may have the port; choose another under `metrics`")]
+    Metrics {
+        /// Configured address.
+        address: SocketAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// A thread could not be started, or a flag not be made.
+    #[error("the system gives no thread or descriptor: {0}")]
+    Resources(io::Error),
+    /// A lane ended by itself.
+    #[error("lane {lane} lost its port: {error}\nhelp: was the interface removed?")]
+    LaneEnded {
+        /// Number of the lane.
+        lane: u16,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}
+
+/// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with what it found.
+///
+/// # Errors
+/// [`ServiceError`]; nothing stays behind.
+pub fn run(config: &Config, stop: &Stop, ready: impl FnOnce(&Facts)) -> Result<Tally, ServiceError> {
+    let selection = engine::select(&config.engine, config.suite)?;
+    let keys = Arc::new(Mutex::new(StaticKeys::open(&config.keys)?));
+    let (tuns, tun_offloads) = open_tun(config)?;
+    let mut workers = Vec::new();
+    let mut udp_offloads = UdpOffloads { gso: true, gro: true };
+    for (lane, tun) in (0..config.workers).zip(tuns) {
+        let udp = open_lane(config, lane)?;
+        udp_offloads.gso &= udp.offloads().gso;
+        udp_offloads.gro &= udp.offloads().gro;
+        workers.push(make_worker(config, lane, tun, udp, &selection, &keys));
+    }
+    let facts = facts(config, &selection, tun_offloads, udp_offloads);
+    let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
+    if let Some(address) = config.metrics {
+        let error = |error| ServiceError::Metrics { address, error };
+        let listener = TcpListener::bind(address).map_err(error)?;
+        metrics::serve(listener, facts.clone(), counters.clone()).map_err(error)?;
+    }
+    ready(&facts);
+    run_workers(workers, stop)?;
+    Ok(counters.iter().fold(Tally::default(), |sum, lane| sum + lane.read()))
+}
+
+fn open_tun(config: &Config) -> Result<(Vec<Tun>, TunOffloads), ServiceError> {
+    let settings =
+        TunSettings { name: &config.tunnel.name, queues: usize::from(config.workers) };
+    let mut tuns = Tun::create(&settings)?;
+    tunnel::set_up(&config.tunnel)?;
+    let wanted = config.offloads.tun;
+    let granted = tuns.iter_mut().map(|tun| tun.enable_offloads(wanted)).last();
+    Ok((tuns, granted.unwrap_or(wanted)))
+}
+
+fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
+    // `Config` holds no port so high that the last lane's would wrap.
+    let local = SocketAddr::new(config.local, config.port + lane);
+    let remote = SocketAddr::new(config.remote, config.port + lane);
+    UdpLane::connect(local, remote, config.offloads.udp).map_err(|error| {
+        let help = match error.kind() {
+            io::ErrorKind::AddrInUse => "another process has this port; stop it or choose another `port`",
+            io::ErrorKind::AddrNotAvailable => "`local` must be an address of this host",
+            io::ErrorKind::PermissionDenied => "ports below 1024 need root",
+            _ => "`remote` must be reachable: look at `ip route get`",
+        };
+        ServiceError::Lane { lane, local, remote, error, help }
+    })
+}
+
+fn make_worker(
+    config: &Config,
+    lane: u16,
+    tun: Tun,
+    udp: UdpLane,
+    selection: &Selection,
+    keys: &Arc<Mutex<StaticKeys>>,
+) -> Worker<Tun, UdpLane, LaneKeys> {
+    let sum = engine::checksum::fastest();
+    let sa = lock(keys).outbound(config.suite, lane);
+    let sa = OutboundSa::new(sa.spi, sa.salt, selection.key(&sa.key));
+    let keys = LaneKeys {
+        keys: Arc::clone(keys),
+        selection: selection.clone(),
+        suite: config.suite,
+        lane,
+        window: config.replay_window,
+    };
+    let networks = Networks(config.tunnel.routes.clone());
+    Worker::new(tun, udp, Outbound::new(sa, sum), Inbound::new(keys, networks, sum))
+}
+
+fn facts(config: &Config, selection: &Selection, tun: TunOffloads, udp: UdpOffloads) -> Facts {
+    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+    vec![
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("suite", config.suite.to_string()),
+        ("engine", selection.engine().to_owned()),
+        ("lanes", config.workers.to_string()),
+        ("interface", config.tunnel.name.clone()),
+        ("mtu", config.tunnel.mtu.to_string()),
+        ("tso", on(tun.tso)),
+        ("uso", on(tun.uso)),
+        ("gso", on(udp.gso)),
+        ("gro", on(udp.gro)),
+    ]
+}
+
+/// Runs each worker on a thread of its own until the stop flag is up or one of them fails.
+fn run_workers<K>(workers: Vec<Worker<Tun, UdpLane, K>>, stop: &Stop) -> Result<(), ServiceError>
+where
+    K: InboundKeys,
+{
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (lane, worker) in (0u16..).zip(workers) {
+            let name = format!("lane-{lane}");
+            let work = move || {
+                let result = worker.run(stop);
+                // One lane alone would carry its flows only: all stop, and the error is told.
+                stop.raise();
+                result.map_err(|error| ServiceError::LaneEnded { lane, error })
+            };
+            let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
+            threads.push(started.map_err(|error| {
+                stop.raise();
+                ServiceError::Resources(error)
+            })?);
+        }
+        let results = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        results.collect()
+    })
+}
+
+/// Inbound SAs of one lane, from the static keys that all lanes share.
+struct LaneKeys {
+    keys: Arc<Mutex<StaticKeys>>,
+    selection: Selection,
+    suite: Suite,
+    lane: u16,
+    window: WindowSize,
+}
+
+impl InboundKeys for LaneKeys {
+    fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
+        let sa = lock(&self.keys).inbound(self.suite, spi, self.lane)?;
+        Some(InboundSa::new(sa.spi, sa.salt, self.selection.key(&sa.key), self.window))
+    }
+
+    fn confirmed(&mut self, spi: u32) {
+        if let Err(error) = lock(&self.keys).note_peer_epoch(keying::epoch_of(spi)) {
+            // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
+            eprintln!("warning: the peer's epoch cannot be recorded: {error}");
+        }
+    }
+}
+
+fn lock(keys: &Mutex<StaticKeys>) -> std::sync::MutexGuard<'_, StaticKeys> {
+    keys.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,74 @@
+//! Setting up the TUN interface: MTU, queue, address, routes, by the system's `ip`.
+//!
+//! Nothing is to be undone: interface, address and routes go when the process ends, however it ends.
+
+use crate::config::Tunnel;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Why the interface could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TunnelError {
+    /// `ip` could not be run.
+    #[error("cannot run `ip`: {0}\nhelp: install the package iproute2")]
+    NoIp(std::io::Error),
+    /// `ip` refused.
+    #[error("cannot set up the interface `{name}`: {said}")]
+    Refused {
+        /// Interface name.
+        name: String,
+        /// What `ip` said.
+        said: String,
+    },
+}
+
+/// Brings the interface up as configured.
+///
+/// # Errors
+/// [`TunnelError`] with what `ip` said.
+pub fn set_up(tunnel: &Tunnel) -> Result<(), TunnelError> {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(TunnelError::NoIp)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // When `ip` ends early, what it said tells more than the broken pipe.
+        let _ = stdin.write_all(commands(tunnel).as_bytes());
+    }
+    let output = child.wait_with_output().map_err(TunnelError::NoIp)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(TunnelError::Refused {
+        name: tunnel.name.clone(),
+        said,
+    })
+}
+
+fn commands(tunnel: &Tunnel) -> String {
+    let Tunnel {
+        name,
+        mtu,
+        queue_length,
+        address,
+        routes,
+    } = tunnel;
+    let mut lines = String::new();
+    // Writing to a string does not fail.
+    if let Some(address) = address {
+        let _ = writeln!(lines, "address add {address} dev {name}");
+    }
+    let _ = writeln!(
+        lines,
+        "link set dev {name} mtu {mtu} txqueuelen {queue_length} up"
+    );
+    for route in routes {
+        let _ = writeln!(lines, "route add {route} dev {name}");
+    }
+    lines
+}
