@@ -1,0 +1,150 @@
+//! The opening half of an SA.
+
+use crate::window::{Rejected, Window, WindowSize};
+use crate::{PREFIX_BYTES, SALT_BYTES, aad, nonce};
+use engine::{Aead, TAG_BYTES};
+use std::fmt;
+use std::ops::Range;
+use wire::overhead::ESP_TRAILER_BYTES;
+
+/// The shortest packet: no inner packet, no padding.
+const MIN_BYTES: usize = PREFIX_BYTES + ESP_TRAILER_BYTES + TAG_BYTES;
+
+/// An opened packet: where the inner packet lies, and what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The inner packet, in the buffer that was opened. It may carry traffic-flow padding behind its own
+    /// length (RFC 4303 §2.7).
+    pub inner: Range<usize>,
+    /// 4 or 41 for IPv4 or IPv6; 59 for a dummy packet, to be dropped (RFC 4303 §2.6).
+    pub next_header: u8,
+}
+
+/// Why a packet was not opened. Every packet has exactly one reason; it is to be dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Shorter than the shortest ESP packet.
+    #[error("shorter than any ESP packet")]
+    Runt,
+    /// Its sequence number has been seen.
+    #[error("replayed")]
+    Replayed,
+    /// Left of the anti-replay window and before the SA's first packet.
+    ///
+    /// A packet left of the window later in the SA's life shows a sequence number that ESN takes for one
+    /// almost 2^32 ahead (RFC 4303 appendix A2), so it counts as [`IntegrityFailed`](Self::IntegrityFailed).
+    #[error("older than the anti-replay window")]
+    TooOld,
+    /// The SPI is not this SA's or the ICV does not match: forged, damaged, under another key, or too late
+    /// (see [`TooOld`](Self::TooOld)).
+    #[error("the integrity check failed")]
+    IntegrityFailed,
+    /// Authentic, but its padding or trailer is not as RFC 4303 §2.4–2.6 has it: the peer is at fault.
+    #[error("authentic, but its padding is malformed")]
+    BadTrailer,
+}
+
+impl From<Rejected> for OpenError {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::Replayed => Self::Replayed,
+            Rejected::TooOld => Self::TooOld,
+        }
+    }
+}
+
+/// An SA that opens.
+pub struct InboundSa {
+    spi: u32,
+    salt: [u8; SALT_BYTES],
+    aead: Box<dyn Aead>,
+    window: Window,
+}
+
+impl InboundSa {
+    /// An SA that has opened nothing yet.
+    #[must_use]
+    pub fn new(spi: u32, salt: [u8; SALT_BYTES], aead: Box<dyn Aead>, window: WindowSize) -> Self {
+        Self {
+            spi,
+            salt,
+            aead,
+            window: Window::new(window),
+        }
+    }
+
+    /// The SA's SPI.
+    #[must_use]
+    pub const fn spi(&self) -> u32 {
+        self.spi
+    }
+
+    /// Opens an ESP packet in place, from its SPI to the end of its ICV.
+    ///
+    /// 1. The high half of the sequence number is inferred, and the number checked against the window.
+    /// 2. The ICV is checked over SPI and that number too; the packet is decrypted.
+    /// 3. Only now the window learns the number (RFC 4303 §3.4.3).
+    /// 4. Padding and trailer are checked and taken off.
+    ///
+    /// # Errors
+    /// [`OpenError`]; after [`OpenError::IntegrityFailed`] nothing in `packet` is of use.
+    #[inline]
+    pub fn open(&mut self, packet: &mut [u8]) -> Result<Opened, OpenError> {
+        if packet.len() < MIN_BYTES {
+            return Err(OpenError::Runt);
+        }
+        let Some((prefix, sealed)) = packet.split_first_chunk_mut::<PREFIX_BYTES>() else {
+            return Err(OpenError::Runt);
+        };
+        let [p0, p1, p2, p3, s0, s1, s2, s3, iv @ ..] = *prefix;
+        if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi {
+            return Err(OpenError::IntegrityFailed);
+        }
+        let sequence = self.window.infer(u32::from_be_bytes([s0, s1, s2, s3]))?;
+        self.window.check(sequence)?;
+
+        let aad = aad(self.spi, sequence);
+        if self.aead.open(&nonce(self.salt, iv), &aad, sealed).is_err() {
+            return Err(OpenError::IntegrityFailed);
+        }
+        self.window.mark(sequence);
+
+        let plaintext = &sealed[..sealed.len() - TAG_BYTES];
+        let (inner_len, next_header) = unpad(plaintext).ok_or(OpenError::BadTrailer)?;
+        Ok(Opened {
+            inner: PREFIX_BYTES..PREFIX_BYTES + inner_len,
+            next_header,
+        })
+    }
+}
+
+#[cfg(test)]
+impl InboundSa {
+    /// Makes the number before `sequence` the highest seen, as if the packets up to there had come.
+    pub(crate) fn skip_to(&mut self, sequence: u64) {
+        self.window.mark(sequence - 1);
+    }
+}
+
+/// Length of the inner packet, and next header; `None` unless the padding is 1, 2, 3 … of the length that
+/// the trailer says.
+#[inline]
+fn unpad(plaintext: &[u8]) -> Option<(usize, u8)> {
+    let (rest, &[pad_length, next_header]) = plaintext.split_last_chunk::<ESP_TRAILER_BYTES>()?;
+    let inner_len = rest.len().checked_sub(usize::from(pad_length))?;
+    let padding = &rest[inner_len..];
+    let counts_up = padding
+        .iter()
+        .zip(1..=u8::MAX)
+        .all(|(&byte, expected)| byte == expected);
+    counts_up.then_some((inner_len, next_header))
+}
+
+impl fmt::Debug for InboundSa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InboundSa")
+            .field("spi", &format_args!("{:#010x}", self.spi))
+            .field("suite", &self.aead.suite())
+            .finish_non_exhaustive()
+    }
+}

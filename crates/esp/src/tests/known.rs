@@ -1,0 +1,85 @@
+//! Golden packets and official vectors.
+
+use super::*;
+use engine::vectors;
+
+/// Sealed by another implementation (Python's `cryptography`) from the same key, salt, SPI and packet.
+#[test]
+fn our_first_packets_are_those_that_another_implementation_makes() {
+    let golden = [
+        (
+            Suite::Aes256Gcm,
+            "00001001000000010000000000000001e374fb9833132b229575eec9d22bb33f6ae17283d89959b0bce64470\
+             fa2b39948e5e799dcfcc43b31903a6da7ac3320e",
+        ),
+        (
+            Suite::Aes128Gcm,
+            "00001001000000010000000000000001d00a6ab48f3706a9b82a74ce5abe16f5d9b21d08ced72a65dc412151\
+             5f45f95665335a1d26645704208a1741986ffa1a",
+        ),
+        (
+            Suite::ChaCha20Poly1305,
+            "00001001000000010000000000000001d6e2d983775126b10a674593e0ad9c68f892597fa529b3c5b0649af3\
+             737dc6ebe46f4f5b9fffc8e2857199f1517c187a",
+        ),
+    ];
+    for (suite, expected) in golden {
+        for aead in aeads(suite) {
+            let mut outbound = OutboundSa::new(SPI, SALT, aead);
+            assert_eq!(hex(&seal(&mut outbound, INNER, 4)), expected, "{suite}");
+        }
+    }
+}
+
+/// Those test cases of draft-mcgrew-gcm-test-01 that use extended sequence numbers. Their senders chose
+/// IVs of their own, so they can be opened, not sealed.
+#[test]
+fn esn_packets_of_the_gcm_in_esp_test_cases_open() {
+    let (_, text) = vectors::SHIPPED
+        .iter()
+        .find(|(name, _)| name.contains("mcgrew"))
+        .unwrap();
+    let mut opened_packets = 0;
+    for vector in vectors::parse(text).unwrap() {
+        let aad = vector.bytes("aad").unwrap();
+        let Ok(aad) = <[u8; 12]>::try_from(aad) else {
+            continue;
+        };
+        let [s0, s1, s2, s3, sequence @ ..] = aad;
+        let spi = [s0, s1, s2, s3];
+        let sequence = u64::from_be_bytes(sequence);
+        let nonce = vector.bytes("nonce").unwrap();
+        let salt: [u8; 4] = nonce[..4].try_into().unwrap();
+        let packet = [
+            &spi,
+            &aad[8..],
+            &nonce[4..],
+            &vector.bytes("sealed").unwrap(),
+        ]
+        .concat();
+        let plaintext = vector.bytes("plaintext").unwrap();
+        let [inner @ .., pad_length, next_header] = &plaintext[..] else {
+            panic!()
+        };
+        let inner = &inner[..inner.len() - usize::from(*pad_length)];
+
+        let suite = Suite::from_name(vector.text("suite").unwrap()).unwrap();
+        let selection = select(&Choice::Auto, suite).unwrap();
+        let aead = selection.key(&vector.bytes("key").unwrap());
+        let spi = u32::from_be_bytes(spi);
+        let mut inbound = InboundSa::new(spi, salt, aead, WindowSize::DEFAULT);
+        inbound.skip_to(sequence);
+        let mut buffer = packet.clone();
+        let opened = inbound
+            .open(&mut buffer)
+            .unwrap_or_else(|why| panic!("{}: {why}", vector.name()));
+        assert_eq!(buffer[opened.inner], *inner, "{}", vector.name());
+        assert_eq!(opened.next_header, *next_header, "{}", vector.name());
+        opened_packets += 1;
+    }
+    assert_eq!(opened_packets, 9);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,96 @@
+//! What is sealed opens again, whatever is on either side.
+
+use super::*;
+use proptest::prelude::*;
+
+fn suite() -> impl Strategy<Value = Suite> {
+    prop::sample::select(&Suite::ALL[..])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_engine_opens_what_any_engine_seals(
+        suite in suite(),
+        packets in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..2000), any::<u8>()), 1..8),
+    ) {
+        for sealer in aeads(suite) {
+            let mut outbound = OutboundSa::new(SPI, SALT, sealer);
+            let sealed: Vec<_> =
+                packets.iter().map(|(inner, next)| seal(&mut outbound, inner, *next)).collect();
+            for opener in aeads(suite) {
+                let mut inbound = InboundSa::new(SPI, SALT, opener, WindowSize::DEFAULT);
+                for ((inner, next_header), sealed) in packets.iter().zip(&sealed) {
+                    let mut packet = sealed.clone();
+                    let opened = inbound.open(&mut packet).unwrap();
+                    prop_assert_eq!(&packet[opened.inner], &inner[..]);
+                    prop_assert_eq!(opened.next_header, *next_header);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_source_is_as_before_after_sealing_any_slice_of_it(
+        suite in suite(),
+        source in prop::collection::vec(any::<u8>(), TRAILER_ROOM..3000),
+        slice in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+    ) {
+        let (mut outbound, mut inbound) = pair(suite);
+        let end = slice.0.index(source.len() - TRAILER_ROOM + 1);
+        let start = slice.1.index(end + 1);
+        let mut src = source.clone();
+        let mut dst = vec![0; 4000];
+        let length = outbound.seal(&mut src[start..], end - start, 4, &mut dst).unwrap();
+        prop_assert_eq!(&src, &source);
+        prop_assert_eq!(length, outbound.sealed_len(end - start));
+        prop_assert!(dst[length..].iter().all(|&byte| byte == 0));
+        let opened = inbound.open(&mut dst[..length]).unwrap();
+        prop_assert_eq!(&dst[opened.inner], &source[start..end]);
+    }
+}
+
+#[test]
+fn numbers_on_the_wire_are_the_low_half_and_the_iv_the_whole() {
+    for suite in Suite::ALL {
+        let (mut outbound, mut inbound) = pair(suite);
+        let first = 0xffff_fffe;
+        outbound.skip_to(first);
+        inbound.skip_to(first);
+        for sequence in first..0x1_0000_0004 {
+            let mut packet = seal(&mut outbound, INNER, 4);
+            assert_eq!(packet[..4], SPI.to_be_bytes());
+            assert_eq!(packet[4..8], (sequence as u32).to_be_bytes());
+            assert_eq!(packet[8..16], sequence.to_be_bytes());
+            let opened = inbound.open(&mut packet).unwrap();
+            assert_eq!(packet[opened.inner], *INNER);
+        }
+        assert_eq!(outbound.sealed_packets(), 0x1_0000_0003);
+    }
+}
+
+#[test]
+fn packets_that_arrive_late_across_the_32_bit_boundary_open_once() {
+    let (mut outbound, mut inbound) = pair(Suite::Aes256Gcm);
+    outbound.skip_to((1 << 32) - 4000);
+    inbound.skip_to((1 << 32) - 4000);
+    let sealed: Vec<_> = (0..8000).map(|_| seal(&mut outbound, INNER, 4)).collect();
+    for packet in sealed.iter().rev() {
+        inbound.open(&mut packet.clone()).unwrap();
+    }
+    for packet in &sealed {
+        assert_eq!(
+            inbound.open(&mut packet.clone()),
+            Err(crate::OpenError::Replayed)
+        );
+    }
+}
+
+#[test]
+fn a_dummy_packet_is_told_by_its_next_header() {
+    let (mut outbound, mut inbound) = pair(Suite::Aes256Gcm);
+    let mut packet = seal(&mut outbound, &[], 59);
+    let opened = inbound.open(&mut packet).unwrap();
+    assert_eq!((opened.inner.len(), opened.next_header), (0, 59));
+}
