@@ -20,7 +20,8 @@ const DIGITS_MAX: usize = 30;
 impl Decimal {
     /// Splits `text` into the decimal number at its start and the rest without the blanks between.
     ///
-    /// `None` when it starts with anything but a digit; a sign, an exponent or `_` is not part of a number.
+    /// `None` when it starts with anything but a digit; a sign, an exponent or `_` is not part of a
+    /// number.
     pub(crate) fn split(text: &str) -> Option<(Result<Self, Misfit>, &str)> {
         let whole_end = text
             .find(|c: char| !c.is_ascii_digit())

@@ -1,6 +1,7 @@
 //! Why a text is not a quantity.
 
-/// Why a text is not a quantity, and how to write it. `Display` is the first, [`help`](Self::help) the second.
+/// Why a text is not a quantity, and how to write it. `Display` is the first, [`help`](Self::help)
+/// the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// What is wrong, for programs.

@@ -1,13 +1,14 @@
 //! Rates by layer, sizes and durations: parse and print.
 //!
-//! A quantity in a file is a number and a unit, `10 Gbit/s`, `64 B`, `30 s`; a number alone is a mistake, and
-//! [`ParseError::help`] shows how it is written. There are two ways to print:
+//! A quantity in a file is a number and a unit, `10 Gbit/s`, `64 B`, `30 s`; a number alone is a
+//! mistake, and [`ParseError::help`] shows how it is written. There are two ways to print:
 //!
-//! - `Display` is exact: parsing what it prints gives the same value. For files, commands and identifiers.
+//! - `Display` is exact: parsing what it prints gives the same value. For files, commands and
+//!   identifiers.
 //! - [`human`] rounds to three or four significant digits. For tables, logs and people.
 //!
-//! `docs/units.md` is the reference. Nothing here depends on locale or machine, does I/O or allocates more
-//! than its output.
+//! `docs/units.md` is the reference. Nothing here depends on locale or machine, does I/O or
+//! allocates more than its output.
 
 #![forbid(unsafe_code)]
 

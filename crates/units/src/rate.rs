@@ -88,7 +88,8 @@ const BIT_RATE: Quantity = Quantity {
         ("tbit/s", "Tbit/s"),
     ],
     example: "10 Gbit/s",
-    // Nobody means 10 bit/s; 1000 and more is often meant as Mbit/s, and a million as the bare rate.
+    // Nobody means 10 bit/s; 1000 and more is often meant as Mbit/s, and a million as the bare
+    // rate.
     likely_unit: |whole| match whole {
         0..1_000 => "Gbit/s",
         1_000..1_000_000 => "Mbit/s",
@@ -96,7 +97,8 @@ const BIT_RATE: Quantity = Quantity {
     },
 };
 
-/// Bits per second in one direction, counted at one [`Layer`]. Rates of different layers do not compare.
+/// Bits per second in one direction, counted at one [`Layer`]. Rates of different layers do not
+/// compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BitRate {
     bps: u64,
@@ -205,7 +207,8 @@ impl FrameRate {
         self.0
     }
 
-    /// The bit rate on the wire of frames that are so long there. Saturates at 2⁶⁴−1 bit/s, as its kin do.
+    /// The bit rate on the wire of frames that are so long there. Saturates at 2⁶⁴−1 bit/s, as its
+    /// kin do.
     #[must_use]
     pub const fn l1_rate(self, wire: WireBytes) -> BitRate {
         self.of(wire.get(), Layer::L1)
@@ -300,7 +303,8 @@ mod tests {
 
     #[test]
     fn the_same_frames_have_a_rate_at_each_layer() {
-        // Line rate of 10 Gbit/s Ethernet at 64-byte frames (RFC 2544 practice): 14 880 952 frames/s.
+        // Line rate of 10 Gbit/s Ethernet at 64-byte frames (RFC 2544 practice): 14 880 952
+        // frames/s.
         let rate = FrameRate::new(14_880_952);
         let frame = FrameBytes::new(64);
         assert_eq!(rate.l1_rate(frame.wire()).bps(), 9_999_999_744);

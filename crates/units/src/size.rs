@@ -85,12 +85,14 @@ impl Bytes {
     }
 }
 
-/// Exact, with a binary prefix when that leaves a whole number: `64 KiB`, `1500 B`.
+/// Exact; from 16 KiB on with a binary prefix when that leaves a whole number: `64 KiB`, `9216 B`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Below, the digits are few and often a packet's.
+        const PREFIXED_FROM: u64 = 16 << 10;
         let binary = SIZE.units.iter().rev().find(|unit| {
             unit.scale.is_power_of_two()
-                && self.0 >= unit.scale
+                && self.0 >= unit.scale.max(PREFIXED_FROM)
                 && self.0.is_multiple_of(unit.scale)
         });
         let unit = binary.unwrap_or(&SIZE.units[0]);
@@ -148,7 +150,8 @@ macro_rules! length {
 }
 
 length! {
-    /// Length of what a transport protocol carries in one packet: a UDP payload, a TCP segment's data.
+    /// Length of what a transport protocol carries in one packet: a UDP payload, a TCP segment's
+    /// data.
     PayloadBytes
 }
 
@@ -163,7 +166,8 @@ length! {
 }
 
 length! {
-    /// Length of the time that a frame takes on the wire: the frame, its preamble and the gap after it.
+    /// Length of the time that a frame takes on the wire: the frame, its preamble and the gap after
+    /// it.
     WireBytes
 }
 
@@ -176,7 +180,8 @@ impl PayloadBytes {
 }
 
 impl IpBytes {
-    /// What is left for payload behind `headers` bytes of IP and transport headers; `None` when nothing is.
+    /// What is left for payload behind `headers` bytes of IP and transport headers; `None` when
+    /// nothing is.
     #[must_use]
     pub const fn payload(self, headers: u64) -> Option<PayloadBytes> {
         match self.0.checked_sub(headers) {
@@ -272,6 +277,7 @@ mod tests {
         let printed = |bytes| Bytes::new(bytes).to_string();
         assert_eq!(printed(0), "0 B");
         assert_eq!(printed(1500), "1500 B");
+        assert_eq!(printed(9216), "9216 B");
         assert_eq!(printed(65_536), "64 KiB");
         assert_eq!(printed(65_537), "65537 B");
         assert_eq!(printed(1 << 30), "1 GiB");

@@ -1,3 +1,51 @@
 //! YAML to checked values, with every mistake of a file located.
+//!
+//! A decoder is a closure over [`Node`] cursors. Each getter returns the value, or writes a mistake
+//! down and returns [`Reported`]; so a decoder reads *all* keys first, and gives up with `?` only
+//! at its end:
+//!
+//! ```
+//! struct Soak { name: String, hours: u16 }
+//!
+//! let soak = yaml::parse("soak.yaml", "name: night\nhours: 12\n")?.decode(|root| {
+//!     root.map(|map| {
+//!         let name = map.required("name").and_then(|node| node.text());
+//!         let hours = map.with_default("hours", 8, |node| node.integer(1..=72));
+//!         Ok(Soak { name: name?.to_owned(), hours: hours? })
+//!     })
+//! })?;
+//! assert_eq!((soak.name.as_str(), soak.hours), ("night", 12));
+//! # Ok::<(), yaml::Mistakes>(())
+//! ```
+//!
+//! Keys that nobody asked for, keys given twice and nodes of the wrong kind are mistakes; nothing
+//! is ignored.
+//!
+//! What is read is a subset of YAML 1.2: one document of maps, lists and scalars, in block or flow
+//! style. It deliberately has no anchors, aliases, merge keys, tags or complex keys: each is
+//! refused by name, where it stands. A scalar has no type of its own; the getter that reads it
+//! decides, so `on` is not a surprise.
+//!
+//! Limits: [`FILE_BYTES_MAX`], [`DEPTH_MAX`], [`MISTAKES_MAX`].
 
 #![forbid(unsafe_code)]
+
+mod document;
+mod map;
+mod mistake;
+mod names;
+mod node;
+mod prefix;
+mod scalar;
+mod source;
+mod tree;
+
+pub use document::{Document, load, load_secret, parse, parse_secret};
+pub use map::Map;
+pub use mistake::{MISTAKES_MAX, Mistake, Mistakes, Place, Spot};
+pub use node::{Node, Reported, Spanned};
+pub use prefix::Prefix;
+pub use tree::DEPTH_MAX;
+
+/// A longer file is refused: campaigns and configurations are a few kilobytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;

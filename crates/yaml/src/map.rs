@@ -1,0 +1,152 @@
+//! Maps: keys asked for by name, and a report of those that nobody asked for.
+
+use crate::names;
+use crate::node::{Node, Reported};
+use crate::tree::{Kind, NodeId, Step};
+use std::cell::RefCell;
+
+/// The keys of a map, while it is read by [`Node::map`].
+#[derive(Debug)]
+pub struct Map<'d> {
+    node: Node<'d>,
+    entries: &'d [NodeId],
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'d> Map<'d> {
+    pub(crate) const fn new(node: Node<'d>, entries: &'d [NodeId]) -> Self {
+        Self {
+            node,
+            entries,
+            asked: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// The map as a node, for its place.
+    pub const fn node(&self) -> Node<'d> {
+        self.node
+    }
+
+    /// The value of a key; `None` when the file does not have it.
+    pub fn optional(&self, key: &'static str) -> Option<Node<'d>> {
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&key) {
+            asked.push(key);
+        }
+        let entry = self.entries.iter().find(|entry| self.key(**entry) == key)?;
+        Some(self.node.child(*entry))
+    }
+
+    /// The value of a key that must be there.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn required(&self, key: &'static str) -> Result<Node<'d>, Reported> {
+        self.optional(key).ok_or_else(|| {
+            let what = match self.node.own_name() {
+                Some(name) => format!("{} has no key `{key}`", self.node.quote(name, "the map")),
+                None => format!("the key `{key}` is missing"),
+            };
+            self.node.mistake(what, "it is required")
+        })
+    }
+
+    /// Reads the value of a key, or takes the default when the file does not have it.
+    ///
+    /// # Errors
+    /// When `read` fails.
+    pub fn with_default<T>(
+        &self,
+        key: &'static str,
+        default: T,
+        read: impl FnOnce(Node<'d>) -> Result<T, Reported>,
+    ) -> Result<T, Reported> {
+        self.optional(key).map_or(Ok(default), read)
+    }
+
+    /// Keys that nobody asked for are mistakes.
+    pub(crate) fn finish(&self) {
+        let asked = self.asked.borrow();
+        for entry in self.entries {
+            let key = self.key(*entry);
+            if !asked.contains(&key) {
+                let document = self.node.document;
+                let what = format!("{} is not known here", document.source.the("key", key));
+                let help = match document.source.secret {
+                    true => names::help("", "key", &asked),
+                    false => names::help(key, "key", &asked),
+                };
+                self.node.child(*entry).key_mistake(what, help);
+            }
+        }
+    }
+
+    fn key(&self, entry: NodeId) -> &'d str {
+        match &self.node.document.tree.item(entry).parent {
+            Some((_, Step::Key(name, _))) => name,
+            // Entries of a map are reached by keys.
+            _ => "",
+        }
+    }
+}
+
+impl<'d> Node<'d> {
+    /// Reads a map. `read` asks for every key that is known here *before* it gives up with `?`, as
+    /// keys not asked for are mistakes. A bare name out of [`Node::variant`] is a map without keys.
+    ///
+    /// # Errors
+    /// When the node is no map, or `read` fails.
+    pub fn map<T>(self, read: impl FnOnce(&Map<'d>) -> Result<T, Reported>) -> Result<T, Reported> {
+        let entries: &[NodeId] = match &self.document.tree.item(self.id).kind {
+            Kind::Map(entries) => entries,
+            _ if self.bare => &[],
+            _ => return Err(self.wrong_kind("a map of keys and values")),
+        };
+        let map = Map::new(self, entries);
+        let value = read(&map);
+        map.finish();
+        value
+    }
+
+    /// Reads a named alternative: `name` alone, or `name: { … }` as a map of one key. Gives what
+    /// stands for the name, and the node to read its settings from.
+    ///
+    /// # Errors
+    /// When it is neither, or the name is not among the known ones.
+    pub fn variant<T: Copy>(
+        self,
+        noun: &str,
+        known: &[(&'static str, T)],
+    ) -> Result<(T, Self), Reported> {
+        let Kind::Map(entries) = &self.document.tree.item(self.id).kind else {
+            return Ok((self.one_of(noun, known)?, Self { bare: true, ..self }));
+        };
+        let Some((first, others)) = entries.split_first() else {
+            return Err(self.wrong_kind(&format!("a {noun}")));
+        };
+        let first = self.child(*first);
+        let name = first.key_name().unwrap_or_default();
+        let Some((_, value)) = known.iter().find(|(known, _)| *known == name) else {
+            let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+            return Err(first.key_mistake(
+                format!("{} is not known", self.document.source.the(noun, &name)),
+                names::help(&name, noun, &names),
+            ));
+        };
+        match others.first() {
+            None => Ok((*value, first)),
+            Some(other) => {
+                let other = self.child(*other);
+                let key = other.key_name().unwrap_or_default();
+                let help = match first.is_empty() {
+                    true => format!("indent it further than `{name}`, so that it belongs to it"),
+                    false => {
+                        format!("put it into the braces of `{name}`, or give it a `- ` of its own")
+                    }
+                };
+                let what = format!("{} stands beside `{name}`", self.quote(&key, "a key"));
+                Err(other.key_mistake(what, help))
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Mistakes: what is wrong, where, and what to do. Rendered as compilers do.
+
+use std::fmt;
+use std::sync::Arc;
+use unicode_width::UnicodeWidthChar;
+
+/// At most so many mistakes of a file are kept; the rest are counted.
+pub const MISTAKES_MAX: usize = 200;
+
+/// A place in a file, kept with checked values so that later checks can still say where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file as the user named it.
+    pub file: Arc<str>,
+    /// Where in it; `None` when the file as a whole is meant.
+    pub spot: Option<Spot>,
+    /// The way to it through the keys, for example `trials[0].tcp.mtu`; empty at the root.
+    pub path: String,
+}
+
+/// A part of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// In characters, at least 1.
+    pub length: usize,
+    /// The whole line; `None` when the file holds secrets.
+    pub source_line: Option<Arc<str>>,
+}
+
+/// One mistake. `Display` renders it with its source line; no newline at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where it is.
+    pub place: Place,
+    /// What is wrong, in one line: lower case, present tense, with the value.
+    pub what: String,
+    /// What to do about it; may be empty.
+    pub help: String,
+}
+
+impl Place {
+    /// The file as a whole.
+    #[must_use]
+    pub fn whole_file(file: &str) -> Self {
+        Self {
+            file: file.into(),
+            spot: None,
+            path: String::new(),
+        }
+    }
+
+    /// A mistake at this place.
+    #[must_use]
+    pub fn mistake(&self, what: impl Into<String>, help: impl Into<String>) -> Mistake {
+        Mistake {
+            place: self.clone(),
+            what: what.into(),
+            help: help.into(),
+        }
+    }
+
+    fn order(&self) -> (usize, usize) {
+        self.spot
+            .as_ref()
+            .map_or((0, 0), |spot| (spot.line, spot.column))
+    }
+}
+
+/// `campaigns/ipv4.yaml:18:14`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.spot {
+            Some(spot) => write!(f, "{}:{}:{}", self.file, spot.line, spot.column),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gutter = self
+            .place
+            .spot
+            .as_ref()
+            .map_or(1, |spot| spot.line.to_string().len());
+        write!(f, "error: {}\n{:gutter$}--> {}", self.what, "", self.place)?;
+        if !self.place.path.is_empty() {
+            write!(f, "  ({})", self.place.path)?;
+        }
+        if let Some(spot) = &self.place.spot
+            && let Some(line) = &spot.source_line
+        {
+            let (shown, carets) = excerpt(line, spot.column, spot.length);
+            write!(
+                f,
+                "\n{:gutter$} |\n{} | {shown}\n{:gutter$} | {carets}",
+                "", spot.line, ""
+            )?;
+        }
+        if !self.help.is_empty() {
+            write!(f, "\nhelp: {}", self.help)?;
+        }
+        Ok(())
+    }
+}
+
+/// The part of a line around a column (from 1), and carets that stand under `length` characters
+/// there.
+fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
+    // A line longer than this is cut at both ends: generated files may have any length.
+    const BEFORE_CHARS: usize = 100;
+    const SHOWN_CHARS: usize = 160;
+
+    let first = (column - 1).saturating_sub(BEFORE_CHARS);
+    let (mut shown, mut carets) = (String::new(), String::new());
+    if first > 0 {
+        shown.push('…');
+        carets.push(' ');
+    }
+    let mut rest = line.chars().skip(first);
+    for (index, c) in rest.by_ref().take(SHOWN_CHARS).enumerate() {
+        // What would move the cursor is shown as one character, so that the carets stay where they
+        // belong.
+        let c = if c != '\t' && c.width().is_none() {
+            '\u{fffd}'
+        } else {
+            c
+        };
+        shown.push(c);
+        let marked = (column..column + length).contains(&(first + index + 1));
+        match (marked, c) {
+            (true, _) => carets.extend(std::iter::repeat_n('^', c.width().unwrap_or(1))),
+            (false, '\t') => carets.push('\t'),
+            (false, _) => carets.extend(std::iter::repeat_n(' ', c.width().unwrap_or(1))),
+        }
+    }
+    if rest.next().is_some() {
+        shown.push('…');
+    }
+    if !carets.contains('^') {
+        carets.push('^');
+    }
+    (shown, carets.trim_end().to_owned())
+}
+
+/// All mistakes of a file, in file order; at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistakes {
+    list: Vec<Mistake>,
+    not_kept: usize,
+}
+
+impl Mistakes {
+    /// Puts mistakes in file order; `None` when there are none.
+    #[must_use]
+    pub fn new(mistakes: Vec<Mistake>) -> Option<Self> {
+        Self::with_more(mistakes, 0)
+    }
+
+    pub(crate) fn with_more(mut list: Vec<Mistake>, not_kept: usize) -> Option<Self> {
+        list.sort_by_key(|mistake| mistake.place.order());
+        (!list.is_empty()).then_some(Self { list, not_kept })
+    }
+
+    /// The mistakes, in file order; at most [`MISTAKES_MAX`].
+    pub fn iter(&self) -> std::slice::Iter<'_, Mistake> {
+        self.list.iter()
+    }
+
+    /// How many mistakes there are, those that were not kept included; at least 1.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.list.len() + self.not_kept
+    }
+}
+
+impl From<Mistake> for Mistakes {
+    fn from(mistake: Mistake) -> Self {
+        Self {
+            list: vec![mistake],
+            not_kept: 0,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Mistakes {
+    type Item = &'a Mistake;
+    type IntoIter = std::slice::Iter<'a, Mistake>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Every mistake with a blank line after it, and how many there are; no newline at the end.
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for mistake in &self.list {
+            write!(f, "{mistake}\n\n")?;
+        }
+        let file = self.list.first().map_or("", |mistake| &mistake.place.file);
+        match (self.count(), self.not_kept) {
+            (1, _) => write!(f, "1 mistake in {file}"),
+            (count, 0) => write!(f, "{count} mistakes in {file}"),
+            (count, hidden) => write!(f, "{count} mistakes in {file}, {hidden} of them not shown"),
+        }
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(line: usize, column: usize, length: usize, source_line: &str) -> Mistake {
+        let spot = Spot {
+            line,
+            column,
+            length,
+            source_line: Some(source_line.into()),
+        };
+        let place = Place {
+            file: "c.yaml".into(),
+            spot: Some(spot),
+            path: "a.b".to_owned(),
+        };
+        place.mistake("what is wrong", "what to do")
+    }
+
+    #[test]
+    fn renders_as_compilers_do() {
+        let mistake = Mistake {
+            what: "MTU 40 B is below the IPv4 minimum of 68 B".to_owned(),
+            help: "use 576 B or more".to_owned(),
+            place: Place {
+                file: "campaigns/ipv4.yaml".into(),
+                spot: Some(Spot {
+                    line: 18,
+                    column: 15,
+                    length: 4,
+                    source_line: Some("        mtu: [40 B, 1500 B]".into()),
+                }),
+                path: "trials[0].tcp.mtu".to_owned(),
+            },
+        };
+        let expected = "\
+error: MTU 40 B is below the IPv4 minimum of 68 B
+  --> campaigns/ipv4.yaml:18:15  (trials[0].tcp.mtu)
+   |
+18 |         mtu: [40 B, 1500 B]
+   |               ^^^^
+help: use 576 B or more";
+        assert_eq!(mistake.to_string(), expected);
+    }
+
+    #[test]
+    fn carets_stand_under_wide_characters_and_after_tabs() {
+        let text = mistake(7, 6, 2, "a: 漢字漢字").to_string();
+        assert!(
+            text.contains("\n7 | a: 漢字漢字\n  |        ^^^^\n"),
+            "{text}"
+        );
+        let text = mistake(7, 4, 1, "a:\tx").to_string();
+        assert!(text.contains("\n7 | a:\tx\n  |   \t^\n"), "{text}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let line = format!("{}HERE{}", "x".repeat(5000), "y".repeat(5000));
+        let text = mistake(1, 5001, 4, &line).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(
+            lines[3].starts_with("1 | …x") && lines[3].ends_with("y…"),
+            "{}",
+            lines[3]
+        );
+        let caret = lines[4].chars().position(|c| c == '^').unwrap();
+        assert_eq!(
+            lines[3].chars().skip(caret).take(4).collect::<String>(),
+            "HERE"
+        );
+        assert!(text.len() < 1000);
+    }
+
+    #[test]
+    fn a_place_past_the_end_of_its_line_still_has_a_caret() {
+        assert!(
+            mistake(1, 5, 1, "a: b")
+                .to_string()
+                .contains("\n  |     ^\n")
+        );
+    }
+
+    #[test]
+    fn a_mistake_without_spot_names_the_file() {
+        let text = Place::whole_file("gone.yaml")
+            .mistake("cannot read it", "")
+            .to_string();
+        assert_eq!(text, "error: cannot read it\n --> gone.yaml");
+    }
+
+    #[test]
+    fn all_are_printed_in_file_order_and_counted() {
+        let list = vec![
+            mistake(9, 1, 1, "z"),
+            mistake(2, 5, 1, "a: b"),
+            mistake(2, 1, 1, "a: b"),
+        ];
+        let mistakes = Mistakes::new(list).unwrap();
+        let lines: Vec<_> = mistakes.iter().map(|m| m.place.to_string()).collect();
+        assert_eq!(lines, ["c.yaml:2:1", "c.yaml:2:5", "c.yaml:9:1"]);
+        assert!(mistakes.to_string().ends_with("\n\n3 mistakes in c.yaml"));
+        assert_eq!(Mistakes::new(Vec::new()), None);
+    }
+}

@@ -1,0 +1,224 @@
+//! Nodes: cursors into a document that know their place.
+
+use crate::document::Document;
+use crate::source::Region;
+use crate::tree::{Kind, NodeId, Step, Tree};
+use crate::{Mistake, Place};
+
+/// A value in the file: a scalar, a list or a map.
+///
+/// A getter returns the value, or reports a mistake at the node's place and returns [`Reported`].
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'d> {
+    pub(crate) document: &'d Document,
+    pub(crate) id: NodeId,
+    /// The node whose path messages show: for an item of a scalar-or-list, the list.
+    pub(crate) path_of: NodeId,
+    /// A name alone out of [`Node::variant`], which may be read as a map without keys.
+    pub(crate) bare: bool,
+}
+
+/// Proof that a mistake has been reported; only this crate makes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported(pub(crate) ());
+
+/// A value with the place that it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl<'d> Node<'d> {
+    pub(crate) const fn root(document: &'d Document) -> Self {
+        Self {
+            document,
+            id: Tree::ROOT,
+            path_of: Tree::ROOT,
+            bare: false,
+        }
+    }
+
+    pub(crate) const fn child(self, id: NodeId) -> Self {
+        Self {
+            document: self.document,
+            id,
+            path_of: id,
+            bare: false,
+        }
+    }
+
+    pub(crate) fn kind(self) -> &'d Kind {
+        &self.document.tree.item(self.id).kind
+    }
+
+    /// Where it is: a scalar itself; a map, a list or nothing at its key, when it has one.
+    pub fn place(self) -> Place {
+        let own = self.document.tree.item(self.id).region;
+        let is_text = matches!(self.kind(), Kind::Scalar { .. }) && !self.is_empty();
+        let region = if is_text {
+            own
+        } else {
+            self.key_region().unwrap_or(own)
+        };
+        self.place_at(region)
+    }
+
+    fn place_at(self, region: Region) -> Place {
+        let source = &self.document.source;
+        let path = if source.secret {
+            String::new()
+        } else {
+            self.document.tree.path(self.path_of)
+        };
+        source.place(region, path)
+    }
+
+    fn key_region(self) -> Option<Region> {
+        match &self.document.tree.item(self.id).parent {
+            Some((_, Step::Key(_, region))) => Some(*region),
+            Some((_, Step::Index(_))) | None => None,
+        }
+    }
+
+    /// The key that it is the value of, or the key of the list that it is in.
+    pub(crate) fn key_name(self) -> Option<String> {
+        let mut id = self.id;
+        loop {
+            match &self.document.tree.item(id).parent {
+                Some((_, Step::Key(name, _))) => return Some(name.to_string()),
+                Some((list, Step::Index(_))) => id = *list,
+                None => return None,
+            }
+        }
+    }
+
+    /// The key that it is the value of, or itself when it is a bare name.
+    pub(crate) fn own_name(self) -> Option<&'d str> {
+        match (self.kind(), &self.document.tree.item(self.id).parent) {
+            (Kind::Scalar { text, .. }, _) if self.bare => Some(text),
+            (_, Some((_, Step::Key(name, _)))) => Some(name),
+            (_, Some((_, Step::Index(_))) | None) => None,
+        }
+    }
+
+    /// Reports a mistake at this node.
+    pub fn mistake(self, what: impl Into<String>, help: impl Into<String>) -> Reported {
+        self.put(|| self.place().mistake(what, help))
+    }
+
+    /// Reports a mistake at this node's key.
+    pub(crate) fn key_mistake(self, what: impl Into<String>, help: impl Into<String>) -> Reported {
+        let own = self.document.tree.item(self.id).region;
+        self.put(|| {
+            self.place_at(self.key_region().unwrap_or(own))
+                .mistake(what, help)
+        })
+    }
+
+    /// Reports a mistake at a place that was kept.
+    pub fn mistake_at(
+        self,
+        place: &Place,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Reported {
+        self.put(|| place.mistake(what, help))
+    }
+
+    fn put(self, mistake: impl FnOnce() -> Mistake) -> Reported {
+        let mut sink = self.document.sink.borrow_mut();
+        if !sink.count_if_full() {
+            sink.put(mistake());
+        }
+        Reported(())
+    }
+
+    /// The node is not what was expected.
+    pub(crate) fn wrong_kind(self, expected: &str) -> Reported {
+        let found = match self.kind() {
+            // The alias itself has been reported.
+            Kind::Refused => return Reported(()),
+            Kind::List(_) => "a list".to_owned(),
+            Kind::Map(_) => "a map".to_owned(),
+            Kind::Scalar { .. } if self.is_empty() => "nothing".to_owned(),
+            Kind::Scalar { text, .. } if text.is_empty() => "empty text".to_owned(),
+            Kind::Scalar { text, .. } => self.quote(text, "something else"),
+        };
+        let help = match (self.is_empty(), self.key_region()) {
+            (true, Some(_)) => "write a value after the key, or remove the key",
+            _ => "",
+        };
+        self.mistake(format!("expected {expected}, found {found}"), help)
+    }
+
+    /// A text of the file in quotes, or `instead` when the file holds secrets.
+    pub(crate) fn quote(self, text: &str, instead: &str) -> String {
+        self.document.source.quote(text, instead)
+    }
+
+    /// Whether there is no value: nothing at all, `~` or `null`.
+    pub(crate) fn is_empty(self) -> bool {
+        match self.kind() {
+            Kind::Scalar { text, quoted } => !quoted && matches!(text.as_str(), "" | "~" | "null"),
+            _ => false,
+        }
+    }
+
+    /// The value with this node's place.
+    pub fn spanned<T>(self, value: T) -> Spanned<T> {
+        Spanned {
+            value,
+            place: self.place(),
+        }
+    }
+
+    /// Reads a list, every item of it even when some are mistaken.
+    ///
+    /// # Errors
+    /// When it is no list, or `read` fails for an item.
+    pub fn list<T>(
+        self,
+        read: impl FnMut(Self) -> Result<T, Reported>,
+    ) -> Result<Vec<T>, Reported> {
+        match self.kind() {
+            Kind::List(items) => collect(items.iter().map(|item| self.child(*item)), read),
+            _ => Err(self.wrong_kind("a list")),
+        }
+    }
+
+    /// Reads a list of at least one item, or one item by itself.
+    ///
+    /// # Errors
+    /// When the list is empty, or `read` fails for an item.
+    pub fn one_or_many<T>(
+        self,
+        mut read: impl FnMut(Self) -> Result<T, Reported>,
+    ) -> Result<Vec<T>, Reported> {
+        match self.kind() {
+            Kind::List(items) if items.is_empty() => Err(self.mistake(
+                "the list is empty",
+                "give at least one value, or remove the key",
+            )),
+            Kind::List(items) => {
+                let item = |item: &NodeId| Self {
+                    path_of: self.path_of,
+                    ..self.child(*item)
+                };
+                collect(items.iter().map(item), read)
+            }
+            _ => read(self).map(|value| vec![value]),
+        }
+    }
+}
+
+/// Reads all, then fails if one failed.
+fn collect<'d, T>(
+    nodes: impl Iterator<Item = Node<'d>>,
+    read: impl FnMut(Node<'d>) -> Result<T, Reported>,
+) -> Result<Vec<T>, Reported> {
+    let results: Vec<_> = nodes.map(read).collect();
+    results.into_iter().collect()
+}

@@ -1,0 +1,345 @@
+//! Scalars: text to a value of the type that the key wants.
+
+use crate::names;
+use crate::node::{Node, Reported};
+use crate::prefix::Prefix;
+use crate::tree::Kind;
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+use units::{BitRate, Bytes, FrameRate, Layer, ParseError};
+
+impl<'d> Node<'d> {
+    /// Text, in quotes or not, on one line or more; not empty.
+    ///
+    /// # Errors
+    /// When it is a list, a map or nothing.
+    pub fn text(self) -> Result<&'d str, Reported> {
+        match self.kind() {
+            Kind::Scalar { text, .. } if !text.is_empty() && !self.is_empty() => Ok(text),
+            _ => Err(self.wrong_kind("text")),
+        }
+    }
+
+    /// Text without quotes: what numbers and the like are written in.
+    fn plain(self, expected: &str) -> Result<&'d str, Reported> {
+        match self.kind() {
+            Kind::Scalar { text, quoted: true } => Err(self.mistake(
+                format!("expected {expected}, found text in quotes"),
+                format!("write {} without quotes", self.quote(text, "it")),
+            )),
+            Kind::Scalar { text, .. } if !self.is_empty() => Ok(text),
+            _ => Err(self.wrong_kind(expected)),
+        }
+    }
+
+    /// Text of `length` characters out of `a-z`, `0-9` and `-`, fit for names of files and
+    /// interfaces.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn identifier(self, length: RangeInclusive<usize>) -> Result<&'d str, Reported> {
+        let text = self.text()?;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if text.chars().all(fits) && length.contains(&text.len()) {
+            return Ok(text);
+        }
+        let help = format!(
+            "use {} to {} characters out of a-z, 0-9 and -",
+            length.start(),
+            length.end()
+        );
+        Err(self.mistake(
+            format!("{} is not a valid name", self.quote(text, "the value")),
+            help,
+        ))
+    }
+
+    /// One of the known names; gives what stands for it.
+    ///
+    /// # Errors
+    /// When it is none of them; the help has the nearest and all.
+    pub fn one_of<T: Copy>(self, noun: &str, known: &[(&'static str, T)]) -> Result<T, Reported> {
+        let text = match self.kind() {
+            Kind::Scalar { text, .. } if !self.is_empty() => text,
+            _ => return Err(self.wrong_kind(&format!("a {noun}"))),
+        };
+        known
+            .iter()
+            .find(|(name, _)| name == text)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| {
+                let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+                let compared = if self.document.source.secret {
+                    ""
+                } else {
+                    text
+                };
+                let what = format!("{} is not known", self.document.source.the(noun, text));
+                self.mistake(what, names::help(compared, noun, &names))
+            })
+    }
+
+    /// `word` (then `None`), or what `read` reads.
+    ///
+    /// # Errors
+    /// When it is neither; the help then has the word too.
+    pub fn word_or<T>(
+        self,
+        word: &str,
+        read: impl FnOnce(Self) -> Result<T, Reported>,
+    ) -> Result<Option<T>, Reported> {
+        match self.kind() {
+            Kind::Scalar { text, .. } if text == word => Ok(None),
+            Kind::Scalar { .. } if !self.is_empty() => read(self).map(Some).inspect_err(|_| {
+                self.document
+                    .sink
+                    .borrow_mut()
+                    .amend_help(&format!("or write `{word}`"));
+            }),
+            _ => read(self).map(Some),
+        }
+    }
+
+    /// `true`, `on` or `yes`; `false`, `off` or `no`.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn bool(self) -> Result<bool, Reported> {
+        let text = self.plain("on or off")?;
+        match text {
+            "true" | "on" | "yes" => Ok(true),
+            "false" | "off" | "no" => Ok(false),
+            _ => Err(self.mistake(
+                format!("{} is neither on nor off", self.quote(text, "the value")),
+                "write `on` or `true`, `off` or `false`",
+            )),
+        }
+    }
+
+    /// A whole number in a range, in decimal digits.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn integer<T>(self, range: RangeInclusive<T>) -> Result<T, Reported>
+    where
+        T: Copy + Display + PartialOrd + TryFrom<u64>,
+    {
+        let text = self.plain("a whole number")?;
+        let between = format!("from {} to {}", range.start(), range.end());
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number || (text.len() > 1 && text.starts_with('0')) {
+            let what = format!("{} is not a whole number", self.quote(text, "the value"));
+            return Err(self.mistake(what, format!("write decimal digits only, {between}")));
+        }
+        let value = text
+            .parse::<u64>()
+            .ok()
+            .and_then(|value| T::try_from(value).ok());
+        value
+            .filter(|value| range.contains(value))
+            .ok_or_else(|| self.out_of_range(text, &between))
+    }
+
+    /// A duration in a range, with its unit.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn duration(self, range: RangeInclusive<Duration>) -> Result<Duration, Reported> {
+        let print = units::time::print;
+        let between = || format!("from {} to {}", print(*range.start()), print(*range.end()));
+        self.quantity(
+            "duration",
+            units::time::parse,
+            |value| range.contains(value),
+            between,
+        )
+    }
+
+    /// A size in a range, with its unit.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn size(self, range: RangeInclusive<Bytes>) -> Result<Bytes, Reported> {
+        let between = || format!("from {} to {}", range.start(), range.end());
+        self.quantity("size", Bytes::parse, |value| range.contains(value), between)
+    }
+
+    /// A bit rate at a layer in a range of bit/s, with its unit.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn bit_rate(self, layer: Layer, bps: RangeInclusive<u64>) -> Result<BitRate, Reported> {
+        let print = |bps: &u64| BitRate::new(*bps, layer);
+        let between = || format!("from {} to {}", print(bps.start()), print(bps.end()));
+        let read = |text: &str| BitRate::parse(text, layer);
+        self.quantity(
+            "bit rate",
+            read,
+            |value| bps.contains(&value.bps()),
+            between,
+        )
+    }
+
+    /// A frame rate in a range, with its unit.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn frame_rate(self, range: RangeInclusive<FrameRate>) -> Result<FrameRate, Reported> {
+        let between = || format!("from {} to {}", range.start(), range.end());
+        self.quantity(
+            "frame rate",
+            FrameRate::parse,
+            |value| range.contains(value),
+            between,
+        )
+    }
+
+    fn quantity<T>(
+        self,
+        noun: &str,
+        read: impl FnOnce(&str) -> Result<T, ParseError>,
+        fits: impl FnOnce(&T) -> bool,
+        between: impl FnOnce() -> String,
+    ) -> Result<T, Reported> {
+        let text = match self.kind() {
+            Kind::Scalar { text, .. } if !self.is_empty() => text,
+            _ => return Err(self.wrong_kind(&format!("a {noun}"))),
+        };
+        match read(text) {
+            Ok(value) if fits(&value) => Ok(value),
+            Ok(_) => Err(self.out_of_range(text, &between())),
+            Err(_) if self.document.source.secret => Err(self.mistake(
+                format!("the value is not a {noun}"),
+                "write a number and its unit",
+            )),
+            Err(error) => Err(self.mistake(error.to_string(), error.help())),
+        }
+    }
+
+    fn out_of_range(self, text: &str, between: &str) -> Reported {
+        let what = format!("{} is out of range", self.quote(text, "the value"));
+        let subject = self
+            .key_name()
+            .map_or("it".to_owned(), |key| self.quote(&key, "it"));
+        self.mistake(what, format!("{subject} must be {between}"))
+    }
+
+    /// A path; a relative one is from the folder that the file is in.
+    ///
+    /// # Errors
+    /// When it is not text.
+    pub fn path(self) -> Result<PathBuf, Reported> {
+        let text = self.text()?;
+        let folder = Path::new(&*self.document.source.file).parent();
+        Ok(folder.map_or_else(|| PathBuf::from(text), |folder| folder.join(text)))
+    }
+
+    /// An IPv4 address.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn ipv4(self) -> Result<Ipv4Addr, Reported> {
+        self.parsed("an IPv4 address", "for example `192.0.2.1`")
+    }
+
+    /// An IPv6 address.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn ipv6(self) -> Result<Ipv6Addr, Reported> {
+        self.parsed("an IPv6 address", "for example `2001:db8::1`")
+    }
+
+    /// An IPv4 or IPv6 address.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn ip(self) -> Result<IpAddr, Reported> {
+        self.parsed("an IP address", "for example `192.0.2.1` or `2001:db8::1`")
+    }
+
+    /// An address and a port, for example `192.0.2.1:4500`; port 0 lets the kernel choose.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn socket_address(self) -> Result<SocketAddr, Reported> {
+        let help = "write an address and a port, `192.0.2.1:4500` or `\"[2001:db8::1]:4500\"`";
+        self.parsed("an address with a port", help)
+    }
+
+    /// A TCP or UDP port, from 1 to 65535.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn port(self) -> Result<u16, Reported> {
+        self.integer(1..=u16::MAX)
+    }
+
+    fn parsed<T: FromStr>(self, noun: &str, help: &str) -> Result<T, Reported> {
+        let text = match self.kind() {
+            Kind::Scalar { text, .. } if !self.is_empty() => text,
+            _ => return Err(self.wrong_kind(noun)),
+        };
+        text.parse().map_err(|_| {
+            self.mistake(
+                format!("{} is not {noun}", self.quote(text, "the value")),
+                help,
+            )
+        })
+    }
+
+    /// An IP prefix whose host bits are zero, for example `10.1.0.0/24`.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn prefix(self) -> Result<Prefix, Reported> {
+        let text = match self.kind() {
+            Kind::Scalar { text, .. } if !self.is_empty() => text,
+            _ => return Err(self.wrong_kind("an IP prefix")),
+        };
+        Prefix::parse(text).map_err(|error| {
+            let help = match self.document.source.secret {
+                true => "a prefix is an address and a length".to_owned(),
+                false => error.help,
+            };
+            self.mistake(
+                format!("{} {}", self.quote(text, "the value"), error.what),
+                help,
+            )
+        })
+    }
+
+    /// Exactly so many bytes in hexadecimal, two digits each, for keys and the like.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn hex(self, bytes: usize) -> Result<Vec<u8>, Reported> {
+        let expected = format!("{bytes} bytes in hexadecimal");
+        let text = match self.kind() {
+            Kind::Scalar { text, .. } if !self.is_empty() => text,
+            _ => return Err(self.wrong_kind(&expected)),
+        };
+        let digits = text.len();
+        if let Some(wrong) = text.chars().find(|c| !c.is_ascii_hexdigit()) {
+            let what = match self.document.source.secret {
+                true => "the value has a character that is not a hexadecimal digit".to_owned(),
+                false => format!("`{}` is not a hexadecimal digit", wrong.escape_debug()),
+            };
+            return Err(self.mistake(what, format!("write {expected}: 0-9 and a-f only")));
+        }
+        if digits != 2 * bytes {
+            let what = format!("expected {expected}, found {digits} digits");
+            return Err(self.mistake(what, format!("write {} hexadecimal digits", 2 * bytes)));
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or_default() as u8;
+        Ok(text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
+            .collect())
+    }
+}

@@ -1,0 +1,414 @@
+//! Parser events to a tree of nodes, each with its place.
+//!
+//! What YAML has and this crate does not want (anchors, aliases, merge keys, tags, keys that are
+//! not text, a second document, directives) becomes a mistake here; the tree stays usable so that
+//! decoding can go on and find the others.
+
+use crate::document::Sink;
+use crate::source::{Region, Source};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Maps and lists deeper than this are refused.
+pub const DEPTH_MAX: usize = 32;
+
+pub(crate) type NodeId = usize;
+
+/// All nodes of a document. Parents stand before their children.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    items: Vec<Item>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) kind: Kind,
+    pub(crate) region: Region,
+    /// The node it is in, and how one gets from there to it; `None` at the root.
+    pub(crate) parent: Option<(NodeId, Step)>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Scalar {
+        text: String,
+        quoted: bool,
+    },
+    List(Vec<NodeId>),
+    Map(Vec<NodeId>),
+    /// An alias: a mistake that has been reported.
+    Refused,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Key(Rc<str>, Region),
+    Index(usize),
+}
+
+impl Tree {
+    pub(crate) const ROOT: NodeId = 0;
+
+    pub(crate) fn item(&self, id: NodeId) -> &Item {
+        &self.items[id]
+    }
+
+    fn children(&self, id: NodeId) -> &[NodeId] {
+        match &self.items[id].kind {
+            Kind::List(children) | Kind::Map(children) => children,
+            Kind::Scalar { .. } | Kind::Refused => &[],
+        }
+    }
+
+    /// The way from the root, for example `trials[0].tcp.mtu`.
+    pub(crate) fn path(&self, mut id: NodeId) -> String {
+        let mut steps = Vec::new();
+        while let Some((parent, step)) = &self.items[id].parent {
+            steps.push(step);
+            id = *parent;
+        }
+        let mut path = String::new();
+        for step in steps.into_iter().rev() {
+            match step {
+                Step::Key(name, _) => extend_path(&mut path, name),
+                Step::Index(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        path
+    }
+}
+
+pub(crate) fn extend_path(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(&crate::source::shown(key));
+}
+
+/// Reads a text. Errors are in the sink; `None` when they are such that nothing can be decoded.
+pub(crate) fn build(source: &Source, text: &str, sink: &mut Sink) -> Option<Tree> {
+    let mut builder = Builder {
+        source,
+        sink,
+        tree: Tree::default(),
+        frames: Vec::new(),
+        skipped: 0,
+    };
+    for event in Parser::new_from_str(text) {
+        let result = match event {
+            Ok((event, span)) => builder.event(event, span),
+            Err(error) => Err(builder.syntax_error(&error)),
+        };
+        if result.is_err() {
+            return None;
+        }
+    }
+    if builder.tree.items.is_empty() {
+        let start = Region {
+            line: 1,
+            column: 1,
+            length: 1,
+        };
+        builder.report(start, "the file is empty", "");
+        return None;
+    }
+    Some(builder.tree)
+}
+
+/// Going on would be of no use.
+struct Stop;
+
+struct Builder<'a> {
+    source: &'a Source,
+    sink: &'a mut Sink,
+    tree: Tree,
+    /// The maps and lists that are open.
+    frames: Vec<Frame>,
+    /// Open maps and lists inside a key that is not text.
+    skipped: usize,
+}
+
+struct Frame {
+    id: NodeId,
+    /// `None` for lists.
+    keys: Option<Keys>,
+}
+
+/// The keys of an open map: those seen, and the one whose value comes next.
+#[derive(Default)]
+struct Keys {
+    line_of: HashMap<Rc<str>, usize>,
+    next: Option<Key>,
+}
+
+struct Key {
+    name: Rc<str>,
+    region: Region,
+    /// A mistake that has been reported: its value is read but belongs to nothing.
+    refused: bool,
+}
+
+impl Builder<'_> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+        let region = region(span);
+        if self.skipped > 0 {
+            match event {
+                Event::SequenceStart(..) | Event::MappingStart(..) => self.skipped += 1,
+                Event::SequenceEnd | Event::MappingEnd => self.skipped -= 1,
+                _ => {}
+            }
+            return Ok(());
+        }
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+            Event::DocumentStart(_) => self.document(region)?,
+            Event::Alias(_) => {
+                self.report(region, "aliases are not supported", "write the value out");
+                match self.expects_key() {
+                    true => self.refuse_key(region),
+                    false => drop(self.attach(Kind::Refused, region)),
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.refuse_properties(region, anchor, tag.is_some());
+                match self.expects_key() {
+                    true => self.key(&text, region),
+                    false => {
+                        let quoted = style != ScalarStyle::Plain;
+                        self.attach(
+                            Kind::Scalar {
+                                text: text.into_owned(),
+                                quoted,
+                            },
+                            region,
+                        );
+                    }
+                }
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.refuse_properties(region, anchor, tag.is_some());
+                self.open(Kind::List(Vec::new()), region)?;
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.refuse_properties(region, anchor, tag.is_some());
+                self.open(Kind::Map(Vec::new()), region)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => drop(self.frames.pop()),
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, region: Region) -> Result<(), Stop> {
+        if !self.tree.items.is_empty() {
+            let help = "put it into a file of its own; a lone `---` or `...` can be removed";
+            self.report(region, "a second document starts here", help);
+            return Err(Stop);
+        }
+        if let Some(line) = self.source.directive_before(region.line) {
+            let region = Region {
+                line,
+                column: 1,
+                length: usize::MAX,
+            };
+            self.report(
+                region,
+                "directives are not supported",
+                "remove this line and the `---` after it",
+            );
+        }
+        Ok(())
+    }
+
+    /// Anchors and tags: the node itself is read all the same.
+    fn refuse_properties(&mut self, region: Region, anchor: usize, tag: bool) {
+        if anchor > 0 {
+            self.report(
+                region,
+                "anchors are not supported",
+                "write the value where it is needed",
+            );
+        }
+        if tag {
+            self.report(
+                region,
+                "tags are not supported",
+                "remove it: each key knows the type of its value",
+            );
+        }
+    }
+
+    fn expects_key(&self) -> bool {
+        let keys = self.frames.last().and_then(|frame| frame.keys.as_ref());
+        keys.is_some_and(|keys| keys.next.is_none())
+    }
+
+    fn key(&mut self, name: &str, region: Region) {
+        if name == "<<" {
+            self.report(region, "merge keys are not supported", "write the keys out");
+            return self.refuse_key(region);
+        }
+        let name: Rc<str> = name.into();
+        let Some(keys) = self.frames.last_mut().and_then(|frame| frame.keys.as_mut()) else {
+            return;
+        };
+        let first = keys.line_of.get(&name).copied();
+        keys.next = Some(Key {
+            name: name.clone(),
+            region,
+            refused: first.is_some(),
+        });
+        match first {
+            None => drop(keys.line_of.insert(name, region.line)),
+            Some(line) => {
+                let what = format!("{} is given twice", self.source.the("key", &name));
+                self.report(
+                    region,
+                    &what,
+                    &format!("the first is on line {line}: remove one of them"),
+                );
+            }
+        }
+    }
+
+    fn refuse_key(&mut self, region: Region) {
+        if let Some(keys) = self.frames.last_mut().and_then(|frame| frame.keys.as_mut()) {
+            keys.next = Some(Key {
+                name: "?".into(),
+                region,
+                refused: true,
+            });
+        }
+    }
+
+    fn open(&mut self, kind: Kind, region: Region) -> Result<(), Stop> {
+        if self.expects_key() {
+            self.report(
+                region,
+                "a key must be text",
+                "remove the `?`, or the brackets around the key",
+            );
+            self.refuse_key(region);
+            self.skipped = 1;
+            return Ok(());
+        }
+        if self.frames.len() == DEPTH_MAX {
+            let what = format!("maps and lists are nested deeper than {DEPTH_MAX}");
+            self.report(region, &what, "no file needs that: is a bracket left open?");
+            return Err(Stop);
+        }
+        let keys = matches!(kind, Kind::Map(_)).then(Keys::default);
+        let id = self.attach(kind, region);
+        self.frames.push(Frame { id, keys });
+        Ok(())
+    }
+
+    /// Adds a node where the last open map or list wants one.
+    fn attach(&mut self, kind: Kind, region: Region) -> NodeId {
+        let id = self.tree.items.len();
+        let mut parent = None;
+        if let Some(frame) = self.frames.last_mut() {
+            let key = frame.keys.as_mut().and_then(|keys| keys.next.take());
+            let refused = key.as_ref().is_some_and(|key| key.refused);
+            let step = match key {
+                Some(key) => Step::Key(key.name, key.region),
+                None => Step::Index(self.tree.children(frame.id).len()),
+            };
+            parent = Some((frame.id, step));
+            if !refused
+                && let Kind::List(children) | Kind::Map(children) =
+                    &mut self.tree.items[frame.id].kind
+            {
+                children.push(id);
+            }
+        }
+        self.tree.items.push(Item {
+            kind,
+            region,
+            parent,
+        });
+        id
+    }
+
+    fn syntax_error(&mut self, error: &ScanError) -> Stop {
+        let marker = error.marker();
+        let region = Region {
+            line: marker.line(),
+            column: marker.col() + 1,
+            length: 1,
+        };
+        let (what, help) = explain(error.info());
+        self.report(region, &what, help);
+        Stop
+    }
+
+    /// Puts a mistake into the sink, with the path that is open here.
+    fn report(&mut self, region: Region, what: &str, help: &str) {
+        let mut path = String::new();
+        if let Some(frame) = self.frames.last() {
+            path = self.tree.path(frame.id);
+            match frame.keys.as_ref().map(|keys| &keys.next) {
+                Some(Some(key)) => extend_path(&mut path, &key.name),
+                Some(None) => {}
+                None => path.push_str(&format!("[{}]", self.tree.children(frame.id).len())),
+            }
+        }
+        if self.source.secret {
+            path.clear();
+        }
+        self.sink
+            .put(self.source.place(region, path).mistake(what, help));
+    }
+}
+
+/// Where an event is. The parser counts columns in characters from 0.
+fn region(span: Span) -> Region {
+    let (start, end) = (span.start, span.end);
+    // What goes on in the next line is marked to the end of this one; `Source::place` cuts it
+    // there.
+    let length = if start.line() == end.line() {
+        end.col().saturating_sub(start.col())
+    } else {
+        usize::MAX
+    };
+    Region {
+        line: start.line(),
+        column: start.col() + 1,
+        length,
+    }
+}
+
+/// The parser's message in our words where a common slip is behind it, and what to do.
+fn explain(info: &str) -> (String, &'static str) {
+    const QUOTE: &str = "text that begins so or holds `: ` or ` #` needs quotes";
+    let has = |part| info.contains(part);
+    if has("mapping values are not allowed") {
+        (
+            "a `:` is not allowed here".to_owned(),
+            "text that holds `: ` needs quotes; a key starts its own line",
+        )
+    } else if has("tab") {
+        ("a tab is not allowed here".to_owned(), "indent with spaces")
+    } else if has("unexpected character") || has("found character that cannot start any token") {
+        (info.replace('`', "'"), QUOTE)
+    } else if has("unexpected end of stream") && has("quoted") {
+        ("this quote is not closed".to_owned(), "")
+    } else if has("bracket") || has("illegal placement of ':'") || has("',' or") {
+        (
+            info.to_owned(),
+            "is a `[`, `{` or comma missing, or one too many, here or on the lines above?",
+        )
+    } else if has("unknown anchor") {
+        (
+            "aliases are not supported".to_owned(),
+            "write the value out; text that begins with `*` needs quotes",
+        )
+    } else if has("recursion limit") {
+        (
+            "maps and lists are nested too deeply".to_owned(),
+            "is a bracket left open?",
+        )
+    } else {
+        (info.to_owned(), "")
+    }
+}
