@@ -114,7 +114,11 @@ fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let offloads = map.with_default("offloads", Offloads::ALL, read_offloads);
     let tunnel = map.required("tunnel").and_then(|node| {
         let ipv6 = local.is_ok_and(|address| address.is_ipv6());
-        let mtu = overhead::inner_mtu(suite?, Outer { ipv6, udp: true }, PATH_MTU_DEFAULT);
+        let mtu = overhead::inner_mtu(
+            suite.unwrap_or(Suite::Aes256Gcm),
+            Outer { ipv6, udp: true },
+            PATH_MTU_DEFAULT,
+        );
         node.map(|tunnel| read_tunnel(tunnel, mtu.unwrap_or(PATH_MTU_DEFAULT) as u16))
     });
     Ok(Config {
