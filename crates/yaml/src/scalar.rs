@@ -7,7 +7,7 @@ use crate::tree::Kind;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use units::{BitRate, Bytes, FrameRate, Layer, ParseError};
@@ -228,14 +228,12 @@ impl<'d> Node<'d> {
         self.mistake(what, format!("{subject} must be {between}"))
     }
 
-    /// A path; a relative one is from the folder that the file is in.
+    /// A path as written; what a relative one is relative to is the caller's to say.
     ///
     /// # Errors
     /// When it is not text.
     pub fn path(self) -> Result<PathBuf, Reported> {
-        let text = self.text()?;
-        let folder = Path::new(&*self.document.source.file).parent();
-        Ok(folder.map_or_else(|| PathBuf::from(text), |folder| folder.join(text)))
+        self.text().map(PathBuf::from)
     }
 
     /// An IPv4 address.

@@ -74,7 +74,7 @@ absolute: /etc/gw1.key
                 ["192.0.2.1", "::1"]
             );
             assert_eq!(key("key")?.hex(3)?, [0x00, 0xff, 0xa1]);
-            assert_eq!(key("file")?.path()?.to_str(), Some("folder/keys/gw1.key"));
+            assert_eq!(key("file")?.path()?.to_str(), Some("keys/gw1.key"));
             assert_eq!(key("absolute")?.path()?.to_str(), Some("/etc/gw1.key"));
             assert!(map.optional("absent").is_none());
             assert_eq!(
