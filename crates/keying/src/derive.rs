@@ -1,0 +1,154 @@
+//! From a secret to the keys of one SA.
+
+use crate::{Side, spi_of};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use std::fmt;
+use wire::Suite;
+use zeroize::Zeroizing;
+
+/// Length of the secret in a key file.
+pub(crate) const SECRET_BYTES: usize = 32;
+/// Length of the salt: what an SA's nonces have in common (RFC 4106 §4, RFC 7634 §2).
+pub const SALT_BYTES: usize = 4;
+/// What the derivation is for, and its version.
+const LABEL: &[u8] = b"cipherbench static v1";
+
+/// The keys of one SA.
+pub struct SaKeys {
+    /// The SA's SPI.
+    pub spi: u32,
+    /// The cipher key, of the suite's length; wiped when dropped.
+    pub key: Zeroizing<Vec<u8>>,
+    /// What the nonces start with.
+    pub salt: [u8; SALT_BYTES],
+}
+
+impl fmt::Debug for SaKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaKeys")
+            .field("spi", &format_args!("{:#010x}", self.spi))
+            .finish_non_exhaustive()
+    }
+}
+
+/// HKDF-SHA-256 (RFC 5869) with no salt; key and SA salt are its output, in that order.
+///
+/// The context is a run of fields, each behind its length in two bytes, so that no two contexts are the same
+/// bytes: label, suite, direction, epoch in four bytes, lane in two.
+pub(crate) fn sa_keys(
+    secret: &[u8; SECRET_BYTES],
+    suite: Suite,
+    sender: Side,
+    epoch: u32,
+    lane: u16,
+) -> SaKeys {
+    let direction: &[u8] = match sender {
+        Side::A => b"a-to-b",
+        Side::B => b"b-to-a",
+    };
+    let fields = [
+        LABEL,
+        suite.name().as_bytes(),
+        direction,
+        &epoch.to_be_bytes(),
+        &lane.to_be_bytes(),
+    ];
+    let mut context = Vec::new();
+    for field in fields {
+        // The longest field is the label.
+        context.extend_from_slice(&(field.len() as u16).to_be_bytes());
+        context.extend_from_slice(field);
+    }
+
+    let mut key = Zeroizing::new(vec![0; suite.key_bytes() + SALT_BYTES]);
+    Salt::new(HKDF_SHA256, &[])
+        .extract(secret)
+        .expand(&[&context], OutputLength(key.len()))
+        .and_then(|output| output.fill(&mut key))
+        .expect("HKDF-SHA-256 gives up to 8160 bytes, and the buffer has the length asked for");
+    let mut salt = [0; SALT_BYTES];
+    salt.copy_from_slice(&key[suite.key_bytes()..]);
+    key.truncate(suite.key_bytes());
+    SaKeys {
+        spi: spi_of(epoch, lane),
+        key,
+        salt,
+    }
+}
+
+struct OutputLength(usize);
+
+impl KeyType for OutputLength {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn secret() -> [u8; SECRET_BYTES] {
+        std::array::from_fn(|index| index as u8)
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Derived by another implementation (Python's `cryptography`) from what `docs/security.md` says.
+    #[test]
+    fn keys_are_those_that_another_implementation_derives() {
+        let cases = [
+            (
+                (Suite::Aes256Gcm, Side::A, 1, 0),
+                "1b383fa88bc3e69cd5b7055e25505fc71fff4532a94138172110d3efcd011e98",
+                "4b7bd7e0",
+            ),
+            (
+                (Suite::Aes128Gcm, Side::B, 1_048_575, 4095),
+                "66bc98afe159d58cc4d09a8b2372ba3c",
+                "e55e838e",
+            ),
+            (
+                (Suite::ChaCha20Poly1305, Side::A, 7, 3),
+                "b00b442623e028e86250b8b23a1133ebec63310b5aafdd7bcf7bacd6f1569159",
+                "913d94c0",
+            ),
+        ];
+        for ((suite, sender, epoch, lane), key, salt) in cases {
+            let keys = sa_keys(&secret(), suite, sender, epoch, lane);
+            assert_eq!(
+                (hex(&keys.key), hex(&keys.salt)),
+                (key.to_owned(), salt.to_owned())
+            );
+            assert_eq!(keys.spi, spi_of(epoch, lane));
+        }
+    }
+
+    #[test]
+    fn no_two_sas_have_a_key_in_common() {
+        let mut keys = HashSet::new();
+        for suite in Suite::ALL {
+            for sender in [Side::A, Side::B] {
+                for epoch in 1..6 {
+                    for lane in 0..6 {
+                        let made = sa_keys(&secret(), suite, sender, epoch, lane);
+                        assert!(keys.insert(made.key[..16].to_vec()));
+                    }
+                }
+            }
+        }
+        let mut other = secret();
+        other[31] ^= 1;
+        let made = sa_keys(&other, Suite::Aes256Gcm, Side::A, 1, 0);
+        assert!(keys.insert(made.key[..16].to_vec()));
+    }
+
+    #[test]
+    fn debug_output_shows_no_key() {
+        let keys = sa_keys(&secret(), Suite::Aes256Gcm, Side::A, 1, 0);
+        assert_eq!(format!("{keys:?}"), "SaKeys { spi: 0x00001000, .. }");
+    }
+}

@@ -1,0 +1,122 @@
+//! Why there are no keys to be had.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why static keys cannot be made, opened or kept. No message shows any part of a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The key file cannot be read.
+    #[error("key file {} cannot be read: {source}{}", .path.display(), missing_hint(.source))]
+    NotRead {
+        /// The key file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process, or this one, has the key file open.
+    #[error(
+        "key file {} is in use: one process at a time may send under its keys (give each encryptor a \
+         file of its own)",
+        .path.display()
+    )]
+    InUse {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// Others than its owner may do what only the owner should.
+    #[error("{} has mode {mode:04o}: others than its owner may {may} it (chmod {fix} {})",
+        .path.display(), .path.display())]
+    TooOpen {
+        /// The file.
+        path: PathBuf,
+        /// Its mode bits.
+        mode: u32,
+        /// What others may do with it.
+        may: &'static str,
+        /// The mode it should have.
+        fix: &'static str,
+    },
+    /// The key file has a second name, under which its epochs would be counted anew.
+    #[error(
+        "key file {} has {links} hard links: nonces could repeat (remove the other links)",
+        .path.display()
+    )]
+    Linked {
+        /// The key file.
+        path: PathBuf,
+        /// How many names it has.
+        links: u64,
+    },
+    /// A file is not what it ought to be.
+    #[error("{}:{line}: {what}", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong, and what was expected.
+        what: String,
+    },
+    /// Which epochs have been used is not known.
+    #[error(
+        "epoch file {} cannot be read: {source}; without it nonces could repeat, so the keys are not \
+         used (make a new pair: cipherbench keys static A B)",
+        .path.display()
+    )]
+    EpochNotRead {
+        /// The epoch file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// That an epoch is used cannot be recorded.
+    #[error(
+        "epoch file {} cannot be written: {source}; without that nonces could repeat after a restart, \
+         so its folder must be writable and have room",
+        .path.display()
+    )]
+    EpochNotWritten {
+        /// The epoch file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The key file has been opened as often as it can be.
+    #[error(
+        "key file {} has used its last epoch, {}: it needs to be replaced (make a new pair: \
+         cipherbench keys static A B)",
+        .path.display(), crate::EPOCH_MAX
+    )]
+    EpochsUsedUp {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// A new key file cannot be made.
+    #[error("{} cannot be made: {source}{}", .path.display(), exists_hint(.source))]
+    NotCreated {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system gave no randomness.
+    #[error("the operating system gives no random bytes, so no secret can be made")]
+    NoRandomness,
+}
+
+fn missing_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => " (make a pair: cipherbench keys static A B)",
+        _ => "",
+    }
+}
+
+fn exists_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            " (keys are never overwritten: move it away or choose another name)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,205 @@
+//! Key and epoch files on the disk: made once, locked, replaced whole.
+
+use crate::KeyError;
+use crate::Side;
+use crate::derive::SECRET_BYTES;
+use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile, Malformed};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Owner only.
+const KEY_MODE: u32 = 0o600;
+/// What nobody but the owner may do with a key file: anything.
+const KEY_FORBIDDEN: u32 = 0o077;
+/// What nobody but the owner may do with an epoch file: write it, for old epochs are old nonces.
+const EPOCH_FORBIDDEN: u32 = 0o022;
+
+/// Makes a pair of key files with a fresh secret, and the epoch file beside each: `<file>.epoch`.
+///
+/// # Errors
+/// [`KeyError::NotCreated`], also when one of the four files exists: nothing is ever overwritten, and what was
+/// made until then is removed. [`KeyError::NoRandomness`].
+pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
+    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
+    aws_lc_rs::rand::fill(&mut *secret).map_err(|_| KeyError::NoRandomness)?;
+    let mut made = Vec::new();
+    let result = [(a, Side::A), (b, Side::B)]
+        .into_iter()
+        .try_for_each(|(path, side)| {
+            let key_file = KeyFile {
+                side,
+                secret: secret.clone(),
+            };
+            create(path, key_file.text().as_bytes(), &mut made)?;
+            create(&epoch_path(path), Epochs::NONE.text().as_bytes(), &mut made)
+        });
+    if result.is_err() {
+        for path in made {
+            // What cannot be removed is an unused key: harmless, and the first error says more.
+            let _ = fs::remove_file(path);
+        }
+    }
+    result
+}
+
+/// Makes a file that must not exist yet, durably, and adds it to `made` as soon as it exists.
+fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), KeyError> {
+    let mut make = || {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(KEY_MODE)
+            .open(path)?;
+        made.push(path.to_owned());
+        file.write_all(content)?;
+        file.sync_all()?;
+        sync_folder(path)
+    };
+    make().map_err(|source| KeyError::NotCreated {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A key file that no other process can open for as long as this value lives.
+pub(crate) struct LockedKeyFile {
+    /// Without symbolic links, so that there is one epoch file to one key file.
+    pub(crate) path: PathBuf,
+    pub(crate) content: KeyFile,
+    /// The lock.
+    _file: File,
+}
+
+impl LockedKeyFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, KeyError> {
+        let not_read = |source| KeyError::NotRead {
+            path: path.to_owned(),
+            source,
+        };
+        let path = fs::canonicalize(path).map_err(not_read)?;
+        let mut file = File::open(&path).map_err(not_read)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(KeyError::InUse { path }),
+            Err(TryLockError::Error(error)) => return Err(not_read(error)),
+        }
+        let metadata = file.metadata().map_err(not_read)?;
+        if !metadata.is_file() {
+            return Err(not_read(io::Error::other("it is not a file")));
+        }
+        refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use", "600")?;
+        if metadata.nlink() != 1 {
+            return Err(KeyError::Linked {
+                path,
+                links: metadata.nlink(),
+            });
+        }
+        let text = read(&mut file).map_err(not_read)?;
+        let content = KeyFile::parse(&text).map_err(|error| malformed(&path, error))?;
+        Ok(Self {
+            path,
+            content,
+            _file: file,
+        })
+    }
+}
+
+/// The epoch file of a key file.
+pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
+    let mut path = key_file.as_os_str().to_owned();
+    path.push(".epoch");
+    path.into()
+}
+
+pub(crate) fn read_epochs(path: &Path) -> Result<Epochs, KeyError> {
+    let not_read = |source| KeyError::EpochNotRead {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = File::open(path).map_err(not_read)?;
+    let mode = file.metadata().map_err(not_read)?.mode();
+    refuse_mode(path, mode, EPOCH_FORBIDDEN, "write", "600")?;
+    let text = read(&mut file).map_err(not_read)?;
+    Epochs::parse(&text).map_err(|error| malformed(path, error))
+}
+
+/// Replaces the epoch file whole: after a crash at any moment it is the old one or the new one, and once this
+/// has returned it is the new one. Only the holder of the key file's lock may call it.
+pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> {
+    let replace = || {
+        let mut fresh = path.as_os_str().to_owned();
+        fresh.push(".new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(KEY_MODE)
+            .open(&fresh)?;
+        file.write_all(epochs.text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, path)?;
+        sync_folder(path)
+    };
+    replace().map_err(|source| KeyError::EpochNotWritten {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Makes the name of a file durable.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
+}
+
+fn refuse_mode(
+    path: &Path,
+    mode: u32,
+    forbidden: u32,
+    may: &'static str,
+    fix: &'static str,
+) -> Result<(), KeyError> {
+    if mode & forbidden == 0 {
+        return Ok(());
+    }
+    Err(KeyError::TooOpen {
+        path: path.to_owned(),
+        mode: mode & 0o7777,
+        may,
+        fix,
+    })
+}
+
+/// The whole file, in memory that is wiped afterwards and never moved meanwhile.
+fn read(file: &mut File) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut text = Zeroizing::new(vec![0; FILE_BYTES_MAX + 1]);
+    let mut length = 0;
+    while length < text.len() {
+        match file.read(&mut text[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if length > FILE_BYTES_MAX {
+        let what = format!("it has more than {FILE_BYTES_MAX} bytes: is it the right file?");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    text.truncate(length);
+    Ok(text)
+}
+
+fn malformed(path: &Path, error: Malformed) -> KeyError {
+    KeyError::Malformed {
+        path: path.to_owned(),
+        line: error.line,
+        what: error.what,
+    }
+}

@@ -1,0 +1,141 @@
+//! Keys from a secret in a file.
+//!
+//! Sealing twice with one nonce under one key gives the traffic away, and for GCM the authentication key too.
+//! A static secret knows no sessions, so it is never used as a key: each time it is opened, a new
+//! *epoch* is drawn and recorded on the disk before any key is handed out, and every SA's key is
+//! derived for its epoch, lane, direction and suite.
+
+use crate::derive::{SaKeys, sa_keys};
+use crate::files::{LockedKeyFile, epoch_path, read_epochs, write_epochs};
+use crate::text::Epochs;
+use crate::{EPOCH_MAX, KeyError, LANES_MAX, Side, epoch_of, lane_of};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use wire::Suite;
+
+/// An opened key file: one epoch to send in, and the keys to receive the peer's.
+///
+/// While this value lives no other process can open the file.
+pub struct StaticKeys {
+    file: LockedKeyFile,
+    epoch_path: PathBuf,
+    /// As on the disk.
+    recorded: Epochs,
+    /// Epochs of the peer below this are over; at least `recorded.peer`.
+    peer_floor: u32,
+    /// Lanes whose outbound keys are out.
+    lanes_taken: BTreeSet<u16>,
+}
+
+impl StaticKeys {
+    /// Opens a key file and draws the next outbound epoch, which is on the disk when this returns. An epoch
+    /// that is drawn and not used is lost; there are 2^20.
+    ///
+    /// # Errors
+    /// [`KeyError`]: whenever it is not certain that nonces cannot repeat, there are no keys.
+    pub fn open(path: &Path) -> Result<Self, KeyError> {
+        let file = LockedKeyFile::open(path)?;
+        let epoch_path = epoch_path(&file.path);
+        let last = read_epochs(&epoch_path)?;
+        if last.outbound == EPOCH_MAX {
+            return Err(KeyError::EpochsUsedUp { path: file.path });
+        }
+        let recorded = Epochs {
+            outbound: last.outbound + 1,
+            ..last
+        };
+        write_epochs(&epoch_path, recorded)?;
+        let peer_floor = recorded.peer;
+        Ok(Self {
+            file,
+            epoch_path,
+            recorded,
+            peer_floor,
+            lanes_taken: BTreeSet::new(),
+        })
+    }
+
+    /// Which end this is.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.file.content.side
+    }
+
+    /// The epoch to send in, from 1.
+    #[must_use]
+    pub fn outbound_epoch(&self) -> u32 {
+        self.recorded.outbound
+    }
+
+    /// The keys to send with in a lane.
+    ///
+    /// # Panics
+    /// When they were handed out before, whatever the suite: a second SA would begin at the same sequence
+    /// number and repeat the first one's nonces. When `lane` is not below [`LANES_MAX`].
+    pub fn outbound(&mut self, suite: Suite, lane: u16) -> SaKeys {
+        let first = self.lanes_taken.insert(lane);
+        assert!(
+            first,
+            "the outbound keys of lane {lane} are handed out once"
+        );
+        let content = &self.file.content;
+        sa_keys(
+            &content.secret,
+            suite,
+            content.side,
+            self.recorded.outbound,
+            lane,
+        )
+    }
+
+    /// The keys to receive with under an SPI; `None` when it tells another lane, or an epoch of the peer that
+    /// is over or cannot be.
+    ///
+    /// Nothing shows yet that the peer uses that epoch: an SPI is whatever a packet says.
+    #[must_use]
+    pub fn inbound(&self, suite: Suite, spi: u32, lane: u16) -> Option<SaKeys> {
+        let epoch = epoch_of(spi);
+        if lane_of(spi) != lane || lane >= LANES_MAX || epoch == 0 || epoch < self.peer_floor {
+            return None;
+        }
+        let content = &self.file.content;
+        Some(sa_keys(
+            &content.secret,
+            suite,
+            content.side.peer(),
+            epoch,
+            lane,
+        ))
+    }
+
+    /// Notes that a packet of the peer's `epoch` was authentic: earlier epochs are over, also after a restart.
+    /// Does nothing unless `epoch` is the highest yet. SAs made earlier live on with whoever has them.
+    ///
+    /// # Errors
+    /// [`KeyError::EpochNotWritten`]; earlier epochs are then over until a restart, and noting the
+    /// same epoch again tries to write again.
+    pub fn note_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
+        self.peer_floor = self.peer_floor.max(epoch.min(EPOCH_MAX));
+        if self.peer_floor > self.recorded.peer {
+            let fresh = Epochs {
+                peer: self.peer_floor,
+                ..self.recorded
+            };
+            write_epochs(&self.epoch_path, fresh)?;
+            self.recorded = fresh;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for StaticKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticKeys")
+            .field("path", &self.file.path)
+            .field("side", &self.side())
+            .field("outbound_epoch", &self.recorded.outbound)
+            .field("peer_floor", &self.peer_floor)
+            .finish_non_exhaustive()
+    }
+}

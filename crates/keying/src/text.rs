@@ -1,0 +1,277 @@
+//! The text of key and epoch files.
+//!
+//! Both are flat YAML, one `name: value` a line, and written by this program. They are read by the few lines
+//! below because a general parser copies what it reads: then copies of the secret would stay in
+//! freed memory.
+
+use crate::derive::SECRET_BYTES;
+use crate::{EPOCH_MAX, Side};
+use std::fmt::Write;
+use zeroize::Zeroizing;
+
+/// A longer file is not one of ours.
+pub(crate) const FILE_BYTES_MAX: usize = 4096;
+
+const KEY_FORMAT: &str = "cipherbench_static_key";
+const EPOCH_FORMAT: &str = "cipherbench_epochs";
+/// Of both formats.
+const VERSION: &str = "1";
+
+/// What is wrong, and in which line from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    pub(crate) line: usize,
+    pub(crate) what: String,
+}
+
+/// What a key file holds.
+pub(crate) struct KeyFile {
+    pub(crate) side: Side,
+    pub(crate) secret: Zeroizing<[u8; SECRET_BYTES]>,
+}
+
+impl KeyFile {
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, Malformed> {
+        let [version, side, secret] = fields(text, [KEY_FORMAT, "side", "secret"])?;
+        version.expect(VERSION, "known is version 1")?;
+        let side = match side.value {
+            "a" => Side::A,
+            "b" => Side::B,
+            _ => return Err(side.malformed("expected `side: a` or `side: b`")),
+        };
+        let wrong = "expected 64 hexadecimal digits behind `secret:`";
+        let secret = from_hex(secret.value).ok_or_else(|| secret.malformed(wrong))?;
+        Ok(Self { side, secret })
+    }
+
+    pub(crate) fn text(&self) -> Zeroizing<String> {
+        // Never grows, so that no piece of it is left behind in memory.
+        let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX));
+        text.push_str(
+            "# One end of a tunnel with static keys. Secret. Never use a copy of it, nor put back an old\n\
+             # copy of the epoch file beside it: nonces would repeat, and that reveals traffic and keys.\n",
+        );
+        push_field(&mut text, KEY_FORMAT, VERSION);
+        push_field(&mut text, "side", self.side.name());
+        text.push_str("secret: ");
+        for byte in *self.secret {
+            let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+            text.push(digit(byte >> 4));
+            text.push(digit(byte & 15));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// What an epoch file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Epochs {
+    /// The last one that this end has sent in; 0 before the first.
+    pub(crate) outbound: u32,
+    /// The highest one of the peer that a packet was authentic in; 0 before the first.
+    pub(crate) peer: u32,
+}
+
+impl Epochs {
+    pub(crate) const NONE: Self = Self {
+        outbound: 0,
+        peer: 0,
+    };
+
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, Malformed> {
+        let [version, outbound, peer] = fields(text, [EPOCH_FORMAT, "outbound", "peer"])?;
+        version.expect(VERSION, "known is version 1")?;
+        let epoch = |field: Field<'_>| match field.value.parse() {
+            Ok(epoch) if epoch <= EPOCH_MAX => Ok(epoch),
+            _ => Err(field.malformed(&format!("expected a number from 0 to {EPOCH_MAX}"))),
+        };
+        Ok(Self {
+            outbound: epoch(outbound)?,
+            peer: epoch(peer)?,
+        })
+    }
+
+    pub(crate) fn text(self) -> String {
+        let mut text = String::from(
+            "# Epochs used with the key file beside it. Without this file the keys cannot be used.\n",
+        );
+        push_field(&mut text, EPOCH_FORMAT, VERSION);
+        push_field(&mut text, "outbound", self.outbound);
+        push_field(&mut text, "peer", self.peer);
+        text
+    }
+}
+
+fn push_field(text: &mut String, name: &str, value: impl std::fmt::Display) {
+    writeln!(text, "{name}: {value}").expect("a string takes any text");
+}
+
+/// A value and its line from 1.
+#[derive(Clone, Copy)]
+struct Field<'t> {
+    line: usize,
+    value: &'t str,
+}
+
+impl Field<'_> {
+    fn malformed(self, what: &str) -> Malformed {
+        Malformed {
+            line: self.line,
+            what: what.to_owned(),
+        }
+    }
+
+    fn expect(self, value: &str, otherwise: &str) -> Result<(), Malformed> {
+        if self.value == value {
+            Ok(())
+        } else {
+            Err(self.malformed(otherwise))
+        }
+    }
+}
+
+/// The values of exactly the fields `names`, in the order of `names` and any in the file.
+fn fields<'t, const N: usize>(
+    text: &'t [u8],
+    names: [&str; N],
+) -> Result<[Field<'t>; N], Malformed> {
+    let malformed = |line, what: String| Malformed { line, what };
+    let text = str::from_utf8(text).map_err(|_| malformed(1, "the file is not text".to_owned()))?;
+    let mut found = [None; N];
+    let mut last = 1;
+    for (line, content) in (1..).zip(text.lines()) {
+        last = line;
+        if content.trim_start().starts_with('#') || content.trim().is_empty() {
+            continue;
+        }
+        // The line itself is not shown: it may be the secret, in the wrong place.
+        let known = content.split_once(": ").and_then(|(name, value)| {
+            let index = names.iter().position(|known| *known == name)?;
+            Some((index, value.trim()))
+        });
+        let Some((index, value)) = known else {
+            let expected = names.map(|name| format!("`{name}: …`")).join(", ");
+            return Err(malformed(line, format!("expected one of {expected}")));
+        };
+        if found[index].replace(Field { line, value }).is_some() {
+            return Err(malformed(
+                line,
+                format!("`{}` is given twice", names[index]),
+            ));
+        }
+    }
+    if let Some(missing) = found.iter().position(Option::is_none) {
+        return Err(malformed(
+            last,
+            format!("`{}: …` is missing", names[missing]),
+        ));
+    }
+    Ok(found.map(|field| field.expect("none is missing")))
+}
+
+fn from_hex(text: &str) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.len() != SECRET_BYTES || !rest.is_empty() {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_error(text: &str) -> (usize, String) {
+        let Err(malformed) = KeyFile::parse(text.as_bytes()) else {
+            panic!("{text} is accepted")
+        };
+        (malformed.line, malformed.what)
+    }
+
+    const DIGITS: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F";
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for side in [Side::A, Side::B] {
+            let secret = Zeroizing::new(std::array::from_fn(|index| index as u8 ^ 0xa5));
+            let text = KeyFile {
+                side,
+                secret: secret.clone(),
+            }
+            .text();
+            let read = KeyFile::parse(text.as_bytes()).unwrap();
+            assert_eq!((read.side, read.secret), (side, secret));
+            assert!(text.len() <= FILE_BYTES_MAX && text.lines().all(|line| line.len() <= 100));
+        }
+        for epochs in [
+            Epochs::NONE,
+            Epochs {
+                outbound: EPOCH_MAX,
+                peer: 7,
+            },
+        ] {
+            assert_eq!(Epochs::parse(epochs.text().as_bytes()), Ok(epochs));
+        }
+    }
+
+    #[test]
+    fn order_comments_and_case_of_digits_do_not_matter() {
+        let text = format!("secret: {DIGITS}\n\n  # mine\nside: b \ncipherbench_static_key: 1\n");
+        let read = KeyFile::parse(text.as_bytes()).unwrap();
+        assert_eq!(read.side, Side::B);
+        assert_eq!(*read.secret, std::array::from_fn(|index| index as u8));
+    }
+
+    #[test]
+    fn a_wrong_key_file_is_told_by_line_and_without_the_secret() {
+        let good = format!("cipherbench_static_key: 1\nside: a\nsecret: {DIGITS}\n");
+        assert!(KeyFile::parse(good.as_bytes()).is_ok());
+        let hex = "expected 64 hexadecimal digits behind `secret:`";
+        let one_of = "expected one of `cipherbench_static_key: …`, `side: …`, `secret: …`";
+        let cases = [
+            (good.replace("key: 1", "key: 2"), 1, "known is version 1"),
+            (
+                good.replace("side: a", "side: A"),
+                2,
+                "expected `side: a` or `side: b`",
+            ),
+            (good.replace("1F", "1"), 3, hex),
+            (good.replace("1F", "1Fa0"), 3, hex),
+            (good.replace("1F", "1g"), 3, hex),
+            (good.replace("1F", "+1"), 3, hex),
+            (good.replace("secret:", "secret: 0x"), 3, hex),
+            (good.replace("secret: ", ""), 3, one_of),
+            (good.replace("side:", "peer:"), 2, one_of),
+            (good.replace("side: a", "side:a"), 2, one_of),
+            (format!("{good}side: a\n"), 4, "`side` is given twice"),
+            (good.replace("side: a\n", ""), 2, "`side: …` is missing"),
+            (String::new(), 1, "`cipherbench_static_key: …` is missing"),
+        ];
+        for (text, line, what) in cases {
+            assert_eq!(key_error(&text), (line, what.to_owned()), "{text}");
+        }
+        assert_eq!(
+            KeyFile::parse(&[0xff; 8]).err().unwrap().what,
+            "the file is not text"
+        );
+    }
+
+    #[test]
+    fn an_epoch_beyond_the_last_is_refused() {
+        for (value, good) in [
+            ("0", true),
+            ("1048575", true),
+            ("1048576", false),
+            ("-1", false),
+        ] {
+            let text = format!("cipherbench_epochs: 1\noutbound: {value}\npeer: 0\n");
+            assert_eq!(Epochs::parse(text.as_bytes()).is_ok(), good, "{value}");
+        }
+    }
+}

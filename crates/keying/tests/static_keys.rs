@@ -1,0 +1,384 @@
+//! Static keys on a real disk: across restarts, crashes and careless handling, no nonce can repeat.
+
+use keying::{EPOCH_MAX, KeyError, LANES_MAX, SaKeys, Side, StaticKeys, create_pair, spi_of};
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use wire::Suite;
+
+const SUITE: Suite = Suite::Aes256Gcm;
+
+/// A fresh pair of key files in a folder that goes with it.
+struct Pair {
+    folder: TempDir,
+    a: PathBuf,
+    b: PathBuf,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a.key"), folder.path().join("b.key"));
+        create_pair(&a, &b).unwrap();
+        Self { folder, a, b }
+    }
+
+    /// A file beside the keys of side a.
+    fn beside_a(&self, suffix: &str) -> PathBuf {
+        self.folder.path().join(format!("a.key{suffix}"))
+    }
+
+    fn set_outbound_epoch(&self, epoch: u32) {
+        let text = format!("cipherbench_epochs: 1\noutbound: {epoch}\npeer: 0\n");
+        fs::write(self.beside_a(".epoch"), text).unwrap();
+    }
+
+    fn secret(&self) -> String {
+        let text = fs::read_to_string(&self.a).unwrap();
+        text.lines()
+            .find_map(|line| line.strip_prefix("secret: "))
+            .unwrap()
+            .to_owned()
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn same(one: &SaKeys, other: &SaKeys) -> bool {
+    one.spi == other.spi && one.key == other.key && one.salt == other.salt
+}
+
+#[test]
+fn each_end_receives_with_the_keys_that_the_other_sends_with() {
+    let pair = Pair::new();
+    let mut a = StaticKeys::open(&pair.a).unwrap();
+    let mut b = StaticKeys::open(&pair.b).unwrap();
+    assert_eq!((a.side(), b.side()), (Side::A, Side::B));
+    for suite in Suite::ALL {
+        let lane = suite as u16;
+        let from_a = a.outbound(suite, lane);
+        let from_b = b.outbound(suite, lane);
+        assert!(same(&from_a, &b.inbound(suite, from_a.spi, lane).unwrap()));
+        assert!(same(&from_b, &a.inbound(suite, from_b.spi, lane).unwrap()));
+        assert_eq!(from_a.spi, from_b.spi, "both are in their first epoch");
+        assert_ne!(
+            from_a.key, from_b.key,
+            "a packet sent back is not authentic"
+        );
+        assert_eq!(from_a.key.len(), suite.key_bytes());
+    }
+}
+
+#[test]
+fn every_start_has_a_new_spi_and_new_keys() {
+    let pair = Pair::new();
+    let (mut spis, mut keys) = (HashSet::new(), HashSet::new());
+    for epoch in 1..=5 {
+        let mut a = StaticKeys::open(&pair.a).unwrap();
+        assert_eq!(a.outbound_epoch(), epoch);
+        for lane in 0..3 {
+            let sa = a.outbound(SUITE, lane);
+            assert!(spis.insert(sa.spi) && keys.insert(sa.key.to_vec()));
+        }
+    }
+}
+
+#[test]
+fn two_pairs_have_no_secret_in_common() {
+    assert_ne!(Pair::new().secret(), Pair::new().secret());
+}
+
+#[test]
+#[should_panic(expected = "outbound keys of lane 1 are handed out once")]
+fn a_second_sender_in_one_lane_is_a_mistake_of_the_caller() {
+    let pair = Pair::new();
+    let mut a = StaticKeys::open(&pair.a).unwrap();
+    let first = a.outbound(Suite::Aes256Gcm, 1);
+    let second = a.outbound(Suite::Aes128Gcm, 1);
+    assert_eq!(first.spi, second.spi);
+}
+
+#[test]
+fn a_file_in_use_is_refused_until_it_is_given_up() {
+    let pair = Pair::new();
+    let first = StaticKeys::open(&pair.a).unwrap();
+    let link = pair.folder.path().join("other-name");
+    symlink(&pair.a, &link).unwrap();
+    for path in [&pair.a, &link] {
+        let error = StaticKeys::open(path).unwrap_err();
+        assert!(matches!(error, KeyError::InUse { .. }), "{error}");
+        assert!(error.to_string().contains("is in use"));
+    }
+    drop(first);
+    assert_eq!(
+        StaticKeys::open(&link).unwrap().outbound_epoch(),
+        2,
+        "refusals draw no epoch"
+    );
+}
+
+#[test]
+fn a_crash_before_use_costs_an_epoch_and_nothing_else() {
+    let pair = Pair::new();
+    // As if killed after the epoch was on the disk: the keys were never used.
+    drop(StaticKeys::open(&pair.a).unwrap());
+    // As if killed while the next epoch was being written: half a file, not yet in its place.
+    fs::write(pair.beside_a(".epoch.new"), "cipherbench_ep").unwrap();
+    assert_eq!(StaticKeys::open(&pair.a).unwrap().outbound_epoch(), 2);
+    assert!(!pair.beside_a(".epoch.new").exists());
+}
+
+#[test]
+fn no_key_is_handed_out_when_its_epoch_cannot_be_recorded() {
+    let pair = Pair::new();
+    let fresh = pair.beside_a(".epoch.new");
+    // A full disk, and a name that cannot be written.
+    let block: [fn(&Path); 2] = [
+        |path| symlink("/dev/full", path).unwrap(),
+        |path| fs::create_dir(path).unwrap(),
+    ];
+    let unblock: [fn(&Path); 2] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::remove_dir(path).unwrap(),
+    ];
+    for (block, unblock) in block.into_iter().zip(unblock) {
+        block(&fresh);
+        let error = StaticKeys::open(&pair.a).unwrap_err();
+        assert!(matches!(error, KeyError::EpochNotWritten { .. }), "{error}");
+        assert!(error.to_string().contains("nonces could repeat"), "{error}");
+        unblock(&fresh);
+    }
+    assert_eq!(StaticKeys::open(&pair.a).unwrap().outbound_epoch(), 1);
+}
+
+#[test]
+fn a_missing_epoch_file_is_refused_with_reason_and_remedy() {
+    let pair = Pair::new();
+    fs::remove_file(pair.beside_a(".epoch")).unwrap();
+    let error = StaticKeys::open(&pair.a).unwrap_err();
+    assert!(matches!(error, KeyError::EpochNotRead { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("nonces could repeat") && text.contains("keys static"),
+        "{text}"
+    );
+    assert!(!pair.beside_a(".epoch").exists(), "it is not made anew");
+}
+
+#[test]
+fn an_epoch_file_that_is_not_understood_is_refused() {
+    let pair = Pair::new();
+    for text in [
+        "",
+        "outbound: 3\n",
+        "cipherbench_epochs: 2\noutbound: 1\npeer: 0\n",
+    ] {
+        fs::write(pair.beside_a(".epoch"), text).unwrap();
+        let error = StaticKeys::open(&pair.a).unwrap_err();
+        assert!(matches!(error, KeyError::Malformed { .. }), "{error}");
+    }
+}
+
+#[test]
+fn the_last_epoch_is_the_last() {
+    let pair = Pair::new();
+    pair.set_outbound_epoch(EPOCH_MAX - 1);
+    let mut last = StaticKeys::open(&pair.a).unwrap();
+    assert_eq!(last.outbound(SUITE, LANES_MAX - 1).spi, u32::MAX);
+    drop(last);
+    for _ in 0..2 {
+        let error = StaticKeys::open(&pair.a).unwrap_err();
+        assert!(matches!(error, KeyError::EpochsUsedUp { .. }), "{error}");
+    }
+}
+
+#[test]
+fn keys_come_only_for_the_lane_and_for_epochs_that_are_not_over() {
+    let pair = Pair::new();
+    let mut a = StaticKeys::open(&pair.a).unwrap();
+    assert!(a.inbound(SUITE, spi_of(3, 5), 5).is_some());
+    assert!(a.inbound(SUITE, spi_of(3, 5), 4).is_none(), "another lane");
+    assert!(a.inbound(SUITE, spi_of(0, 5), 5).is_none(), "no epoch");
+    assert!(a.inbound(SUITE, 5, LANES_MAX + 5).is_none(), "no lane");
+
+    a.note_peer_epoch(3).unwrap();
+    assert!(a.inbound(SUITE, spi_of(2, 0), 0).is_none());
+    assert!(a.inbound(SUITE, spi_of(3, 0), 0).is_some());
+    assert!(a.inbound(SUITE, spi_of(4, 0), 0).is_some());
+    a.note_peer_epoch(2).unwrap();
+    assert!(
+        a.inbound(SUITE, spi_of(2, 0), 0).is_none(),
+        "the floor never sinks"
+    );
+}
+
+#[test]
+fn what_was_noted_of_the_peer_outlives_a_restart() {
+    let pair = Pair::new();
+    StaticKeys::open(&pair.a)
+        .unwrap()
+        .note_peer_epoch(7)
+        .unwrap();
+    let a = StaticKeys::open(&pair.a).unwrap();
+    assert_eq!(a.outbound_epoch(), 2, "its own epoch is not disturbed");
+    assert!(a.inbound(SUITE, spi_of(6, 0), 0).is_none());
+    assert!(a.inbound(SUITE, spi_of(7, 0), 0).is_some());
+}
+
+#[test]
+fn a_peer_epoch_that_cannot_be_recorded_holds_at_once_and_is_recorded_later() {
+    let pair = Pair::new();
+    let fresh = pair.beside_a(".epoch.new");
+    let mut a = StaticKeys::open(&pair.a).unwrap();
+    fs::create_dir(&fresh).unwrap();
+    assert!(matches!(
+        a.note_peer_epoch(7),
+        Err(KeyError::EpochNotWritten { .. })
+    ));
+    assert!(a.inbound(SUITE, spi_of(6, 0), 0).is_none());
+    fs::remove_dir(&fresh).unwrap();
+    a.note_peer_epoch(7).unwrap();
+    drop(a);
+    assert!(
+        StaticKeys::open(&pair.a)
+            .unwrap()
+            .inbound(SUITE, spi_of(6, 0), 0)
+            .is_none()
+    );
+}
+
+#[test]
+fn files_that_others_could_use_are_refused_with_the_command_that_mends_them() {
+    let pair = Pair::new();
+    for bad in [0o640, 0o604, 0o620, 0o601] {
+        set_mode(&pair.a, bad);
+        let error = StaticKeys::open(&pair.a).unwrap_err();
+        assert!(matches!(error, KeyError::TooOpen { .. }), "{error}");
+        assert!(error.to_string().contains("(chmod 600 /"), "{error}");
+    }
+    set_mode(&pair.a, 0o400);
+    set_mode(&pair.beside_a(".epoch"), 0o622);
+    assert!(matches!(
+        StaticKeys::open(&pair.a),
+        Err(KeyError::TooOpen { .. })
+    ));
+    set_mode(&pair.beside_a(".epoch"), 0o644);
+    assert!(StaticKeys::open(&pair.a).is_ok());
+}
+
+#[test]
+fn a_key_file_with_a_second_name_is_refused() {
+    let pair = Pair::new();
+    let elsewhere = tempfile::tempdir_in(pair.folder.path()).unwrap();
+    fs::hard_link(&pair.a, elsewhere.path().join("a.key")).unwrap();
+    let error = StaticKeys::open(&pair.a).unwrap_err();
+    assert!(
+        matches!(error, KeyError::Linked { links: 2, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_no_key_file_is_refused_by_name() {
+    let pair = Pair::new();
+    let missing = StaticKeys::open(Path::new("/nonexistent/gw1.key"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("/nonexistent/gw1.key") && missing.contains("keys static"),
+        "{missing}"
+    );
+    let folder = StaticKeys::open(pair.folder.path())
+        .unwrap_err()
+        .to_string();
+    assert!(folder.contains("it is not a file"), "{folder}");
+    let epoch_file = StaticKeys::open(&pair.beside_a(".epoch"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        epoch_file.contains(".epoch:2: expected one of"),
+        "{epoch_file}"
+    );
+    fs::write(&pair.a, vec![b'#'; 5000]).unwrap();
+    let long = StaticKeys::open(&pair.a).unwrap_err().to_string();
+    assert!(long.contains("more than 4096 bytes"), "{long}");
+}
+
+#[test]
+fn a_pair_is_for_its_owner_only_and_never_overwrites() {
+    let pair = Pair::new();
+    for path in [&pair.a, &pair.b, &pair.beside_a(".epoch")] {
+        assert_eq!(mode(path), 0o600);
+    }
+    let before = fs::read(&pair.a).unwrap();
+    let fresh = pair.folder.path().join("fresh.key");
+    // The second file exists; the first would be new and must not be left behind.
+    let error = create_pair(&fresh, &pair.a).unwrap_err();
+    assert!(matches!(&error, KeyError::NotCreated { path, .. } if *path == pair.a));
+    assert!(error.to_string().contains("never overwritten"), "{error}");
+    assert_eq!(fs::read(&pair.a).unwrap(), before);
+    assert!(
+        create_pair(&fresh, &fresh).is_err(),
+        "one name for both ends"
+    );
+    let left: HashSet<_> = fs::read_dir(pair.folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(
+        left,
+        ["a.key", "a.key.epoch", "b.key", "b.key.epoch"]
+            .map(str::to_owned)
+            .into()
+    );
+}
+
+#[test]
+fn an_epoch_file_of_earlier_keys_is_not_taken_over() {
+    let pair = Pair::new();
+    fs::remove_file(&pair.a).unwrap();
+    let error = create_pair(&pair.a, &pair.folder.path().join("c.key")).unwrap_err();
+    assert!(matches!(error, KeyError::NotCreated { .. }), "{error}");
+    assert!(!pair.a.exists());
+}
+
+#[test]
+fn neither_debug_output_nor_messages_show_the_secret() {
+    let pair = Pair::new();
+    let secret = pair.secret();
+    let mut a = StaticKeys::open(&pair.a).unwrap();
+    let key: String = a
+        .outbound(SUITE, 0)
+        .key
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let shown = format!("{a:?}");
+    assert!(
+        shown.contains("a.key") && !shown.contains(&secret) && !shown.contains(&key),
+        "{shown}"
+    );
+    drop(a);
+
+    let good = fs::read_to_string(&pair.a).unwrap();
+    for spoilt in [
+        good.replace("secret: ", ""),
+        good.replace("secret: ", "secret: x"),
+        good.replace("side: a", &format!("side: {secret}")),
+        good.replace("key: 1", &format!("key: {secret}")),
+        good.replace("side: a", &format!("{secret}: a")),
+    ] {
+        fs::write(&pair.a, spoilt).unwrap();
+        let error = StaticKeys::open(&pair.a).unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(&secret[..16]), "{shown}");
+    }
+}
