@@ -308,7 +308,7 @@ fn iperf3(
         let client = format!(
             "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {share}{window}{udp} \
              --connect-timeout 3000 --repeating-payload",
-            timing.run_seconds,
+            timing.run_seconds(),
         );
         servers.push(program(
             &server,

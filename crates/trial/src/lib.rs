@@ -4,10 +4,19 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+mod error;
+pub mod evidence;
 pub mod iperf3;
+pub mod links;
+pub mod measure;
 pub mod ping;
+mod reading;
 pub mod timing;
+mod tools;
 pub mod transfer;
+mod watch;
 
 pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use links::{cipher_mtu, links};
+pub use measure::{Trial, measure};
 pub use timing::Timing;

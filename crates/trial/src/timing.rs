@@ -6,6 +6,7 @@
 //! counted over the whole run then stands beside interface counters over the whole run, exactly.
 
 const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
 /// Steps that a timeline may have, short to long: iperf3 takes 0.1 s to 60 s.
 const INTERVALS_NS: [u64; 9] = [
     100 * MS,
@@ -30,9 +31,9 @@ pub struct Timing {
     pub interval_ns: u64,
     /// Time cut off at the start: the warm-up asked for, up to the next step.
     pub warmup_ns: u64,
-    /// Time for which the tool runs, warm-up included: its `-t`, so whole seconds. Measured time is what
-    /// is left after the warm-up, so never less than asked for.
-    pub run_seconds: u64,
+    /// Time for which the tool runs, warm-up included, in nanoseconds; whole seconds for iperf3 (`-t`).
+    /// Measured time is what is left after the warm-up, so never less than asked for.
+    pub run_ns: u64,
 }
 
 impl Timing {
@@ -41,7 +42,7 @@ impl Timing {
         Self {
             interval_ns,
             warmup_ns: 0,
-            run_seconds: run_ns.div_ceil(1000 * MS),
+            run_ns,
         }
     }
 
@@ -60,25 +61,25 @@ impl Timing {
         let warmup_ns = warmup_ns.next_multiple_of(interval_ns);
         let run_seconds = warmup_ns
             .saturating_add(duration_ns)
-            .div_ceil(1000 * MS)
+            .div_ceil(SECOND)
             .max(1);
         Self {
             interval_ns,
             warmup_ns,
-            run_seconds,
+            run_ns: run_seconds.saturating_mul(SECOND),
         }
     }
 
-    /// Time for which the tool runs, in nanoseconds.
+    /// Whole seconds of [`Self::run_ns`], rounded up.
     #[must_use]
-    pub fn run_ns(&self) -> u64 {
-        self.run_seconds.saturating_mul(1000 * MS)
+    pub const fn run_seconds(&self) -> u64 {
+        self.run_ns.div_ceil(SECOND)
     }
 
     /// Measured time as planned, in nanoseconds.
     #[must_use]
-    pub fn measured_ns(&self) -> u64 {
-        self.run_ns().saturating_sub(self.warmup_ns)
+    pub const fn measured_ns(&self) -> u64 {
+        self.run_ns.saturating_sub(self.warmup_ns)
     }
 }
 
@@ -91,7 +92,7 @@ mod tests {
         (
             timing.interval_ns / MS,
             timing.warmup_ns / MS,
-            timing.run_seconds,
+            timing.run_seconds(),
         )
     }
 
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_ping_lasts_its_count_times_its_interval() {
-        assert_eq!(Timing::of_ping(1000, 2 * MS).run_seconds, 2);
-        assert_eq!(Timing::of_ping(1, MS).run_seconds, 1);
+        assert_eq!(Timing::of_ping(1000, 2 * MS).run_ns, 2 * SECOND);
+        assert_eq!(Timing::of_ping(1, MS).measured_ns(), MS);
     }
 }

@@ -266,7 +266,7 @@ mod tests {
         Timing {
             interval_ns: 100 * MS,
             warmup_ns: warmup_ms * MS,
-            run_seconds: 1,
+            run_ns: 1000 * MS,
         }
     }
 

@@ -1,0 +1,34 @@
+//! Why a trial could not be measured.
+
+use crate::command::CommandError;
+use crate::transfer::TransferError;
+use lab::LabError;
+
+/// Why a trial could not be measured. The text becomes the reason of a failed trial.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrialError {
+    /// The lab or the DUT.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The cell asks for what cannot be.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A tool said so, or ended as it should not.
+    #[error("{node}: {problem}")]
+    Tool {
+        /// [`lab::NodeId::name`].
+        node: &'static str,
+        /// A sentence.
+        problem: String,
+    },
+    /// The tools' reports do not fit together.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+}
+
+impl TrialError {
+    /// Whether the run is to stop, rather than go on with the next trial.
+    pub(crate) const fn is_interrupt(&self) -> bool {
+        matches!(self, Self::Lab(LabError::Interrupted))
+    }
+}

@@ -1,0 +1,187 @@
+//! How many bytes an interface must and may have carried for what the tools counted.
+//!
+//! A virtual link counts a super-packet of 64 KB with one header, a real one each of its segments; so the
+//! least is the payload alone, and the most is the payload in packets of the MTU, each with every header.
+
+use super::{Load, Observed};
+use campaign::plan::Adapter;
+use wire::Suite;
+use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
+
+/// Ethernet header; virtual links count no FCS.
+const ETHERNET_HEADER_BYTES: u64 = 14;
+/// TCP header with the timestamps option (RFC 7323).
+const TCP_HEADER_BYTES: u64 = 32;
+/// ICMP echo header (RFC 792).
+const ICMP_HEADER_BYTES: u64 = 8;
+/// What else may cross a link in a trial: each tool's control connection with its results, ARP, pure
+/// acknowledgements of that connection.
+const CONTROL_BYTES_PER_TOOL: u64 = 64 << 10;
+/// As above when the only tool is `ping`, which has no control connection.
+const CONTROL_BYTES_OF_PING: u64 = 4 << 10;
+/// A TCP stream is not all full segments: its packets may be half full on average, and no emptier.
+const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
+/// Taken for an encryptor whose encapsulation is not known here.
+const ENCAPSULATION_BYTES_MAX: u64 = 128;
+
+/// Bytes that an interface may have carried, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub(super) least: u64,
+    pub(super) most: u64,
+}
+
+impl Bounds {
+    pub(super) const fn hold(self, bytes: u64) -> bool {
+        self.least <= bytes && bytes <= self.most
+    }
+}
+
+/// How payload is cut into packets on the path.
+#[derive(Debug, Clone, Copy)]
+struct Packets {
+    /// Payload that one unit carries: a full segment, a datagram, an echo request.
+    payload_bytes: u64,
+    /// Headers of the unit's packets on the clear side, Ethernet included.
+    header_bytes: u64,
+    /// Packets of the unit: 1, or its fragments.
+    count: u64,
+    /// Units there may be for each that the payload fills.
+    slack: u64,
+}
+
+impl Packets {
+    fn of(observed: &Observed<'_>) -> Self {
+        let mtu = u64::from(path_mtu(observed));
+        let ip = IPV4_HEADER_BYTES as u64;
+        let fragmented = |payload_bytes: u64, header_bytes: u64| {
+            // Every fragment but the last carries a multiple of 8 bytes (RFC 791 §3.2).
+            let room = (mtu.saturating_sub(ip) / 8 * 8).max(8);
+            let count = (payload_bytes + header_bytes).div_ceil(room).max(1);
+            let header_bytes = header_bytes + count * (ETHERNET_HEADER_BYTES + ip);
+            Self {
+                payload_bytes: payload_bytes.max(1),
+                header_bytes,
+                count,
+                slack: 1,
+            }
+        };
+        match (&observed.load, observed.commands.parameters.datagram_bytes) {
+            (Load::Echo { payload_bytes, .. }, _) => {
+                fragmented(u64::from(*payload_bytes), ICMP_HEADER_BYTES)
+            }
+            (Load::Transfer { .. }, Some(bytes)) => {
+                fragmented(u64::from(bytes), UDP_HEADER_BYTES as u64)
+            }
+            (Load::Transfer { .. }, None) => Self {
+                payload_bytes: mtu.saturating_sub(ip + TCP_HEADER_BYTES).max(1),
+                header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
+                count: 1,
+                slack: TCP_PACKETS_PER_FULL_ONE,
+            },
+        }
+    }
+
+    /// The most bytes on a link for `payload_bytes`, `extra_bytes` being added to each packet.
+    fn most(self, payload_bytes: u64, extra_bytes: u64) -> u64 {
+        let units = payload_bytes
+            .div_ceil(self.payload_bytes)
+            .saturating_mul(self.slack);
+        payload_bytes
+            .saturating_add(units.saturating_mul(self.header_bytes + self.count * extra_bytes))
+    }
+}
+
+/// The largest IP packet that crosses the whole path in one piece.
+fn path_mtu(observed: &Observed<'_>) -> u16 {
+    let links = observed.links;
+    let inner = match encapsulation(&observed.cell.dut.adapter) {
+        Some((suite, outer)) => inner_mtu(suite, outer, usize::from(links.cipher_mtu)).unwrap_or(0),
+        None => usize::from(links.cipher_mtu),
+    };
+    links.mtu.min(u16::try_from(inner).unwrap_or(u16::MAX))
+}
+
+const fn encapsulation(adapter: &Adapter) -> Option<(Suite, Outer)> {
+    match adapter {
+        Adapter::Cipherbench { suite, .. } => Some((*suite, Outer::UDP_IPV4)),
+        _ => None,
+    }
+}
+
+/// The most that a DUT's encapsulation adds to a packet.
+fn encapsulation_bytes(adapter: &Adapter) -> u64 {
+    match (encapsulation(adapter), adapter.encrypts()) {
+        (Some((suite, outer)), _) => {
+            let added = |inner: usize| (outer_bytes(suite, outer, inner) - inner) as u64;
+            (0..suite.pad_to_bytes())
+                .map(|odd| added(1000 + odd))
+                .max()
+                .unwrap_or(0)
+        }
+        (None, true) => ENCAPSULATION_BYTES_MAX,
+        (None, false) => 0,
+    }
+}
+
+/// The payload of the tools and what rides along with it.
+struct Payload {
+    sent: u64,
+    received: u64,
+    again: u64,
+    control: u64,
+}
+
+impl Payload {
+    fn of(observed: &Observed<'_>, packets: Packets) -> Self {
+        match &observed.load {
+            Load::Transfer { totals, .. } => Self {
+                sent: totals.sent_bytes,
+                received: totals.received_bytes,
+                again: totals.retransmits.saturating_mul(packets.payload_bytes),
+                control: CONTROL_BYTES_PER_TOOL * (observed.commands.clients.len() as u64).max(1),
+            },
+            Load::Echo {
+                latency,
+                payload_bytes,
+            } => Self {
+                sent: latency.sent * u64::from(*payload_bytes),
+                received: latency.received * u64::from(*payload_bytes),
+                again: 0,
+                control: CONTROL_BYTES_OF_PING,
+            },
+        }
+    }
+}
+
+/// Where on the path an interface is, for what it must have carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A's interface: all that was sent left there.
+    Source,
+    /// gw1's interface to the cipher link.
+    Cipher,
+    /// B's interface.
+    Sink,
+}
+
+/// Bounds for what went from A to B at a place of the path.
+pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
+    let packets = Packets::of(observed);
+    let payload = Payload::of(observed, packets);
+    let udp = observed.commands.parameters.datagram_bytes.is_some();
+    let extra = match place {
+        Place::Cipher => encapsulation_bytes(&observed.cell.dut.adapter),
+        Place::Source | Place::Sink => 0,
+    };
+    let least = match place {
+        // Of TCP, part of what was sent may still have been in the socket buffers at the end.
+        Place::Source if udp => payload.sent,
+        _ => payload.received,
+    };
+    let most = packets.most(payload.sent.saturating_add(payload.again), extra);
+    Bounds {
+        least,
+        most: most.saturating_add(payload.control),
+    }
+}

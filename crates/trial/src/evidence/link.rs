@@ -1,0 +1,273 @@
+//! Checks of what the links and the DUT carried.
+
+use super::bounds::{Bounds, Place, bounds};
+use super::{Load, Observed, check};
+use journal::record::{Check, InterfaceCounters};
+
+/// Sampled ESP frames that are enough, however much traffic there was.
+const FRAMES_ENOUGH: u64 = 10;
+/// Features that must be off when offloads are off (`ethtool -k` names them so).
+const FEATURES: [&str; 3] = [
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "generic-receive-offload",
+];
+/// Of those, the ones that must be on when offloads are on. GRO is left out: a virtual interface makes
+/// super-packets without it, and turning it on there turns on NAPI, which is another test.
+const FEATURES_ON: [&str; 2] = [FEATURES[0], FEATURES[1]];
+/// A DUT's counters are read while it runs, so one batch per lane may be counted on one side only.
+const IN_FLIGHT_PACKETS: u64 = 64;
+
+/// The path's interfaces have the offloads that the cell asks for.
+pub(super) fn offloads_as_asked(observed: &Observed<'_>) -> Option<Check> {
+    let names = &observed.interfaces;
+    let asked = observed.links.offloads;
+    let (features, wanted) = if asked {
+        (&FEATURES_ON[..], "on")
+    } else {
+        (&FEATURES[..], "off")
+    };
+    let mut wrong = Vec::new();
+    for interface in [&names.a, &names.gw1, &names.gw2, &names.b] {
+        for feature in features {
+            let state = observed
+                .offloads
+                .get(interface)
+                .and_then(|found| found.get(*feature));
+            if state.is_none_or(|state| state != wanted) {
+                let state = state.map_or("not readable", String::as_str);
+                wrong.push(format!("{feature} of {interface} is {state}"));
+            }
+        }
+    }
+    let detail = match wrong.is_empty() {
+        true => format!(
+            "{} are {wanted} on all four interfaces",
+            features.join(", ")
+        ),
+        false => format!("offloads are to be {wanted}, but {}", wrong.join(", ")),
+    };
+    check("offloads-as-asked", wrong.is_empty(), detail)
+}
+
+/// What A's interface sent and B's received fits what the tools say they sent and received.
+pub(super) fn station_interfaces_agree(observed: &Observed<'_>) -> Option<Check> {
+    let names = &observed.interfaces;
+    let source = carried(observed, &names.a, Place::Source, "sent", |found| {
+        found.tx_bytes
+    });
+    let sink = carried(observed, &names.b, Place::Sink, "received", |found| {
+        found.rx_bytes
+    });
+    let detail = format!("{}; {}; {}", payload(observed), source.detail, sink.detail);
+    check("station-interfaces-agree", source.fits && sink.fits, detail)
+}
+
+/// What gw1 sent to the cipher link fits what the tools carried, encapsulation included.
+pub(super) fn cipher_link_amount(observed: &Observed<'_>) -> Option<Check> {
+    let name = &observed.interfaces.gw1;
+    let link = carried(observed, name, Place::Cipher, "sent", |found| {
+        found.tx_bytes
+    });
+    check(
+        "cipher-link-amount",
+        link.fits,
+        format!("{}; {}", payload(observed), link.detail),
+    )
+}
+
+struct Carried {
+    fits: bool,
+    detail: String,
+}
+
+fn carried(
+    observed: &Observed<'_>,
+    name: &str,
+    place: Place,
+    verb: &str,
+    bytes: fn(&InterfaceCounters) -> u64,
+) -> Carried {
+    let Some(found) = observed.counters.get(name).map(bytes) else {
+        return Carried {
+            fits: false,
+            detail: format!("{name} has no counters"),
+        };
+    };
+    let bounds = bounds(observed, place);
+    let Bounds { least, most } = bounds;
+    let detail = format!("{name} {verb} {found} B, of {least} to {most} expected");
+    Carried {
+        fits: bounds.hold(found),
+        detail,
+    }
+}
+
+fn payload(observed: &Observed<'_>) -> String {
+    match &observed.load {
+        Load::Transfer { totals, .. } => {
+            let (sent, received) = (totals.sent_bytes, totals.received_bytes);
+            format!("the tool sent {sent} B and received {received} B of payload in all")
+        }
+        Load::Echo {
+            latency,
+            payload_bytes,
+        } => {
+            let (sent, received) = (latency.sent, latency.received);
+            format!("ping sent {sent} requests of {payload_bytes} B and got {received} replies")
+        }
+    }
+}
+
+/// Without an encryptor the watch must see the stations' data: the proof that it would see them with one.
+pub(super) fn clear_text_visible(observed: &Observed<'_>) -> Option<Check> {
+    if observed.cell.dut.adapter.encrypts() || observed.commands.marker.is_empty() {
+        return None;
+    }
+    let link = observed.cipher_link;
+    let detail = format!(
+        "of {} frames between the gateways {} showed the stations' marker and {} were ESP",
+        link.frames, link.marker_frames, link.esp_frames
+    );
+    check(
+        "clear-text-visible",
+        link.marker_frames > 0 && link.esp_frames == 0,
+        detail,
+    )
+}
+
+/// All that was sampled between the gateways, control traffic apart, is the DUT's ESP.
+pub(super) fn cipher_link_encrypted(observed: &Observed<'_>) -> Option<Check> {
+    if !observed.cell.dut.adapter.encrypts() {
+        return None;
+    }
+    let link = observed.cipher_link;
+    let wanted = frames_wanted(observed);
+    let detail = format!(
+        "of {} frames between the gateways {} were ESP ({} SPIs) and {} neither ESP nor ARP or ND; \
+         at least {wanted} ESP frames had to be seen",
+        link.frames,
+        link.esp_frames,
+        link.spis.len(),
+        link.other_frames
+    );
+    check(
+        "cipher-link-encrypted",
+        link.other_frames == 0 && link.esp_frames >= wanted,
+        detail,
+    )
+}
+
+/// A quarter of the frames that the samples met on average, or enough.
+fn frames_wanted(observed: &Observed<'_>) -> u64 {
+    let counters = observed
+        .counters
+        .get(&observed.interfaces.gw1)
+        .copied()
+        .unwrap_or_default();
+    let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
+    let met = packets * u128::from(observed.sampling_ns) / u128::from(observed.elapsed_ns.max(1));
+    u64::try_from(met / 4)
+        .unwrap_or(u64::MAX)
+        .clamp(1, FRAMES_ENOUGH)
+}
+
+/// No frame sampled between the gateways shows the stations' marker.
+pub(super) fn no_clear_text(observed: &Observed<'_>) -> Option<Check> {
+    if !observed.cell.dut.adapter.encrypts() || observed.commands.marker.is_empty() {
+        return None;
+    }
+    let link = observed.cipher_link;
+    let detail = format!(
+        "{} of {} frames between the gateways showed the stations' marker {:?} in clear",
+        link.marker_frames,
+        link.frames,
+        String::from_utf8_lossy(&observed.commands.marker)
+    );
+    check("no-clear-text", link.marker_frames == 0, detail)
+}
+
+/// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in is a
+/// packet out or a drop.
+pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
+    if !observed.cell.dut.adapter.encrypts() {
+        return None;
+    }
+    let carried = match &observed.load {
+        Load::Transfer { totals, .. } => totals.received_bytes,
+        Load::Echo {
+            latency,
+            payload_bytes,
+        } => latency.received * u64::from(*payload_bytes),
+    };
+    let mut passed = true;
+    let mut said = Vec::new();
+    for (gateway, way, payload_counter) in [
+        ("gw1", "took in", "clear_rx_bytes"),
+        ("gw2", "put out", "clear_tx_bytes"),
+    ] {
+        let Some(gateway) = Gateway::of(observed, gateway) else {
+            return check(
+                "dut-counters",
+                false,
+                format!("{gateway} shows no counters"),
+            );
+        };
+        let bytes = gateway.sum(payload_counter);
+        let (into, out) = (gateway.packets("rx"), gateway.packets("tx"));
+        let dropped = gateway.sum("dropped");
+        passed &= bytes >= carried && into.abs_diff(out + dropped) <= IN_FLIGHT_PACKETS;
+        said.push(format!(
+            "{} {way} {bytes} B in clear for {carried} B of payload, {into} packets in, {out} out, \
+             {dropped} dropped{}",
+            gateway.name,
+            gateway.reasons()
+        ));
+    }
+    check("dut-counters", passed, said.join("; "))
+}
+
+/// One gateway's counters. A name may carry labels, such as a lane's; those of one name are summed.
+struct Gateway<'a> {
+    name: &'a str,
+    counters: Vec<(&'a str, u64)>,
+}
+
+impl<'a> Gateway<'a> {
+    fn of(observed: &'a Observed<'_>, name: &'a str) -> Option<Self> {
+        let own = observed.dut_counters.iter().filter_map(|(key, &value)| {
+            let counter = key.strip_prefix(name)?.strip_prefix('/')?;
+            Some((counter, value))
+        });
+        let counters: Vec<_> = own.collect();
+        (!counters.is_empty()).then_some(Self { name, counters })
+    }
+
+    fn sum(&self, name: &str) -> u64 {
+        self.counters
+            .iter()
+            .filter(|(counter, _)| counter.contains(name))
+            .map(|&(_, value)| value)
+            .sum()
+    }
+
+    fn packets(&self, way: &str) -> u64 {
+        self.sum(&format!("clear_{way}_packets")) + self.sum(&format!("cipher_{way}_packets"))
+    }
+
+    /// The drop counters that are not 0.
+    fn reasons(&self) -> String {
+        let dropped = self
+            .counters
+            .iter()
+            .filter(|(counter, value)| counter.contains("dropped") && *value > 0);
+        let reasons: Vec<String> = dropped
+            .map(|(counter, value)| format!("{counter} {value}"))
+            .collect();
+        if reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", reasons.join(", "))
+        }
+    }
+}

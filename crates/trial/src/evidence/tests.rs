@@ -1,0 +1,524 @@
+//! Every check passes on what a good trial reads, and fails on what it is there to catch.
+
+use super::*;
+use campaign::plan::{Adapter, Dut, Measurement};
+use journal::record::Datagrams;
+use lab::Links;
+use std::net::Ipv4Addr;
+use wire::Suite;
+
+const MS: u64 = 1_000_000;
+const FEATURES: [&str; 3] = [
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "generic-receive-offload",
+];
+
+/// What a good trial reads; tests spoil one thing each.
+struct Fixture {
+    cell: Cell,
+    links: Links,
+    commands: Commands,
+    transfer: Transfer,
+    totals: Totals,
+    latency: Option<Latency>,
+    counters: BTreeMap<String, InterfaceCounters>,
+    offloads: BTreeMap<String, BTreeMap<String, String>>,
+    dut_counters: BTreeMap<String, u64>,
+    cipher_link: CipherLink,
+    start_skew_ns: u64,
+}
+
+impl Fixture {
+    fn new(adapter: Adapter, cores: u16, measurement: Measurement) -> Self {
+        let cell = Cell {
+            id: "cell".to_owned(),
+            group: "group".to_owned(),
+            dut: Dut {
+                name: "dut".to_owned(),
+                adapter,
+            },
+            mtu: 1500,
+            cores_per_station: cores,
+            offloads: false,
+            measurement,
+            tune: false,
+            estimate_ns: 0,
+        };
+        let links = Links {
+            mtu: 1500,
+            cipher_mtu: 1564,
+            offloads: false,
+        };
+        let target = Ipv4Addr::new(10, 2, 0, 2);
+        let parameters = crate::parameters(&cell);
+        let commands = crate::commands(&cell, &parameters, target, 2).unwrap();
+        let off = || {
+            FEATURES
+                .map(|name| (name.to_owned(), "off".to_owned()))
+                .into()
+        };
+        let names = ["a/a0", "gw1/w0", "gw2/w1", "b/b0"];
+        Self {
+            cell,
+            links,
+            commands,
+            transfer: Transfer::default(),
+            totals: Totals::default(),
+            latency: None,
+            counters: names
+                .map(|name| (name.to_owned(), InterfaceCounters::default()))
+                .into(),
+            offloads: names.map(|name| (name.to_owned(), off())).into(),
+            dut_counters: BTreeMap::new(),
+            cipher_link: CipherLink::default(),
+            start_skew_ns: 0,
+        }
+    }
+
+    /// A gigabyte of TCP in full segments, without offloads.
+    fn tcp(adapter: Adapter, cores: u16) -> Self {
+        let (streams, duration_ns) = (2, 1000 * MS);
+        let tcp = Measurement::Tcp {
+            streams,
+            window_bytes: None,
+            duration_ns,
+            warmup_ns: 0,
+        };
+        let mut fixture = Self::new(adapter, cores, tcp);
+        fixture.carry(1_000_000_000, 999_000_000, 1448, 66);
+        fixture
+    }
+
+    /// A hundred thousand datagrams of 1000 B, of which a tenth is lost in the DUT.
+    fn udp(rate_bps: Option<u64>) -> Self {
+        let udp = Measurement::Udp {
+            datagram_bytes: Some(1000),
+            rate_bps,
+            streams: 1,
+            duration_ns: 1000 * MS,
+            warmup_ns: 0,
+        };
+        let mut fixture = Self::new(encrypting(), 1, udp);
+        fixture.carry(100_000_000, 90_000_000, 1000, 42);
+        fixture.transfer.datagrams = Some(Datagrams {
+            sent: 100_000,
+            lost: 10_000,
+            out_of_order: 0,
+            jitter_ns: 0,
+        });
+        fixture
+    }
+
+    fn ping(adapter: Adapter) -> Self {
+        let ping = Measurement::Ping {
+            count: 1000,
+            interval_ns: MS,
+            payload_bytes: 56,
+        };
+        let mut fixture = Self::new(adapter, 1, ping);
+        fixture.carry(56_000, 56_000, 56, 42);
+        fixture.latency = Some(Latency {
+            sent: 1000,
+            received: 1000,
+            round_trips_ns: vec![1; 1000],
+        });
+        fixture
+    }
+
+    /// Sets totals and counters to what `sent` and `received` bytes of payload make, in packets of
+    /// `payload_bytes` each, with `header_bytes` on the clear side.
+    fn carry(&mut self, sent: u64, received: u64, payload_bytes: u64, header_bytes: u64) {
+        self.totals = Totals {
+            sent_bytes: sent,
+            received_bytes: received,
+            retransmits: 0,
+            sent_summary_bytes: Some(sent),
+            received_summary_bytes: Some(received),
+            offered_bytes: sent,
+            offered_ns: 1000 * MS,
+        };
+        let frames = |bytes: u64| bytes.div_ceil(payload_bytes);
+        let encrypts = self.cell.dut.adapter.encrypts();
+        let extra = if encrypts { 64 } else { 0 };
+        let clear = |bytes: u64| bytes + frames(bytes) * header_bytes;
+        self.counter("a/a0").tx_bytes = clear(sent);
+        self.counter("b/b0").rx_bytes = clear(received);
+        let link = self.counter("gw1/w0");
+        link.tx_bytes = clear(received) + frames(received) * extra;
+        link.tx_packets = frames(received);
+        self.cipher_link = CipherLink {
+            frames: 300,
+            ..CipherLink::default()
+        };
+        if encrypts {
+            self.cipher_link.esp_frames = 299;
+            self.cipher_link.spis = vec!["c0ffee01".to_owned()];
+            let ip = |bytes: u64| bytes + frames(bytes) * (header_bytes - 14);
+            for (name, value) in [
+                ("gw1/clear_rx_packets", frames(sent)),
+                ("gw1/clear_rx_bytes", ip(sent)),
+                ("gw1/cipher_tx_packets", frames(received)),
+                (
+                    "gw1/dropped_packets{reason=\"send_failed\"}",
+                    frames(sent) - frames(received),
+                ),
+                ("gw2/cipher_rx_packets", frames(received)),
+                ("gw2/clear_tx_packets", frames(received)),
+                ("gw2/clear_tx_bytes", ip(received)),
+                ("gw2/dropped_packets{reason=\"replayed\"}", 0),
+            ] {
+                self.dut_counters.insert(name.to_owned(), value);
+            }
+        } else {
+            self.cipher_link.marker_frames = 200;
+            self.cipher_link.other_frames = 299;
+        }
+    }
+
+    fn counter(&mut self, name: &str) -> &mut InterfaceCounters {
+        self.counters.get_mut(name).unwrap()
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        let load = match (&self.latency, &self.cell.measurement) {
+            (Some(latency), Measurement::Ping { payload_bytes, .. }) => Load::Echo {
+                latency,
+                payload_bytes: *payload_bytes,
+            },
+            _ => Load::Transfer {
+                transfer: &self.transfer,
+                totals: self.totals,
+            },
+        };
+        let interfaces = Interfaces {
+            a: "a/a0".to_owned(),
+            gw1: "gw1/w0".to_owned(),
+            gw2: "gw2/w1".to_owned(),
+            b: "b/b0".to_owned(),
+        };
+        checks(&Observed {
+            cell: &self.cell,
+            links: self.links,
+            commands: &self.commands,
+            load,
+            interfaces,
+            counters: &self.counters,
+            offloads: &self.offloads,
+            dut_counters: &self.dut_counters,
+            cipher_link: &self.cipher_link,
+            sampling_ns: 300 * MS,
+            elapsed_ns: 1100 * MS,
+            start_skew_ns: self.start_skew_ns,
+        })
+    }
+
+    /// Names of the checks that fail.
+    fn failing(&self) -> Vec<String> {
+        let failed = self.checks().into_iter().filter(|check| !check.passed);
+        failed.map(|check| check.name).collect()
+    }
+
+    fn detail(&self, name: &str) -> String {
+        self.checks()
+            .into_iter()
+            .find(|check| check.name == name)
+            .unwrap()
+            .detail
+    }
+}
+
+fn encrypting() -> Adapter {
+    Adapter::Cipherbench {
+        suite: Suite::Aes256Gcm,
+        workers: 1,
+        engine: "auto".to_owned(),
+    }
+}
+
+#[test]
+fn a_good_trial_passes_every_check_that_applies() {
+    let names = |fixture: &Fixture| {
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+        fixture
+            .checks()
+            .into_iter()
+            .map(|check| check.name)
+            .collect::<Vec<_>>()
+    };
+    let always = ["offloads-as-asked", "cores-of-stations"];
+    let tool = ["tool-agrees-with-itself", "station-interfaces-agree"];
+    let expected: Vec<&str> = [
+        &always[..],
+        &["processes-in-step"],
+        &tool,
+        &["clear-text-visible", "cipher-link-amount"],
+    ]
+    .concat();
+    assert_eq!(names(&Fixture::tcp(Adapter::Direct, 2)), expected);
+    let encrypted = [
+        "cipher-link-encrypted",
+        "no-clear-text",
+        "cipher-link-amount",
+        "dut-counters",
+    ];
+    assert_eq!(
+        names(&Fixture::tcp(encrypting(), 1)),
+        [&always[..], &tool, &encrypted].concat()
+    );
+    let udp = [
+        "tool-agrees-with-itself",
+        "offered-as-intended",
+        "station-interfaces-agree",
+    ];
+    let rated = Fixture::udp(Some(800_000_000));
+    assert_eq!(names(&rated), [&always[..], &udp, &encrypted].concat());
+    assert_eq!(
+        names(&Fixture::udp(None)),
+        [&always[..], &tool, &encrypted].concat()
+    );
+    let echo = [&always[..], &["station-interfaces-agree"], &encrypted].concat();
+    assert_eq!(names(&Fixture::ping(encrypting())), echo);
+    assert!(names(&Fixture::ping(Adapter::Direct)).contains(&"clear-text-visible".to_owned()));
+}
+
+#[test]
+fn super_packets_with_one_header_each_are_no_objection() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.carry(1_000_000_000, 999_000_000, 65_160, 66);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn clear_text_on_the_cipher_link_is_an_objection() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.cipher_link.marker_frames = 1;
+    assert_eq!(fixture.failing(), ["no-clear-text"]);
+    assert!(
+        fixture
+            .detail("no-clear-text")
+            .starts_with("1 of 300 frames")
+    );
+    fixture.cipher_link.marker_frames = 0;
+    fixture.cipher_link.other_frames = 1;
+    assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+}
+
+#[test]
+fn a_cipher_link_without_enough_esp_is_an_objection() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.cipher_link.esp_frames = 9;
+    assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+    assert!(
+        fixture
+            .detail("cipher-link-encrypted")
+            .contains("at least 10")
+    );
+    // At 8 packets a second no sample can hold ten.
+    fixture.counter("gw1/w0").tx_packets = 9;
+    fixture.cipher_link.esp_frames = 1;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.cipher_link.esp_frames = 0;
+    assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+}
+
+#[test]
+fn a_watch_that_does_not_see_clear_text_proves_nothing() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    fixture.cipher_link.marker_frames = 0;
+    assert_eq!(fixture.failing(), ["clear-text-visible"]);
+    fixture.cipher_link.marker_frames = 10;
+    fixture.cipher_link.esp_frames = 1;
+    assert_eq!(fixture.failing(), ["clear-text-visible"]);
+}
+
+#[test]
+fn a_payload_with_no_room_for_a_marker_is_not_looked_for() {
+    let mut fixture = Fixture::udp(None);
+    fixture.commands.marker.clear();
+    assert!(
+        !fixture
+            .checks()
+            .iter()
+            .any(|check| check.name == "no-clear-text")
+    );
+}
+
+#[test]
+fn traffic_that_bypassed_the_cipher_link_is_an_objection() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.counter("gw1/w0").tx_bytes = 998_999_999;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    let detail = fixture.detail("cipher-link-amount");
+    assert!(
+        detail.contains("gw1/w0 sent 998999999 B, of 999000000 to"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn traffic_on_the_cipher_link_that_no_tool_counted_is_an_objection() {
+    for mut fixture in [Fixture::tcp(encrypting(), 1), Fixture::udp(None)] {
+        fixture.counter("gw1/w0").tx_bytes += fixture.totals.sent_bytes / 4;
+        assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    }
+}
+
+#[test]
+fn segments_sent_again_explain_more_bytes_than_the_tool_counted() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.counter("gw1/w0").tx_bytes += 300_000_000;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    fixture.totals.retransmits = 300_000_000 / 1448;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn a_tool_that_claims_more_than_its_interface_carried_is_an_objection() {
+    let mut fixture = Fixture::udp(None);
+    fixture.counter("a/a0").tx_bytes = fixture.totals.sent_bytes - 1;
+    assert_eq!(fixture.failing(), ["station-interfaces-agree"]);
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    fixture.counter("b/b0").rx_bytes = fixture.totals.received_bytes - 1;
+    assert_eq!(fixture.failing(), ["station-interfaces-agree"]);
+    fixture.counters.remove("b/b0");
+    assert!(
+        fixture
+            .detail("station-interfaces-agree")
+            .contains("b/b0 has no counters")
+    );
+}
+
+#[test]
+fn foreign_traffic_on_a_stations_interface_is_an_objection() {
+    let mut fixture = Fixture::ping(Adapter::Direct);
+    fixture.counter("a/a0").tx_bytes += 100_000;
+    assert_eq!(fixture.failing(), ["station-interfaces-agree"]);
+}
+
+#[test]
+fn a_dut_whose_counters_did_not_move_did_not_encrypt() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture
+        .dut_counters
+        .insert("gw1/clear_rx_bytes".to_owned(), 0);
+    assert_eq!(fixture.failing(), ["dut-counters"]);
+    fixture.dut_counters.clear();
+    assert_eq!(fixture.detail("dut-counters"), "gw1 shows no counters");
+}
+
+#[test]
+fn packets_that_a_dut_cannot_account_for_are_an_objection() {
+    let mut fixture = Fixture::udp(None);
+    assert!(
+        fixture
+            .detail("dut-counters")
+            .contains("send_failed\"} 10000")
+    );
+    let reason = "gw1/dropped_packets{reason=\"send_failed\"}".to_owned();
+    // A batch may be counted on one side only while counters are read.
+    fixture.dut_counters.insert(reason.clone(), 10_000 - 64);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.dut_counters.insert(reason, 10_000 - 65);
+    assert_eq!(fixture.failing(), ["dut-counters"]);
+}
+
+#[test]
+fn a_load_that_was_not_offered_as_intended_is_an_objection() {
+    assert_eq!(
+        Fixture::udp(Some(815_000_000)).failing(),
+        Vec::<String>::new()
+    );
+    for rate in [820_000_000, 700_000_000] {
+        let fixture = Fixture::udp(Some(rate));
+        assert_eq!(fixture.failing(), ["offered-as-intended"]);
+    }
+    let detail = Fixture::udp(Some(1_600_000_000)).detail("offered-as-intended");
+    assert!(
+        detail.contains("800.000 Mbit/s of 1600.000 Mbit/s intended"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn offloads_other_than_asked_for_are_an_objection() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    let set = |fixture: &mut Fixture, feature: &str, state: &str| {
+        let found = fixture.offloads.get_mut("gw2/w1").unwrap();
+        found.insert(feature.to_owned(), state.to_owned());
+    };
+    set(&mut fixture, FEATURES[2], "on");
+    assert_eq!(fixture.failing(), ["offloads-as-asked"]);
+    assert!(
+        fixture
+            .detail("offloads-as-asked")
+            .contains("offload of gw2/w1 is on")
+    );
+    fixture.offloads.remove("gw2/w1");
+    assert!(fixture.detail("offloads-as-asked").contains("not readable"));
+
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    fixture.links.offloads = true;
+    assert_eq!(fixture.failing(), ["offloads-as-asked"]);
+    for found in fixture.offloads.values_mut() {
+        found.extend([0, 1].map(|i| (FEATURES[i].to_owned(), "on".to_owned())));
+    }
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn a_tool_whose_figures_contradict_each_other_is_an_objection() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    fixture.totals.received_summary_bytes = Some(980_000_000);
+    assert_eq!(fixture.failing(), ["tool-agrees-with-itself"]);
+    fixture.totals.received_summary_bytes = None;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    // Duplicates, or a receiver that counts what is not there.
+    fixture.totals.sent_bytes = fixture.totals.received_bytes - 1;
+    fixture.totals.sent_summary_bytes = None;
+    assert_eq!(fixture.failing(), ["tool-agrees-with-itself"]);
+}
+
+#[test]
+fn processes_that_did_not_run_together_are_an_objection() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 2);
+    fixture.start_skew_ns = 50 * MS;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.start_skew_ns = 51 * MS;
+    assert_eq!(fixture.failing(), ["processes-in-step"]);
+}
+
+#[test]
+fn shared_cores_are_told() {
+    let detail = |cores| Fixture::tcp(Adapter::Direct, cores).detail("cores-of-stations");
+    assert_eq!(
+        detail(1),
+        "station A's tools ran on core 0, station B's on core 1"
+    );
+    assert!(detail(2).ends_with("they shared core 0, 1"));
+}
+
+#[test]
+fn a_fragmenting_datagram_may_carry_more_headers() {
+    let udp = Measurement::Udp {
+        datagram_bytes: Some(8000),
+        rate_bps: None,
+        streams: 1,
+        duration_ns: 1000 * MS,
+        warmup_ns: 0,
+    };
+    let mut fixture = Fixture::new(encrypting(), 1, udp);
+    // 6 fragments of up to 1480 B: 5 more Ethernet and IP headers than one packet has.
+    fixture.carry(80_000_000, 80_000_000, 8000, 42 + 5 * 34);
+    fixture.counter("gw1/w0").tx_bytes += 10_000 * 5 * 64;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn objections_name_the_check_and_quote_its_numbers() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.cipher_link.marker_frames = 7;
+    let objections = objections(&fixture.checks());
+    assert_eq!(objections.len(), 1);
+    assert!(objections[0].starts_with("no-clear-text: 7 of 300 frames"));
+}

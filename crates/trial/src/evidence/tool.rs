@@ -1,0 +1,121 @@
+//! Checks of the stations and of what their tools say.
+
+use super::{Load, Observed, check};
+use journal::record::Check;
+use std::collections::BTreeSet;
+
+/// Share by which offered and intended load may differ, in percent.
+const OFFERED_PERCENT: u64 = 2;
+/// Share by which a tool's intervals and its summary may differ, in percent.
+const SUMMARY_PERCENT: u64 = 1;
+/// Share of the measured time by which processes may start apart, in percent.
+const SKEW_PERCENT: u64 = 5;
+
+/// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does not falsify.
+pub(super) fn cores(observed: &Observed<'_>) -> Option<Check> {
+    let used = |programs: &[lab::protocol::Program]| -> BTreeSet<u16> {
+        programs
+            .iter()
+            .flat_map(|program| program.cores.iter().copied())
+            .collect()
+    };
+    let (a, b) = (
+        used(&observed.commands.clients),
+        used(&observed.commands.servers),
+    );
+    let list = |cores: &BTreeSet<u16>| {
+        cores
+            .iter()
+            .map(u16::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let shared: BTreeSet<u16> = a.intersection(&b).copied().collect();
+    let detail = if b.is_empty() {
+        format!(
+            "station A's tool ran on core {}; B's kernel answered",
+            list(&a)
+        )
+    } else if shared.is_empty() {
+        format!(
+            "station A's tools ran on core {}, station B's on core {}",
+            list(&a),
+            list(&b)
+        )
+    } else {
+        format!(
+            "station A's tools ran on core {}, station B's on core {}: they shared core {}",
+            list(&a),
+            list(&b),
+            list(&shared)
+        )
+    };
+    check("cores-of-stations", true, detail)
+}
+
+/// Several processes count as one load only when they run at one time.
+pub(super) fn processes_in_step(observed: &Observed<'_>) -> Option<Check> {
+    let processes = observed.commands.clients.len();
+    if processes < 2 {
+        return None;
+    }
+    let measured_ns = observed.commands.timing.measured_ns();
+    let passed = observed.start_skew_ns <= measured_ns / 100 * SKEW_PERCENT;
+    let detail = format!(
+        "{processes} processes started within {} ms of each other, of {} ms measured",
+        observed.start_skew_ns / 1_000_000,
+        measured_ns / 1_000_000
+    );
+    check("processes-in-step", passed, detail)
+}
+
+/// The intervals add up to the tool's own summary, and no more arrived than was sent.
+pub(super) fn tool_agrees_with_itself(observed: &Observed<'_>) -> Option<Check> {
+    let Load::Transfer { totals, .. } = &observed.load else {
+        return None;
+    };
+    let near = |intervals: u64, summary: Option<u64>| {
+        summary.is_none_or(|summary| within(intervals, summary, SUMMARY_PERCENT))
+    };
+    let passed = near(totals.sent_bytes, totals.sent_summary_bytes)
+        && near(totals.received_bytes, totals.received_summary_bytes)
+        && totals.received_bytes <= totals.sent_bytes;
+    let summary =
+        |bytes: Option<u64>| bytes.map_or("no figure".to_owned(), |bytes| format!("{bytes} B"));
+    let detail = format!(
+        "sent: {} B by intervals, {} by the summary; received: {} B by intervals, {} by the summary",
+        totals.sent_bytes,
+        summary(totals.sent_summary_bytes),
+        totals.received_bytes,
+        summary(totals.received_summary_bytes)
+    );
+    check("tool-agrees-with-itself", passed, detail)
+}
+
+/// The load that left A is the load that was asked for (RFC 2285 §3.5: intended and offered load).
+pub(super) fn offered_as_intended(observed: &Observed<'_>) -> Option<Check> {
+    let Load::Transfer { totals, .. } = &observed.load else {
+        return None;
+    };
+    let intended = observed.commands.parameters.rate_bps?;
+    let bits = u128::from(totals.offered_bytes) * 8 * 1_000_000_000;
+    let offered = u64::try_from(bits / u128::from(totals.offered_ns.max(1))).unwrap_or(u64::MAX);
+    let passed = within(offered, intended, OFFERED_PERCENT);
+    let rates = format!("{} of {} intended", megabits(offered), megabits(intended));
+    let detail = match passed {
+        true => format!("the station offered {rates}"),
+        false => format!(
+            "the station could not offer what was intended, but {rates}: ask for less, \
+                          give the stations more cores or streams, or leave the rate open"
+        ),
+    };
+    check("offered-as-intended", passed, detail)
+}
+
+fn within(found: u64, expected: u64, percent: u64) -> bool {
+    u128::from(found.abs_diff(expected)) * 100 <= u128::from(expected) * u128::from(percent)
+}
+
+fn megabits(bps: u64) -> String {
+    format!("{}.{:03} Mbit/s", bps / 1_000_000, bps % 1_000_000 / 1000)
+}

@@ -1,0 +1,32 @@
+//! How the links of a lab are to be for a cell.
+
+use campaign::Plan;
+use campaign::plan::{Adapter, Cell};
+use lab::Links;
+use wire::overhead::{Outer, outer_bytes};
+
+/// MTU of the cipher link: what the plan says, else what the largest packet of any cell needs when it is
+/// encapsulated. All cells have the same, so that DUT and baseline cross the same link.
+#[must_use]
+pub fn cipher_mtu(plan: &Plan) -> u16 {
+    let needed = |cell: &Cell| match cell.dut.adapter {
+        Adapter::Cipherbench { suite, .. } => {
+            outer_bytes(suite, Outer::UDP_IPV4, usize::from(cell.mtu))
+        }
+        _ => usize::from(cell.mtu),
+    };
+    let largest = plan.cells.iter().map(needed).max().unwrap_or(1500);
+    plan.lab
+        .cipher_mtu
+        .unwrap_or_else(|| u16::try_from(largest).unwrap_or(u16::MAX))
+}
+
+/// The links for one cell of a plan.
+#[must_use]
+pub fn links(plan: &Plan, cell: &Cell) -> Links {
+    Links {
+        mtu: cell.mtu,
+        cipher_mtu: cipher_mtu(plan),
+        offloads: cell.offloads,
+    }
+}

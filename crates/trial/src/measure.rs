@@ -1,0 +1,350 @@
+//! One trial: the path brought up, measured, taken down, and the evidence judged.
+//!
+//! 1. Links set, DUT brought up ([`Bench::start_dut`] waits until A reaches B through it).
+//! 2. Offloads and counters read, servers started on B, clients on A.
+//! 3. While they run: CPU time at both ends of the measured time, samples of the cipher link in it.
+//! 4. Clients and servers waited for, counters read again, DUT taken down.
+//! 5. The tools' reports put together, every check made.
+//!
+//! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its reason;
+//! only an interrupt ends the run. It does not retry: a trial that fails is a result.
+
+use crate::command::{self, Commands, commands};
+use crate::error::TrialError;
+use crate::evidence::{self, Interfaces, Load, Observed};
+use crate::reading::{Counters, offloads};
+use crate::tools::{Tools, latency, session};
+use crate::transfer::{Pair, Totals, assemble};
+use crate::watch::{Seen, Watch};
+use campaign::plan::{Cell, Measurement};
+use journal::record::{
+    Evidence, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
+};
+use lab::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response};
+use lab::{Bench, LabError, Links, NodeId, RunningDut};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Given to the tools beyond their running time: connecting, exchanging results, a last lost reply.
+const END_LIMIT: Duration = Duration::from_secs(8);
+/// Given to the tools when somebody has died.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
+/// Socket buffers that every Linux allows where a station cannot tell: the default of `net.core.rmem_max`.
+const WINDOW_BYTES_DEFAULT: u64 = 212_992;
+
+/// A trial to make.
+#[derive(Debug, Clone)]
+pub struct Trial<'a> {
+    /// What to measure.
+    pub cell: &'a Cell,
+    /// From 1.
+    pub repeat: u32,
+    /// How the links are to be.
+    pub links: Links,
+    /// Parameters for the tools: [`crate::parameters`] of the cell, or what tuning found.
+    pub parameters: ToolParameters,
+}
+
+/// Makes a trial.
+///
+/// # Errors
+/// [`LabError::Interrupted`] only; any other failure is in the record.
+pub fn measure(
+    bench: &mut dyn Bench,
+    trial: &Trial<'_>,
+    interrupt: &AtomicBool,
+) -> Result<TrialRecord, LabError> {
+    let started_unix_ns = unix_ns();
+    let clock = Instant::now();
+    let mut words = Vec::new();
+    let outcome = match attempt(bench, trial, interrupt, &mut words) {
+        Ok(outcome) => outcome,
+        Err(error) if error.is_interrupt() => return Err(LabError::Interrupted),
+        Err(error) => Outcome::Failed {
+            reason: error.to_string(),
+        },
+    };
+    Ok(TrialRecord {
+        cell: trial.cell.id.clone(),
+        repeat: trial.repeat,
+        started_unix_ns,
+        duration_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        commands: words,
+        outcome,
+    })
+}
+
+/// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.
+pub(crate) fn unix_ns() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn attempt(
+    bench: &mut dyn Bench,
+    trial: &Trial<'_>,
+    interrupt: &AtomicBool,
+    words: &mut Vec<Vec<String>>,
+) -> Result<Outcome, TrialError> {
+    bench.configure(trial.links)?;
+    let commands = prepare(bench, trial)?;
+    let programs = commands.servers.iter().chain(&commands.clients);
+    words.extend(programs.map(|program| program.argv.clone()));
+
+    let dut = bench.start_dut(&trial.cell.dut, trial.links)?;
+    let carried = Carrier {
+        bench: &*bench,
+        trial,
+        commands: &commands,
+        dut: &dut,
+        interrupt,
+    }
+    .carry();
+    let stopped = bench.stop_dut(dut);
+    match (carried, stopped) {
+        (Err(error), _) if error.is_interrupt() => Err(error),
+        (_, Err(LabError::Interrupted)) => Err(LabError::Interrupted.into()),
+        (Ok(measured), Ok(())) => Ok(judge(measured, None)),
+        (Ok(measured), Err(death)) => Ok(judge(measured, Some(death.to_string()))),
+        (Err(error), Ok(())) => Err(error),
+        // The DUT's end is why the tools failed; what they say comes second.
+        (Err(error), Err(death)) => Ok(Outcome::Failed {
+            reason: format!("{death}; {error}"),
+        }),
+    }
+}
+
+fn judge(measured: Measured, death: Option<String>) -> Outcome {
+    let mut reasons: Vec<String> = death.into_iter().collect();
+    reasons.extend(evidence::objections(&measured.evidence.checks));
+    let measured = Box::new(measured);
+    match reasons.is_empty() {
+        true => Outcome::Measured(measured),
+        false => Outcome::Invalid { reasons, measured },
+    }
+}
+
+/// The commands, with UDP socket buffers no larger than the stations' kernels allow.
+fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError> {
+    let station = bench.node(NodeId::A);
+    let cores = match station.call(Request::Hello {
+        protocol: PROTOCOL_VERSION,
+    })? {
+        Response::Hello { cores, .. } => cores,
+        other => return Err(station.unexpected(&other).into()),
+    };
+    let mut parameters = trial.parameters.clone();
+    if let (Measurement::Udp { .. }, Some(window)) =
+        (&trial.cell.measurement, parameters.window_bytes)
+    {
+        let a = buffer_limit(bench, NodeId::A, "/proc/sys/net/core/wmem_max")?;
+        let b = buffer_limit(bench, NodeId::B, "/proc/sys/net/core/rmem_max")?;
+        parameters.window_bytes = Some(window.min(a).min(b));
+    }
+    Ok(commands(trial.cell, &parameters, bench.target(), cores)?)
+}
+
+/// A kernel limit on a station. Some kernels show it in the initial network namespace only.
+fn buffer_limit(bench: &dyn Bench, id: NodeId, path: &str) -> Result<u64, LabError> {
+    let argv = vec!["cat".to_owned(), path.to_owned()];
+    let ended = bench.node(id).run(
+        Program {
+            argv,
+            ..Program::default()
+        },
+        END_LIMIT,
+    )?;
+    Ok(ended.stdout.trim().parse().unwrap_or(WINDOW_BYTES_DEFAULT))
+}
+
+/// Everything that the middle of a trial needs: the path is up.
+struct Carrier<'a> {
+    bench: &'a dyn Bench,
+    trial: &'a Trial<'a>,
+    commands: &'a Commands,
+    dut: &'a RunningDut,
+    interrupt: &'a AtomicBool,
+}
+
+/// What the tools did and what was seen meanwhile.
+struct Ran {
+    servers: Vec<Ended>,
+    clients: Vec<Ended>,
+    start_skew_ns: u64,
+    seen: Result<Seen, TrialError>,
+}
+
+/// What the tools reported.
+enum Report {
+    Transfer(Transfer, Totals),
+    Echo(Latency, u16),
+}
+
+impl Carrier<'_> {
+    fn carry(&self) -> Result<Measured, TrialError> {
+        let offloads = offloads(self.bench)?;
+        let before = Counters::read(self.bench, self.dut)?;
+        let ran = self.run_tools()?;
+        let report = self.report(&ran);
+        let killed = ran.clients.iter().any(|client| client.timed_out);
+        let (seen, report) = match (ran.seen, report) {
+            (Ok(seen), report) => (seen, report?),
+            // What a tool says of its own end is better than that it ended.
+            (Err(_), Err(words)) if !killed => return Err(words),
+            (Err(error), _) => return Err(error),
+        };
+        let after = Counters::read(self.bench, self.dut)?;
+
+        let mut evidence = Evidence {
+            checks: Vec::new(),
+            cipher_link: seen.cipher_link,
+            interfaces: after.interfaces_since(&before),
+            offloads,
+            dut_counters: after.dut_since(&before),
+            dut_facts: self.dut.facts.clone(),
+        };
+        let observed = Observed {
+            cell: self.trial.cell,
+            links: self.trial.links,
+            commands: self.commands,
+            load: report.load(),
+            interfaces: self.interfaces(),
+            counters: &evidence.interfaces,
+            offloads: &evidence.offloads,
+            dut_counters: &evidence.dut_counters,
+            cipher_link: &evidence.cipher_link,
+            sampling_ns: seen.sampling_ns,
+            elapsed_ns: after.ns_since(&before),
+            start_skew_ns: ran.start_skew_ns,
+        };
+        evidence.checks = evidence::checks(&observed);
+        let (transfer, latency) = match report {
+            Report::Transfer(transfer, _) => (Some(transfer), None),
+            Report::Echo(latency, _) => (None, Some(latency)),
+        };
+        Ok(Measured {
+            transfer,
+            latency,
+            cpu: seen.cpu,
+            evidence,
+        })
+    }
+
+    fn run_tools(&self) -> Result<Ran, TrialError> {
+        let mut tools = Tools::new(self.bench);
+        let mut servers = Vec::new();
+        for server in &self.commands.servers {
+            servers.push(tools.start(NodeId::B, server)?);
+        }
+        let started = Instant::now();
+        let mut clients = Vec::new();
+        let mut starts = Vec::new();
+        for client in &self.commands.clients {
+            clients.push(tools.start(NodeId::A, client)?);
+            starts.push(started.elapsed());
+        }
+        let watch = Watch {
+            bench: self.bench,
+            dut: self.dut,
+            measurement: &self.trial.cell.measurement,
+            commands: self.commands,
+            interrupt: self.interrupt,
+        };
+        let seen = watch.follow(started, tools.running());
+        if seen.as_ref().is_err_and(TrialError::is_interrupt) {
+            return Err(LabError::Interrupted.into());
+        }
+        let run = Duration::from_nanos(self.commands.timing.run_ns);
+        // Somebody has died: the others are only asked for their last words.
+        let deadline = match &seen {
+            Ok(_) => started + run + END_LIMIT,
+            Err(_) => Instant::now() + LAST_WORDS_LIMIT,
+        };
+        let mut wait = |id: NodeId, processes: Vec<u64>| -> Result<Vec<Ended>, TrialError> {
+            let mut ended = Vec::new();
+            for process in processes {
+                let left = deadline.saturating_duration_since(Instant::now());
+                ended.push(tools.wait(id, process, left)?);
+            }
+            Ok(ended)
+        };
+        let clients = wait(NodeId::A, clients)?;
+        let servers = wait(NodeId::B, servers)?;
+        let skew = starts
+            .iter()
+            .max()
+            .zip(starts.first())
+            .map(|(last, first)| *last - *first);
+        let start_skew_ns = skew.unwrap_or_default().as_nanos() as u64;
+        Ok(Ran {
+            servers,
+            clients,
+            start_skew_ns,
+            seen,
+        })
+    }
+
+    fn report(&self, ran: &Ran) -> Result<Report, TrialError> {
+        if let Measurement::Ping { payload_bytes, .. } = self.trial.cell.measurement {
+            let ended = ran.clients.first().ok_or(TrialError::Tool {
+                node: NodeId::A.name(),
+                problem: "no ping was started".to_owned(),
+            })?;
+            return Ok(Report::Echo(latency(NodeId::A, ended)?, payload_bytes));
+        }
+        let mut pairs = Vec::new();
+        for (client, server) in ran.clients.iter().zip(&ran.servers) {
+            let client = session(NodeId::A, client);
+            let server = session(NodeId::B, server);
+            pairs.push(Pair {
+                client: client?,
+                server: server?,
+            });
+        }
+        let (transfer, totals) =
+            assemble(&pairs, &self.commands.timing, &self.commands.parameters)?;
+        Ok(Report::Transfer(transfer, totals))
+    }
+
+    fn interfaces(&self) -> Interfaces {
+        let (a, b) = self.bench.station_interfaces();
+        let (gw1, gw2) = self.bench.cipher_interfaces();
+        let key = |id: NodeId, name: &str| format!("{}/{name}", id.name());
+        Interfaces {
+            a: key(NodeId::A, a),
+            gw1: key(NodeId::Gw1, gw1),
+            gw2: key(NodeId::Gw2, gw2),
+            b: key(NodeId::B, b),
+        }
+    }
+}
+
+impl Report {
+    fn load(&self) -> Load<'_> {
+        match self {
+            Self::Transfer(transfer, totals) => Load::Transfer {
+                transfer,
+                totals: *totals,
+            },
+            Self::Echo(latency, payload_bytes) => Load::Echo {
+                latency,
+                payload_bytes: *payload_bytes,
+            },
+        }
+    }
+}
+
+impl<'a> Trial<'a> {
+    /// The trial of a cell with the parameters of its campaign.
+    #[must_use]
+    pub fn of(cell: &'a Cell, repeat: u32, links: Links) -> Self {
+        Self {
+            cell,
+            repeat,
+            links,
+            parameters: command::parameters(cell),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What is read before, during and after a trial: counters and CPU time.
+
+use crate::error::TrialError;
+use journal::record::{Cpu, InterfaceCounters};
+use lab::protocol::{CpuTime, Request, Response};
+use lab::{Bench, LabError, NodeId, RunningDut};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Counters of the whole path at one instant.
+#[derive(Debug, Clone)]
+pub(crate) struct Counters {
+    at: Instant,
+    interfaces: BTreeMap<String, InterfaceCounters>,
+    dut: BTreeMap<String, u64>,
+}
+
+impl Counters {
+    pub(crate) fn read(bench: &dyn Bench, dut: &RunningDut) -> Result<Self, LabError> {
+        let mut interfaces = BTreeMap::new();
+        for id in NodeId::ALL {
+            let node = bench.node(id);
+            match node.call(Request::InterfaceCounters)? {
+                Response::InterfaceCounters(found) => interfaces.extend(
+                    found
+                        .into_iter()
+                        .map(|(name, value)| (format!("{}/{name}", id.name()), value)),
+                ),
+                other => return Err(node.unexpected(&other)),
+            }
+        }
+        Ok(Self {
+            at: Instant::now(),
+            interfaces,
+            dut: bench.dut_counters(dut)?,
+        })
+    }
+
+    /// Interface counters from `before` to `self`; an interface that was not there before is left out.
+    pub(crate) fn interfaces_since(&self, before: &Self) -> BTreeMap<String, InterfaceCounters> {
+        let both = self.interfaces.iter().filter_map(|(name, after)| {
+            before
+                .interfaces
+                .get(name)
+                .map(|before| (name.clone(), difference(after, before)))
+        });
+        both.collect()
+    }
+
+    /// The DUT's counters from `before` to `self`.
+    pub(crate) fn dut_since(&self, before: &Self) -> BTreeMap<String, u64> {
+        let since = |name: &String, after: u64| {
+            after.saturating_sub(before.dut.get(name).copied().unwrap_or(0))
+        };
+        self.dut
+            .iter()
+            .map(|(name, &after)| (name.clone(), since(name, after)))
+            .collect()
+    }
+
+    pub(crate) fn ns_since(&self, before: &Self) -> u64 {
+        nanoseconds(self.at, before.at)
+    }
+}
+
+fn difference(after: &InterfaceCounters, before: &InterfaceCounters) -> InterfaceCounters {
+    InterfaceCounters {
+        rx_bytes: after.rx_bytes.saturating_sub(before.rx_bytes),
+        rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
+        rx_dropped: after.rx_dropped.saturating_sub(before.rx_dropped),
+        rx_errors: after.rx_errors.saturating_sub(before.rx_errors),
+        tx_bytes: after.tx_bytes.saturating_sub(before.tx_bytes),
+        tx_packets: after.tx_packets.saturating_sub(before.tx_packets),
+        tx_dropped: after.tx_dropped.saturating_sub(before.tx_dropped),
+        tx_errors: after.tx_errors.saturating_sub(before.tx_errors),
+    }
+}
+
+/// Offloads in force on the whole path, by `node/interface`.
+pub(crate) fn offloads(
+    bench: &dyn Bench,
+) -> Result<BTreeMap<String, BTreeMap<String, String>>, LabError> {
+    let mut offloads = BTreeMap::new();
+    for id in NodeId::ALL {
+        let node = bench.node(id);
+        match node.call(Request::Offloads)? {
+            Response::Offloads(found) => offloads.extend(
+                found
+                    .into_iter()
+                    .map(|(name, features)| (format!("{}/{name}", id.name()), features)),
+            ),
+            other => return Err(node.unexpected(&other)),
+        }
+    }
+    Ok(offloads)
+}
+
+/// CPU time of all roles at one instant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuReading {
+    at: Instant,
+    a_ns: u64,
+    b_ns: u64,
+    dut_ns: u64,
+    busy_ns: u64,
+}
+
+impl CpuReading {
+    /// Reads the stations' tools, the DUT's processes and the machine. `tools` must be running.
+    pub(crate) fn read(
+        bench: &dyn Bench,
+        tools: &[(NodeId, u64)],
+        dut: &RunningDut,
+    ) -> Result<Self, TrialError> {
+        let at = Instant::now();
+        let (mut a_ns, mut b_ns, mut dut_ns) = (0, 0, 0);
+        for &(id, process) in tools {
+            let spent = total(bench.node(id).cpu_time(Some(process))?);
+            match id {
+                NodeId::A => a_ns += spent,
+                _ => b_ns += spent,
+            }
+        }
+        for &(id, process) in &dut.processes {
+            dut_ns += total(bench.node(id).cpu_time(Some(process))?);
+        }
+        // All four places share one machine; any of them can tell how busy it is.
+        let busy_ns = total(bench.node(NodeId::A).cpu_time(None)?);
+        Ok(Self {
+            at,
+            a_ns,
+            b_ns,
+            dut_ns,
+            busy_ns,
+        })
+    }
+
+    /// CPU time from `before` to `self`.
+    pub(crate) fn since(&self, before: &Self) -> Cpu {
+        let station_a_ns = self.a_ns.saturating_sub(before.a_ns);
+        let station_b_ns = self.b_ns.saturating_sub(before.b_ns);
+        let stations_ns = station_a_ns + station_b_ns;
+        let dut_ns = self.dut_ns.saturating_sub(before.dut_ns);
+        let busy_ns = self.busy_ns.saturating_sub(before.busy_ns);
+        Cpu {
+            wall_ns: nanoseconds(self.at, before.at),
+            stations_ns,
+            station_a_ns,
+            station_b_ns,
+            dut_ns,
+            // The machine's time is counted in coarser ticks than a process's.
+            kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns),
+            busy_ns,
+        }
+    }
+}
+
+fn total(time: CpuTime) -> u64 {
+    time.user_ns + time.system_ns
+}
+
+fn nanoseconds(later: Instant, earlier: Instant) -> u64 {
+    u64::try_from(later.duration_since(earlier).as_nanos()).unwrap_or(u64::MAX)
+}

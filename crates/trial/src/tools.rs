@@ -1,0 +1,105 @@
+//! The tools of one trial: started, waited for, and never left running.
+
+use crate::error::TrialError;
+use crate::iperf3::{Iperf3Error, Session};
+use crate::ping;
+use journal::record::Latency;
+use lab::protocol::{Ended, Program};
+use lab::{Bench, LabError, NodeId};
+use std::time::Duration;
+
+/// A server that does not listen by then never will.
+const READY_LIMIT: Duration = Duration::from_secs(5);
+/// Given to a tool between SIGTERM and SIGKILL.
+const STOP_GRACE: Duration = Duration::from_millis(300);
+/// Of a tool's standard error, quoted in reasons.
+const STDERR_CHARS: usize = 200;
+
+/// Programs of one trial on both stations. Those not waited for are stopped when it is dropped.
+pub(crate) struct Tools<'a> {
+    bench: &'a dyn Bench,
+    running: Vec<(NodeId, u64)>,
+}
+
+impl<'a> Tools<'a> {
+    pub(crate) const fn new(bench: &'a dyn Bench) -> Self {
+        Self {
+            bench,
+            running: Vec::new(),
+        }
+    }
+
+    /// Starts a program and waits until it is ready.
+    pub(crate) fn start(&mut self, id: NodeId, program: &Program) -> Result<u64, LabError> {
+        let process = self.bench.node(id).start(program.clone(), READY_LIMIT)?;
+        self.running.push((id, process));
+        Ok(process)
+    }
+
+    /// Waits for a program to end; it is killed when `limit` is up.
+    pub(crate) fn wait(
+        &mut self,
+        id: NodeId,
+        process: u64,
+        limit: Duration,
+    ) -> Result<Ended, LabError> {
+        let ended = self.bench.node(id).wait(process, limit)?;
+        self.running.retain(|&running| running != (id, process));
+        Ok(ended)
+    }
+
+    /// What is running, in the order started.
+    pub(crate) fn running(&self) -> &[(NodeId, u64)] {
+        &self.running
+    }
+}
+
+impl Drop for Tools<'_> {
+    fn drop(&mut self) {
+        for (id, process) in self.running.drain(..) {
+            // One that has ended meanwhile, or whose station is gone, needs no stopping.
+            let _ = self.bench.node(id).stop(process, STOP_GRACE);
+        }
+    }
+}
+
+/// What an iperf3 process counted.
+pub(crate) fn session(id: NodeId, ended: &Ended) -> Result<Session, TrialError> {
+    Session::parse(&ended.stdout).map_err(|error| {
+        let help = match &error {
+            Iperf3Error::Reported(text) if text.contains("socket buffer size") => {
+                "; raise net.core.rmem_max and wmem_max (`cipherbench doctor --apply`) or ask for a \
+                 smaller window"
+            }
+            _ => "",
+        };
+        tool_error(id, format!("{error}{help}"), ended)
+    })
+}
+
+/// What `ping` saw.
+pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> {
+    if ended.timed_out {
+        return Err(tool_error(id, "ping did not end in time".to_owned(), ended));
+    }
+    ping::parse(&ended.stdout).map_err(|error| tool_error(id, error.to_string(), ended))
+}
+
+/// Adds to a tool's own words how it ended.
+fn tool_error(id: NodeId, mut problem: String, ended: &Ended) -> TrialError {
+    if ended.timed_out {
+        problem += "; its time was up and it was killed";
+    } else if let Some(signal) = ended.signal {
+        problem += &format!("; signal {signal} ended it");
+    } else if let Some(code) = ended.code.filter(|&code| code != 0) {
+        problem += &format!("; it exited with {code}");
+    }
+    let stderr: String = ended.stderr.trim().chars().take(STDERR_CHARS).collect();
+    if !stderr.is_empty() {
+        problem += &format!("; standard error: {stderr}");
+    }
+    TrialError::Tool {
+        node: id.name(),
+        problem,
+    }
+}

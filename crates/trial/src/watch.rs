@@ -1,0 +1,178 @@
+//! What is read while the tools run: CPU time at both ends of the measured time, and samples of the
+//! cipher link spread over it.
+
+use crate::command::Commands;
+use crate::error::TrialError;
+use crate::reading::CpuReading;
+use crate::timing::Timing;
+use campaign::plan::Measurement;
+use journal::record::{CipherLink, Cpu};
+use lab::protocol::{Request, Response};
+use lab::{Bench, LabError, NodeId, RunningDut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Frames in one sample of a bulk transfer: the copy to the watch costs a millisecond or so.
+const FRAMES_BULK: u32 = 100;
+/// Frames in one sample of echoes, few so that few round trips are touched.
+const FRAMES_ECHO: u32 = 20;
+/// A sample's time.
+const SAMPLE: Duration = Duration::from_millis(100);
+/// A slow ping is sampled for longer, up to this.
+const SAMPLE_MAX: Duration = Duration::from_secs(2);
+/// Where in the measured time samples are taken, in percent.
+const SAMPLES_AT_PERCENT: [u32; 3] = [20, 50, 80];
+/// A shorter trial gets one sample, from its start.
+const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
+/// CPU time is read last this long before the tools end, while all of them live.
+const END_MARGIN: Duration = Duration::from_millis(50);
+/// Ctrl-C is looked for this often.
+const INTERRUPT_STEP: Duration = Duration::from_millis(20);
+/// The DUT and the tools are asked this often whether they live: a soak must not run on for hours without.
+const ALIVE_STEP: Duration = Duration::from_secs(1);
+
+/// What was seen while the tools ran.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) cpu: Cpu,
+    pub(crate) cipher_link: CipherLink,
+    /// Longest time that all samples together may have looked.
+    pub(crate) sampling_ns: u64,
+}
+
+/// Watches one trial.
+pub(crate) struct Watch<'a> {
+    pub(crate) bench: &'a dyn Bench,
+    pub(crate) dut: &'a RunningDut,
+    pub(crate) measurement: &'a Measurement,
+    pub(crate) commands: &'a Commands,
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
+/// One thing to do at its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    CpuTime,
+    Sample,
+}
+
+impl Watch<'_> {
+    /// Follows the tools from `started`, when the first client was, until shortly before they end.
+    pub(crate) fn follow(
+        &self,
+        started: Instant,
+        tools: &[(NodeId, u64)],
+    ) -> Result<Seen, TrialError> {
+        let mut seen = Seen::default();
+        let mut first_reading: Option<CpuReading> = None;
+        for (after, step) in schedule(&self.commands.timing) {
+            self.sleep_until(started + after, tools)?;
+            match step {
+                Step::CpuTime => {
+                    let reading = CpuReading::read(self.bench, tools, self.dut)?;
+                    match &first_reading {
+                        None => first_reading = Some(reading),
+                        Some(first) => seen.cpu = reading.since(first),
+                    }
+                }
+                Step::Sample => self.sample(&mut seen)?,
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Sleeps until `at`, or until the run is interrupted or somebody dies.
+    fn sleep_until(&self, at: Instant, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
+        let mut asked = Instant::now();
+        loop {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted.into());
+            }
+            let left = at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if asked.elapsed() >= ALIVE_STEP {
+                self.expect_alive(tools)?;
+                asked = Instant::now();
+            }
+            std::thread::sleep(left.min(INTERRUPT_STEP));
+        }
+    }
+
+    fn expect_alive(&self, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
+        for &(id, process) in tools.iter().chain(&self.dut.processes) {
+            let node = self.bench.node(id);
+            match node.call(Request::Status { process })? {
+                Response::Status(None) => {}
+                Response::Status(Some(ended)) => {
+                    let problem = format!(
+                        "ended before its time, {}{}",
+                        ended.how(),
+                        ended.last_words()
+                    );
+                    return Err(TrialError::Tool {
+                        node: id.name(),
+                        problem,
+                    });
+                }
+                other => return Err(node.unexpected(&other).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&self, seen: &mut Seen) -> Result<(), TrialError> {
+        let (frames, limit) = match self.measurement {
+            Measurement::Ping { interval_ns, .. } => {
+                let two_requests = Duration::from_nanos(interval_ns.saturating_mul(2));
+                (FRAMES_ECHO, two_requests.clamp(SAMPLE, SAMPLE_MAX))
+            }
+            _ => (FRAMES_BULK, SAMPLE),
+        };
+        let gateway = self.bench.node(NodeId::Gw1);
+        let request = Request::Sample {
+            interface: self.bench.cipher_interfaces().0.to_owned(),
+            frames,
+            limit_ms: limit.as_millis() as u64,
+            marker: self.commands.marker.clone(),
+            esp_udp_ports: self.dut.esp_udp_ports.clone(),
+        };
+        match gateway.call(request)? {
+            Response::Sample(found) => add(&mut seen.cipher_link, found),
+            other => return Err(gateway.unexpected(&other).into()),
+        }
+        seen.sampling_ns += limit.as_nanos() as u64;
+        Ok(())
+    }
+}
+
+fn add(sum: &mut CipherLink, found: CipherLink) {
+    sum.frames += found.frames;
+    sum.esp_frames += found.esp_frames;
+    sum.marker_frames += found.marker_frames;
+    sum.other_frames += found.other_frames;
+    for spi in found.spis {
+        if !sum.spis.contains(&spi) {
+            sum.spis.push(spi);
+        }
+    }
+    sum.spis.sort();
+}
+
+/// Times from the start of the tools, in order.
+fn schedule(timing: &Timing) -> Vec<(Duration, Step)> {
+    let begin = Duration::from_nanos(timing.warmup_ns);
+    let end = begin + Duration::from_nanos(timing.measured_ns());
+    let measured = end - begin;
+    let mut steps = vec![(begin, Step::CpuTime)];
+    if measured < MANY_SAMPLES_FROM {
+        steps.push((begin, Step::Sample));
+    } else {
+        steps.extend(
+            SAMPLES_AT_PERCENT.map(|percent| (begin + measured * percent / 100, Step::Sample)),
+        );
+    }
+    steps.push((end.saturating_sub(END_MARGIN).max(begin), Step::CpuTime));
+    steps
+}
