@@ -19,9 +19,9 @@ pub mod inbound;
 pub mod metrics;
 pub mod outbound;
 pub mod policy;
-//pub mod service;
+pub mod service;
 pub mod tunnel;
 pub mod worker;
 
 pub use config::Config;
-//pub use service::{ServiceError, run};
+pub use service::{ServiceError, run};

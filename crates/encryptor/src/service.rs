@@ -14,7 +14,7 @@ use crate::worker::Worker;
 use engine::Selection;
 use esp::{InboundSa, OutboundSa, WindowSize};
 use keying::StaticKeys;
-use port::{ClearPort, Stop, Tun, TunError, TunOffloads, TunSettings, UdpLane, UdpOffloads};
+use port::{Stop, Tun, TunError, TunOffloads, TunSettings, UdpLane, UdpOffloads};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,9 @@ pub enum ServiceError {
         help: &'static str,
     },
     /// The metrics port.
-    #[error("cannot serve metrics on {address}: {error}\nhelp: another process may have the port; choose another under `metrics`")]
+    #[error(
+        "cannot serve metrics on {address}: {error}\nhelp: another process may have the port; choose another under `metrics`"
+    )]
     Metrics {
         /// Configured address.
         address: SocketAddr,
@@ -76,12 +78,19 @@ pub enum ServiceError {
 ///
 /// # Errors
 /// [`ServiceError`]; nothing stays behind.
-pub fn run(config: &Config, stop: &Stop, ready: impl FnOnce(&Facts)) -> Result<Tally, ServiceError> {
+pub fn run(
+    config: &Config,
+    stop: &Stop,
+    ready: impl FnOnce(&Facts),
+) -> Result<Tally, ServiceError> {
     let selection = engine::select(&config.engine, config.suite)?;
     let keys = Arc::new(Mutex::new(StaticKeys::open(&config.keys)?));
     let (tuns, tun_offloads) = open_tun(config)?;
     let mut workers = Vec::new();
-    let mut udp_offloads = UdpOffloads { gso: true, gro: true };
+    let mut udp_offloads = UdpOffloads {
+        gso: true,
+        gro: true,
+    };
     for (lane, tun) in (0..config.workers).zip(tuns) {
         let udp = open_lane(config, lane)?;
         udp_offloads.gso &= udp.offloads().gso;
@@ -97,16 +106,23 @@ pub fn run(config: &Config, stop: &Stop, ready: impl FnOnce(&Facts)) -> Result<T
     }
     ready(&facts);
     run_workers(workers, stop)?;
-    Ok(counters.iter().fold(Tally::default(), |sum, lane| sum + lane.read()))
+    Ok(counters
+        .iter()
+        .fold(Tally::default(), |sum, lane| sum + lane.read()))
 }
 
 fn open_tun(config: &Config) -> Result<(Vec<Tun>, TunOffloads), ServiceError> {
-    let settings =
-        TunSettings { name: &config.tunnel.name, queues: usize::from(config.workers) };
+    let settings = TunSettings {
+        name: &config.tunnel.name,
+        queues: usize::from(config.workers),
+    };
     let mut tuns = Tun::create(&settings)?;
     tunnel::set_up(&config.tunnel)?;
     let wanted = config.offloads.tun;
-    let granted = tuns.iter_mut().map(|tun| tun.enable_offloads(wanted)).last();
+    let granted = tuns
+        .iter_mut()
+        .map(|tun| tun.enable_offloads(wanted))
+        .last();
     Ok((tuns, granted.unwrap_or(wanted)))
 }
 
@@ -116,12 +132,20 @@ fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
     let remote = SocketAddr::new(config.remote, config.port + lane);
     UdpLane::connect(local, remote, config.offloads.udp).map_err(|error| {
         let help = match error.kind() {
-            io::ErrorKind::AddrInUse => "another process has this port; stop it or choose another `port`",
+            io::ErrorKind::AddrInUse => {
+                "another process has this port; stop it or choose another `port`"
+            }
             io::ErrorKind::AddrNotAvailable => "`local` must be an address of this host",
             io::ErrorKind::PermissionDenied => "ports below 1024 need root",
             _ => "`remote` must be reachable: look at `ip route get`",
         };
-        ServiceError::Lane { lane, local, remote, error, help }
+        ServiceError::Lane {
+            lane,
+            local,
+            remote,
+            error,
+            help,
+        }
     })
 }
 
@@ -144,7 +168,12 @@ fn make_worker(
         window: config.replay_window,
     };
     let networks = Networks(config.tunnel.routes.clone());
-    Worker::new(tun, udp, Outbound::new(sa, sum), Inbound::new(keys, networks, sum))
+    Worker::new(
+        tun,
+        udp,
+        Outbound::new(sa, sum),
+        Inbound::new(keys, networks, sum),
+    )
 }
 
 fn facts(config: &Config, selection: &Selection, tun: TunOffloads, udp: UdpOffloads) -> Facts {
@@ -204,7 +233,12 @@ struct LaneKeys {
 impl InboundKeys for LaneKeys {
     fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
         let sa = lock(&self.keys).inbound(self.suite, spi, self.lane)?;
-        Some(InboundSa::new(sa.spi, sa.salt, self.selection.key(&sa.key), self.window))
+        Some(InboundSa::new(
+            sa.spi,
+            sa.salt,
+            self.selection.key(&sa.key),
+            self.window,
+        ))
     }
 
     fn confirmed(&mut self, spi: u32) {

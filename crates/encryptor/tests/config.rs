@@ -90,7 +90,7 @@ metric: 127.0.0.1:9464
         "write 2048",
         "(tunnel.mtu)",
         "1400 B",
-        "(tunnel.routes[0])",
+        "(tunnel.routes)",
         "(tunnel.adress)",
         "did you mean `address`",
         "(metric)",
