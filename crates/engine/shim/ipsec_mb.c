@@ -5,9 +5,12 @@
  * opened at run time: a binary built with its header also starts on a host that lacks it.
  *
  * AES-GCM goes by the direct functions, which are handed no manager and touch only the key, the context
- * and the buffers; one process-wide manager, read-only once initialised, is enough. ChaCha20-Poly1305 goes by jobs,
- * which are a quarter faster on large and 80 % faster on small packets than its direct functions; a job
- * manager is written to and must belong to one thread.
+ * and the buffers; one process-wide manager, read-only once initialised, is enough. They also store to one error
+ * word of the process, which cores pass back and forth: called back to back on 64-byte packets, two cores do
+ * 1.1 (open) to 1.7 (seal) times the work of one, on 1400-byte packets twice. GCM by jobs has the same store.
+ *
+ * ChaCha20-Poly1305 goes by jobs, which are a quarter faster on large and 80 % faster on small packets than its
+ * direct functions and do not have that store; a job manager is written to and must belong to one thread.
  */
 #include <dlfcn.h>
 #include <stddef.h>

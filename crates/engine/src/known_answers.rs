@@ -26,7 +26,7 @@ pub enum Failure {
         vector: String,
     },
     /// There is nothing to hold the suite to: a mistake in this program.
-    #[error("no usable known answer for {suite}: {why}")]
+    #[error("has no known answer of {suite} to give: {why}")]
     NoVector {
         /// The suite.
         suite: Suite,

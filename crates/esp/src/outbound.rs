@@ -14,8 +14,8 @@ pub const TRAILER_ROOM: usize = 8;
 ///
 /// Nonces would last for 2^64. AES has blocks of 128 bits, and what it reveals grows with the square of
 /// the blocks sealed under one key: after 2^42 packets of 1500 bytes (6 PB; 50 days at a million packets a
-/// second) an observer tells it from a random permutation with probability 2^-32, the margin that NIST
-/// SP 800-38D §8.3 takes for GCM.
+/// second) an observer tells it from a random permutation with an advantage of about 2^-32, the margin
+/// that NIST SP 800-38D §8 takes for GCM.
 pub const DEFAULT_SEQUENCE_LIMIT: u64 = 1 << 42;
 
 /// Why a packet was not sealed. Nothing was written and no sequence number was used.
