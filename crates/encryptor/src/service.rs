@@ -84,6 +84,9 @@ pub fn run(
     ready: impl FnOnce(&Facts),
 ) -> Result<Tally, ServiceError> {
     let selection = engine::select(&config.engine, config.suite)?;
+    for passed in selection.passed_over() {
+        eprintln!("warning: {}; using {} instead", passed.reason, selection.engine());
+    }
     let keys = Arc::new(Mutex::new(StaticKeys::open(&config.keys)?));
     let (tuns, tun_offloads) = open_tun(config)?;
     let mut workers = Vec::new();
