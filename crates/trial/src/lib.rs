@@ -11,12 +11,15 @@ pub mod links;
 pub mod measure;
 pub mod ping;
 mod reading;
+pub mod run;
 pub mod timing;
 mod tools;
 pub mod transfer;
+pub mod tune;
 mod watch;
 
 pub use command::{CommandError, Commands, Cores, commands, parameters};
 pub use links::{cipher_mtu, links};
 pub use measure::{Trial, measure};
+pub use run::{Conclusion, Done, Event, Progress, estimate, run};
 pub use timing::Timing;

@@ -21,8 +21,7 @@ use journal::record::{
     Evidence, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
 };
 use lab::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response};
-use lab::{Bench, LabError, Links, NodeId, RunningDut};
-use std::sync::atomic::AtomicBool;
+use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Given to the tools beyond their running time: connecting, exchanging results, a last lost reply.
@@ -52,7 +51,7 @@ pub struct Trial<'a> {
 pub fn measure(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<TrialRecord, LabError> {
     let started_unix_ns = unix_ns();
     let clock = Instant::now();
@@ -85,7 +84,7 @@ pub(crate) fn unix_ns() -> u64 {
 fn attempt(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
     bench.configure(trial.links)?;
@@ -165,7 +164,7 @@ struct Carrier<'a> {
     trial: &'a Trial<'a>,
     commands: &'a Commands,
     dut: &'a RunningDut,
-    interrupt: &'a AtomicBool,
+    interrupt: &'a Interrupt,
 }
 
 /// What the tools did and what was seen meanwhile.

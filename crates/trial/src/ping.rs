@@ -67,8 +67,8 @@ pub fn parse(output: &str) -> Result<Latency, PingError> {
             summary = Some(counts(line)?);
         } else if line.starts_with("From ") {
             unreachable.get_or_insert_with(|| excerpt(line));
-        } else if line.starts_with("ping: ") {
-            return Err(PingError::Reported(line["ping: ".len()..].to_owned()));
+        } else if let Some(words) = line.strip_prefix("ping: ") {
+            return Err(PingError::Reported(words.to_owned()));
         } else if !is_decoration(line) {
             return Err(malformed("a line that is none of ping's", line));
         }

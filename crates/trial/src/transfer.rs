@@ -50,10 +50,14 @@ pub enum TransferError {
         /// Warm-up.
         warmup_ms: u64,
     },
-    /// B got part of a datagram.
-    #[error("B received {bytes} B, which is no whole number of datagrams of {datagram_bytes} B")]
-    PartialDatagram {
-        /// Received.
+    /// The bytes of a station's tool are not those of datagrams of the length asked for.
+    #[error(
+        "iperf3 on station {station} counts {bytes} B, but datagrams of {datagram_bytes} B were asked for"
+    )]
+    NotTheDatagrams {
+        /// `a` or `b`.
+        station: &'static str,
+        /// Sent or received.
         bytes: u64,
         /// `-l`.
         datagram_bytes: u32,
@@ -122,11 +126,20 @@ fn datagrams(
     datagram_bytes: u32,
 ) -> Result<Datagrams, TransferError> {
     let size = u64::from(datagram_bytes).max(1);
-    if !received_bytes.is_multiple_of(size) {
-        return Err(TransferError::PartialDatagram {
-            bytes: received_bytes,
+    let wrong = |station, bytes| {
+        Err(TransferError::NotTheDatagrams {
+            station,
+            bytes,
             datagram_bytes,
-        });
+        })
+    };
+    for Pair { client, .. } in pairs {
+        if client.packets().checked_mul(size) != Some(client.bytes()) {
+            return wrong("a", client.bytes());
+        }
+    }
+    if !received_bytes.is_multiple_of(size) {
+        return wrong("b", received_bytes);
     }
     let jitter: u64 = pairs.iter().map(|pair| pair.server.jitter_ns).sum();
     Ok(Datagrams {
@@ -391,17 +404,23 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_datagrams_are_an_error() {
-        let parameters = ToolParameters {
-            datagram_bytes: Some(1471),
-            ..ToolParameters::default()
-        };
-        let error = assemble(&[pair!("udp-loss")], &timing(0), &parameters).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("no whole number of datagrams of 1471 B")
-        );
+    fn bytes_that_are_not_those_of_whole_datagrams_are_an_error() {
+        for datagram_bytes in [1471, 736] {
+            let datagram_bytes = Some(datagram_bytes);
+            let parameters = ToolParameters {
+                datagram_bytes,
+                ..ToolParameters::default()
+            };
+            let error = assemble(&[pair!("udp-loss")], &timing(0), &parameters).unwrap_err();
+            assert!(
+                error.to_string().contains("station a counts 49256064 B"),
+                "{error}"
+            );
+        }
+        let mut pair = pair!("udp-loss");
+        pair.server.steps[3].bytes += 1;
+        let error = assemble(&[pair], &timing(0), &udp()).unwrap_err();
+        assert!(error.to_string().contains("station b counts"), "{error}");
     }
 
     proptest! {

@@ -8,8 +8,7 @@ use crate::timing::Timing;
 use campaign::plan::Measurement;
 use journal::record::{CipherLink, Cpu};
 use lab::protocol::{Request, Response};
-use lab::{Bench, LabError, NodeId, RunningDut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use lab::{Bench, Interrupt, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
 /// Frames in one sample of a bulk transfer: the copy to the watch costs a millisecond or so.
@@ -46,7 +45,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) dut: &'a RunningDut,
     pub(crate) measurement: &'a Measurement,
     pub(crate) commands: &'a Commands,
-    pub(crate) interrupt: &'a AtomicBool,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 /// One thing to do at its time.
@@ -85,9 +84,7 @@ impl Watch<'_> {
     fn sleep_until(&self, at: Instant, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
         let mut asked = Instant::now();
         loop {
-            if self.interrupt.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted.into());
-            }
+            self.interrupt.check()?;
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());

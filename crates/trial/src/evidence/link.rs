@@ -213,9 +213,9 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
                 format!("{gateway} shows no counters"),
             );
         };
-        let bytes = gateway.sum(payload_counter);
+        let bytes = gateway.count(payload_counter);
         let (into, out) = (gateway.packets("rx"), gateway.packets("tx"));
-        let dropped = gateway.sum("dropped");
+        let dropped: u64 = gateway.drops().map(|(_, count)| count).sum();
         passed &= bytes >= carried && into.abs_diff(out + dropped) <= IN_FLIGHT_PACKETS;
         said.push(format!(
             "{} {way} {bytes} B in clear for {carried} B of payload, {into} packets in, {out} out, \
@@ -227,7 +227,7 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
     check("dut-counters", passed, said.join("; "))
 }
 
-/// One gateway's counters. A name may carry labels, such as a lane's; those of one name are summed.
+/// One gateway's counters by name; `dropped_packets` has one for each reason, behind a dot.
 struct Gateway<'a> {
     name: &'a str,
     counters: Vec<(&'a str, u64)>,
@@ -243,26 +243,28 @@ impl<'a> Gateway<'a> {
         (!counters.is_empty()).then_some(Self { name, counters })
     }
 
-    fn sum(&self, name: &str) -> u64 {
+    fn count(&self, name: &str) -> u64 {
         self.counters
             .iter()
-            .filter(|(counter, _)| counter.contains(name))
-            .map(|&(_, value)| value)
-            .sum()
+            .find(|(counter, _)| *counter == name)
+            .map_or(0, |&(_, value)| value)
     }
 
     fn packets(&self, way: &str) -> u64 {
-        self.sum(&format!("clear_{way}_packets")) + self.sum(&format!("cipher_{way}_packets"))
+        self.count(&format!("clear_{way}_packets")) + self.count(&format!("cipher_{way}_packets"))
     }
 
-    /// The drop counters that are not 0.
+    /// Drop reasons with their counts.
+    fn drops(&self) -> impl Iterator<Item = (&'a str, u64)> {
+        self.counters.iter().filter_map(|&(counter, value)| {
+            Some((counter.strip_prefix("dropped_packets.")?, value))
+        })
+    }
+
     fn reasons(&self) -> String {
-        let dropped = self
-            .counters
-            .iter()
-            .filter(|(counter, value)| counter.contains("dropped") && *value > 0);
-        let reasons: Vec<String> = dropped
-            .map(|(counter, value)| format!("{counter} {value}"))
+        let reasons = self.drops().filter(|(_, count)| *count > 0);
+        let reasons: Vec<String> = reasons
+            .map(|(reason, count)| format!("{reason} {count}"))
             .collect();
         if reasons.is_empty() {
             String::new()

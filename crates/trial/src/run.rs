@@ -1,0 +1,382 @@
+//! A whole run: every trial of a plan in its interleaved order, each recorded as it ends.
+//!
+//! A cell that asks for it is tuned before its first trial. A trial that fails or is invalid is a record like
+//! any other, and the run goes on. What an earlier start of the run has finished is not done again.
+
+use crate::command;
+use crate::links::links;
+use crate::measure::{Trial, measure, unix_ns};
+use crate::timing::Timing;
+use crate::tune::{self, Gain};
+use campaign::Plan;
+use campaign::plan::{Cell, Measurement, TrialRef};
+use journal::Journal;
+use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord, Tuned};
+use lab::{Bench, Interrupt, LabError, Links};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Measured time of a tuning attempt, at most.
+const TUNE_DURATION_NS: u64 = 800_000_000;
+/// Warm-up of a tuning attempt, at most: with the above, a whole second.
+const TUNE_WARMUP_NS: u64 = 200_000_000;
+
+/// What earlier starts of a run have done already.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Done {
+    /// Cell and repeat of the trials that need not be run again.
+    pub trials: BTreeSet<(String, u32)>,
+    /// Parameters found for cells.
+    pub tuned: BTreeMap<String, ToolParameters>,
+}
+
+impl From<&Journal> for Done {
+    fn from(journal: &Journal) -> Self {
+        let tuned = journal
+            .tuned
+            .iter()
+            .map(|tuned| (tuned.cell.clone(), tuned.best.clone()));
+        Self {
+            trials: journal.finished_trials(),
+            tuned: tuned.collect(),
+        }
+    }
+}
+
+/// How far the run is, for whoever watches.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Number of the trial among all of the plan, from 1.
+    pub trial: usize,
+    /// Trials of the plan.
+    pub trials: usize,
+    /// Time that the rest will take, by the plan's estimates and how they have fared so far.
+    pub left: Duration,
+    /// What has just happened.
+    pub event: Event<'a>,
+}
+
+/// What happens in a run.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// An attempt to find better tool parameters begins.
+    Attempt {
+        /// For this cell.
+        cell: &'a Cell,
+        /// With these.
+        parameters: &'a ToolParameters,
+        /// From 1.
+        attempt: u32,
+        /// There will be no more than this.
+        attempts_max: u32,
+    },
+    /// Tool parameters were found.
+    Tuned(&'a Tuned),
+    /// A trial begins.
+    Started(TrialRef<'a>),
+    /// A trial ended.
+    Ended(&'a TrialRecord),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Every trial has been made. Counts are of this start of the run.
+    Finished {
+        /// Trials whose figure stands.
+        measured: usize,
+        /// Trials with evidence against them.
+        invalid: usize,
+        /// Trials that could not be measured.
+        failed: usize,
+    },
+    /// It was told to stop; what was finished is recorded, and a later start can go on.
+    Interrupted,
+}
+
+/// Where records go: the journal's writer.
+pub type Sink<'a, E> = &'a mut dyn FnMut(&Record) -> Result<(), E>;
+
+/// Makes every trial of `plan` that is not `done`, and records each with `sink` as it ends.
+///
+/// # Errors
+/// What `sink` returns: a run that cannot be recorded is not continued.
+pub fn run<E>(
+    plan: &Plan,
+    bench: &mut dyn Bench,
+    done: &Done,
+    sink: Sink<'_, E>,
+    progress: &mut dyn FnMut(Progress<'_>),
+    interrupt: &Interrupt,
+) -> Result<Conclusion, E> {
+    let forecast = Forecast::new(plan, done);
+    let tuned = done.tuned.clone();
+    let mut runner = Runner {
+        plan,
+        bench,
+        sink,
+        progress,
+        interrupt,
+        forecast,
+        tuned,
+        trial: 0,
+    };
+    match runner.run(&done.trials) {
+        Ok(counts) => Ok(counts),
+        Err(Stop::Interrupted) => Ok(Conclusion::Interrupted),
+        Err(Stop::Sink(error)) => Err(error),
+    }
+}
+
+/// Time that a run of `plan` takes when nothing of it is done, tuning included, as estimated.
+#[must_use]
+pub fn estimate(plan: &Plan) -> Duration {
+    Forecast::new(plan, &Done::default()).left()
+}
+
+/// The cell of which a tuning attempt is a trial: as short as the tool allows.
+#[must_use]
+pub fn tuning_cell(cell: &Cell) -> Cell {
+    let mut short = cell.clone();
+    match &mut short.measurement {
+        Measurement::Tcp {
+            duration_ns,
+            warmup_ns,
+            ..
+        }
+        | Measurement::Udp {
+            duration_ns,
+            warmup_ns,
+            ..
+        } => {
+            let before = Timing::of_transfer(*duration_ns, *warmup_ns).run_ns;
+            *duration_ns = (*duration_ns).min(TUNE_DURATION_NS);
+            *warmup_ns = (*warmup_ns).min(TUNE_WARMUP_NS);
+            let after = Timing::of_transfer(*duration_ns, *warmup_ns).run_ns;
+            short.estimate_ns = cell
+                .estimate_ns
+                .saturating_sub(before)
+                .saturating_add(after);
+        }
+        _ => {}
+    }
+    short
+}
+
+/// Why a run stops before its end.
+enum Stop<E> {
+    Interrupted,
+    Sink(E),
+}
+
+impl<E> From<LabError> for Stop<E> {
+    fn from(_: LabError) -> Self {
+        // Neither `measure` nor `Interrupt::check` returns any other.
+        Self::Interrupted
+    }
+}
+
+struct Runner<'a, E> {
+    plan: &'a Plan,
+    bench: &'a mut dyn Bench,
+    sink: Sink<'a, E>,
+    progress: &'a mut dyn FnMut(Progress<'_>),
+    interrupt: &'a Interrupt,
+    forecast: Forecast,
+    tuned: BTreeMap<String, ToolParameters>,
+    /// Number of the current trial, from 1.
+    trial: usize,
+}
+
+impl<E> Runner<'_, E> {
+    fn run(&mut self, finished: &BTreeSet<(String, u32)>) -> Result<Conclusion, Stop<E>> {
+        let plan = self.plan;
+        let (mut measured, mut invalid, mut failed) = (0, 0, 0);
+        for (index, trial) in plan.trials().enumerate() {
+            self.trial = index + 1;
+            if finished.contains(&(trial.cell.id.clone(), trial.repeat)) {
+                continue;
+            }
+            self.interrupt.check()?;
+            let parameters = self.parameters(trial.cell)?;
+            match self.make(trial, parameters)? {
+                Outcome::Measured(_) => measured += 1,
+                Outcome::Invalid { .. } => invalid += 1,
+                Outcome::Failed { .. } => failed += 1,
+            }
+        }
+        self.record(&Record::End(End {
+            at_unix_ns: unix_ns(),
+        }))?;
+        Ok(Conclusion::Finished {
+            measured,
+            invalid,
+            failed,
+        })
+    }
+
+    /// Makes and records one trial.
+    fn make(
+        &mut self,
+        trial: TrialRef<'_>,
+        parameters: ToolParameters,
+    ) -> Result<Outcome, Stop<E>> {
+        self.tell(Event::Started(trial));
+        let TrialRef { cell, repeat } = trial;
+        let record = self.measure(&Trial {
+            cell,
+            repeat,
+            links: self.links(cell),
+            parameters,
+        })?;
+        self.record(&Record::Trial(Box::new(record.clone())))?;
+        self.forecast.trial_ended(cell, record.duration_ns);
+        self.tell(Event::Ended(&record));
+        Ok(record.outcome)
+    }
+
+    /// The parameters for a cell's trials, searched if it asks for that and nothing was found before.
+    fn parameters(&mut self, cell: &Cell) -> Result<ToolParameters, Stop<E>> {
+        let attempts_max = attempts_max(cell);
+        if attempts_max == 0 {
+            return Ok(command::parameters(cell));
+        }
+        if let Some(found) = self.tuned.get(&cell.id) {
+            return Ok(found.clone());
+        }
+        let short = tuning_cell(cell);
+        let mut attempt = 0;
+        let tuned = tune::tune(cell, |parameters| {
+            attempt += 1;
+            self.tell(Event::Attempt {
+                cell,
+                parameters,
+                attempt,
+                attempts_max,
+            });
+            let parameters = parameters.clone();
+            let links = self.links(cell);
+            let record = self.measure(&Trial {
+                cell: &short,
+                repeat: 1,
+                links,
+                parameters,
+            })?;
+            self.forecast.trial_ended(&short, record.duration_ns);
+            Ok::<_, Stop<E>>(gain(record.outcome))
+        })?;
+        self.forecast
+            .tuning_ended(&short, attempts_max.saturating_sub(attempt));
+        self.record(&Record::Tuned(tuned.clone()))?;
+        self.tell(Event::Tuned(&tuned));
+        self.tuned.insert(cell.id.clone(), tuned.best.clone());
+        Ok(tuned.best)
+    }
+
+    fn links(&self, cell: &Cell) -> Links {
+        links(self.plan, cell)
+    }
+
+    fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, LabError> {
+        measure(self.bench, trial, self.interrupt)
+    }
+
+    fn record(&mut self, record: &Record) -> Result<(), Stop<E>> {
+        (self.sink)(record).map_err(Stop::Sink)
+    }
+
+    fn tell(&mut self, event: Event<'_>) {
+        (self.progress)(Progress {
+            trial: self.trial,
+            trials: self.plan.trials().count(),
+            left: self.forecast.left(),
+            event,
+        });
+    }
+}
+
+/// Attempts to tune a cell, at most; 0 when it does not ask for it.
+fn attempts_max(cell: &Cell) -> u32 {
+    if cell.tune {
+        tune::attempts_max(cell)
+    } else {
+        0
+    }
+}
+
+/// What an attempt was worth. Evidence against it counts as a failure, as it would in the trials.
+fn gain(outcome: Outcome) -> Gain {
+    let error = |reason| Gain {
+        error: Some(reason),
+        ..Gain::default()
+    };
+    match outcome {
+        Outcome::Failed { reason } => error(reason),
+        Outcome::Invalid { reasons, .. } => error(reasons.join("; ")),
+        Outcome::Measured(measured) => match measured.transfer {
+            None => error("nothing was transferred".to_owned()),
+            Some(transfer) => {
+                let bits = u128::from(transfer.received_bytes) * 8 * 1_000_000_000;
+                let bps = bits / u128::from(transfer.duration_ns.max(1));
+                let ppm = |d: Datagrams| d.lost.saturating_mul(1_000_000) / d.sent.max(1);
+                Gain {
+                    payload_bps: u64::try_from(bps).unwrap_or(u64::MAX),
+                    lost_ppm: transfer.datagrams.map(ppm),
+                    error: None,
+                }
+            }
+        },
+    }
+}
+
+/// How long the rest of a run will take: the plan's estimates, corrected by how those so far have fared.
+struct Forecast {
+    left_ns: u64,
+    estimated_ns: u64,
+    took_ns: u64,
+}
+
+impl Forecast {
+    fn new(plan: &Plan, done: &Done) -> Self {
+        let is_done = |cell: &Cell, repeat| done.trials.contains(&(cell.id.clone(), repeat));
+        let trials = plan
+            .trials()
+            .filter(|trial| !is_done(trial.cell, trial.repeat));
+        let trials_ns: u64 = trials.map(|trial| trial.cell.estimate_ns).sum();
+        let to_tune = plan.cells.iter().filter(|cell| {
+            let all_done = (1..=plan.repeats).all(|repeat| is_done(cell, repeat));
+            !all_done && !done.tuned.contains_key(&cell.id)
+        });
+        let tuning = |cell: &Cell| tuning_cell(cell).estimate_ns * u64::from(attempts_max(cell));
+        let left_ns = trials_ns + to_tune.map(tuning).sum::<u64>();
+        Self {
+            left_ns,
+            estimated_ns: 0,
+            took_ns: 0,
+        }
+    }
+
+    fn trial_ended(&mut self, cell: &Cell, took_ns: u64) {
+        self.left_ns = self.left_ns.saturating_sub(cell.estimate_ns);
+        self.estimated_ns = self.estimated_ns.saturating_add(cell.estimate_ns);
+        self.took_ns = self.took_ns.saturating_add(took_ns);
+    }
+
+    /// Attempts that were allowed for and not needed.
+    fn tuning_ended(&mut self, short: &Cell, unused: u32) {
+        self.left_ns = self
+            .left_ns
+            .saturating_sub(short.estimate_ns * u64::from(unused));
+    }
+
+    fn left(&self) -> Duration {
+        let corrected = match self.estimated_ns {
+            0 => self.left_ns,
+            estimated => {
+                let left = u128::from(self.left_ns) * u128::from(self.took_ns);
+                u64::try_from(left / u128::from(estimated)).unwrap_or(u64::MAX)
+            }
+        };
+        Duration::from_nanos(corrected)
+    }
+}

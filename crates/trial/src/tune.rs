@@ -1,0 +1,302 @@
+//! The search for the tool parameters that carry most, before a cell is measured.
+//!
+//! A pure controller: it asks a closure for one attempt after another and knows nothing of stations.
+//!
+//! - **TCP**: coordinate search. All stream counts (1, 2, 4 and 8 per core) with the kernel's own window; then all
+//!   windows with the best count; if another window won, the neighbouring counts with it.
+//! - **UDP**: the datagram length first, when the campaign leaves it open, at full speed; then the offered rate: full
+//!   speed, and a geometric ladder around what that delivered. A sender at full speed takes time from a receiver
+//!   on the same machine, so the highest *received* rate is often at a lower offered one.
+//!
+//! What is found depends on noise: attempts are short. So the two best are measured again and compared by
+//! their means, and a simpler setting (fewer streams, the kernel's window, full speed) stands unless another
+//! beats it by [`BETTER_PERCENT`]. It does not search for a zero-loss rate (RFC 2544 throughput).
+
+use crate::command;
+use campaign::plan::{Cell, Measurement};
+use journal::record::{ToolParameters, TuneAttempt, Tuned};
+
+/// A setting wins over a simpler one when it carries this much more, in percent.
+pub const BETTER_PERCENT: u64 = 2;
+/// Streams per core that are tried.
+const STREAMS_PER_CORE: [u16; 4] = [1, 2, 4, 8];
+/// TCP windows that are tried; `None`: the kernel's own tuning (RFC 7323 scaling).
+const WINDOWS_BYTES: [Option<u64>; 4] = [None, Some(256 << 10), Some(1 << 20), Some(4 << 20)];
+/// Room that encapsulation may need when the full datagram would be fragmented behind the gateway.
+const ENCAPSULATION_ROOM_BYTES: u32 = 100;
+/// Smallest datagram tried.
+const DATAGRAM_BYTES_MIN: u32 = 64;
+/// Steps of the ladder of offered rates, in per mille of what full speed delivered: factors of 2^(1/4).
+const LADDER_PER_MILLE: [u64; 6] = [841, 1000, 1189, 1414, 1682, 2000];
+/// The ladder is left after this many steps in turn that deliver less than the best.
+const STEPS_WITHOUT_GAIN: usize = 2;
+
+/// What an attempt gave.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gain {
+    /// Payload bit/s received; 0 when it failed.
+    pub payload_bps: u64,
+    /// Datagrams lost in parts per million; `None` for TCP.
+    pub lost_ppm: Option<u64>,
+    /// Why it failed or is not valid, when it did or is not; such an attempt cannot win.
+    pub error: Option<String>,
+}
+
+/// Most attempts that the search of a cell makes; 0 for one that has nothing to search.
+#[must_use]
+pub fn attempts_max(cell: &Cell) -> u32 {
+    let repeats = 2;
+    let attempts = match cell.measurement {
+        Measurement::Tcp { .. } => STREAMS_PER_CORE.len() + WINDOWS_BYTES.len() - 1 + 2 + repeats,
+        Measurement::Udp {
+            datagram_bytes,
+            rate_bps,
+            ..
+        } => {
+            let lengths = if datagram_bytes.is_none() {
+                datagrams(cell.mtu).len()
+            } else {
+                1
+            };
+            let rates = if rate_bps.is_none() {
+                LADDER_PER_MILLE.len()
+            } else {
+                0
+            };
+            if datagram_bytes.is_some() && rate_bps.is_some() {
+                0
+            } else {
+                lengths + rates + repeats
+            }
+        }
+        _ => 0,
+    };
+    attempts as u32
+}
+
+/// Searches the best parameters for a cell, asking `attempt` for each.
+///
+/// # Errors
+/// What `attempt` returns: the search stops there.
+pub fn tune<E>(
+    cell: &Cell,
+    attempt: impl FnMut(&ToolParameters) -> Result<Gain, E>,
+) -> Result<Tuned, E> {
+    let start = command::parameters(cell);
+    let mut search = Search {
+        attempt,
+        made: Vec::new(),
+    };
+    match cell.measurement {
+        Measurement::Tcp { .. } => search.tcp(&start, cell.cores_per_station)?,
+        Measurement::Udp {
+            datagram_bytes,
+            rate_bps,
+            ..
+        } => {
+            let lengths = if datagram_bytes.is_none() {
+                datagrams(cell.mtu)
+            } else {
+                Vec::new()
+            };
+            search.udp(&start, &lengths, rate_bps.is_none())?;
+        }
+        _ => {}
+    }
+    search.repeat_the_best()?;
+    let best = search.best().unwrap_or(start);
+    Ok(Tuned {
+        cell: cell.id.clone(),
+        best,
+        attempts: search.made,
+    })
+}
+
+/// Datagram lengths that are tried, the largest first.
+fn datagrams(mtu: u16) -> Vec<u32> {
+    let full = command::largest_datagram_bytes(mtu);
+    let mut lengths = vec![
+        full,
+        full.saturating_sub(ENCAPSULATION_ROOM_BYTES),
+        full / 2,
+    ];
+    lengths.retain(|&bytes| bytes >= DATAGRAM_BYTES_MIN.min(full));
+    lengths.dedup();
+    lengths
+}
+
+/// Attempts so far. The order made is from simple to less simple, so the first of equals wins.
+struct Search<F> {
+    attempt: F,
+    made: Vec<TuneAttempt>,
+}
+
+impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
+    fn tcp(&mut self, start: &ToolParameters, cores: u16) -> Result<(), E> {
+        let with = |streams: u16, window_bytes| ToolParameters {
+            streams: Some(streams),
+            window_bytes,
+            ..start.clone()
+        };
+        let counts = STREAMS_PER_CORE.map(|per_core| cores.max(1).saturating_mul(per_core));
+        for streams in counts {
+            self.make(&with(streams, None))?;
+        }
+        let streams = self
+            .best()
+            .and_then(|best| best.streams)
+            .unwrap_or(counts[0]);
+        for window in WINDOWS_BYTES {
+            self.make(&with(streams, window))?;
+        }
+        if let Some(window) = self.best().and_then(|best| best.window_bytes) {
+            let at = counts
+                .iter()
+                .position(|&count| count == streams)
+                .unwrap_or(0);
+            for neighbour in [at.wrapping_sub(1), at + 1] {
+                if let Some(&streams) = counts.get(neighbour) {
+                    self.make(&with(streams, Some(window)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn udp(
+        &mut self,
+        start: &ToolParameters,
+        lengths: &[u32],
+        rate_is_open: bool,
+    ) -> Result<(), E> {
+        if lengths.is_empty() && !rate_is_open {
+            return Ok(());
+        }
+        for &bytes in lengths {
+            self.make(&ToolParameters {
+                datagram_bytes: Some(bytes),
+                ..start.clone()
+            })?;
+        }
+        let at_length = self.best().unwrap_or_else(|| start.clone());
+        if !rate_is_open {
+            return Ok(());
+        }
+        self.make(&at_length)?;
+        let full_speed = self.mean_bps(&at_length);
+        let mut best_bps = full_speed;
+        let mut without_gain = 0;
+        for per_mille in LADDER_PER_MILLE {
+            let rate = u128::from(full_speed) * u128::from(per_mille) / 1000;
+            let rate_bps = Some(u64::try_from(rate).unwrap_or(u64::MAX).max(1));
+            let bps = self.make(&ToolParameters {
+                rate_bps,
+                ..at_length.clone()
+            })?;
+            without_gain = if bps > best_bps { 0 } else { without_gain + 1 };
+            best_bps = best_bps.max(bps);
+            // Below full speed's own rate every step must deliver less; that says nothing yet.
+            if per_mille > 1000 && without_gain >= STEPS_WITHOUT_GAIN {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures the two best again, so that one lucky attempt does not decide.
+    fn repeat_the_best(&mut self) -> Result<(), E> {
+        let Some(best) = self.best() else {
+            return Ok(());
+        };
+        let others = self
+            .candidates()
+            .into_iter()
+            .filter(|candidate| *candidate != best);
+        let second = others.max_by_key(|candidate| self.mean_bps(candidate));
+        for candidate in [Some(best), second].into_iter().flatten() {
+            self.measure(&candidate)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an attempt unless it was made before. Returns what it delivered.
+    fn make(&mut self, parameters: &ToolParameters) -> Result<u64, E> {
+        if !self.made.iter().any(|made| made.parameters == *parameters) {
+            self.measure(parameters)?;
+        }
+        Ok(self.mean_bps(parameters))
+    }
+
+    fn measure(&mut self, parameters: &ToolParameters) -> Result<(), E> {
+        let Gain {
+            payload_bps,
+            lost_ppm,
+            error,
+        } = (self.attempt)(parameters)?;
+        let parameters = parameters.clone();
+        self.made.push(TuneAttempt {
+            parameters,
+            payload_bps,
+            lost_ppm,
+            error,
+        });
+        Ok(())
+    }
+
+    /// Parameters of the valid attempts, each once, in the order made.
+    fn candidates(&self) -> Vec<ToolParameters> {
+        let mut candidates: Vec<ToolParameters> = Vec::new();
+        for made in &self.made {
+            if self.mean_bps(&made.parameters) > 0 && !candidates.contains(&made.parameters) {
+                candidates.push(made.parameters.clone());
+            }
+        }
+        candidates
+    }
+
+    /// The best so far: the simplest of those that none beats by more than [`BETTER_PERCENT`]; among
+    /// datagram rates that are as good, the one that loses least.
+    fn best(&self) -> Option<ToolParameters> {
+        let candidates = self.candidates();
+        let top = candidates
+            .iter()
+            .map(|candidate| self.mean_bps(candidate))
+            .max()?;
+        let good =
+            |bps: u64| u128::from(bps) * 100 >= u128::from(top) * u128::from(100 - BETTER_PERCENT);
+        let good = candidates
+            .into_iter()
+            .filter(|candidate| good(self.mean_bps(candidate)));
+        // `min_by_key` keeps the first of equals.
+        good.min_by_key(|candidate| self.mean_lost_ppm(candidate))
+    }
+
+    /// Mean over the attempts with these parameters; 0 when one of them failed.
+    fn mean_bps(&self, parameters: &ToolParameters) -> u64 {
+        let attempts = self
+            .made
+            .iter()
+            .filter(|made| made.parameters == *parameters);
+        let (mut sum, mut count) = (0_u128, 0_u128);
+        for made in attempts {
+            if made.error.is_some() {
+                return 0;
+            }
+            sum += u128::from(made.payload_bps);
+            count += 1;
+        }
+        u64::try_from(sum / count.max(1)).unwrap_or(u64::MAX)
+    }
+
+    fn mean_lost_ppm(&self, parameters: &ToolParameters) -> u64 {
+        let attempts = self
+            .made
+            .iter()
+            .filter(|made| made.parameters == *parameters);
+        let losses: Vec<u64> = attempts.filter_map(|made| made.lost_ppm).collect();
+        losses.iter().sum::<u64>() / (losses.len() as u64).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,439 @@
+//! A bench without a lab: stations that answer with what iperf3 and ping really printed, and can be told to
+//! misbehave.
+
+use campaign::Plan;
+use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement};
+use journal::record::{CipherLink, InterfaceCounters};
+use lab::protocol::{CpuTime, Ended, Program, Request, Response};
+use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use wire::Suite;
+
+pub(crate) const MS: u64 = 1_000_000;
+
+/// What the stations and the DUT do in the trials to come.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    /// Output of the iperf3 clients, then of the servers, by process.
+    pub(crate) clients: Vec<Ended>,
+    pub(crate) servers: Vec<Ended>,
+    pub(crate) ping: Ended,
+    /// Whether the servers come to listen.
+    pub(crate) servers_listen: bool,
+    /// Payload that the interfaces are seen to carry.
+    pub(crate) carried_bytes: u64,
+    pub(crate) cipher_link: CipherLink,
+    /// What `start_dut` says.
+    pub(crate) dut_comes_up: Result<(), String>,
+    /// What `stop_dut` says.
+    pub(crate) dut_lives: Result<(), String>,
+    /// The DUT's process is seen to have ended.
+    pub(crate) dut_ended: Option<Ended>,
+    /// A request that is answered with [`LabError::Interrupted`], by its name.
+    pub(crate) interrupt_at: Option<&'static str>,
+    pub(crate) rmem_max: &'static str,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            clients: vec![said(include_str!(
+                "../data/iperf3-3.12-tcp-2-streams.client.json"
+            ))],
+            servers: vec![said(include_str!(
+                "../data/iperf3-3.12-tcp-2-streams.server.json"
+            ))],
+            ping: said(include_str!("../data/iputils-20221126-ping.txt")),
+            servers_listen: true,
+            carried_bytes: 20 * 56,
+            cipher_link: CipherLink {
+                frames: 100,
+                marker_frames: 60,
+                other_frames: 100,
+                ..CipherLink::default()
+            },
+            dut_comes_up: Ok(()),
+            dut_lives: Ok(()),
+            dut_ended: None,
+            interrupt_at: None,
+            rmem_max: "212992\n",
+        }
+    }
+}
+
+/// A program that ended well and printed that.
+pub(crate) fn said(stdout: &str) -> Ended {
+    let cpu = CpuTime {
+        user_ns: 10 * MS,
+        system_ns: 90 * MS,
+    };
+    Ended {
+        code: Some(0),
+        stdout: stdout.to_owned(),
+        cpu,
+        ..Ended::default()
+    }
+}
+
+/// What happened on the bench, for tests to look at.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) script: Script,
+    /// Programs started: where and what.
+    pub(crate) started: Vec<(NodeId, Program)>,
+    /// Those still running: handle to its place among its like.
+    pub(crate) running: BTreeMap<u64, (NodeId, Program)>,
+    /// DUTs that are up.
+    pub(crate) duts_up: usize,
+    pub(crate) links: Vec<Links>,
+    /// Client runs that came to their end.
+    pub(crate) runs: u64,
+    handles: u64,
+}
+
+/// The fake.
+pub(crate) struct FakeBench {
+    pub(crate) world: Arc<Mutex<World>>,
+    nodes: Vec<FakeNode>,
+}
+
+impl FakeBench {
+    pub(crate) fn new(script: Script) -> Self {
+        let world = Arc::new(Mutex::new(World {
+            script,
+            ..World::default()
+        }));
+        let node = |id| FakeNode {
+            id,
+            world: Arc::clone(&world),
+            tools_ns: AtomicU64::new(0),
+            machine_ns: AtomicU64::new(0),
+        };
+        let nodes = NodeId::ALL.map(node).into();
+        Self { world, nodes }
+    }
+
+    /// Asserts that nothing was left behind.
+    pub(crate) fn assert_clean(&self) {
+        let world = self.world.lock().unwrap();
+        assert!(
+            world.running.is_empty(),
+            "still running: {:?}",
+            world.running
+        );
+        assert_eq!(world.duts_up, 0, "the DUT is still up");
+    }
+}
+
+impl Bench for FakeBench {
+    fn node(&self, id: NodeId) -> &dyn Node {
+        self.nodes.iter().find(|node| node.id == id).unwrap()
+    }
+
+    fn target(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 2, 0, 2)
+    }
+
+    fn cipher_interfaces(&self) -> (&str, &str) {
+        ("w0", "w1")
+    }
+
+    fn station_interfaces(&self) -> (&str, &str) {
+        ("a0", "b0")
+    }
+
+    fn configure(&mut self, links: Links) -> Result<(), LabError> {
+        self.world.lock().unwrap().links.push(links);
+        Ok(())
+    }
+
+    fn start_dut(&mut self, dut: &Dut, _links: Links) -> Result<RunningDut, LabError> {
+        let mut world = self.world.lock().unwrap();
+        if let Err(reason) = world.script.dut_comes_up.clone() {
+            return Err(LabError::Dut {
+                dut: dut.name.clone(),
+                reason,
+            });
+        }
+        world.duts_up += 1;
+        let mut running = RunningDut::default();
+        if dut.adapter.encrypts() {
+            running.processes = vec![(NodeId::Gw1, 1_000_000), (NodeId::Gw2, 1_000_001)];
+            running.esp_udp_ports = vec![4500];
+            running
+                .facts
+                .insert("gw1/engine".to_owned(), "fake".to_owned());
+        }
+        Ok(running)
+    }
+
+    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError> {
+        if dut.processes.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let world = self.world.lock().unwrap();
+        let bytes = world.runs * world.script.carried_bytes;
+        let count = |name: &str, value| (name.to_owned(), value);
+        Ok(BTreeMap::from([
+            count("gw1/clear_rx_bytes", bytes),
+            count("gw1/clear_rx_packets", bytes / 1000),
+            count("gw1/cipher_tx_packets", bytes / 1000),
+            count("gw2/cipher_rx_packets", bytes / 1000),
+            count("gw2/clear_tx_packets", bytes / 1000),
+            count("gw2/clear_tx_bytes", bytes),
+        ]))
+    }
+
+    fn stop_dut(&mut self, _dut: RunningDut) -> Result<(), LabError> {
+        let mut world = self.world.lock().unwrap();
+        world.duts_up -= 1;
+        let lives = world.script.dut_lives.clone();
+        lives.map_err(|reason| LabError::Dut {
+            dut: "fake".to_owned(),
+            reason,
+        })
+    }
+}
+
+struct FakeNode {
+    id: NodeId,
+    world: Arc<Mutex<World>>,
+    tools_ns: AtomicU64,
+    machine_ns: AtomicU64,
+}
+
+impl FakeNode {
+    fn error(&self, reason: &str) -> LabError {
+        LabError::Node {
+            node: self.id.name(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn start(&self, world: &mut World, program: Program) -> Result<Response, LabError> {
+        world.started.push((self.id, program.clone()));
+        if self.id == NodeId::B && program.argv[0] == "iperf3" && !world.script.servers_listen {
+            return Err(self.error("`iperf3` did not listen on TCP port 5201 within 5 s"));
+        }
+        world.handles += 1;
+        let process = world.handles;
+        world.running.insert(process, (self.id, program));
+        Ok(Response::Started {
+            process,
+            pid: 1,
+            stdout: String::new(),
+        })
+    }
+
+    fn wait(&self, world: &mut World, process: u64) -> Result<Ended, LabError> {
+        let (id, program) = world
+            .running
+            .remove(&process)
+            .ok_or_else(|| self.error("no such process"))?;
+        let word = |at: usize| program.argv[at].as_str();
+        if word(0) == "cat" {
+            return Ok(said(world.script.rmem_max));
+        }
+        if id == NodeId::A {
+            world.runs += 1;
+        }
+        if word(0) == "ping" {
+            return Ok(world.script.ping.clone());
+        }
+        let port = program
+            .argv
+            .iter()
+            .skip_while(|word| *word != "-p")
+            .nth(1)
+            .unwrap();
+        let index = port.parse::<usize>().unwrap() - 5201;
+        let outputs = if id == NodeId::A {
+            &world.script.clients
+        } else {
+            &world.script.servers
+        };
+        Ok(outputs[index].clone())
+    }
+
+    fn cpu_time(&self, process: Option<u64>) -> CpuTime {
+        // The machine is ten times as busy as one program.
+        let (clock, step) = match process {
+            Some(_) => (&self.tools_ns, 10 * MS),
+            None => (&self.machine_ns, 100 * MS),
+        };
+        let total = clock.fetch_add(step, Ordering::Relaxed);
+        CpuTime {
+            user_ns: total,
+            system_ns: step,
+        }
+    }
+
+    fn counters(&self, world: &World) -> BTreeMap<String, InterfaceCounters> {
+        let bytes = world.runs * (world.script.carried_bytes + world.script.carried_bytes / 40 + 1);
+        let packets = bytes / 1000;
+        let counters = InterfaceCounters {
+            rx_bytes: bytes,
+            rx_packets: packets,
+            tx_bytes: bytes,
+            tx_packets: packets,
+            ..InterfaceCounters::default()
+        };
+        [(self.interface().to_owned(), counters)].into()
+    }
+
+    fn interface(&self) -> &'static str {
+        match self.id {
+            NodeId::A => "a0",
+            NodeId::Gw1 => "w0",
+            NodeId::Gw2 => "w1",
+            NodeId::B => "b0",
+        }
+    }
+}
+
+impl Node for FakeNode {
+    fn id(&self) -> NodeId {
+        self.id
+    }
+
+    fn call(&self, request: Request) -> Result<Response, LabError> {
+        let mut world = self.world.lock().unwrap();
+        let name = format!("{request:?}");
+        if world
+            .script
+            .interrupt_at
+            .is_some_and(|at| name.starts_with(at))
+        {
+            return Err(LabError::Interrupted);
+        }
+        Ok(match request {
+            Request::Hello { protocol } => Response::Hello {
+                protocol,
+                program: "fake".to_owned(),
+                pid: 1,
+                boot_id: "fake".to_owned(),
+                cores: 2,
+            },
+            Request::Start { program, .. } => self.start(&mut world, program)?,
+            Request::Wait { process, .. } => Response::Ended(self.wait(&mut world, process)?),
+            Request::Stop { process, .. } => {
+                world
+                    .running
+                    .remove(&process)
+                    .ok_or_else(|| self.error("no such process"))?;
+                Response::Ended(Ended {
+                    signal: Some(15),
+                    ..Ended::default()
+                })
+            }
+            Request::Status { process } => Response::Status(match process {
+                1_000_000.. => world.script.dut_ended.clone(),
+                _ => None,
+            }),
+            Request::CpuTime { process } => Response::CpuTime(self.cpu_time(process)),
+            Request::InterfaceCounters => Response::InterfaceCounters(self.counters(&world)),
+            Request::Offloads => {
+                let asked = world.links.last().is_some_and(|links| links.offloads);
+                let state = if asked { "on" } else { "off" };
+                let features = ["tcp-segmentation-offload", "generic-segmentation-offload"];
+                let mut found: BTreeMap<_, _> = features
+                    .map(|name| (name.to_owned(), state.to_owned()))
+                    .into();
+                found.insert("generic-receive-offload".to_owned(), "off".to_owned());
+                Response::Offloads([(self.interface().to_owned(), found)].into())
+            }
+            Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
+            other => return Err(self.error(&format!("the fake cannot do {other:?}"))),
+        })
+    }
+}
+
+/// A TCP cell that takes a second.
+pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
+    let (streams, duration_ns) = (2, 1000 * MS);
+    let tcp = Measurement::Tcp {
+        streams,
+        window_bytes: None,
+        duration_ns,
+        warmup_ns: 0,
+    };
+    cell(adapter, cores, tcp)
+}
+
+/// A UDP cell that takes a second.
+pub(crate) fn udp(adapter: Adapter) -> Cell {
+    let udp = Measurement::Udp {
+        datagram_bytes: Some(1472),
+        rate_bps: Some(100_000_000),
+        streams: 2,
+        duration_ns: 1000 * MS,
+        warmup_ns: 0,
+    };
+    cell(adapter, 1, udp)
+}
+
+/// A ping cell that takes 20 ms.
+pub(crate) fn ping(adapter: Adapter) -> Cell {
+    cell(
+        adapter,
+        1,
+        Measurement::Ping {
+            count: 20,
+            interval_ns: MS,
+            payload_bytes: 56,
+        },
+    )
+}
+
+pub(crate) fn encrypting() -> Adapter {
+    Adapter::Cipherbench {
+        suite: Suite::Aes256Gcm,
+        workers: 1,
+        engine: "auto".to_owned(),
+    }
+}
+
+fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
+    let name = if adapter.encrypts() {
+        "cipherbench"
+    } else {
+        "direct"
+    };
+    let group = format!("{}/cores={cores}", measurement.name());
+    Cell {
+        id: format!("{group}/{name}"),
+        group,
+        dut: Dut {
+            name: name.to_owned(),
+            adapter,
+        },
+        mtu: 1500,
+        cores_per_station: cores,
+        offloads: true,
+        measurement,
+        tune: false,
+        estimate_ns: 100 * MS,
+    }
+}
+
+pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
+    Plan {
+        name: "test".to_owned(),
+        title: String::new(),
+        lab: LabPlan {
+            name: "test".to_owned(),
+            kind: LabKind::Namespaces,
+            cipher_mtu: None,
+            addresses: Addresses {
+                station_a: Ipv4Addr::new(10, 1, 0, 0),
+                cipher: Ipv4Addr::new(192, 0, 2, 0),
+                station_b: Ipv4Addr::new(10, 2, 0, 0),
+            },
+        },
+        repeats,
+        cells,
+    }
+}

@@ -1,0 +1,296 @@
+//! Whole runs on the fake bench.
+
+use crate::bench::{FakeBench, MS, Script, encrypting, ping, plan, said, udp};
+use campaign::Plan;
+use campaign::plan::{Adapter, Measurement};
+use journal::record::{Outcome, Record, ToolParameters};
+use lab::Interrupt;
+use std::convert::Infallible;
+use std::time::Duration;
+use trial::{Conclusion, Done, Event, Progress, estimate, run};
+
+/// Runs a plan and returns how it ended with all records.
+fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<Record>) {
+    let mut records = Vec::new();
+    let mut sink = |record: &Record| {
+        records.push(record.clone());
+        Ok::<_, Infallible>(())
+    };
+    let ended = run(plan, bench, done, &mut sink, &mut |_| {}, &Interrupt::new()).unwrap();
+    bench.assert_clean();
+    (ended, records)
+}
+
+fn two_duts(repeats: u32) -> Plan {
+    plan(vec![ping(Adapter::Direct), ping(encrypting())], repeats)
+}
+
+/// Cell and repeat of the trials among records.
+fn trials(records: &[Record]) -> Vec<(&str, u32)> {
+    let trials = records.iter().filter_map(|record| match record {
+        Record::Trial(trial) => Some((trial.cell.as_str(), trial.repeat)),
+        _ => None,
+    });
+    trials.collect()
+}
+
+const DIRECT: &str = "ping/cores=1/direct";
+const CIPHERBENCH: &str = "ping/cores=1/cipherbench";
+
+#[test]
+fn every_trial_is_made_in_interleaved_order_and_recorded() {
+    let mut bench = FakeBench::new(Script::default());
+    let (ended, records) = records(&mut bench, &two_duts(2), &Done::default());
+    let expected = [(DIRECT, 1), (CIPHERBENCH, 1), (DIRECT, 2), (CIPHERBENCH, 2)];
+    assert_eq!(trials(&records), expected);
+    // The fake's watch sees clear-text, so the encrypting DUT's trials are invalid.
+    assert_eq!(
+        ended,
+        Conclusion::Finished {
+            measured: 2,
+            invalid: 2,
+            failed: 0
+        }
+    );
+    assert!(matches!(records.last(), Some(Record::End(_))));
+    assert_eq!(records.len(), 5);
+}
+
+#[test]
+fn a_trial_that_fails_does_not_end_the_run() {
+    let script = Script {
+        dut_comes_up: Err("is stuck".to_owned()),
+        ..Script::default()
+    };
+    let mut bench = FakeBench::new(script);
+    let (ended, records) = records(&mut bench, &two_duts(1), &Done::default());
+    assert_eq!(
+        ended,
+        Conclusion::Finished {
+            measured: 0,
+            invalid: 0,
+            failed: 2
+        }
+    );
+    let Record::Trial(trial) = &records[0] else {
+        panic!("expected a trial")
+    };
+    assert!(matches!(&trial.outcome, Outcome::Failed { reason } if reason.contains("is stuck")));
+}
+
+#[test]
+fn what_is_done_is_not_done_again() {
+    let mut bench = FakeBench::new(Script::default());
+    let trials_done = [(DIRECT.to_owned(), 1), (CIPHERBENCH.to_owned(), 2)];
+    let done = Done {
+        trials: trials_done.into(),
+        ..Done::default()
+    };
+    let (_, made) = records(&mut bench, &two_duts(2), &done);
+    assert_eq!(trials(&made), [(CIPHERBENCH, 1), (DIRECT, 2)]);
+
+    let plan = two_duts(1);
+    let all = plan
+        .trials()
+        .map(|trial| (trial.cell.id.clone(), trial.repeat))
+        .collect();
+    let (ended, made) = records(
+        &mut bench,
+        &plan,
+        &Done {
+            trials: all,
+            ..Done::default()
+        },
+    );
+    assert_eq!(
+        ended,
+        Conclusion::Finished {
+            measured: 0,
+            invalid: 0,
+            failed: 0
+        }
+    );
+    assert!(matches!(made[..], [Record::End(_)]));
+}
+
+#[test]
+fn a_cell_is_tuned_once_before_its_first_trial_and_its_trials_use_what_was_found() {
+    let data = |role: &str| {
+        let name = format!("tests/data/iperf3-3.12-udp-100m.{role}.json");
+        said(&std::fs::read_to_string(name).unwrap())
+    };
+    let script = Script {
+        clients: vec![data("client")],
+        servers: vec![data("server")],
+        carried_bytes: 12_491_392,
+        ..Script::default()
+    };
+    let mut cell = udp(Adapter::Direct);
+    cell.tune = true;
+    if let Measurement::Udp { datagram_bytes, .. } = &mut cell.measurement {
+        *datagram_bytes = None;
+    }
+    let plan = plan(vec![cell], 1);
+    let mut bench = FakeBench::new(script.clone());
+    let (ended, made) = records(&mut bench, &plan, &Done::default());
+    assert_eq!(
+        ended,
+        Conclusion::Finished {
+            measured: 1,
+            invalid: 0,
+            failed: 0
+        }
+    );
+    let Record::Tuned(tuned) = &made[0] else {
+        panic!("expected the search first")
+    };
+    // The recorded output fits datagrams of 1472 B only.
+    assert_eq!(tuned.best.datagram_bytes, Some(1472));
+    assert_eq!(
+        tuned
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.error.is_some())
+            .count(),
+        2
+    );
+    assert_eq!(tuned.attempts[0].payload_bps / 1_000_000, 99);
+    assert_eq!(tuned.attempts[0].lost_ppm, Some(0));
+
+    // A later start takes up what was found.
+    let best = ToolParameters {
+        streams: Some(1),
+        ..tuned.best.clone()
+    };
+    let done = Done {
+        tuned: [(tuned.cell.clone(), best)].into(),
+        ..Done::default()
+    };
+    let (_, made) = records(&mut FakeBench::new(script), &plan, &done);
+    let Record::Trial(trial) = &made[0] else {
+        panic!("expected a trial")
+    };
+    assert!(
+        trial.commands[1].join(" ").contains("-P 1 "),
+        "{:?}",
+        trial.commands
+    );
+}
+
+#[test]
+fn a_run_that_cannot_be_recorded_ends_with_that_error() {
+    let mut bench = FakeBench::new(Script::default());
+    let mut room = 1;
+    let mut sink = |_: &Record| {
+        room -= 1;
+        if room < 0 { Err("disk full") } else { Ok(()) }
+    };
+    let plan = two_duts(2);
+    let interrupt = Interrupt::new();
+    let ended = run(
+        &plan,
+        &mut bench,
+        &Done::default(),
+        &mut sink,
+        &mut |_| {},
+        &interrupt,
+    );
+    assert_eq!(ended, Err("disk full"));
+    assert_eq!(
+        bench.world.lock().unwrap().runs,
+        2,
+        "no trial after the one that was lost"
+    );
+    bench.assert_clean();
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_what_is_finished_recorded() {
+    let mut bench = FakeBench::new(Script::default());
+    let interrupt = Interrupt::new();
+    let mut records = Vec::new();
+    let mut sink = |record: &Record| {
+        records.push(record.clone());
+        Ok::<_, Infallible>(())
+    };
+    // Ctrl-C as the second trial begins.
+    let mut progress = |progress: Progress<'_>| {
+        if progress.trial == 2 {
+            interrupt.set();
+        }
+    };
+    let plan = two_duts(2);
+    let done = Done::default();
+    let ended = run(
+        &plan,
+        &mut bench,
+        &done,
+        &mut sink,
+        &mut progress,
+        &interrupt,
+    );
+    assert_eq!(ended, Ok(Conclusion::Interrupted));
+    assert_eq!(trials(&records), [(DIRECT, 1)]);
+    assert_eq!(records.len(), 1, "no end is recorded");
+    bench.assert_clean();
+}
+
+#[test]
+fn progress_tells_the_trial_and_the_time_left() {
+    let plan = two_duts(2);
+    assert_eq!(estimate(&plan), Duration::from_nanos(4 * 100 * MS));
+    let mut told = Vec::new();
+    let mut progress = |progress: Progress<'_>| {
+        let ended = matches!(progress.event, Event::Ended(_));
+        told.push((progress.trial, progress.trials, ended, progress.left));
+    };
+    let mut sink = |_: &Record| Ok::<_, Infallible>(());
+    let mut bench = FakeBench::new(Script::default());
+    let done = Done {
+        trials: [(DIRECT.to_owned(), 1)].into(),
+        ..Done::default()
+    };
+    run(
+        &plan,
+        &mut bench,
+        &done,
+        &mut sink,
+        &mut progress,
+        &Interrupt::new(),
+    )
+    .unwrap();
+    let steps: Vec<_> = told
+        .iter()
+        .map(|&(trial, of, ended, _)| (trial, of, ended))
+        .collect();
+    let expected = [2, 3, 4]
+        .map(|trial| [(trial, 4, false), (trial, 4, true)])
+        .concat();
+    assert_eq!(steps, expected);
+    assert_eq!(
+        told[0].3,
+        Duration::from_nanos(3 * 100 * MS),
+        "the estimate, nothing being known"
+    );
+    // The fake's trials take nothing like the 100 ms of their estimates.
+    assert!(
+        told[1].3 < Duration::from_nanos(2 * 100 * MS),
+        "{:?}",
+        told[1]
+    );
+    assert_eq!(told[5].3, Duration::ZERO);
+}
+
+#[test]
+fn tuning_is_part_of_the_estimate() {
+    let mut cell = udp(Adapter::Direct);
+    cell.tune = true;
+    cell.estimate_ns = 1500 * MS;
+    if let Measurement::Udp { rate_bps, .. } = &mut cell.measurement {
+        *rate_bps = None;
+    }
+    let attempts = trial::tune::attempts_max(&cell);
+    assert_eq!(attempts, 9);
+    let expected = Duration::from_nanos(1500 * MS * u64::from(2 + attempts));
+    assert_eq!(estimate(&plan(vec![cell], 2)), expected);
+}
