@@ -1,9 +1,44 @@
 //! Stations, links and devices under test: built, used and always torn down.
 //!
-//! The only crate that needs privileges. `trial` sees it through two traits, [`Bench`] and [`Node`], so that
-//! trials are tested without a lab.
+//! ```text
+//!  station A        gateway gw1                     gateway gw2       station B
+//!  .----.           .---------.    cipher link      .---------.           .----.
+//!  | a0 |-----------| a1   w0 |---------------------| w1   b1 |-----------| b0 |
+//!  '----'           '---------'  DUT in between     '---------'           '----'
+//!  tools            DUT process                     DUT process           tools
+//! ```
+//!
+//! Each box is a network namespace without a name, held by one child process: a [`station`]. The run asks it
+//! over its standard input and output ([`protocol`]), which is all that a place on another host needs too.
+//! When the run ends, of whatever, the station's input ends, it kills all that it started, and
+//! the kernel takes namespace and links away with the last process. What was stopped or hung is found by the
+//! next run of the same lab name ([`state`]). The namespaces of the machine are never touched.
+//!
+//! The only crate that needs privileges ([`privilege`]). `trial` sees it through two traits, [`Bench`] and
+//! [`Node`], so that trials are tested without a lab.
+//!
+//! What this deliberately does not do: nothing is measured or judged here.
 
+mod caller;
+mod dut;
+mod http;
+mod interrupt;
+mod namespaces;
+mod offloads;
+pub mod privilege;
+mod procfs;
 pub mod protocol;
+mod sample;
+pub mod state;
+pub mod station;
+mod sync;
+mod tools;
+mod topology;
+
+pub use caller::Station;
+pub use interrupt::Interrupt;
+pub use namespaces::{NamespaceLab, Setup};
+pub use privilege::Privilege;
 
 use campaign::plan::Dut;
 use protocol::{CpuTime, Ended, Program, Request, Response};
@@ -37,6 +72,12 @@ impl NodeId {
             Self::B => "b",
         }
     }
+
+    /// The place of that [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|node| node.name() == name)
+    }
 }
 
 /// What went wrong in a lab. The texts are for people: what, where, what to do.
@@ -52,7 +93,9 @@ pub enum LabError {
         help: String,
     },
     /// Another run holds the lab's name: exit code 3.
-    #[error("lab `{name}` is in use by process {pid}\nhelp: wait for it, or give this lab another name")]
+    #[error(
+        "lab `{name}` is in use by process {pid}\nhelp: wait for it, or give this lab another name"
+    )]
     Taken {
         /// The lab's name.
         name: String,
@@ -99,7 +142,8 @@ pub struct Links {
     pub mtu: u16,
     /// IP MTU of gw1 – gw2.
     pub cipher_mtu: u16,
-    /// TSO, GSO and GRO at all six ends.
+    /// TSO, GSO and UDP segmentation at all six ends. GRO stays as veth has it by default: off. With super-packets
+    /// handed on whole it has nothing to merge, and costs most of the throughput of several streams.
     pub offloads: bool,
 }
 
@@ -159,7 +203,10 @@ impl dyn Node + '_ {
     /// # Errors
     /// When it cannot be started or is not ready in time.
     pub fn start(&self, program: Program, limit: Duration) -> Result<u64, LabError> {
-        match self.call(Request::Start { program, limit_ms: millis(limit) })? {
+        match self.call(Request::Start {
+            program,
+            limit_ms: millis(limit),
+        })? {
             Response::Started { process, .. } => Ok(process),
             other => Err(self.unexpected(&other)),
         }
@@ -170,7 +217,10 @@ impl dyn Node + '_ {
     /// # Errors
     /// When the station does not know it.
     pub fn wait(&self, process: u64, limit: Duration) -> Result<Ended, LabError> {
-        match self.call(Request::Wait { process, limit_ms: millis(limit) })? {
+        match self.call(Request::Wait {
+            process,
+            limit_ms: millis(limit),
+        })? {
             Response::Ended(ended) => Ok(ended),
             other => Err(self.unexpected(&other)),
         }
@@ -181,7 +231,10 @@ impl dyn Node + '_ {
     /// # Errors
     /// When the station does not know it.
     pub fn stop(&self, process: u64, grace: Duration) -> Result<Ended, LabError> {
-        match self.call(Request::Stop { process, grace_ms: millis(grace) })? {
+        match self.call(Request::Stop {
+            process,
+            grace_ms: millis(grace),
+        })? {
             Response::Ended(ended) => Ok(ended),
             other => Err(self.unexpected(&other)),
         }
@@ -210,7 +263,10 @@ impl dyn Node + '_ {
     /// The error for an answer that does not fit its request.
     #[must_use]
     pub fn unexpected(&self, response: &Response) -> LabError {
-        LabError::Node { node: self.id().name(), reason: format!("unexpected answer {response:?}") }
+        LabError::Node {
+            node: self.id().name(),
+            reason: format!("unexpected answer {response:?}"),
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Reply {
 pub struct Program {
     /// Program and arguments, word by word; no shell.
     pub argv: Vec<String>,
-    /// Cores it may run on; empty: all.
+    /// Cores it may run on, counted from 0 among those that the station may use; empty: all.
     pub cores: Vec<u16>,
     /// Written to its standard input, which is then closed.
     pub stdin: String,
@@ -53,6 +53,17 @@ pub enum Ready {
     Listening(u16),
     /// When it prints a line that begins so, on standard output.
     Line(String),
+}
+
+impl Program {
+    /// A program with its arguments that may run on all cores and counts as started at once.
+    #[must_use]
+    pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What a station can be asked.
@@ -85,6 +96,11 @@ pub enum Request {
         process: u64,
         /// Milliseconds between the two signals.
         grace_ms: u64,
+    },
+    /// How a started program ended, or that it still runs. Neither waits nor signals.
+    Status {
+        /// From [`Response::Started`].
+        process: u64,
     },
     /// CPU time of one running program (children included), or `None`: of the whole machine.
     CpuTime {
@@ -140,7 +156,7 @@ pub enum Response {
         pid: u32,
         /// Identifies the machine: stations with equal ids share their cores.
         boot_id: String,
-        /// Logical CPUs.
+        /// Logical CPUs that the station may use.
         cores: u16,
     },
     /// To `Start`.
@@ -154,6 +170,8 @@ pub enum Response {
     },
     /// To `Wait` and `Stop`.
     Ended(Ended),
+    /// To `Status`: `None` while it runs.
+    Status(Option<Ended>),
     /// To `CpuTime`.
     CpuTime(CpuTime),
     /// To `InterfaceCounters`: totals since the interface came up.
@@ -190,7 +208,40 @@ pub struct Ended {
     pub wall_ns: u64,
 }
 
-/// At most this much of a program's output is kept.
+impl Ended {
+    /// How it ended, for people: `exit status 1`, `SIGKILL`.
+    #[must_use]
+    pub fn how(&self) -> String {
+        match (self.code, self.signal) {
+            (Some(code), _) => format!("exit status {code}"),
+            (None, Some(number)) => nix::sys::signal::Signal::try_from(number)
+                .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string()),
+            (None, None) => "ended in an unknown way".to_owned(),
+        }
+    }
+
+    /// The end of what it said, for an error message: `": "` and its last lines on standard error, or on
+    /// standard output when it said nothing there; empty when it said nothing at all.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        const LINES: usize = 4;
+        let said = |text: &str| {
+            let lines: Vec<String> = text
+                .lines()
+                .map(|line| line.trim().to_owned())
+                .filter(|l| !l.is_empty())
+                .collect();
+            lines[lines.len().saturating_sub(LINES)..].join("; ")
+        };
+        let words = [&self.stderr, &self.stdout].map(|text| said(text));
+        words
+            .iter()
+            .find(|words| !words.is_empty())
+            .map_or_else(String::new, |w| format!(": {w}"))
+    }
+}
+
+/// At most this much of a program's output is kept: its beginning and its end.
 pub const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
 
 /// CPU time, in nanoseconds.

@@ -1,0 +1,272 @@
+//! The caller's side of a station: a child process that answers on its standard output.
+
+use crate::procfs::{self, ProcessStat};
+use crate::protocol::{Call, PROTOCOL_VERSION, Reply, Request, Response};
+use crate::sync::{Deadline, lock};
+use crate::{Interrupt, LabError, Node, NodeId};
+use nix::unistd::setsid;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a pending call looks at the interrupt.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A station that has not answered this long after an answer was due is given up.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// From the end of a station's input until it must be gone; it kills its programs in this time.
+const HANG_UP_LIMIT: Duration = Duration::from_secs(6);
+
+/// How long the end of a station is waited for once its output has ended.
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
+/// Lines of a station's standard error that are kept for messages.
+const STDERR_LINES: usize = 8;
+
+/// A station that was started by this process. Dropping it ends it and everything on it.
+#[derive(Debug)]
+pub struct Station {
+    id: NodeId,
+    pid: u32,
+    child: Mutex<Child>,
+    input: Mutex<Option<ChildStdin>>,
+    calls: Arc<Mutex<Calls>>,
+    errors: Arc<Mutex<Errors>>,
+    last_call: AtomicU64,
+    interrupt: Interrupt,
+}
+
+/// Who waits for which answer.
+#[derive(Debug, Default)]
+struct Calls {
+    pending: BTreeMap<u64, mpsc::Sender<Result<Response, String>>>,
+    /// There will be no more answers.
+    hung_up: bool,
+}
+
+/// The last that a station said on its standard error.
+#[derive(Debug, Default)]
+struct Errors {
+    lines: VecDeque<String>,
+    complete: bool,
+}
+
+impl Station {
+    /// Starts a station and does not wait until it answers: `command` is the program with its arguments, or
+    /// one that leads there (`ssh host cipherbench station`).
+    ///
+    /// # Errors
+    /// [`LabError::CannotBuild`] when the command cannot be started.
+    pub fn start(
+        id: NodeId,
+        mut command: Command,
+        interrupt: &Interrupt,
+    ) -> Result<Self, LabError> {
+        let program = command.get_program().to_owned();
+        let cannot_start = |error: io::Error| LabError::CannotBuild {
+            what: format!(
+                "cannot start station {} ({}): {error}",
+                id.name(),
+                program.display()
+            ),
+            help: "see whether the program is there and can be executed".to_owned(),
+        };
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // A session of its own: Ctrl-C and the end of a terminal are for the run alone, which ends its stations in
+        // its own order; and the kernel sends it no SIGHUP when the run dies while it is stopped.
+        // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
+        unsafe {
+            command.pre_exec(|| {
+                setsid()?;
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().map_err(&cannot_start)?;
+        let (input, output, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let station = Self {
+            id,
+            pid: child.id(),
+            child: Mutex::new(child),
+            input: Mutex::new(input),
+            calls: Arc::default(),
+            errors: Arc::default(),
+            last_call: AtomicU64::new(0),
+            interrupt: interrupt.clone(),
+        };
+        station.listen(output, stderr).map_err(cannot_start)?;
+        Ok(station)
+    }
+
+    fn listen(&self, output: Option<ChildStdout>, stderr: Option<ChildStderr>) -> io::Result<()> {
+        let (calls, errors) = (Arc::clone(&self.calls), Arc::clone(&self.errors));
+        let name =
+            |what: &str| std::thread::Builder::new().name(format!("{what} {}", self.id.name()));
+        if let Some(output) = output {
+            name("replies of").spawn(move || hand_out_replies(output, &calls))?;
+        }
+        if let Some(stderr) = stderr {
+            name("errors of").spawn(move || keep_last_lines(stderr, &errors))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the station answers.
+    ///
+    /// # Errors
+    /// [`LabError::Node`] with what it said instead: it could not be set up, or speaks another protocol.
+    pub fn hello(&self) -> Result<Response, LabError> {
+        self.call(Request::Hello {
+            protocol: PROTOCOL_VERSION,
+        })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Ends its input, upon which it ends everything and exits. Does not wait for that.
+    pub fn hang_up(&self) {
+        lock(&self.input).take();
+    }
+
+    fn send(&self, call: &Call) -> Result<(), LabError> {
+        let mut line = serde_json::to_vec(call)
+            .unwrap_or_else(|error| unreachable!("a call is maps, texts and numbers: {error}"));
+        line.push(b'\n');
+        let mut input = lock(&self.input);
+        let written = match input.as_mut() {
+            Some(input) => input.write_all(&line),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        written.map_err(|_| self.gone())
+    }
+
+    fn error(&self, reason: String) -> LabError {
+        LabError::Node {
+            node: self.id.name(),
+            reason,
+        }
+    }
+
+    /// The error for a station that has ended by itself, with its last words.
+    fn gone(&self) -> LabError {
+        let deadline = Deadline::after(LAST_WORDS_LIMIT);
+        // Its output closes a moment before its errors are read and it can be reaped.
+        let mut status = None;
+        while (status.is_none() || !lock(&self.errors).complete) && !deadline.is_over() {
+            std::thread::sleep(Duration::from_millis(1));
+            status = lock(&self.child).try_wait().ok().flatten();
+        }
+        let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+        let lines = Vec::from(lock(&self.errors).lines.clone()).join("\n");
+        let colon = if lines.is_empty() { "" } else { ": " };
+        self.error(format!("the station ended{status}{colon}{lines}"))
+    }
+}
+
+impl Node for Station {
+    fn id(&self) -> NodeId {
+        self.id
+    }
+
+    fn call(&self, request: Request) -> Result<Response, LabError> {
+        self.interrupt.check()?;
+        let limit = limit(&request).saturating_add(PATIENCE);
+        let deadline = Deadline::after(limit);
+        let id = self.last_call.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = mpsc::channel();
+        {
+            let mut calls = lock(&self.calls);
+            if calls.hung_up {
+                drop(calls);
+                return Err(self.gone());
+            }
+            calls.pending.insert(id, sender);
+        }
+        let result = self.send(&Call { id, request }).and_then(|()| {
+            loop {
+                match receiver.recv_timeout(INTERRUPT_INTERVAL) {
+                    Ok(result) => break result.map_err(|reason| self.error(reason)),
+                    Err(RecvTimeoutError::Disconnected) => break Err(self.gone()),
+                    Err(RecvTimeoutError::Timeout) => self.interrupt.check()?,
+                }
+                if deadline.is_over() {
+                    break Err(self.error(format!("no answer within {} s", limit.as_secs())));
+                }
+            }
+        });
+        lock(&self.calls).pending.remove(&id);
+        result
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        self.hang_up();
+        let deadline = Deadline::after(HANG_UP_LIMIT);
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        while !deadline.is_over() {
+            match child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                _ => return,
+            }
+        }
+        // It hangs, or was stopped. While it has not been reaped its number is its own.
+        if let Some(stat) = ProcessStat::read(self.pid) {
+            procfs::kill_tree(&stat, HANG_UP_LIMIT);
+        }
+        let _ = child.wait();
+    }
+}
+
+/// How long the station itself may take for an answer.
+fn limit(request: &Request) -> Duration {
+    match request {
+        Request::Start { limit_ms, .. }
+        | Request::Wait { limit_ms, .. }
+        | Request::Sample { limit_ms, .. } => Duration::from_millis(*limit_ms),
+        Request::Stop { grace_ms, .. } => Duration::from_millis(*grace_ms),
+        _ => Duration::ZERO,
+    }
+}
+
+fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
+    for line in BufReader::new(output).lines() {
+        let Ok(line) = line else { break };
+        // Something else on its standard output, as a login shell may print, is no answer to anybody. An
+        // answer that nobody waits for belongs to a call that was given up.
+        let Ok(Reply { id, result }) = serde_json::from_str(&line) else {
+            continue;
+        };
+        if let Some(caller) = lock(calls).pending.remove(&id) {
+            let _ = caller.send(result);
+        }
+    }
+    let mut calls = lock(calls);
+    calls.hung_up = true;
+    calls.pending.clear();
+}
+
+fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
+    for line in BufReader::new(stderr).lines() {
+        let Ok(line) = line else { break };
+        let mut errors = lock(errors);
+        errors.lines.push_back(line);
+        if errors.lines.len() > STDERR_LINES {
+            errors.lines.pop_front();
+        }
+    }
+    lock(errors).complete = true;
+}

@@ -1,0 +1,340 @@
+//! Kernel parameters of the machine that are too small for measuring: raised on request, and put back exactly.
+//!
+//! Only parameters of the whole machine, which namespaces cannot set for themselves. The old values are on
+//! disk before the first one is changed.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where the old values are kept.
+pub const RECORD: &str = "/var/lib/cipherbench/tuning.json";
+
+/// A parameter that is to be at least so large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// With dots.
+    pub name: &'static str,
+    /// Raised to this; never lowered.
+    pub at_least: u64,
+    /// Why it matters.
+    pub reason: &'static str,
+}
+
+/// What matters for measuring.
+pub const WANTED: &[Wanted] = &[
+    Wanted {
+        name: "net.core.netdev_max_backlog",
+        at_least: 10_000,
+        reason: "frames between the namespaces queue here; a burst beyond it is lost and blamed on the DUT",
+    },
+    Wanted {
+        name: "net.core.rmem_max",
+        at_least: 64 << 20,
+        reason: "limits the receive buffers of encryptors and of iperf3 -w; short ones lose bursts",
+    },
+    Wanted {
+        name: "net.core.wmem_max",
+        at_least: 64 << 20,
+        reason: "limits the send buffers of encryptors and of iperf3 -w",
+    },
+];
+
+/// What keeps the parameters from being tuned or put back. A refused parameter is none of it.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// The old values cannot be read or written: nothing was changed.
+    #[error("cannot keep the old values in {path}: {error}\nhelp: {help}", path = path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+        /// What to do.
+        help: &'static str,
+    },
+}
+
+/// One parameter, and what was done to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// With dots.
+    pub name: String,
+    /// Value found; `None` when this kernel does not have it.
+    pub before: Option<String>,
+    /// Value now.
+    pub after: Option<String>,
+    /// Why it matters.
+    pub reason: String,
+    /// Why it was not changed although it should have been.
+    pub refused: Option<String>,
+}
+
+/// The parameters under a folder (`/proc/sys`), and the file with their old values.
+#[derive(Debug, Clone)]
+pub struct Tuning {
+    /// `/proc/sys`, or what stands for it.
+    pub root: PathBuf,
+    /// The file with the old values; its folder is made when needed.
+    pub record: PathBuf,
+    /// What is raised.
+    pub wanted: Vec<Wanted>,
+}
+
+/// Content of the file: parameter to the value that it had first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    before: BTreeMap<String, String>,
+}
+
+impl Tuning {
+    /// This machine, with the old values in `record` (usually [`RECORD`]).
+    #[must_use]
+    pub fn of_this_machine(record: impl Into<PathBuf>) -> Self {
+        Self { root: "/proc/sys".into(), record: record.into(), wanted: WANTED.to_vec() }
+    }
+
+    /// Parameters as they are, none of them changed.
+    #[must_use]
+    pub fn look(&self) -> Vec<Change> {
+        self.wanted.iter().map(|wanted| self.found(wanted)).collect()
+    }
+
+    /// Raises what is too small. Applied twice, the values of before the first time are kept.
+    ///
+    /// # Errors
+    /// [`TuneError`]: nothing was changed. A parameter that cannot be set is told in its [`Change`].
+    pub fn apply(&self) -> Result<Vec<Change>, TuneError> {
+        let mut record = self.read_record()?;
+        let first = record.clone();
+        let mut changes = self.look();
+        let to_raise = |wanted: &Wanted, change: &Change| {
+            change.before.as_deref().filter(|value| is_below(value, wanted.at_least)).map(str::to_owned)
+        };
+        for (wanted, change) in self.wanted.iter().zip(&changes) {
+            if let Some(before) = to_raise(wanted, change) {
+                record.before.entry(change.name.clone()).or_insert(before);
+            }
+        }
+        if record != first {
+            self.write_record(&record)?;
+        }
+        for (wanted, change) in self.wanted.iter().zip(&mut changes) {
+            if to_raise(wanted, change).is_some() {
+                self.set(change, &wanted.at_least.to_string());
+                if change.refused.is_some() && !first.before.contains_key(&change.name) {
+                    record.before.remove(&change.name);
+                }
+            }
+        }
+        self.write_record(&record)?;
+        Ok(changes)
+    }
+
+    /// Puts back every value that [`apply`](Self::apply) changed. The record is gone when all are back.
+    ///
+    /// # Errors
+    /// [`TuneError`] when the record cannot be read or written.
+    pub fn revert(&self) -> Result<Vec<Change>, TuneError> {
+        let mut record = self.read_record()?;
+        let mut changes = Vec::new();
+        for (name, before) in record.before.clone() {
+            let mut change = Change {
+                before: self.read(&name),
+                after: None,
+                reason: "as it was before it was tuned".to_owned(),
+                refused: None,
+                name,
+            };
+            self.set(&mut change, &before);
+            if change.refused.is_none() {
+                record.before.remove(&change.name);
+            }
+            changes.push(change);
+        }
+        self.write_record(&record)?;
+        Ok(changes)
+    }
+
+    fn found(&self, wanted: &Wanted) -> Change {
+        let value = self.read(wanted.name);
+        Change {
+            name: wanted.name.to_owned(),
+            before: value.clone(),
+            after: value,
+            reason: wanted.reason.to_owned(),
+            refused: None,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name.replace('.', "/"))
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok().map(|value| value.trim().to_owned())
+    }
+
+    fn set(&self, change: &mut Change, value: &str) {
+        let written = File::options()
+            .write(true)
+            .open(self.path(&change.name))
+            .and_then(|mut file| file.write_all(value.as_bytes()));
+        change.refused = written.err().map(|error| error.to_string());
+        change.after = self.read(&change.name);
+        // The kernel may take a value and make another of it.
+        if change.refused.is_none() && change.after.as_deref() != Some(value) {
+            change.refused = Some(format!("the kernel did not take {value}"));
+        }
+    }
+
+    fn read_record(&self) -> Result<Record, TuneError> {
+        let text = match fs::read_to_string(&self.record) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+            Err(error) => return Err(self.failed(error)),
+        };
+        serde_json::from_str(&text).map_err(|error| TuneError::Record {
+            path: self.record.clone(),
+            error: error.into(),
+            help: "it was written by another version or damaged: set the parameters by hand and remove it",
+        })
+    }
+
+    /// Replaces the file as a whole, durably; an empty record is no file.
+    fn write_record(&self, record: &Record) -> Result<(), TuneError> {
+        if record.before.is_empty() {
+            return match fs::remove_file(&self.record) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
+                _ => Ok(()),
+            };
+        }
+        let folder = self.record.parent().unwrap_or(Path::new("."));
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(&serde_json::to_vec_pretty(record)?)?;
+            file.as_file().sync_all()?;
+            file.persist(&self.record)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> TuneError {
+        let help = match error.kind() {
+            io::ErrorKind::PermissionDenied => "run as root",
+            _ => "see whether its folder can be written to and the disk has space left",
+        };
+        TuneError::Record { path: self.record.clone(), error, help }
+    }
+}
+
+/// Whether a value is a number below `least`.
+fn is_below(value: &str, least: u64) -> bool {
+    value.parse::<u64>().is_ok_and(|value| value < least)
+}
+
+impl Change {
+    /// Whether the parameter is too small as it is now.
+    #[must_use]
+    pub fn is_below(&self, wanted: &Wanted) -> bool {
+        self.after.as_deref().is_some_and(|value| is_below(value, wanted.at_least))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that stands for `/proc/sys`.
+    struct Machine {
+        folder: tempfile::TempDir,
+        tuning: Tuning,
+    }
+
+    impl Machine {
+        fn new(values: &[(&str, &str)]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let tuning = Tuning {
+                root: folder.path().join("sys"),
+                record: folder.path().join("lib/cipherbench/tuning.json"),
+                wanted: vec![
+                    Wanted { name: "net.core.a", at_least: 100, reason: "because" },
+                    Wanted { name: "net.core.b", at_least: 100, reason: "because" },
+                ],
+            };
+            fs::create_dir_all(tuning.root.join("net/core")).unwrap();
+            for (name, value) in values {
+                fs::write(tuning.path(name), format!("{value}\n")).unwrap();
+            }
+            Self { folder, tuning }
+        }
+
+        fn value(&self, name: &str) -> String {
+            self.tuning.read(name).unwrap()
+        }
+    }
+
+    #[test]
+    fn raises_what_is_too_small_and_puts_it_back() {
+        let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "500")]);
+        let changes = machine.tuning.apply().unwrap();
+        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("100".into(), "500".into()));
+        assert_eq!(changes[0].before.as_deref(), Some("7"));
+        assert_eq!(changes[0].after.as_deref(), Some("100"));
+        assert_eq!(changes[1].before, changes[1].after);
+        let changes = machine.tuning.revert().unwrap();
+        assert_eq!(changes.len(), 1);
+        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("7".into(), "500".into()));
+        assert!(!machine.tuning.record.exists());
+        assert!(machine.tuning.revert().unwrap().is_empty());
+    }
+
+    #[test]
+    fn applied_twice_the_first_values_are_put_back() {
+        let mut machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
+        machine.tuning.apply().unwrap();
+        machine.tuning.wanted[0].at_least = 200;
+        machine.tuning.apply().unwrap();
+        assert_eq!(machine.value("net.core.a"), "200");
+        machine.tuning.revert().unwrap();
+        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("7".into(), "8".into()));
+    }
+
+    #[test]
+    fn nothing_is_changed_when_the_old_values_cannot_be_kept() {
+        let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
+        // A file where the record's folder should be.
+        fs::write(machine.folder.path().join("lib"), "").unwrap();
+        let error = machine.tuning.apply().unwrap_err();
+        assert!(error.to_string().contains("cannot keep the old values in"));
+        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("7".into(), "8".into()));
+    }
+
+    #[test]
+    fn a_damaged_record_stops_both_ways() {
+        let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
+        machine.tuning.apply().unwrap();
+        fs::write(&machine.tuning.record, "{").unwrap();
+        assert!(machine.tuning.apply().is_err());
+        assert!(machine.tuning.revert().is_err());
+        assert_eq!(machine.value("net.core.a"), "100");
+    }
+
+    #[test]
+    fn a_parameter_that_is_missing_or_refused_is_told_and_not_recorded() {
+        let mut machine = Machine::new(&[]);
+        // A number that nobody can write, root neither.
+        let read_only = "/proc/sys/kernel/ngroups_max";
+        std::os::unix::fs::symlink(read_only, machine.tuning.path("net.core.b")).unwrap();
+        machine.tuning.wanted[1].at_least = u64::MAX;
+        let changes = machine.tuning.apply().unwrap();
+        assert_eq!((&changes[0].before, &changes[0].refused), (&None, &None));
+        assert!(changes[1].refused.is_some());
+        assert!(changes[1].before.is_some() && changes[1].before == changes[1].after);
+        assert!(!machine.tuning.record.exists());
+    }
+}

@@ -1,0 +1,46 @@
+//! Ctrl-C, as a lab sees it.
+
+use crate::LabError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells a lab to stop: every call that is pending or still to come ends with [`LabError::Interrupted`].
+///
+/// Clones share one flag. Nothing resets it; the lab is then only good for being dropped.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// One that is not set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The flag itself, for a signal handler to set.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
+    /// Sets it.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is set.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// [`LabError::Interrupted`] when it is set.
+    pub fn check(&self) -> Result<(), LabError> {
+        if self.is_set() {
+            Err(LabError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}

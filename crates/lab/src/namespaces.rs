@@ -1,0 +1,347 @@
+//! The built-in lab: four stations in namespaces of their own on this machine, and the DUT between them.
+
+use crate::dut::{self, Site};
+use crate::offloads;
+use crate::procfs::{self, ProcessStat};
+use crate::protocol::Program;
+use crate::state::{self, Hold};
+use crate::sync::Deadline;
+use crate::topology::{self, CIPHER_INTERFACES, Map, STATION_INTERFACES};
+use crate::{Bench, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station};
+use campaign::plan::{Dut, LabPlan};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// How long `ip` or `ethtool` may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a lab is built with, beside its plan.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The program whose `station --node NAME` and `encrypt --config FILE` are run: `cipherbench` itself.
+    pub program: PathBuf,
+    /// Folder of the state files ([`state::folder`]).
+    pub state_folder: PathBuf,
+    /// Ends every pending call.
+    pub interrupt: Interrupt,
+}
+
+impl Setup {
+    /// With this very program, and the state folder that the privilege gives.
+    ///
+    /// # Errors
+    /// When the state folder cannot be made, or the system does not tell where this program is.
+    pub fn new(privilege: Privilege, interrupt: Interrupt) -> Result<Self, LabError> {
+        let program = std::env::current_exe().map_err(|error| LabError::CannotBuild {
+            what: format!("cannot tell where this program is: {error}"),
+            help: "mount /proc".to_owned(),
+        })?;
+        Ok(Self {
+            program,
+            state_folder: state::folder(privilege)?,
+            interrupt,
+        })
+    }
+}
+
+/// A – gw1 – gw2 – B, built. Dropping it takes everything down.
+pub struct NamespaceLab {
+    // Dropped in this order: the name is given back when nothing is left.
+    dut: Option<Box<dyn dut::Adapter>>,
+    stations: [Station; 4],
+    _namespaces: Vec<Namespace>,
+    map: Map,
+    program: PathBuf,
+    links: Option<Links>,
+    swept: Vec<String>,
+    _hold: Hold,
+}
+
+impl NamespaceLab {
+    /// Takes the lab's name, removes what a killed run of that name has left, starts the stations and joins
+    /// them.
+    ///
+    /// # Errors
+    /// [`LabError::Taken`], [`LabError::CannotBuild`] with what to do, or [`LabError::Interrupted`]. Nothing
+    /// is left then.
+    pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self, LabError> {
+        let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
+        let start = |id: NodeId| {
+            let mut command = Command::new(&setup.program);
+            command.args(["station", "--node", id.name()]);
+            Station::start(id, command, &setup.interrupt)
+        };
+        // All at once: each takes some time to get ready.
+        let stations = [
+            start(NodeId::A)?,
+            start(NodeId::Gw1)?,
+            start(NodeId::Gw2)?,
+            start(NodeId::B)?,
+        ];
+        for station in &stations {
+            hold.record(station.id(), station.pid())?;
+        }
+        for station in &stations {
+            station.hello().map_err(cannot_build)?;
+        }
+        let namespaces = stations
+            .iter()
+            .map(Namespace::of)
+            .collect::<Result<_, _>>()
+            .map_err(cannot_build)?;
+        let lab = Self {
+            dut: None,
+            stations,
+            _namespaces: namespaces,
+            map: Map::new(&plan.addresses),
+            program: setup.program.clone(),
+            links: None,
+            swept,
+            _hold: hold,
+        };
+        lab.join().map_err(cannot_build)?;
+        Ok(lab)
+    }
+
+    /// What an earlier run had left behind and was removed, a sentence for each.
+    #[must_use]
+    pub fn swept(&self) -> &[String] {
+        &self.swept
+    }
+
+    /// Process id of a station.
+    #[must_use]
+    pub fn station_pid(&self, id: NodeId) -> u32 {
+        self.station(id).pid()
+    }
+
+    fn station(&self, id: NodeId) -> &Station {
+        &self.stations[id as usize]
+    }
+
+    fn join(&self) -> Result<(), LabError> {
+        let pid = |id| self.station(id).pid();
+        self.on_all(|node| ip(node, Map::make_links(node.id(), pid)))?;
+        self.on_all(|node| ip(node, self.map.address_node(node.id())))
+    }
+
+    /// Does something on all nodes at the same time.
+    fn on_all(
+        &self,
+        action: impl Fn(&dyn Node) -> Result<(), LabError> + Sync,
+    ) -> Result<(), LabError> {
+        thread::scope(|scope| {
+            let pending: Vec<_> = self
+                .stations
+                .iter()
+                .map(|station| scope.spawn(|| action(station as &dyn Node)))
+                .collect();
+            pending.into_iter().try_for_each(dut::join)
+        })
+    }
+
+    fn site(&self) -> Site<'_> {
+        Site {
+            gateways: [self.station(NodeId::Gw1), self.station(NodeId::Gw2)],
+            source: self.station(NodeId::A),
+            map: &self.map,
+            program: &self.program,
+        }
+    }
+}
+
+impl Bench for NamespaceLab {
+    fn node(&self, id: NodeId) -> &dyn Node {
+        self.station(id)
+    }
+
+    fn target(&self) -> Ipv4Addr {
+        self.map.b()
+    }
+
+    fn cipher_interfaces(&self) -> (&str, &str) {
+        CIPHER_INTERFACES
+    }
+
+    fn station_interfaces(&self) -> (&str, &str) {
+        STATION_INTERFACES
+    }
+
+    fn configure(&mut self, links: Links) -> Result<(), LabError> {
+        if self.links == Some(links) {
+            return Ok(());
+        }
+        let same_offloads = self.links.is_some_and(|now| now.offloads == links.offloads);
+        // Unknown until all of it is done.
+        self.links = None;
+        self.on_all(|node| {
+            ip(node, topology::set_mtu(node.id(), links))?;
+            let interfaces = topology::interfaces(node.id()).filter(|_| !same_offloads);
+            for interface in interfaces {
+                let program = Program::new(offloads::arguments(interface, links.offloads));
+                run_tool(node, program)?;
+            }
+            Ok(())
+        })?;
+        self.links = Some(links);
+        Ok(())
+    }
+
+    fn start_dut(&mut self, dut: &Dut, links: Links) -> Result<RunningDut, LabError> {
+        if self.dut.is_some() {
+            return Err(LabError::Dut {
+                dut: dut.name.clone(),
+                reason: "cannot be started: another one is up".to_owned(),
+            });
+        }
+        let mut adapter = dut::adapter(dut)?;
+        let site = self.site();
+        let started = adapter.start(&site, links).and_then(|running| {
+            let Err(error) = site.await_path(&dut.name) else {
+                return Ok(running);
+            };
+            // That it has died says more than that it does not forward.
+            adapter.stop(&site, running)?;
+            Err(error)
+        });
+        if started.is_err() {
+            site.clear_gateways();
+        }
+        let running = started?;
+        self.dut = Some(adapter);
+        Ok(running)
+    }
+
+    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError> {
+        match &self.dut {
+            Some(adapter) => adapter.counters(&self.site(), dut),
+            None => Ok(BTreeMap::new()),
+        }
+    }
+
+    fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError> {
+        let Some(mut adapter) = self.dut.take() else {
+            return Ok(());
+        };
+        let site = self.site();
+        let stopped = adapter.stop(&site, dut);
+        if stopped.is_err() {
+            site.clear_gateways();
+        }
+        stopped
+    }
+}
+
+impl Drop for NamespaceLab {
+    fn drop(&mut self) {
+        // All at once; each is waited for when it is dropped itself.
+        self.stations.iter().for_each(Station::hang_up);
+    }
+}
+
+/// A station's network namespace, emptied when this is dropped, after the station itself. A station kills
+/// all that it has; what is found here is a daemon whose station was killed.
+struct Namespace {
+    /// Keeps the number from being given to another namespace.
+    _file: File,
+    id: (u64, u64),
+}
+
+impl Namespace {
+    fn of(station: &Station) -> Result<Self, LabError> {
+        let failed = |reason: String| LabError::Node {
+            node: station.id().name(),
+            reason,
+        };
+        let look = |pid| {
+            procfs::network_namespace(pid)
+                .map_err(|error| failed(format!("cannot look at its network namespace: {error}")))
+        };
+        let (file, id) = look(station.pid())?;
+        let (_, own) = look(std::process::id())?;
+        // All that is in it will be killed: not for anything may it be the machine's own.
+        if id == own {
+            return Err(failed(
+                "it is in the same network namespace as the run".to_owned(),
+            ));
+        }
+        Ok(Self { _file: file, id })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let deadline = Deadline::after(TOOL_LIMIT);
+        while !deadline.is_over() {
+            let members = procfs::members(self.id);
+            if members.is_empty() {
+                return;
+            }
+            members.iter().for_each(ProcessStat::kill);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Runs a batch of `ip` commands; nothing when there is none.
+pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<(), LabError> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    run_tool(
+        node,
+        Program {
+            stdin: batch,
+            ..Program::new(["ip", "-batch", "-"])
+        },
+    )
+}
+
+/// Runs a program that must succeed.
+pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<(), LabError> {
+    let what = program.argv.join(" ");
+    let input = program.stdin.clone();
+    let ended = node.run(program, TOOL_LIMIT)?;
+    if ended.code == Some(0) {
+        return Ok(());
+    }
+    let input = if input.is_empty() {
+        input
+    } else {
+        format!(" with\n{}\n", input.trim_end())
+    };
+    let reason = format!(
+        "`{what}`{input} failed ({}){}",
+        ended.how(),
+        ended.last_words()
+    );
+    Err(LabError::Node {
+        node: node.id().name(),
+        reason,
+    })
+}
+
+/// What goes wrong with a station while a lab is built is what keeps the lab from being built.
+fn cannot_build(error: LabError) -> LabError {
+    match error {
+        LabError::Node { node, reason } => {
+            let (what, help) = match reason.rsplit_once("\nhelp: ") {
+                Some((what, help)) => (what.to_owned(), help.to_owned()),
+                None => (
+                    reason,
+                    "`cipherbench doctor` tells what this machine lacks".to_owned(),
+                ),
+            };
+            LabError::CannotBuild {
+                what: format!("station {node}: {what}"),
+                help,
+            }
+        }
+        error => error,
+    }
+}

@@ -1,0 +1,210 @@
+//! The privilege that a lab of namespaces needs: root, or root in a user namespace of one's own.
+
+use crate::LabError;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{Uid, getegid, geteuid};
+use std::fs;
+use std::io;
+
+const TUN_DEVICE: &str = "/dev/net/tun";
+
+/// Capability numbers of linux/capability.h.
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// That this process may make network namespaces, and on what grounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privilege {
+    /// Root on the machine.
+    Root,
+    /// Root in a user namespace only; an ordinary user outside.
+    UserNamespace {
+        /// The user outside.
+        uid: u32,
+    },
+}
+
+impl Privilege {
+    /// For the environment of a journal.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::UserNamespace { .. } => "root in a user namespace",
+        }
+    }
+}
+
+/// Gets the privilege to build a lab. Call it first of all, while the process has one thread: an ordinary
+/// user's process enters a user namespace in which it is root, and stays there.
+///
+/// # Errors
+/// [`LabError::CannotBuild`] with the command that mends it: the kernel forbids user namespaces, or
+/// `/dev/net/tun` cannot be opened.
+pub fn acquire() -> Result<Privilege, LabError> {
+    let privilege = match current() {
+        Some(privilege) => privilege,
+        None => enter_user_namespace()?,
+    };
+    open_tun()?;
+    Ok(privilege)
+}
+
+/// The privilege that the process has already.
+#[must_use]
+pub fn current() -> Option<Privilege> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !has_capabilities(&status, &[CAP_NET_ADMIN, CAP_SYS_ADMIN]) {
+        return None;
+    }
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    Some(match outer_uid(&map, geteuid()) {
+        Some(uid) => Privilege::UserNamespace { uid },
+        None => Privilege::Root,
+    })
+}
+
+fn has_capabilities(status: &str, wanted: &[u32]) -> bool {
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+        .unwrap_or(0);
+    wanted
+        .iter()
+        .all(|capability| effective & (1 << capability) != 0)
+}
+
+/// Who `uid` is outside of the user namespace; `None` when there is no outside: all are mapped to themselves.
+fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
+    let fields: Vec<u32> = map
+        .split_ascii_whitespace()
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    if fields == [0, 0, u32::MAX] {
+        return None;
+    }
+    let mut ranges = fields.chunks_exact(3);
+    ranges.find_map(|range| {
+        let offset = uid.as_raw().checked_sub(range[0])?;
+        (offset < range[2]).then(|| range[1] + offset)
+    })
+}
+
+fn enter_user_namespace() -> Result<Privilege, LabError> {
+    let (uid, gid) = (geteuid(), getegid());
+    let refused = |error: io::Error| LabError::CannotBuild {
+        what: format!(
+            "user {uid} may not build a lab: entering a user namespace failed ({error}), and the process \
+             is not root"
+        ),
+        help: how_to_get_namespaces(),
+    };
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| match errno {
+        Errno::EINVAL => LabError::CannotBuild {
+            what: "a process with several threads cannot enter a user namespace".to_owned(),
+            help: "run as root".to_owned(),
+        },
+        errno => refused(errno.into()),
+    })?;
+    // Without giving up setgroups the kernel lets no ordinary user map a group.
+    fs::write("/proc/self/setgroups", "deny").map_err(refused)?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(refused)?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(refused)?;
+    Ok(Privilege::UserNamespace { uid: uid.as_raw() })
+}
+
+fn open_tun() -> Result<(), LabError> {
+    let open = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(TUN_DEVICE);
+    open.map(drop).map_err(|error| LabError::CannotBuild {
+        what: format!("cannot open {TUN_DEVICE}, which software encryptors need: {error}"),
+        help: how_to_open_tun(error.kind()).to_owned(),
+    })
+}
+
+/// What to do when `/dev/net/tun` cannot be opened.
+pub(crate) fn how_to_open_tun(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::PermissionDenied => {
+            "run as root, or let all users: sudo chmod 0666 /dev/net/tun"
+        }
+        _ => "load the driver: sudo modprobe tun; in a container, pass the device through",
+    }
+}
+
+/// What to do when the kernel refuses namespaces, from the settings that forbid them.
+pub(crate) fn how_to_get_namespaces() -> String {
+    how_to_allow(|name| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok())
+}
+
+fn how_to_allow(sysctl: impl Fn(&str) -> Option<String>) -> String {
+    // Which setting forbids, by which value, and which allows.
+    const FORBIDDING: [(&str, &str, &str); 3] = [
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "15000"),
+    ];
+    let commands: Vec<String> = FORBIDDING
+        .iter()
+        .filter(|(name, forbids, _)| sysctl(name).is_some_and(|value| value.trim() == *forbids))
+        .map(|(name, _, allows)| format!("sudo sysctl -w {name}={allows}"))
+        .collect();
+    if commands.is_empty() {
+        "run as root; in a container, run it with `--privileged`".to_owned()
+    } else {
+        format!(
+            "run as root, or allow user namespaces: {}",
+            commands.join("; ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_the_very_setting_that_forbids() {
+        let ubuntu = |name: &str| match name {
+            "kernel.apparmor_restrict_unprivileged_userns" => Some("1\n".to_owned()),
+            "user.max_user_namespaces" => Some("63000\n".to_owned()),
+            _ => None,
+        };
+        assert_eq!(
+            how_to_allow(ubuntu),
+            "run as root, or allow user namespaces: \
+             sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+        );
+        let none_at_all = |name: &str| (name == "user.max_user_namespaces").then(|| "0".to_owned());
+        assert!(
+            how_to_allow(none_at_all).ends_with("sudo sysctl -w user.max_user_namespaces=15000")
+        );
+        assert!(how_to_allow(|_| None).starts_with("run as root; in a container"));
+    }
+
+    #[test]
+    fn capabilities_are_read_from_the_effective_set() {
+        let status = "CapPrm:\t0000000000201000\nCapEff:\t0000000000001000\n";
+        assert!(has_capabilities(status, &[CAP_NET_ADMIN]));
+        assert!(!has_capabilities(status, &[CAP_NET_ADMIN, CAP_SYS_ADMIN]));
+        assert!(!has_capabilities("", &[CAP_NET_ADMIN]));
+    }
+
+    #[test]
+    fn root_in_a_user_namespace_is_not_root_on_the_machine() {
+        let root = Uid::from_raw(0);
+        assert_eq!(outer_uid("         0          0 4294967295\n", root), None);
+        assert_eq!(
+            outer_uid("         0       1000          1\n", root),
+            Some(1000)
+        );
+        assert_eq!(
+            outer_uid("0 100000 65536\n", Uid::from_raw(7)),
+            Some(100_007)
+        );
+    }
+}

@@ -1,0 +1,324 @@
+//! What `/proc` tells: processes and who started them, CPU time, sockets that listen, interface counters.
+
+use crate::protocol::CpuTime;
+use crate::sync::Deadline;
+use journal::record::InterfaceCounters;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// One process, from `/proc/PID/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProcessStat {
+    pub(crate) pid: u32,
+    pub(crate) ppid: u32,
+    pub(crate) state: char,
+    /// Clock ticks after boot: with the pid, names a process for good.
+    pub(crate) start_ticks: u64,
+    /// User mode, children waited for included.
+    user_ticks: u64,
+    /// Kernel mode, children waited for included.
+    system_ticks: u64,
+}
+
+impl ProcessStat {
+    /// The process as it is now; `None` when there is none.
+    pub(crate) fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        // The name stands in brackets and may hold anything, brackets and blanks too.
+        let (head, tail) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        // `fields[0]` is field 3 of proc(5).
+        Some(Self {
+            pid: head.split_once(' ')?.0.parse().ok()?,
+            ppid: fields.get(1)?.parse().ok()?,
+            state: fields.first()?.chars().next()?,
+            start_ticks: number(19)?,
+            user_ticks: number(11)? + number(13)?,
+            system_ticks: number(12)? + number(14)?,
+        })
+    }
+
+    /// SIGKILLs it. That it is gone already is as good.
+    pub(crate) fn kill(&self) {
+        let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGKILL);
+    }
+
+    /// Dead, and only waiting for its parent to take notice.
+    pub(crate) fn is_zombie(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// Every process that can be seen.
+fn processes() -> Vec<ProcessStat> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(ProcessStat::read)
+        .collect()
+}
+
+/// Children of `pid`, their children, and so on; zombies included.
+pub(crate) fn descendants(pid: u32) -> Vec<ProcessStat> {
+    descendants_among(processes(), pid)
+}
+
+fn descendants_among(mut rest: Vec<ProcessStat>, pid: u32) -> Vec<ProcessStat> {
+    let mut parents = BTreeSet::from([pid]);
+    let mut found = Vec::new();
+    // A generation a round, as the listing has no order.
+    loop {
+        let (children, others): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|process| parents.contains(&process.ppid));
+        if children.is_empty() {
+            return found;
+        }
+        parents = children.iter().map(|process| process.pid).collect();
+        found.extend(children);
+        rest = others;
+    }
+}
+
+/// Device and inode of a process's network namespace, for as long as the file is open.
+pub(crate) fn network_namespace(pid: u32) -> std::io::Result<(fs::File, (u64, u64))> {
+    let file = fs::File::open(format!("/proc/{pid}/ns/net"))?;
+    let meta = file.metadata()?;
+    Ok((file, (meta.dev(), meta.ino())))
+}
+
+/// Processes in a network namespace, zombies not included.
+pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
+    let is_member = |process: &ProcessStat| {
+        let meta = fs::metadata(format!("/proc/{}/ns/net", process.pid));
+        meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == namespace)
+    };
+    processes()
+        .into_iter()
+        .filter(|process| !process.is_zombie() && is_member(process))
+        .collect()
+}
+
+/// CPU time of a process, its living descendants, and all children they waited for. Resolution: one tick, 10 ms.
+pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
+    let tick_ns = tick_ns();
+    let own = ProcessStat::read(pid)?;
+    let family = descendants(pid);
+    let sum = |ticks: fn(&ProcessStat) -> u64| {
+        (ticks(&own) + family.iter().map(ticks).sum::<u64>()) * tick_ns
+    };
+    Some(CpuTime {
+        user_ns: sum(|process| process.user_ticks),
+        system_ns: sum(|process| process.system_ticks),
+    })
+}
+
+/// Busy time of all cores since boot. Time stolen by the hypervisor is not counted.
+pub(crate) fn machine_cpu_time() -> Option<CpuTime> {
+    parse_machine_cpu_time(&fs::read_to_string("/proc/stat").ok()?, tick_ns())
+}
+
+fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line
+        .split_ascii_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let &[user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks.as_slice() else {
+        return None;
+    };
+    Some(CpuTime {
+        user_ns: (user + nice) * tick_ns,
+        system_ns: (system + irq + softirq) * tick_ns,
+    })
+}
+
+fn tick_ns() -> u64 {
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
+    NANOS_PER_SECOND
+        / per_second
+            .and_then(|ticks| u64::try_from(ticks).ok())
+            .unwrap_or(100)
+            .max(1)
+}
+
+/// Whether a TCP socket listens on `port` in this network namespace, IPv4 or IPv6.
+pub(crate) fn listens(port: u16) -> bool {
+    ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
+        .iter()
+        .any(|path| fs::read_to_string(path).is_ok_and(|text| listed_as_listening(&text, port)))
+}
+
+fn listed_as_listening(text: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    text.lines().skip(1).any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let local = fields.next().and_then(|address| address.rsplit_once(':'));
+        let local_port = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+        local_port == Some(port) && fields.nth(1) == Some(LISTEN)
+    })
+}
+
+/// Counters of all interfaces of this network namespace but `lo`, from `/proc/net/dev`: one file for all of
+/// them, so it costs little around every trial.
+pub(crate) fn interface_counters() -> std::io::Result<BTreeMap<String, InterfaceCounters>> {
+    Ok(parse_interface_counters(&fs::read_to_string(
+        "/proc/self/net/dev",
+    )?))
+}
+
+fn parse_interface_counters(text: &str) -> BTreeMap<String, InterfaceCounters> {
+    let interfaces = text.lines().filter_map(|line| line.split_once(':'));
+    interfaces
+        .map(|(name, counters)| (name.trim().to_owned(), parse_counter_line(counters)))
+        .filter(|(name, _)| name != "lo")
+        .collect()
+}
+
+fn parse_counter_line(line: &str) -> InterfaceCounters {
+    let fields: Vec<u64> = line
+        .split_ascii_whitespace()
+        .map(|field| field.parse().unwrap_or(0))
+        .collect();
+    let field = |at: usize| fields.get(at).copied().unwrap_or(0);
+    InterfaceCounters {
+        rx_bytes: field(0),
+        rx_packets: field(1),
+        rx_errors: field(2),
+        rx_dropped: field(3),
+        tx_bytes: field(8),
+        tx_packets: field(9),
+        tx_errors: field(10),
+        tx_dropped: field(11),
+    }
+}
+
+/// Identifies this boot of this machine.
+pub(crate) fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// Kills a process that is not our child, and everything below it; the number of processes killed.
+///
+/// The descendants go first: while their ancestor (a station, which adopts its orphans) lives, even stopped,
+/// none of them can slip away to another parent.
+pub(crate) fn kill_tree(root: &ProcessStat, limit: Duration) -> usize {
+    let deadline = Deadline::after(limit);
+    let mut killed = BTreeSet::new();
+    let mut root_killed = false;
+    loop {
+        let below = descendants(root.pid);
+        let mut alive = below
+            .iter()
+            .filter(|process| !process.is_zombie())
+            .peekable();
+        let root_alive = ProcessStat::read(root.pid)
+            .is_some_and(|now| now.start_ticks == root.start_ticks && !now.is_zombie());
+        if !root_alive || deadline.is_over() {
+            return killed.len();
+        }
+        if alive.peek().is_none() && !root_killed {
+            root_killed = true;
+            killed.insert(root.pid);
+            root.kill();
+        }
+        for process in alive {
+            killed.insert(process.pid);
+            process.kill();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_stat_line_whose_name_holds_brackets_and_blanks() {
+        let line =
+            "4242 (a) b (c) S 17 4242 4242 0 -1 4194304 100 0 0 0 11 22 33 44 20 0 1 0 987654 1 2";
+        let stat = ProcessStat::parse(line).unwrap();
+        assert_eq!((stat.pid, stat.ppid, stat.state), (4242, 17, 'S'));
+        assert_eq!((stat.user_ticks, stat.system_ticks), (11 + 33, 22 + 44));
+        assert_eq!(stat.start_ticks, 987_654);
+        assert_eq!(ProcessStat::parse("4242 (a S 17"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_whatever_the_order_of_the_listing() {
+        let process = |pid, ppid| ProcessStat {
+            pid,
+            ppid,
+            state: 'S',
+            start_ticks: 0,
+            user_ticks: 0,
+            system_ticks: 0,
+        };
+        let listing = vec![
+            process(30, 20),
+            process(20, 10),
+            process(40, 30),
+            process(50, 1),
+        ];
+        let mut pids: Vec<u32> = descendants_among(listing, 10)
+            .iter()
+            .map(|process| process.pid)
+            .collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [20, 30, 40]);
+    }
+
+    #[test]
+    fn machine_time_counts_neither_idle_nor_stolen_time() {
+        let text = "cpu  1 2 4 8 16 32 64 128 0 0\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
+        let time = parse_machine_cpu_time(text, 10).unwrap();
+        assert_eq!(
+            time,
+            CpuTime {
+                user_ns: 30,
+                system_ns: (4 + 32 + 64) * 10
+            }
+        );
+    }
+
+    #[test]
+    fn only_a_socket_in_state_listen_counts_as_listening() {
+        let text = "  sl  local_address rem_address   st tx_queue\n\
+                    0: 00000000:1451 00000000:0000 0A 00000000:00000000\n\
+                    1: 0100007F:1452 0100007F:1451 01 00000000:00000000\n";
+        assert!(listed_as_listening(text, 0x1451));
+        assert!(!listed_as_listening(text, 0x1452));
+    }
+
+    #[test]
+    fn reads_interface_counters_and_leaves_out_lo() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n\
+                    \x20   lo:  9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n\
+                    \x20   w0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
+        let counters = parse_interface_counters(text);
+        assert_eq!(counters.keys().collect::<Vec<_>>(), ["w0"]);
+        let w0 = counters["w0"];
+        assert_eq!(
+            (w0.rx_bytes, w0.rx_packets, w0.rx_errors, w0.rx_dropped),
+            (1, 2, 3, 4)
+        );
+        assert_eq!(
+            (w0.tx_bytes, w0.tx_packets, w0.tx_errors, w0.tx_dropped),
+            (9, 10, 11, 12)
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! Frame by frame: ESP, known control traffic, or neither.
+
+use std::collections::HashSet;
+use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
+
+const ETHERNET_HEADER_BYTES: usize = 14;
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_ARP: u16 = 0x0806;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+
+const HOP_BY_HOP: u8 = 0;
+const UDP: u8 = 17;
+const ESP: u8 = 50;
+const ICMPV6: u8 = 58;
+
+/// First fragments that are remembered, so that the rest of their packets is known.
+const FRAGMENTS_MAX: usize = 4096;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// ESP, bare or in UDP; a later fragment shows no SPI.
+    Esp { spi: Option<u32> },
+    /// ARP, IPv6 neighbour and group discovery, and the key exchange that shares ESP's UDP port.
+    Control,
+    /// Anything else.
+    Other,
+}
+
+/// Tells kinds of frames; remembers which packets' first fragments were ESP.
+pub(super) struct Classifier<'a> {
+    esp_udp_ports: &'a [u16],
+    esp_fragments: HashSet<[u8; 11]>,
+}
+
+impl<'a> Classifier<'a> {
+    pub(super) fn new(esp_udp_ports: &'a [u16]) -> Self {
+        Self {
+            esp_udp_ports,
+            esp_fragments: HashSet::new(),
+        }
+    }
+
+    pub(super) fn kind(&mut self, frame: &[u8]) -> Kind {
+        let Some((ethernet, packet)) = frame.split_at_checked(ETHERNET_HEADER_BYTES) else {
+            return Kind::Other;
+        };
+        let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
+            ETHERTYPE_ARP => Some(Kind::Control),
+            ETHERTYPE_IPV4 => self.ipv4(packet),
+            ETHERTYPE_IPV6 => self.ipv6(packet),
+            _ => None,
+        };
+        kind.unwrap_or(Kind::Other)
+    }
+
+    /// `None`: not whole.
+    fn ipv4(&mut self, packet: &[u8]) -> Option<Kind> {
+        let header = packet.first_chunk::<20>()?;
+        let protocol = header[9];
+        let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
+        let more_or_offset = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+        if more_or_offset == 0 {
+            return self.transport(protocol, payload);
+        }
+        // Source, target, protocol and identification name a fragmented packet (RFC 791 §2.3).
+        let mut packet_id = [0; 11];
+        packet_id[..8].copy_from_slice(&header[12..20]);
+        packet_id[8] = protocol;
+        packet_id[9..].copy_from_slice(&header[4..6]);
+        let is_first = more_or_offset & 0x1fff == 0;
+        if !is_first {
+            let known = protocol == ESP || self.esp_fragments.contains(&packet_id);
+            return Some(if known {
+                Kind::Esp { spi: None }
+            } else {
+                Kind::Other
+            });
+        }
+        let kind = self.transport(protocol, payload)?;
+        if matches!(kind, Kind::Esp { .. }) && self.esp_fragments.len() < FRAGMENTS_MAX {
+            self.esp_fragments.insert(packet_id);
+        }
+        Some(kind)
+    }
+
+    fn ipv6(&self, packet: &[u8]) -> Option<Kind> {
+        let next_header = *packet.get(6)?;
+        let payload = packet.get(IPV6_HEADER_BYTES..)?;
+        if next_header == HOP_BY_HOP {
+            let length = (usize::from(*payload.get(1)?) + 1) * 8;
+            return self.transport(*payload.first()?, payload.get(length..)?);
+        }
+        self.transport(next_header, payload)
+    }
+
+    fn transport(&self, protocol: u8, payload: &[u8]) -> Option<Kind> {
+        match protocol {
+            ESP => Some(Kind::Esp {
+                spi: Some(u32::from_be_bytes(*payload.first_chunk()?)),
+            }),
+            UDP => self.udp(payload),
+            // Group and neighbour discovery: RFC 2710, RFC 3810, RFC 4861.
+            ICMPV6 if matches!(*payload.first()?, 130..=137 | 143) => Some(Kind::Control),
+            _ => None,
+        }
+    }
+
+    fn udp(&self, datagram: &[u8]) -> Option<Kind> {
+        let (header, payload) = datagram.split_at_checked(UDP_HEADER_BYTES)?;
+        let port = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        if ![port(0), port(2)]
+            .iter()
+            .any(|port| self.esp_udp_ports.contains(port))
+        {
+            return None;
+        }
+        // RFC 3948 §2.2 and §2.3: IKE stands behind four zero bytes, a keepalive is one byte of 0xff.
+        match payload.first_chunk::<4>() {
+            Some([0, 0, 0, 0]) => Some(Kind::Control),
+            Some(spi) => Some(Kind::Esp {
+                spi: Some(u32::from_be_bytes(*spi)),
+            }),
+            None => (payload == [0xff]).then_some(Kind::Control),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An IPv4 packet in an Ethernet frame.
+    pub(in crate::sample) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 12];
+        frame.extend_from_slice(&ETHERTYPE_IPV4.to_be_bytes());
+        let mut header = [0; 20];
+        header[0] = 0x45;
+        header[9] = protocol;
+        frame.extend_from_slice(&header);
+        frame.extend_from_slice(payload);
+        frame
+    }
+
+    fn udp(source: u16, target: u16, payload: &[u8]) -> Vec<u8> {
+        let mut datagram = [source.to_be_bytes(), target.to_be_bytes(), [0; 2], [0; 2]].concat();
+        datagram.extend_from_slice(payload);
+        ipv4(UDP, &datagram)
+    }
+
+    fn fragment(mut frame: Vec<u8>, id: u8, flags_and_offset: u16) -> Vec<u8> {
+        frame[ETHERNET_HEADER_BYTES + 5] = id;
+        frame[ETHERNET_HEADER_BYTES + 6..][..2].copy_from_slice(&flags_and_offset.to_be_bytes());
+        frame
+    }
+
+    fn kind(frame: &[u8]) -> Kind {
+        Classifier::new(&[4500, 4501]).kind(frame)
+    }
+
+    const ESP_PACKET: &[u8] = &[0, 0, 1, 2, 0, 0, 0, 1, 9, 9, 9, 9];
+    const SPI: Option<u32> = Some(0x102);
+
+    #[test]
+    fn knows_esp_bare_and_in_udp_on_either_end_of_its_ports() {
+        assert_eq!(kind(&ipv4(ESP, ESP_PACKET)), Kind::Esp { spi: SPI });
+        assert_eq!(kind(&udp(4501, 9, ESP_PACKET)), Kind::Esp { spi: SPI });
+        assert_eq!(kind(&udp(9, 4500, ESP_PACKET)), Kind::Esp { spi: SPI });
+        assert_eq!(kind(&udp(9, 4502, ESP_PACKET)), Kind::Other);
+    }
+
+    #[test]
+    fn a_key_exchange_on_the_port_of_esp_is_control_and_not_esp() {
+        assert_eq!(
+            kind(&udp(4500, 4500, &[0, 0, 0, 0, 1, 2, 3])),
+            Kind::Control
+        );
+        assert_eq!(kind(&udp(4500, 4500, &[0xff])), Kind::Control);
+        assert_eq!(kind(&udp(4500, 4500, &[1])), Kind::Other);
+    }
+
+    #[test]
+    fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&ETHERTYPE_ARP.to_be_bytes());
+        assert_eq!(kind(&frame), Kind::Control);
+        assert_eq!(kind(&ipv4(1, &[8, 0])), Kind::Other);
+
+        let icmpv6 = |next_header, payload: &[u8]| {
+            let mut frame = vec![0; ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES];
+            frame[12..14].copy_from_slice(&ETHERTYPE_IPV6.to_be_bytes());
+            frame[ETHERNET_HEADER_BYTES + 6] = next_header;
+            frame.extend_from_slice(payload);
+            frame
+        };
+        assert_eq!(kind(&icmpv6(ICMPV6, &[135, 0])), Kind::Control);
+        assert_eq!(kind(&icmpv6(ICMPV6, &[128, 0])), Kind::Other);
+        // A group report stands behind a hop-by-hop header.
+        assert_eq!(
+            kind(&icmpv6(HOP_BY_HOP, &[ICMPV6, 0, 5, 2, 0, 0, 1, 0, 143, 0])),
+            Kind::Control
+        );
+    }
+
+    #[test]
+    fn later_fragments_are_what_their_first_fragment_was() {
+        let mut classifier = Classifier::new(&[4500]);
+        let first = fragment(udp(4500, 4500, ESP_PACKET), 7, 0x2000);
+        assert_eq!(classifier.kind(&first), Kind::Esp { spi: SPI });
+        let later = |id| fragment(ipv4(UDP, &[1; 100]), id, 0x0010);
+        assert_eq!(classifier.kind(&later(7)), Kind::Esp { spi: None });
+        assert_eq!(classifier.kind(&later(8)), Kind::Other);
+        let clear = fragment(udp(9, 9, ESP_PACKET), 9, 0x2000);
+        assert_eq!(classifier.kind(&clear), Kind::Other);
+        assert_eq!(classifier.kind(&later(9)), Kind::Other);
+    }
+
+    #[test]
+    fn a_frame_cut_anywhere_is_never_a_panic() {
+        for whole in [udp(4500, 4500, ESP_PACKET), ipv4(ESP, ESP_PACKET)] {
+            for length in 0..whole.len() {
+                kind(&whole[..length]);
+            }
+        }
+        let mut long_header = ipv4(ESP, ESP_PACKET);
+        long_header[ETHERNET_HEADER_BYTES] = 0x4f;
+        assert_eq!(kind(&long_header), Kind::Other);
+    }
+}

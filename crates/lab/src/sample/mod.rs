@@ -1,0 +1,124 @@
+//! The watch on a link: what kind of frames it carries, and whether any shows the stations' data in clear.
+//!
+//! A packet socket lives for the time of one request only; it looks at whole frames, super-packets of
+//! 64 KB included, in both directions, and keeps none.
+
+mod classify;
+mod socket;
+
+use classify::{Classifier, Kind};
+use journal::record::CipherLink;
+use memchr::memmem::Finder;
+use socket::PacketSocket;
+use std::collections::BTreeSet;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
+const FRAME_BYTES_MAX: usize = 65_536 + 18;
+
+/// Different SPIs that are listed; a link with more is not one of ours.
+const SPIS_MAX: usize = 256;
+
+/// Looks at up to `frames` frames on an interface, for up to `limit`.
+///
+/// # Errors
+/// When the interface does not exist or the kernel refuses a packet socket.
+pub(crate) fn sample(
+    interface: &str,
+    frames: u32,
+    limit: Duration,
+    marker: &[u8],
+    esp_udp_ports: &[u16],
+) -> io::Result<CipherLink> {
+    let deadline = Instant::now() + limit;
+    let socket = PacketSocket::open(interface)?;
+    let mut tally = Tally::new(marker, esp_udp_ports);
+    let mut buffer = vec![0; FRAME_BYTES_MAX];
+    while tally.link.frames < u64::from(frames) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match socket.receive(&mut buffer, left)? {
+            Some(bytes) => tally.count(&buffer[..bytes]),
+            None => break,
+        }
+    }
+    Ok(tally.finish())
+}
+
+struct Tally<'a> {
+    link: CipherLink,
+    classifier: Classifier<'a>,
+    marker: Option<Finder<'a>>,
+    spis: BTreeSet<u32>,
+}
+
+impl<'a> Tally<'a> {
+    fn new(marker: &'a [u8], esp_udp_ports: &'a [u16]) -> Self {
+        Self {
+            link: CipherLink::default(),
+            classifier: Classifier::new(esp_udp_ports),
+            // An empty marker would be found everywhere.
+            marker: (!marker.is_empty()).then(|| Finder::new(marker)),
+            spis: BTreeSet::new(),
+        }
+    }
+
+    fn count(&mut self, frame: &[u8]) {
+        self.link.frames += 1;
+        match self.classifier.kind(frame) {
+            Kind::Esp { spi } => {
+                self.link.esp_frames += 1;
+                if let Some(spi) = spi.filter(|_| self.spis.len() < SPIS_MAX) {
+                    self.spis.insert(spi);
+                }
+            }
+            Kind::Control => {}
+            Kind::Other => self.link.other_frames += 1,
+        }
+        if self
+            .marker
+            .as_ref()
+            .is_some_and(|marker| marker.find(frame).is_some())
+        {
+            self.link.marker_frames += 1;
+        }
+    }
+
+    fn finish(mut self) -> CipherLink {
+        self.link.spis = self.spis.iter().map(|spi| format!("{spi:08x}")).collect();
+        self.link
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_counted_whatever_the_kind_of_frame_that_shows_it() {
+        let mut tally = Tally::new(b"MARK", &[]);
+        let mut esp = classify::tests::ipv4(50, &[0, 0, 1, 2, 0, 0, 0, 1]);
+        tally.count(&esp);
+        esp.extend_from_slice(b"xxMARKxx");
+        tally.count(&esp);
+        tally.count(b"xxMARK");
+        let link = tally.finish();
+        assert_eq!(
+            (
+                link.frames,
+                link.esp_frames,
+                link.marker_frames,
+                link.other_frames
+            ),
+            (3, 2, 2, 1)
+        );
+        assert_eq!(link.spis, ["00000102"]);
+    }
+
+    #[test]
+    fn an_empty_marker_is_never_seen() {
+        let mut tally = Tally::new(b"", &[]);
+        tally.count(b"anything");
+        assert_eq!(tally.finish().marker_frames, 0);
+    }
+}

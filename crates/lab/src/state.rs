@@ -1,0 +1,229 @@
+//! Who holds a lab's name, and what a run that was killed has left behind.
+//!
+//! One file per lab name, locked (flock) while the run lives. It names the lab's processes by number and
+//! start time. Normally they end by themselves, as their input ends with the run; what was stopped or hangs is
+//! found here by the next run of that name, and killed. Namespaces and links go with their last process.
+
+use crate::procfs::{self, ProcessStat};
+use crate::{LabError, NodeId, Privilege};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a process and everything below it may take to be gone once they were killed.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Runs that end at the same moment can take the file away under us so often.
+const LOCK_ATTEMPTS: usize = 100;
+
+/// The file's content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    /// The boot that the numbers belong to.
+    boot_id: String,
+    /// The run.
+    run: Process,
+    /// Its stations.
+    stations: Vec<Process>,
+}
+
+/// A process that can be told from a later one with the same number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Process {
+    name: String,
+    pid: u32,
+    start_ticks: u64,
+}
+
+impl Process {
+    fn now(name: &str, pid: u32) -> Self {
+        let start_ticks = ProcessStat::read(pid).map_or(0, |stat| stat.start_ticks);
+        Self {
+            name: name.to_owned(),
+            pid,
+            start_ticks,
+        }
+    }
+
+    /// The process, when it is still that one.
+    fn alive(&self) -> Option<ProcessStat> {
+        ProcessStat::read(self.pid)
+            .filter(|stat| stat.start_ticks == self.start_ticks && !stat.is_zombie())
+    }
+}
+
+/// A lab name that this run holds; dropping it gives the name back.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    file: File,
+    path: PathBuf,
+    state: State,
+}
+
+/// The folder of the state files: `/run/cipherbench` for root, a private folder of the user otherwise.
+///
+/// # Errors
+/// [`LabError::CannotBuild`] when it cannot be made, or belongs to somebody else.
+pub fn folder(privilege: Privilege) -> Result<PathBuf, LabError> {
+    let path = match privilege {
+        Privilege::Root => PathBuf::from("/run/cipherbench"),
+        Privilege::UserNamespace { uid } => {
+            let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+            match runtime.filter(|path| is_private(path)) {
+                Some(path) => path.join("cipherbench"),
+                None => std::env::temp_dir().join(format!("cipherbench-{uid}")),
+            }
+        }
+    };
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    if made.is_ok() && is_private(&path) {
+        return Ok(path);
+    }
+    let reason = made.err().map_or_else(
+        || "it must be a folder of this user that nobody else can write to".to_owned(),
+        |error| error.to_string(),
+    );
+    Err(LabError::CannotBuild {
+        what: format!(
+            "cannot use the folder {} for lab names: {reason}",
+            path.display()
+        ),
+        help:
+            "remove it if it is a left-over, or set TMPDIR or XDG_RUNTIME_DIR to a folder of yours"
+                .to_owned(),
+    })
+}
+
+/// A folder, no link, of this user, that nobody else writes to: another user could plant process numbers.
+fn is_private(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| {
+        meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o022 == 0
+    })
+}
+
+impl Hold {
+    /// Takes the lab name, and removes what an earlier run of that name has left; a sentence for each.
+    pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>), LabError> {
+        let path = folder.join(format!("{lab}.json"));
+        let failed = |error: io::Error| LabError::CannotBuild {
+            what: format!(
+                "cannot use the lab's state file {}: {error}",
+                path.display()
+            ),
+            help: "see whether its folder can be written to and its disk has space left".to_owned(),
+        };
+        let Some(mut file) = lock_file(&path).map_err(failed)? else {
+            let holder = fs::read_to_string(&path).ok();
+            let state: State = holder
+                .and_then(|text| serde_json::from_str(&text).ok())
+                .unwrap_or_default();
+            return Err(LabError::Taken {
+                name: lab.to_owned(),
+                pid: state.run.pid,
+            });
+        };
+        let mut left = String::new();
+        file.read_to_string(&mut left).map_err(failed)?;
+        let swept = sweep(&left);
+        let run = Process::now("run", std::process::id());
+        let state = State {
+            boot_id: procfs::boot_id(),
+            run,
+            stations: Vec::new(),
+        };
+        let mut hold = Self {
+            file,
+            path: path.clone(),
+            state,
+        };
+        hold.write().map_err(failed)?;
+        Ok((hold, swept))
+    }
+
+    /// Adds a process of the lab.
+    pub(crate) fn record(&mut self, node: NodeId, pid: u32) -> Result<(), LabError> {
+        self.state.stations.push(Process::now(node.name(), pid));
+        self.write().map_err(|error| LabError::CannotBuild {
+            what: format!(
+                "cannot write the lab's state file {}: {error}",
+                self.path.display()
+            ),
+            help: "see whether its disk has space left".to_owned(),
+        })
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let text = serde_json::to_string(&self.state)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // While it is locked: whoever opens it from now on makes a new one. Left behind it does no harm.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Opens and locks the file; `None` when another process has it locked.
+fn lock_file(path: &Path) -> io::Result<Option<File>> {
+    for _ in 0..LOCK_ATTEMPTS {
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Its last holder may have removed it between the opening and the locking.
+        let locked = file.metadata()?;
+        if fs::metadata(path)
+            .is_ok_and(|now| (now.dev(), now.ino()) == (locked.dev(), locked.ino()))
+        {
+            return Ok(Some(file));
+        }
+    }
+    Err(io::Error::other("it comes and goes too fast"))
+}
+
+/// Kills those of the recorded stations that are still the same processes, and everything below them.
+///
+/// A file that cannot be read as a state is one that its run had no time to write: it had no stations yet.
+fn sweep(text: &str) -> Vec<String> {
+    let state: State = serde_json::from_str(text).unwrap_or_default();
+    if state.boot_id != procfs::boot_id() {
+        return Vec::new();
+    }
+    let survivors = state
+        .stations
+        .iter()
+        .filter_map(|station| Some((station, station.alive()?)));
+    survivors
+        .map(|(station, process)| {
+            let killed = procfs::kill_tree(&process, KILL_LIMIT);
+            let gone = if station.alive().is_none() {
+                "removed"
+            } else {
+                "could not remove"
+            };
+            format!(
+                "{gone} station {} of run {} that was killed: process {} and {} below it",
+                station.name,
+                state.run.pid,
+                station.pid,
+                killed.saturating_sub(1)
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,77 @@
+//! A network and mount namespace of the station's own, without a name: it goes with its last process.
+
+use crate::{LabError, NodeId, privilege};
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Kernel parameters of every namespace, and why. The host's own are left alone.
+const SYSCTLS: &[(&str, &str)] = &[
+    // No neighbour discovery, no addresses that come later: the links carry the measurement only.
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+    // The path is symmetric, and the host's setting, which a new namespace inherits, is not to matter.
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    // A trial is not to start with the slow-start threshold that the one before it ended with.
+    ("net/ipv4/tcp_no_metrics_save", "1"),
+];
+
+const FORWARDING: (&str, &str) = ("net/ipv4/ip_forward", "1");
+
+/// Moves this process, still single-threaded, into namespaces of its own: no interfaces but `lo`, a `/sys`
+/// that shows them, and an empty `/run` for sockets and pid files.
+///
+/// # Errors
+/// [`LabError::CannotBuild`] with what the kernel refused and what to do.
+pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
+    let refused = |what: &str, errno: Errno| LabError::CannotBuild {
+        what: format!("station {} cannot {what}: {}", node.name(), errno.desc()),
+        help: privilege::how_to_get_namespaces(),
+    };
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
+        .map_err(|errno| refused("make network and mount namespaces", errno))?;
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+        .map_err(|errno| refused("make its mounts private", errno))?;
+    let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    // In a user namespace the kernel refuses it where a container hides parts of `/sys`. Only foreign
+    // programs would look there.
+    match mount(Some("sysfs"), "/sys", Some("sysfs"), quiet, none) {
+        Ok(()) | Err(Errno::EPERM) => {}
+        Err(errno) => return Err(refused("mount /sys", errno)),
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(
+        Some("tmpfs"),
+        "/run",
+        Some("tmpfs"),
+        flags,
+        Some("mode=0755"),
+    )
+    .map_err(|errno| refused("mount /run", errno))?;
+    let forwards = matches!(node, NodeId::Gw1 | NodeId::Gw2);
+    for (name, value) in SYSCTLS.iter().chain(forwards.then_some(&FORWARDING)) {
+        set_sysctl(node, Path::new("/proc/sys").join(name), value)?;
+    }
+    Ok(())
+}
+
+fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<(), LabError> {
+    match fs::write(&path, value) {
+        Ok(()) => Ok(()),
+        // A kernel without IPv6 needs none of it turned off.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(LabError::CannotBuild {
+            what: format!(
+                "station {} cannot set {}: {error}",
+                node.name(),
+                path.display()
+            ),
+            help: "in a container, run it with `--privileged`: /proc/sys must be writable"
+                .to_owned(),
+        }),
+    }
+}

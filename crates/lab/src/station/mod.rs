@@ -1,0 +1,166 @@
+//! The station: a server on standard input and output, in one network namespace (see [`crate::protocol`]).
+//!
+//! Programs are forked by the thread that reads requests, because the kernel kills a child when the *thread*
+//! that forked it ends, and this one lives as long as the station. Everything that may wait is answered from
+//! a thread of its own. What a program leaves behind when it makes itself a daemon becomes the station's own
+//! child (it is their subreaper) and is killed with the rest.
+
+mod isolate;
+mod output;
+mod process;
+mod processes;
+mod pump;
+mod requests;
+
+use crate::protocol::{Call, Reply, Request, Response};
+use crate::sync::lock;
+use crate::{LabError, NodeId};
+use nix::sys::prctl::set_child_subreaper;
+use processes::{Processes, end_all};
+use requests::Requests;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A request that is longer is refused; the longest sensible one writes a file.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// Requests that are answered at a time; more are refused.
+const REQUESTS_MAX: usize = 256;
+
+/// Serves requests until end of file, then ends every program that was started, and their descendants.
+///
+/// As a place of the built-in lab (`node`) it first moves into namespaces of its own; without, it serves
+/// the namespace that it was started in. Call it from the main thread of a process that does nothing else and
+/// has no other thread.
+///
+/// # Errors
+/// When the station cannot be set up, or its input cannot be read. Everything is ended then too.
+pub fn serve(
+    node: Option<NodeId>,
+    input: impl Read,
+    output: impl Write + Send + 'static,
+) -> Result<(), LabError> {
+    let cannot_build = |error: std::io::Error| LabError::CannotBuild {
+        what: format!("the station cannot be set up: {error}"),
+        help: "see whether the machine has processes, descriptors and disk space left".to_owned(),
+    };
+    let mut folder_for_files = std::env::temp_dir();
+    if let Some(node) = node {
+        isolate::isolate(node)?;
+        // A file system of its own: what is written there, keys too, goes with the station whatever ends it.
+        folder_for_files = "/run".into();
+    }
+    set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
+    let processes = Processes::new().map_err(cannot_build)?;
+    let requests =
+        Requests::new(Arc::clone(&processes), &folder_for_files).map_err(cannot_build)?;
+    let server = Arc::new(Server {
+        processes,
+        requests,
+        output: Mutex::new(Box::new(output)),
+        pending: AtomicUsize::new(0),
+    });
+    let result = server.read_requests(BufReader::new(input));
+    end_all();
+    server.requests.remove_folder();
+    result.map_err(|error| LabError::Node {
+        node: "station",
+        reason: format!("cannot read requests: {error}"),
+    })
+}
+
+struct Server {
+    processes: Arc<Processes>,
+    requests: Requests,
+    output: Mutex<Box<dyn Write + Send>>,
+    pending: AtomicUsize,
+}
+
+impl Server {
+    fn read_requests(self: &Arc<Self>, mut input: impl BufRead) -> std::io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length = input
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line)?;
+            if length == 0 {
+                return Ok(());
+            }
+            if line.last() != Some(&b'\n') && length as u64 == LINE_BYTES_MAX {
+                // The rest of the line would be taken for a request.
+                input.skip_until(b'\n')?;
+                self.reply(
+                    0,
+                    Err(format!("a request is at most {LINE_BYTES_MAX} bytes long")),
+                );
+                continue;
+            }
+            match serde_json::from_slice::<Call>(&line) {
+                Ok(call) => self.take(call),
+                Err(error) => self.reply(id_of(&line), Err(format!("not a request: {error}"))),
+            }
+        }
+    }
+
+    /// Answers a call, in a thread of its own unless it is answered at once.
+    fn take(self: &Arc<Self>, Call { id, request }: Call) {
+        if self.pending.load(Ordering::Relaxed) >= REQUESTS_MAX {
+            return self.reply(
+                id,
+                Err(format!("{REQUESTS_MAX} requests are pending already")),
+            );
+        }
+        match request {
+            Request::Start { program, limit_ms } => match self.processes.spawn(&program) {
+                Ok((handle, process)) => self.answer_aside(id, move |server| {
+                    server
+                        .requests
+                        .await_ready(handle, &process, &program.ready, limit_ms)
+                }),
+                Err(error) => self.reply(id, Err(error)),
+            },
+            request => self.answer_aside(id, move |server| server.requests.answer(request)),
+        }
+    }
+
+    fn answer_aside(
+        self: &Arc<Self>,
+        id: u64,
+        answer: impl FnOnce(&Self) -> Result<Response, String> + Send + 'static,
+    ) {
+        let server = Arc::clone(self);
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        let spawned = thread::Builder::new()
+            .name("request".into())
+            .spawn(move || {
+                let result = answer(&server);
+                server.pending.fetch_sub(1, Ordering::Relaxed);
+                server.reply(id, result);
+            });
+        if let Err(error) = spawned {
+            self.pending.fetch_sub(1, Ordering::Relaxed);
+            self.reply(id, Err(format!("no thread to answer with: {error}")));
+        }
+    }
+
+    fn reply(&self, id: u64, result: Result<Response, String>) {
+        let mut line = serde_json::to_vec(&Reply { id, result })
+            .unwrap_or_else(|error| unreachable!("a reply is maps, texts and numbers: {error}"));
+        line.push(b'\n');
+        let mut output = lock(&self.output);
+        // Nobody there to read it: the end of the input follows.
+        let _ = output.write_all(&line).and_then(|()| output.flush());
+    }
+}
+
+/// The number of a call that is not understood, so that its caller need not wait; 0 when it has none.
+fn id_of(line: &[u8]) -> u64 {
+    let call: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+    call.get("id")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or(0)
+}

@@ -1,0 +1,332 @@
+//! One started program: how it is forked, waited for, signalled and reaped.
+
+use super::pump::{self, Output, Pipes};
+use crate::protocol::{CpuTime, Ended, Program, Ready};
+use crate::sync::{Deadline, lock, wait};
+use crate::{procfs, tools};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, getpid, getppid};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// A listening socket is looked for this often: it is a state that nothing announces.
+const LISTENING_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A SIGKILLed process that is still not gone after this hangs in the kernel.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// A program of this station, running or ended.
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    name: String,
+    started: Instant,
+    state: Mutex<State>,
+    output: Mutex<Output>,
+    /// With `state`: told when the process has been reaped. With `output`: when there is more of it.
+    reaped: Condvar,
+    printed: Condvar,
+    /// Wakes the pump when the process has been reaped.
+    ended_event: EventFd,
+}
+
+#[derive(Default)]
+struct State {
+    exit: Option<Exit>,
+    /// SIGKILL what is left of its process group when it ends.
+    end_group: bool,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy)]
+struct Exit {
+    code: Option<i32>,
+    signal: Option<i32>,
+    cpu: CpuTime,
+    wall_ns: u64,
+}
+
+impl Process {
+    /// Forks and executes. The calling thread must outlive the process: the kernel kills the process when that
+    /// thread ends, and thereby when the station dies of whatever.
+    pub(super) fn spawn(program: &Program, cores: &[usize]) -> Result<Arc<Self>, String> {
+        let name = program
+            .argv
+            .first()
+            .ok_or("a program needs at least its name")?;
+        let mut child = command(program, cores)?
+            .spawn()
+            .map_err(|error| refusal(name, &error))?;
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let pipes = Pipes {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+        };
+        match Self::attend(pid, name, pipes, program.stdin.clone()) {
+            Ok(process) => Ok(process),
+            Err(error) => {
+                end_unattended(&mut child);
+                Err(format!("cannot attend to `{name}`: {error}"))
+            }
+        }
+    }
+
+    fn attend(pid: Pid, name: &str, pipes: Pipes, stdin: String) -> io::Result<Arc<Self>> {
+        let process = Arc::new(Self {
+            pid,
+            name: name.to_owned(),
+            started: Instant::now(),
+            state: Mutex::default(),
+            output: Mutex::default(),
+            reaped: Condvar::new(),
+            printed: Condvar::new(),
+            ended_event: EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?,
+        });
+        let pumped = Arc::clone(&process);
+        std::thread::Builder::new()
+            .name("pump".into())
+            .spawn(move || {
+                let Process {
+                    ended_event,
+                    output,
+                    printed,
+                    ..
+                } = &*pumped;
+                // An error leaves the output as it is up to there.
+                let _ = pump::pump(pipes, stdin.as_bytes(), ended_event, output, printed);
+            })?;
+        Ok(process)
+    }
+
+    /// Waits until it is ready; kills it when it is not in time. What it has printed until then.
+    pub(super) fn await_ready(&self, ready: &Ready, limit: Duration) -> Result<String, String> {
+        let deadline = Deadline::after(limit);
+        let waits_for = match ready {
+            Ready::Started => return Ok(lock(&self.output).stdout.text()),
+            Ready::Listening(port) => {
+                self.await_listening(*port, deadline);
+                if procfs::listens(*port) && lock(&self.state).exit.is_none() {
+                    return Ok(lock(&self.output).stdout.text());
+                }
+                format!("to listen on TCP port {port}")
+            }
+            Ready::Line(prefix) => {
+                let found = |output: &Output| output.stdout.has_line(prefix);
+                let output = self.await_output(deadline, |output| found(output) || output.complete);
+                if found(&output) {
+                    return Ok(output.stdout.text());
+                }
+                format!("to print a line that begins with `{prefix}`")
+            }
+        };
+        let timed_out = lock(&self.state).exit.is_none();
+        let ended = self.kill_and_wait()?;
+        let how = if timed_out {
+            format!("was not ready within {} ms", limit.as_millis())
+        } else {
+            format!("ended ({}) before it was ready", ended.how())
+        };
+        Err(format!(
+            "`{}` {how}; waited for it {waits_for}{}",
+            self.name,
+            ended.last_words()
+        ))
+    }
+
+    fn await_listening(&self, port: u16, deadline: Deadline) {
+        let mut state = lock(&self.state);
+        while state.exit.is_none() && !deadline.is_over() && !procfs::listens(port) {
+            state = wait(&self.reaped, state, deadline.at_most(LISTENING_INTERVAL));
+        }
+    }
+
+    /// Waits for its end; kills it when `limit` is up.
+    pub(super) fn wait(&self, limit: Duration) -> Result<Ended, String> {
+        match self.await_end(Deadline::after(limit)) {
+            Some(ended) => Ok(ended),
+            None => Ok(Ended {
+                timed_out: true,
+                ..self.kill_and_wait()?
+            }),
+        }
+    }
+
+    /// SIGTERM, after `grace` SIGKILL.
+    pub(super) fn stop(&self, grace: Duration) -> Result<Ended, String> {
+        self.signal_group(Signal::SIGTERM);
+        self.wait(grace)
+    }
+
+    fn kill_and_wait(&self) -> Result<Ended, String> {
+        self.signal_group(Signal::SIGKILL);
+        self.await_end(Deadline::after(KILL_LIMIT)).ok_or_else(|| {
+            format!(
+                "`{}` (process {}) hangs in the kernel and cannot be killed",
+                self.name, self.pid
+            )
+        })
+    }
+
+    /// How it ended, when it has.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        let exit = lock(&self.state).exit?;
+        let output = self.await_output(Deadline::NEVER, |output| output.complete);
+        Some(Ended {
+            code: exit.code,
+            signal: exit.signal,
+            timed_out: false,
+            stdout: output.stdout.text(),
+            stderr: output.stderr.text(),
+            cpu: exit.cpu,
+            wall_ns: exit.wall_ns,
+        })
+    }
+
+    fn await_end(&self, deadline: Deadline) -> Option<Ended> {
+        let mut state = lock(&self.state);
+        while state.exit.is_none() && !deadline.is_over() {
+            state = wait(&self.reaped, state, deadline);
+        }
+        drop(state);
+        self.ended()
+    }
+
+    fn await_output(
+        &self,
+        deadline: Deadline,
+        enough: impl Fn(&Output) -> bool,
+    ) -> MutexGuard<'_, Output> {
+        let mut output = lock(&self.output);
+        while !enough(&output) && !deadline.is_over() {
+            output = wait(&self.printed, output, deadline);
+        }
+        output
+    }
+
+    /// Whether `pid` is this process, not yet reaped.
+    pub(super) fn is_running_as(&self, pid: Pid) -> bool {
+        self.pid == pid && lock(&self.state).exit.is_none()
+    }
+
+    /// CPU time so far, descendants included; of its whole life when it has ended.
+    pub(super) fn cpu_time(&self) -> Option<CpuTime> {
+        let state = lock(&self.state);
+        match state.exit {
+            Some(exit) => Some(exit.cpu),
+            None => procfs::cpu_time(self.pid.as_raw().cast_unsigned()),
+        }
+    }
+
+    /// Signals the process and its group, and has the rest of the group killed at its end. The lock keeps the
+    /// process from being reaped meanwhile: no other process can have got its number.
+    fn signal_group(&self, signal: Signal) {
+        let mut state = lock(&self.state);
+        if state.exit.is_none() {
+            state.end_group = true;
+            // It may have left its group. When both fail there is nothing left to signal.
+            let _ = killpg(self.pid, signal).or_else(|_| kill(self.pid, signal));
+        }
+    }
+
+    /// Reaps it, once the kernel has said that it ended.
+    pub(super) fn reap(&self) {
+        let mut state = lock(&self.state);
+        if state.end_group {
+            let _ = killpg(self.pid, Signal::SIGKILL);
+        }
+        if let Some((status, cpu)) = wait4(self.pid) {
+            state.exit = Some(Exit {
+                code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+                signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+                cpu,
+                wall_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            });
+            // An event that cannot be written is one that was written before.
+            let _ = self.ended_event.write(1);
+            self.reaped.notify_all();
+        }
+    }
+}
+
+fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
+    let mut allowed = CpuSet::new();
+    for core in &program.cores {
+        let cpu = cores.get(usize::from(*core)).ok_or_else(|| {
+            format!(
+                "core {core} does not exist here: the station has {}, counted from 0",
+                cores.len()
+            )
+        })?;
+        allowed
+            .set(*cpu)
+            .map_err(|error| format!("core {core}: {error}"))?;
+    }
+    let pinned = !program.cores.is_empty();
+    let station = getpid();
+    let mut command = Command::new(&program.argv[0]);
+    command
+        .args(&program.argv[1..])
+        // What tools print is read by programs.
+        .env("LC_ALL", "C")
+        .env("PATH", tools::search_path())
+        .stdin(if program.stdin.is_empty() {
+            Stdio::null()
+        } else {
+            Stdio::piped()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
+    unsafe {
+        command.pre_exec(move || {
+            set_pdeathsig(Signal::SIGKILL)?;
+            // The station may have died before the line above.
+            if getppid() != station {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            if pinned {
+                sched_setaffinity(Pid::from_raw(0), &allowed)?;
+            }
+            Ok(())
+        });
+    }
+    Ok(command)
+}
+
+fn refusal(name: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => tools::missing(name),
+        _ => format!("cannot start `{name}`: {error}"),
+    }
+}
+
+/// Ends a child that got no pump: there is no thread or no descriptor left.
+fn end_unattended(child: &mut Child) {
+    // The reaper may be quicker.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Reaps a child and reads its CPU time, its waited-for children included.
+fn wait4(pid: Pid) -> Option<(i32, CpuTime)> {
+    let mut status = 0;
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live values of the types that wait4 writes.
+    let reaped = unsafe { libc::wait4(pid.as_raw(), &raw mut status, 0, &raw mut usage) };
+    let nanos = |time: libc::timeval| {
+        (time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_usec.cast_unsigned()) * 1000
+    };
+    let cpu = CpuTime {
+        user_ns: nanos(usage.ru_utime),
+        system_ns: nanos(usage.ru_stime),
+    };
+    (reaped == pid.as_raw()).then_some((status, cpu))
+}

@@ -1,0 +1,150 @@
+//! All programs of a station: the table that requests look them up in, the reaper, and the end of them all.
+
+use super::process::Process;
+use crate::procfs;
+use crate::protocol::Program;
+use crate::sync::{Deadline, lock, wait};
+use nix::errno::Errno;
+use nix::sched::sched_getaffinity;
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// Programs that one station keeps at a time, ended ones that nobody has asked for included.
+const PROCESSES_MAX: usize = 4096;
+
+/// What is still alive this long after it was killed hangs in the kernel; the station goes without it.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// The programs of a station.
+pub(super) struct Processes {
+    table: Mutex<Table>,
+    started: Condvar,
+    /// CPUs that the station may use.
+    cores: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Table {
+    last_handle: u64,
+    by_handle: BTreeMap<u64, Arc<Process>>,
+}
+
+impl Processes {
+    /// An empty table with its reaper.
+    pub(super) fn new() -> std::io::Result<Arc<Self>> {
+        let affinity = sched_getaffinity(Pid::from_raw(0))?;
+        let cores = (0..nix::sched::CpuSet::count())
+            .filter(|cpu| affinity.is_set(*cpu) == Ok(true))
+            .collect();
+        let processes = Arc::new(Self {
+            table: Mutex::default(),
+            started: Condvar::new(),
+            cores,
+        });
+        let reaper = Arc::clone(&processes);
+        std::thread::Builder::new()
+            .name("reaper".into())
+            .spawn(move || reaper.reap_forever())?;
+        Ok(processes)
+    }
+
+    /// Number of CPUs that the station may use.
+    pub(super) fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// Starts a program; see [`Process::spawn`].
+    pub(super) fn spawn(&self, program: &Program) -> Result<(u64, Arc<Process>), String> {
+        // Held over the fork, so that the reaper finds every child in the table.
+        let mut table = lock(&self.table);
+        if table.by_handle.len() >= PROCESSES_MAX {
+            return Err(format!(
+                "{PROCESSES_MAX} programs are enough for one station"
+            ));
+        }
+        let process = Process::spawn(program, &self.cores)?;
+        table.last_handle += 1;
+        let handle = table.last_handle;
+        table.by_handle.insert(handle, Arc::clone(&process));
+        self.started.notify_all();
+        Ok((handle, process))
+    }
+
+    /// The program with that handle.
+    pub(super) fn find(&self, handle: u64) -> Result<Arc<Process>, String> {
+        let table = lock(&self.table);
+        table.by_handle.get(&handle).cloned().ok_or_else(|| {
+            format!("process {handle} is unknown here, or its end has been told already")
+        })
+    }
+
+    /// Forgets a program whose end has been told.
+    pub(super) fn forget(&self, handle: u64) {
+        lock(&self.table).by_handle.remove(&handle);
+    }
+
+    /// Reaps every child as it ends: programs of the table, and orphans that the kernel has given us as
+    /// their subreaper.
+    fn reap_forever(&self) {
+        loop {
+            let started_before = lock(&self.table).last_handle;
+            // Without reaping, so that the number stays taken until `Process::reap` has its lock.
+            match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+                Ok(status) => {
+                    if let Some(pid) = status.pid() {
+                        self.reap(pid);
+                    }
+                }
+                Err(Errno::ECHILD) => self.await_start(started_before),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn reap(&self, pid: Pid) {
+        let known = {
+            let table = lock(&self.table);
+            table
+                .by_handle
+                .values()
+                .find(|process| process.is_running_as(pid))
+                .cloned()
+        };
+        match known {
+            Some(process) => process.reap(),
+            // An orphan. At the end of the station `end_all` may be quicker.
+            None => {
+                let _ = waitpid(pid, None);
+            }
+        }
+    }
+
+    fn await_start(&self, started_before: u64) {
+        let mut table = lock(&self.table);
+        while table.last_handle == started_before {
+            table = wait(&self.started, table, Deadline::NEVER);
+        }
+    }
+}
+
+/// Kills every descendant of this process, also those that have made themselves daemons, and reaps them.
+pub(super) fn end_all() {
+    let deadline = Deadline::after(END_LIMIT);
+    // What forks faster than it is killed is met again in the next round, by then our own child.
+    while !deadline.is_over() {
+        let descendants = procfs::descendants(std::process::id());
+        if descendants.is_empty() {
+            return;
+        }
+        for process in descendants {
+            process.kill();
+            // Only a child of ours can be reaped, and the reaper may be quicker.
+            let pid = Pid::from_raw(process.pid.cast_signed());
+            let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,169 @@
+//! The thread that feeds a program's standard input and takes its output.
+
+use super::output::Capped;
+use crate::sync::lock;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::sync::{Condvar, Mutex};
+
+/// Read from one pipe before the others have their turn. No pipe holds more (`/proc/sys/fs/pipe-max-size`
+/// is 1 MiB), so what a program had written when it ended is taken in one turn.
+const TURN_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 64 << 10;
+
+/// What a program has printed so far.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) stdout: Capped,
+    pub(super) stderr: Capped,
+    /// The program has ended, and all that it had written is here.
+    pub(super) complete: bool,
+}
+
+/// Our ends of a program's pipes.
+pub(super) struct Pipes {
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
+}
+
+/// Moves bytes until the program has ended and every pipe is closed.
+///
+/// A program may end and leave a daemon behind that holds its pipes. So the output is complete when the
+/// program has ended and its pipes are empty; what comes later is taken and thrown away.
+///
+/// # Errors
+/// When the kernel refuses to poll or to make a pipe non-blocking. The output is complete then too.
+pub(super) fn pump(
+    mut pipes: Pipes,
+    input: &[u8],
+    ended: &EventFd,
+    output: &Mutex<Output>,
+    changed: &Condvar,
+) -> io::Result<()> {
+    let result = move_bytes(&mut pipes, input, ended, output, changed);
+    lock(output).complete = true;
+    changed.notify_all();
+    result
+}
+
+fn move_bytes(
+    pipes: &mut Pipes,
+    mut input: &[u8],
+    ended: &EventFd,
+    output: &Mutex<Output>,
+    changed: &Condvar,
+) -> io::Result<()> {
+    set_nonblocking(pipes)?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut has_ended = false;
+    while !has_ended || pipes.stdout.is_some() || pipes.stderr.is_some() {
+        has_ended |= wait(pipes, ended, has_ended)?;
+        // Its reader is gone, or has had all.
+        if has_ended || !feed(pipes.stdin.as_mut(), &mut input) {
+            pipes.stdin = None;
+        }
+        take(&mut pipes.stdout, &mut buffer, |bytes| {
+            keep(output, |o| o.stdout.push(bytes))
+        });
+        take(&mut pipes.stderr, &mut buffer, |bytes| {
+            keep(output, |o| o.stderr.push(bytes))
+        });
+        if has_ended {
+            lock(output).complete = true;
+        }
+        changed.notify_all();
+    }
+    Ok(())
+}
+
+fn keep(output: &Mutex<Output>, push: impl FnOnce(&mut Output)) {
+    let mut output = lock(output);
+    if !output.complete {
+        push(&mut output);
+    }
+}
+
+/// Waits until something can be moved; whether the program has ended.
+fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
+    let mut fds = Vec::with_capacity(4);
+    if !has_ended {
+        fds.push(PollFd::new(ended.as_fd(), PollFlags::POLLIN));
+    }
+    fds.extend(
+        pipes
+            .stdin
+            .as_ref()
+            .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)),
+    );
+    fds.extend(
+        pipes
+            .stdout
+            .as_ref()
+            .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+    );
+    fds.extend(
+        pipes
+            .stderr
+            .as_ref()
+            .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+    );
+    loop {
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) => return Ok(!has_ended && fds[0].any() == Some(true)),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Writes what the pipe takes now; `false` when there is nothing more to write.
+fn feed(pipe: Option<&mut ChildStdin>, input: &mut &[u8]) -> bool {
+    let Some(pipe) = pipe else { return false };
+    while !input.is_empty() {
+        match pipe.write(input) {
+            Ok(written) => *input = &input[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+    false
+}
+
+/// Reads what the pipe has now, up to a turn's worth; closes it at its end.
+fn take<P: Read>(pipe: &mut Option<P>, buffer: &mut [u8], mut push: impl FnMut(&[u8])) {
+    let Some(open) = pipe else { return };
+    let mut taken = 0;
+    while taken < TURN_BYTES {
+        match open.read(buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                push(&buffer[..read]);
+                taken += read;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(_) => break,
+        }
+    }
+    if taken < TURN_BYTES {
+        *pipe = None;
+    }
+}
+
+fn set_nonblocking(pipes: &Pipes) -> io::Result<()> {
+    let fds = [
+        pipes.stdin.as_ref().map(AsFd::as_fd),
+        pipes.stdout.as_ref().map(AsFd::as_fd),
+        pipes.stderr.as_ref().map(AsFd::as_fd),
+    ];
+    for fd in fds.into_iter().flatten() {
+        fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What a station answers to each request.
+
+use super::process::Process;
+use super::processes::Processes;
+use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
+use crate::sync::lock;
+use crate::{http, offloads, procfs, sample};
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long `ethtool` may take for one interface.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// The station's side of every request.
+pub(super) struct Requests {
+    processes: Arc<Processes>,
+    /// The private folder; `None` when the station has ended.
+    folder: Mutex<Option<TempDir>>,
+}
+
+impl Requests {
+    /// Makes the private folder in `parent`.
+    pub(super) fn new(processes: Arc<Processes>, parent: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("cipherbench-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)?;
+        Ok(Self {
+            processes,
+            folder: Mutex::new(Some(folder)),
+        })
+    }
+
+    pub(super) fn remove_folder(&self) {
+        // Dropping it removes it; what cannot be removed is a mount of ours, and goes with its namespace.
+        lock(&self.folder).take();
+    }
+
+    /// The second half of `Start`: the program has been forked.
+    pub(super) fn await_ready(
+        &self,
+        handle: u64,
+        process: &Process,
+        ready: &Ready,
+        limit_ms: u64,
+    ) -> Result<Response, String> {
+        let pid = process.pid.as_raw().cast_unsigned();
+        match process.await_ready(ready, Duration::from_millis(limit_ms)) {
+            Ok(stdout) => Ok(Response::Started {
+                process: handle,
+                pid,
+                stdout,
+            }),
+            Err(error) => {
+                self.processes.forget(handle);
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn answer(&self, request: Request) -> Result<Response, String> {
+        let millis = Duration::from_millis;
+        match request {
+            Request::Hello { protocol } => self.hello(protocol),
+            Request::Start { program, .. } => Err(format!(
+                "`{:?}` is to be started by the reading thread",
+                program.argv
+            )),
+            Request::Wait { process, limit_ms } => {
+                self.tell_end(process, |p| p.wait(millis(limit_ms)))
+            }
+            Request::Stop { process, grace_ms } => {
+                self.tell_end(process, |p| p.stop(millis(grace_ms)))
+            }
+            Request::Status { process } => {
+                Ok(Response::Status(self.processes.find(process)?.ended()))
+            }
+            Request::CpuTime {
+                process: Some(process),
+            } => {
+                let time = self.processes.find(process)?.cpu_time();
+                time.map(Response::CpuTime)
+                    .ok_or_else(|| format!("process {process} is gone"))
+            }
+            Request::CpuTime { process: None } => procfs::machine_cpu_time()
+                .map(Response::CpuTime)
+                .ok_or_else(|| "cannot read /proc/stat".to_owned()),
+            Request::InterfaceCounters => procfs::interface_counters()
+                .map(Response::InterfaceCounters)
+                .map_err(|error| format!("cannot read /proc/net/dev: {error}")),
+            Request::Offloads => self.offloads(),
+            Request::Sample {
+                interface,
+                frames,
+                limit_ms,
+                marker,
+                esp_udp_ports,
+            } => sample::sample(
+                &interface,
+                frames,
+                millis(limit_ms),
+                &marker,
+                &esp_udp_ports,
+            )
+            .map(Response::Sample)
+            .map_err(|error| format!("cannot watch the interface `{interface}`: {error}")),
+            Request::HttpGet { port, path } => http::get(port, &path).map(Response::Body),
+            Request::WriteFile {
+                name,
+                content,
+                secret,
+            } => self.write_file(&name, &content, secret),
+        }
+    }
+
+    fn hello(&self, protocol: u32) -> Result<Response, String> {
+        if protocol != PROTOCOL_VERSION {
+            return Err(format!(
+                "the station speaks protocol {PROTOCOL_VERSION}, its caller {protocol}\n\
+                 help: use the same version of cipherbench on both sides"
+            ));
+        }
+        Ok(Response::Hello {
+            protocol: PROTOCOL_VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            boot_id: procfs::boot_id(),
+            cores: u16::try_from(self.processes.cores()).unwrap_or(u16::MAX),
+        })
+    }
+
+    /// Tells a program's end, once.
+    fn tell_end(
+        &self,
+        handle: u64,
+        end: impl FnOnce(&Process) -> Result<crate::protocol::Ended, String>,
+    ) -> Result<Response, String> {
+        let ended = end(&*self.processes.find(handle)?)?;
+        self.processes.forget(handle);
+        Ok(Response::Ended(ended))
+    }
+
+    fn offloads(&self) -> Result<Response, String> {
+        let interfaces = procfs::interface_counters()
+            .map_err(|error| format!("cannot read /proc/net/dev: {error}"))?;
+        let features = interfaces.into_keys().map(|interface| {
+            // Forked by this thread, which waits for it: it cannot outlive its process.
+            let program = Program::new(["ethtool", "-k", &interface]);
+            let (handle, process) = self.processes.spawn(&program)?;
+            let ended = process.wait(TOOL_LIMIT);
+            self.processes.forget(handle);
+            let ended = ended?;
+            if ended.code != Some(0) {
+                return Err(format!(
+                    "`ethtool -k {interface}`: {}{}",
+                    ended.how(),
+                    ended.last_words()
+                ));
+            }
+            Ok((interface, offloads::parse(&ended.stdout)))
+        });
+        features.collect::<Result<_, _>>().map(Response::Offloads)
+    }
+
+    fn write_file(&self, name: &str, content: &str, secret: bool) -> Result<Response, String> {
+        if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
+            return Err(format!("`{name}` is not a plain file name"));
+        }
+        let folder = lock(&self.folder);
+        let folder = folder.as_ref().ok_or("the station is ending")?;
+        let path = folder.path().join(name);
+        let mode = if secret { 0o600 } else { 0o644 };
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(mode)
+                .open(&path)?;
+            // It may have been there, with another mode.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.write_all(content.as_bytes())
+        };
+        write().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(Response::Written {
+            path: path.display().to_string(),
+        })
+    }
+}

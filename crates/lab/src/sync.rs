@@ -1,0 +1,58 @@
+//! Locks and limits, as all threads here use them.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Locks; a thread that panicked while it held the lock has left plain data, good as it is.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits to be told, or until `deadline`; may return early.
+pub(crate) fn wait<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    deadline: Deadline,
+) -> MutexGuard<'a, T> {
+    match deadline.left() {
+        None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        Some(left) => {
+            condvar
+                .wait_timeout(guard, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0
+        }
+    }
+}
+
+/// A moment after which nothing is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// None at all.
+    pub(crate) const NEVER: Self = Self(None);
+
+    /// After `limit`; one too far away to be told is never.
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self(Instant::now().checked_add(limit))
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Time that is left, zero when it is over; `None`: for ever.
+    pub(crate) fn left(self) -> Option<Duration> {
+        self.0
+            .map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// This one or `limit` from now, whichever is sooner.
+    pub(crate) fn at_most(self, limit: Duration) -> Self {
+        match self.left() {
+            Some(left) if left <= limit => self,
+            _ => Self::after(limit),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The programs that a lab runs: where they are looked for, and which package brings them.
+
+use std::ffi::OsString;
+
+/// Programs by package, of Debian and Ubuntu.
+const PACKAGES: &[(&str, &str)] = &[
+    ("ethtool", "ethtool"),
+    ("ffmpeg", "ffmpeg"),
+    ("ip", "iproute2"),
+    ("iperf", "iperf"),
+    ("iperf3", "iperf3"),
+    ("nginx", "nginx-light"),
+    ("openssl", "openssl"),
+    ("openvpn", "openvpn"),
+    ("ping", "iputils-ping"),
+    ("swanctl", "strongswan-swanctl"),
+    ("tcpdump", "tcpdump"),
+    ("tshark", "tshark"),
+    ("wget2", "wget2"),
+];
+
+/// The package that brings a program; `None` when it is not one of those a lab knows.
+pub(crate) fn package(program: &str) -> Option<&'static str> {
+    PACKAGES
+        .iter()
+        .find(|(name, _)| *name == program)
+        .map(|(_, package)| *package)
+}
+
+/// `PATH` with the administrator's folders at its end: an ordinary user's has none, and `ethtool` is there.
+pub(crate) fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    for folder in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
+        if !path.is_empty() {
+            path.push(":");
+        }
+        path.push(folder);
+    }
+    path
+}
+
+/// How to get a program that is missing.
+pub(crate) fn how_to_get(program: &str) -> String {
+    match package(program) {
+        Some(package) => format!("install it, on Debian and Ubuntu: sudo apt install {package}"),
+        None => {
+            format!("install it, or give its whole path: `{program}` is not in the search path")
+        }
+    }
+}
+
+/// The error for a program that is not there.
+pub(crate) fn missing(program: &str) -> String {
+    format!(
+        "the program `{program}` is not installed here\nhelp: {}",
+        how_to_get(program)
+    )
+}

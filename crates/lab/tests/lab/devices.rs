@@ -1,0 +1,112 @@
+//! Devices under test: how they come up, are asked, die and are taken down.
+
+use crate::support::{LINKS, PATIENCE, TestLab, direct, ping, shell};
+use campaign::plan::{Adapter, Dut};
+use lab::{Bench, LabError, NodeId};
+use std::time::Instant;
+
+/// The stand-in of [`crate::roles`]; its engine says how it behaves.
+fn encryptor(engine: &str) -> Dut {
+    let suite = wire::Suite::Aes256Gcm;
+    let adapter = Adapter::Cipherbench {
+        suite,
+        workers: 2,
+        engine: engine.to_owned(),
+    };
+    Dut {
+        name: "stand-in".to_owned(),
+        adapter,
+    }
+}
+
+fn ready_lab() -> TestLab {
+    let mut lab = TestLab::build();
+    lab.lab.configure(LINKS).unwrap();
+    lab
+}
+
+fn dut_reason(error: LabError) -> String {
+    match error {
+        LabError::Dut { dut, reason } => {
+            assert_eq!(dut, "stand-in");
+            reason
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// Routes of both gateways.
+fn routes(lab: &TestLab) -> String {
+    let show = |id| {
+        lab.lab
+            .node(id)
+            .run(shell("ip route; ip link"), PATIENCE)
+            .unwrap()
+            .stdout
+    };
+    show(NodeId::Gw1) + &show(NodeId::Gw2)
+}
+
+pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
+    let mut lab = ready_lab();
+    let before = routes(&lab);
+    let dut = lab.lab.start_dut(&encryptor("well"), LINKS).unwrap();
+    assert_eq!(dut.esp_udp_ports, [4500, 4501]);
+    assert_eq!(dut.processes.len(), 2);
+    for gateway in ["gw1", "gw2"] {
+        assert_eq!(dut.facts[&format!("{gateway}/engine")], "well");
+        assert_eq!(dut.facts[&format!("{gateway}/mtu")], "1500");
+    }
+    let counters = lab.lab.dut_counters(&dut).unwrap();
+    assert_eq!(counters["gw1/clear_rx_packets"], 5 + 7);
+    assert_eq!(counters["gw2/dropped_packets.replayed"], 2);
+    // One at a time.
+    assert!(lab.lab.start_dut(&direct(), LINKS).is_err());
+    lab.lab.stop_dut(dut).unwrap();
+    assert_eq!(routes(&lab), before);
+    assert_ne!(ping(&lab.lab, &["-c", "1", "-w", "1"]).code, Some(0));
+}
+
+pub(crate) fn one_that_does_not_start_tells_why_and_leaves_nothing() {
+    let mut lab = ready_lab();
+    let before = routes(&lab);
+    let reason = dut_reason(lab.lab.start_dut(&encryptor("refuses"), LINKS).unwrap_err());
+    assert!(reason.starts_with("did not come up on gw1"), "{reason}");
+    assert!(
+        reason.contains("exit status 2") && reason.ends_with("no such engine"),
+        "{reason}"
+    );
+    assert_eq!(routes(&lab), before);
+    // The lab is good for the next.
+    let dut = lab.lab.start_dut(&direct(), LINKS).unwrap();
+    lab.lab.stop_dut(dut).unwrap();
+}
+
+pub(crate) fn one_that_dies_is_told_by_its_counters_and_its_stop() {
+    let mut lab = ready_lab();
+    let before = routes(&lab);
+    let dut = lab
+        .lab
+        .start_dut(&encryptor("dies-when-asked"), LINKS)
+        .unwrap();
+    for _ in 0..2 {
+        let reason = dut_reason(lab.lab.dut_counters(&dut).unwrap_err());
+        assert_eq!(reason, "died on gw1 (exit status 7): out of luck");
+    }
+    let reason = dut_reason(lab.lab.stop_dut(dut).unwrap_err());
+    assert_eq!(reason, "died on gw1 (exit status 7): out of luck");
+    assert_eq!(routes(&lab), before);
+}
+
+pub(crate) fn one_that_forwards_nothing_is_taken_down_again() {
+    let mut lab = ready_lab();
+    let before = routes(&lab);
+    let start = Instant::now();
+    let reason = dut_reason(lab.lab.start_dut(&encryptor("deaf"), LINKS).unwrap_err());
+    assert!(start.elapsed() < PATIENCE);
+    assert!(
+        reason.contains("A does not reach B (10.2.0.2) through it"),
+        "{reason}"
+    );
+    assert_eq!(routes(&lab), before);
+}

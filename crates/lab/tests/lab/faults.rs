@@ -1,0 +1,291 @@
+//! Runs that are killed, stopped, interrupted, or in each other's way.
+
+use crate::support::{
+    PATIENCE, TestLab, await_that, is_alive, plan, setup, shell, start, this_program,
+};
+use lab::protocol::{Program, Request};
+use lab::{Bench, LabError, NamespaceLab, NodeId};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) fn a_lab_name_is_held_by_one_run_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(folder.path());
+    let first = NamespaceLab::build(&plan("one"), &setup).unwrap();
+    match NamespaceLab::build(&plan("one"), &setup) {
+        Err(LabError::Taken { name, pid }) => {
+            assert_eq!((name.as_str(), pid), ("one", std::process::id()));
+        }
+        other => panic!("{:?}", other.map(|_| ())),
+    }
+    let other = NamespaceLab::build(&plan("two"), &setup).unwrap();
+    drop(first);
+    let again = NamespaceLab::build(&plan("one"), &setup).unwrap();
+    assert!(again.swept().is_empty());
+    drop((other, again));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+pub(crate) fn an_interrupt_ends_a_pending_call_at_once() {
+    let TestLab {
+        lab,
+        interrupt,
+        _folder,
+    } = TestLab::build();
+    let node = lab.node(NodeId::A);
+    let (process, pid) = start(node, Program::new(["sleep", "1000"]));
+    let waited = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let result = node.call(Request::Wait {
+                process,
+                limit_ms: u64::MAX,
+            });
+            (result, Instant::now())
+        });
+        // Pending, or not yet asked: it must end either way.
+        std::thread::sleep(Duration::from_millis(20));
+        let set = Instant::now();
+        interrupt.set();
+        let (result, ended) = waiting.join().unwrap();
+        assert!(matches!(result, Err(LabError::Interrupted)));
+        ended.saturating_duration_since(set)
+    });
+    // 100 ms are promised; the rest is for a machine that is busy.
+    assert!(waited < Duration::from_millis(500), "{waited:?}");
+    assert!(matches!(
+        node.call(Request::InterfaceCounters),
+        Err(LabError::Interrupted)
+    ));
+    drop(lab);
+    assert!(!is_alive(pid));
+}
+
+/// A run in a process of its own, that can be killed.
+struct HeldRun {
+    run: Child,
+    /// Stations in the order of the path.
+    stations: Vec<u32>,
+    /// A daemon on gw1.
+    daemon: u32,
+}
+
+impl HeldRun {
+    fn start(folder: &Path) -> Self {
+        let mut run = Command::new(this_program())
+            .arg("hold")
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(run.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let mut stations: Vec<u32> = line
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        let daemon = stations.pop().unwrap();
+        assert_eq!(stations.len(), 4);
+        Self {
+            run,
+            stations,
+            daemon,
+        }
+    }
+
+    fn kill(&mut self) {
+        self.run.kill().unwrap();
+        self.run.wait().unwrap();
+    }
+
+    fn namespaces(&self) -> Vec<std::path::PathBuf> {
+        self.stations
+            .iter()
+            .map(|pid| std::fs::read_link(format!("/proc/{pid}/ns/net")).unwrap())
+            .collect()
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+/// Network namespaces of all processes.
+fn namespaces_in_use() -> Vec<std::path::PathBuf> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| std::fs::read_link(entry.path().join("ns/net")).ok())
+        .collect()
+}
+
+pub(crate) fn a_killed_run_leaves_no_process_and_no_namespace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = HeldRun::start(folder.path());
+    let namespaces = run.namespaces();
+    assert!(
+        namespaces
+            .iter()
+            .all(|namespace| namespaces_in_use().contains(namespace))
+    );
+    assert!(is_alive(run.daemon));
+    run.kill();
+    await_that("all processes are gone", || {
+        run.stations
+            .iter()
+            .chain([&run.daemon])
+            .all(|pid| !is_alive(*pid))
+    });
+    await_that("all namespaces are gone", || {
+        let in_use = namespaces_in_use();
+        namespaces
+            .iter()
+            .all(|namespace| !in_use.contains(namespace))
+    });
+    // The name can be used again, and there is nothing to remove.
+    let lab = NamespaceLab::build(&plan("held"), &setup(folder.path())).unwrap();
+    assert!(lab.swept().is_empty(), "{:?}", lab.swept());
+}
+
+pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = HeldRun::start(folder.path());
+    let gw1 = run.stations[1];
+    signal(gw1, Signal::SIGSTOP);
+    run.kill();
+    await_that("the other stations are gone", || {
+        run.stations
+            .iter()
+            .filter(|pid| **pid != gw1)
+            .all(|pid| !is_alive(*pid))
+    });
+    assert!(is_alive(gw1) && is_alive(run.daemon));
+    let lab = NamespaceLab::build(&plan("held"), &setup(folder.path())).unwrap();
+    assert_eq!(lab.swept().len(), 1);
+    let told = &lab.swept()[0];
+    assert!(told.starts_with("removed station gw1"), "{told}");
+    assert!(told.contains(&format!("process {gw1} and ")), "{told}");
+    assert!(!is_alive(gw1) && !is_alive(run.daemon));
+}
+
+pub(crate) fn a_recorded_process_is_removed_only_when_it_is_still_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut survivor = Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
+    let start_ticks = |child: &Child| -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').nth(19).unwrap().parse().unwrap()
+    };
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let station = |child: &Child, start_ticks: u64| serde_json::json!({"name": "a", "pid": child.id(), "start_ticks": start_ticks});
+    // The bystander has the number of a station that ended long ago.
+    let state = serde_json::json!({
+        "boot_id": boot_id.trim(),
+        "run": {"name": "run", "pid": 1, "start_ticks": 0},
+        "stations": [
+            station(&survivor, start_ticks(&survivor)),
+            station(&bystander, start_ticks(&bystander) - 1),
+        ],
+    });
+    std::fs::write(folder.path().join("planted.json"), state.to_string()).unwrap();
+    let lab = NamespaceLab::build(&plan("planted"), &setup(folder.path())).unwrap();
+    assert_eq!(lab.swept().len(), 1);
+    assert!(lab.swept()[0].contains(&format!("process {}", survivor.id())));
+    assert!(!is_alive(survivor.id()) && is_alive(bystander.id()));
+    drop(lab);
+    // Left by a run of an earlier boot, or cut off: nothing in it is of use.
+    for text in [
+        state.to_string().replace(boot_id.trim(), "another"),
+        "{\"boot".to_owned(),
+    ] {
+        std::fs::write(folder.path().join("planted.json"), text).unwrap();
+        let lab = NamespaceLab::build(&plan("planted"), &setup(folder.path())).unwrap();
+        assert!(lab.swept().is_empty());
+    }
+    assert!(is_alive(bystander.id()));
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    survivor.wait().unwrap();
+}
+
+pub(crate) fn a_station_that_dies_is_told_by_the_next_call() {
+    let lab = TestLab::direct().lab;
+    let node = lab.node(NodeId::Gw2);
+    let (_, program) = start(node, Program::new(["sleep", "1000"]));
+    let script = "setsid sh -c 'exec sleep 1000' </dev/null >/dev/null 2>&1 & echo $!";
+    let daemon = node
+        .run(shell(script), PATIENCE)
+        .unwrap()
+        .stdout
+        .trim()
+        .parse()
+        .unwrap();
+    signal(lab.station_pid(NodeId::Gw2), Signal::SIGKILL);
+    await_that("a call tells it", || {
+        match node.call(Request::InterfaceCounters) {
+            Ok(_) => false,
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    text.contains("gw2: the station ended") && text.contains("signal: 9"),
+                    "{text}"
+                );
+                true
+            }
+        }
+    });
+    // The kernel ends its programs with it.
+    await_that("its programs are gone", || !is_alive(program));
+    // A daemon has got away from it, but not out of its namespace.
+    assert!(is_alive(daemon));
+    drop(lab);
+    assert!(!is_alive(daemon));
+}
+
+pub(crate) fn an_ordinary_user_builds_a_lab() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    // Where an ordinary user can execute it and write.
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(folder.path(), 0o755);
+    let program = folder.path().join("program");
+    std::fs::copy(this_program(), &program).unwrap();
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let mut command = Command::new(&program);
+    command
+        .arg("ordinary-user")
+        .arg(&state)
+        .stdin(Stdio::null());
+    let is_root = lab::privilege::current() == Some(lab::Privilege::Root);
+    if is_root {
+        const NOBODY: u32 = 65_534;
+        std::os::unix::fs::chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let start = Instant::now();
+    let output = command.output().unwrap();
+    assert!(start.elapsed() < PATIENCE);
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    if stderr.contains("entering a user namespace failed") {
+        eprintln!("SKIPPED in part: this kernel lets no ordinary user build a lab: {stderr}");
+        return;
+    }
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stdout.starts_with("UserNamespace") && stdout.contains("exit status 0"),
+        "{stdout}"
+    );
+}

@@ -1,0 +1,194 @@
+//! The path A – gw1 – gw2 – B itself.
+//!
+//! ```text
+//! A a0 ---- a1 gw1 w0 ---- w1 gw2 b1 ---- b0 B
+//! ```
+
+use crate::support::{PATIENCE, TestLab, ping, shell, start};
+use journal::record::InterfaceCounters;
+use lab::protocol::{Program, Ready, Request, Response};
+use lab::{Bench, Links, Node, NodeId};
+use std::collections::BTreeMap;
+
+fn counters(node: &dyn Node) -> BTreeMap<String, InterfaceCounters> {
+    match node.call(Request::InterfaceCounters).unwrap() {
+        Response::InterfaceCounters(counters) => counters,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn a_ping_crosses_the_path_and_every_counter_moves_by_just_that() {
+    const PINGS: u64 = 20;
+    // Ethernet, IPv4, ICMP and the payload.
+    const PING_BYTES: u64 = 14 + 20 + 8 + 56;
+    const ARP_BYTES: u64 = 42;
+    let lab = TestLab::direct().lab;
+    let all = || NodeId::ALL.map(|id| counters(lab.node(id)));
+    let before = all();
+    let ended = ping(&lab, &["-c", "20", "-i", "0.005", "-s", "56"]);
+    assert!(
+        ended.stdout.contains("20 packets transmitted, 20 received"),
+        "{ended:?}"
+    );
+    let after = all();
+    let mut interfaces = 0;
+    for (before, after) in before.iter().zip(&after) {
+        for (name, now) in after {
+            let was = &before[name];
+            for (packets, bytes) in [
+                (now.rx_packets - was.rx_packets, now.rx_bytes - was.rx_bytes),
+                (now.tx_packets - was.tx_packets, now.tx_bytes - was.tx_bytes),
+            ] {
+                // The kernel may have asked for a neighbour again meanwhile.
+                let arps = packets.checked_sub(PINGS).unwrap();
+                assert!(arps <= 4, "{name}: {packets} packets");
+                assert_eq!(bytes, PINGS * PING_BYTES + arps * ARP_BYTES, "{name}");
+            }
+            assert_eq!(
+                (now.rx_dropped, now.tx_dropped, now.rx_errors, now.tx_errors),
+                (0, 0, 0, 0)
+            );
+            interfaces += 1;
+        }
+    }
+    assert_eq!(interfaces, 6);
+}
+
+pub(crate) fn mtu_and_offloads_are_as_configured() {
+    let mut lab = TestLab::direct().lab;
+    for links in [
+        Links {
+            mtu: 9000,
+            cipher_mtu: 65_535,
+            offloads: false,
+        },
+        Links {
+            mtu: 1500,
+            cipher_mtu: 1500,
+            offloads: true,
+        },
+        // The path MTU that was learnt before is forgotten.
+        Links {
+            mtu: 9000,
+            cipher_mtu: 9000,
+            offloads: true,
+        },
+    ] {
+        lab.configure(links).unwrap();
+        // As large as fits, then one byte more.
+        let payload = |extra: u16| (links.mtu - 28 + extra).to_string();
+        let fits = ping(&lab, &["-c", "1", "-w", "5", "-M", "do", "-s", &payload(0)]);
+        assert_eq!(fits.code, Some(0), "{links:?}: {fits:?}");
+        let too_long = ping(&lab, &["-c", "1", "-w", "1", "-M", "do", "-s", &payload(1)]);
+        assert_ne!(too_long.code, Some(0), "{links:?}");
+        for id in NodeId::ALL {
+            let Response::Offloads(offloads) = lab.node(id).call(Request::Offloads).unwrap() else {
+                panic!()
+            };
+            assert!(!offloads.is_empty());
+            for (interface, features) in offloads {
+                let expected = if links.offloads { "on" } else { "off" };
+                for feature in [
+                    "tcp-segmentation-offload",
+                    "generic-segmentation-offload",
+                    "tx-udp-segmentation",
+                ] {
+                    assert_eq!(features[feature], expected, "{interface} {feature}");
+                }
+                assert_eq!(features["generic-receive-offload"], "off");
+            }
+        }
+    }
+}
+
+pub(crate) fn the_watch_on_the_cipher_link_sees_the_marker_in_clear() {
+    let lab = TestLab::direct().lab;
+    let node = lab.node(NodeId::Gw1);
+    let watch = |marker: &[u8]| {
+        let request = Request::Sample {
+            interface: lab.cipher_interfaces().0.to_owned(),
+            frames: 20,
+            limit_ms: 30_000,
+            marker: marker.to_owned(),
+            esp_udp_ports: Vec::new(),
+        };
+        match node.call(request).unwrap() {
+            Response::Sample(link) => link,
+            other => panic!("{other:?}"),
+        }
+    };
+    let target = lab.target().to_string();
+    // "Cipherbench", over and over in every payload.
+    let argv = [
+        "ping",
+        "-n",
+        "-q",
+        "-i",
+        "0.005",
+        "-p",
+        "43697068657262656e6368",
+        &target,
+    ];
+    let (process, _) = start(lab.node(NodeId::A), Program::new(argv));
+    let link = watch(b"Cipherbench");
+    assert_eq!((link.frames, link.esp_frames), (20, 0));
+    assert!(
+        link.marker_frames >= 16 && link.marker_frames == link.other_frames,
+        "{link:?}"
+    );
+    let link = watch(b"something else");
+    assert_eq!((link.frames, link.marker_frames), (20, 0));
+    lab.node(NodeId::A).stop(process, PATIENCE).unwrap();
+    let error = node.call(Request::Sample {
+        interface: "nothing0".to_owned(),
+        frames: 1,
+        limit_ms: 1,
+        marker: Vec::new(),
+        esp_udp_ports: Vec::new(),
+    });
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("cannot watch the interface `nothing0`")
+    );
+}
+
+pub(crate) fn a_program_is_ready_when_its_port_listens() {
+    let lab = TestLab::direct().lab;
+    let (a, b) = (lab.node(NodeId::A), lab.node(NodeId::B));
+    let server = Program {
+        ready: Ready::Listening(5201),
+        ..Program::new(["iperf3", "-s", "-1", "-p", "5201"])
+    };
+    let server = b.start(server, PATIENCE).unwrap();
+    let target = lab.target().to_string();
+    let client = Program::new(["iperf3", "-c", &target, "-p", "5201", "-n", "1M", "-J"]);
+    let ended = a.run(client, PATIENCE).unwrap();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(b.wait(server, PATIENCE).unwrap().code, Some(0));
+
+    let deaf = Program {
+        ready: Ready::Listening(5202),
+        ..shell("echo deaf >&2; exit 1")
+    };
+    let error = b.start(deaf, PATIENCE).unwrap_err().to_string();
+    assert!(error.contains("before it was ready; waited for it to listen on TCP port 5202: deaf"));
+}
+
+pub(crate) fn the_namespace_is_closed_off_from_the_machine() {
+    let lab = TestLab::direct().lab;
+    let node = lab.node(NodeId::Gw1);
+    let script =
+        "ls /sys/class/net; echo --; ls -A /run | grep -v ^cipherbench-; echo --; ip -6 addr";
+    let ended = node.run(shell(script), PATIENCE).unwrap();
+    assert_eq!(ended.stdout, "a1\nlo\nw0\n--\n--\n");
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+    let mut seen = vec![own];
+    for id in NodeId::ALL {
+        let namespace = format!("/proc/{}/ns/net", lab.station_pid(id));
+        let namespace = std::fs::read_link(namespace).unwrap();
+        assert!(!seen.contains(&namespace));
+        seen.push(namespace);
+    }
+}

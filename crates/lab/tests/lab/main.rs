@@ -1,0 +1,91 @@
+//! Labs of real namespaces, as root or in a user namespace; skipped, with the reason, where neither is allowed.
+//!
+//! This executable is also the program that the labs start: `station` is the real thing, `encrypt` a
+//! stand-in that forwards in clear and dies when told to, and `hold` a run that a test can kill.
+
+mod devices;
+mod faults;
+mod links;
+mod programs;
+mod roles;
+mod support;
+
+use lab::privilege;
+use libtest_mimic::{Arguments, Completion, Trial};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The named functions of a module as trials.
+macro_rules! trials {
+    ($skipped:ident, $module:ident: $($name:ident),+ $(,)?) => {
+        vec![$({
+            let skipped = Arc::clone(&$skipped);
+            Trial::ignorable_test(concat!(stringify!($module), "::", stringify!($name)), move || {
+                if let Some(reason) = &*skipped {
+                    return Ok(Completion::ignored_with(reason));
+                }
+                $module::$name();
+                Ok(Completion::Completed)
+            })
+        }),+]
+    };
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Some(exit_code) = roles::play(&words) {
+        return exit_code;
+    }
+    // First of all: the process has one thread still.
+    let privilege = privilege::acquire();
+    if let Err(error) = &privilege {
+        eprintln!("SKIPPED: no lab can be built here: {error}");
+    }
+    let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
+    let trials = [
+        trials!(skipped, programs:
+            a_request_that_is_not_understood_is_answered_and_the_next_one_too,
+            an_unknown_process_is_an_error,
+            a_missing_program_is_named_with_the_package_that_brings_it,
+            endless_output_neither_blocks_nor_grows,
+            a_daemon_that_holds_the_output_open_does_not_hold_up_its_parents_end,
+            input_is_written_and_closed_even_when_nobody_reads_it,
+            a_program_that_ignores_sigterm_is_killed,
+            a_program_whose_time_is_up_is_killed,
+            cores_are_counted_from_zero_and_held_to,
+            cpu_time_is_counted_while_a_program_runs_and_after,
+            a_program_is_ready_when_it_prints_its_line,
+            a_program_that_ends_before_it_is_ready_tells_why,
+            at_end_of_input_nothing_is_left_not_even_daemons,
+            files_are_private_and_plain_names_only,
+        ),
+        trials!(skipped, links:
+            a_ping_crosses_the_path_and_every_counter_moves_by_just_that,
+            mtu_and_offloads_are_as_configured,
+            the_watch_on_the_cipher_link_sees_the_marker_in_clear,
+            a_program_is_ready_when_its_port_listens,
+            the_namespace_is_closed_off_from_the_machine,
+        ),
+        trials!(skipped, devices:
+            one_comes_up_tells_facts_and_counters_and_leaves_nothing,
+            one_that_does_not_start_tells_why_and_leaves_nothing,
+            one_that_dies_is_told_by_its_counters_and_its_stop,
+            one_that_forwards_nothing_is_taken_down_again,
+        ),
+        trials!(skipped, faults:
+            a_lab_name_is_held_by_one_run_at_a_time,
+            an_interrupt_ends_a_pending_call_at_once,
+            a_killed_run_leaves_no_process_and_no_namespace,
+            a_stopped_station_of_a_killed_run_is_removed_by_the_next_run,
+            a_recorded_process_is_removed_only_when_it_is_still_the_same,
+            a_station_that_dies_is_told_by_the_next_call,
+            an_ordinary_user_builds_a_lab,
+        ),
+    ];
+    libtest_mimic::run(
+        &Arguments::from_args(),
+        trials.into_iter().flatten().collect(),
+    )
+    .exit_code()
+}

@@ -1,0 +1,137 @@
+//! What this executable is when it is not the tests.
+
+use crate::support;
+use lab::protocol::Program;
+use lab::{Bench, NamespaceLab, NodeId, privilege, station};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Plays the role that the command line asks for, if any.
+pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
+    let result = match words {
+        ["station", "--node", name] => serve(NodeId::from_name(name)),
+        ["station", "--here"] => serve(None),
+        ["encrypt", "--config", file] => return Some(encrypt(Path::new(file))),
+        ["hold", folder] => hold(Path::new(folder)),
+        ["ordinary-user", folder] => ordinary_user(Path::new(folder)),
+        _ => return None,
+    };
+    Some(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(3)
+        }
+    })
+}
+
+fn serve(node: Option<NodeId>) -> Result<(), lab::LabError> {
+    station::serve(node, std::io::stdin(), std::io::stdout())
+}
+
+/// Stands in for the encryptor, to show what the lab does with one that fails: it makes an interface of that
+/// name, but forwards in clear. Its engine's name says how it behaves.
+fn encrypt(file: &Path) -> ExitCode {
+    let text = std::fs::read_to_string(file).unwrap();
+    let value = |key: &str| {
+        let (_, rest) = text.split_once(key).unwrap();
+        rest.trim_start()
+            .split([',', '\n', '"', ' ', ']', '}'])
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let (remote, engine, route) = (value("remote: "), value("engine: "), value("routes: ["));
+    // Both must be where the configuration says, and fit for nobody else's eyes.
+    assert!(std::fs::exists(value("static: \"")).unwrap());
+    assert!(std::fs::exists(format!("{}.epoch", value("static: \""))).unwrap());
+    if engine == "refuses" {
+        eprintln!("no such engine");
+        return ExitCode::from(2);
+    }
+    let ip = |arguments: &str| {
+        let status = std::process::Command::new("ip")
+            .args(arguments.split(' '))
+            .status();
+        assert!(status.unwrap().success());
+    };
+    ip("tuntap add dev cb0 mode tun");
+    ip(&format!("link set cb0 mtu {} up", value("mtu: ")));
+    if engine == "deaf" {
+        ip(&format!("route add {route} dev cb0"));
+    } else {
+        ip(&format!("route add {route} via {remote}"));
+    }
+    let listener = std::net::TcpListener::bind(value("metrics: ")).unwrap();
+    println!("ready version=0 engine={engine} mtu={}", value("mtu: "));
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).unwrap();
+    serve_metrics(&listener, &engine, &stop);
+    ip("link del cb0");
+    if engine != "deaf" {
+        ip(&format!("route del {route} via {remote}"));
+    }
+    ExitCode::SUCCESS
+}
+
+fn serve_metrics(listener: &std::net::TcpListener, engine: &str, stop: &AtomicBool) {
+    const METRICS: &str = "cipherbench_clear_rx_packets_total{lane=\"0\"} 5\n\
+                           cipherbench_clear_rx_packets_total{lane=\"1\"} 7\n\
+                           cipherbench_dropped_packets_total{lane=\"0\",reason=\"replayed\"} 2\n";
+    listener.set_nonblocking(true).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(2));
+        let Ok((mut stream, _)) = listener.accept() else {
+            continue;
+        };
+        if engine == "dies-when-asked" {
+            eprintln!("out of luck");
+            std::process::exit(7);
+        }
+        let mut request = [0; 1024];
+        let _ = stream.read(&mut request);
+        let _ = write!(stream, "HTTP/1.0 200 OK\r\n\r\n{METRICS}");
+    }
+}
+
+/// Builds a lab with a daemon on it, tells the process ids of all, and stays until it is killed.
+fn hold(folder: &Path) -> Result<(), lab::LabError> {
+    privilege::acquire()?;
+    let lab = NamespaceLab::build(&support::plan("held"), &support::setup(folder))?;
+    let node = lab.node(NodeId::Gw1);
+    let daemon = "setsid sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null & wait $!";
+    let ready = lab::protocol::Ready::Line(String::new());
+    let program = Program {
+        ready,
+        ..support::shell(daemon)
+    };
+    let request = lab::protocol::Request::Start {
+        program,
+        limit_ms: 30_000,
+    };
+    let lab::protocol::Response::Started { stdout, .. } = node.call(request)? else {
+        return Err(lab::LabError::Interrupted);
+    };
+    let stations = NodeId::ALL.map(|id| lab.station_pid(id).to_string());
+    println!("{} {}", stations.join(" "), stdout.trim());
+    // Until it is killed, or nobody is there any more.
+    let _ = std::io::stdin().read(&mut [0]);
+    Ok(())
+}
+
+/// Builds a lab as an ordinary user, and reaches B from A.
+fn ordinary_user(folder: &Path) -> Result<(), lab::LabError> {
+    let privilege = privilege::acquire()?;
+    let mut lab = NamespaceLab::build(&support::plan("rootless"), &support::setup(folder))?;
+    lab.configure(support::LINKS)?;
+    lab.start_dut(&support::direct(), support::LINKS)?;
+    let target = lab.target().to_string();
+    let ping = Program::new(["ping", "-n", "-c", "3", "-i", "0.01", &target]);
+    let ended = lab.node(NodeId::A).run(ping, Duration::from_secs(20))?;
+    println!("{privilege:?} {}", ended.how());
+    Ok(())
+}

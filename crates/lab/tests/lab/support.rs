@@ -1,0 +1,131 @@
+//! What several tests need.
+
+use campaign::plan::{Adapter, Addresses, Dut, LabKind, LabPlan};
+use lab::protocol::{Program, Request, Response};
+use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// No test waits longer for anything; machines that build at the same time are slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) const LINKS: Links = Links {
+    mtu: 1500,
+    cipher_mtu: 1600,
+    offloads: true,
+};
+
+/// A lab with a state folder of its own.
+pub(crate) struct TestLab {
+    // Dropped first.
+    pub(crate) lab: NamespaceLab,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) _folder: TempDir,
+}
+
+impl TestLab {
+    pub(crate) fn build() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = setup(folder.path());
+        let lab = NamespaceLab::build(&plan("test"), &setup).unwrap();
+        Self {
+            lab,
+            interrupt: setup.interrupt,
+            _folder: folder,
+        }
+    }
+
+    /// Built, configured, and with no encryptor in between.
+    pub(crate) fn direct() -> Self {
+        let mut lab = Self::build();
+        lab.lab.configure(LINKS).unwrap();
+        lab.lab.start_dut(&direct(), LINKS).unwrap();
+        lab
+    }
+}
+
+pub(crate) fn setup(state_folder: &Path) -> Setup {
+    Setup {
+        program: this_program(),
+        state_folder: state_folder.to_owned(),
+        interrupt: Interrupt::new(),
+    }
+}
+
+pub(crate) fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap()
+}
+
+pub(crate) fn plan(name: &str) -> LabPlan {
+    LabPlan {
+        name: name.to_owned(),
+        kind: LabKind::Namespaces,
+        cipher_mtu: None,
+        addresses: Addresses {
+            station_a: [10, 1, 0, 0].into(),
+            cipher: [192, 0, 2, 0].into(),
+            station_b: [10, 2, 0, 0].into(),
+        },
+    }
+}
+
+pub(crate) fn direct() -> Dut {
+    Dut {
+        name: "direct".to_owned(),
+        adapter: Adapter::Direct,
+    }
+}
+
+/// A shell script as a program.
+pub(crate) fn shell(script: &str) -> Program {
+    Program::new(["sh", "-c", script])
+}
+
+/// The process id of a program that was just started.
+pub(crate) fn start(node: &dyn Node, program: Program) -> (u64, u32) {
+    match node
+        .call(Request::Start {
+            program,
+            limit_ms: 30_000,
+        })
+        .unwrap()
+    {
+        Response::Started { process, pid, .. } => (process, pid),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn ping(lab: &NamespaceLab, arguments: &[&str]) -> lab::protocol::Ended {
+    let target = lab.target().to_string();
+    let argv = ["ping", "-n"]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .chain([target.as_str()]);
+    lab.node(NodeId::A)
+        .run(Program::new(argv), PATIENCE)
+        .unwrap()
+}
+
+/// Whether a process is there, and more than a zombie.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Waits for a state; fails with `what` when it does not come.
+pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "still not: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub(crate) fn reason(error: &LabError) -> String {
+    match error {
+        LabError::Node { reason, .. } | LabError::Dut { reason, .. } => reason.clone(),
+        other => panic!("{other}"),
+    }
+}
