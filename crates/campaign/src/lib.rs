@@ -1,7 +1,33 @@
 //! Campaign and lab files to a [`Plan`] with every default explicit.
+//!
+//! ```text
+//! campaign.yaml -> Campaign --.
+//!                              >-- Campaign::plan(lab, host) -> Plan
+//! lab.yaml      -> LabFile  --'
+//! ```
+//!
+//! A [`Campaign`] and a [`LabFile`] are checked when they are read: all mistakes of a file are told
+//! at once, with their places. What can be wrong only together (an MTU that does not fit the lab's
+//! cipher link, more cores than the host has) is told by [`Campaign::plan`], still with the place
+//! in the campaign file.
+//!
+//! Text in, values out: nothing here looks at the host or touches a network. `docs/campaign.md` and
+//! `docs/lab.md` are the reference of the formats.
 
 #![forbid(unsafe_code)]
 
+mod axis;
+mod dut;
+pub mod estimate;
+mod expand;
+mod file;
+mod lab;
 pub mod plan;
+mod text;
 
+mod trial;
+
+pub use file::{Campaign, HostFacts, Input, from_text, load, load_input};
+pub use lab::{LabFile, lab_from_text, load_lab};
 pub use plan::Plan;
+pub use text::{in_words, to_text};

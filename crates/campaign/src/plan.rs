@@ -1,8 +1,8 @@
 //! The plan: what a run will do, with every default explicit.
 //!
-//! A [`Plan`] is made from a checked campaign and lab, shown by `cipherbench plan`, carried out by `trial`,
-//! and written whole into the head of the journal, so that a journal needs no other file to be understood.
-//! It is plain data: nothing in it depends on the machine that made it.
+//! A [`Plan`] is made from a checked campaign and lab, shown by `cipherbench plan`, carried out by
+//! `trial`, and written whole into the head of the journal, so that a journal needs no other file
+//! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
 use serde::{Deserialize, Serialize};
 use wire::Suite;
@@ -23,12 +23,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The trials in the order in which they run: all cells once, then all again, so that a drift of the
-    /// machine falls on DUT and baseline alike.
+    /// Time that the whole run will take: the sum over its trials, in nanoseconds.
+    #[must_use]
+    pub fn estimate_ns(&self) -> u64 {
+        let times = self.cells.iter().map(|cell| cell.estimate_ns);
+        let once = times.fold(0, u64::saturating_add);
+        once.saturating_mul(self.repeats.into())
+    }
+
+    /// The trials in the order in which they run: all cells once, then all again, so that a drift
+    /// of the machine falls on DUT and baseline alike.
     pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
-        (1..=self.repeats).flat_map(move |repeat| {
-            self.cells.iter().map(move |cell| TrialRef { cell, repeat })
-        })
+        (1..=self.repeats)
+            .flat_map(move |repeat| self.cells.iter().map(move |cell| TrialRef { cell, repeat }))
     }
 }
 
@@ -48,7 +55,8 @@ pub struct LabPlan {
     pub name: String,
     /// How it is built.
     pub kind: LabKind,
-    /// IP MTU of the link between the gateways in bytes; `None`: as large as the largest cell needs.
+    /// IP MTU of the link between the gateways in bytes; `None`: as large as the largest cell
+    /// needs.
     pub cipher_mtu: Option<u16>,
     /// The two gateways' and stations' addresses.
     pub addresses: Addresses,
@@ -63,7 +71,8 @@ pub enum LabKind {
     Namespaces,
 }
 
-/// IPv4 prefixes of the lab. Station A and its gateway share `station_a`, the gateways share `cipher`.
+/// IPv4 prefixes of the lab. Station A and its gateway share `station_a`, the gateways share
+/// `cipher`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
     /// `/24` of A (host .2) and gw1 (host .1).
@@ -72,6 +81,15 @@ pub struct Addresses {
     pub cipher: std::net::Ipv4Addr,
     /// `/24` of B (host .2) and gw2 (host .1).
     pub station_b: std::net::Ipv4Addr,
+}
+
+impl Addresses {
+    /// Station B's own address, the target of A's traffic.
+    #[must_use]
+    pub const fn target(&self) -> std::net::Ipv4Addr {
+        let [a, b, c, _] = self.station_b.octets();
+        std::net::Ipv4Addr::new(a, b, c, 2)
+    }
 }
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
@@ -94,7 +112,8 @@ pub struct Cell {
     pub measurement: Measurement,
     /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
     pub tune: bool,
-    /// Time that one trial of this cell will take, bringing the DUT up included, in nanoseconds.
+    /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
+    /// trial's share of the cell's search included ([`crate::estimate`]).
     pub estimate_ns: u64,
 }
 

@@ -132,7 +132,18 @@ fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes
 }
 
 impl Document {
-    /// Decodes the file. The closure may go on after a mistake to find more.
+    /// The file as messages call it.
+    pub fn file(&self) -> &str {
+        &self.source.file
+    }
+
+    /// Whether the file is a map with this key; tells kinds of files apart before one is decoded.
+    pub fn has_key(&self, key: &str) -> bool {
+        self.tree.has_key(key)
+    }
+
+    /// Decodes the file. The closure may go on after a mistake to find more; its value is given out
+    /// only when none was reported.
     ///
     /// # Errors
     /// All mistakes found by it and by the parser, in file order.

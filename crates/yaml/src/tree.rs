@@ -54,6 +54,15 @@ impl Tree {
         &self.items[id]
     }
 
+    /// Whether the root is a map with this key.
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        let is_key = |id: &NodeId| match &self.items[*id].parent {
+            Some((_, Step::Key(name, _))) => &**name == key,
+            Some((_, Step::Index(_))) | None => false,
+        };
+        self.children(Self::ROOT).iter().any(is_key)
+    }
+
     fn children(&self, id: NodeId) -> &[NodeId] {
         match &self.items[id].kind {
             Kind::List(children) | Kind::Map(children) => children,

@@ -1,0 +1,150 @@
+//! Devices under test: one entry of `duts` to one DUT or, where settings are lists, several.
+//!
+//! To add an adapter: a variant of [`Adapter`], its name in [`KINDS`], and a reader of its settings
+//! here; its row in `docs/campaign.md`; and what brings it up, in `lab`.
+
+use crate::axis::axis;
+use crate::expand::product;
+use crate::plan::{Adapter, Dut};
+use wire::Suite;
+use yaml::{Map, Node, Reported, Spanned};
+
+/// Crypto engines that a campaign can ask for by name, the choice by speed first.
+///
+/// Named here, not asked of the crate `engine`: a plan is read where that cannot even be built.
+pub(crate) const ENGINES: [&str; 3] = ["auto", "ipsec-mb", "aws-lc"];
+
+/// Most worker threads per gateway.
+const WORKERS_MAX: u16 = 256;
+/// Tables and charts with more cannot be read.
+const DUTS_MAX: usize = 100;
+/// Longest name, so that tables stay readable.
+const NAME_CHARS_MAX: usize = 40;
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Direct,
+    Cipherbench,
+}
+
+const KINDS: [(&str, Kind); 2] = [("direct", Kind::Direct), ("cipherbench", Kind::Cipherbench)];
+
+/// Reads the list of DUTs, all names distinct.
+pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
+    let mut duts: Vec<Spanned<Dut>> = Vec::new();
+    let mut too_many = None;
+    let outcome = node.list(|item| {
+        for dut in read(item)? {
+            if duts.len() == DUTS_MAX {
+                let what = format!("the campaign has more than {DUTS_MAX} DUTs");
+                let help = "shorten the lists of their settings";
+                return Err(*too_many.get_or_insert_with(|| item.mistake(what, help)));
+            }
+            let slug = slug(&dut.value.name);
+            if let Some(first) = duts
+                .iter()
+                .find(|first| self::slug(&first.value.name) == slug)
+            {
+                let what = format!("a DUT named `{}` is there already", first.value.name);
+                return Err(item.mistake_at(&dut.place, what, "give this one another `name`"));
+            }
+            duts.push(dut);
+        }
+        Ok(())
+    });
+    outcome?;
+    match duts.is_empty() {
+        true => Err(node.mistake("no DUT is given", "the baseline is `- direct`")),
+        false => Ok(duts),
+    }
+}
+
+fn read(node: Node<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
+    let (kind, body) = node.variant("DUT", &KINDS)?;
+    body.map(|map| match kind {
+        Kind::Direct => {
+            let name = name(map, "direct")?;
+            Ok(vec![body.spanned(Dut {
+                name,
+                adapter: Adapter::Direct,
+            })])
+        }
+        Kind::Cipherbench => cipherbench(map),
+    })
+}
+
+/// Settings that vary are added to the name, in this order: suite, workers, engine.
+fn cipherbench(map: &Map<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
+    let suites = Suite::ALL.map(|suite| (suite.name(), suite));
+    let engines = ENGINES.map(|name| (name, name));
+    let name = name(map, "cipherbench");
+    let suite = axis(map, "suite", Suite::Aes256Gcm, |node| {
+        node.one_of("suite", &suites)
+    });
+    let workers = axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX));
+    let engine = axis(map, "engine", "auto", |node| {
+        node.one_of("engine", &engines)
+    });
+    let (name, suites, counts, engines) = (name?, suite.all()?, workers.all()?, engine.all()?);
+
+    let mut duts = Vec::new();
+    // One more than there may be is enough to tell.
+    let combinations = product([suites.len(), counts.len(), engines.len()]).take(DUTS_MAX + 1);
+    for [suite, count, engine] in combinations {
+        let (suite, workers, engine) = (
+            suites[suite].value,
+            counts[count].value,
+            engines[engine].value,
+        );
+        let mut name = name.clone();
+        if suites.len() > 1 {
+            name.push_str(&format!(" {suite}"));
+        }
+        if counts.len() > 1 {
+            name.push_str(&format!(" w{workers}"));
+        }
+        if engines.len() > 1 {
+            name.push_str(&format!(" {engine}"));
+        }
+        let adapter = Adapter::Cipherbench {
+            suite,
+            workers,
+            engine: engine.to_owned(),
+        };
+        duts.push(map.node().spanned(Dut { name, adapter }));
+    }
+    Ok(duts)
+}
+
+/// A DUT's name: short, and without the characters that cell ids are put together with.
+fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
+    map.with_default("name", default.to_owned(), |node| {
+        let text = node.text()?;
+        let fits = |c: char| c.is_alphanumeric() || " -_.+".contains(c);
+        let trimmed = text.trim() == text && !text.contains("  ");
+        if trimmed && text.chars().all(fits) && text.chars().count() <= NAME_CHARS_MAX {
+            return Ok(text.to_owned());
+        }
+        let help = format!("use up to {NAME_CHARS_MAX} letters, digits, single blanks and - _ . +");
+        Err(node.mistake("this name cannot be used", help))
+    })
+}
+
+/// A DUT's name as it stands in cell ids.
+pub(crate) fn slug(name: &str) -> String {
+    name.replace(' ', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_are_those_of_the_engine_crate() {
+        let known = engine::engines().iter().map(|engine| engine.name);
+        assert_eq!(
+            ENGINES.to_vec(),
+            std::iter::once("auto").chain(known).collect::<Vec<_>>()
+        );
+    }
+}

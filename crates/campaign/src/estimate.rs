@@ -1,0 +1,93 @@
+//! How long a trial takes: the tool's own time, and an allowance for what is around it.
+//!
+//! | Part | Time |
+//! | --- | --- |
+//! | TCP, UDP | warm-up + duration, up to the next whole second |
+//! | ping | count × interval |
+//! | around it | [`BRING_UP`] |
+//! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
+//!
+//! A search is counted to the trials of its cell in equal shares: so the times of all trials add up
+//! to the time of the plan.
+
+use crate::plan::{Cell, Measurement};
+use std::time::Duration;
+
+/// Around one trial: DUT up and down, tools up and down, evidence read.
+pub const BRING_UP: Duration = Duration::from_millis(700);
+/// Time that the tool runs in one attempt of a search.
+pub const TUNE_RUN: Duration = Duration::from_secs(2);
+
+/// Stream counts, windows, the neighbours of the best, and the two best once more.
+const ATTEMPTS_TCP: u32 = 4 + 3 + 2 + 2;
+/// Datagram lengths, when they are searched.
+const ATTEMPTS_UDP_DATAGRAM: u32 = 3;
+/// Offered rates, when they are searched.
+const ATTEMPTS_UDP_RATE: u32 = 6;
+/// The two best are tried once more.
+const ATTEMPTS_AGAIN: u32 = 2;
+
+/// Time of one trial of a cell that is measured `repeats` times, in nanoseconds.
+#[must_use]
+pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
+    let search = (TUNE_RUN + BRING_UP) * attempts(cell);
+    let time = tool(&cell.measurement) + BRING_UP + search / repeats.max(1);
+    // At most a day and a search: it fits.
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Most attempts of the search before a cell's first trial; 0 when nothing is searched.
+#[must_use]
+pub fn attempts(cell: &Cell) -> u32 {
+    if !cell.tune {
+        return 0;
+    }
+    match cell.measurement {
+        Measurement::Tcp { .. } => ATTEMPTS_TCP,
+        Measurement::Udp {
+            datagram_bytes: Some(_),
+            rate_bps: Some(_),
+            ..
+        } => 0,
+        Measurement::Udp {
+            datagram_bytes,
+            rate_bps,
+            ..
+        } => {
+            let datagram = if datagram_bytes.is_none() {
+                ATTEMPTS_UDP_DATAGRAM
+            } else {
+                1
+            };
+            let rate = if rate_bps.is_none() {
+                ATTEMPTS_UDP_RATE
+            } else {
+                0
+            };
+            datagram + rate + ATTEMPTS_AGAIN
+        }
+        Measurement::Ping { .. } => 0,
+    }
+}
+
+/// Time that the tool itself runs.
+fn tool(measurement: &Measurement) -> Duration {
+    match *measurement {
+        Measurement::Tcp {
+            duration_ns,
+            warmup_ns,
+            ..
+        }
+        | Measurement::Udp {
+            duration_ns,
+            warmup_ns,
+            ..
+        } => {
+            let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
+            Duration::from_secs(run.as_secs() + u64::from(run.subsec_nanos() > 0))
+        }
+        Measurement::Ping {
+            count, interval_ns, ..
+        } => Duration::from_nanos(interval_ns) * count,
+    }
+}

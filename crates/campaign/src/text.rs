@@ -1,0 +1,199 @@
+//! A plan as people read it: every cell, its commands, the time it takes.
+
+use crate::plan::{Adapter, Cell, Measurement, Plan};
+use std::fmt::Write;
+use std::time::Duration;
+use units::human;
+use units::time::print;
+use units::{BitRate, Bytes, Layer};
+
+/// Renders a plan, with the commands that `commands` gives for a cell, word by word.
+///
+/// Commands that the cells of a group share are printed once.
+pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> String {
+    let mut text = heading(plan);
+    for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
+        // Not empty: a chunk has at least one cell.
+        let first = &group[0];
+        let shared = commands(first);
+        let is_shared = group.iter().all(|cell| commands(cell) == shared);
+        line(
+            &mut text,
+            &format!("\n{}  {}", first.group, in_words(first)),
+        );
+        if is_shared {
+            print_commands(&mut text, &shared);
+        }
+        let width = group
+            .iter()
+            .map(|cell| cell.dut.name.chars().count())
+            .max()
+            .unwrap_or(0);
+        for cell in group {
+            let time = human::duration_ns(cell.estimate_ns as f64);
+            let name = &cell.dut.name;
+            let settings = settings(&cell.dut.adapter);
+            line(
+                &mut text,
+                &format!("  {} × {time}  {name:width$}  {settings}", plan.repeats),
+            );
+            if !is_shared {
+                print_commands(&mut text, &commands(cell));
+            }
+        }
+    }
+    text
+}
+
+/// What is measured in a cell, in words, the DUT left out.
+#[must_use]
+pub fn in_words(cell: &Cell) -> String {
+    let cores = counted(cell.cores_per_station.into(), "core");
+    let offloads = if cell.offloads { "on" } else { "off" };
+    let path = format!("MTU {} B, offloads {offloads}", cell.mtu);
+    let tuned = if cell.tune {
+        ", best parameters searched first"
+    } else {
+        ""
+    };
+    let time = |duration_ns: u64, warmup_ns: u64| {
+        let duration = print(Duration::from_nanos(duration_ns));
+        match warmup_ns {
+            0 => duration,
+            _ => format!(
+                "{duration} after {} of warm-up",
+                print(Duration::from_nanos(warmup_ns))
+            ),
+        }
+    };
+    match &cell.measurement {
+        Measurement::Tcp {
+            streams,
+            window_bytes,
+            duration_ns,
+            warmup_ns,
+        } => {
+            let streams = counted((*streams).into(), "stream");
+            let window = window_bytes.map_or_else(String::new, |bytes| {
+                format!(", window {}", Bytes::new(bytes))
+            });
+            let time = time(*duration_ns, *warmup_ns);
+            format!("TCP, {streams} on {cores}{window}, {time}, {path}{tuned}")
+        }
+        Measurement::Udp {
+            datagram_bytes,
+            rate_bps,
+            streams,
+            duration_ns,
+            warmup_ns,
+        } => {
+            let streams = counted((*streams).into(), "stream");
+            let datagram = datagram_bytes.map_or_else(
+                || "the largest datagrams".to_owned(),
+                |bytes| format!("datagrams of {bytes} B"),
+            );
+            let rate = rate_bps.map_or_else(
+                || "full rate".to_owned(),
+                |bps| BitRate::new(bps, Layer::Payload).to_string(),
+            );
+            let time = time(*duration_ns, *warmup_ns);
+            format!("UDP, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}")
+        }
+        Measurement::Ping {
+            count,
+            interval_ns,
+            payload_bytes,
+        } => {
+            let interval = print(Duration::from_nanos(*interval_ns));
+            format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
+        }
+    }
+}
+
+fn heading(plan: &Plan) -> String {
+    let mut text = format!("campaign {}", plan.name);
+    if !plan.title.is_empty() {
+        text.push_str(&format!(": {}", plan.title));
+    }
+    let lab = &plan.lab;
+    let cipher_mtu = lab
+        .cipher_mtu
+        .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
+    let addresses = &lab.addresses;
+    line(&mut text, "");
+    line(
+        &mut text,
+        &format!(
+            "lab {}: A in {}/24, gateways in {}/24 (MTU {cipher_mtu}), B in {}/24",
+            lab.name, addresses.station_a, addresses.cipher, addresses.station_b
+        ),
+    );
+    let cells = plan.cells.len() as u64;
+    let total = human::duration_ns(plan.estimate_ns() as f64);
+    line(
+        &mut text,
+        &format!(
+            "{}, each {}: {}, about {total}",
+            counted(cells, "cell"),
+            counted(plan.repeats.into(), "time"),
+            counted(cells * u64::from(plan.repeats), "trial"),
+        ),
+    );
+    text
+}
+
+fn settings(adapter: &Adapter) -> String {
+    match adapter {
+        Adapter::Direct => "no encryptor".to_owned(),
+        Adapter::Cipherbench {
+            suite,
+            workers,
+            engine,
+        } => {
+            format!(
+                "ESP {suite}, {} per gateway, engine {engine}",
+                counted((*workers).into(), "worker")
+            )
+        }
+    }
+}
+
+fn print_commands(text: &mut String, commands: &[Vec<String>]) {
+    for command in commands {
+        let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+        line(text, &format!("    {}", words.join(" ")));
+    }
+}
+
+/// A word as a POSIX shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `1 cell`, `2 cells`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Writing to a string cannot fail.
+fn line(text: &mut String, line: &str) {
+    let _ = writeln!(text, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_needs_it() {
+        assert_eq!(quoted("-l"), "-l");
+        assert_eq!(quoted("10.2.0.2"), "10.2.0.2");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,231 @@
+//! Trials as a campaign asks for them: axes, checked one by one and against one another.
+
+use crate::axis::{
+    self, Axis, axis, check_payload, check_run, check_searched, check_streams, required_axis,
+};
+use std::time::Duration;
+use units::Bytes;
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+use yaml::{Map, Node, Place, Reported, Spanned};
+
+/// One entry of `trials`.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    pub(crate) place: Place,
+    pub(crate) mtu: Vec<Spanned<u16>>,
+    pub(crate) offloads: Vec<Spanned<bool>>,
+    pub(crate) kind: Kind,
+}
+
+/// What is measured, and the axes that only this kind has.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Tcp {
+        load: Load,
+        window: Vec<Spanned<Option<u64>>>,
+    },
+    Udp {
+        load: Load,
+        datagram: Vec<Spanned<Option<u32>>>,
+        rate: Vec<Spanned<Option<u64>>>,
+    },
+    Ping {
+        count: u32,
+        interval: Duration,
+        payload: Vec<Spanned<u16>>,
+    },
+}
+
+/// What TCP and UDP trials have in common.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) cores: Vec<Spanned<u16>>,
+    /// `None`: one per core.
+    pub(crate) streams: Vec<Spanned<Option<u16>>>,
+    pub(crate) duration: Vec<Spanned<Duration>>,
+    pub(crate) warmup: Duration,
+    pub(crate) tune: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Name {
+    Tcp,
+    Udp,
+    Ping,
+}
+
+const NAMES: [(&str, Name); 3] = [("tcp", Name::Tcp), ("udp", Name::Udp), ("ping", Name::Ping)];
+
+const CORES_MAX: u16 = 128;
+const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+const WARMUP_DEFAULT: Duration = Duration::from_secs(1);
+
+const PING_COUNT_DEFAULT: u32 = 1000;
+const PING_COUNT_MAX: u32 = 100_000;
+const PING_INTERVAL_DEFAULT: Duration = Duration::from_millis(10);
+const PING_PAYLOAD_DEFAULT: u16 = 56;
+/// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker by which
+/// clear-text is told on the cipher link.
+const PING_PAYLOAD_MIN: u64 = 20;
+/// An ICMP echo header is as long as UDP's (RFC 792).
+const ICMP_HEADER_BYTES: usize = 8;
+
+/// Reads one entry of `trials`.
+pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
+    let (name, body) = node.variant("trial", &NAMES)?;
+    body.map(|map| {
+        let mtu = required_axis(map, "mtu", |node| axis::mtu(node, axis::MTU_MAX));
+        let offloads = axis(map, "offloads", true, Node::bool);
+        let kind = match name {
+            Name::Tcp => tcp(map),
+            Name::Udp => udp(map, &mtu),
+            Name::Ping => ping(map, &mtu),
+        };
+        Ok(Trial {
+            place: body.place(),
+            mtu: mtu.all()?,
+            offloads: offloads.all()?,
+            kind: kind?,
+        })
+    })
+}
+
+/// [`Load`] as it is read.
+struct RawLoad {
+    cores: Axis<u16>,
+    streams: Axis<Option<u16>>,
+    duration: Axis<Duration>,
+    warmup: Result<Spanned<Duration>, Reported>,
+    tune: Result<Spanned<bool>, Reported>,
+}
+
+impl RawLoad {
+    fn read(map: &Map<'_>) -> Self {
+        let node = map.node();
+        let streams = |node: Node<'_>| node.integer(1..=axis::STREAMS_MAX);
+        let load = Self {
+            cores: axis(map, "cores", 1, |node| node.integer(1..=CORES_MAX)),
+            streams: axis(map, "streams", None, |node| node.word_or("auto", streams)),
+            duration: axis(map, "duration", DURATION_DEFAULT, axis::duration),
+            warmup: map.with_default("warmup", node.spanned(WARMUP_DEFAULT), |node| {
+                axis::warmup(node).map(|warmup| node.spanned(warmup))
+            }),
+            tune: map.with_default("tune", node.spanned(false), |node| {
+                node.bool().map(|tune| node.spanned(tune))
+            }),
+        };
+        check_streams(node, &load.streams, &load.cores);
+        if let Ok(warmup) = &load.warmup {
+            check_run(node, &load.duration, warmup);
+        }
+        load
+    }
+
+    fn all(self) -> Result<Load, Reported> {
+        Ok(Load {
+            cores: self.cores.all()?,
+            streams: self.streams.all()?,
+            duration: self.duration.all()?,
+            warmup: self.warmup?.value,
+            tune: self.tune?.value,
+        })
+    }
+}
+
+fn tcp(map: &Map<'_>) -> Result<Kind, Reported> {
+    let load = RawLoad::read(map);
+    let window = axis(map, "window", None, |node| {
+        node.word_or("auto", axis::window)
+    });
+    check_searched(map.node(), &load.tune, "streams", &load.streams);
+    check_searched(map.node(), &load.tune, "window", &window);
+    Ok(Kind::Tcp {
+        load: load.all()?,
+        window: window.all()?,
+    })
+}
+
+fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Kind, Reported> {
+    let load = RawLoad::read(map);
+    let datagram = axis(map, "datagram", None, |node| {
+        node.word_or("auto", axis::datagram)
+    });
+    let rate = axis(map, "rate", None, |node| node.word_or("max", axis::rate));
+
+    let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
+    let given = datagram
+        .iter()
+        .filter_map(|axis| Some((axis.value?.into(), axis.place.clone())));
+    check_payload(map.node(), "datagram", headers, given, mtu);
+    // What is given stays; what is left open is searched.
+    let all_given = datagram.iter().all(|datagram| datagram.value.is_some())
+        && rate.iter().all(|rate| rate.value.is_some());
+    if let Ok(tune) = &load.tune
+        && tune.value
+        && all_given
+    {
+        let what = "`tune` has nothing to search: `datagram` and `rate` are given";
+        let help = "write `rate: max` to have the best rate searched, or leave `tune` off";
+        map.node().mistake_at(&tune.place, what, help);
+    }
+    Ok(Kind::Udp {
+        load: load.all()?,
+        datagram: datagram.all()?,
+        rate: rate.all()?,
+    })
+}
+
+fn ping(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Kind, Reported> {
+    let node = map.node();
+    let count = map.with_default("count", PING_COUNT_DEFAULT, |node| {
+        node.integer(1..=PING_COUNT_MAX)
+    });
+    let interval = map.with_default(
+        "interval",
+        node.spanned(PING_INTERVAL_DEFAULT),
+        ping_interval,
+    );
+    let payload = axis(map, "payload", PING_PAYLOAD_DEFAULT, |node| {
+        let range = Bytes::new(PING_PAYLOAD_MIN)..=Bytes::new(65_507);
+        // In range, so it fits.
+        node.size(range).map(|size| size.get() as u16)
+    });
+
+    let headers = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
+    let given = payload
+        .iter()
+        .map(|axis| (axis.value.into(), axis.place.clone()));
+    check_payload(node, "ping payload", headers, given, mtu);
+    if let (Ok(count), Ok(interval)) = (&count, &interval)
+        && interval.value * *count > axis::RUN_MAX
+    {
+        let time = units::human::duration(interval.value * *count);
+        let help = format!(
+            "at most {} are possible: lower `count` or `interval`",
+            units::time::print(axis::RUN_MAX)
+        );
+        node.mistake_at(
+            &interval.place,
+            format!("{count} requests take {time}"),
+            help,
+        );
+    }
+    Ok(Kind::Ping {
+        count: count?,
+        interval: interval?.value,
+        payload: payload.all()?,
+    })
+}
+
+/// `ping` drops fractions of a millisecond without a word, and floods when nothing is left.
+fn ping_interval(node: Node<'_>) -> Result<Spanned<Duration>, Reported> {
+    let interval = node.duration(Duration::from_millis(1)..=Duration::from_secs(10))?;
+    if interval.subsec_nanos().is_multiple_of(1_000_000) {
+        return Ok(node.spanned(interval));
+    }
+    let what = format!(
+        "{} is not a whole number of milliseconds",
+        units::time::print(interval)
+    );
+    Err(node.mistake(what, "`ping` counts its interval in milliseconds"))
+}

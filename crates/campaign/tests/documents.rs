@@ -1,0 +1,146 @@
+//! The documents and the shipped files say what the code does.
+
+use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const HOST: HostFacts = HostFacts { cores: 8 };
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).unwrap()
+}
+
+/// The blocks of a document that are fenced as YAML.
+fn yaml_blocks(document: &str) -> Vec<&str> {
+    let fenced = document.split("```yaml\n").skip(1);
+    fenced
+        .map(|rest| rest.split_once("```").unwrap().0)
+        .collect()
+}
+
+fn yaml_files(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    assert!(!files.is_empty());
+    files
+}
+
+#[test]
+fn every_yaml_block_of_the_documents_is_right() {
+    let blocks = [document("campaign.md"), document("lab.md")];
+    let blocks: Vec<_> = blocks
+        .iter()
+        .flat_map(|document| yaml_blocks(document))
+        .collect();
+    assert_eq!(blocks.len(), 4);
+    for block in blocks {
+        if block.starts_with("lab:") {
+            lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            continue;
+        }
+        let campaign = from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        campaign
+            .plan(&LabFile::built_in(), &HOST)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+}
+
+#[test]
+fn every_shipped_campaign_and_lab_is_right() {
+    for path in yaml_files("campaigns") {
+        let campaign = load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(
+            Some(campaign.name()),
+            path.file_stem().and_then(|stem| stem.to_str())
+        );
+        campaign
+            .plan(&LabFile::built_in(), &HOST)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+    for path in yaml_files("labs") {
+        let lab = load_lab(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(
+            Some(lab.plan().name.as_str()),
+            path.file_stem().and_then(|stem| stem.to_str())
+        );
+    }
+}
+
+#[test]
+fn the_suites_campaign_fits_an_ethernet_link() {
+    let campaign = load(&root().join("campaigns/suites.yaml")).unwrap();
+    let lab = load_lab(&root().join("labs/ethernet-1500.yaml")).unwrap();
+    assert!(campaign.plan(&lab, &HOST).is_ok());
+}
+
+#[test]
+fn the_defaults_of_a_lab_are_those_of_the_built_in_one() {
+    let lab = lab_from_text("l.yaml", "lab: namespaces\n").unwrap();
+    assert_eq!(lab.plan(), LabFile::built_in().plan());
+}
+
+/// The keys that the code asks for, as its own message about an unknown key lists them.
+fn known_keys(mistakes: &yaml::Mistakes, path: &str) -> Vec<String> {
+    let mistake = mistakes.iter().find(|mistake| mistake.place.path == path);
+    let help = &mistake
+        .unwrap_or_else(|| panic!("nothing at {path}: {mistakes}"))
+        .help;
+    let list = help
+        .split_once("known keys are ")
+        .or(help.split_once("known key is "))
+        .unwrap()
+        .1;
+    list.split(", ").map(str::to_owned).collect()
+}
+
+/// The rows of the table below a heading, by their first column.
+fn documented_keys(document: &str, heading: &str) -> Vec<String> {
+    let (_, section) = document.split_once(&format!("{heading}\n")).unwrap();
+    let table = section
+        .lines()
+        .skip_while(|line| !line.starts_with("| Key"));
+    let rows = table.take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| row.split('`').nth(1).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn every_key_is_documented_and_no_other() {
+    let text = "x: 1\nduts: [direct: { x: 1 }, cipherbench: { x: 1 }]\n\
+                trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }]\n";
+    let mistakes = from_text("c.yaml", text).unwrap_err();
+    let campaign = document("campaign.md");
+    for (path, heading) in [
+        ("x", "## The file"),
+        ("duts[0].direct.x", "### `direct`"),
+        ("duts[1].cipherbench.x", "### `cipherbench`"),
+        ("trials[0].tcp.x", "### `tcp`"),
+        ("trials[1].udp.x", "### `udp`"),
+        ("trials[2].ping.x", "### `ping`"),
+    ] {
+        let (mut known, mut documented) = (
+            known_keys(&mistakes, path),
+            documented_keys(&campaign, heading),
+        );
+        known.sort();
+        documented.sort();
+        assert_eq!(known, documented, "{heading}");
+    }
+
+    let mistakes = lab_from_text("l.yaml", "x: 1\naddresses: { x: 1 }\n").unwrap_err();
+    let mut known = known_keys(&mistakes, "x");
+    known.extend(
+        known_keys(&mistakes, "addresses.x")
+            .iter()
+            .map(|key| format!("addresses.{key}")),
+    );
+    assert_eq!(known, documented_keys(&document("lab.md"), "## Keys"));
+}
