@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Around one trial: DUT up and down, tools up and down, evidence read.
 pub const BRING_UP: Duration = Duration::from_millis(700);
 /// Time that the tool runs in one attempt of a search.
-pub const TUNE_RUN: Duration = Duration::from_secs(2);
+pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
 /// Stream counts, windows, the neighbours of the best, and the two best once more.
 const ATTEMPTS_TCP: u32 = 4 + 3 + 2 + 2;

@@ -154,24 +154,24 @@ fn times_count_the_tool_what_is_around_it_and_a_share_of_the_search() {
         time("ping: { mtu: 1500 B, count: 500, interval: 2 ms }", 3),
         ms(1700)
     );
-    // Eleven attempts of 2.7 s for TCP, once.
+    // Eleven attempts of 1.7 s for TCP, once.
     assert_eq!(
         time(
             "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, tune: on }",
             1
         ),
-        ms(31_400)
+        ms(20_400)
     );
     assert_eq!(
         time(
             "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, tune: on }",
-            3
+            11
         ),
-        ms(11_600)
+        ms(3_400)
     );
     // The rate alone: 1 + 6 + 2 attempts.
     let udp = "udp: { mtu: 1500 B, datagram: 64 B, duration: 1 s, warmup: 0 s, tune: on }";
-    assert_eq!(time(udp, 1), ms(26_000));
+    assert_eq!(time(udp, 1), ms(17_000));
 }
 
 #[test]
