@@ -14,7 +14,7 @@ use crate::plan::{Cell, Measurement};
 use std::time::Duration;
 
 /// Around one trial: DUT up and down, tools up and down, evidence read.
-pub const BRING_UP: Duration = Duration::from_millis(700);
+pub const BRING_UP: Duration = Duration::from_millis(250);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 

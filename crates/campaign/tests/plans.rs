@@ -1,5 +1,6 @@
 //! What plans promise to whoever carries them out.
 
+use campaign::estimate::BRING_UP;
 use campaign::plan::{Adapter, Cell, LabKind, Measurement, Plan};
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
 use proptest::collection::vec;
@@ -145,33 +146,35 @@ fn times_count_the_tool_what_is_around_it_and_a_share_of_the_search() {
         let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
         Duration::from_nanos(plan.cells[0].estimate_ns)
     };
-    let ms = Duration::from_millis;
+    // Tool runs of one second, and what is around each.
+    let runs = |count| (Duration::from_secs(1) + BRING_UP) * count;
+    let second = Duration::from_secs(1);
     assert_eq!(
         time("tcp: { mtu: 1500 B, duration: 1.5 s, warmup: 500 ms }", 3),
-        ms(2700)
+        runs(1) + second
     );
     assert_eq!(
         time("ping: { mtu: 1500 B, count: 500, interval: 2 ms }", 3),
-        ms(1700)
+        runs(1)
     );
-    // Eleven attempts of 1.7 s for TCP, once.
+    // Eleven attempts for TCP, once.
     assert_eq!(
         time(
             "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, tune: on }",
             1
         ),
-        ms(20_400)
+        runs(1 + 11)
     );
     assert_eq!(
         time(
             "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, tune: on }",
             11
         ),
-        ms(3_400)
+        runs(2)
     );
     // The rate alone: 1 + 6 + 2 attempts.
     let udp = "udp: { mtu: 1500 B, datagram: 64 B, duration: 1 s, warmup: 0 s, tune: on }";
-    assert_eq!(time(udp, 1), ms(17_000));
+    assert_eq!(time(udp, 1), runs(1 + 9));
 }
 
 #[test]
