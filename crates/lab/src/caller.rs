@@ -1,6 +1,7 @@
 //! The caller's side of a station: a child process that answers on its standard output.
 
-use crate::procfs::{self, ProcessStat};
+use crate::kill::kill_tree;
+use crate::procfs::ProcessStat;
 use crate::protocol::{Call, PROTOCOL_VERSION, Reply, Request, Response};
 use crate::sync::{Deadline, lock};
 use crate::{Interrupt, LabError, Node, NodeId};
@@ -225,7 +226,7 @@ impl Drop for Station {
         }
         // It hangs, or was stopped. While it has not been reaped its number is its own.
         if let Some(stat) = ProcessStat::read(self.pid) {
-            procfs::kill_tree(&stat, HANG_UP_LIMIT);
+            kill_tree(&stat, HANG_UP_LIMIT);
         }
         let _ = child.wait();
     }

@@ -21,8 +21,10 @@
 
 mod caller;
 mod dut;
+pub mod host;
 mod http;
 mod interrupt;
+mod kill;
 mod namespaces;
 mod offloads;
 pub mod privilege;

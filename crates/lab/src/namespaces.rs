@@ -1,11 +1,11 @@
 //! The built-in lab: four stations in namespaces of their own on this machine, and the DUT between them.
 
 use crate::dut::{self, Site};
+use crate::kill::kill_all;
 use crate::offloads;
-use crate::procfs::{self, ProcessStat};
+use crate::procfs;
 use crate::protocol::Program;
 use crate::state::{self, Hold};
-use crate::sync::Deadline;
 use crate::topology::{self, CIPHER_INTERFACES, Map, STATION_INTERFACES};
 use crate::{Bench, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station};
 use campaign::plan::{Dut, LabPlan};
@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// How long `ip` or `ethtool` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long what is left in a namespace may take to be gone once it was killed.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a lab is built with, beside its plan.
 #[derive(Debug, Clone)]
@@ -73,7 +76,9 @@ impl NamespaceLab {
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
         let start = |id: NodeId| {
             let mut command = Command::new(&setup.program);
-            command.args(["station", "--node", id.name()]);
+            command
+                .args(["station", "--node", id.name()])
+                .env(state::MARK, hold.mark());
             Station::start(id, command, &setup.interrupt)
         };
         // All at once: each takes some time to get ready.
@@ -276,15 +281,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        let deadline = Deadline::after(TOOL_LIMIT);
-        while !deadline.is_over() {
-            let members = procfs::members(self.id);
-            if members.is_empty() {
-                return;
-            }
-            members.iter().for_each(ProcessStat::kill);
-            thread::sleep(Duration::from_millis(1));
-        }
+        kill_all(|| procfs::members(self.id), KILL_LIMIT);
     }
 }
 

@@ -1,14 +1,12 @@
 //! What `/proc` tells: processes and who started them, CPU time, sockets that listen, interface counters.
 
 use crate::protocol::CpuTime;
-use crate::sync::Deadline;
 use journal::record::InterfaceCounters;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -46,6 +44,16 @@ impl ProcessStat {
             user_ticks: number(11)? + number(13)?,
             system_ticks: number(12)? + number(14)?,
         })
+    }
+
+    /// Whether both are one process, at whatever time they were read.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
+    }
+
+    /// Whether that very process still runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        Self::read(self.pid).is_some_and(|now| now.is_same(self) && !now.is_zombie())
     }
 
     /// SIGKILLs it. That it is gone already is as good.
@@ -108,6 +116,22 @@ pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
     processes()
         .into_iter()
         .filter(|process| !process.is_zombie() && is_member(process))
+        .collect()
+}
+
+/// Processes that were started with an environment variable of that value, zombies not included.
+pub(crate) fn marked(variable: &str, value: &str) -> Vec<ProcessStat> {
+    let mark = format!("{variable}={value}");
+    let is_marked = |process: &ProcessStat| {
+        fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|environ| {
+            environ
+                .split(|byte| *byte == 0)
+                .any(|pair| pair == mark.as_bytes())
+        })
+    };
+    processes()
+        .into_iter()
+        .filter(|process| !process.is_zombie() && is_marked(process))
         .collect()
 }
 
@@ -209,38 +233,6 @@ fn parse_counter_line(line: &str) -> InterfaceCounters {
 pub(crate) fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
-}
-
-/// Kills a process that is not our child, and everything below it; the number of processes killed.
-///
-/// The descendants go first: while their ancestor (a station, which adopts its orphans) lives, even stopped,
-/// none of them can slip away to another parent.
-pub(crate) fn kill_tree(root: &ProcessStat, limit: Duration) -> usize {
-    let deadline = Deadline::after(limit);
-    let mut killed = BTreeSet::new();
-    let mut root_killed = false;
-    loop {
-        let below = descendants(root.pid);
-        let mut alive = below
-            .iter()
-            .filter(|process| !process.is_zombie())
-            .peekable();
-        let root_alive = ProcessStat::read(root.pid)
-            .is_some_and(|now| now.start_ticks == root.start_ticks && !now.is_zombie());
-        if !root_alive || deadline.is_over() {
-            return killed.len();
-        }
-        if alive.peek().is_none() && !root_killed {
-            root_killed = true;
-            killed.insert(root.pid);
-            root.kill();
-        }
-        for process in alive {
-            killed.insert(process.pid);
-            process.kill();
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Who holds a lab's name, and what a run that was killed has left behind.
 //!
-//! One file per lab name, locked (flock) while the run lives. It names the lab's processes by number and
-//! start time. Normally they end by themselves, as their input ends with the run; what was stopped or hangs is
-//! found here by the next run of that name, and killed. Namespaces and links go with their last process.
+//! One file per lab name, locked (flock) while the run lives. It names the lab's stations by number and start
+//! time, and the mark that every process on them has in its environment. Normally they end by themselves, as
+//! their input ends with the run; what was stopped, hangs, or was orphaned because its station was killed too
+//! is found by the next run of that name, and killed. Namespaces and links go with their last process.
 
+use crate::kill::{kill_all, kill_tree};
 use crate::procfs::{self, ProcessStat};
 use crate::{LabError, NodeId, Privilege};
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Runs that end at the same moment can take the file away under us so often.
 const LOCK_ATTEMPTS: usize = 100;
 
+/// Environment variable that marks the processes of a lab.
+pub(crate) const MARK: &str = "CIPHERBENCH_RUN";
+
 /// The file's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
@@ -26,6 +31,9 @@ struct State {
     boot_id: String,
     /// The run.
     run: Process,
+    /// What its processes have as [`MARK`]: as unique as the run itself.
+    #[serde(default)]
+    mark: String,
     /// Its stations.
     stations: Vec<Process>,
 }
@@ -51,7 +59,7 @@ impl Process {
     /// The process, when it is still that one.
     fn alive(&self) -> Option<ProcessStat> {
         ProcessStat::read(self.pid)
-            .filter(|stat| stat.start_ticks == self.start_ticks && !stat.is_zombie())
+            .filter(|stat| stat.start_ticks == self.start_ticks && stat.is_alive())
     }
 }
 
@@ -129,9 +137,12 @@ impl Hold {
         file.read_to_string(&mut left).map_err(failed)?;
         let swept = sweep(&left);
         let run = Process::now("run", std::process::id());
+        let boot_id = procfs::boot_id();
+        let mark = format!("{lab}/{}/{}/{boot_id}", run.pid, run.start_ticks);
         let state = State {
-            boot_id: procfs::boot_id(),
+            boot_id,
             run,
+            mark,
             stations: Vec::new(),
         };
         let mut hold = Self {
@@ -141,6 +152,11 @@ impl Hold {
         };
         hold.write().map_err(failed)?;
         Ok((hold, swept))
+    }
+
+    /// What every process of the lab is to have as [`MARK`] in its environment.
+    pub(crate) fn mark(&self) -> &str {
+        &self.state.mark
     }
 
     /// Adds a process of the lab.
@@ -197,7 +213,8 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
     Err(io::Error::other("it comes and goes too fast"))
 }
 
-/// Kills those of the recorded stations that are still the same processes, and everything below them.
+/// Kills those of the recorded stations that are still the same processes with everything below them, then
+/// whatever else has the run's mark.
 ///
 /// A file that cannot be read as a state is one that its run had no time to write: it had no stations yet.
 fn sweep(text: &str) -> Vec<String> {
@@ -205,25 +222,26 @@ fn sweep(text: &str) -> Vec<String> {
     if state.boot_id != procfs::boot_id() {
         return Vec::new();
     }
+    let run = state.run.pid;
     let survivors = state
         .stations
         .iter()
         .filter_map(|station| Some((station, station.alive()?)));
-    survivors
+    let mut swept: Vec<String> = survivors
         .map(|(station, process)| {
-            let killed = procfs::kill_tree(&process, KILL_LIMIT);
-            let gone = if station.alive().is_none() {
-                "removed"
-            } else {
-                "could not remove"
-            };
-            format!(
-                "{gone} station {} of run {} that was killed: process {} and {} below it",
-                station.name,
-                state.run.pid,
-                station.pid,
-                killed.saturating_sub(1)
-            )
+            let below = kill_tree(&process, KILL_LIMIT).saturating_sub(1);
+            let gone = if station.alive().is_none() { "removed" } else { "could not remove" };
+            let Process { name, pid, .. } = station;
+            format!("{gone} station {name} of run {run}, which was killed: process {pid} and {below} below it")
         })
-        .collect()
+        .collect();
+    if !state.mark.is_empty() {
+        let orphans = kill_all(|| procfs::marked(MARK, &state.mark), KILL_LIMIT);
+        if orphans > 0 {
+            swept.push(format!(
+                "removed processes of run {run}, which was killed: {orphans}"
+            ));
+        }
+    }
+    swept
 }

@@ -9,7 +9,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("iperf", "iperf"),
     ("iperf3", "iperf3"),
-    ("nginx", "nginx-light"),
+    ("nginx", "nginx"),
     ("openssl", "openssl"),
     ("openvpn", "openvpn"),
     ("ping", "iputils-ping"),

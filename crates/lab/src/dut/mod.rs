@@ -23,7 +23,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 /// How long A may take to reach B once a DUT says that it is ready.
-const PATH_LIMIT: Duration = Duration::from_secs(10);
+const PATH_LIMIT: Duration = Duration::from_secs(5);
 
 /// From one attempt to reach B to the next.
 const PATH_INTERVAL: Duration = Duration::from_millis(10);

@@ -93,13 +93,20 @@ impl Tuning {
     /// This machine, with the old values in `record` (usually [`RECORD`]).
     #[must_use]
     pub fn of_this_machine(record: impl Into<PathBuf>) -> Self {
-        Self { root: "/proc/sys".into(), record: record.into(), wanted: WANTED.to_vec() }
+        Self {
+            root: "/proc/sys".into(),
+            record: record.into(),
+            wanted: WANTED.to_vec(),
+        }
     }
 
     /// Parameters as they are, none of them changed.
     #[must_use]
     pub fn look(&self) -> Vec<Change> {
-        self.wanted.iter().map(|wanted| self.found(wanted)).collect()
+        self.wanted
+            .iter()
+            .map(|wanted| self.found(wanted))
+            .collect()
     }
 
     /// Raises what is too small. Applied twice, the values of before the first time are kept.
@@ -111,7 +118,11 @@ impl Tuning {
         let first = record.clone();
         let mut changes = self.look();
         let to_raise = |wanted: &Wanted, change: &Change| {
-            change.before.as_deref().filter(|value| is_below(value, wanted.at_least)).map(str::to_owned)
+            change
+                .before
+                .as_deref()
+                .filter(|value| is_below(value, wanted.at_least))
+                .map(str::to_owned)
         };
         for (wanted, change) in self.wanted.iter().zip(&changes) {
             if let Some(before) = to_raise(wanted, change) {
@@ -174,12 +185,15 @@ impl Tuning {
     }
 
     fn read(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.path(name)).ok().map(|value| value.trim().to_owned())
+        fs::read_to_string(self.path(name))
+            .ok()
+            .map(|value| value.trim().to_owned())
     }
 
     fn set(&self, change: &mut Change, value: &str) {
         let written = File::options()
             .write(true)
+            .truncate(true)
             .open(self.path(&change.name))
             .and_then(|mut file| file.write_all(value.as_bytes()));
         change.refused = written.err().map(|error| error.to_string());
@@ -228,7 +242,11 @@ impl Tuning {
             io::ErrorKind::PermissionDenied => "run as root",
             _ => "see whether its folder can be written to and the disk has space left",
         };
-        TuneError::Record { path: self.record.clone(), error, help }
+        TuneError::Record {
+            path: self.record.clone(),
+            error,
+            help,
+        }
     }
 }
 
@@ -241,7 +259,9 @@ impl Change {
     /// Whether the parameter is too small as it is now.
     #[must_use]
     pub fn is_below(&self, wanted: &Wanted) -> bool {
-        self.after.as_deref().is_some_and(|value| is_below(value, wanted.at_least))
+        self.after
+            .as_deref()
+            .is_some_and(|value| is_below(value, wanted.at_least))
     }
 }
 
@@ -262,8 +282,16 @@ mod tests {
                 root: folder.path().join("sys"),
                 record: folder.path().join("lib/cipherbench/tuning.json"),
                 wanted: vec![
-                    Wanted { name: "net.core.a", at_least: 100, reason: "because" },
-                    Wanted { name: "net.core.b", at_least: 100, reason: "because" },
+                    Wanted {
+                        name: "net.core.a",
+                        at_least: 100,
+                        reason: "because",
+                    },
+                    Wanted {
+                        name: "net.core.b",
+                        at_least: 100,
+                        reason: "because",
+                    },
                 ],
             };
             fs::create_dir_all(tuning.root.join("net/core")).unwrap();
@@ -282,13 +310,19 @@ mod tests {
     fn raises_what_is_too_small_and_puts_it_back() {
         let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "500")]);
         let changes = machine.tuning.apply().unwrap();
-        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("100".into(), "500".into()));
+        assert_eq!(
+            (machine.value("net.core.a"), machine.value("net.core.b")),
+            ("100".into(), "500".into())
+        );
         assert_eq!(changes[0].before.as_deref(), Some("7"));
         assert_eq!(changes[0].after.as_deref(), Some("100"));
         assert_eq!(changes[1].before, changes[1].after);
         let changes = machine.tuning.revert().unwrap();
         assert_eq!(changes.len(), 1);
-        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("7".into(), "500".into()));
+        assert_eq!(
+            (machine.value("net.core.a"), machine.value("net.core.b")),
+            ("7".into(), "500".into())
+        );
         assert!(!machine.tuning.record.exists());
         assert!(machine.tuning.revert().unwrap().is_empty());
     }
@@ -301,7 +335,10 @@ mod tests {
         machine.tuning.apply().unwrap();
         assert_eq!(machine.value("net.core.a"), "200");
         machine.tuning.revert().unwrap();
-        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("7".into(), "8".into()));
+        assert_eq!(
+            (machine.value("net.core.a"), machine.value("net.core.b")),
+            ("7".into(), "8".into())
+        );
     }
 
     #[test]
@@ -311,7 +348,10 @@ mod tests {
         fs::write(machine.folder.path().join("lib"), "").unwrap();
         let error = machine.tuning.apply().unwrap_err();
         assert!(error.to_string().contains("cannot keep the old values in"));
-        assert_eq!((machine.value("net.core.a"), machine.value("net.core.b")), ("7".into(), "8".into()));
+        assert_eq!(
+            (machine.value("net.core.a"), machine.value("net.core.b")),
+            ("7".into(), "8".into())
+        );
     }
 
     #[test]

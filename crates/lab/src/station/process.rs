@@ -92,7 +92,7 @@ impl Process {
         std::thread::Builder::new()
             .name("pump".into())
             .spawn(move || {
-                let Process {
+                let Self {
                     ended_event,
                     output,
                     printed,

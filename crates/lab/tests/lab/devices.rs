@@ -1,11 +1,12 @@
 //! Devices under test: how they come up, are asked, die and are taken down.
 
-use crate::support::{LINKS, PATIENCE, TestLab, direct, ping, shell};
+use crate::support::{LINKS, PATIENCE, TestLab, direct, ping, shell, start};
 use campaign::plan::{Adapter, Dut};
+use lab::protocol::{Program, Request, Response};
 use lab::{Bench, LabError, NodeId};
 use std::time::Instant;
 
-/// The stand-in of [`crate::roles`]; its engine says how it behaves.
+/// The encryptor with the engine `auto`, the stand-in of [`crate::roles`] with any other.
 fn encryptor(engine: &str) -> Dut {
     let suite = wire::Suite::Aes256Gcm;
     let adapter = Adapter::Cipherbench {
@@ -45,6 +46,55 @@ fn routes(lab: &TestLab) -> String {
             .stdout
     };
     show(NodeId::Gw1) + &show(NodeId::Gw2)
+}
+
+pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
+    let mut lab = ready_lab();
+    let before = routes(&lab);
+    let dut = lab.lab.start_dut(&encryptor("auto"), LINKS).unwrap();
+    assert_eq!(dut.facts["gw1/suite"], "aes-256-gcm");
+    let was = lab.lab.dut_counters(&dut).unwrap();
+    let target = lab.lab.target().to_string();
+    let argv = [
+        "ping",
+        "-n",
+        "-q",
+        "-i",
+        "0.005",
+        "-p",
+        "43697068657262656e6368",
+        &target,
+    ];
+    let a = lab.lab.node(NodeId::A);
+    let (process, _) = start(a, Program::new(argv));
+    let request = Request::Sample {
+        interface: "w0".to_owned(),
+        frames: 40,
+        limit_ms: 30_000,
+        marker: b"Cipherbench".to_vec(),
+        esp_udp_ports: dut.esp_udp_ports.clone(),
+    };
+    let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
+        panic!()
+    };
+    // Neighbours may have been asked for meanwhile.
+    assert!(link.frames == 40 && link.esp_frames >= 30, "{link:?}");
+    assert_eq!((link.marker_frames, link.other_frames), (0, 0), "{link:?}");
+    assert!(!link.spis.is_empty(), "{link:?}");
+    a.stop(process, PATIENCE).unwrap();
+    let now = lab.lab.dut_counters(&dut).unwrap();
+    let moved = |name: &str| now[name] - was[name];
+    assert!(moved("gw1/clear_rx_packets") >= 15);
+    assert_eq!(
+        moved("gw1/cipher_tx_packets"),
+        moved("gw2/cipher_rx_packets")
+    );
+    assert_eq!(
+        moved("gw2/clear_tx_packets"),
+        moved("gw2/cipher_rx_packets")
+    );
+    lab.lab.stop_dut(dut).unwrap();
+    assert_eq!(routes(&lab), before);
 }
 
 pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {

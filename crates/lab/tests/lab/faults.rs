@@ -173,6 +173,26 @@ pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
     assert!(!is_alive(gw1) && !is_alive(run.daemon));
 }
 
+pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = HeldRun::start(folder.path());
+    // As `killall -9` does it: the daemon has nobody left.
+    signal(run.stations[1], Signal::SIGSTOP);
+    run.kill();
+    signal(run.stations[1], Signal::SIGKILL);
+    await_that("all stations are gone", || {
+        run.stations.iter().all(|pid| !is_alive(*pid))
+    });
+    assert!(is_alive(run.daemon));
+    let lab = NamespaceLab::build(&plan("held"), &setup(folder.path())).unwrap();
+    let told = format!(
+        "removed processes of run {}, which was killed: 1",
+        run.run.id()
+    );
+    assert_eq!(lab.swept(), [told]);
+    assert!(!is_alive(run.daemon));
+}
+
 pub(crate) fn a_recorded_process_is_removed_only_when_it_is_still_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let mut survivor = Command::new("sleep").arg("1000").spawn().unwrap();

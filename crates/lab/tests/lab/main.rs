@@ -1,11 +1,12 @@
 //! Labs of real namespaces, as root or in a user namespace; skipped, with the reason, where neither is allowed.
 //!
-//! This executable is also the program that the labs start: `station` is the real thing, `encrypt` a
-//! stand-in that forwards in clear and dies when told to, and `hold` a run that a test can kill.
+//! This executable is also the program that the labs start: `station` and `encrypt` are the real things (the
+//! latter also a stand-in that dies when told to), `hold` is a run that a test can kill.
 
 mod devices;
 mod faults;
 mod links;
+mod machine;
 mod programs;
 mod roles;
 mod support;
@@ -68,16 +69,23 @@ fn main() -> ExitCode {
             the_namespace_is_closed_off_from_the_machine,
         ),
         trials!(skipped, devices:
+            our_encryptor_carries_the_path_and_the_watch_sees_esp_only,
             one_comes_up_tells_facts_and_counters_and_leaves_nothing,
             one_that_does_not_start_tells_why_and_leaves_nothing,
             one_that_dies_is_told_by_its_counters_and_its_stop,
             one_that_forwards_nothing_is_taken_down_again,
+        ),
+        trials!(skipped, machine:
+            the_environment_of_a_journal_is_filled,
+            the_doctor_tries_what_a_lab_needs,
+            a_real_parameter_is_raised_and_put_back,
         ),
         trials!(skipped, faults:
             a_lab_name_is_held_by_one_run_at_a_time,
             an_interrupt_ends_a_pending_call_at_once,
             a_killed_run_leaves_no_process_and_no_namespace,
             a_stopped_station_of_a_killed_run_is_removed_by_the_next_run,
+            an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run,
             a_recorded_process_is_removed_only_when_it_is_still_the_same,
             a_station_that_dies_is_told_by_the_next_call,
             an_ordinary_user_builds_a_lab,

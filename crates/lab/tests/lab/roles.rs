@@ -33,8 +33,8 @@ fn serve(node: Option<NodeId>) -> Result<(), lab::LabError> {
     station::serve(node, std::io::stdin(), std::io::stdout())
 }
 
-/// Stands in for the encryptor, to show what the lab does with one that fails: it makes an interface of that
-/// name, but forwards in clear. Its engine's name says how it behaves.
+/// The encryptor with the engine `auto`; a stand-in with any other, to show what the lab does with one that
+/// fails: it makes an interface of that name, but forwards in clear. Its engine's name says how it behaves.
 fn encrypt(file: &Path) -> ExitCode {
     let text = std::fs::read_to_string(file).unwrap();
     let value = |key: &str| {
@@ -45,6 +45,9 @@ fn encrypt(file: &Path) -> ExitCode {
             .unwrap()
             .to_owned()
     };
+    if value("engine: ") == "auto" {
+        return encrypt_for_real(file);
+    }
     let (remote, engine, route) = (value("remote: "), value("engine: "), value("routes: ["));
     // Both must be where the configuration says, and fit for nobody else's eyes.
     assert!(std::fs::exists(value("static: \"")).unwrap());
@@ -75,6 +78,26 @@ fn encrypt(file: &Path) -> ExitCode {
     if engine != "deaf" {
         ip(&format!("route del {route} via {remote}"));
     }
+    ExitCode::SUCCESS
+}
+
+fn encrypt_for_real(file: &Path) -> ExitCode {
+    let config = encryptor::Config::load(file).unwrap();
+    let stop = port::Stop::new().unwrap();
+    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]).unwrap();
+    let raised = stop.clone();
+    std::thread::spawn(move || {
+        signals.forever().next();
+        raised.raise();
+    });
+    encryptor::run(&config, &stop, |facts| {
+        let facts: Vec<_> = facts
+            .iter()
+            .map(|(key, value)| format!(" {key}={value}"))
+            .collect();
+        println!("ready{}", facts.concat());
+    })
+    .unwrap();
     ExitCode::SUCCESS
 }
 

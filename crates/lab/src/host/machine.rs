@@ -1,0 +1,256 @@
+//! What the machine is: processor, memory, kernel and the settings that bear on results.
+
+use nix::sys::utsname::uname;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Features that a data path can use, by the names that `/proc/cpuinfo` has on x86 and ARM.
+const CPU_FEATURES: &[&str] = &[
+    "aes",
+    "pclmulqdq",
+    "ssse3",
+    "sse4_2",
+    "avx",
+    "avx2",
+    "bmi2",
+    "vaes",
+    "vpclmulqdq",
+    "gfni",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512vbmi",
+    "sha_ni",
+    "asimd",
+    "pmull",
+    "sha2",
+    "sve",
+    "sve2",
+];
+
+/// Sysctls that bear on results; those that a kernel lacks are left out.
+const SYSCTLS: &[&str] = &[
+    "kernel.apparmor_restrict_unprivileged_userns",
+    "kernel.unprivileged_userns_clone",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.optmem_max",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.udp_mem",
+    "user.max_net_namespaces",
+    "user.max_user_namespaces",
+];
+
+/// The machine. Empty texts and maps, and zeros, mean "could not be read here".
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// `/proc/cpuinfo` model name.
+    pub cpu_model: String,
+    /// Online logical CPUs.
+    pub cpus: u32,
+    /// Features that a data path can use and this CPU has.
+    pub cpu_features: Vec<String>,
+    /// Frequency governor of the first CPU.
+    pub governor: String,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// `uname -srv`.
+    pub kernel: String,
+    /// Distribution's pretty name.
+    pub os: String,
+    /// What the machine runs under; empty on bare metal.
+    pub hypervisor: String,
+    /// What the kernel takes the time from.
+    pub clock_source: String,
+    /// Sysctls that bear on results.
+    pub sysctls: BTreeMap<String, String>,
+}
+
+impl Machine {
+    /// Reads what there is to be read.
+    #[must_use]
+    pub fn read() -> Self {
+        let cpuinfo = text("/proc/cpuinfo");
+        let kernel = uname().map_or_else(
+            |_| String::new(),
+            |name| {
+                let parts = [name.sysname(), name.release(), name.version()];
+                parts.map(|part| part.to_string_lossy()).join(" ")
+            },
+        );
+        let sysctl = |name: &&str| {
+            let value = text(format!("/proc/sys/{}", name.replace('.', "/")));
+            // Several numbers are apart by tabs.
+            let value = value.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+            (!value.is_empty()).then(|| ((*name).to_owned(), value))
+        };
+        Self {
+            cpu_model: cpu_model(&cpuinfo),
+            cpus: online_cpus(&text("/sys/devices/system/cpu/online")),
+            cpu_features: cpu_features(&cpuinfo),
+            governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            memory_bytes: memory_bytes(&text("/proc/meminfo")),
+            kernel,
+            os: os_name(&text("/etc/os-release")),
+            hypervisor: hypervisor(&cpuinfo),
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            sysctls: SYSCTLS.iter().filter_map(sysctl).collect(),
+        }
+    }
+}
+
+/// A small file, without the blanks around it; empty when it cannot be read.
+fn text(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+fn cpu_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    fields
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim())
+}
+
+/// ARM has no model name; its implementer and part stand for it.
+fn cpu_model(cpuinfo: &str) -> String {
+    if let Some(model) = cpu_field(cpuinfo, "model name") {
+        return model.to_owned();
+    }
+    match (
+        cpu_field(cpuinfo, "CPU implementer"),
+        cpu_field(cpuinfo, "CPU part"),
+    ) {
+        (Some(implementer), Some(part)) => format!("implementer {implementer}, part {part}"),
+        _ => String::new(),
+    }
+}
+
+fn cpu_features(cpuinfo: &str) -> Vec<String> {
+    let flags = cpu_field(cpuinfo, "flags").or_else(|| cpu_field(cpuinfo, "Features"));
+    let flags: Vec<&str> = flags.unwrap_or_default().split_ascii_whitespace().collect();
+    let has = |feature: &&&str| flags.contains(feature);
+    CPU_FEATURES
+        .iter()
+        .filter(has)
+        .map(|feature| (*feature).to_owned())
+        .collect()
+}
+
+/// Counts a list of ranges: `0-3,8`.
+fn online_cpus(list: &str) -> u32 {
+    let ranges = list.split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        Some(last.checked_sub(first)? + 1)
+    });
+    ranges.sum()
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.unwrap_or(0_u64) * 1024
+}
+
+fn os_name(os_release: &str) -> String {
+    let name = os_release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or_default().trim_matches('"').to_owned()
+}
+
+/// Whom the CPU says that it runs under, with the name that the machine's maker has given it, if any.
+fn hypervisor(cpuinfo: &str) -> String {
+    let flags = cpu_field(cpuinfo, "flags").unwrap_or_default();
+    if !flags
+        .split_ascii_whitespace()
+        .any(|flag| flag == "hypervisor")
+    {
+        return text("/sys/hypervisor/type");
+    }
+    let signature = hypervisor_signature();
+    let vendor = text("/sys/class/dmi/id/sys_vendor");
+    match (signature.is_empty(), vendor.is_empty()) {
+        (true, true) => "a hypervisor that does not say its name".to_owned(),
+        (true, false) => vendor,
+        (false, true) => signature,
+        (false, false) => format!("{signature} ({vendor})"),
+    }
+}
+
+/// Twelve letters in CPUID leaf 0x4000_0000, for example `KVMKVMKVM`.
+#[cfg(target_arch = "x86_64")]
+fn hypervisor_signature() -> String {
+    const LEAF: u32 = 0x4000_0000;
+    let leaf = std::arch::x86_64::__cpuid(LEAF);
+    let letters = [leaf.ebx, leaf.ecx, leaf.edx]
+        .map(u32::to_le_bytes)
+        .concat();
+    let printable = letters
+        .into_iter()
+        .filter(u8::is_ascii_graphic)
+        .map(char::from);
+    printable.collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisor_signature() -> String {
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_an_x86_and_an_arm_processor() {
+        let x86 = "processor\t: 0\nmodel name\t: Fast CPU @ 2 GHz\nflags\t\t: fpu aes avx2 vaes\n\n\
+                   processor\t: 1\nmodel name\t: Other\nflags\t\t: fpu\n";
+        assert_eq!(cpu_model(x86), "Fast CPU @ 2 GHz");
+        assert_eq!(cpu_features(x86), ["aes", "avx2", "vaes"]);
+        let arm = "processor\t: 0\nFeatures\t: fp asimd aes pmull\nCPU implementer\t: 0x41\n\
+                   CPU part\t: 0xd40\n";
+        assert_eq!(cpu_model(arm), "implementer 0x41, part 0xd40");
+        assert_eq!(cpu_features(arm), ["aes", "asimd", "pmull"]);
+        assert_eq!(cpu_model(""), "");
+    }
+
+    #[test]
+    fn counts_cpus_memory_and_reads_the_name_of_the_system() {
+        assert_eq!(online_cpus("0-3,8"), 5);
+        assert_eq!(online_cpus("0"), 1);
+        assert_eq!(online_cpus(""), 0);
+        assert_eq!(
+            memory_bytes("MemTotal:       1024 kB\nMemFree: 1 kB\n"),
+            1 << 20
+        );
+        assert_eq!(
+            os_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"),
+            "Debian GNU/Linux 12"
+        );
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_memory_and_a_kernel() {
+        let machine = Machine::read();
+        assert!(machine.cpus > 0 && machine.memory_bytes > 0);
+        assert!(machine.kernel.starts_with("Linux "));
+        assert!(machine.sysctls.contains_key("net.core.rmem_max"));
+    }
+}

@@ -1,0 +1,57 @@
+//! This machine: what it is, what it can and cannot measure, and what to tune.
+//!
+//! Reading ([`machine`], [`probes`], [`versions`]) is apart from judging ([`judge`]), which is apart from showing
+//! ([`render`]): the two latter are pure.
+
+mod findings;
+mod machine;
+mod probes;
+pub mod tuning;
+mod versions;
+
+pub use findings::{Facts, Finding, Status, judge, render};
+pub use machine::Machine;
+pub use probes::{Attempt, Probes, TunSuperPackets};
+
+use crate::{LabError, Privilege};
+use journal::record::Environment;
+use std::thread;
+
+/// The machine and its tools, as a journal keeps them. The engines are added by whoever has them.
+#[must_use]
+pub fn environment(privilege: Privilege) -> Environment {
+    let (machine, tools) = thread::scope(|scope| {
+        // Starting the tools takes longest.
+        let tools = scope.spawn(versions::tools);
+        (Machine::read(), crate::dut::join(tools))
+    });
+    Environment {
+        cpu_model: machine.cpu_model,
+        cpus: machine.cpus,
+        cpu_features: machine.cpu_features,
+        governor: machine.governor,
+        memory_bytes: machine.memory_bytes,
+        kernel: machine.kernel,
+        os: machine.os,
+        hypervisor: machine.hypervisor,
+        privilege: privilege.describe().to_owned(),
+        sysctls: machine.sysctls,
+        tools,
+        ..Environment::default()
+    }
+}
+
+/// What this machine can and cannot measure, and what to do about it. Give it what
+/// [`privilege::acquire`](crate::privilege::acquire) said: with the privilege, kernel features are tried in a
+/// namespace of their own.
+#[must_use]
+pub fn doctor(privilege: Result<Privilege, LabError>) -> Vec<Finding> {
+    let probes = privilege.is_ok().then(Probes::try_out).transpose();
+    judge(&Facts {
+        privilege,
+        machine: Machine::read(),
+        tools: versions::tools(),
+        probes: probes.map_err(|error| error.to_string()),
+        tuning: tuning::Tuning::of_this_machine(tuning::RECORD).look(),
+    })
+}

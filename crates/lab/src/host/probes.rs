@@ -1,0 +1,145 @@
+//! Kernel features, each tried for real, in a network namespace that is gone afterwards.
+
+use crate::tools::{how_to_get, search_path};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
+use port::{Tun, TunOffloads, TunSettings};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// What came of each attempt; an error is the kernel's reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probes {
+    /// Super-packets that a TUN device takes.
+    pub tun: Attempt<TunSuperPackets>,
+    /// `UDP_SEGMENT`.
+    pub udp_segment: Attempt<()>,
+    /// `UDP_GRO`.
+    pub udp_gro: Attempt<()>,
+    /// Packet sockets.
+    pub packet_socket: Attempt<()>,
+    /// AF_XDP sockets.
+    pub xdp_socket: Attempt<()>,
+    /// ESP with AES-GCM in the kernel (xfrm).
+    pub kernel_esp: Attempt<()>,
+    /// WireGuard in the kernel.
+    pub kernel_wireguard: Attempt<()>,
+    /// L2TPv3 in the kernel.
+    pub kernel_l2tp: Attempt<()>,
+}
+
+/// What an attempt gave, or the reason why not.
+pub type Attempt<T> = Result<T, String>;
+
+/// Super-packets that a TUN device takes, shown by a write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TunSuperPackets {
+    /// TCP.
+    pub tcp: bool,
+    /// UDP.
+    pub udp: bool,
+}
+
+impl Probes {
+    /// Tries all, on a thread that moves into a network namespace of its own.
+    ///
+    /// # Errors
+    /// When there is none to be had.
+    pub fn try_out() -> io::Result<Self> {
+        thread::scope(|scope| {
+            let probing = scope.spawn(|| {
+                // Of this thread only; programs that it starts are in it too.
+                unshare(CloneFlags::CLONE_NEWNET)?;
+                Ok(Self::try_here())
+            });
+            crate::dut::join(probing)
+        })
+    }
+
+    fn try_here() -> Self {
+        Self {
+            tun: tun(),
+            udp_segment: udp_option(|socket| setsockopt(socket, sockopt::UdpGsoSegment, &1000)),
+            udp_gro: udp_option(|socket| setsockopt(socket, sockopt::UdpGroSegment, &true)),
+            packet_socket: packet_socket(),
+            xdp_socket: xdp_socket(),
+            kernel_esp: kernel_esp(),
+            kernel_wireguard: ip("link add cb-probe1 type wireguard"),
+            kernel_l2tp: ip(
+                "l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip local 127.0.0.1 remote 127.0.0.1",
+            ),
+        }
+    }
+}
+
+fn tun() -> Attempt<TunSuperPackets> {
+    const NAME: &str = "cb-probe0";
+    let queues = Tun::create(&TunSettings {
+        name: NAME,
+        queues: 1,
+    });
+    let mut queues = queues.map_err(|error| error.to_string())?;
+    ip(&format!("link set {NAME} up"))?;
+    let tun = queues.first_mut().ok_or("a device without queues")?;
+    let TunOffloads { tso, uso } = tun.enable_offloads(TunOffloads {
+        tso: true,
+        uso: true,
+    });
+    Ok(TunSuperPackets { tcp: tso, udp: uso })
+}
+
+fn udp_option(set: impl Fn(&UdpSocket) -> nix::Result<()>) -> Attempt<()> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+    set(&socket).map_err(|errno| errno.desc().to_owned())
+}
+
+fn packet_socket() -> Attempt<()> {
+    socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
+    .map(drop)
+    .map_err(|errno| errno.desc().to_owned())
+}
+
+fn xdp_socket() -> Attempt<()> {
+    // SAFETY: a system call without pointers.
+    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(nix::errno::Errno::last().desc().to_owned());
+    }
+    // SAFETY: the descriptor was just made, and nobody else has it.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok(())
+}
+
+/// An SA that is never used; its key is no secret.
+fn kernel_esp() -> Attempt<()> {
+    let key = "00".repeat(20);
+    ip(&format!(
+        "xfrm state add src 127.0.0.1 dst 127.0.0.2 proto esp spi 0x100 mode tunnel \
+         aead rfc4106(gcm(aes)) 0x{key} 128"
+    ))
+}
+
+/// Runs `ip` in this thread's namespace.
+fn ip(arguments: &str) -> Attempt<()> {
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .env("PATH", search_path())
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| format!("no `ip`: {}", how_to_get("ip")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty());
+    Err(line.map_or_else(|| output.status.to_string(), str::to_owned))
+}
