@@ -59,8 +59,8 @@ struct Errors {
 }
 
 impl Station {
-    /// Starts a station and does not wait until it answers: `command` is the program with its arguments, or
-    /// one that leads there (`ssh host cipherbench station`).
+    /// Starts a station and does not wait until it answers: `command` is the program with its
+    /// arguments, or one that leads there (`ssh host cipherbench station`).
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] when the command cannot be started.
@@ -82,9 +82,10 @@ impl Station {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A session of its own: Ctrl-C and the end of a terminal are for the run alone, which ends its stations in
-        // its own order; and the kernel sends it no SIGHUP when the run dies while it is stopped.
-        // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
+        // A session of its own: Ctrl-C and the end of a terminal are for the run alone, which ends
+        // its stations in its own order; and the kernel sends it no SIGHUP when the run dies while
+        // it is stopped. SAFETY: between fork and exec only a system call is made: no allocation,
+        // no lock.
         unsafe {
             command.pre_exec(|| {
                 setsid()?;
@@ -124,7 +125,8 @@ impl Station {
     /// Waits until the station answers.
     ///
     /// # Errors
-    /// [`LabError::Node`] with what it said instead: it could not be set up, or speaks another protocol.
+    /// [`LabError::Node`] with what it said instead: it could not be set up, or speaks another
+    /// protocol.
     pub fn hello(&self) -> Result<Response, LabError> {
         self.call(Request::Hello {
             protocol: PROTOCOL_VERSION,
@@ -246,8 +248,8 @@ fn limit(request: &Request) -> Duration {
 fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };
-        // Something else on its standard output, as a login shell may print, is no answer to anybody. An
-        // answer that nobody waits for belongs to a call that was given up.
+        // Something else on its standard output, as a login shell may print, is no answer to
+        // anybody. An answer that nobody waits for belongs to a call that was given up.
         let Ok(Reply { id, result }) = serde_json::from_str(&line) else {
             continue;
         };

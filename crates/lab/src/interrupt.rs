@@ -4,7 +4,8 @@ use crate::LabError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells a lab to stop: every call that is pending or still to come ends with [`LabError::Interrupted`].
+/// Tells a lab to stop: every call that is pending or still to come ends with
+/// [`LabError::Interrupted`].
 ///
 /// Clones share one flag. Nothing resets it; the lab is then only good for being dropped.
 #[derive(Debug, Clone, Default)]

@@ -4,10 +4,11 @@ use crate::procfs::{ProcessStat, descendants};
 use crate::sync::Deadline;
 use std::time::Duration;
 
-/// Kills all that `find` finds, again and again until it finds none and all are gone; how many that were.
+/// Kills all that `find` finds, again and again until it finds none and all are gone; how many that
+/// were.
 ///
-/// A dying process is out of its namespaces, and its environment is empty, before it is gone: it is no longer
-/// found, and is waited for all the same.
+/// A dying process is out of its namespaces, and its environment is empty, before it is gone: it is
+/// no longer found, and is waited for all the same.
 pub(crate) fn kill_all(find: impl Fn() -> Vec<ProcessStat>, limit: Duration) -> usize {
     let deadline = Deadline::after(limit);
     let mut killed: Vec<ProcessStat> = Vec::new();
@@ -29,8 +30,8 @@ pub(crate) fn kill_all(find: impl Fn() -> Vec<ProcessStat>, limit: Duration) -> 
 
 /// Kills a process and everything below it; how many processes that were.
 ///
-/// The descendants go first: while their ancestor (a station, which adopts its orphans) lives, even stopped,
-/// none of them can slip away to another parent.
+/// The descendants go first: while their ancestor (a station, which adopts its orphans) lives, even
+/// stopped, none of them can slip away to another parent.
 pub(crate) fn kill_tree(root: &ProcessStat, limit: Duration) -> usize {
     let alive = |processes: Vec<ProcessStat>| -> Vec<ProcessStat> {
         processes

@@ -8,14 +8,15 @@
 //!  tools            DUT process                     DUT process           tools
 //! ```
 //!
-//! Each box is a network namespace without a name, held by one child process: a [`station`]. The run asks it
-//! over its standard input and output ([`protocol`]), which is all that a place on another host needs too.
-//! When the run ends, of whatever, the station's input ends, it kills all that it started, and
-//! the kernel takes namespace and links away with the last process. What was stopped or hung is found by the
-//! next run of the same lab name ([`state`]). The namespaces of the machine are never touched.
+//! Each box is a network namespace without a name, held by one child process: a [`station`]. The
+//! run asks it over its standard input and output ([`protocol`]), which is all that a place on
+//! another host needs too. When the run ends, of whatever, the station's input ends, it kills all
+//! that it started, and the kernel takes namespace and links away with the last process. What was
+//! stopped or hung is found by the next run of the same lab name ([`state`]). The namespaces of the
+//! machine are never touched.
 //!
-//! The only crate that needs privileges ([`privilege`]). `trial` sees it through two traits, [`Bench`] and
-//! [`Node`], so that trials are tested without a lab.
+//! The only crate that needs privileges ([`privilege`]). `trial` sees it through two traits,
+//! [`Bench`] and [`Node`], so that trials are tested without a lab.
 //!
 //! What this deliberately does not do: nothing is measured or judged here.
 
@@ -125,7 +126,8 @@ pub enum LabError {
     Interrupted,
 }
 
-/// A place where programs run and counters are read. Implemented by `Station`, and by fakes in tests.
+/// A place where programs run and counters are read. Implemented by `Station`, and by fakes in
+/// tests.
 pub trait Node: Send + Sync {
     /// Which place it is.
     fn id(&self) -> NodeId;
@@ -144,8 +146,9 @@ pub struct Links {
     pub mtu: u16,
     /// IP MTU of gw1 – gw2.
     pub cipher_mtu: u16,
-    /// TSO, GSO and UDP segmentation at all six ends. GRO stays as veth has it by default: off. With super-packets
-    /// handed on whole it has nothing to merge, and costs most of the throughput of several streams.
+    /// TSO, GSO and UDP segmentation at all six ends. GRO stays as veth has it by default: off.
+    /// With super-packets handed on whole it has nothing to merge, and costs most of the throughput
+    /// of several streams.
     pub offloads: bool,
 }
 
@@ -195,7 +198,8 @@ pub trait Bench {
     /// Takes the DUT down. An error when it had died before.
     ///
     /// # Errors
-    /// [`LabError::Dut`] with its last words when it was dead already; it is cleaned up all the same.
+    /// [`LabError::Dut`] with its last words when it was dead already; it is cleaned up all the
+    /// same.
     fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError>;
 }
 

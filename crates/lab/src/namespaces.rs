@@ -1,4 +1,5 @@
-//! The built-in lab: four stations in namespaces of their own on this machine, and the DUT between them.
+//! The built-in lab: four stations in namespaces of their own on this machine, and the DUT between
+//! them.
 
 use crate::dut::{self, Site};
 use crate::kill::kill_all;
@@ -26,7 +27,8 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// What a lab is built with, beside its plan.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The program whose `station --node NAME` and `encrypt --config FILE` are run: `cipherbench` itself.
+    /// The program whose `station --node NAME` and `encrypt --config FILE` are run: `cipherbench`
+    /// itself.
     pub program: PathBuf,
     /// Folder of the state files ([`state::folder`]).
     pub state_folder: PathBuf,
@@ -66,12 +68,12 @@ pub struct NamespaceLab {
 }
 
 impl NamespaceLab {
-    /// Takes the lab's name, removes what a killed run of that name has left, starts the stations and joins
-    /// them.
+    /// Takes the lab's name, removes what a killed run of that name has left, starts the stations
+    /// and joins them.
     ///
     /// # Errors
-    /// [`LabError::Taken`], [`LabError::CannotBuild`] with what to do, or [`LabError::Interrupted`]. Nothing
-    /// is left then.
+    /// [`LabError::Taken`], [`LabError::CannotBuild`] with what to do, or
+    /// [`LabError::Interrupted`]. Nothing is left then.
     pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self, LabError> {
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
         let start = |id: NodeId| {
@@ -249,8 +251,8 @@ impl Drop for NamespaceLab {
     }
 }
 
-/// A station's network namespace, emptied when this is dropped, after the station itself. A station kills
-/// all that it has; what is found here is a daemon whose station was killed.
+/// A station's network namespace, emptied when this is dropped, after the station itself. A station
+/// kills all that it has; what is found here is a daemon whose station was killed.
 struct Namespace {
     /// Keeps the number from being given to another namespace.
     _file: File,

@@ -34,9 +34,9 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
 
 /// Arguments of `ethtool -K` for one interface.
 ///
-/// GRO stays off, as veth has it by default, when the others are on: a veth hands super-packets on whole, so
-/// there is nothing to merge, and the NAPI hop that GRO brings costs most of the throughput of several
-/// streams (a third was left when it was measured on two cores).
+/// GRO stays off, as veth has it by default, when the others are on: a veth hands super-packets on
+/// whole, so there is nothing to merge, and the NAPI hop that GRO brings costs most of the
+/// throughput of several streams (a third was left when it was measured on two cores).
 pub(crate) fn arguments(interface: &str, on: bool) -> Vec<String> {
     let segmentation = if on { "on" } else { "off" };
     let words = [

@@ -36,8 +36,8 @@ impl Privilege {
     }
 }
 
-/// Gets the privilege to build a lab. Call it first of all, while the process has one thread: an ordinary
-/// user's process enters a user namespace in which it is root, and stays there.
+/// Gets the privilege to build a lab. Call it first of all, while the process has one thread: an
+/// ordinary user's process enters a user namespace in which it is root, and stays there.
 ///
 /// # Errors
 /// [`LabError::CannotBuild`] with the command that mends it: the kernel forbids user namespaces, or
@@ -76,7 +76,8 @@ fn has_capabilities(status: &str, wanted: &[u32]) -> bool {
         .all(|capability| effective & (1 << capability) != 0)
 }
 
-/// Who `uid` is outside of the user namespace; `None` when there is no outside: all are mapped to themselves.
+/// Who `uid` is outside of the user namespace; `None` when there is no outside: all are mapped to
+/// themselves.
 fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
     let fields: Vec<u32> = map
         .split_ascii_whitespace()
@@ -96,8 +97,8 @@ fn enter_user_namespace() -> Result<Privilege, LabError> {
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| LabError::CannotBuild {
         what: format!(
-            "user {uid} may not build a lab: entering a user namespace failed ({error}), and the process \
-             is not root"
+            "user {uid} may not build a lab: entering a user namespace failed ({error}), and the \
+             process is not root"
         ),
         help: how_to_get_namespaces(),
     };
@@ -106,6 +107,8 @@ fn enter_user_namespace() -> Result<Privilege, LabError> {
             what: "a process with several threads cannot enter a user namespace".to_owned(),
             help: "run as root".to_owned(),
         },
+        // What the kernel calls "no space left on device".
+        Errno::ENOSPC => refused(io::Error::other("the limit of user namespaces is reached")),
         errno => refused(errno.into()),
     })?;
     // Without giving up setgroups the kernel lets no ordinary user map a group.

@@ -1,4 +1,5 @@
-//! What `/proc` tells: processes and who started them, CPU time, sockets that listen, interface counters.
+//! What `/proc` tells: processes and who started them, CPU time, sockets that listen, interface
+//! counters.
 
 use crate::protocol::CpuTime;
 use journal::record::InterfaceCounters;
@@ -135,7 +136,8 @@ pub(crate) fn marked(variable: &str, value: &str) -> Vec<ProcessStat> {
         .collect()
 }
 
-/// CPU time of a process, its living descendants, and all children they waited for. Resolution: one tick, 10 ms.
+/// CPU time of a process, its living descendants, and all children they waited for. Resolution: one
+/// tick, 10 ms.
 pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
     let tick_ns = tick_ns();
     let own = ProcessStat::read(pid)?;
@@ -195,8 +197,8 @@ fn listed_as_listening(text: &str, port: u16) -> bool {
     })
 }
 
-/// Counters of all interfaces of this network namespace but `lo`, from `/proc/net/dev`: one file for all of
-/// them, so it costs little around every trial.
+/// Counters of all interfaces of this network namespace but `lo`, from `/proc/net/dev`: one file
+/// for all of them, so it costs little around every trial.
 pub(crate) fn interface_counters() -> std::io::Result<BTreeMap<String, InterfaceCounters>> {
     Ok(parse_interface_counters(&fs::read_to_string(
         "/proc/self/net/dev",

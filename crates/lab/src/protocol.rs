@@ -1,8 +1,10 @@
-//! What is said between a run and its stations: one JSON object a line on standard input and output.
+//! What is said between a run and its stations: one JSON object a line on standard input and
+//! output.
 //!
-//! A station (`cipherbench station`) sits in one network namespace, or on another host behind `ssh host`. It
-//! reads requests until end of file, answers each by its `id` in any order, and at end of file kills every
-//! process it started and exits: whoever started it can die at any moment and nothing stays behind.
+//! A station (`cipherbench station`) sits in one network namespace, or on another host behind `ssh
+//! host`. It reads requests until end of file, answers each by its `id` in any order, and at end of
+//! file kills every process it started and exits: whoever started it can die at any moment and
+//! nothing stays behind.
 
 use journal::record::InterfaceCounters;
 use serde::{Deserialize, Serialize};
@@ -75,15 +77,16 @@ pub enum Request {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
     },
-    /// Start a program and wait until it is ready or `limit_ms` has passed (then it is killed: an error that
-    /// carries what it printed).
+    /// Start a program and wait until it is ready or `limit_ms` has passed (then it is killed: an
+    /// error that carries what it printed).
     Start {
         /// The program.
         program: Program,
         /// Limit in milliseconds.
         limit_ms: u64,
     },
-    /// Wait until a started program ends, or `limit_ms` has passed (then it is killed and `timed_out` is set).
+    /// Wait until a started program ends, or `limit_ms` has passed (then it is killed and
+    /// `timed_out` is set).
     Wait {
         /// From [`Response::Started`].
         process: u64,
@@ -124,7 +127,8 @@ pub enum Request {
         /// UDP ports (either end) that carry ESP.
         esp_udp_ports: Vec<u16>,
     },
-    /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a 200.
+    /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a
+    /// 200.
     HttpGet {
         /// TCP port.
         port: u16,
@@ -220,8 +224,8 @@ impl Ended {
         }
     }
 
-    /// The end of what it said, for an error message: `": "` and its last lines on standard error, or on
-    /// standard output when it said nothing there; empty when it said nothing at all.
+    /// The end of what it said, for an error message: `": "` and its last lines on standard error,
+    /// or on standard output when it said nothing there; empty when it said nothing at all.
     #[must_use]
     pub fn last_words(&self) -> String {
         const LINES: usize = 4;

@@ -1,9 +1,10 @@
 //! Who holds a lab's name, and what a run that was killed has left behind.
 //!
-//! One file per lab name, locked (flock) while the run lives. It names the lab's stations by number and start
-//! time, and the mark that every process on them has in its environment. Normally they end by themselves, as
-//! their input ends with the run; what was stopped, hangs, or was orphaned because its station was killed too
-//! is found by the next run of that name, and killed. Namespaces and links go with their last process.
+//! One file per lab name, locked (flock) while the run lives. It names the lab's stations by number
+//! and start time, and the mark that every process on them has in its environment. Normally they
+//! end by themselves, as their input ends with the run; what was stopped, hangs, or was orphaned
+//! because its station was killed too is found by the next run of that name, and killed. Namespaces
+//! and links go with their last process.
 
 use crate::kill::{kill_all, kill_tree};
 use crate::procfs::{self, ProcessStat};
@@ -71,7 +72,8 @@ pub(crate) struct Hold {
     state: State,
 }
 
-/// The folder of the state files: `/run/cipherbench` for root, a private folder of the user otherwise.
+/// The folder of the state files: `/run/cipherbench` for root, a private folder of the user
+/// otherwise.
 ///
 /// # Errors
 /// [`LabError::CannotBuild`] when it cannot be made, or belongs to somebody else.
@@ -105,7 +107,8 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf, LabError> {
     })
 }
 
-/// A folder, no link, of this user, that nobody else writes to: another user could plant process numbers.
+/// A folder, no link, of this user, that nobody else writes to: another user could plant process
+/// numbers.
 fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| {
         meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o022 == 0
@@ -113,7 +116,8 @@ fn is_private(path: &Path) -> bool {
 }
 
 impl Hold {
-    /// Takes the lab name, and removes what an earlier run of that name has left; a sentence for each.
+    /// Takes the lab name, and removes what an earlier run of that name has left; a sentence for
+    /// each.
     pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>), LabError> {
         let path = folder.join(format!("{lab}.json"));
         let failed = |error: io::Error| LabError::CannotBuild {
@@ -181,7 +185,8 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // While it is locked: whoever opens it from now on makes a new one. Left behind it does no harm.
+        // While it is locked: whoever opens it from now on makes a new one. Left behind it does no
+        // harm.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -213,10 +218,11 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
     Err(io::Error::other("it comes and goes too fast"))
 }
 
-/// Kills those of the recorded stations that are still the same processes with everything below them, then
-/// whatever else has the run's mark.
+/// Kills those of the recorded stations that are still the same processes with everything below
+/// them, then whatever else has the run's mark.
 ///
-/// A file that cannot be read as a state is one that its run had no time to write: it had no stations yet.
+/// A file that cannot be read as a state is one that its run had no time to write: it had no
+/// stations yet.
 fn sweep(text: &str) -> Vec<String> {
     let state: State = serde_json::from_str(text).unwrap_or_default();
     if state.boot_id != procfs::boot_id() {
@@ -230,9 +236,16 @@ fn sweep(text: &str) -> Vec<String> {
     let mut swept: Vec<String> = survivors
         .map(|(station, process)| {
             let below = kill_tree(&process, KILL_LIMIT).saturating_sub(1);
-            let gone = if station.alive().is_none() { "removed" } else { "could not remove" };
+            let gone = if station.alive().is_none() {
+                "removed"
+            } else {
+                "could not remove"
+            };
             let Process { name, pid, .. } = station;
-            format!("{gone} station {name} of run {run}, which was killed: process {pid} and {below} below it")
+            format!(
+                "{gone} station {name} of run {run}, which was killed: \
+                 process {pid} and {below} below it"
+            )
         })
         .collect();
     if !state.mark.is_empty() {

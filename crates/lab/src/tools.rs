@@ -27,7 +27,8 @@ pub(crate) fn package(program: &str) -> Option<&'static str> {
         .map(|(_, package)| *package)
 }
 
-/// `PATH` with the administrator's folders at its end: an ordinary user's has none, and `ethtool` is there.
+/// `PATH` with the administrator's folders at its end: an ordinary user's has none, and `ethtool`
+/// is there.
 pub(crate) fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     for folder in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {

@@ -1,4 +1,5 @@
-//! The built-in lab's links, addresses and routes, as input of `ip -batch`. Text only; nothing is run here.
+//! The built-in lab's links, addresses and routes, as input of `ip -batch`. Text only; nothing is
+//! run here.
 //!
 //! ```text
 //!   A            gw1                        gw2            B
@@ -110,7 +111,8 @@ impl Map {
         batch
     }
 
-    /// Gives a node's interfaces their addresses, and a station its way out. All links exist by then.
+    /// Gives a node's interfaces their addresses, and a station its way out. All links exist by
+    /// then.
     pub(crate) fn address_node(&self, node: NodeId) -> String {
         let mut batch = String::new();
         for interface in interfaces(node) {
@@ -138,7 +140,8 @@ pub(crate) fn interfaces(node: NodeId) -> impl Iterator<Item = &'static str> {
         .map(|(_, interface)| interface)
 }
 
-/// Sets the MTU of a node's interfaces, and forgets path MTUs that were learnt under the former ones.
+/// Sets the MTU of a node's interfaces, and forgets path MTUs that were learnt under the former
+/// ones.
 pub(crate) fn set_mtu(node: NodeId, links: Links) -> String {
     let mut batch = String::new();
     for link in LINKS {

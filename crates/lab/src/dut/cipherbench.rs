@@ -1,4 +1,5 @@
-//! Our own encryptor: `cipherbench encrypt` on both gateways, with static keys made for this one start.
+//! Our own encryptor: `cipherbench encrypt` on both gateways, with static keys made for this one
+//! start.
 
 use super::{Adapter, Daemon, Site, dut_error, gateway, prometheus};
 use crate::protocol::{Request, Response};
@@ -135,7 +136,8 @@ impl Adapter for Cipherbench {
         match failure {
             None => Ok(dut),
             Some(error) => {
-                // The one that came up, if any; why the other did not says more than how this one ends.
+                // The one that came up, if any; why the other did not says more than how this one
+                // ends.
                 let _ = self.stop(site, dut);
                 Err(error)
             }

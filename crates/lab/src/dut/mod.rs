@@ -5,7 +5,8 @@
 //! 2. a file here with a type that implements [`Adapter`];
 //! 3. an arm in [`adapter`].
 //!
-//! An adapter starts programs on the gateways and sets routes there; it touches nothing on this machine.
+//! An adapter starts programs on the gateways and sets routes there; it touches nothing on this
+//! machine.
 
 mod cipherbench;
 mod direct;
@@ -113,8 +114,8 @@ impl Site<'_> {
         Err(dut_error(dut, reason))
     }
 
-    /// Removes from the gateways what a DUT that failed may have left there: interfaces that are no part of the
-    /// path, and routes to the stations beyond.
+    /// Removes from the gateways what a DUT that failed may have left there: interfaces that are no
+    /// part of the path, and routes to the stations beyond.
     pub(crate) fn clear_gateways(&self) {
         let cleared = self.on_gateways(|node| {
             let found = match node.call(Request::InterfaceCounters)? {

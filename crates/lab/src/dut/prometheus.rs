@@ -11,8 +11,9 @@ const SUFFIX: &str = "_total";
 /// The label that is summed over.
 const LANE: &str = "lane";
 
-/// Counters by their name without prefix and suffix; other labels than the lane are appended with a dot:
-/// `cipherbench_dropped_packets_total{lane="0",reason="replayed"}` is `dropped_packets.replayed`.
+/// Counters by their name without prefix and suffix; other labels than the lane are appended with a
+/// dot: `cipherbench_dropped_packets_total{lane="0",reason="replayed"}` is
+/// `dropped_packets.replayed`.
 pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (name, value) in text.lines().filter_map(sample) {

@@ -175,7 +175,8 @@ fn os_name(os_release: &str) -> String {
     name.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// Whom the CPU says that it runs under, with the name that the machine's maker has given it, if any.
+/// Whom the CPU says that it runs under, with the name that the machine's maker has given it, if
+/// any.
 fn hypervisor(cpuinfo: &str) -> String {
     let flags = cpu_field(cpuinfo, "flags").unwrap_or_default();
     if !flags

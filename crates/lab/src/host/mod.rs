@@ -1,17 +1,19 @@
 //! This machine: what it is, what it can and cannot measure, and what to tune.
 //!
-//! Reading ([`machine`], [`probes`], [`versions`]) is apart from judging ([`judge`]), which is apart from showing
+//! Reading ([`Machine`], [`Probes`]) is apart from judging ([`judge`]), which is apart from showing
 //! ([`render`]): the two latter are pure.
 
 mod findings;
 mod machine;
 mod probes;
 pub mod tuning;
+mod verdicts;
 mod versions;
 
-pub use findings::{Facts, Finding, Status, judge, render};
+pub use findings::{Facts, Finding, Status, render};
 pub use machine::Machine;
 pub use probes::{Attempt, Probes, TunSuperPackets};
+pub use verdicts::judge;
 
 use crate::{LabError, Privilege};
 use journal::record::Environment;
@@ -42,8 +44,8 @@ pub fn environment(privilege: Privilege) -> Environment {
 }
 
 /// What this machine can and cannot measure, and what to do about it. Give it what
-/// [`privilege::acquire`](crate::privilege::acquire) said: with the privilege, kernel features are tried in a
-/// namespace of their own.
+/// [`privilege::acquire`](crate::privilege::acquire) said: with the privilege, kernel features are
+/// tried in a namespace of their own.
 #[must_use]
 pub fn doctor(privilege: Result<Privilege, LabError>) -> Vec<Finding> {
     let probes = privilege.is_ok().then(Probes::try_out).transpose();

@@ -68,9 +68,8 @@ impl Probes {
             xdp_socket: xdp_socket(),
             kernel_esp: kernel_esp(),
             kernel_wireguard: ip("link add cb-probe1 type wireguard"),
-            kernel_l2tp: ip(
-                "l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip local 127.0.0.1 remote 127.0.0.1",
-            ),
+            kernel_l2tp: ip("l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip \
+                 local 127.0.0.1 remote 127.0.0.1"),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Kernel parameters of the machine that are too small for measuring: raised on request, and put back exactly.
+//! Kernel parameters of the machine that are too small for measuring: raised on request, and put
+//! back exactly.
 //!
-//! Only parameters of the whole machine, which namespaces cannot set for themselves. The old values are on
-//! disk before the first one is changed.
+//! Only parameters of the whole machine, which namespaces cannot set for themselves. The old values
+//! are on disk before the first one is changed.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub const WANTED: &[Wanted] = &[
     Wanted {
         name: "net.core.netdev_max_backlog",
         at_least: 10_000,
-        reason: "frames between the namespaces queue here; a burst beyond it is lost and blamed on the DUT",
+        reason: "frames between the namespaces queue here; what exceeds it is lost unseen",
     },
     Wanted {
         name: "net.core.rmem_max",
@@ -112,7 +113,8 @@ impl Tuning {
     /// Raises what is too small. Applied twice, the values of before the first time are kept.
     ///
     /// # Errors
-    /// [`TuneError`]: nothing was changed. A parameter that cannot be set is told in its [`Change`].
+    /// [`TuneError`]: nothing was changed. A parameter that cannot be set is told in its
+    /// [`Change`].
     pub fn apply(&self) -> Result<Vec<Change>, TuneError> {
         let mut record = self.read_record()?;
         let first = record.clone();
@@ -144,7 +146,8 @@ impl Tuning {
         Ok(changes)
     }
 
-    /// Puts back every value that [`apply`](Self::apply) changed. The record is gone when all are back.
+    /// Puts back every value that [`apply`](Self::apply) changed. The record is gone when all are
+    /// back.
     ///
     /// # Errors
     /// [`TuneError`] when the record cannot be read or written.
@@ -213,7 +216,7 @@ impl Tuning {
         serde_json::from_str(&text).map_err(|error| TuneError::Record {
             path: self.record.clone(),
             error: error.into(),
-            help: "it was written by another version or damaged: set the parameters by hand and remove it",
+            help: "it is damaged, or of another version: set the parameters by hand and remove it",
         })
     }
 

@@ -115,7 +115,8 @@ impl<'a> Classifier<'a> {
         {
             return None;
         }
-        // RFC 3948 §2.2 and §2.3: IKE stands behind four zero bytes, a keepalive is one byte of 0xff.
+        // RFC 3948 §2.2 and §2.3: IKE stands behind four zero bytes, a keepalive is one byte of
+        // 0xff.
         match payload.first_chunk::<4>() {
             Some([0, 0, 0, 0]) => Some(Kind::Control),
             Some(spi) => Some(Kind::Esp {

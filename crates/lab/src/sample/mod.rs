@@ -1,7 +1,8 @@
-//! The watch on a link: what kind of frames it carries, and whether any shows the stations' data in clear.
+//! The watch on a link: what kind of frames it carries, and whether any shows the stations' data in
+//! clear.
 //!
-//! A packet socket lives for the time of one request only; it looks at whole frames, super-packets of
-//! 64 KB included, in both directions, and keeps none.
+//! A packet socket lives for the time of one request only; it looks at whole frames, super-packets
+//! of 64 KB included, in both directions, and keeps none.
 
 mod classify;
 mod socket;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// An open socket; it sees what the interface sends and receives while it lives.
 ///
-/// Its buffer is the system's default: what does not fit is not sampled, and costs the traffic nothing.
+/// Its buffer is the system's default: what does not fit is not sampled, and costs the traffic
+/// nothing.
 pub(super) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {

@@ -1,4 +1,5 @@
-//! A network and mount namespace of the station's own, without a name: it goes with its last process.
+//! A network and mount namespace of the station's own, without a name: it goes with its last
+//! process.
 
 use crate::{LabError, NodeId, privilege};
 use nix::errno::Errno;
@@ -12,7 +13,8 @@ const SYSCTLS: &[(&str, &str)] = &[
     // No neighbour discovery, no addresses that come later: the links carry the measurement only.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
-    // The path is symmetric, and the host's setting, which a new namespace inherits, is not to matter.
+    // The path is symmetric, and the host's setting, which a new namespace inherits, is not to
+    // matter.
     ("net/ipv4/conf/all/rp_filter", "0"),
     ("net/ipv4/conf/default/rp_filter", "0"),
     // A trial is not to start with the slow-start threshold that the one before it ended with.
@@ -21,8 +23,8 @@ const SYSCTLS: &[(&str, &str)] = &[
 
 const FORWARDING: (&str, &str) = ("net/ipv4/ip_forward", "1");
 
-/// Moves this process, still single-threaded, into namespaces of its own: no interfaces but `lo`, a `/sys`
-/// that shows them, and an empty `/run` for sockets and pid files.
+/// Moves this process, still single-threaded, into namespaces of its own: no interfaces but `lo`, a
+/// `/sys` that shows them, and an empty `/run` for sockets and pid files.
 ///
 /// # Errors
 /// [`LabError::CannotBuild`] with what the kernel refused and what to do.
@@ -37,8 +39,8 @@ pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|errno| refused("make its mounts private", errno))?;
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    // In a user namespace the kernel refuses it where a container hides parts of `/sys`. Only foreign
-    // programs would look there.
+    // In a user namespace the kernel refuses it where a container hides parts of `/sys`. Only
+    // foreign programs would look there.
     match mount(Some("sysfs"), "/sys", Some("sysfs"), quiet, none) {
         Ok(()) | Err(Errno::EPERM) => {}
         Err(errno) => return Err(refused("mount /sys", errno)),

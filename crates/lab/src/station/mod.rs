@@ -1,9 +1,10 @@
-//! The station: a server on standard input and output, in one network namespace (see [`crate::protocol`]).
+//! The station: a server on standard input and output, in one network namespace (see
+//! [`crate::protocol`]).
 //!
-//! Programs are forked by the thread that reads requests, because the kernel kills a child when the *thread*
-//! that forked it ends, and this one lives as long as the station. Everything that may wait is answered from
-//! a thread of its own. What a program leaves behind when it makes itself a daemon becomes the station's own
-//! child (it is their subreaper) and is killed with the rest.
+//! Programs are forked by the thread that reads requests, because the kernel kills a child when the
+//! *thread* that forked it ends, and this one lives as long as the station. Everything that may
+//! wait is answered from a thread of its own. What a program leaves behind when it makes itself a
+//! daemon becomes the station's own child (it is their subreaper) and is killed with the rest.
 
 mod isolate;
 mod output;
@@ -29,11 +30,12 @@ const LINE_BYTES_MAX: u64 = 16 << 20;
 /// Requests that are answered at a time; more are refused.
 const REQUESTS_MAX: usize = 256;
 
-/// Serves requests until end of file, then ends every program that was started, and their descendants.
+/// Serves requests until end of file, then ends every program that was started, and their
+/// descendants.
 ///
-/// As a place of the built-in lab (`node`) it first moves into namespaces of its own; without, it serves
-/// the namespace that it was started in. Call it from the main thread of a process that does nothing else and
-/// has no other thread.
+/// As a place of the built-in lab (`node`) it first moves into namespaces of its own; without, it
+/// serves the namespace that it was started in. Call it from the main thread of a process that does
+/// nothing else and has no other thread.
 ///
 /// # Errors
 /// When the station cannot be set up, or its input cannot be read. Everything is ended then too.
@@ -49,7 +51,8 @@ pub fn serve(
     let mut folder_for_files = std::env::temp_dir();
     if let Some(node) = node {
         isolate::isolate(node)?;
-        // A file system of its own: what is written there, keys too, goes with the station whatever ends it.
+        // A file system of its own: what is written there, keys too, goes with the station whatever
+        // ends it.
         folder_for_files = "/run".into();
     }
     set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
@@ -157,7 +160,8 @@ impl Server {
     }
 }
 
-/// The number of a call that is not understood, so that its caller need not wait; 0 when it has none.
+/// The number of a call that is not understood, so that its caller need not wait; 0 when it has
+/// none.
 fn id_of(line: &[u8]) -> u64 {
     let call: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
     call.get("id")

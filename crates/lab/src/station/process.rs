@@ -28,7 +28,8 @@ pub(super) struct Process {
     started: Instant,
     state: Mutex<State>,
     output: Mutex<Output>,
-    /// With `state`: told when the process has been reaped. With `output`: when there is more of it.
+    /// With `state`: told when the process has been reaped. With `output`: when there is more of
+    /// it.
     reaped: Condvar,
     printed: Condvar,
     /// Wakes the pump when the process has been reaped.
@@ -52,8 +53,8 @@ struct Exit {
 }
 
 impl Process {
-    /// Forks and executes. The calling thread must outlive the process: the kernel kills the process when that
-    /// thread ends, and thereby when the station dies of whatever.
+    /// Forks and executes. The calling thread must outlive the process: the kernel kills the
+    /// process when that thread ends, and thereby when the station dies of whatever.
     pub(super) fn spawn(program: &Program, cores: &[usize]) -> Result<Arc<Self>, String> {
         let name = program
             .argv
@@ -223,8 +224,8 @@ impl Process {
         }
     }
 
-    /// Signals the process and its group, and has the rest of the group killed at its end. The lock keeps the
-    /// process from being reaped meanwhile: no other process can have got its number.
+    /// Signals the process and its group, and has the rest of the group killed at its end. The lock
+    /// keeps the process from being reaped meanwhile: no other process can have got its number.
     fn signal_group(&self, signal: Signal) {
         let mut state = lock(&self.state);
         if state.exit.is_none() {

@@ -1,4 +1,5 @@
-//! All programs of a station: the table that requests look them up in, the reaper, and the end of them all.
+//! All programs of a station: the table that requests look them up in, the reaper, and the end of
+//! them all.
 
 use super::process::Process;
 use crate::procfs;
@@ -15,7 +16,8 @@ use std::time::Duration;
 /// Programs that one station keeps at a time, ended ones that nobody has asked for included.
 const PROCESSES_MAX: usize = 4096;
 
-/// What is still alive this long after it was killed hangs in the kernel; the station goes without it.
+/// What is still alive this long after it was killed hangs in the kernel; the station goes without
+/// it.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// The programs of a station.
@@ -86,8 +88,8 @@ impl Processes {
         lock(&self.table).by_handle.remove(&handle);
     }
 
-    /// Reaps every child as it ends: programs of the table, and orphans that the kernel has given us as
-    /// their subreaper.
+    /// Reaps every child as it ends: programs of the table, and orphans that the kernel has given
+    /// us as their subreaper.
     fn reap_forever(&self) {
         loop {
             let started_before = lock(&self.table).last_handle;
@@ -130,7 +132,8 @@ impl Processes {
     }
 }
 
-/// Kills every descendant of this process, also those that have made themselves daemons, and reaps them.
+/// Kills every descendant of this process, also those that have made themselves daemons, and reaps
+/// them.
 pub(super) fn end_all() {
     let deadline = Deadline::after(END_LIMIT);
     // What forks faster than it is killed is met again in the next round, by then our own child.

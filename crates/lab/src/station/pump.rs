@@ -11,8 +11,9 @@ use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::{Condvar, Mutex};
 
-/// Read from one pipe before the others have their turn. No pipe holds more (`/proc/sys/fs/pipe-max-size`
-/// is 1 MiB), so what a program had written when it ended is taken in one turn.
+/// Read from one pipe before the others have their turn. No pipe holds more
+/// (`/proc/sys/fs/pipe-max-size` is 1 MiB), so what a program had written when it ended is taken in
+/// one turn.
 const TURN_BYTES: usize = 1 << 20;
 const READ_BYTES: usize = 64 << 10;
 
@@ -34,8 +35,8 @@ pub(super) struct Pipes {
 
 /// Moves bytes until the program has ended and every pipe is closed.
 ///
-/// A program may end and leave a daemon behind that holds its pipes. So the output is complete when the
-/// program has ended and its pipes are empty; what comes later is taken and thrown away.
+/// A program may end and leave a daemon behind that holds its pipes. So the output is complete when
+/// the program has ended and its pipes are empty; what comes later is taken and thrown away.
 ///
 /// # Errors
 /// When the kernel refuses to poll or to make a pipe non-blocking. The output is complete then too.

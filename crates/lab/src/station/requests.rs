@@ -37,7 +37,8 @@ impl Requests {
     }
 
     pub(super) fn remove_folder(&self) {
-        // Dropping it removes it; what cannot be removed is a mount of ours, and goes with its namespace.
+        // Dropping it removes it; what cannot be removed is a mount of ours, and goes with its
+        // namespace.
         lock(&self.folder).take();
     }
 

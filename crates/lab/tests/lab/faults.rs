@@ -55,7 +55,7 @@ pub(crate) fn an_interrupt_ends_a_pending_call_at_once() {
         ended.saturating_duration_since(set)
     });
     // 100 ms are promised; the rest is for a machine that is busy.
-    assert!(waited < Duration::from_millis(500), "{waited:?}");
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
     assert!(matches!(
         node.call(Request::InterfaceCounters),
         Err(LabError::Interrupted)
@@ -203,7 +203,10 @@ pub(crate) fn a_recorded_process_is_removed_only_when_it_is_still_the_same() {
         fields.split(' ').nth(19).unwrap().parse().unwrap()
     };
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let station = |child: &Child, start_ticks: u64| serde_json::json!({"name": "a", "pid": child.id(), "start_ticks": start_ticks});
+    let station = |child: &Child, start_ticks: u64| {
+        let pid = child.id();
+        serde_json::json!({"name": "a", "pid": pid, "start_ticks": start_ticks})
+    };
     // The bystander has the number of a station that ended long ago.
     let state = serde_json::json!({
         "boot_id": boot_id.trim(),

@@ -1,0 +1,419 @@
+//! What the facts mean for measuring, one topic a function. Pure: every verdict is tested without
+//! the machine that has it.
+//!
+//! How to add one: a fact in [`Facts`] or in what it is made of, and a finding here.
+
+use super::findings::{Facts, Finding, Status};
+use super::machine::Machine;
+use super::probes::{Attempt, Probes};
+use super::tuning::WANTED;
+use crate::LabError;
+use crate::tools::how_to_get;
+use std::collections::BTreeMap;
+
+/// Tools with what they are for, and whether the built-in lab needs them.
+const TOOLS: &[(&str, bool, &str)] = &[
+    ("ip", true, "joins the stations and sets their routes"),
+    ("ethtool", true, "sets and reads the links' offloads"),
+    ("ping", true, "latency, and whether a DUT forwards"),
+    ("iperf3", true, "TCP and UDP throughput"),
+    ("iperf", false, "cross-check of iperf3"),
+    ("nginx", false, "HTTP trials"),
+    ("tcpdump", false, "captures"),
+    ("tshark", false, "captures, taken apart"),
+    ("openssl", false, "device trials"),
+    ("swanctl", false, "strongSwan as a DUT"),
+    ("openvpn", false, "OpenVPN as a DUT"),
+];
+
+/// Fewer cores than this are shared by stations and DUT.
+const CORES_ENOUGH: u32 = 8;
+
+const GIB: u64 = 1 << 30;
+const MEMORY_ENOUGH: u64 = 2 * GIB;
+
+/// Clock sources that are read without a system call's worth of time.
+const FAST_CLOCKS: &[&str] = &[
+    "tsc",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "arch_sys_counter",
+];
+
+/// Judges everything, most needed first.
+#[must_use]
+pub fn judge(facts: &Facts) -> Vec<Finding> {
+    let mut findings = vec![privilege(facts)];
+    findings.extend(TOOLS.iter().map(|tool| judge_tool(tool, &facts.tools)));
+    match &facts.probes {
+        Ok(Some(probes)) => findings.extend(features(probes)),
+        Ok(None) => {}
+        Err(reason) => findings.push(Finding {
+            needed: true,
+            ..missing(
+                "network namespace",
+                reason,
+                "every place of the lab is one",
+                "run as root",
+            )
+        }),
+    }
+    findings.extend(machine(&facts.machine));
+    let tuning = facts.tuning.iter().zip(WANTED);
+    findings.extend(tuning.map(|(change, wanted)| {
+        let found = change
+            .after
+            .clone()
+            .unwrap_or_else(|| "this kernel does not have it".to_owned());
+        if change.is_below(wanted) {
+            let advice = format!(
+                "raise it to {}: sudo cipherbench doctor --apply",
+                wanted.at_least
+            );
+            warning(&change.name, &found, &change.reason, &advice)
+        } else {
+            good(&change.name, &found, &change.reason)
+        }
+    }));
+    findings
+}
+
+fn privilege(facts: &Facts) -> Finding {
+    const NAME: &str = "privilege";
+    const WHY: &str = "network namespaces and TUN devices need it";
+    let finding = match &facts.privilege {
+        Ok(privilege) => good(NAME, privilege.describe(), WHY),
+        Err(LabError::CannotBuild { what, help }) => missing(NAME, what, WHY, help),
+        Err(error) => missing(NAME, &error.to_string(), WHY, "run as root"),
+    };
+    Finding {
+        needed: true,
+        ..finding
+    }
+}
+
+fn judge_tool(
+    (name, needed, use_): &(&str, bool, &str),
+    tools: &BTreeMap<String, String>,
+) -> Finding {
+    let finding = match tools.get(*name) {
+        Some(version) => good(name, version, use_),
+        None => missing(
+            name,
+            "not installed",
+            &format!("for {use_}"),
+            &how_to_get(name),
+        ),
+    };
+    Finding {
+        needed: *needed,
+        ..finding
+    }
+}
+
+fn features(probes: &Probes) -> Vec<Finding> {
+    let tun = match &probes.tun {
+        Ok(packets) if packets.tcp && packets.udp => {
+            good("TUN device", "takes TCP and UDP super-packets", "")
+        }
+        Ok(packets) => {
+            let takes = if packets.tcp {
+                "takes TCP super-packets only"
+            } else {
+                "takes single packets only"
+            };
+            let why = "encryptors move one packet a system call there: expect far lower rates";
+            warning(
+                "TUN device",
+                takes,
+                why,
+                "a newer kernel takes them: TCP since 2.6.27, UDP since 6.2",
+            )
+        }
+        Err(reason) => missing(
+            "TUN device",
+            reason,
+            "software encryptors need it",
+            "sudo modprobe tun",
+        ),
+    };
+    let feature = |name: &str, attempt: &Attempt<()>, why: &str, advice: &str| match attempt {
+        Ok(()) => good(name, "works", why),
+        Err(reason) => missing(name, reason, why, advice),
+    };
+    let of_kernel = "nothing to do for other DUTs; a kernel that has it may need its module loaded";
+    vec![
+        Finding {
+            needed: true,
+            ..tun
+        },
+        feature(
+            "UDP_SEGMENT",
+            &probes.udp_segment,
+            "the encryptor sends many datagrams in one system call with it",
+            "Linux 4.18 or newer",
+        ),
+        feature(
+            "UDP_GRO",
+            &probes.udp_gro,
+            "the encryptor receives many datagrams in one system call with it",
+            "Linux 5.0 or newer",
+        ),
+        Finding {
+            needed: true,
+            ..feature(
+                "AF_PACKET",
+                &probes.packet_socket,
+                "the watch on the cipher link needs it",
+                "sudo modprobe af_packet",
+            )
+        },
+        feature(
+            "AF_XDP",
+            &probes.xdp_socket,
+            "the fastest way to send small frames",
+            of_kernel,
+        ),
+        feature(
+            "kernel ESP",
+            &probes.kernel_esp,
+            "the kernel's own IPsec as a DUT",
+            of_kernel,
+        ),
+        feature(
+            "kernel WireGuard",
+            &probes.kernel_wireguard,
+            "the kernel's WireGuard as a DUT",
+            of_kernel,
+        ),
+        feature(
+            "kernel L2TP",
+            &probes.kernel_l2tp,
+            "L2TPv3 as an element of the path",
+            of_kernel,
+        ),
+    ]
+}
+
+fn machine(machine: &Machine) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let cores = machine.cpus.to_string();
+    let why =
+        "stations and DUT share them: ratios of one run hold, absolute rates are this machine's";
+    findings.push(match machine.cpus {
+        CORES_ENOUGH.. => good("cores", &cores, why),
+        _ => warning(
+            "cores",
+            &cores,
+            why,
+            &format!("{CORES_ENOUGH} or more give each its own"),
+        ),
+    });
+    let features = machine.cpu_features.join(" ");
+    let why = "without AES instructions every AES suite is slow";
+    findings.push(
+        if machine.cpu_features.iter().any(|feature| feature == "aes") {
+            good("CPU features", &features, why)
+        } else {
+            warning(
+                "CPU features",
+                &features,
+                why,
+                "measure chacha20-poly1305 as well",
+            )
+        },
+    );
+    findings.push(match machine.governor.as_str() {
+        "" => good(
+            "CPU governor",
+            "none here: the clock is not this system's to change",
+            "",
+        ),
+        "performance" => good("CPU governor", "performance", ""),
+        other => warning(
+            "CPU governor",
+            other,
+            "the clock changes with the load, and results with it",
+            "sudo cpupower frequency-set -g performance",
+        ),
+    });
+    findings.push(match machine.hypervisor.as_str() {
+        "" => good("hypervisor", "none", ""),
+        name => warning(
+            "hypervisor",
+            name,
+            "other guests take time that this one does not see: repeat, and compare \
+             within one run only",
+            "",
+        ),
+    });
+    let memory = format!("{:.1} GiB", machine.memory_bytes as f64 / GIB as f64);
+    findings.push(if machine.memory_bytes >= MEMORY_ENOUGH {
+        good("memory", &memory, "")
+    } else {
+        warning(
+            "memory",
+            &memory,
+            "large windows and captures may not fit",
+            "2 GiB are enough",
+        )
+    });
+    let clock = machine.clock_source.as_str();
+    findings.push(if FAST_CLOCKS.contains(&clock) {
+        good("clock source", clock, "")
+    } else {
+        let name = if clock.is_empty() { "unknown" } else { clock };
+        let why = "every time stamp may cost a slow read: latencies look longer than they are";
+        warning(
+            "clock source",
+            name,
+            why,
+            "see /sys/devices/system/clocksource/clocksource0",
+        )
+    });
+    findings
+}
+
+fn good(name: &str, found: &str, why: &str) -> Finding {
+    finding(Status::Good, name, found, why, "")
+}
+
+fn warning(name: &str, found: &str, why: &str, advice: &str) -> Finding {
+    finding(Status::Warning, name, found, why, advice)
+}
+
+fn missing(name: &str, found: &str, why: &str, advice: &str) -> Finding {
+    finding(Status::Missing, name, found, why, advice)
+}
+
+fn finding(status: Status, name: &str, found: &str, why: &str, advice: &str) -> Finding {
+    Finding {
+        name: name.to_owned(),
+        status,
+        needed: false,
+        found: found.to_owned(),
+        why: why.to_owned(),
+        advice: advice.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Privilege;
+    use crate::host::findings::render;
+    use crate::host::probes::TunSuperPackets;
+    use crate::host::tuning::Change;
+
+    fn good_facts() -> Facts {
+        let works = Ok(());
+        Facts {
+            privilege: Ok(Privilege::Root),
+            machine: Machine {
+                cpus: 16,
+                cpu_features: vec!["aes".to_owned()],
+                memory_bytes: 64 * GIB,
+                clock_source: "tsc".to_owned(),
+                ..Machine::default()
+            },
+            tools: TOOLS
+                .iter()
+                .map(|(name, ..)| ((*name).to_owned(), "1.0".to_owned()))
+                .collect(),
+            probes: Ok(Some(Probes {
+                tun: Ok(TunSuperPackets {
+                    tcp: true,
+                    udp: true,
+                }),
+                udp_segment: works.clone(),
+                udp_gro: works.clone(),
+                packet_socket: works.clone(),
+                xdp_socket: works.clone(),
+                kernel_esp: works.clone(),
+                kernel_wireguard: works.clone(),
+                kernel_l2tp: works,
+            })),
+            tuning: WANTED
+                .iter()
+                .map(|wanted| Change {
+                    name: wanted.name.to_owned(),
+                    before: Some(wanted.at_least.to_string()),
+                    after: Some(wanted.at_least.to_string()),
+                    reason: wanted.reason.to_owned(),
+                    refused: None,
+                })
+                .collect(),
+        }
+    }
+
+    fn find<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
+        findings
+            .iter()
+            .find(|finding| finding.name == name)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_machine_that_has_everything_is_good_throughout() {
+        let findings = judge(&good_facts());
+        let bad: Vec<_> = findings
+            .iter()
+            .filter(|f| f.status != Status::Good)
+            .collect();
+        assert!(bad.is_empty(), "{bad:?}");
+        let text = render(&findings);
+        assert_eq!(text.lines().count(), findings.len());
+        assert!(text.starts_with("good     privilege"));
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_why_and_what_to_do() {
+        let mut facts = good_facts();
+        facts.tools.remove("iperf3");
+        facts.tools.remove("openvpn");
+        if let Ok(Some(probes)) = &mut facts.probes {
+            probes.tun = Ok(TunSuperPackets {
+                tcp: true,
+                udp: false,
+            });
+            probes.kernel_esp = Err("Protocol not supported".to_owned());
+        }
+        facts.tuning[1].after = Some("4096".to_owned());
+        facts.machine.governor = "powersave".to_owned();
+        let findings = judge(&facts);
+        let iperf3 = find(&findings, "iperf3");
+        assert_eq!((iperf3.status, iperf3.needed), (Status::Missing, true));
+        assert!(iperf3.advice.contains("apt install iperf3"));
+        assert!(!find(&findings, "openvpn").needed);
+        assert_eq!(find(&findings, "TUN device").status, Status::Warning);
+        assert_eq!(
+            find(&findings, "kernel ESP").found,
+            "Protocol not supported"
+        );
+        let buffer = find(&findings, "net.core.rmem_max");
+        assert_eq!(buffer.status, Status::Warning);
+        assert!(buffer.advice.contains("67108864") && buffer.advice.contains("doctor --apply"));
+        assert_eq!(find(&findings, "CPU governor").status, Status::Warning);
+        assert!(
+            render(&findings)
+                .contains("help: install it, on Debian and Ubuntu: sudo apt install iperf3")
+        );
+    }
+
+    #[test]
+    fn without_privilege_no_feature_is_tried_and_the_command_that_gives_it_is_told() {
+        let mut facts = good_facts();
+        facts.privilege = Err(LabError::CannotBuild {
+            what: "user 1000 may not build a lab".to_owned(),
+            help: "sudo sysctl -w user.max_user_namespaces=15000".to_owned(),
+        });
+        facts.probes = Ok(None);
+        let findings = judge(&facts);
+        assert_eq!(
+            (findings[0].status, findings[0].needed),
+            (Status::Missing, true)
+        );
+        assert!(findings[0].advice.contains("max_user_namespaces=15000"));
+        assert!(findings.iter().all(|finding| finding.name != "TUN device"));
+    }
+}
