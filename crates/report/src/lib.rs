@@ -1,1 +1,72 @@
-//! To be written.
+//! Journal and estimates to documents: terminal, HTML, Markdown, CSV, JSON.
+//!
+//! ```text
+//! Journal -> stats::Results -> tables and charts -> documents
+//! ```
+//!
+//! Every document is a pure function of the journal: no clock, no environment, no order that changes. The
+//! tables are made once and printed by each document in its own way, so that all say the same. Whatever a
+//! journal holds is text here: it is escaped, never obeyed.
+//!
+//! To add a section: a function in `tables` (and a chart in `chart`), and its line in `text::result_tables` and
+//! `html`.
+
+#![forbid(unsafe_code)]
+
+mod chart;
+mod csv;
+mod documents;
+mod evidence;
+mod format;
+mod headline;
+mod html;
+mod layout;
+mod prose;
+mod result;
+mod rich;
+mod table;
+mod tables;
+mod text;
+
+pub use documents::{CSV_NAME, Documents, HTML_NAME, JSON_NAME, MARKDOWN_NAME, WriteError};
+pub use result::{
+    CheckInfo, EnvironmentInfo, OutcomeKind, RunInfo, RunResult, SchemaVersion, TrialInfo,
+};
+
+use journal::Journal;
+use layout::Run;
+use std::path::Path;
+
+/// Builds every document of a run, as far as it came.
+#[must_use]
+pub fn build(journal: &Journal) -> Documents {
+    Documents::of(journal)
+}
+
+/// What `results.json` holds, as data.
+#[must_use]
+pub fn result(journal: &Journal) -> RunResult {
+    RunResult::of(&Run::of(journal))
+}
+
+/// What a run ends with on a terminal of that many columns. `files` is the folder that its documents are in;
+/// `None` when none were written. With `color`, ANSI escapes; without, plain text.
+#[must_use]
+pub fn terminal(journal: &Journal, files: Option<&Path>, width: usize, color: bool) -> String {
+    text::terminal::write(&Run::of(journal), files, width, color)
+}
+
+/// The published JSON Schema of `results.json`.
+#[must_use]
+pub fn json_schema() -> String {
+    let schema = schemars::schema_for!(RunResult);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
+    text.push('\n');
+    text
+}
+
+/// What the columns of `results.csv` mean, as Markdown.
+#[must_use]
+pub fn csv_documentation() -> String {
+    csv::documentation()
+}

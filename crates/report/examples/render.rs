@@ -1,0 +1,60 @@
+//! Writes the documents of a run, and prints what a run ends with:
+//!
+//! ```text
+//! cargo run -p cipherbench-report --example render -- RUN [OUT]
+//! cargo run -p cipherbench-report --example render -- sample:NAME OUT
+//! ```
+//!
+//! `RUN` is the folder of a run. `sample:quick`, `sample:troubled`, `sample:in-progress`, `sample:empty`,
+//! `sample:large` and `sample:hostile` are the made-up runs that the tests use: to see what a change of the report looks like
+//! without measuring anything.
+
+#[path = "../tests/report/fixture.rs"]
+mod fixture;
+
+use journal::Journal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(run), out) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: render RUN [OUT] | render sample:NAME OUT");
+        return ExitCode::from(2);
+    };
+    let out = PathBuf::from(out.unwrap_or_else(|| run.clone()));
+    match open(&run).and_then(|journal| render(&journal, &out)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn open(run: &str) -> Result<Journal, String> {
+    match run.strip_prefix("sample:") {
+        None => journal::read(run.as_ref()).map_err(|error| error.to_string()),
+        Some("quick") => Ok(fixture::quick()),
+        Some("troubled") => Ok(fixture::troubled()),
+        Some("in-progress") => Ok(fixture::in_progress()),
+        Some("empty") => Ok(fixture::empty()),
+        Some("large") => Ok(fixture::large()),
+        Some("hostile") => Ok(fixture::hostile()),
+        Some(other) => Err(format!("no sample `{other}`")),
+    }
+}
+
+fn render(journal: &Journal, out: &std::path::Path) -> Result<(), String> {
+    std::fs::create_dir_all(out)
+        .map_err(|error| format!("cannot create {}: {error}", out.display()))?;
+    report::build(journal)
+        .write_all(out)
+        .map_err(|error| error.to_string())?;
+    let width = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|width| width.parse().ok())
+        .unwrap_or(100);
+    print!("{}", report::terminal(journal, Some(out), width, false));
+    Ok(())
+}

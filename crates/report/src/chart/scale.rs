@@ -1,0 +1,165 @@
+//! Axes: from values to places, with ticks at round numbers.
+
+use crate::format::Scale;
+
+/// An axis from 0 to a round number.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Linear {
+    end: f64,
+    step: f64,
+    scale: Scale,
+}
+
+impl Linear {
+    /// From 0 to at least `max`, in about `ticks` steps, numbers in the scale's unit.
+    pub(super) fn new(max: f64, ticks: f64, scale: Scale) -> Self {
+        let max = if max > 0.0 && max.is_finite() {
+            max
+        } else {
+            scale.divisor
+        };
+        let step = round_step(max / ticks / scale.divisor) * scale.divisor;
+        Self {
+            end: (max / step).ceil() * step,
+            step,
+            scale,
+        }
+    }
+
+    /// In SI prefixes of `unit`.
+    pub(super) fn si(max: f64, ticks: f64, unit: &str) -> Self {
+        Self::new(max, ticks, Scale::si(max, unit))
+    }
+
+    /// From 0 at the beginning of the axis to 1 at its end.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        value / self.end
+    }
+
+    /// The unit of the numbers.
+    pub(super) fn unit(&self) -> &str {
+        &self.scale.unit
+    }
+
+    /// Values and their numbers, 0 first.
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        let count = (self.end / self.step).round() as u32;
+        let step = self.step / self.scale.divisor;
+        let decimals = if step >= 1.0 {
+            0
+        } else {
+            (-step.log10()).ceil() as usize
+        };
+        let tick = |index: u32| {
+            let value = f64::from(index);
+            (value * self.step, format!("{:.decimals$}", value * step))
+        };
+        (0..=count).map(tick).collect()
+    }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below.
+fn round_step(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    // A hair of tolerance: 0.2 / 0.1 must not become 5.
+    let factor = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= step * 0.999_999);
+    factor.unwrap_or(10.0) * power
+}
+
+/// A logarithmic axis between two values.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Log {
+    low: f64,
+    high: f64,
+}
+
+impl Log {
+    /// From the round number (1, 2, 5 times a power of ten) below `min` to the one above `max`; both positive.
+    pub(super) fn new(min: f64, max: f64) -> Self {
+        let min = if min > 0.0 { min } else { 1.0 };
+        let high = round_step(max.max(min));
+        // Downwards the same steps: the inverse of rounding the inverse up.
+        let low = 1.0 / round_step(1.0 / min);
+        Self {
+            low,
+            high: if high > low { high } else { 10.0 * low },
+        }
+    }
+
+    /// From 0 at the beginning of the axis to 1 at its end.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        (value / self.low).ln() / (self.high / self.low).ln()
+    }
+
+    /// Round values; only powers of ten where the axis spans more than three.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        let factors: &[f64] = if self.high / self.low > 1_000.0 {
+            &[1.0]
+        } else {
+            &[1.0, 2.0, 5.0]
+        };
+        let (first, last) = (
+            self.low.log10().floor() as i32,
+            self.high.log10().ceil() as i32,
+        );
+        let values = (first..=last).flat_map(|power| {
+            factors
+                .iter()
+                .map(move |factor| factor * 10_f64.powi(power))
+        });
+        // The same tolerance for ends that were rounded.
+        values
+            .filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(max: f64) -> Vec<String> {
+        Linear::si(max, 5.0, "bit/s")
+            .ticks()
+            .into_iter()
+            .map(|(_, label)| label)
+            .collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_in_the_axis_unit() {
+        assert_eq!(labels(38.9e9), ["0", "10", "20", "30", "40"]);
+        assert_eq!(labels(1.0e9), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(0.73e6), ["0", "200", "400", "600", "800"]);
+        assert_eq!(labels(0.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(Linear::si(38.9e9, 5.0, "bit/s").unit(), "Gbit/s");
+    }
+
+    #[test]
+    fn the_largest_value_lies_on_the_axis() {
+        for max in [1e-3, 0.9, 1.0, 1.1, 4.9, 5.0, 5.1, 99.0, 123_456.0, 9.99e11] {
+            for ticks in [2.0, 4.0, 6.0] {
+                let axis = Linear::si(max, ticks, "");
+                assert!(
+                    axis.share(max) <= 1.0 + 1e-9 && axis.share(max) > 0.45,
+                    "{max}: {axis:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn logarithmic_ticks_run_from_below_to_above() {
+        let axis = Log::new(4_300.0, 1_270_000.0);
+        let ticks = axis.ticks();
+        assert!(
+            (ticks[0] - 2e3).abs() < 1.0 && (ticks[ticks.len() - 1] - 2e6).abs() < 1.0,
+            "{ticks:?}"
+        );
+        assert!(axis.share(4_300.0) > 0.0 && axis.share(1_270_000.0) < 1.0);
+        assert!(Log::new(1.0, 1e9).ticks().len() <= 11);
+        assert!(Log::new(0.0, 0.0).share(1.0).is_finite());
+    }
+}

@@ -1,0 +1,216 @@
+//! Grouped bars: throughput by MTU and cores, devices side by side, with the distance of the farthest repeat.
+
+use super::scale::Linear;
+use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, text_width};
+use crate::format::{self, Scale, counted};
+use crate::layout::{Point, Run, Set};
+use maud::Markup;
+use stats::{CellResult, Estimate, Metric, Status};
+
+const HEIGHT: f64 = 390.0;
+const PLOT: Area = Area {
+    x: 46.0,
+    y: LEGEND_HEIGHT + 34.0,
+    width: WIDTH - 46.0,
+    height: HEIGHT - LEGEND_HEIGHT - 34.0 - 48.0,
+};
+/// Left and right of the groups of one MTU.
+const MARGIN: f64 = 12.0;
+/// Bars are no wider than this, and a ratio inside them needs this height.
+const MAX_BAR: f64 = 58.0;
+const RATIO_HEIGHT: f64 = 24.0;
+/// Below these widths a value is turned, and then left to the table.
+const UPRIGHT_BAR: f64 = 30.0;
+const TURNED_BAR: f64 = 10.0;
+
+struct Chart<'r, 'a> {
+    svg: Svg,
+    run: &'r Run<'a>,
+    set: &'r Set<'r>,
+    axis: Linear,
+    /// All values in one unit, that of the axis.
+    scale: Scale,
+}
+
+/// The chart of a set's points of one datagram size (`None`: TCP).
+pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Markup {
+    let points: Vec<&Point<'_>> = set
+        .points
+        .iter()
+        .filter(|point| point.payload == payload)
+        .collect();
+    let cells = points.iter().flat_map(|point| &point.cells);
+    let found = cells.filter_map(|cell| cell.throughput_bps());
+    let highest = found
+        .map(|found| found.mean + found.largest_distance)
+        .fold(0.0, f64::max);
+    let mut chart = Chart {
+        svg: Svg::new(id, HEIGHT),
+        run,
+        set,
+        axis: Linear::si(highest, 5.0, "bit/s"),
+        scale: Scale::si(highest, "bit/s"),
+    };
+    chart.frame();
+    let mtus = set.mtus();
+    let band = PLOT.width / mtus.len() as f64;
+    for (index, mtu) in mtus.into_iter().enumerate() {
+        let x = PLOT.x + band * index as f64;
+        let here: Vec<&Point<'_>> = points
+            .iter()
+            .copied()
+            .filter(|point| point.mtu == mtu)
+            .collect();
+        chart.band(
+            mtu,
+            &here,
+            Area {
+                x,
+                width: band,
+                ..PLOT
+            },
+        );
+    }
+    let title = format!(
+        "{} payload throughput by MTU and cores per station",
+        set.protocol.name()
+    );
+    chart.svg.finish(&title, &description(set, &points))
+}
+
+/// What the chart shows, for those who cannot see it.
+fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
+    let cells = points.iter().flat_map(|point| &point.cells);
+    let values = cells.map(|cell| {
+        let value = cell
+            .throughput_bps()
+            .map_or_else(|| word(cell).to_owned(), format::bit_rate);
+        let cores = counted(cell.cores_per_station.into(), "core");
+        format!("MTU {} B, {cores}, {}: {value}", cell.mtu_bytes, cell.dut)
+    });
+    let values: Vec<String> = values.collect();
+    format!("Bars of the mean, {}. {}.", set.common, values.join("; "))
+}
+
+/// Why there is no bar.
+fn word(cell: &CellResult) -> &'static str {
+    match cell.status {
+        Status::Invalid => "invalid",
+        Status::Failed => "failed",
+        Status::NotRun | Status::Measured | Status::Partly => "not run",
+    }
+}
+
+impl Chart<'_, '_> {
+    fn frame(&mut self) {
+        let run = self.run;
+        let fill = |dut: &str| format!("fill-{}", run.color(dut));
+        let names: Vec<(String, &str)> =
+            self.set.duts.iter().map(|dut| (fill(dut), *dut)).collect();
+        self.svg.legend(&names);
+        self.svg.y_axis(PLOT, &self.axis, self.axis.unit());
+    }
+
+    /// All points of one MTU.
+    fn band(&mut self, mtu: u16, points: &[&Point<'_>], area: Area) {
+        let width = (area.width - 2.0 * MARGIN) / points.len().max(1) as f64;
+        for (index, point) in points.iter().enumerate() {
+            let x = area.x + MARGIN + width * index as f64;
+            self.group(point, Area { x, width, ..area });
+        }
+        let middle = area.x + area.width / 2.0;
+        let label = format!("MTU {mtu} B");
+        self.svg.text(
+            "label strong",
+            (middle, PLOT.bottom() + 40.0),
+            Anchor::Middle,
+            &label,
+        );
+        if area.x > PLOT.x {
+            self.svg
+                .line("grid", (area.x, PLOT.y), (area.x, PLOT.bottom() + 44.0));
+        }
+    }
+
+    /// The bars of one point.
+    fn group(&mut self, point: &Point<'_>, area: Area) {
+        let count = self.set.duts.len() as f64;
+        let width = (0.84 * area.width / count).min(MAX_BAR);
+        let start = area.x + (area.width - width * count) / 2.0;
+        for (index, dut) in self.set.duts.iter().enumerate() {
+            let Some(cell) = point.cell(dut) else {
+                continue;
+            };
+            let x = start + width * index as f64;
+            match cell.throughput_bps() {
+                Some(found) => {
+                    let height = area.height * self.axis.share(found.mean);
+                    let y = area.bottom() - height;
+                    self.bar(
+                        cell,
+                        found,
+                        Area {
+                            x: x + 1.0,
+                            y,
+                            width: width - 2.0,
+                            height,
+                        },
+                    );
+                }
+                None => self.absent(cell, (x + width / 2.0, area.bottom())),
+            }
+        }
+        let cores = counted(point.cores.into(), "core");
+        let fits = text_width(&cores) <= area.width;
+        let cores = if fits { cores } else { point.cores.to_string() };
+        let middle = area.x + area.width / 2.0;
+        self.svg.text(
+            "label",
+            (middle, area.bottom() + 19.0),
+            Anchor::Middle,
+            &cores,
+        );
+    }
+
+    fn bar(&mut self, cell: &CellResult, found: &Estimate, bar: Area) {
+        let color = self.run.color(&cell.dut);
+        let tooltip = format!("{}: {}", cell.id, format::bit_rate(found));
+        self.svg.rect(&format!("fill-{color}"), bar, &tooltip);
+        let middle = bar.x + bar.width / 2.0;
+        let reach = PLOT.height * self.axis.share(found.largest_distance);
+        self.svg
+            .whisker((middle, bar.y), reach, (0.22 * bar.width).min(7.0));
+        let (above, value) = (bar.y - reach - 6.0, self.scale.number(found.mean));
+        if bar.width >= UPRIGHT_BAR {
+            self.svg
+                .text("value", (middle, above), Anchor::Middle, &value);
+        } else if bar.width >= TURNED_BAR {
+            self.svg
+                .turned_text("value", (middle + 4.0, above), Anchor::Start, &value, -90);
+        }
+        let comparison = self
+            .run
+            .results
+            .comparison(&cell.id, Metric::PayloadThroughput);
+        if let Some(comparison) = comparison
+            && bar.width >= UPRIGHT_BAR
+            && bar.height >= RATIO_HEIGHT + reach
+        {
+            let text = format!("{}×", format::ratio_number(comparison.ratio));
+            let position = (middle, bar.y + reach + 16.0);
+            self.svg
+                .text(&format!("on-{color}"), position, Anchor::Middle, &text);
+        }
+    }
+
+    /// In place of a bar: why there is none.
+    fn absent(&mut self, cell: &CellResult, (x, y): (f64, f64)) {
+        let class = if cell.status == Status::NotRun {
+            "tick"
+        } else {
+            "reason"
+        };
+        self.svg
+            .turned_text(class, (x + 4.0, y - 8.0), Anchor::Start, word(cell), -90);
+    }
+}

@@ -1,0 +1,298 @@
+//! One row per trial, for spreadsheets: `results.csv` (RFC 4180).
+//!
+//! A column is its key, what it means, and how it is read from a trial: header, rows and the documentation
+//! (`docs/schema/results-csv.md`) come from the one list [`COLUMNS`].
+
+use crate::layout::Run;
+use journal::record::{Cpu, Latency, Measured, Outcome, Transfer, TrialRecord};
+use stats::{CellResult, percentile};
+use std::fmt::Write;
+
+/// A trial and what belongs to it.
+struct Context<'a> {
+    cell: &'a CellResult,
+    trial: &'a TrialRecord,
+    /// Whether no later record of the same trial replaces this one.
+    counts: bool,
+}
+
+type Column = (
+    &'static str,
+    &'static str,
+    fn(&Context<'_>) -> Option<String>,
+);
+
+/// Keys carry units. A figure of a trial that is invalid or failed is left empty, as is one that does not apply.
+const COLUMNS: &[Column] = &[
+    ("cell", "id of the cell", |row| Some(row.cell.id.clone())),
+    (
+        "group",
+        "id without the device: cells of a group are compared",
+        |row| Some(row.cell.group.clone()),
+    ),
+    ("dut", "device under test", |row| Some(row.cell.dut.clone())),
+    ("baseline", "true where nothing is encrypted", |row| {
+        text(row.cell.baseline)
+    }),
+    ("protocol", "tcp, udp or ping", |row| {
+        Some(row.cell.protocol.clone())
+    }),
+    ("mtu_bytes", "IP MTU of the stations' interfaces", |row| {
+        text(row.cell.mtu_bytes)
+    }),
+    (
+        "cores_per_station",
+        "cores that each station's tools may use",
+        |row| text(row.cell.cores_per_station),
+    ),
+    ("offloads", "whether TSO, GSO and GRO are on", |row| {
+        text(row.cell.offloads)
+    }),
+    ("repeat", "from 1", |row| text(row.trial.repeat)),
+    ("started_utc", "moment at which the trial began", |row| {
+        Some(journal::time::utc(row.trial.started_unix_ns))
+    }),
+    ("duration_ns", "wall time of the whole trial", |row| {
+        text(row.trial.duration_ns)
+    }),
+    ("outcome", "measured, invalid or failed", |row| {
+        text(outcome(row.trial))
+    }),
+    (
+        "counts",
+        "false where a later trial of the same cell and repeat replaces this one",
+        |row| text(row.counts),
+    ),
+    ("reasons", "why it is invalid or failed", |row| {
+        reasons(row.trial)
+    }),
+    ("streams", "parallel streams over all processes", |row| {
+        text(transfer(row)?.parameters.streams?)
+    }),
+    ("window_bytes", "socket buffer asked for", |row| {
+        text(transfer(row)?.parameters.window_bytes?)
+    }),
+    ("datagram_bytes", "UDP payload", |row| {
+        text(transfer(row)?.parameters.datagram_bytes?)
+    }),
+    ("intended_payload_bps", "intended load", |row| {
+        text(transfer(row)?.parameters.rate_bps?)
+    }),
+    ("measured_ns", "measured time, without warm-up", |row| {
+        text(transfer(row)?.duration_ns)
+    }),
+    (
+        "sent_bytes",
+        "payload that A handed to its sockets",
+        |row| text(transfer(row)?.sent_bytes),
+    ),
+    ("received_bytes", "payload that B received", |row| {
+        text(transfer(row)?.received_bytes)
+    }),
+    ("offered_payload_bps", "sent_bytes as a rate", |row| {
+        bps(transfer(row)?, |found| found.sent_bytes)
+    }),
+    (
+        "payload_throughput_bps",
+        "received_bytes as a rate",
+        |row| bps(transfer(row)?, |found| found.received_bytes),
+    ),
+    ("retransmits", "TCP segments sent again", |row| {
+        text(transfer(row)?.retransmits?)
+    }),
+    ("datagrams_sent", "UDP datagrams sent by A", |row| {
+        text(transfer(row)?.datagrams?.sent)
+    }),
+    ("datagrams_lost", "of those, not seen by B", |row| {
+        text(transfer(row)?.datagrams?.lost)
+    }),
+    ("datagrams_out_of_order", "out of order at B", |row| {
+        text(transfer(row)?.datagrams?.out_of_order)
+    }),
+    ("jitter_ns", "mean jitter as the tool computes it", |row| {
+        text(transfer(row)?.datagrams?.jitter_ns)
+    }),
+    ("requests_sent", "echo requests", |row| {
+        text(latency(row)?.sent)
+    }),
+    ("replies_received", "echo replies", |row| {
+        text(latency(row)?.received)
+    }),
+    (
+        "round_trip_p50_ns",
+        "median round trip, nearest rank",
+        |row| round_trip(latency(row)?, 500),
+    ),
+    (
+        "round_trip_p90_ns",
+        "90th percentile; empty below 10 replies",
+        |row| round_trip(latency(row)?, 900),
+    ),
+    (
+        "round_trip_p99_ns",
+        "99th percentile; empty below 100 replies",
+        |row| round_trip(latency(row)?, 990),
+    ),
+    ("round_trip_max_ns", "longest round trip", |row| {
+        text(latency(row)?.round_trips_ns.iter().max()?)
+    }),
+    ("cpu_wall_ns", "time over which CPU time was read", |row| {
+        text(cpu(row)?.wall_ns)
+    }),
+    ("cpu_station_a_ns", "CPU time of station A's tools", |row| {
+        text(cpu(row)?.station_a_ns)
+    }),
+    ("cpu_station_b_ns", "CPU time of station B's tools", |row| {
+        text(cpu(row)?.station_b_ns)
+    }),
+    ("cpu_dut_ns", "CPU time of the device's processes", |row| {
+        text(cpu(row)?.dut_ns)
+    }),
+    ("cpu_kernel_ns", "the rest of the busy time", |row| {
+        text(cpu(row)?.kernel_ns)
+    }),
+    ("cpu_busy_ns", "busy time of all cores", |row| {
+        text(cpu(row)?.busy_ns)
+    }),
+    ("checks_made", "checks of the evidence", |row| {
+        text(crate::evidence::of_trial(row.trial)?.checks.len())
+    }),
+    ("checks_passed", "of those, passed", |row| {
+        text(
+            crate::evidence::of_trial(row.trial)?
+                .checks
+                .iter()
+                .filter(|check| check.passed)
+                .count(),
+        )
+    }),
+];
+
+/// Writes a header and a row per trial in the order made.
+pub(crate) fn write(run: &Run<'_>) -> String {
+    let mut page = String::new();
+    line(&mut page, COLUMNS.iter().map(|(key, ..)| (*key).to_owned()));
+    for trial in &run.journal.trials {
+        let Some(cell) = run.results.cell(&trial.cell) else {
+            continue;
+        };
+        let row = Context {
+            cell,
+            trial,
+            counts: run.counts(trial),
+        };
+        line(
+            &mut page,
+            COLUMNS
+                .iter()
+                .map(|(.., read)| read(&row).unwrap_or_default()),
+        );
+    }
+    page
+}
+
+/// What the columns mean, as Markdown.
+pub(crate) fn documentation() -> String {
+    let mut page = String::from(
+        "# results.csv\n\n\
+         One row per trial, in the order made; RFC 4180, UTF-8, a header line. Keys carry units. The figures of a \
+         trial that is invalid or failed are empty, as is what does not apply: a cell that is invalid has no \
+         number. Raw counters of every trial are in the journal ([journal.md](../journal.md)).\n\n\
+         Generated from the code; a test keeps it true.\n\n\
+         | Column | Meaning |\n| --- | --- |\n",
+    );
+    for (key, meaning, _) in COLUMNS {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "| `{key}` | {meaning} |");
+    }
+    page
+}
+
+fn line(page: &mut String, fields: impl Iterator<Item = String>) {
+    let fields: Vec<String> = fields.map(quoted).collect();
+    page.push_str(&fields.join(","));
+    page.push_str("\r\n");
+}
+
+fn quoted(field: String) -> String {
+    match field.contains([',', '"', '\r', '\n']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field,
+    }
+}
+
+fn text(value: impl ToString) -> Option<String> {
+    Some(value.to_string())
+}
+
+fn outcome(trial: &TrialRecord) -> &'static str {
+    match trial.outcome {
+        Outcome::Measured(_) => "measured",
+        Outcome::Invalid { .. } => "invalid",
+        Outcome::Failed { .. } => "failed",
+    }
+}
+
+fn reasons(trial: &TrialRecord) -> Option<String> {
+    match &trial.outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Invalid { reasons, .. } => Some(reasons.join("; ")),
+        Outcome::Failed { reason } => Some(reason.clone()),
+    }
+}
+
+/// Only what was measured and passed all checks is a figure.
+fn measured<'a>(row: &Context<'a>) -> Option<&'a Measured> {
+    match &row.trial.outcome {
+        Outcome::Measured(measured) => Some(measured),
+        Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
+    }
+}
+
+fn transfer<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
+    measured(row)?.transfer.as_ref()
+}
+
+fn latency<'a>(row: &Context<'a>) -> Option<&'a Latency> {
+    measured(row)?.latency.as_ref()
+}
+
+fn cpu<'a>(row: &Context<'a>) -> Option<&'a Cpu> {
+    measured(row).map(|found| &found.cpu)
+}
+
+fn bps(transfer: &Transfer, bytes: fn(&Transfer) -> u64) -> Option<String> {
+    let seconds = transfer.duration_ns as f64 / 1e9;
+    (transfer.duration_ns > 0).then(|| format!("{:.0}", 8.0 * bytes(transfer) as f64 / seconds))
+}
+
+fn round_trip(latency: &Latency, per_mille: u64) -> Option<String> {
+    let mut sorted = latency.round_trips_ns.clone();
+    sorted.sort_unstable();
+    text(percentile(&sorted, per_mille)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_separators_are_quoted() {
+        let mut page = String::new();
+        line(
+            &mut page,
+            ["a", "b,c", "say \"x\"", "two\nlines"]
+                .map(str::to_owned)
+                .into_iter(),
+        );
+        assert_eq!(page, "a,\"b,c\",\"say \"\"x\"\"\",\"two\nlines\"\r\n");
+    }
+
+    #[test]
+    fn column_keys_are_unique() {
+        let mut keys: Vec<_> = COLUMNS.iter().map(|(key, ..)| *key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), COLUMNS.len());
+    }
+}

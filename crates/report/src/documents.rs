@@ -1,0 +1,96 @@
+//! The documents of a run, and how they reach the disk.
+
+use crate::layout::Run;
+use crate::result::RunResult;
+use journal::Journal;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The report with charts: one file, no other needed.
+pub const HTML_NAME: &str = "report.html";
+/// The report as Markdown.
+pub const MARKDOWN_NAME: &str = "report.md";
+/// One row per trial.
+pub const CSV_NAME: &str = "results.csv";
+/// Everything for machines.
+pub const JSON_NAME: &str = "results.json";
+
+/// All documents of a run. Built from the same journal by the same program they are the same, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Documents {
+    /// [`HTML_NAME`].
+    pub html: String,
+    /// [`MARKDOWN_NAME`].
+    pub markdown: String,
+    /// [`CSV_NAME`].
+    pub csv: String,
+    /// [`JSON_NAME`].
+    pub json: String,
+}
+
+/// A document cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}\nhelp: the journal holds everything; mend the cause, then: cipherbench report RUN", path.display())]
+pub struct WriteError {
+    /// Which.
+    pub path: PathBuf,
+    /// What the operating system said.
+    pub source: io::Error,
+}
+
+impl Documents {
+    pub(crate) fn of(journal: &Journal) -> Self {
+        let run = Run::of(journal);
+        Self {
+            html: crate::html::write(&run),
+            markdown: crate::text::markdown::write(&run),
+            csv: crate::csv::write(&run),
+            json: json(&RunResult::of(&run)),
+        }
+    }
+
+    /// Writes all documents into a folder, over those that are there. Each appears whole or not at all: it is
+    /// written under another name first. Returns their paths, the HTML report first.
+    ///
+    /// # Errors
+    /// When one cannot be written; those before it are in place.
+    pub fn write_all(&self, dir: &Path) -> Result<[PathBuf; 4], WriteError> {
+        let files = [
+            (HTML_NAME, &self.html),
+            (MARKDOWN_NAME, &self.markdown),
+            (CSV_NAME, &self.csv),
+            (JSON_NAME, &self.json),
+        ];
+        for (name, content) in files {
+            let path = dir.join(name);
+            replace(&path, content).map_err(|source| WriteError { path, source })?;
+        }
+        Ok(files.map(|(name, _)| dir.join(name)))
+    }
+}
+
+/// The result as it stands in `results.json`: readable, keys in the order of the schema.
+pub(crate) fn json(result: &RunResult) -> String {
+    // Plain data with string keys always has a JSON form.
+    let mut text = serde_json::to_string_pretty(result).expect("a result can be written as JSON");
+    text.push('\n');
+    text
+}
+
+/// Puts a file in place at once.
+fn replace(path: &Path, content: &str) -> io::Result<()> {
+    // The process id keeps two programs that rebuild one run apart.
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let written = File::create(&part)
+        .and_then(|mut file| {
+            file.write_all(content.as_bytes())?;
+            file.sync_data()
+        })
+        .and_then(|()| fs::rename(&part, path));
+    if written.is_err() {
+        // Best effort: the error to report is the first one.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}

@@ -1,0 +1,56 @@
+//! What the trials of a cell prove, summed up.
+
+use crate::layout::Run;
+use journal::record::{Evidence, Outcome, TrialRecord};
+use stats::CellResult;
+
+/// Checks and sampled frames over all repeats of a cell.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    /// Repeats that left evidence.
+    pub(crate) trials: u32,
+    pub(crate) checks: usize,
+    pub(crate) passed: usize,
+    pub(crate) frames: u64,
+    pub(crate) esp_frames: u64,
+    pub(crate) marker_frames: u64,
+}
+
+impl Summary {
+    pub(crate) fn of(run: &Run<'_>, cell: &CellResult) -> Self {
+        let mut sum = Self::default();
+        for evidence in run.trials(cell).filter_map(of_trial) {
+            sum.trials += 1;
+            sum.checks += evidence.checks.len();
+            sum.passed += evidence.checks.iter().filter(|check| check.passed).count();
+            sum.frames += evidence.cipher_link.frames;
+            sum.esp_frames += evidence.cipher_link.esp_frames;
+            sum.marker_frames += evidence.cipher_link.marker_frames;
+        }
+        sum
+    }
+
+    /// Over all cells.
+    pub(crate) fn total(run: &Run<'_>) -> Self {
+        run.results
+            .cells
+            .iter()
+            .map(|cell| Self::of(run, cell))
+            .fold(Self::default(), |sum, cell| Self {
+                trials: sum.trials + cell.trials,
+                checks: sum.checks + cell.checks,
+                passed: sum.passed + cell.passed,
+                frames: sum.frames + cell.frames,
+                esp_frames: sum.esp_frames + cell.esp_frames,
+                marker_frames: sum.marker_frames + cell.marker_frames,
+            })
+    }
+}
+
+/// What a trial left as evidence; a failed one left none.
+pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
+    match &trial.outcome {
+        Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(&measured.evidence),
+        Outcome::Failed { .. } => None,
+    }
+}

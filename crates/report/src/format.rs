@@ -1,0 +1,265 @@
+//! Numbers as the source reports print them: `25.7 ± 2.0 Gbit/s (8 %)`.
+//!
+//! Mean and distance share unit and decimals, so that the eye can compare them. Two decimals below 10, one
+//! below 100, none above: more would be noise beside any spread met in practice.
+
+use stats::{Comparison, Estimate};
+
+/// SI prefixes by size, for rates and counts.
+const PREFIXES: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
+/// Units of time, in nanoseconds.
+const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+
+/// A scale to print values in: `value / divisor` with `unit` behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scale {
+    pub(crate) divisor: f64,
+    pub(crate) unit: String,
+}
+
+impl Scale {
+    /// The prefix in which `value` is from 1 to 999, before `unit` (`bit/s`).
+    pub(crate) fn si(value: f64, unit: &str) -> Self {
+        let (divisor, prefix) = fitting(value, &PREFIXES);
+        Self {
+            divisor,
+            unit: format!("{prefix}{unit}"),
+        }
+    }
+
+    /// The unit of time in which `value_ns` is from 1 to 999.
+    pub(crate) fn time(value_ns: f64) -> Self {
+        let (divisor, unit) = fitting(value_ns, &TIMES);
+        Self {
+            divisor,
+            unit: unit.to_owned(),
+        }
+    }
+
+    /// No unit.
+    pub(crate) fn plain() -> Self {
+        Self {
+            divisor: 1.0,
+            unit: String::new(),
+        }
+    }
+
+    /// The number alone.
+    pub(crate) fn number(&self, value: f64) -> String {
+        let value = value / self.divisor;
+        format!("{value:.*}", decimals(value))
+    }
+
+    /// Number and unit.
+    pub(crate) fn value(&self, value: f64) -> String {
+        format!("{} {}", self.number(value), self.unit)
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Mean, largest distance from it, unit, per cent: the source reports' format.
+    pub(crate) fn estimate(&self, estimate: &Estimate) -> String {
+        let mean = estimate.mean / self.divisor;
+        let decimals = decimals(mean);
+        let unit = if self.unit.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", self.unit)
+        };
+        match (estimate.n, estimate.largest_distance_percent) {
+            (1, _) => format!("{mean:.decimals$}{unit} (n = 1)"),
+            (_, share) => {
+                let distance = estimate.largest_distance / self.divisor;
+                let share =
+                    share.map_or_else(String::new, |share| format!(" ({})", whole_percent(share)));
+                format!("{mean:.decimals$} ± {distance:.decimals$}{unit}{share}")
+            }
+        }
+    }
+}
+
+/// The largest unit in which the rounded value is at least 1; the smallest for anything below.
+fn fitting(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
+    let fits = |(divisor, _): &&(f64, &str)| value.abs() >= 0.9995 * divisor;
+    units
+        .iter()
+        .find(fits)
+        .or(units.last())
+        .copied()
+        .unwrap_or((1.0, ""))
+}
+
+fn decimals(value: f64) -> usize {
+    match value.abs() {
+        0.0 => 0,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    }
+}
+
+/// `25.7 ± 2.0 Gbit/s (8 %)` of an estimate in bit/s.
+pub(crate) fn bit_rate(estimate: &Estimate) -> String {
+    Scale::si(estimate.mean, "bit/s").estimate(estimate)
+}
+
+/// `7.90 ± 0.10 Gbit/CPU-s (1 %)`.
+pub(crate) fn bits_per_cpu_s(estimate: &Estimate) -> String {
+    Scale::si(estimate.mean, "bit/CPU-s").estimate(estimate)
+}
+
+/// `72.1 ± 2.0 µs (3 %)` of an estimate in nanoseconds.
+pub(crate) fn time(estimate: &Estimate) -> String {
+    Scale::time(estimate.mean).estimate(estimate)
+}
+
+/// `72.1 µs`.
+pub(crate) fn time_ns(value_ns: f64) -> String {
+    Scale::time(value_ns).value(value_ns)
+}
+
+/// `48.1 ± 1.2 %` of a loss; `0` where nothing at all was lost.
+pub(crate) fn loss(lost: u64, ratio: &Estimate) -> String {
+    if lost == 0 {
+        return "0".into();
+    }
+    let (mean, distance) = (100.0 * ratio.mean, 100.0 * ratio.largest_distance);
+    match ratio.n {
+        1 => format!("{} (n = 1)", percent(mean)),
+        _ if mean < 0.01 => "< 0.01 %".into(),
+        _ => {
+            let decimals = if mean < 1.0 { 2 } else { 1 };
+            format!("{mean:.decimals$} ± {distance:.decimals$} %")
+        }
+    }
+}
+
+/// `48.1 %`, `0.25 %`, `< 0.01 %`.
+pub(crate) fn percent(percent: f64) -> String {
+    match percent {
+        0.0 => "0 %".into(),
+        share if share < 0.01 => "< 0.01 %".into(),
+        share if share < 1.0 => format!("{share:.2} %"),
+        share => format!("{share:.1} %"),
+    }
+}
+
+/// `8 %`, `< 1 %`.
+fn whole_percent(percent: f64) -> String {
+    match percent {
+        share if share > 0.0 && share < 0.5 => "< 1 %".into(),
+        share => format!("{share:.0} %"),
+    }
+}
+
+/// `0.49`, `18.2`, `0.042`.
+pub(crate) fn ratio_number(ratio: f64) -> String {
+    let decimals = match ratio {
+        ratio if ratio >= 99.95 => 0,
+        ratio if ratio >= 9.995 => 1,
+        ratio if ratio >= 0.0995 => 2,
+        _ => 3,
+    };
+    format!("{ratio:.decimals$}")
+}
+
+/// `0.49 (0.48–0.50)`: ratio of the means, and the range of the pairs.
+pub(crate) fn ratio(comparison: &Comparison) -> String {
+    let ratio = ratio_number(comparison.ratio);
+    match (comparison.low, comparison.high) {
+        (Some(low), Some(high)) if comparison.pairs > 1 => {
+            format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))
+        }
+        _ => ratio,
+    }
+}
+
+/// `1 core`, `2 cores`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A command line that a shell reads back as the same words.
+pub(crate) fn command_line(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    quoted.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stats::Sample;
+
+    fn estimate(values: &[f64]) -> Estimate {
+        let samples = (1..)
+            .zip(values)
+            .map(|(repeat, &value)| Sample { repeat, value });
+        Estimate::of(samples.collect()).unwrap()
+    }
+
+    #[test]
+    fn the_source_reports_own_cell_is_printed_as_there() {
+        assert_eq!(
+            bit_rate(&estimate(&[25.7e9, 23.7e9, 27.7e9])),
+            "25.7 ± 2.0 Gbit/s (8 %)"
+        );
+    }
+
+    #[test]
+    fn mean_and_distance_share_unit_and_decimals() {
+        assert_eq!(
+            bit_rate(&estimate(&[772e6, 760e6, 784e6])),
+            "772 ± 12 Mbit/s (2 %)"
+        );
+        assert_eq!(
+            bit_rate(&estimate(&[7.11e9, 7.114e9])),
+            "7.11 ± 0.00 Gbit/s (< 1 %)"
+        );
+        assert_eq!(
+            bit_rate(&estimate(&[999.6e6, 999.6e6])),
+            "1.00 ± 0.00 Gbit/s (0 %)"
+        );
+        assert_eq!(bit_rate(&estimate(&[7.11e9])), "7.11 Gbit/s (n = 1)");
+        assert_eq!(bit_rate(&estimate(&[0.0, 0.0])), "0 ± 0 bit/s");
+        assert_eq!(time(&estimate(&[72e3, 74e3])), "73.0 ± 1.0 µs (1 %)");
+    }
+
+    #[test]
+    fn no_loss_is_told_from_hardly_any() {
+        assert_eq!(loss(0, &estimate(&[0.0, 0.0])), "0");
+        assert_eq!(loss(1, &estimate(&[0.0, 1e-6])), "< 0.01 %");
+        assert_eq!(loss(9, &estimate(&[0.0024, 0.0026])), "0.25 ± 0.01 %");
+        assert_eq!(loss(9, &estimate(&[0.47, 0.49])), "48.0 ± 1.0 %");
+    }
+
+    #[test]
+    fn ratios_keep_three_digits_or_so() {
+        assert_eq!(ratio_number(0.4872), "0.49");
+        assert_eq!(ratio_number(0.0424), "0.042");
+        assert_eq!(ratio_number(18.24), "18.2");
+        assert_eq!(ratio_number(180.2), "180");
+    }
+
+    #[test]
+    fn command_lines_can_be_pasted_into_a_shell() {
+        let words = ["iperf3", "-c", "10.0.0.2", "a b", "", "it's", "$HOME;rm"];
+        let line = command_line(&words.map(str::to_owned));
+        assert_eq!(line, r"iperf3 -c 10.0.0.2 'a b' '' 'it'\''s' '$HOME;rm'");
+        let echoed = std::process::Command::new("sh")
+            .args(["-c", &format!("printf '%s\\n' {line}")])
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(echoed.stdout).unwrap(),
+            words.join("\n") + "\n"
+        );
+    }
+}

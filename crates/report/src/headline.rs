@@ -1,0 +1,231 @@
+//! The run in a few words and numbers.
+
+use crate::evidence::Summary;
+use crate::format::{self, Scale, counted};
+use crate::layout::{Point, Protocol, Run, Set, payload_name};
+use stats::{CellResult, Comparison, Metric};
+
+/// What a device came to.
+pub(crate) struct Headline {
+    /// Its name.
+    pub(crate) device: String,
+    /// Its place in the palette.
+    pub(crate) color: usize,
+    /// The most important first.
+    pub(crate) facts: Vec<Fact>,
+}
+
+/// One fact: `TCP throughput: 0.49–0.62 × direct; at most 12.3 ± 0.4 Gbit/s (3 %), MTU 9000 B, 2 cores`.
+pub(crate) struct Fact {
+    pub(crate) label: String,
+    /// The figure to remember.
+    pub(crate) figure: String,
+    /// What it is counted in, where that is not part of it: `× direct`.
+    pub(crate) unit: String,
+    /// What it is of.
+    pub(crate) detail: String,
+}
+
+/// Each device that is not a baseline; where there is none, the baselines.
+pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
+    let cells = &run.results.cells;
+    let only_baselines = cells.iter().all(|cell| cell.baseline);
+    let mut names: Vec<&str> = Vec::new();
+    for cell in cells.iter().filter(|cell| only_baselines || !cell.baseline) {
+        if !names.contains(&cell.dut.as_str()) {
+            names.push(&cell.dut);
+        }
+    }
+    let sets = run.sets();
+    let headline = |name: &str| {
+        let of = |protocol: Protocol| sets.iter().filter(move |set| set.protocol == protocol);
+        let mut facts: Vec<Fact> = Vec::new();
+        for protocol in [Protocol::Tcp, Protocol::Udp] {
+            let all: Vec<&Set<'_>> = of(protocol).collect();
+            facts.extend(
+                all.iter()
+                    .filter_map(|set| throughput(run, name, set, &all)),
+            );
+        }
+        facts.extend(of(Protocol::Ping).find_map(|set| latency(run, name, set)));
+        facts.extend(efficiency(run, name));
+        Headline {
+            device: name.to_owned(),
+            color: run.color(name),
+            facts,
+        }
+    };
+    names.into_iter().map(headline).collect()
+}
+
+/// How much of the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`
+pub(crate) fn soundness(run: &Run<'_>) -> String {
+    let progress = &run.results.progress;
+    let checks = Summary::total(run);
+    let trials = match progress.trials_planned {
+        planned if planned == progress.trials_measured => {
+            format!("All {} were measured", counted(planned, "trial"))
+        }
+        planned => {
+            let mut parts = vec![format!(
+                "Of {}, {} were measured",
+                counted(planned, "trial"),
+                progress.trials_measured
+            )];
+            for (count, what) in [
+                (progress.trials_invalid, "found invalid"),
+                (progress.trials_failed, "failed"),
+                (progress.trials_not_run, "not run"),
+            ] {
+                if count > 0 {
+                    parts.push(format!("{count} {what}"));
+                }
+            }
+            parts.join(", ")
+        }
+    };
+    match (checks.checks, checks.passed) {
+        (0, _) => format!("{trials}."),
+        (made, passed) if made == passed => {
+            format!(
+                "{trials}, and all {} of the evidence passed.",
+                counted(made as u64, "check")
+            )
+        }
+        (made, passed) => format!("{trials}; {passed} of {made} checks of the evidence passed."),
+    }
+}
+
+/// The best throughput of a device in a set, and its ratio to the baseline over the whole set. `all` are the
+/// sets of the same protocol.
+fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> Option<Fact> {
+    let cells: Vec<(&Point<'_>, &CellResult)> = set
+        .points
+        .iter()
+        .filter_map(|point| Some((point, point.cell(device)?)))
+        .collect();
+    let (point, best) = cells
+        .iter()
+        .filter_map(|(point, cell)| Some((point, cell.throughput_bps()?)))
+        .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))?;
+    let mut label = vec![format!("{} throughput", set.protocol.name())];
+    label.extend(set.own_words(all).map(str::to_owned));
+    let label = label.join(", ");
+    let mut words = vec![
+        format!("MTU {} B", point.mtu),
+        counted(point.cores.into(), "core"),
+    ];
+    if set.protocol == Protocol::Udp {
+        words.insert(0, format!("datagrams of {}", payload_name(point.payload)));
+    }
+    let words = words.join(", ");
+    let compared = range(
+        run,
+        cells.iter().map(|(_, cell)| *cell),
+        Metric::PayloadThroughput,
+    );
+    Some(match compared {
+        Some((figure, unit)) => {
+            let at_most = if cells.len() > 1 { "at most " } else { "" };
+            let detail = format!("{at_most}{}: {words}", format::bit_rate(best));
+            Fact {
+                label,
+                figure,
+                unit,
+                detail,
+            }
+        }
+        None => {
+            let scale = Scale::si(best.mean, "bit/s");
+            let detail = format!("{}: {words}", format::bit_rate(best));
+            Fact {
+                label,
+                figure: scale.number(best.mean),
+                unit: scale.unit,
+                detail,
+            }
+        }
+    })
+}
+
+/// TCP payload per CPU-second of the whole machine, against the baseline.
+fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
+    let cells = || {
+        run.results
+            .cells
+            .iter()
+            .filter(|cell| cell.dut == device && cell.protocol == "tcp")
+    };
+    let (figure, unit) = range(run, cells(), Metric::PayloadBitsPerCpuSecond)?;
+    let best = cells()
+        .filter_map(|cell| cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref())
+        .max_by(|a, b| a.mean.total_cmp(&b.mean))?;
+    let detail = format!(
+        "at most {} of the whole machine",
+        format::bits_per_cpu_s(best)
+    );
+    Some(Fact {
+        label: "TCP payload per CPU-second".into(),
+        figure,
+        unit,
+        detail,
+    })
+}
+
+/// The first median of a set, and what it adds to the baseline's.
+fn latency(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
+    let cell = set
+        .points
+        .iter()
+        .find_map(|point| point.cell(device).filter(|cell| cell.latency.is_some()))?;
+    let median = |cell: &CellResult| Some(cell.latency.as_ref()?.p50_ns.mean);
+    let own = median(cell)?;
+    let baseline = run
+        .results
+        .comparison(&cell.id, Metric::LatencyP50)
+        .and_then(|found| {
+            Some((
+                &found.baseline,
+                median(run.results.cell(&found.baseline_cell)?)?,
+            ))
+        });
+    let detail = match baseline {
+        Some((name, other)) if own >= other => {
+            format!(
+                "median, {} more than {name} ({})",
+                format::time_ns(own - other),
+                format::time_ns(other)
+            )
+        }
+        Some((name, other)) => format!("median; {name}: {}", format::time_ns(other)),
+        None => "median".into(),
+    };
+    let scale = Scale::time(own);
+    Some(Fact {
+        label: "Round trip".into(),
+        figure: scale.number(own),
+        unit: scale.unit,
+        detail,
+    })
+}
+
+/// `0.49–0.62` and `× direct` over those cells.
+fn range<'c>(
+    run: &Run<'_>,
+    cells: impl Iterator<Item = &'c CellResult>,
+    metric: Metric,
+) -> Option<(String, String)> {
+    let found: Vec<&Comparison> = cells
+        .filter_map(|cell| run.results.comparison(&cell.id, metric))
+        .collect();
+    let baseline = &found.first()?.baseline;
+    let ratios = || found.iter().map(|found| found.ratio);
+    let low = format::ratio_number(ratios().fold(f64::INFINITY, f64::min));
+    let high = format::ratio_number(ratios().fold(0.0, f64::max));
+    let figure = if low == high {
+        low
+    } else {
+        format!("{low}–{high}")
+    };
+    Some((figure, format!("× {baseline}")))
+}

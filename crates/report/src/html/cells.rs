@@ -1,0 +1,271 @@
+//! Every cell with its commands, its trials and what they prove: folded, for whoever looks into a figure.
+
+use super::parts::{rich, section, table};
+use crate::evidence::of_trial;
+use crate::format::{self, command_line, counted};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned};
+use maud::{Markup, html};
+use stats::{CellResult, Status};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn all(run: &Run<'_>) -> Markup {
+    let content = html! {
+        p.note { "Unfold a cell for the commands run, each check, the frames seen between the gateways, and counters." }
+        @for cell in &run.results.cells { (one(run, cell)) }
+    };
+    section("cells", "Cells and commands", content)
+}
+
+fn one(run: &Run<'_>, cell: &CellResult) -> Markup {
+    let trials: Vec<&TrialRecord> = run.trials(cell).collect();
+    html! {
+        details.cell {
+            summary { code { (cell.id) } " " span class=(class(cell)) { (verdict(cell)) } }
+            @if let Some(tuned) = run.journal.tuned(&cell.id) { (table(&attempts(tuned))) }
+            (commands(&trials))
+            @for trial in &trials { (one_trial(trial)) }
+            @if trials.is_empty() { p.note { "Not run." } }
+            (last_evidence(&trials))
+        }
+    }
+}
+
+fn class(cell: &CellResult) -> &'static str {
+    match cell.status {
+        Status::Measured => "verdict good",
+        Status::Partly | Status::NotRun => "verdict",
+        Status::Invalid | Status::Failed => "verdict bad",
+    }
+}
+
+fn verdict(cell: &CellResult) -> String {
+    match (cell.status, &cell.bulk, &cell.latency) {
+        (Status::Measured | Status::Partly, Some(bulk), _) => {
+            format::bit_rate(&bulk.payload_throughput_bps)
+        }
+        (Status::Measured | Status::Partly, _, Some(latency)) => {
+            format!("p50 {}", format::time(&latency.p50_ns))
+        }
+        _ => crate::tables::reason_cell(cell).text,
+    }
+}
+
+/// Each different list of commands once, with the repeats that ran it.
+fn commands(trials: &[&TrialRecord]) -> Markup {
+    let mut different: Vec<(Vec<u32>, &[Vec<String>])> = Vec::new();
+    for trial in trials.iter().filter(|trial| !trial.commands.is_empty()) {
+        match different
+            .iter_mut()
+            .find(|(_, commands)| *commands == trial.commands)
+        {
+            Some((repeats, _)) => repeats.push(trial.repeat),
+            None => different.push((vec![trial.repeat], &trial.commands)),
+        }
+    }
+    html! {
+        @for (repeats, commands) in different {
+            @let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
+            p.small { "Commands of repeat " (repeats.join(", ")) }
+            pre { code { @for words in commands { (command_line(words)) "\n" } } }
+        }
+    }
+}
+
+fn one_trial(trial: &TrialRecord) -> Markup {
+    let outcome = match &trial.outcome {
+        Outcome::Measured(_) => "measured",
+        Outcome::Invalid { .. } => "invalid",
+        Outcome::Failed { .. } => "failed",
+    };
+    let began = journal::time::utc(trial.started_unix_ns);
+    let took = units::human::duration_ns(trial.duration_ns as f64);
+    html! {
+        h4 { "Repeat " (trial.repeat) ": " (outcome) span.note { " began " (began) ", took " (took) } }
+        @match &trial.outcome {
+            Outcome::Measured(_) => {},
+            Outcome::Invalid { reasons, .. } => ul.reasons { @for reason in reasons { li { (rich(reason)) } } },
+            Outcome::Failed { reason } => ul.reasons { li { (rich(reason)) } },
+        }
+        @if let Some(evidence) = of_trial(trial) { (checks(evidence)) }
+    }
+}
+
+fn checks(evidence: &Evidence) -> Markup {
+    let link = &evidence.cipher_link;
+    html! {
+        ul.checks {
+            @for check in &evidence.checks {
+                li class=(if check.passed { "passed" } else { "not-passed" }) {
+                    span.mark { (if check.passed { "✓" } else { "✗" }) }
+                    span.visually-hidden { (if check.passed { "passed: " } else { "not passed: " }) }
+                    b { (check.name) } " " (rich(&check.detail))
+                }
+            }
+        }
+        @if link.frames > 0 {
+            p.small {
+                "Between the gateways: " (counted(link.frames, "frame")) " sampled, " (link.esp_frames) " ESP, "
+                (link.marker_frames) " with the marker in clear, " (link.other_frames) " other"
+                @if !link.spis.is_empty() { "; SPI " (link.spis.join(", ")) }
+                "."
+            }
+        }
+    }
+}
+
+/// Facts, offloads and counters of the last trial that left any, counters of every repeat side by side.
+fn last_evidence(trials: &[&TrialRecord]) -> Markup {
+    let found: Vec<(u32, &Evidence)> = trials
+        .iter()
+        .filter_map(|trial| Some((trial.repeat, of_trial(trial)?)))
+        .collect();
+    let Some((_, last)) = found.last() else {
+        return html! {};
+    };
+    let all = [
+        facts(&last.dut_facts),
+        offloads(&last.offloads),
+        dut_counters(&found),
+        interfaces(&found),
+    ];
+    html! {
+        @for one in all.iter().filter(|one| !one.rows.is_empty()) { (table(one)) }
+    }
+}
+
+fn facts(facts: &BTreeMap<String, String>) -> Table {
+    let mut table = Table::new("What the device says of itself", "")
+        .label("Fact")
+        .text("Value");
+    for (name, value) in facts {
+        table.push(vec![Cell::label(name), Cell::plain(value)]);
+    }
+    table
+}
+
+/// Interfaces with the same offloads in one row.
+fn offloads(offloads: &BTreeMap<String, BTreeMap<String, String>>) -> Table {
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (interface, features) in offloads {
+        let features: Vec<String> = features
+            .iter()
+            .map(|(name, state)| format!("{name} {state}"))
+            .collect();
+        alike
+            .entry(features.join(", "))
+            .or_default()
+            .push(interface);
+    }
+    let mut table = Table::new("Offloads in force", "")
+        .label("Interfaces")
+        .text("Features");
+    for (features, interfaces) in alike {
+        table.push(vec![
+            Cell::label(interfaces.join(", ")),
+            Cell::plain(features),
+        ]);
+    }
+    table
+}
+
+/// A row per counter, a column per repeat.
+fn dut_counters(found: &[(u32, &Evidence)]) -> Table {
+    let mut table =
+        Table::new("The device's counters", "differences over each trial").label("Counter");
+    for (repeat, _) in found {
+        table = table.figure(format!("Repeat {repeat}"));
+    }
+    let names: BTreeSet<&String> = found
+        .iter()
+        .flat_map(|(_, evidence)| evidence.dut_counters.keys())
+        .collect();
+    for name in names {
+        let counts = found.iter().map(|(_, evidence)| {
+            Cell::or_missing(evidence.dut_counters.get(name).map(u64::to_string))
+        });
+        table.push([Cell::label(name)].into_iter().chain(counts).collect());
+    }
+    table
+}
+
+fn interfaces(found: &[(u32, &Evidence)]) -> Table {
+    let mut table = Table::new(
+        "Interface counters",
+        "differences over each trial; packets may be super-packets",
+    )
+    .label("Interface")
+    .label("Repeat")
+    .figure("Sent, B")
+    .figure("Sent, packets")
+    .figure("Received, B")
+    .figure("Received, packets")
+    .figure("Dropped")
+    .figure("Errors");
+    let names: BTreeSet<&String> = found
+        .iter()
+        .flat_map(|(_, evidence)| evidence.interfaces.keys())
+        .collect();
+    for name in names {
+        for (repeat, evidence) in found {
+            let Some(counters) = evidence.interfaces.get(name) else {
+                continue;
+            };
+            let counts = [
+                counters.tx_bytes,
+                counters.tx_packets,
+                counters.rx_bytes,
+                counters.rx_packets,
+                counters.rx_dropped + counters.tx_dropped,
+                counters.rx_errors + counters.tx_errors,
+            ];
+            let labels = [Cell::label(name), Cell::label(repeat.to_string())];
+            let counts = counts.map(|count| Cell::plain(count.to_string()));
+            table.push(labels.into_iter().chain(counts).collect());
+        }
+    }
+    table
+}
+
+/// What the search for tool parameters tried, and what it chose.
+fn attempts(tuned: &Tuned) -> Table {
+    let mut table = Table::new(
+        "Search for the tool's parameters",
+        format!("best: {}", parameters(&tuned.best)),
+    )
+    .label("Parameters")
+    .figure("Payload received")
+    .figure("Lost")
+    .text("Error");
+    for attempt in &tuned.attempts {
+        let lost = attempt
+            .lost_ppm
+            .map(|ppm| format::percent(ppm as f64 / 1e4));
+        table.push(vec![
+            Cell::label(parameters(&attempt.parameters)),
+            Cell::plain(units::human::bit_rate(attempt.payload_bps as f64)),
+            Cell::or_missing(lost),
+            attempt
+                .error
+                .as_ref()
+                .map_or_else(|| Cell::plain(""), Cell::reason),
+        ]);
+    }
+    table
+}
+
+fn parameters(found: &ToolParameters) -> String {
+    let parts = [
+        found.streams.map(|streams| format!("-P {streams}")),
+        found.window_bytes.map(|bytes| format!("-w {bytes}")),
+        found.rate_bps.map(|bps| format!("-b {bps}")),
+        found.datagram_bytes.map(|bytes| format!("-l {bytes}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        "the tool's defaults".into()
+    } else {
+        parts.join(" ")
+    }
+}

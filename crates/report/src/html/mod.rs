@@ -1,0 +1,228 @@
+//! The report as one HTML file: no script, no font, no image, no request. It reads on screen, light or dark, and in
+//! print.
+
+mod cells;
+mod parts;
+mod results;
+
+use crate::headline;
+use crate::layout::{Protocol, Run};
+use crate::{prose, tables, text};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use parts::{rich, section, table};
+use stats::Status;
+
+const STYLE: &str = include_str!("style.css");
+/// Asks the browser itself to refuse whatever is not in the file.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// Writes the whole document.
+pub(crate) fn write(run: &Run<'_>) -> String {
+    let title = run.title();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content=(format!("cipherbench {}", run.journal.header.program));
+                title { (title) " – cipherbench" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (masthead(run))
+                main {
+                    (summary(run))
+                    (trouble(run))
+                    (results::sections(run))
+                    (evidence(run))
+                    (warnings(run))
+                    (environment(run))
+                    (cells::all(run))
+                    (method())
+                }
+                (footer(run))
+            }
+        }
+    };
+    printable(&page.into_string())
+}
+
+/// Characters that HTML forbids even when escaped become `�`; they can only come from a journal's texts.
+fn printable(page: &str) -> String {
+    let forbidden = |c: char| {
+        (c.is_control() && c != '\n')
+            || (0xFDD0..=0xFDEF).contains(&u32::from(c))
+            || u32::from(c) & 0xFFFE == 0xFFFE
+    };
+    page.chars()
+        .map(|c| if forbidden(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+fn masthead(run: &Run<'_>) -> Markup {
+    let contents: [(&str, &str, bool); 9] = [
+        ("tcp", "TCP", !run.sets_of(Protocol::Tcp).is_empty()),
+        ("udp", "UDP", !run.sets_of(Protocol::Udp).is_empty()),
+        (
+            "latency",
+            "Latency",
+            !run.sets_of(Protocol::Ping).is_empty(),
+        ),
+        ("cpu", "CPU", true),
+        ("evidence", "Evidence", true),
+        ("warnings", "Warnings", !run.results.warnings.is_empty()),
+        ("environment", "Environment", true),
+        ("cells", "Cells and commands", true),
+        ("method", "Method and limits", true),
+    ];
+    html! {
+        header {
+            p.kind { "Encryptor measurement report" }
+            h1 { (run.title()) }
+            p.provenance { (text::provenance(run)) }
+            nav aria-label="Contents" {
+                @for (id, name, shown) in contents {
+                    @if shown { a href=(format!("#{id}")) { (name) } " " }
+                }
+            }
+        }
+    }
+}
+
+fn summary(run: &Run<'_>) -> Markup {
+    html! {
+        section.summary id="summary" aria-label="Summary" {
+            @for found in headline::headlines(run) {
+                div.device {
+                    h2 { span class=(format!("swatch back-{}", found.color)) {} (found.device) }
+                    dl.facts {
+                        @for fact in &found.facts {
+                            div {
+                                dt { (fact.label) }
+                                dd {
+                                    strong { (fact.figure) @if !fact.unit.is_empty() { " " small { (fact.unit) } } }
+                                    span { (rich(&fact.detail)) }
+                                }
+                            }
+                        }
+                        @if found.facts.is_empty() { p.note { "No figure yet." } }
+                    }
+                }
+            }
+            p.soundness { (headline::soundness(run)) }
+        }
+    }
+}
+
+/// Cells without a figure, told before any figure is read.
+fn trouble(run: &Run<'_>) -> Markup {
+    let reasons = tables::reasons(run);
+    let count = |status: Status| {
+        run.results
+            .cells
+            .iter()
+            .filter(|cell| cell.status == status)
+            .count()
+    };
+    let (invalid, failed) = (count(Status::Invalid), count(Status::Failed));
+    html! {
+        @if !reasons.rows.is_empty() {
+            section.trouble id="trouble" {
+                h2 { "Trials without a figure" }
+                p {
+                    (invalid) " of " (run.results.cells.len()) " cells invalid, " (failed)
+                    " failed. Where a cell has no figure, the tables below give the reason in its place."
+                }
+                (table(&reasons))
+            }
+        }
+    }
+}
+
+fn evidence(run: &Run<'_>) -> Markup {
+    let content = html! {
+        p.note {
+            "Every check of every trial, with the numbers that decided it, is under "
+            a href="#cells" { "Cells and commands" } "."
+        }
+        (table(&tables::evidence(run)))
+    };
+    section("evidence", "Evidence", content)
+}
+
+fn warnings(run: &Run<'_>) -> Markup {
+    let found = &run.results.warnings;
+    let content = html! {
+        ul.warnings {
+            @for warning in found {
+                li {
+                    p { (rich(&warning.text)) }
+                    p.advice { (rich(&warning.advice)) }
+                    @if !warning.cells.is_empty() && warning.cells.len() < run.results.cells.len() {
+                        details {
+                            summary { (crate::format::counted(warning.cells.len() as u64, "cell")) }
+                            ul.plain { @for cell in &warning.cells { li { code { (cell) } } } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    if found.is_empty() {
+        html! {}
+    } else {
+        section("warnings", "Before you use these figures", content)
+    }
+}
+
+fn environment(run: &Run<'_>) -> Markup {
+    section(
+        "environment",
+        "Environment",
+        table(&tables::environment(run)),
+    )
+}
+
+fn method() -> Markup {
+    let list = |items: &[(&str, &str)]| {
+        html! {
+            dl.prose {
+                @for (name, text) in items { div { dt { (name) } dd { (rich(text)) } } }
+            }
+        }
+    };
+    html! {
+        (section("method", "Method", list(prose::METHOD)))
+        (section("limits", "What these figures do not mean", list(prose::LIMITS)))
+    }
+}
+
+fn footer(run: &Run<'_>) -> Markup {
+    html! {
+        footer {
+            p { "Made by" }
+            pre { code { (text::command(run)) } }
+            p {
+                "Rebuilt from the run's journal alone: " code { "cipherbench report RUN" } ". Beside this file: "
+                code { (crate::MARKDOWN_NAME) } ", " code { (crate::CSV_NAME) } ", " code { (crate::JSON_NAME) } ", "
+                code { (journal::FILE_NAME) } "."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_html_forbids_are_replaced() {
+        assert_eq!(
+            printable("a\u{1b}b\u{0}c\nd\u{fffe}e\u{7f}é"),
+            "a\u{fffd}b\u{fffd}c\nd\u{fffd}e\u{fffd}é"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! What every section is made of: headings, tables, and text with code in it.
+
+use crate::rich::{Span, spans};
+use crate::table::{Cell, Kind, Row, Table};
+use maud::{Markup, html};
+
+/// A section with a heading that can be linked to.
+pub(super) fn section(id: &str, title: &str, content: Markup) -> Markup {
+    html! {
+        section id=(id) {
+            h2 { (title) }
+            (content)
+        }
+    }
+}
+
+/// A sentence: `code` between backticks, and no line break inside a figure.
+pub(super) fn rich(text: &str) -> Markup {
+    html! {
+        @for span in spans(text) {
+            @match span {
+                Span::Text(text) => { (unbroken(text)) },
+                Span::Code(code) => { code { (code) } },
+            }
+        }
+    }
+}
+
+/// Joins what belongs to one figure: `25.7 ± 2.0`, `8 %`, `< 1`, `CPU-s`.
+fn unbroken(text: &str) -> String {
+    text.replace(" ± ", "\u{a0}±\u{a0}")
+        .replace(" %", "\u{a0}%")
+        .replace("< ", "<\u{a0}")
+        .replace("CPU-s", "CPU\u{2011}s")
+}
+
+/// A table with its caption; wide ones scroll by themselves.
+pub(super) fn table(table: &Table) -> Markup {
+    html! {
+        div.table {
+            table {
+                caption {
+                    span.title { (table.caption) }
+                    @if !table.note.is_empty() { span.note { (rich(&table.note)) } }
+                }
+                thead {
+                    tr {
+                        @for (index, column) in table.columns.iter().enumerate() {
+                            th scope="col" class=[class(index, column.right, None)] { (column.title) }
+                        }
+                    }
+                }
+                tbody {
+                    @for (index, row) in table.rows.iter().enumerate() {
+                        tr class=[row.begins_block.then_some("block")] {
+                            @for (column, cell) in row.cells.iter().enumerate() {
+                                (table_cell(table, index, column, cell))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
+    let right = table.columns[column].right;
+    let class = match cell.kind {
+        Kind::Derived => class(column, right, Some("derived")),
+        Kind::Missing => class(column, right, Some("missing")),
+        // A sentence reads from the left, in a column of figures too.
+        Kind::Reason => class(column, false, Some("reason")),
+        Kind::Label | Kind::Repeated | Kind::Plain => class(column, right, None),
+    };
+    html! {
+        @match cell.kind {
+            Kind::Repeated => {},
+            Kind::Label => th scope="row" rowspan=[span(&table.rows, row, column)] class=[class] { (cell.text) },
+            Kind::Reason => td class=[class] { (rich(&cell.text)) },
+            _ => td class=[class] { (cell.text) },
+        }
+    }
+}
+
+fn class(column: usize, right: bool, kind: Option<&str>) -> Option<String> {
+    let classes = [
+        (column == 0).then_some("first"),
+        right.then_some("right"),
+        kind,
+    ];
+    let classes: Vec<&str> = classes.into_iter().flatten().collect();
+    (!classes.is_empty()).then(|| classes.join(" "))
+}
+
+/// Rows that a label stands for, where it is more than its own.
+fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
+    let below = rows[row + 1..].iter();
+    let repeated = below
+        .take_while(|below| below.cells[column].kind == Kind::Repeated)
+        .count();
+    (repeated > 0).then_some(repeated + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_set_apart_and_figures_stay_whole() {
+        let text = rich("use `a < b` & 25.7 ± 2.0 Gbit/CPU-s (< 1 %)").into_string();
+        assert_eq!(
+            text,
+            "use <code>a &lt; b</code> &amp; 25.7\u{a0}±\u{a0}2.0 Gbit/CPU\u{2011}s (&lt;\u{a0}1\u{a0}%)"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! The sections with figures: for each set a chart, what it shows in words, and its tables.
+
+use super::parts::{section, table};
+use crate::chart;
+use crate::layout::{Protocol, Run, Set};
+use crate::{format, tables};
+use maud::{Markup, html};
+
+/// All sections with figures, in the order of the documents.
+pub(super) fn sections(run: &Run<'_>) -> Markup {
+    html! {
+        (of(run, Protocol::Tcp, "tcp", "TCP throughput", tcp))
+        (of(run, Protocol::Udp, "udp", "UDP throughput and loss", udp))
+        (of(run, Protocol::Ping, "latency", "Latency", latency))
+        (cpu(run))
+    }
+}
+
+/// A section for the sets of one protocol, or nothing when there are none.
+fn of(
+    run: &Run<'_>,
+    protocol: Protocol,
+    id: &str,
+    title: &str,
+    set: fn(&Run<'_>, &Set<'_>, &str) -> Markup,
+) -> Markup {
+    let sets = run.sets_of(protocol);
+    if sets.is_empty() {
+        return html! {};
+    }
+    let content = html! {
+        @for (index, found) in sets.iter().enumerate() {
+            (set(run, found, &format!("{id}-{index}")))
+        }
+    };
+    section(id, title, content)
+}
+
+/// A chart with what it shows; the tables stand beside it.
+fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
+    html! {
+        figure {
+            figcaption { span.title { (title) } span.note { (how_to_read) } }
+            (chart)
+        }
+    }
+}
+
+fn tcp(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
+    html! {
+        (bars(run, set, None, id))
+        @for found in tables::throughput(run, set) { (table(&found)) }
+        (timeline(run, set, id))
+    }
+}
+
+fn bars(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Markup {
+    let chart = chart::throughput::draw(run, set, payload, &format!("{id}-bars"));
+    let note = match set.baseline {
+        Some(baseline) => format!(
+            "Bars: mean of the repeats. Whiskers: the farthest repeat's distance. In the bars: ratio to {baseline}."
+        ),
+        None => "Bars: mean of the repeats. Whiskers: the farthest repeat's distance.".to_owned(),
+    };
+    figure(
+        &chart,
+        &format!(
+            "Payload throughput by MTU and cores per station: {}",
+            set.common
+        ),
+        &note,
+    )
+}
+
+fn timeline(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
+    html! {
+        @if let Some(chart) = chart::timeline::draw(run, set, &format!("{id}-time")) {
+            (figure(&chart, "Over time", "Payload received, a line per repeat. One scale for all panels."))
+        }
+    }
+}
+
+fn udp(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
+    html! {
+        @if let Some(chart) = chart::datagrams::draw(run, set, &format!("{id}-datagrams")) {
+            (figure(&chart, &format!("Offered, received and lost: {}", set.common),
+                "Solid: received. Striped: offered, but lost on the way. Whiskers: the farthest repeat's distance."))
+        }
+        (table(&tables::datagrams(run, set)))
+        @if set.mtus().len() * set.cores().len() > 1 {
+            @for (index, payload) in set.payloads().into_iter().enumerate() {
+                (bars(run, set, payload, &format!("{id}-{index}")))
+            }
+            @for found in tables::throughput(run, set) { (table(&found)) }
+        }
+        (timeline(run, set, id))
+    }
+}
+
+fn latency(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
+    html! {
+        @for (index, point) in set.points.iter().enumerate() {
+            @if let Some(chart) = chart::latency::draw(run, set, point, &format!("{id}-{index}")) {
+                (figure(&chart, &format!("Round-trip time by percentile: {}, {}", set.name_of(point), set.common),
+                    "All repeats pooled. Each step to the right is ten times rarer; both axes are logarithmic."))
+            }
+        }
+        (table(&tables::latency(run, set)))
+    }
+}
+
+fn cpu(run: &Run<'_>) -> Markup {
+    let content = html! {
+        @for (index, set) in run.sets().iter().enumerate() {
+            @if let Some(chart) = chart::cpu::draw(run, set, &format!("cpu-{index}")) {
+                (figure(&chart, &format!("{}, {}", capitalized(set.protocol.name()), set.common), &reading(run, set)))
+            }
+            (table(&tables::cpu(run, set)))
+        }
+    };
+    section("cpu", "CPU", content)
+}
+
+fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
+    let cores = run.cpus().map_or_else(String::new, |cpus| {
+        format!(" The machine has {}.", format::counted(cpus.into(), "core"))
+    });
+    match set.protocol {
+        Protocol::Ping => format!("Cores kept busy, by role.{cores}"),
+        _ => format!(
+            "Left: cores kept busy, by role.{cores} Right: payload received per CPU-second of the whole machine."
+        ),
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}

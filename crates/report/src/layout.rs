@@ -1,0 +1,361 @@
+//! Which cells stand together: in one table, in one chart.
+//!
+//! A [`Set`] holds the cells of one protocol that differ only in DUT, MTU, cores and datagram size. Within a
+//! set, a [`Point`] is one such combination, with a result for each DUT: the rows of a table, the groups of
+//! a chart.
+
+use campaign::Plan;
+use campaign::plan::{Cell, Measurement};
+use journal::Journal;
+use journal::record::TrialRecord;
+use stats::{CellResult, Results};
+use std::collections::BTreeMap;
+
+/// A journal and what it comes to: what every document is made from.
+pub(crate) struct Run<'a> {
+    pub(crate) journal: &'a Journal,
+    pub(crate) results: Results,
+    /// The trials that count, by cell and repeat.
+    trials: BTreeMap<(&'a str, u32), &'a TrialRecord>,
+}
+
+/// Cells that differ only in DUT, MTU, cores and datagram size.
+pub(crate) struct Set<'a> {
+    /// What it measures.
+    pub(crate) protocol: Protocol,
+    /// What all cells have in common, for people: `4 streams, offloads on, 3 × 2 s`.
+    pub(crate) common: String,
+    /// Combinations in the plan's order.
+    pub(crate) points: Vec<Point<'a>>,
+    /// Names of the DUTs in the plan's order, baselines first.
+    pub(crate) duts: Vec<&'a str>,
+    /// Name of the baseline, if there is one.
+    pub(crate) baseline: Option<&'a str>,
+}
+
+/// What a set measures. Protocols that a later plan may bring are shown as TCP is: by throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Tcp,
+    Udp,
+    Ping,
+}
+
+impl Protocol {
+    /// For people.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Ping => "ping",
+        }
+    }
+}
+
+/// One combination of MTU, cores and datagram size.
+pub(crate) struct Point<'a> {
+    pub(crate) mtu: u16,
+    pub(crate) cores: u16,
+    /// UDP or ICMP payload in bytes; `None` for TCP, and where it is not known before the first trial.
+    pub(crate) payload: Option<u32>,
+    /// The cells, one per DUT, baselines first.
+    pub(crate) cells: Vec<&'a CellResult>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn of(journal: &'a Journal) -> Self {
+        Self {
+            journal,
+            results: Results::of(journal),
+            trials: journal.latest_trials(),
+        }
+    }
+
+    /// The records of a cell that count, by repeat.
+    pub(crate) fn trials(&self, cell: &CellResult) -> impl Iterator<Item = &'a TrialRecord> {
+        let of = |repeat| self.trials.get(&(cell.id.as_str(), repeat)).copied();
+        (1..=cell.repeats.planned).filter_map(of)
+    }
+
+    /// Whether no later record of the same trial replaces this one.
+    pub(crate) fn counts(&self, trial: &TrialRecord) -> bool {
+        let latest = self.trials.get(&(trial.cell.as_str(), trial.repeat));
+        latest.is_some_and(|latest| std::ptr::eq(*latest, trial))
+    }
+
+    pub(crate) fn plan(&self) -> &'a Plan {
+        &self.journal.header.plan
+    }
+
+    /// Title of the run: the campaign's, or its name.
+    pub(crate) fn title(&self) -> &'a str {
+        let plan = self.plan();
+        if plan.title.is_empty() {
+            &plan.name
+        } else {
+            &plan.title
+        }
+    }
+
+    /// The sets in the plan's order.
+    pub(crate) fn sets(&self) -> Vec<Set<'_>> {
+        let plan = self.plan();
+        let mut keys: Vec<Key> = Vec::new();
+        let mut sets: Vec<Set<'_>> = Vec::new();
+        for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
+            let key = Key::of(cell);
+            let index = keys
+                .iter()
+                .position(|known| *known == key)
+                .unwrap_or_else(|| {
+                    sets.push(Set::new(cell, plan.repeats));
+                    keys.push(key);
+                    sets.len() - 1
+                });
+            sets[index].add(result);
+        }
+        for set in &mut sets {
+            set.sort();
+        }
+        sets
+    }
+
+    /// Sets of one protocol.
+    pub(crate) fn sets_of(&self, protocol: Protocol) -> Vec<Set<'_>> {
+        self.sets()
+            .into_iter()
+            .filter(|set| set.protocol == protocol)
+            .collect()
+    }
+
+    /// The DUT's place in the palette: baselines are grey (0), the others count from 1.
+    pub(crate) fn color(&self, dut: &str) -> usize {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in &self.results.cells {
+            if cell.dut == dut && cell.baseline {
+                return 0;
+            }
+            if !cell.baseline && !names.contains(&cell.dut.as_str()) {
+                names.push(&cell.dut);
+            }
+        }
+        let place = names.iter().position(|name| *name == dut).unwrap_or(0);
+        1 + place % (PALETTE_COLORS - 1)
+    }
+
+    /// Logical CPUs of the machine, where known.
+    pub(crate) fn cpus(&self) -> Option<u32> {
+        Some(self.journal.header.environment.cpus).filter(|cpus| *cpus > 0)
+    }
+}
+
+/// Colours in the palette, that of baselines included.
+pub(crate) const PALETTE_COLORS: usize = 7;
+
+/// All that the cells of a set have in common.
+#[derive(PartialEq)]
+struct Key {
+    measurement: Measurement,
+    offloads: bool,
+    tune: bool,
+}
+
+impl Key {
+    fn of(cell: &Cell) -> Self {
+        let mut measurement = cell.measurement.clone();
+        match &mut measurement {
+            Measurement::Udp { datagram_bytes, .. } => *datagram_bytes = None,
+            Measurement::Ping { payload_bytes, .. } => *payload_bytes = 0,
+            _ => {}
+        }
+        Self {
+            measurement,
+            offloads: cell.offloads,
+            tune: cell.tune,
+        }
+    }
+}
+
+impl<'a> Set<'a> {
+    fn new(cell: &Cell, repeats: u32) -> Self {
+        let protocol = match cell.measurement {
+            Measurement::Udp { .. } => Protocol::Udp,
+            Measurement::Ping { .. } => Protocol::Ping,
+            _ => Protocol::Tcp,
+        };
+        let common = common(cell, repeats);
+        Self {
+            protocol,
+            common,
+            points: Vec::new(),
+            duts: Vec::new(),
+            baseline: None,
+        }
+    }
+
+    fn add(&mut self, cell: &'a CellResult) {
+        let (mtu, cores, payload) = (
+            cell.mtu_bytes,
+            cell.cores_per_station,
+            cell.parameters.datagram_bytes,
+        );
+        let here =
+            |point: &&mut Point<'_>| point.cells.iter().any(|other| other.group == cell.group);
+        match self.points.iter_mut().find(here) {
+            Some(point) => {
+                point.payload = point.payload.or(payload);
+                point.cells.push(cell);
+            }
+            None => self.points.push(Point {
+                mtu,
+                cores,
+                payload,
+                cells: vec![cell],
+            }),
+        }
+        if !self.duts.contains(&cell.dut.as_str()) {
+            self.duts.push(&cell.dut);
+        }
+        if cell.baseline && self.baseline.is_none() {
+            self.baseline = Some(&cell.dut);
+        }
+    }
+
+    /// Baselines first; what the plan had in order stays so.
+    fn sort(&mut self) {
+        for point in &mut self.points {
+            point.cells.sort_by_key(|cell| !cell.baseline);
+        }
+        let baseline = self.baseline;
+        self.duts.sort_by_key(|dut| Some(*dut) != baseline);
+    }
+
+    /// The words of [`Set::common`] that not all of those sets share: what tells this one from them.
+    pub(crate) fn own_words<'w>(&'w self, all: &'w [&Set<'_>]) -> impl Iterator<Item = &'w str> {
+        let shared = |word: &str| {
+            all.iter()
+                .all(|set| set.common.split(", ").any(|other| other == word))
+        };
+        self.common.split(", ").filter(move |word| !shared(word))
+    }
+
+    /// DUTs that are not the baseline.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &'a str> {
+        let baseline = self.baseline;
+        self.duts
+            .iter()
+            .copied()
+            .filter(move |dut| Some(*dut) != baseline)
+    }
+
+    /// MTUs in rising order.
+    pub(crate) fn mtus(&self) -> Vec<u16> {
+        distinct(self.points.iter().map(|point| point.mtu))
+    }
+
+    /// Core counts in rising order.
+    pub(crate) fn cores(&self) -> Vec<u16> {
+        distinct(self.points.iter().map(|point| point.cores))
+    }
+
+    /// Payload sizes in rising order.
+    pub(crate) fn payloads(&self) -> Vec<Option<u32>> {
+        distinct(self.points.iter().map(|point| point.payload))
+    }
+
+    /// What tells a point from the others of its set, for people: `MTU 1500 B, 2 cores`.
+    pub(crate) fn name_of(&self, point: &Point<'_>) -> String {
+        let varies = [
+            self.payloads().len() > 1,
+            self.mtus().len() > 1,
+            self.cores().len() > 1,
+        ];
+        let all = !varies.contains(&true);
+        let mut parts = Vec::new();
+        if varies[0] || (all && self.protocol != Protocol::Tcp) {
+            parts.push(payload_name(point.payload));
+        }
+        if varies[1] || (all && self.protocol == Protocol::Tcp) {
+            parts.push(format!("MTU {} B", point.mtu));
+        }
+        if varies[2] || (all && self.protocol == Protocol::Tcp) {
+            parts.push(crate::format::counted(point.cores.into(), "core"));
+        }
+        parts.join(", ")
+    }
+}
+
+impl<'a> Point<'a> {
+    /// The DUT's cell.
+    pub(crate) fn cell(&self, dut: &str) -> Option<&'a CellResult> {
+        self.cells.iter().copied().find(|cell| cell.dut == dut)
+    }
+}
+
+/// `1400 B`, or that the tool fills the MTU.
+pub(crate) fn payload_name(payload: Option<u32>) -> String {
+    payload.map_or_else(|| "largest".into(), |bytes| format!("{bytes} B"))
+}
+
+fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort();
+    values.dedup();
+    values
+}
+
+/// What all cells of a set have in common, for people.
+fn common(cell: &Cell, repeats: u32) -> String {
+    use crate::format::counted;
+    let mut parts = Vec::new();
+    let seconds = |duration_ns: u64| units::human::duration_ns(duration_ns as f64);
+    let streams = |count: u16| counted(count.into(), "stream");
+    let trials = match &cell.measurement {
+        Measurement::Tcp {
+            streams: count,
+            window_bytes,
+            duration_ns,
+            ..
+        } => {
+            match (cell.tune, window_bytes) {
+                (true, _) => parts.push("streams and window searched per cell".into()),
+                (false, Some(bytes)) => {
+                    parts.extend([streams(*count), format!("window {bytes} B")])
+                }
+                (false, None) => parts.push(streams(*count)),
+            }
+            seconds(*duration_ns)
+        }
+        Measurement::Udp {
+            rate_bps,
+            streams: count,
+            duration_ns,
+            ..
+        } => {
+            match (cell.tune, rate_bps) {
+                (true, _) => parts.push("rate and datagram size searched per cell".into()),
+                (false, Some(bps)) => {
+                    let rate = units::human::bit_rate(*bps as f64);
+                    parts.extend([streams(*count), format!("intended load {rate}")]);
+                }
+                (false, None) => {
+                    parts.extend([streams(*count), "as fast as the tool can send".into()]);
+                }
+            }
+            seconds(*duration_ns)
+        }
+        Measurement::Ping {
+            count, interval_ns, ..
+        } => {
+            parts.push(format!("one request every {}", seconds(*interval_ns)));
+            counted((*count).into(), "request")
+        }
+        other => other.name().to_owned(),
+    };
+    parts.push(format!(
+        "offloads {}",
+        if cell.offloads { "on" } else { "off" }
+    ));
+    parts.push(format!("{repeats} × {trials}"));
+    parts.join(", ")
+}

@@ -1,0 +1,228 @@
+//! The result for machines: `results.json`, by the published schema `docs/schema/result-1.json`.
+//!
+//! These types are the schema's source. A key that is added keeps the version; one that is renamed, removed or
+//! changes its meaning makes a new one, whatever the journal's format does. Keys carry their units.
+
+use crate::evidence;
+use crate::layout::Run;
+use journal::record::{Environment, Outcome};
+use journal::time::utc;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stats::{CellResult, Comparison, Progress, Warning};
+use std::collections::BTreeMap;
+
+/// Result of a cipherbench run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(title = "cipherbench-result/1")]
+pub struct RunResult {
+    /// Name and version of this format.
+    pub schema: SchemaVersion,
+    /// What was run.
+    pub run: RunInfo,
+    /// The machine at the start of the run.
+    pub environment: EnvironmentInfo,
+    /// How far the run came.
+    pub progress: Progress,
+    /// What each cell came to, in the plan's order.
+    pub cells: Vec<CellResult>,
+    /// Each DUT against the baseline of its group.
+    pub comparisons: Vec<Comparison>,
+    /// What to know before using the figures.
+    pub warnings: Vec<Warning>,
+    /// The trials that count, in the order made.
+    pub trials: Vec<TrialInfo>,
+}
+
+/// Name and version of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub enum SchemaVersion {
+    /// The first.
+    #[serde(rename = "cipherbench-result/1")]
+    V1,
+}
+
+/// What was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunInfo {
+    /// Name of the campaign.
+    pub name: String,
+    /// Its title; may be empty.
+    pub title: String,
+    /// Name of the lab.
+    pub lab: String,
+    /// Times that each cell is measured.
+    pub repeats: u32,
+    /// Command line that started the run, word by word.
+    pub command: Vec<String>,
+    /// Version and revision of the program.
+    pub program: String,
+    /// Moment at which the run began, ISO 8601.
+    pub started_utc: String,
+    /// Moments at which it was taken up again.
+    pub resumed_utc: Vec<String>,
+    /// Moment at which it came to its end; `null` while it has not.
+    pub ended_utc: Option<String>,
+}
+
+/// The machine that the run was made on. Empty means that it could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EnvironmentInfo {
+    /// CPU model name.
+    pub cpu_model: String,
+    /// Online logical CPUs; 0 when unknown.
+    pub cpus: u32,
+    /// CPU features that bear on the data path.
+    pub cpu_features: Vec<String>,
+    /// Frequency governor.
+    pub governor: String,
+    /// Memory; 0 when unknown.
+    pub memory_bytes: u64,
+    /// Kernel name, release and version.
+    pub kernel: String,
+    /// Distribution.
+    pub os: String,
+    /// Hypervisor; empty on bare metal.
+    pub hypervisor: String,
+    /// Privilege that the run had.
+    pub privilege: String,
+    /// Sysctls that bear on results.
+    pub sysctls: BTreeMap<String, String>,
+    /// Tools: name to version.
+    pub tools: BTreeMap<String, String>,
+    /// Crypto engines: name to version.
+    pub engines: BTreeMap<String, String>,
+}
+
+/// One trial, without its raw counters: those are in the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TrialInfo {
+    /// Id of the cell.
+    pub cell: String,
+    /// From 1.
+    pub repeat: u32,
+    /// Moment at which it began, ISO 8601.
+    pub started_utc: String,
+    /// Wall time of the whole trial, bringing the DUT up included.
+    pub duration_ns: u64,
+    /// What came of it.
+    pub outcome: OutcomeKind,
+    /// Why it is invalid or failed; empty when measured.
+    pub reasons: Vec<String>,
+    /// Commands run on the stations, word by word.
+    pub commands: Vec<Vec<String>>,
+    /// Checks of the evidence.
+    pub checks: Vec<CheckInfo>,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutcomeKind {
+    /// Measured, all checks passed.
+    Measured,
+    /// Measured, but evidence speaks against it: it has no figure.
+    Invalid,
+    /// Could not be measured.
+    Failed,
+}
+
+/// One check of the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckInfo {
+    /// Short name.
+    pub name: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// A sentence with the numbers that say so.
+    pub detail: String,
+}
+
+impl RunResult {
+    pub(crate) fn of(run: &Run<'_>) -> Self {
+        let results = &run.results;
+        Self {
+            schema: SchemaVersion::V1,
+            run: RunInfo::of(run),
+            environment: EnvironmentInfo::of(&run.journal.header.environment),
+            progress: results.progress,
+            cells: results.cells.clone(),
+            comparisons: results.comparisons.clone(),
+            warnings: results.warnings.clone(),
+            trials: trials(run),
+        }
+    }
+}
+
+impl RunInfo {
+    fn of(run: &Run<'_>) -> Self {
+        let (header, plan) = (&run.journal.header, run.plan());
+        Self {
+            name: plan.name.clone(),
+            title: plan.title.clone(),
+            lab: plan.lab.name.clone(),
+            repeats: plan.repeats,
+            command: header.command.clone(),
+            program: header.program.clone(),
+            started_utc: utc(header.started_unix_ns),
+            resumed_utc: run
+                .journal
+                .resumed
+                .iter()
+                .map(|resumed| utc(resumed.at_unix_ns))
+                .collect(),
+            ended_utc: run.journal.end.as_ref().map(|end| utc(end.at_unix_ns)),
+        }
+    }
+}
+
+impl EnvironmentInfo {
+    fn of(machine: &Environment) -> Self {
+        let machine = machine.clone();
+        Self {
+            cpu_model: machine.cpu_model,
+            cpus: machine.cpus,
+            cpu_features: machine.cpu_features,
+            governor: machine.governor,
+            memory_bytes: machine.memory_bytes,
+            kernel: machine.kernel,
+            os: machine.os,
+            hypervisor: machine.hypervisor,
+            privilege: machine.privilege,
+            sysctls: machine.sysctls,
+            tools: machine.tools,
+            engines: machine.engines,
+        }
+    }
+}
+
+fn trials(run: &Run<'_>) -> Vec<TrialInfo> {
+    let counted = run.journal.trials.iter().filter(|trial| run.counts(trial));
+    counted
+        .map(|trial| {
+            let (outcome, reasons) = match &trial.outcome {
+                Outcome::Measured(_) => (OutcomeKind::Measured, vec![]),
+                Outcome::Invalid { reasons, .. } => (OutcomeKind::Invalid, reasons.clone()),
+                Outcome::Failed { reason } => (OutcomeKind::Failed, vec![reason.clone()]),
+            };
+            let checks = evidence::of_trial(trial).map_or(&[][..], |evidence| &evidence.checks);
+            TrialInfo {
+                cell: trial.cell.clone(),
+                repeat: trial.repeat,
+                started_utc: utc(trial.started_unix_ns),
+                duration_ns: trial.duration_ns,
+                outcome,
+                reasons,
+                commands: trial.commands.clone(),
+                checks: checks
+                    .iter()
+                    .map(|check| CheckInfo {
+                        name: check.name.clone(),
+                        passed: check.passed,
+                        detail: check.detail.clone(),
+                    })
+                    .collect(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! Sentences for people, with `code` between backticks: what warnings, reasons and our own prose are written in.
+
+/// A part of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Span<'a> {
+    Text(&'a str),
+    /// Without its backticks.
+    Code(&'a str),
+}
+
+/// The parts of a sentence. A backtick without its twin is text.
+pub(crate) fn spans(mut text: &str) -> Vec<Span<'_>> {
+    let mut spans = Vec::new();
+    while let Some((before, rest)) = text.split_once('`') {
+        let Some((code, after)) = rest.split_once('`') else {
+            break;
+        };
+        if code.is_empty() {
+            spans.push(Span::Text(&text[..before.len() + 2]));
+        } else {
+            spans.extend([Span::Text(before), Span::Code(code)]);
+        }
+        text = after;
+    }
+    spans.push(Span::Text(text));
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Span::{Code, Text};
+    use super::*;
+
+    #[test]
+    fn backticks_come_in_pairs_or_are_text() {
+        assert_eq!(
+            spans("use `a` and `b`."),
+            [Text("use "), Code("a"), Text(" and "), Code("b"), Text(".")]
+        );
+        assert_eq!(spans("it`s"), [Text("it`s")]);
+        assert_eq!(spans("a `` b"), [Text("a ``"), Text(" b")]);
+        assert_eq!(spans("`a` `b"), [Text(""), Code("a"), Text(" `b")]);
+    }
+}

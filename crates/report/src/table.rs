@@ -1,0 +1,196 @@
+//! A table before it is printed: the same for Markdown, the terminal and HTML.
+
+/// A table with its caption.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table {
+    /// What it shows; without a full stop.
+    pub(crate) caption: String,
+    /// Conditions and how to read it; may be empty.
+    pub(crate) note: String,
+    /// The first `labels` columns name the row.
+    pub(crate) labels: usize,
+    /// Headings.
+    pub(crate) columns: Vec<Column>,
+    /// Rows, each as wide as `columns`.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A column's heading and where its cells stand.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    pub(crate) right: bool,
+}
+
+/// A row, and whether it begins a new block (a rule or a gap stands before it).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) begins_block: bool,
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
+}
+
+/// What a cell is, so that each document can set it apart in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Names the row.
+    Label,
+    /// The same label as the row above: printed where there are no spanning cells.
+    Repeated,
+    /// A figure, or other plain content.
+    Plain,
+    /// Derived from other figures.
+    Derived,
+    /// Why there is no figure.
+    Reason,
+    /// A figure that is missing for no fault.
+    Missing,
+}
+
+impl Table {
+    pub(crate) fn new(caption: impl Into<String>, note: impl Into<String>) -> Self {
+        Self {
+            caption: caption.into(),
+            note: note.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a column that names rows; before any other.
+    pub(crate) fn label(mut self, title: impl Into<String>) -> Self {
+        self.columns.push(Column {
+            title: title.into(),
+            right: false,
+        });
+        self.labels = self.columns.len();
+        self
+    }
+
+    /// Adds a column of figures.
+    pub(crate) fn figure(mut self, title: impl Into<String>) -> Self {
+        self.columns.push(Column {
+            title: title.into(),
+            right: true,
+        });
+        self
+    }
+
+    /// Adds a column of text.
+    pub(crate) fn text(mut self, title: impl Into<String>) -> Self {
+        self.columns.push(Column {
+            title: title.into(),
+            right: false,
+        });
+        self
+    }
+
+    /// Adds a row. A label that the row above has too, with all labels left of it the same, is marked so.
+    pub(crate) fn push(&mut self, mut cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.caption);
+        let mut begins_block = !self.rows.is_empty();
+        if let Some(above) = self.rows.last() {
+            // The last label tells rows of a block apart: it is always printed.
+            for (cell, above) in cells
+                .iter_mut()
+                .zip(&above.cells)
+                .take(self.labels.saturating_sub(1))
+            {
+                if cell.text != above.text {
+                    break;
+                }
+                cell.kind = Kind::Repeated;
+                begins_block = false;
+            }
+        }
+        begins_block &= self.labels > 1;
+        self.rows.push(Row {
+            cells,
+            begins_block,
+        });
+    }
+}
+
+impl Cell {
+    pub(crate) fn label(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            kind: Kind::Label,
+        }
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            kind: Kind::Plain,
+        }
+    }
+
+    pub(crate) fn derived(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            kind: Kind::Derived,
+        }
+    }
+
+    pub(crate) fn reason(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            kind: Kind::Reason,
+        }
+    }
+
+    pub(crate) fn missing() -> Self {
+        Self {
+            text: "–".into(),
+            kind: Kind::Missing,
+        }
+    }
+
+    /// The text, or that there is none.
+    pub(crate) fn or_missing(text: Option<String>) -> Self {
+        text.map_or_else(Self::missing, Self::plain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_labels_are_marked_only_while_all_left_of_them_repeat() {
+        let mut table = Table::new("", "")
+            .label("a")
+            .label("b")
+            .label("c")
+            .figure("d");
+        for (a, b) in [("1", "x"), ("1", "x"), ("1", "y"), ("2", "y")] {
+            table.push(vec![
+                Cell::label(a),
+                Cell::label(b),
+                Cell::label("dut"),
+                Cell::plain("0"),
+            ]);
+        }
+        let repeated: Vec<Vec<bool>> = table
+            .rows
+            .iter()
+            .map(|row| {
+                row.cells
+                    .iter()
+                    .map(|cell| cell.kind == Kind::Repeated)
+                    .collect()
+            })
+            .collect();
+        assert_eq!(repeated[1], [true, true, false, false]);
+        assert_eq!(repeated[2], [true, false, false, false]);
+        assert_eq!(repeated[3], [false, false, false, false]);
+        let blocks: Vec<bool> = table.rows.iter().map(|row| row.begins_block).collect();
+        assert_eq!(blocks, [false, false, false, true]);
+    }
+}

@@ -1,0 +1,97 @@
+//! The machine, its tools, the lab and the devices.
+
+use crate::format::counted;
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use campaign::plan::{Adapter, LabKind};
+
+/// Name and value of all that is known; what could not be read is left out.
+pub(crate) fn environment(run: &Run<'_>) -> Table {
+    let header = &run.journal.header;
+    let machine = &header.environment;
+    let mut table = Table::new("Machine, tools and lab", "")
+        .label("What")
+        .text("Value");
+    let mut push = |name: &str, value: String| {
+        if !value.is_empty() {
+            table.push(vec![Cell::label(name), Cell::plain(value)]);
+        }
+    };
+    push("Started", journal::time::utc(header.started_unix_ns));
+    for resumed in &run.journal.resumed {
+        push("Resumed", journal::time::utc(resumed.at_unix_ns));
+    }
+    if let Some(end) = &run.journal.end {
+        push("Ended", journal::time::utc(end.at_unix_ns));
+    }
+    push("Program", format!("cipherbench {}", header.program));
+    push("CPU", machine.cpu_model.clone());
+    push(
+        "Logical CPUs",
+        run.cpus().map_or_else(String::new, |cpus| cpus.to_string()),
+    );
+    push("CPU features", machine.cpu_features.join(", "));
+    push("Frequency governor", machine.governor.clone());
+    let memory = match machine.memory_bytes {
+        0 => String::new(),
+        bytes => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    };
+    push("Memory", memory);
+    push("Kernel", machine.kernel.clone());
+    push("System", machine.os.clone());
+    push("Hypervisor", machine.hypervisor.clone());
+    push("Privilege", machine.privilege.clone());
+    push("Lab", lab(run));
+    for (name, settings) in devices(run) {
+        push(&format!("Device {name}"), settings);
+    }
+    for (what, values) in [
+        ("Tool", &machine.tools),
+        ("Engine", &machine.engines),
+        ("Sysctl", &machine.sysctls),
+    ] {
+        for (name, value) in values {
+            push(&format!("{what} {name}"), value.clone());
+        }
+    }
+    table
+}
+
+fn lab(run: &Run<'_>) -> String {
+    let lab = &run.plan().lab;
+    let kind = match lab.kind {
+        LabKind::Namespaces => "namespaces on this machine",
+        _ => "other",
+    };
+    let mtu = match lab.cipher_mtu {
+        Some(mtu) => format!("{mtu} B"),
+        None => "as large as the cell needs".into(),
+    };
+    format!("{}: {kind}, MTU between the gateways {mtu}", lab.name)
+}
+
+/// Each device and its settings, in the plan's order.
+fn devices<'a>(run: &Run<'a>) -> Vec<(&'a str, String)> {
+    let mut devices: Vec<(&str, String)> = Vec::new();
+    for cell in &run.plan().cells {
+        if devices.iter().all(|(name, _)| *name != cell.dut.name) {
+            devices.push((&cell.dut.name, settings(&cell.dut.adapter)));
+        }
+    }
+    devices
+}
+
+fn settings(adapter: &Adapter) -> String {
+    match adapter {
+        Adapter::Direct => "no encryption: the gateways forward in clear".into(),
+        Adapter::Cipherbench {
+            suite,
+            workers,
+            engine,
+        } => format!(
+            "ESP {suite} in UDP, {} per gateway, engine {engine}",
+            counted((*workers).into(), "worker")
+        ),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,71 @@
+//! What the checks found, and why there is no figure where there is none.
+
+use crate::evidence::Summary;
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::{CellResult, Status};
+
+/// What the checks found, a row per cell.
+pub(crate) fn evidence(run: &Run<'_>) -> Table {
+    let note = "checks passed over all repeats; of the frames sampled between the gateways, those that were ESP \
+                and those that showed the stations' marker in clear";
+    let mut table = Table::new("Evidence", note)
+        .label("Cell")
+        .figure("Checks")
+        .figure("ESP")
+        .figure("Clear marker")
+        .text("Verdict");
+    for cell in &run.results.cells {
+        let found = Summary::of(run, cell);
+        let of = |part: u64, whole: u64| match whole {
+            0 => Cell::missing(),
+            _ => Cell::plain(format!("{part} of {whole}")),
+        };
+        table.push(vec![
+            Cell::label(&cell.id),
+            of(found.passed as u64, found.checks as u64),
+            of(found.esp_frames, found.frames),
+            of(found.marker_frames, found.frames),
+            verdict(cell),
+        ]);
+    }
+    table
+}
+
+/// Cells in words: `measured`, `invalid` …
+fn verdict(cell: &CellResult) -> Cell {
+    let repeats = &cell.repeats;
+    match cell.status {
+        Status::Measured => Cell::plain("measured"),
+        Status::Partly => Cell::plain(format!("{} of {}", repeats.measured, repeats.planned)),
+        Status::Invalid => Cell::reason("invalid"),
+        Status::Failed => Cell::reason("failed"),
+        Status::NotRun => Cell::missing(),
+    }
+}
+
+/// Why cells have no figure, or not that of all repeats: a row per reason. Empty when there is none.
+pub(crate) fn reasons(run: &Run<'_>) -> Table {
+    let mut table = Table::new(
+        "Invalid and failed trials",
+        "their figures are not reported",
+    )
+    .label("Cell")
+    .label("Repeat")
+    .text("Reason");
+    for cell in &run.results.cells {
+        let mut different: Vec<(&str, Vec<String>)> = Vec::new();
+        for reason in &cell.reasons {
+            let repeat = reason.repeat.to_string();
+            match different.iter_mut().find(|(text, _)| *text == reason.text) {
+                Some((_, repeats)) => repeats.push(repeat),
+                None => different.push((&reason.text, vec![repeat])),
+            }
+        }
+        for (text, repeats) in different {
+            let labels = [Cell::label(&cell.id), Cell::label(repeats.join(", "))];
+            table.push(labels.into_iter().chain([Cell::reason(text)]).collect());
+        }
+    }
+    table
+}

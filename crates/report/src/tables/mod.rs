@@ -1,0 +1,129 @@
+//! The tables of a report. Each is a function from a [`Run`] to [`Table`]s, so that all documents show the same.
+
+mod cpu;
+mod environment;
+mod evidence;
+mod latency;
+mod throughput;
+
+pub(crate) use cpu::cpu;
+pub(crate) use environment::environment;
+pub(crate) use evidence::{evidence, reasons};
+pub(crate) use latency::latency;
+pub(crate) use throughput::{datagrams, throughput};
+
+use crate::format::{self, Scale};
+use crate::layout::{Point, Protocol, Run, Set, payload_name};
+use crate::table::{Cell, Table};
+use stats::{CellResult, Estimate, Metric, Status};
+
+/// How the figures of a table are to be read.
+const FORMAT: &str = "mean ± largest distance from it (per cent of the mean)";
+
+fn throughput_cell(cell: &CellResult) -> Cell {
+    match cell.throughput_bps() {
+        Some(found) => Cell::plain(with_repeats(format::bit_rate(found), cell)),
+        None => reason_cell(cell),
+    }
+}
+
+/// The figure, and how many repeats it is of where some are missing.
+fn with_repeats(figure: String, cell: &CellResult) -> String {
+    let (measured, planned) = (cell.repeats.measured, cell.repeats.planned);
+    match cell.status {
+        Status::Partly => {
+            format!(
+                "{} [{measured} of {planned}]",
+                figure.trim_end_matches(" (n = 1)")
+            )
+        }
+        _ => figure,
+    }
+}
+
+/// What stands in place of a figure.
+pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
+    let first = cell
+        .reasons
+        .first()
+        .map_or("no reason was recorded", |reason| &reason.text);
+    match cell.status {
+        Status::Invalid => Cell::reason(format!("invalid: {first}")),
+        Status::Failed => Cell::reason(format!("failed: {first}")),
+        Status::NotRun => Cell {
+            text: "not run".into(),
+            ..Cell::missing()
+        },
+        Status::Measured | Status::Partly => Cell::missing(),
+    }
+}
+
+fn ratio_cell(run: &Run<'_>, cell: &CellResult, metric: Metric) -> Cell {
+    match run.results.comparison(&cell.id, metric) {
+        Some(found) => Cell::derived(format::ratio(found)),
+        None => Cell::missing(),
+    }
+}
+
+/// The mean alone.
+fn mean(estimate: &Estimate, unit: &str) -> String {
+    Scale::si(estimate.mean, unit).value(estimate.mean)
+}
+
+/// What the column of ratios is of.
+fn of_baseline(set: &Set<'_>, what: &str) -> String {
+    set.baseline.map_or_else(String::new, |baseline| {
+        format!("; ratio: {what} by that of {baseline}, with the range of the repeats")
+    })
+}
+
+/// Every cell of a set with its point, in order.
+fn rows<'s, 'a>(set: &'s Set<'a>) -> impl Iterator<Item = (&'s Point<'a>, &'a CellResult)> {
+    set.points
+        .iter()
+        .flat_map(|point| point.cells.iter().map(move |cell| (point, *cell)))
+}
+
+/// The label columns of tables with a row per cell: those axes that vary, then the device.
+struct Labels {
+    payload: bool,
+    mtu: bool,
+    cores: bool,
+}
+
+impl Labels {
+    fn of(set: &Set<'_>) -> Self {
+        let payload = set.payloads().len() > 1 || set.protocol == Protocol::Udp;
+        Self {
+            payload,
+            mtu: set.mtus().len() > 1,
+            cores: set.cores().len() > 1,
+        }
+    }
+
+    fn head(&self, mut table: Table) -> Table {
+        for (varies, title) in [
+            (self.payload, "Payload"),
+            (self.mtu, "MTU"),
+            (self.cores, "Cores"),
+        ] {
+            if varies {
+                table = table.label(title);
+            }
+        }
+        table.label("Device")
+    }
+
+    fn cells(&self, point: &Point<'_>, cell: &CellResult) -> Vec<Cell> {
+        let all = [
+            (self.payload, payload_name(point.payload)),
+            (self.mtu, format!("{} B", point.mtu)),
+            (self.cores, point.cores.to_string()),
+            (true, cell.dut.clone()),
+        ];
+        all.into_iter()
+            .filter(|(varies, _)| *varies)
+            .map(|(_, text)| Cell::label(text))
+            .collect()
+    }
+}

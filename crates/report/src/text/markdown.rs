@@ -1,0 +1,195 @@
+//! The report as Markdown (GitHub's flavour: pipe tables).
+
+use crate::format::command_line;
+use crate::headline;
+use crate::layout::Run;
+use crate::rich::{Span, spans};
+use crate::table::{Cell, Kind, Table};
+use crate::tables;
+
+/// Writes the whole document.
+pub(crate) fn write(run: &Run<'_>) -> String {
+    let mut page = String::new();
+    head(&mut page, run);
+    section(&mut page, "Results", super::result_tables(run));
+    section(&mut page, "CPU", super::cpu_tables(run));
+    section(&mut page, "Evidence", vec![tables::evidence(run)]);
+    let reasons = tables::reasons(run);
+    if !reasons.rows.is_empty() {
+        table(&mut page, &reasons);
+    }
+    warnings(&mut page, run);
+    section(&mut page, "Environment", vec![tables::environment(run)]);
+    commands(&mut page, run);
+    method(&mut page);
+    page.push_str(&format!(
+        "\nMade by:\n\n{}",
+        code_block(&super::command(run))
+    ));
+    page
+}
+
+fn head(page: &mut String, run: &Run<'_>) {
+    page.push_str(&format!("# {}\n\n", escape(run.title())));
+    page.push_str(&format!(
+        "{}\n\n{}\n",
+        escape(&super::provenance(run)),
+        headline::soundness(run)
+    ));
+    for found in headline::headlines(run) {
+        page.push_str(&format!("\n**{}**\n\n", escape(&found.device)));
+        for fact in &found.facts {
+            let figure = escape(&format!("{} {}", fact.figure, fact.unit));
+            let detail = escape(&fact.detail);
+            page.push_str(&format!("- {}: **{figure}**; {detail}\n", fact.label));
+        }
+    }
+}
+
+fn section(page: &mut String, title: &str, tables: Vec<Table>) {
+    page.push_str(&format!("\n## {title}\n"));
+    for found in &tables {
+        table(page, found);
+    }
+}
+
+fn warnings(page: &mut String, run: &Run<'_>) {
+    if run.results.warnings.is_empty() {
+        return;
+    }
+    page.push_str("\n## Before you use these figures\n\n");
+    for warning in &run.results.warnings {
+        page.push_str(&format!(
+            "- {} *{}*\n",
+            rich(&warning.text),
+            rich(&warning.advice)
+        ));
+    }
+}
+
+fn commands(page: &mut String, run: &Run<'_>) {
+    page.push_str("\n## Commands\n\nOn the stations, in each cell's first trial.\n");
+    for cell in &run.results.cells {
+        if let Some(trial) = run.trials(cell).find(|trial| !trial.commands.is_empty()) {
+            let lines: Vec<String> = trial
+                .commands
+                .iter()
+                .map(|words| command_line(words))
+                .collect();
+            page.push_str(&format!(
+                "\n{}\n\n{}",
+                code(&cell.id),
+                code_block(&lines.join("\n"))
+            ));
+        }
+    }
+}
+
+fn method(page: &mut String) {
+    for (title, paragraphs) in [
+        ("Method", crate::prose::METHOD),
+        ("Limits", crate::prose::LIMITS),
+    ] {
+        page.push_str(&format!("\n## {title}\n\n"));
+        for (name, text) in paragraphs {
+            page.push_str(&format!("- **{name}.** {}\n", rich(text)));
+        }
+    }
+}
+
+fn table(page: &mut String, table: &Table) {
+    page.push_str(&format!("\n**{}**", escape(&table.caption)));
+    if !table.note.is_empty() {
+        page.push_str(&format!(" ({})", rich(&table.note)));
+    }
+    page.push_str("\n\n");
+    row(
+        page,
+        table.columns.iter().map(|column| escape(&column.title)),
+    );
+    let rules = table
+        .columns
+        .iter()
+        .map(|column| if column.right { "--:" } else { "---" }.to_owned());
+    row(page, rules);
+    for found in &table.rows {
+        row(page, found.cells.iter().map(cell));
+    }
+}
+
+fn row(page: &mut String, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.collect();
+    page.push_str(&format!("| {} |\n", cells.join(" | ")));
+}
+
+fn cell(cell: &Cell) -> String {
+    match cell.kind {
+        Kind::Repeated => String::new(),
+        Kind::Reason => format!("*{}*", rich(&cell.text)),
+        Kind::Label | Kind::Plain | Kind::Derived | Kind::Missing => escape(&cell.text),
+    }
+}
+
+/// Text that Markdown must not read as markup, on one line.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => escaped.extend(['\\', c]),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A sentence with `code` between backticks.
+fn rich(text: &str) -> String {
+    // What would end a table's cell or row is no code there.
+    let plain = |text: &str| !text.contains(|c: char| c == '|' || c.is_control());
+    let parts = spans(text).into_iter().map(|span| match span {
+        Span::Code(text) if plain(text) => code(text),
+        Span::Code(text) | Span::Text(text) => escape(text),
+    });
+    parts.collect()
+}
+
+/// Inline code; its fence is longer than any run of backticks in it.
+fn code(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text) + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// A block of code; its fence is longer than any run of backticks in it.
+fn code_block(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}sh\n{text}\n{fence}\n")
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_is_text() {
+        assert_eq!(
+            escape("a|b\n<script>*x*_y_"),
+            r"a\|b &lt;script&gt;\*x\*\_y\_"
+        );
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("`"), "`` ` ``");
+        assert_eq!(code_block("```\nx"), "````sh\n```\nx\n````\n");
+    }
+}

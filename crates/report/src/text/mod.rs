@@ -1,0 +1,55 @@
+//! Documents in plain text.
+
+pub(crate) mod markdown;
+pub(crate) mod terminal;
+
+use crate::format::{command_line, counted};
+use crate::layout::{Protocol, Run};
+use crate::table::Table;
+use crate::tables;
+
+/// The tables with figures, in the order of the documents.
+pub(crate) fn result_tables(run: &Run<'_>) -> Vec<Table> {
+    let mut found = Vec::new();
+    for set in run.sets_of(Protocol::Tcp) {
+        found.extend(tables::throughput(run, &set));
+    }
+    for set in run.sets_of(Protocol::Udp) {
+        // A single point says nothing more in a matrix.
+        if set.mtus().len() * set.cores().len() > 1 {
+            found.extend(tables::throughput(run, &set));
+        }
+        found.push(tables::datagrams(run, &set));
+    }
+    for set in run.sets_of(Protocol::Ping) {
+        found.push(tables::latency(run, &set));
+    }
+    found
+}
+
+/// The tables of CPU time, in the same order.
+pub(crate) fn cpu_tables(run: &Run<'_>) -> Vec<Table> {
+    run.sets().iter().map(|set| tables::cpu(run, set)).collect()
+}
+
+/// When and where: `2026-11-20T11:30:00Z, Intel Xeon, 2 cores, Linux 6.18.44, cipherbench 0.1.0`.
+pub(crate) fn provenance(run: &Run<'_>) -> String {
+    let header = &run.journal.header;
+    let mut parts = vec![journal::time::utc(header.started_unix_ns)];
+    if !header.environment.cpu_model.is_empty() {
+        parts.push(header.environment.cpu_model.clone());
+    }
+    if let Some(cpus) = run.cpus() {
+        parts.push(counted(cpus.into(), "core"));
+    }
+    if !header.environment.kernel.is_empty() {
+        parts.push(header.environment.kernel.clone());
+    }
+    parts.push(format!("cipherbench {}", header.program));
+    parts.join(", ")
+}
+
+/// The command that made the run.
+pub(crate) fn command(run: &Run<'_>) -> String {
+    command_line(&run.journal.header.command)
+}

@@ -1,0 +1,398 @@
+//! The end of a run on a terminal.
+
+use crate::evidence::Summary;
+use crate::headline;
+use crate::layout::Run;
+use crate::table::{Cell, Kind, Table};
+use crate::tables;
+use std::path::Path;
+use unicode_width::UnicodeWidthStr;
+
+/// Between columns.
+const GAP: usize = 2;
+/// Text that stands in place of a figure is wrapped to this.
+const REASON_WIDTH: usize = 26;
+/// A last column of text is not squeezed below this.
+const MIN_TEXT_WIDTH: usize = 20;
+/// No narrower than this, whatever the terminal says.
+const MIN_WIDTH: usize = 40;
+
+/// Writes everything; `files` is the folder that the documents are in.
+pub(crate) fn write(run: &Run<'_>, files: Option<&Path>, width: usize, color: bool) -> String {
+    let mut page = Page {
+        text: String::new(),
+        width: width.max(MIN_WIDTH),
+        style: Style { color },
+    };
+    head(&mut page, run);
+    for table in super::result_tables(run) {
+        page.table(&table);
+    }
+    for table in super::cpu_tables(run) {
+        page.table(&table);
+    }
+    page.table(&tables::evidence(run));
+    let reasons = tables::reasons(run);
+    if !reasons.rows.is_empty() {
+        page.table(&reasons);
+    }
+    warnings(&mut page, run);
+    foot(&mut page, run, files);
+    page.text
+}
+
+fn head(page: &mut Page, run: &Run<'_>) {
+    page.line(&page.style.bold(&visible(run.title())));
+    page.wrapped("", "", &super::provenance(run), Style::dim);
+    page.wrapped("", "", &headline::soundness(run), Style::plain);
+    for found in headline::headlines(run) {
+        page.line("");
+        page.line(&page.style.bold(&visible(&found.device)));
+        let label = found
+            .facts
+            .iter()
+            .map(|fact| fact.label.width())
+            .max()
+            .unwrap_or(0);
+        for fact in &found.facts {
+            let first = format!("  {:label$}  ", fact.label);
+            let indent = " ".repeat(first.width());
+            page.wrapped(
+                &first,
+                &indent,
+                &format!("{} {}; {}", fact.figure, fact.unit, fact.detail),
+                Style::plain,
+            );
+        }
+    }
+}
+
+fn warnings(page: &mut Page, run: &Run<'_>) {
+    let found = &run.results.warnings;
+    if found.is_empty() {
+        return;
+    }
+    page.line("");
+    page.line(&page.style.bold("Before you use these figures"));
+    for warning in found {
+        page.wrapped("  - ", "    ", &warning.text, Style::plain);
+        page.wrapped("    ", "    ", &warning.advice, Style::dim);
+    }
+}
+
+fn foot(page: &mut Page, run: &Run<'_>, files: Option<&Path>) {
+    page.line("");
+    let evidence = Summary::total(run);
+    if evidence.checks > evidence.passed {
+        let failed = evidence.checks - evidence.passed;
+        page.line(
+            &page
+                .style
+                .red(&format!("{failed} of {} checks failed", evidence.checks)),
+        );
+    }
+    if let Some(files) = files {
+        for (what, name) in [
+            ("Report ", crate::HTML_NAME),
+            ("Text   ", crate::MARKDOWN_NAME),
+            ("Data   ", crate::JSON_NAME),
+            ("       ", crate::CSV_NAME),
+            ("Journal", journal::FILE_NAME),
+        ] {
+            page.line(&format!(
+                "{what}  {}",
+                visible(&files.join(name).display().to_string())
+            ));
+        }
+    }
+    page.line(&format!("Command  {}", visible(&super::command(run))));
+}
+
+/// Text for one terminal line: control characters, which could move the cursor or worse, are shown as `�`.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy)]
+struct Style {
+    color: bool,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        match self.color && !text.trim().is_empty() {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn plain(self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn cell(self, kind: Kind, text: &str) -> String {
+        match kind {
+            Kind::Derived => self.paint("36", text),
+            Kind::Reason => self.red(text),
+            Kind::Missing => self.dim(text),
+            Kind::Label | Kind::Repeated | Kind::Plain => text.to_owned(),
+        }
+    }
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    style: Style,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A paragraph, its first line behind `first`, the others behind `indent`.
+    fn wrapped(&mut self, first: &str, indent: &str, text: &str, style: fn(Style, &str) -> String) {
+        let room = self
+            .width
+            .saturating_sub(indent.width())
+            .max(MIN_TEXT_WIDTH);
+        for (index, line) in wrap(&visible(text), room).into_iter().enumerate() {
+            let lead = if index == 0 { first } else { indent };
+            let line = format!("{lead}{}", style(self.style, &line));
+            self.line(&line);
+        }
+    }
+
+    /// A table; one that is too wide is printed in parts, each with the labels.
+    fn table(&mut self, table: &Table) {
+        self.line("");
+        self.line(&self.style.bold(&visible(&table.caption)));
+        if !table.note.is_empty() {
+            self.wrapped("", "", &table.note, Style::dim);
+        }
+        if table.rows.is_empty() {
+            self.line("(nothing yet)");
+            return;
+        }
+        let widths = self.widths(table);
+        for part in self.parts(table, &widths) {
+            self.line("");
+            self.part(table, &widths, &part);
+        }
+    }
+
+    /// Width of each column. Figures are never broken; text is.
+    fn widths(&self, table: &Table) -> Vec<usize> {
+        let mut widths: Vec<usize> = (0..table.columns.len())
+            .map(|column| {
+                let cells = table
+                    .rows
+                    .iter()
+                    .map(|row| natural_width(&row.cells[column], self.width));
+                cells
+                    .max()
+                    .unwrap_or(0)
+                    .max(visible(&table.columns[column].title).width())
+            })
+            .collect();
+        // A last column of text takes what is left.
+        if let Some((last, others)) = widths.split_last_mut()
+            && table.columns.last().is_some_and(|column| !column.right)
+        {
+            let text =
+                |row: &crate::table::Row| visible(&row.cells[row.cells.len() - 1].text).width();
+            let longest = table.rows.iter().map(text).max().unwrap_or(0).max(*last);
+            let taken: usize = others.iter().map(|width| width + GAP).sum();
+            *last = longest.min(self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH));
+        }
+        widths
+    }
+
+    /// Columns that fit side by side, labels in each part.
+    fn parts(&self, table: &Table, widths: &[usize]) -> Vec<Vec<usize>> {
+        let labels: Vec<usize> = (0..table.labels).collect();
+        let taken: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut used = usize::MAX;
+        for (column, width) in widths.iter().enumerate().skip(table.labels) {
+            let width = width + GAP;
+            if used == usize::MAX || used + width > self.width + GAP {
+                parts.push(labels.clone());
+                used = taken;
+            }
+            used += width;
+            if let Some(part) = parts.last_mut() {
+                part.push(column);
+            }
+        }
+        parts
+    }
+
+    fn part(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+        let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
+        let rule = self.style.dim(&"─".repeat(total - GAP));
+        let head = part.iter().map(|&column| {
+            let heading = &table.columns[column];
+            pad(&visible(&heading.title), widths[column], heading.right)
+        });
+        let head: Vec<String> = head.map(|text| self.style.bold(&text)).collect();
+        self.line(&head.join(&" ".repeat(GAP)));
+        self.line(&rule);
+        for row in &table.rows {
+            if row.begins_block {
+                self.line(&rule);
+            }
+            self.row(table, widths, part, &row.cells);
+        }
+    }
+
+    /// A row: as many lines as its longest cell.
+    fn row(&mut self, table: &Table, widths: &[usize], part: &[usize], cells: &[Cell]) {
+        let wrapped: Vec<Vec<String>> = part
+            .iter()
+            .map(|&column| match cells[column].kind {
+                Kind::Repeated => vec![],
+                _ => wrap(&visible(&cells[column].text), widths[column]),
+            })
+            .collect();
+        let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..lines {
+            let texts = part.iter().zip(&wrapped).map(|(&column, wrapped)| {
+                let text = wrapped.get(line).map_or("", String::as_str);
+                let text = pad(text, widths[column], table.columns[column].right);
+                self.style.cell(cells[column].kind, &text)
+            });
+            let texts: Vec<String> = texts.collect();
+            self.line(&texts.join(&" ".repeat(GAP)));
+        }
+    }
+}
+
+/// Figures are as wide as they are. Text in place of a figure is wrapped, and so is a label that would take more
+/// than half the line.
+fn natural_width(cell: &Cell, line: usize) -> usize {
+    let width = visible(&cell.text).width();
+    match cell.kind {
+        Kind::Reason => width.min(REASON_WIDTH),
+        Kind::Label | Kind::Repeated => width.min(line / 2),
+        Kind::Plain | Kind::Derived | Kind::Missing => width,
+    }
+}
+
+fn pad(text: &str, width: usize, right: bool) -> String {
+    let fill = " ".repeat(width.saturating_sub(text.width()));
+    if right {
+        fill + text
+    } else {
+        text.to_owned() + &fill
+    }
+}
+
+/// Breaks text at spaces into lines no wider than `width`; a word that is wider is broken anywhere.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word = word;
+        loop {
+            let line = lines.last_mut().expect("there is always a last line");
+            let space = usize::from(!line.is_empty());
+            if line.width() + space + word.width() <= width {
+                if space == 1 {
+                    line.push(' ');
+                }
+                line.push_str(word);
+                break;
+            }
+            if line.is_empty() {
+                let (head, rest) = split_at_width(word, width);
+                line.push_str(head);
+                word = rest;
+                if word.is_empty() {
+                    break;
+                }
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+/// The longest beginning no wider than `width`, but at least one character.
+fn split_at_width(word: &str, width: usize) -> (&str, &str) {
+    let ends = word.char_indices().map(|(start, c)| start + c.len_utf8());
+    let fitting = ends
+        .clone()
+        .take_while(|&end| word[..end].width() <= width)
+        .last();
+    word.split_at(
+        fitting
+            .or_else(|| ends.clone().next())
+            .unwrap_or(word.len()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_at_spaces_and_long_words_anywhere() {
+        assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
+        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
+        assert_eq!(wrap("", 3), [""]);
+        assert_eq!(wrap("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrap("日本", 1), ["日", "本"]);
+    }
+
+    #[test]
+    fn a_table_too_wide_is_printed_in_parts_with_its_labels() {
+        let mut table = Table::new("caption", "").label("row");
+        for column in 1..=4 {
+            table = table.figure(format!("column {column}"));
+        }
+        let figures = (1..=4).map(|column| Cell::plain(format!("{column}.00 Gbit/s")));
+        table.push([Cell::label("one")].into_iter().chain(figures).collect());
+        let mut page = Page {
+            text: String::new(),
+            width: 40,
+            style: Style { color: false },
+        };
+        page.table(&table);
+        let lines = [
+            "",
+            "caption",
+            "",
+            "row     column 1     column 2",
+            "─────────────────────────────",
+            "one  1.00 Gbit/s  2.00 Gbit/s",
+            "",
+            "row     column 3     column 4",
+            "─────────────────────────────",
+            "one  3.00 Gbit/s  4.00 Gbit/s",
+            "",
+        ];
+        assert_eq!(page.text, lines.join("\n"));
+    }
+
+    #[test]
+    fn names_cannot_drive_the_terminal() {
+        assert_eq!(visible("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+    }
+}

@@ -1,0 +1,197 @@
+//! The HTML report, read back by a strict parser.
+
+use crate::fixture;
+use journal::Journal;
+use scraper::{Html, Selector};
+use std::collections::BTreeSet;
+
+fn parse(journal: &Journal) -> (String, Html) {
+    let text = report::build(journal).html;
+    let page = Html::parse_document(&text);
+    assert_eq!(
+        page.errors,
+        Vec::<String>::new(),
+        "the page is not well-formed"
+    );
+    (text, page)
+}
+
+fn select<'p>(page: &'p Html, selector: &str) -> Vec<scraper::ElementRef<'p>> {
+    page.select(&Selector::parse(selector).unwrap()).collect()
+}
+
+fn text(element: scraper::ElementRef<'_>) -> String {
+    element.text().collect::<String>()
+}
+
+#[test]
+fn every_report_is_well_formed() {
+    for journal in [
+        fixture::quick(),
+        fixture::troubled(),
+        fixture::in_progress(),
+        fixture::empty(),
+        fixture::large(),
+        fixture::hostile(),
+    ] {
+        let (_, page) = parse(&journal);
+        assert_eq!(select(&page, "h1").len(), 1);
+    }
+}
+
+#[test]
+fn the_file_needs_no_other() {
+    let (text, page) = parse(&fixture::quick());
+    // Links stay in the page, and the only addresses with a scheme are names of formats.
+    for link in select(&page, "[href], [src]") {
+        let target = link
+            .value()
+            .attr("href")
+            .or_else(|| link.value().attr("src"))
+            .unwrap();
+        assert!(target.starts_with('#'), "{target}");
+    }
+    for forbidden in ["script", "link", "img", "iframe", "object", "embed", "form"] {
+        assert!(select(&page, forbidden).is_empty(), "<{forbidden}>");
+    }
+    let without_names = text.replace("http://www.w3.org/2000/svg", "");
+    for scheme in ["http:", "https:", "//", "@import"] {
+        assert!(!without_names.contains(scheme), "{scheme}");
+    }
+    let styles = select(&page, "style")
+        .into_iter()
+        .map(self::text)
+        .collect::<String>();
+    assert!(!styles.contains("url("));
+}
+
+#[test]
+fn links_lead_somewhere_and_ids_are_unique() {
+    let (_, page) = parse(&fixture::large());
+    let ids: Vec<&str> = select(&page, "[id]")
+        .into_iter()
+        .filter_map(|found| found.value().id())
+        .collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(unique.len(), ids.len(), "an id is used twice");
+    for link in select(&page, "a") {
+        let target = link.value().attr("href").unwrap().trim_start_matches('#');
+        assert!(unique.contains(target), "no #{target}");
+    }
+    for svg in select(&page, "svg") {
+        for name in svg.value().attr("aria-labelledby").unwrap().split(' ') {
+            assert!(unique.contains(name), "no #{name}");
+        }
+    }
+}
+
+#[test]
+fn every_chart_is_told_in_words_and_has_a_table_beside_it() {
+    let (_, page) = parse(&fixture::quick());
+    let charts = select(&page, "figure svg");
+    // Bars, timeline; datagrams, timeline; latency; CPU of three protocols.
+    assert_eq!(charts.len(), 8);
+    for chart in charts {
+        let of = |name| {
+            chart
+                .select(&Selector::parse(name).unwrap())
+                .next()
+                .map(text)
+                .unwrap()
+        };
+        assert!(
+            of("title").len() > 10 && of("desc").len() > 40,
+            "{}",
+            of("title")
+        );
+    }
+    for section in select(&page, "section") {
+        let has = |name| {
+            section
+                .select(&Selector::parse(name).unwrap())
+                .next()
+                .is_some()
+        };
+        assert!(!has("svg") || has("table"), "a chart without its table");
+    }
+}
+
+#[test]
+fn charts_stand_alone_as_xml() {
+    let html = report::build(&fixture::hostile()).html;
+    let mut charts = 0;
+    for chart in html.split("<svg").skip(1) {
+        let chart = format!("<svg{}</svg>", chart.split("</svg>").next().unwrap());
+        roxmltree::Document::parse(&chart).unwrap();
+        charts += 1;
+    }
+    assert!(charts > 4, "{charts}");
+}
+
+#[test]
+fn whatever_a_journal_holds_is_text() {
+    let (text, page) = parse(&fixture::hostile());
+    assert!(!text.contains("<script"), "markup got through");
+    assert!(!text.contains('\x1b') && text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(select(&page, "script").is_empty());
+}
+
+#[test]
+fn a_cell_without_a_figure_shows_the_reason_in_its_place() {
+    let (_, page) = parse(&fixture::troubled());
+    let reasons: Vec<String> = select(&page, "#tcp td.reason")
+        .into_iter()
+        .map(text)
+        .collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(
+        reasons[0].starts_with("failed: the device under test cipherbench died"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[1].starts_with("invalid: the stations' marker was seen in clear"),
+        "{reasons:?}"
+    );
+    assert!(!select(&page, "#trouble").is_empty());
+    assert!(select(&parse(&fixture::quick()).1, "#trouble").is_empty());
+}
+
+#[test]
+fn the_headline_says_what_the_device_came_to() {
+    let (_, page) = parse(&fixture::quick());
+    let facts: Vec<String> = select(&page, "#summary dd strong")
+        .into_iter()
+        .map(text)
+        .collect();
+    assert_eq!(facts.len(), 4, "{facts:?}");
+    assert!(facts[0].ends_with("× direct"), "{facts:?}");
+    let summary = select(&page, "#summary")
+        .into_iter()
+        .map(text)
+        .collect::<String>();
+    assert!(summary.contains("All 42 trials were measured"), "{summary}");
+}
+
+#[test]
+fn commands_and_every_check_are_in_the_page() {
+    let journal = fixture::quick();
+    let (_, page) = parse(&journal);
+    let cells = select(&page, "#cells details.cell");
+    assert_eq!(cells.len(), journal.header.plan.cells.len());
+    let first = text(cells[1]);
+    for wanted in [
+        "iperf3 -c 10.77.2.2",
+        "no-clear-text",
+        "esp-flows",
+        "0x10000001",
+        "gw1/engine",
+    ] {
+        assert!(first.contains(wanted), "{wanted} is not in: {first}");
+    }
+    let made: usize = report::result(&journal)
+        .trials
+        .iter()
+        .map(|trial| trial.checks.len())
+        .sum();
+    assert_eq!(select(&page, "#cells ul.checks li").len(), made);
+}

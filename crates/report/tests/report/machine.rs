@@ -1,0 +1,151 @@
+//! `results.json` and `results.csv`.
+
+use crate::fixture;
+use journal::Journal;
+use serde_json::Value;
+
+fn json(journal: &Journal) -> Value {
+    serde_json::from_str(&report::build(journal).json).unwrap()
+}
+
+#[test]
+fn the_result_keeps_to_the_published_schema() {
+    let schema: Value = serde_json::from_str(&report::json_schema()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for journal in [
+        fixture::quick(),
+        fixture::troubled(),
+        fixture::in_progress(),
+        fixture::empty(),
+        fixture::large(),
+        fixture::hostile(),
+    ] {
+        let result = json(&journal);
+        let problems: Vec<String> = validator
+            .iter_errors(&result)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(problems.is_empty(), "{problems:#?}");
+    }
+    // The schema is able to refuse.
+    let mut wrong = json(&fixture::quick());
+    wrong["schema"] = "cipherbench-result/2".into();
+    assert!(!validator.is_valid(&wrong));
+    let mut wrong = json(&fixture::quick());
+    wrong["cells"][0]["bulk"]["payload_throughput_bps"]["mean"] = "fast".into();
+    assert!(!validator.is_valid(&wrong));
+}
+
+#[test]
+fn the_result_says_what_was_run_and_what_came_of_it() {
+    let result = json(&fixture::quick());
+    assert_eq!(result["schema"], "cipherbench-result/1");
+    assert_eq!(result["run"]["started_utc"], "2026-11-20T11:30:00Z");
+    assert_eq!(result["progress"]["trials_measured"], 42);
+    assert_eq!(result["cells"].as_array().unwrap().len(), 14);
+    assert_eq!(result["trials"].as_array().unwrap().len(), 42);
+    let ours = &result["cells"][1];
+    assert_eq!(
+        (&ours["dut"], &ours["status"]),
+        (&"cipherbench".into(), &"measured".into())
+    );
+    assert_eq!(
+        ours["bulk"]["payload_throughput_bps"]["interval_95"]["kind"],
+        "too-few-repeats"
+    );
+    let five = json(&fixture::large());
+    assert_eq!(
+        five["cells"][1]["bulk"]["payload_throughput_bps"]["interval_95"]["kind"],
+        "bootstrap"
+    );
+}
+
+#[test]
+fn a_cell_without_a_figure_has_null_in_its_place() {
+    let result = json(&fixture::troubled());
+    let cells = result["cells"].as_array().unwrap();
+    let without: Vec<&Value> = cells
+        .iter()
+        .filter(|cell| cell["status"] == "invalid" || cell["status"] == "failed")
+        .collect();
+    assert_eq!(without.len(), 2);
+    for cell in without {
+        assert!(cell["bulk"].is_null() && cell["cpu"].is_null());
+        assert!(!cell["reasons"].as_array().unwrap().is_empty());
+    }
+}
+
+/// Reads CSV as RFC 4180 has it, independently of how it is written.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    let mut rows = vec![];
+    let (mut row, mut field, mut quoted) = (vec![], String::new(), false);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match (c, quoted) {
+            ('"', true) if characters.peek() == Some(&'"') => field.extend(characters.next()),
+            ('"', _) => quoted = !quoted,
+            (',', false) => row.push(std::mem::take(&mut field)),
+            ('\r', false) => {}
+            ('\n', false) => {
+                row.push(std::mem::take(&mut field));
+                rows.push(std::mem::take(&mut row));
+            }
+            (c, _) => field.push(c),
+        }
+    }
+    assert!(
+        !quoted && row.is_empty() && field.is_empty(),
+        "the last line has no end"
+    );
+    rows
+}
+
+#[test]
+fn csv_has_a_row_per_trial_and_a_value_per_column() {
+    for journal in [
+        fixture::quick(),
+        fixture::troubled(),
+        fixture::empty(),
+        fixture::hostile(),
+    ] {
+        let rows = rows(&report::build(&journal).csv);
+        assert_eq!(rows.len(), journal.trials.len() + 1);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+}
+
+#[test]
+fn csv_gives_no_figure_for_a_trial_that_is_invalid_or_failed() {
+    let rows = rows(&report::build(&fixture::troubled()).csv);
+    let column = |key: &str| rows[0].iter().position(|found| found == key).unwrap();
+    let (outcome, figure, reasons) = (
+        column("outcome"),
+        column("payload_throughput_bps"),
+        column("reasons"),
+    );
+    let protocol = column("protocol");
+    for row in &rows[1..] {
+        let measured = row[outcome] == "measured";
+        assert_eq!(
+            row[figure].is_empty(),
+            !measured || row[protocol] == "ping",
+            "{row:?}"
+        );
+        assert_eq!(row[reasons].is_empty(), measured, "{row:?}");
+    }
+}
+
+#[test]
+fn csv_keeps_failed_trials_that_were_made_again() {
+    let mut journal = fixture::troubled();
+    let again = journal
+        .trials
+        .iter()
+        .find(|trial| trial.cell.contains("9000/cores=1") && trial.cell.ends_with("bench"));
+    let mut again = again.unwrap().clone();
+    again.started_unix_ns += 1;
+    journal.trials.push(again);
+    let rows = rows(&report::build(&journal).csv);
+    let counts = rows[0].iter().position(|found| found == "counts").unwrap();
+    assert_eq!(rows.iter().filter(|row| row[counts] == "false").count(), 1);
+}

@@ -1,0 +1,14 @@
+//! Whole documents of made-up runs.
+//!
+//! Golden files are compared byte for byte. After a change that is meant, renew them and read the difference:
+//!
+//! ```text
+//! UPDATE_GOLDEN=1 cargo test -p cipherbench-report
+//! git diff crates/report/tests/golden docs/schema
+//! ```
+
+mod disk;
+mod fixture;
+mod golden;
+mod html;
+mod machine;
