@@ -84,8 +84,9 @@ impl Station {
             .stderr(Stdio::piped());
         // A session of its own: Ctrl-C and the end of a terminal are for the run alone, which ends
         // its stations in its own order; and the kernel sends it no SIGHUP when the run dies while
-        // it is stopped. SAFETY: between fork and exec only a system call is made: no allocation,
-        // no lock.
+        // it is stopped.
+        //
+        // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
         unsafe {
             command.pre_exec(|| {
                 setsid()?;

@@ -27,10 +27,10 @@ pub(super) struct Process {
     name: String,
     started: Instant,
     state: Mutex<State>,
-    output: Mutex<Output>,
-    /// With `state`: told when the process has been reaped. With `output`: when there is more of
-    /// it.
+    /// Belongs to `state`: told when the process has been reaped.
     reaped: Condvar,
+    output: Mutex<Output>,
+    /// Belongs to `output`: told when there is more of it.
     printed: Condvar,
     /// Wakes the pump when the process has been reaped.
     ended_event: EventFd,
