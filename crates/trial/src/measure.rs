@@ -1,7 +1,7 @@
 //! One trial: the path brought up, measured, taken down, and the evidence judged.
 //!
 //! 1. Links set, DUT brought up ([`Bench::start_dut`] waits until A reaches B through it).
-//! 2. Offloads and counters read, servers started on B, clients on A.
+//! 2. Connections of an earlier trial waited out, offloads and counters read, servers started on B, clients on A.
 //! 3. While they run: CPU time at both ends of the measured time, samples of the cipher link in it.
 //! 4. Clients and servers waited for, counters read again, DUT taken down.
 //! 5. The tools' reports put together, every check made.
@@ -12,6 +12,7 @@
 use crate::command::{self, Commands, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Interfaces, Load, Observed};
+use crate::quiet;
 use crate::reading::{Counters, offloads};
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
@@ -184,6 +185,7 @@ enum Report {
 impl Carrier<'_> {
     fn carry(&self) -> Result<Measured, TrialError> {
         let offloads = offloads(self.bench)?;
+        quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);

@@ -6,10 +6,9 @@
 use crate::command;
 use crate::links::links;
 use crate::measure::{Trial, measure, unix_ns};
-use crate::timing::Timing;
 use crate::tune::{self, Gain};
-use campaign::Plan;
 use campaign::plan::{Cell, Measurement, TrialRef};
+use campaign::{Plan, estimate};
 use journal::Journal;
 use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord, Tuned};
 use lab::{Bench, Interrupt, LabError, Links};
@@ -128,37 +127,22 @@ pub fn run<E>(
     }
 }
 
-/// Time that a run of `plan` takes when nothing of it is done, tuning included, as estimated.
-#[must_use]
-pub fn estimate(plan: &Plan) -> Duration {
-    Forecast::new(plan, &Done::default()).left()
-}
-
 /// The cell of which a tuning attempt is a trial: as short as the tool allows.
-#[must_use]
-pub fn tuning_cell(cell: &Cell) -> Cell {
+fn tuning_cell(cell: &Cell) -> Cell {
     let mut short = cell.clone();
-    match &mut short.measurement {
-        Measurement::Tcp {
-            duration_ns,
-            warmup_ns,
-            ..
-        }
-        | Measurement::Udp {
-            duration_ns,
-            warmup_ns,
-            ..
-        } => {
-            let before = Timing::of_transfer(*duration_ns, *warmup_ns).run_ns;
-            *duration_ns = (*duration_ns).min(TUNE_DURATION_NS);
-            *warmup_ns = (*warmup_ns).min(TUNE_WARMUP_NS);
-            let after = Timing::of_transfer(*duration_ns, *warmup_ns).run_ns;
-            short.estimate_ns = cell
-                .estimate_ns
-                .saturating_sub(before)
-                .saturating_add(after);
-        }
-        _ => {}
+    if let Measurement::Tcp {
+        duration_ns,
+        warmup_ns,
+        ..
+    }
+    | Measurement::Udp {
+        duration_ns,
+        warmup_ns,
+        ..
+    } = &mut short.measurement
+    {
+        *duration_ns = (*duration_ns).min(TUNE_DURATION_NS);
+        *warmup_ns = (*warmup_ns).min(TUNE_WARMUP_NS);
     }
     short
 }
@@ -230,14 +214,15 @@ impl<E> Runner<'_, E> {
             parameters,
         })?;
         self.record(&Record::Trial(Box::new(record.clone())))?;
-        self.forecast.trial_ended(cell, record.duration_ns);
+        let estimated_ns = trial_ns(cell, self.plan.repeats);
+        self.forecast.ended(estimated_ns, record.duration_ns);
         self.tell(Event::Ended(&record));
         Ok(record.outcome)
     }
 
     /// The parameters for a cell's trials, searched if it asks for that and nothing was found before.
     fn parameters(&mut self, cell: &Cell) -> Result<ToolParameters, Stop<E>> {
-        let attempts_max = attempts_max(cell);
+        let attempts_max = estimate::attempts(cell);
         if attempts_max == 0 {
             return Ok(command::parameters(cell));
         }
@@ -262,11 +247,11 @@ impl<E> Runner<'_, E> {
                 links,
                 parameters,
             })?;
-            self.forecast.trial_ended(&short, record.duration_ns);
+            self.forecast.ended(ATTEMPT_NS, record.duration_ns);
             Ok::<_, Stop<E>>(gain(record.outcome))
         })?;
         self.forecast
-            .tuning_ended(&short, attempts_max.saturating_sub(attempt));
+            .spare(ATTEMPT_NS * u64::from(attempts_max.saturating_sub(attempt)));
         self.record(&Record::Tuned(tuned.clone()))?;
         self.tell(Event::Tuned(&tuned));
         self.tuned.insert(cell.id.clone(), tuned.best.clone());
@@ -295,15 +280,6 @@ impl<E> Runner<'_, E> {
     }
 }
 
-/// Attempts to tune a cell, at most; 0 when it does not ask for it.
-fn attempts_max(cell: &Cell) -> u32 {
-    if cell.tune {
-        tune::attempts_max(cell)
-    } else {
-        0
-    }
-}
-
 /// What an attempt was worth. Evidence against it counts as a failure, as it would in the trials.
 fn gain(outcome: Outcome) -> Gain {
     let error = |reason| Gain {
@@ -329,6 +305,20 @@ fn gain(outcome: Outcome) -> Gain {
     }
 }
 
+/// Time that one attempt of a search is estimated to take.
+const ATTEMPT_NS: u64 = (estimate::TUNE_RUN.as_nanos() + estimate::BRING_UP.as_nanos()) as u64;
+
+/// Time that a search is estimated to take.
+fn search_ns(cell: &Cell) -> u64 {
+    ATTEMPT_NS * u64::from(estimate::attempts(cell))
+}
+
+/// Time that a trial is estimated to take, without its share of the search.
+fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
+    cell.estimate_ns
+        .saturating_sub(search_ns(cell) / u64::from(repeats.max(1)))
+}
+
 /// How long the rest of a run will take: the plan's estimates, corrected by how those so far have fared.
 struct Forecast {
     left_ns: u64,
@@ -342,13 +332,12 @@ impl Forecast {
         let trials = plan
             .trials()
             .filter(|trial| !is_done(trial.cell, trial.repeat));
-        let trials_ns: u64 = trials.map(|trial| trial.cell.estimate_ns).sum();
+        let trials_ns: u64 = trials.map(|trial| trial_ns(trial.cell, plan.repeats)).sum();
         let to_tune = plan.cells.iter().filter(|cell| {
             let all_done = (1..=plan.repeats).all(|repeat| is_done(cell, repeat));
             !all_done && !done.tuned.contains_key(&cell.id)
         });
-        let tuning = |cell: &Cell| tuning_cell(cell).estimate_ns * u64::from(attempts_max(cell));
-        let left_ns = trials_ns + to_tune.map(tuning).sum::<u64>();
+        let left_ns = trials_ns + to_tune.map(search_ns).sum::<u64>();
         Self {
             left_ns,
             estimated_ns: 0,
@@ -356,17 +345,16 @@ impl Forecast {
         }
     }
 
-    fn trial_ended(&mut self, cell: &Cell, took_ns: u64) {
-        self.left_ns = self.left_ns.saturating_sub(cell.estimate_ns);
-        self.estimated_ns = self.estimated_ns.saturating_add(cell.estimate_ns);
+    /// A trial or an attempt ended.
+    fn ended(&mut self, estimated_ns: u64, took_ns: u64) {
+        self.spare(estimated_ns);
+        self.estimated_ns = self.estimated_ns.saturating_add(estimated_ns);
         self.took_ns = self.took_ns.saturating_add(took_ns);
     }
 
-    /// Attempts that were allowed for and not needed.
-    fn tuning_ended(&mut self, short: &Cell, unused: u32) {
-        self.left_ns = self
-            .left_ns
-            .saturating_sub(short.estimate_ns * u64::from(unused));
+    /// Something was estimated that will not be needed.
+    fn spare(&mut self, estimated_ns: u64) {
+        self.left_ns = self.left_ns.saturating_sub(estimated_ns);
     }
 
     fn left(&self) -> Duration {

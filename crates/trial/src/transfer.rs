@@ -3,13 +3,18 @@
 //! Bytes are the receiver's. The warm-up is cut off each process's intervals at the first one that begins
 //! after it ([`Timing`] says why iperf3's own `-O` is not used).
 //!
-//! UDP loss is counted by sequence numbers: datagrams sent in the measured time are those by which the
-//! highest number seen at B rose in it, plus those that A sent after the last one that B ever saw. iperf3's
-//! own figure leaves the latter out, so a path that dies in mid-trial would look whole.
+//! UDP loss is counted by sequence numbers. A datagram is *decided* when B saw it or a later one: sent in the
+//! measured time are those by which the highest number seen at B rose in it, and lost are those of them that
+//! B did not get. What A sent after the last one that B saw is undecided: on its way or unread in B's socket
+//! buffer when iperf3 ended, which does not wait for stragglers as RFC 2544 §23 asks. But when that is more
+//! than [`UNDECIDED_NS`] of traffic, the path was dead, and all of it is lost; iperf3's own figure leaves it out.
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
 use journal::record::{Datagrams, Interval, ToolParameters, Transfer};
+
+/// More than a socket buffer of [`crate::command::UDP_WINDOW_BYTES`] holds at the rates of one core.
+const UNDECIDED_NS: u64 = 100_000_000;
 
 /// Client and server of one iperf3 process pair.
 #[derive(Debug, Clone, Default)]
@@ -88,8 +93,7 @@ pub fn assemble(
     for pair in pairs {
         let a = Window::cut(&pair.client, timing, "a")?;
         let b = Window::cut(&pair.server, timing, "b")?;
-        let unseen = pair.client.packets().saturating_sub(pair.server.packets());
-        sent += b.packets() + unseen.min(a.packets());
+        sent += b.packets() + unanswered(pair, &a);
         retransmits = sum(retransmits, a.retransmits());
         transfer.sent_bytes += a.bytes();
         transfer.received_bytes += b.bytes();
@@ -117,6 +121,17 @@ pub fn assemble(
         }
     }
     Ok((transfer, totals))
+}
+
+/// Datagrams sent to a dead path: those after the last one that B saw, when they are too many to have been
+/// on their way.
+fn unanswered(pair: &Pair, a: &Window<'_>) -> u64 {
+    let after_last = pair.client.packets().saturating_sub(pair.server.packets());
+    let undecided = u128::from(a.packets()) * u128::from(UNDECIDED_NS);
+    if u128::from(after_last) * u128::from(a.duration_ns()) <= undecided {
+        return 0;
+    }
+    after_last.min(a.packets())
 }
 
 fn datagrams(
@@ -345,14 +360,25 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_sent_after_the_last_one_seen_are_lost() {
+    fn the_last_datagrams_that_nobody_waited_for_are_not_lost() {
         // A sent 271190; B's highest sequence number is 265014, with 18517 missing below it.
-        let (transfer, _) = assemble(&[pair!("udp-flood")], &timing(0), &udp()).unwrap();
+        let (transfer, totals) = assemble(&[pair!("udp-flood")], &timing(0), &udp()).unwrap();
         let datagrams = transfer.datagrams.unwrap();
-        assert_eq!(
-            (datagrams.sent, datagrams.lost),
-            (271_190, 18_517 + 271_190 - 265_014)
-        );
+        assert_eq!((datagrams.sent, datagrams.lost), (265_014, 18_517));
+        assert_eq!(transfer.received_bytes, (265_014 - 18_517) * 1472);
+        assert_eq!(totals.sent_bytes, 271_190 * 1472);
+    }
+
+    #[test]
+    fn a_path_that_dies_at_the_end_loses_all_that_was_sent_since() {
+        let mut pair = pair!("udp-100m");
+        // B saw nothing of the last two intervals of 0.1 s: 1698 datagrams.
+        for step in &mut pair.server.steps[8..] {
+            (step.bytes, step.packets) = (0, Some(0));
+        }
+        let (transfer, _) = assemble(&[pair], &timing(0), &udp()).unwrap();
+        let datagrams = transfer.datagrams.unwrap();
+        assert_eq!((datagrams.sent, datagrams.lost), (8486, 1698));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!
 //! What is found depends on noise: attempts are short. So the two best are measured again and compared by
 //! their means, and a simpler setting (fewer streams, the kernel's window, full speed) stands unless another
-//! beats it by [`BETTER_PERCENT`]. It does not search for a zero-loss rate (RFC 2544 throughput).
+//! beats it by [`BETTER_PERCENT`]. `campaign::estimate` knows how many attempts there are at most. It does not search for a zero-loss rate (RFC 2544 throughput).
 
 use crate::command;
 use campaign::plan::{Cell, Measurement};
@@ -31,6 +31,9 @@ const LADDER_PER_MILLE: [u64; 6] = [841, 1000, 1189, 1414, 1682, 2000];
 /// The ladder is left after this many steps in turn that deliver less than the best.
 const STEPS_WITHOUT_GAIN: usize = 2;
 
+/// When this many attempts have all failed, the cell is not searched any further: its trials will say why.
+const FAILURES: usize = 3;
+
 /// What an attempt gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gain {
@@ -40,38 +43,6 @@ pub struct Gain {
     pub lost_ppm: Option<u64>,
     /// Why it failed or is not valid, when it did or is not; such an attempt cannot win.
     pub error: Option<String>,
-}
-
-/// Most attempts that the search of a cell makes; 0 for one that has nothing to search.
-#[must_use]
-pub fn attempts_max(cell: &Cell) -> u32 {
-    let repeats = 2;
-    let attempts = match cell.measurement {
-        Measurement::Tcp { .. } => STREAMS_PER_CORE.len() + WINDOWS_BYTES.len() - 1 + 2 + repeats,
-        Measurement::Udp {
-            datagram_bytes,
-            rate_bps,
-            ..
-        } => {
-            let lengths = if datagram_bytes.is_none() {
-                datagrams(cell.mtu).len()
-            } else {
-                1
-            };
-            let rates = if rate_bps.is_none() {
-                LADDER_PER_MILLE.len()
-            } else {
-                0
-            };
-            if datagram_bytes.is_some() && rate_bps.is_some() {
-                0
-            } else {
-                lengths + rates + repeats
-            }
-        }
-        _ => 0,
-    };
-    attempts as u32
 }
 
 /// Searches the best parameters for a cell, asking `attempt` for each.
@@ -221,6 +192,11 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
 
     /// Makes an attempt unless it was made before. Returns what it delivered.
     fn make(&mut self, parameters: &ToolParameters) -> Result<u64, E> {
+        let hopeless =
+            self.made.len() >= FAILURES && self.made.iter().all(|made| made.error.is_some());
+        if hopeless {
+            return Ok(0);
+        }
         if !self.made.iter().any(|made| made.parameters == *parameters) {
             self.measure(parameters)?;
         }

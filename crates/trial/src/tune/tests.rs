@@ -1,6 +1,7 @@
 //! The search against simulated devices whose best setting is known.
 
 use super::*;
+use campaign::estimate;
 use campaign::plan::{Adapter, Dut};
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -54,11 +55,8 @@ fn gain(payload_bps: u64) -> Gain {
 
 fn search(cell: &Cell, mut device: impl FnMut(&ToolParameters) -> Gain) -> Tuned {
     let tuned = tune(cell, |parameters| Ok::<_, Infallible>(device(parameters))).unwrap();
-    assert!(
-        tuned.attempts.len() <= attempts_max(cell) as usize,
-        "{}",
-        tuned.attempts.len()
-    );
+    let (made, planned) = (tuned.attempts.len(), estimate::attempts(cell) as usize);
+    assert!(made <= planned, "{made} attempts, {planned} were planned");
     tuned
 }
 
@@ -138,7 +136,13 @@ fn when_every_attempt_fails_the_campaigns_parameters_stand() {
         error: Some("no".to_owned()),
         ..Gain::default()
     };
-    assert_eq!(search(&tcp(1), failing).best, command::parameters(&tcp(1)));
+    let tuned = search(&tcp(1), failing);
+    assert_eq!(tuned.best, command::parameters(&tcp(1)));
+    assert_eq!(
+        tuned.attempts.len(),
+        3,
+        "a path that carries nothing is not tried again and again"
+    );
     let udp = udp(None, None);
     assert_eq!(search(&udp, failing).best, command::parameters(&udp));
 }
@@ -225,7 +229,7 @@ fn what_the_campaign_fixed_is_not_searched() {
     for cell in [udp(Some(64), Some(1_000_000)), ping] {
         let tuned = search(&cell, |_| panic!("nothing to search"));
         assert_eq!(tuned.best, command::parameters(&cell));
-        assert_eq!((tuned.attempts.len(), attempts_max(&cell)), (0, 0));
+        assert_eq!((tuned.attempts.len(), estimate::attempts(&cell)), (0, 0));
     }
 }
 

@@ -143,9 +143,11 @@ fn processes_run_on_cores_of_their_own_and_are_summed() {
     assert_eq!(transfer.received_bytes, 1_466_595_976 + 1_453_387_056);
     let cores: Vec<_> = {
         let world = bench.world.lock().unwrap();
-        world
+        let tools = world
             .started
             .iter()
+            .filter(|(_, program)| program.argv[0] == "iperf3");
+        tools
             .map(|(id, program)| (*id, program.cores.clone()))
             .collect()
     };
@@ -310,6 +312,25 @@ fn a_dut_that_dies_in_mid_trial_ends_the_trial_at_once_with_its_last_words() {
     assert!(
         reason.starts_with("the device under test `fake` died: SIGSEGV: oops; gw1: ended"),
         "{reason}"
+    );
+}
+
+#[test]
+fn connections_of_an_earlier_trial_are_waited_out() {
+    let mut bench = FakeBench::new(Script {
+        lingering: 3,
+        ..Script::default()
+    });
+    measured(run(&mut bench, &ping(Adapter::Direct)).unwrap().outcome);
+    let world = bench.world.lock().unwrap();
+    let programs = world
+        .started
+        .iter()
+        .map(|(_, program)| program.argv[0].as_str());
+    // Three looks at A find it, a fourth does not, one at B; then the tool.
+    assert_eq!(
+        programs.collect::<Vec<_>>(),
+        ["cat", "sysctl", "cat", "cat", "cat", "cat", "ping"]
     );
 }
 

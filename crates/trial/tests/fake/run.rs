@@ -7,7 +7,7 @@ use journal::record::{Outcome, Record, ToolParameters};
 use lab::Interrupt;
 use std::convert::Infallible;
 use std::time::Duration;
-use trial::{Conclusion, Done, Event, Progress, estimate, run};
+use trial::{Conclusion, Done, Event, Progress, run};
 
 /// Runs a plan and returns how it ended with all records.
 fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<Record>) {
@@ -238,7 +238,6 @@ fn an_interrupt_ends_the_run_with_what_is_finished_recorded() {
 #[test]
 fn progress_tells_the_trial_and_the_time_left() {
     let plan = two_duts(2);
-    assert_eq!(estimate(&plan), Duration::from_nanos(4 * 100 * MS));
     let mut told = Vec::new();
     let mut progress = |progress: Progress<'_>| {
         let ended = matches!(progress.event, Event::Ended(_));
@@ -282,15 +281,41 @@ fn progress_tells_the_trial_and_the_time_left() {
 }
 
 #[test]
-fn tuning_is_part_of_the_estimate() {
+fn the_search_is_part_of_the_time_left_until_it_is_done() {
     let mut cell = udp(Adapter::Direct);
     cell.tune = true;
-    cell.estimate_ns = 1500 * MS;
     if let Measurement::Udp { rate_bps, .. } = &mut cell.measurement {
         *rate_bps = None;
     }
-    let attempts = trial::tune::attempts_max(&cell);
-    assert_eq!(attempts, 9);
-    let expected = Duration::from_nanos(1500 * MS * u64::from(2 + attempts));
-    assert_eq!(estimate(&plan(vec![cell], 2)), expected);
+    cell.estimate_ns = campaign::estimate::trial_ns(&cell, 2);
+    let plan = plan(vec![cell], 2);
+    let told = |done: &Done| {
+        let interrupt = Interrupt::new();
+        let mut left = None;
+        // The first word says it; the rest of the run is of no interest here.
+        let mut progress = |progress: Progress<'_>| {
+            left.get_or_insert(progress.left);
+            interrupt.set();
+        };
+        let mut sink = |_: &Record| Ok::<_, Infallible>(());
+        let mut bench = FakeBench::new(Script::default());
+        run(
+            &plan,
+            &mut bench,
+            done,
+            &mut sink,
+            &mut progress,
+            &interrupt,
+        )
+        .unwrap();
+        left.unwrap()
+    };
+    let whole = told(&Done::default());
+    assert!(whole.as_nanos().abs_diff(u128::from(plan.estimate_ns())) < 10);
+    let tuned = [(plan.cells[0].id.clone(), ToolParameters::default())].into();
+    let without_search = told(&Done {
+        tuned,
+        ..Done::default()
+    });
+    assert_eq!(without_search, Duration::from_nanos(2 * 1700 * MS));
 }

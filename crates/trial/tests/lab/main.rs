@@ -1,0 +1,87 @@
+//! Trials on a real lab of namespaces with the real tools; skipped, with the reason, where none can be built.
+//!
+//! ```text
+//!  A ---- gw1 ==== gw2 ---- B      the gateways forward in clear, or the encryptor runs on them
+//! ```
+//!
+//! This executable is also the program that the lab starts: `station`, and `encrypt`, which is the real encryptor.
+
+mod trials;
+
+use encryptor::Config;
+use lab::{NodeId, privilege, station};
+use libtest_mimic::{Arguments, Completion, Trial};
+use port::Stop;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["station", "--node", name] => return serve(NodeId::from_name(name)),
+        ["encrypt", "--config", file] => return encrypt(Path::new(file)),
+        _ => {}
+    }
+    // First of all: the process has one thread still.
+    let privilege = privilege::acquire();
+    if let Err(error) = &privilege {
+        eprintln!("SKIPPED: no lab can be built here: {error}");
+    }
+    let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
+    let tests = trials::ALL.map(|(name, test)| {
+        let skipped = Arc::clone(&skipped);
+        Trial::ignorable_test(name, move || {
+            if let Some(reason) = &*skipped {
+                return Ok(Completion::ignored_with(reason));
+            }
+            test();
+            Ok(Completion::Completed)
+        })
+    });
+    let mut arguments = Arguments::from_args();
+    // They measure: one at a time.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, tests.into()).exit_code()
+}
+
+fn serve(node: Option<NodeId>) -> ExitCode {
+    match station::serve(node, std::io::stdin(), std::io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// The real encryptor, until it is told to end.
+fn encrypt(file: &Path) -> ExitCode {
+    let config = match Config::load(file) {
+        Ok(config) => config,
+        Err(error) => return fail(&error),
+    };
+    let stop = Stop::new().unwrap();
+    let raised = stop.clone();
+    let mut signals = Signals::new([SIGTERM]).unwrap();
+    std::thread::spawn(move || {
+        signals.forever().next();
+        raised.raise();
+    });
+    let ended = encryptor::run(&config, &stop, |facts| {
+        let facts: Vec<String> = facts
+            .iter()
+            .map(|(key, value)| format!(" {key}={value}"))
+            .collect();
+        println!("ready{}", facts.concat());
+    });
+    match ended {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("{error}");
+    ExitCode::from(3)
+}

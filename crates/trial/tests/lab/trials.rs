@@ -1,0 +1,323 @@
+//! One trial of each kind, with every check passing, and faults.
+
+use campaign::Plan;
+use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement};
+use journal::record::{Measured, Outcome, TrialRecord};
+use lab::{Interrupt, NamespaceLab, NodeId, Setup};
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use trial::{Trial, links, measure};
+use wire::Suite;
+
+const MS: u64 = 1_000_000;
+const BUSY_MACHINE_ATTEMPTS: u32 = 10;
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 7] = [
+    ("tcp_in_clear_on_one_core", tcp_in_clear_on_one_core),
+    (
+        "tcp_in_clear_without_offloads_on_two_cores",
+        tcp_in_clear_without_offloads_on_two_cores,
+    ),
+    (
+        "udp_in_clear_at_a_set_rate_loses_nothing",
+        udp_in_clear_at_a_set_rate_loses_nothing,
+    ),
+    ("ping_in_clear", ping_in_clear),
+    (
+        "everything_through_the_encryptor",
+        everything_through_the_encryptor,
+    ),
+    (
+        "a_dut_that_is_killed_in_mid_trial",
+        a_dut_that_is_killed_in_mid_trial,
+    ),
+    ("an_interrupt_in_mid_trial", an_interrupt_in_mid_trial),
+];
+
+struct TestLab {
+    // Dropped first.
+    lab: NamespaceLab,
+    interrupt: Interrupt,
+    _folder: TempDir,
+}
+
+impl TestLab {
+    fn build() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupt = Interrupt::new();
+        let setup = Setup {
+            program: std::env::current_exe().unwrap(),
+            state_folder: folder.path().to_owned(),
+            interrupt: interrupt.clone(),
+        };
+        let lab = NamespaceLab::build(&lab_plan(), &setup).unwrap();
+        Self {
+            lab,
+            interrupt,
+            _folder: folder,
+        }
+    }
+
+    fn record(&mut self, cell: &Cell) -> TrialRecord {
+        let trial = Trial::of(cell, 1, links(&plan(cell), cell));
+        measure(&mut self.lab, &trial, &self.interrupt).unwrap()
+    }
+
+    /// Makes a trial that must pass every check. A machine that compiles at the same time may starve a
+    /// paced sender, or start processes far apart; that is found out, and not what is tested here.
+    fn measured(&mut self, cell: &Cell) -> Measured {
+        for _ in 0..BUSY_MACHINE_ATTEMPTS {
+            match self.record(cell).outcome {
+                Outcome::Measured(measured) => return *measured,
+                Outcome::Invalid { reasons, .. }
+                    if reasons.iter().all(|reason| is_starvation(reason)) => {}
+                other => panic!("{}: {other:#?}", cell.id),
+            }
+        }
+        panic!("{}: this machine is too busy to measure anything", cell.id);
+    }
+}
+
+fn is_starvation(reason: &str) -> bool {
+    reason.starts_with("offered-as-intended") || reason.starts_with("processes-in-step")
+}
+
+fn lab_plan() -> LabPlan {
+    LabPlan {
+        name: "trial-test".to_owned(),
+        kind: LabKind::Namespaces,
+        cipher_mtu: None,
+        addresses: Addresses {
+            station_a: [10, 1, 0, 0].into(),
+            cipher: [192, 0, 2, 0].into(),
+            station_b: [10, 2, 0, 0].into(),
+        },
+    }
+}
+
+fn plan(cell: &Cell) -> Plan {
+    Plan {
+        name: "test".to_owned(),
+        title: String::new(),
+        lab: lab_plan(),
+        repeats: 1,
+        cells: vec![cell.clone()],
+    }
+}
+
+fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Measurement) -> Cell {
+    let group = format!("{}/cores={cores}/offloads={offloads}", measurement.name());
+    Cell {
+        id: group.clone(),
+        group,
+        dut: Dut {
+            name: "dut".to_owned(),
+            adapter,
+        },
+        mtu: 1500,
+        cores_per_station: cores,
+        offloads,
+        measurement,
+        tune: false,
+        estimate_ns: 0,
+    }
+}
+
+fn encrypting() -> Adapter {
+    Adapter::Cipherbench {
+        suite: Suite::Aes256Gcm,
+        workers: 1,
+        engine: "auto".to_owned(),
+    }
+}
+
+fn tcp(streams: u16) -> Measurement {
+    let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
+    Measurement::Tcp {
+        streams,
+        window_bytes: None,
+        duration_ns,
+        warmup_ns,
+    }
+}
+
+fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>) -> Measurement {
+    let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
+    Measurement::Udp {
+        datagram_bytes,
+        rate_bps,
+        streams: 1,
+        duration_ns,
+        warmup_ns,
+    }
+}
+
+fn ping() -> Measurement {
+    Measurement::Ping {
+        count: 300,
+        interval_ns: 2 * MS,
+        payload_bytes: 56,
+    }
+}
+
+/// A fact of the CPU figures, whatever the machine is.
+fn assert_cpu(measured: &Measured) {
+    let cpu = measured.cpu;
+    assert!(cpu.wall_ns >= 500 * MS, "{cpu:?}");
+    assert!(
+        cpu.stations_ns > 0 && cpu.stations_ns == cpu.station_a_ns + cpu.station_b_ns,
+        "{cpu:?}"
+    );
+    assert!(cpu.kernel_ns <= cpu.busy_ns, "{cpu:?}");
+}
+
+fn tcp_in_clear_on_one_core() {
+    let measured = TestLab::build().measured(&cell(Adapter::Direct, 1, true, tcp(2)));
+    let transfer = measured.transfer.as_ref().unwrap();
+    assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);
+    assert!(
+        (780 * MS..1500 * MS).contains(&transfer.duration_ns),
+        "{}",
+        transfer.duration_ns
+    );
+    assert!(transfer.intervals.len() >= 6, "{:?}", transfer.intervals);
+    assert!(transfer.retransmits.is_some());
+    assert_cpu(&measured);
+    assert_eq!(measured.cpu.dut_ns, 0);
+    assert!(measured.evidence.cipher_link.marker_frames > 0);
+}
+
+fn tcp_in_clear_without_offloads_on_two_cores() {
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
+        println!("SKIPPED: this machine has one core");
+        return;
+    }
+    let mut lab = TestLab::build();
+    let cell = cell(Adapter::Direct, 2, false, tcp(4));
+    assert_eq!(
+        lab.record(&cell).commands.len(),
+        4,
+        "two processes on each station"
+    );
+    let measured = lab.measured(&cell);
+    let offloads = &measured.evidence.offloads["a/a0"];
+    assert_eq!(offloads["tcp-segmentation-offload"], "off");
+    assert_cpu(&measured);
+}
+
+fn udp_in_clear_at_a_set_rate_loses_nothing() {
+    let mut lab = TestLab::build();
+    for datagram_bytes in [None, Some(64)] {
+        let measured = lab.measured(&cell(
+            Adapter::Direct,
+            1,
+            true,
+            udp(datagram_bytes, Some(10_000_000)),
+        ));
+        let transfer = measured.transfer.unwrap();
+        let datagrams = transfer.datagrams.unwrap();
+        assert_eq!(datagrams.lost, 0, "{datagrams:?}");
+        let bytes = u64::from(datagram_bytes.unwrap_or(1472));
+        assert_eq!(transfer.received_bytes, datagrams.sent * bytes);
+    }
+}
+
+fn ping_in_clear() {
+    let measured = TestLab::build().measured(&cell(Adapter::Direct, 1, true, ping()));
+    let latency = measured.latency.unwrap();
+    assert_eq!((latency.sent, latency.received), (300, 300));
+    assert_eq!(latency.round_trips_ns.len(), 300);
+}
+
+fn everything_through_the_encryptor() {
+    let mut lab = TestLab::build();
+    for offloads in [true, false] {
+        for measurement in [
+            tcp(2),
+            udp(None, None),
+            udp(Some(64), Some(5_000_000)),
+            ping(),
+        ] {
+            let measured = lab.measured(&cell(encrypting(), 1, offloads, measurement.clone()));
+            assert!(measured.evidence.cipher_link.esp_frames > 0);
+            assert_eq!(measured.evidence.cipher_link.marker_frames, 0);
+            if matches!(measurement, Measurement::Tcp { .. }) {
+                assert_cpu(&measured);
+                assert!(measured.cpu.dut_ns > 0);
+            }
+        }
+    }
+}
+
+fn a_dut_that_is_killed_in_mid_trial() {
+    let mut lab = TestLab::build();
+    let mut measurement = tcp(1);
+    if let Measurement::Tcp { duration_ns, .. } = &mut measurement {
+        *duration_ns = 600_000 * MS;
+    }
+    let gateway = lab.lab.station_pid(NodeId::Gw2);
+    // As soon as traffic has run for a little: the trial itself would take ten minutes.
+    let killer = std::thread::spawn(move || kill_encryptor_below(gateway));
+    let record = lab.record(&cell(encrypting(), 1, true, measurement));
+    killer.join().unwrap();
+    let Outcome::Failed { reason } = record.outcome else {
+        panic!("{:#?}", record.outcome)
+    };
+    assert!(reason.contains("SIGKILL"), "{reason}");
+    // The lab is as good as new.
+    lab.measured(&cell(encrypting(), 1, true, ping()));
+}
+
+/// Kills the `encrypt` among a station's children once that has used 50 ms of CPU time.
+fn kill_encryptor_below(station: u32) {
+    loop {
+        std::thread::sleep(Duration::from_millis(5));
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Some((name, parent, ticks)) = process(&entry.path()) else {
+                continue;
+            };
+            if parent == station && name.contains("encrypt") && ticks >= 5 {
+                let pid = entry.file_name().into_string().unwrap();
+                let kill = std::process::Command::new("kill")
+                    .args(["-9", &pid])
+                    .status();
+                assert!(kill.unwrap().success());
+                return;
+            }
+        }
+    }
+}
+
+/// Command line, parent and CPU ticks of a process, if it is one.
+fn process(folder: &Path) -> Option<(String, u32, u64)> {
+    let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
+    let command = std::fs::read_to_string(folder.join("cmdline")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks = fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?;
+    Some((command, fields[1].parse().ok()?, ticks))
+}
+
+fn an_interrupt_in_mid_trial() {
+    let mut lab = TestLab::build();
+    let cell = cell(Adapter::Direct, 1, true, {
+        Measurement::Ping {
+            count: 600,
+            interval_ns: 1000 * MS,
+            payload_bytes: 56,
+        }
+    });
+    let trial = Trial::of(&cell, 1, links(&plan(&cell), &cell));
+    let interrupt = lab.interrupt.clone();
+    let setter = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        interrupt.set();
+    });
+    let result = measure(&mut lab.lab, &trial, &lab.interrupt);
+    setter.join().unwrap();
+    assert!(
+        matches!(result, Err(lab::LabError::Interrupted)),
+        "{result:?}"
+    );
+}
