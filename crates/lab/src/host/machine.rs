@@ -185,7 +185,7 @@ fn hypervisor(cpuinfo: &str) -> String {
     {
         return text("/sys/hypervisor/type");
     }
-    let signature = hypervisor_signature();
+    let signature = hypervisor_name(&hypervisor_signature());
     let vendor = text("/sys/class/dmi/id/sys_vendor");
     match (signature.is_empty(), vendor.is_empty()) {
         (true, true) => "a hypervisor that does not say its name".to_owned(),
@@ -193,6 +193,18 @@ fn hypervisor(cpuinfo: &str) -> String {
         (false, true) => signature,
         (false, false) => format!("{signature} ({vendor})"),
     }
+}
+
+/// What people call the hypervisor with that signature.
+fn hypervisor_name(signature: &str) -> String {
+    let name = match signature {
+        "KVMKVMKVM" => "KVM",
+        "MicrosoftHv" => "Hyper-V",
+        "VMwareVMware" => "VMware",
+        "XenVMMXenVMM" => "Xen",
+        other => other,
+    };
+    name.to_owned()
 }
 
 /// Twelve letters in CPUID leaf 0x4000_0000, for example `KVMKVMKVM`.
