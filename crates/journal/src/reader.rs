@@ -8,6 +8,7 @@
 use crate::JournalError;
 use crate::folder::FILE_NAME;
 use crate::record::{End, FORMAT_VERSION, Header, Outcome, Record, Resumed, TrialRecord, Tuned};
+use campaign::Plan;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -93,17 +94,28 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), Journ
         .next()
         .ok_or_else(|| JournalError::NoHeader { path: path.into() })?;
     let mut journal = Journal::new(read_header(path, header)?);
+    // A plan can have thousands of cells, and a journal many times as many trials.
+    let planned: BTreeSet<String> = journal
+        .header
+        .plan
+        .cells
+        .iter()
+        .map(|cell| cell.id.clone())
+        .collect();
     let mut count = 1;
     for line in lines {
         count += 1;
-        serde_json::from_slice(line)
+        let record: Record = serde_json::from_slice(line)
             .map_err(|error| json_problem(&error))
-            .and_then(|record| journal.accept(record))
+            .and_then(|record| {
+                check(&record, &journal.header.plan, |id| planned.contains(id)).map(|()| record)
+            })
             .map_err(|problem| JournalError::Line {
                 path: path.into(),
                 line: count,
                 problem,
             })?;
+        journal.push(record);
     }
     if finished < bytes.len() {
         let bytes = bytes.len() - finished;
@@ -113,6 +125,26 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), Journ
         });
     }
     Ok((journal, finished))
+}
+
+/// Whether a record may follow a header with that plan; else a sentence that says why not.
+fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result<(), String> {
+    let cell = match record {
+        Record::Header(_) => return Err("a second header".into()),
+        Record::Resumed(_) | Record::End(_) => return Ok(()),
+        Record::Tuned(tuned) => &tuned.cell,
+        Record::Trial(trial) => &trial.cell,
+    };
+    if !planned(cell) {
+        return Err(format!("cell `{cell}` is not in the plan"));
+    }
+    match record {
+        Record::Trial(trial) if !(1..=plan.repeats).contains(&trial.repeat) => Err(format!(
+            "repeat {} of {} is not planned",
+            trial.repeat, plan.repeats
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The version is looked at before anything else: a header of another format need not have our fields.
@@ -184,40 +216,23 @@ impl Journal {
     /// # Errors
     /// A sentence, when the record cannot follow: a second header, or a cell or repeat that is not planned.
     pub fn accept(&mut self, record: Record) -> Result<(), String> {
-        self.end = None;
-        match record {
-            Record::Header(_) => return Err("a second header".into()),
-            Record::Resumed(resumed) => self.resumed.push(resumed),
-            Record::Tuned(tuned) => {
-                self.check_planned(&tuned.cell)?;
-                self.tuned.push(tuned);
-            }
-            Record::Trial(trial) => {
-                self.check_planned(&trial.cell)?;
-                let repeats = self.header.plan.repeats;
-                if !(1..=repeats).contains(&trial.repeat) {
-                    return Err(format!(
-                        "repeat {} of {repeats} is not planned",
-                        trial.repeat
-                    ));
-                }
-                self.trials.push(*trial);
-            }
-            Record::End(end) => self.end = Some(end),
-        }
+        let plan = &self.header.plan;
+        check(&record, plan, |id| {
+            plan.cells.iter().any(|cell| cell.id == id)
+        })?;
+        self.push(record);
         Ok(())
     }
 
-    fn check_planned(&self, cell: &str) -> Result<(), String> {
-        match self
-            .header
-            .plan
-            .cells
-            .iter()
-            .any(|planned| planned.id == cell)
-        {
-            true => Ok(()),
-            false => Err(format!("cell `{cell}` is not in the plan")),
+    /// Takes a record that was checked.
+    fn push(&mut self, record: Record) {
+        self.end = None;
+        match record {
+            Record::Header(header) => self.header = *header,
+            Record::Resumed(resumed) => self.resumed.push(resumed),
+            Record::Tuned(tuned) => self.tuned.push(tuned),
+            Record::Trial(trial) => self.trials.push(*trial),
+            Record::End(end) => self.end = Some(end),
         }
     }
 

@@ -173,7 +173,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
     line(&mut page, COLUMNS.iter().map(|(key, ..)| (*key).to_owned()));
     for trial in &run.journal.trials {
-        let Some(cell) = run.results.cell(&trial.cell) else {
+        let Some(cell) = run.cell(&trial.cell) else {
             continue;
         };
         let row = Context {

@@ -181,14 +181,8 @@ fn latency(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
     let median = |cell: &CellResult| Some(cell.latency.as_ref()?.p50_ns.mean);
     let own = median(cell)?;
     let baseline = run
-        .results
-        .comparison(&cell.id, Metric::LatencyP50)
-        .and_then(|found| {
-            Some((
-                &found.baseline,
-                median(run.results.cell(&found.baseline_cell)?)?,
-            ))
-        });
+        .comparison(cell, Metric::LatencyP50)
+        .and_then(|found| Some((&found.baseline, median(run.cell(&found.baseline_cell)?)?)));
     let detail = match baseline {
         Some((name, other)) if own >= other => {
             format!(
@@ -216,7 +210,7 @@ fn range<'c>(
     metric: Metric,
 ) -> Option<(String, String)> {
     let found: Vec<&Comparison> = cells
-        .filter_map(|cell| run.results.comparison(&cell.id, metric))
+        .filter_map(|cell| run.comparison(cell, metric))
         .collect();
     let baseline = &found.first()?.baseline;
     let ratios = || found.iter().map(|found| found.ratio);

@@ -5,10 +5,10 @@
 //! a chart.
 
 use campaign::Plan;
-use campaign::plan::{Cell, Measurement};
+use campaign::plan::{Adapter, Cell, Measurement};
 use journal::Journal;
 use journal::record::TrialRecord;
-use stats::{CellResult, Results};
+use stats::{CellResult, Comparison, Metric, Results};
 use std::collections::BTreeMap;
 
 /// A journal and what it comes to: what every document is made from.
@@ -17,6 +17,12 @@ pub(crate) struct Run<'a> {
     pub(crate) results: Results,
     /// The trials that count, by cell and repeat.
     trials: BTreeMap<(&'a str, u32), &'a TrialRecord>,
+    /// Places in `results.cells` by id. A plan can have thousands of cells.
+    cells: BTreeMap<&'a str, usize>,
+    /// Places in `results.comparisons` by the DUT's cell.
+    comparisons: BTreeMap<String, Vec<usize>>,
+    /// Places in the palette by DUT.
+    colors: BTreeMap<&'a str, usize>,
 }
 
 /// Cells that differ only in DUT, MTU, cores and datagram size.
@@ -64,11 +70,41 @@ pub(crate) struct Point<'a> {
 
 impl<'a> Run<'a> {
     pub(crate) fn of(journal: &'a Journal) -> Self {
+        let results = Results::of(journal);
+        let plan = &journal.header.plan;
+        let ids = plan.cells.iter().map(|cell| cell.id.as_str());
+        let mut comparisons: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (place, found) in results.comparisons.iter().enumerate() {
+            comparisons
+                .entry(found.cell.clone())
+                .or_default()
+                .push(place);
+        }
         Self {
             journal,
-            results: Results::of(journal),
             trials: journal.latest_trials(),
+            cells: ids.enumerate().map(|(place, id)| (id, place)).collect(),
+            comparisons,
+            colors: colors(plan),
+            results,
         }
+    }
+
+    /// The result of a cell.
+    pub(crate) fn cell(&self, id: &str) -> Option<&CellResult> {
+        self.results.cells.get(*self.cells.get(id)?)
+    }
+
+    /// A DUT cell's comparison with its baseline.
+    pub(crate) fn comparison(&self, cell: &CellResult, metric: Metric) -> Option<&Comparison> {
+        let places = self.comparisons.get(&cell.id)?.iter();
+        let found = places.filter_map(|place| self.results.comparisons.get(*place));
+        found.into_iter().find(|found| found.metric == metric)
+    }
+
+    /// The DUT's place in the palette: baselines are grey (0), the others count from 1.
+    pub(crate) fn color(&self, dut: &str) -> usize {
+        self.colors.get(dut).copied().unwrap_or(0)
     }
 
     /// The records of a cell that count, by repeat.
@@ -128,29 +164,31 @@ impl<'a> Run<'a> {
             .collect()
     }
 
-    /// The DUT's place in the palette: baselines are grey (0), the others count from 1.
-    pub(crate) fn color(&self, dut: &str) -> usize {
-        let mut names: Vec<&str> = Vec::new();
-        for cell in &self.results.cells {
-            if cell.dut == dut && cell.baseline {
-                return 0;
-            }
-            if !cell.baseline && !names.contains(&cell.dut.as_str()) {
-                names.push(&cell.dut);
-            }
-        }
-        let place = names.iter().position(|name| *name == dut).unwrap_or(0);
-        1 + place % (PALETTE_COLORS - 1)
-    }
-
     /// Logical CPUs of the machine, where known.
     pub(crate) fn cpus(&self) -> Option<u32> {
         Some(self.journal.header.environment.cpus).filter(|cpus| *cpus > 0)
     }
 }
 
-/// Colours in the palette, that of baselines included.
-pub(crate) const PALETTE_COLORS: usize = 7;
+/// Colours in the palette, that of baselines included; with more DUTs, they are used again.
+const PALETTE_COLORS: usize = 7;
+
+fn colors(plan: &Plan) -> BTreeMap<&str, usize> {
+    let mut colors = BTreeMap::new();
+    let mut devices = 0;
+    for cell in &plan.cells {
+        colors
+            .entry(cell.dut.name.as_str())
+            .or_insert_with(|| match cell.dut.adapter {
+                Adapter::Direct => 0,
+                _ => {
+                    devices += 1;
+                    1 + (devices - 1) % (PALETTE_COLORS - 1)
+                }
+            });
+    }
+    colors
+}
 
 /// All that the cells of a set have in common.
 #[derive(PartialEq)]
@@ -201,7 +239,8 @@ impl<'a> Set<'a> {
         );
         let here =
             |point: &&mut Point<'_>| point.cells.iter().any(|other| other.group == cell.group);
-        match self.points.iter_mut().find(here) {
+        // The DUT varies fastest: it is the last point, or a new one.
+        match self.points.iter_mut().rev().find(here) {
             Some(point) => {
                 point.payload = point.payload.or(payload);
                 point.cells.push(cell);

@@ -4,6 +4,7 @@ use crate::cell::CellResult;
 use crate::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// One quantity of a DUT cell by the same quantity of the baseline cell of its group.
 ///
@@ -62,15 +63,14 @@ impl Metric {
 }
 
 pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
-    let baseline_of = |cell: &CellResult| {
-        cells
-            .iter()
-            .find(|other| other.baseline && other.group == cell.group)
-    };
+    let mut baselines: BTreeMap<&str, &CellResult> = BTreeMap::new();
+    for cell in cells.iter().filter(|cell| cell.baseline) {
+        baselines.entry(&cell.group).or_insert(cell);
+    }
     cells
         .iter()
         .filter(|cell| !cell.baseline)
-        .filter_map(|cell| Some((cell, baseline_of(cell)?)))
+        .filter_map(|cell| Some((cell, *baselines.get(cell.group.as_str())?)))
         .flat_map(|(cell, baseline)| {
             Metric::ALL
                 .into_iter()

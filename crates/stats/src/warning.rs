@@ -9,7 +9,7 @@ use campaign::plan::{Adapter, Cell};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A mean whose farthest repeat is farther than this, in per cent, is called widely spread.
 pub const LARGE_SPREAD_PERCENT: f64 = 10.0;
@@ -252,11 +252,12 @@ fn lost_ping(cells: &[CellResult]) -> Option<Warning> {
 }
 
 fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
-    let alone = |cell: &&CellResult| {
-        !cells
-            .iter()
-            .any(|other| other.baseline && other.group == cell.group)
-    };
+    let compared: BTreeSet<&str> = cells
+        .iter()
+        .filter(|cell| cell.baseline)
+        .map(|cell| cell.group.as_str())
+        .collect();
+    let alone = |cell: &&CellResult| !compared.contains(cell.group.as_str());
     about(
         WarningKind::NoBaseline,
         cells.iter().filter(alone).collect(),

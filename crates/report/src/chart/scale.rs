@@ -26,6 +26,15 @@ impl Linear {
         }
     }
 
+    /// Ends at `max` itself and not at the round number above: for time, where nothing lies beyond the end.
+    pub(super) fn ending_at(max: f64, ticks: f64, scale: Scale) -> Self {
+        let axis = Self::new(max, ticks, scale);
+        Self {
+            end: if max > 0.0 { max } else { axis.end },
+            ..axis
+        }
+    }
+
     /// In SI prefixes of `unit`.
     pub(super) fn si(max: f64, ticks: f64, unit: &str) -> Self {
         Self::new(max, ticks, Scale::si(max, unit))
@@ -43,7 +52,7 @@ impl Linear {
 
     /// Values and their numbers, 0 first.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
-        let count = (self.end / self.step).round() as u32;
+        let count = (self.end / self.step + 1e-6).floor() as u32;
         let step = self.step / self.scale.divisor;
         let decimals = if step >= 1.0 {
             0
@@ -93,9 +102,9 @@ impl Log {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
-    /// Round values; only powers of ten where the axis spans more than three.
+    /// Round values; only powers of ten where the axis spans more than four.
     pub(super) fn ticks(&self) -> Vec<f64> {
-        let factors: &[f64] = if self.high / self.low > 1_000.0 {
+        let factors: &[f64] = if self.high / self.low > 10_000.0 {
             &[1.0]
         } else {
             &[1.0, 2.0, 5.0]
@@ -135,6 +144,14 @@ mod tests {
         assert_eq!(labels(0.73e6), ["0", "200", "400", "600", "800"]);
         assert_eq!(labels(0.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(Linear::si(38.9e9, 5.0, "bit/s").unit(), "Gbit/s");
+    }
+
+    #[test]
+    fn an_axis_can_end_where_the_values_do() {
+        let axis = Linear::ending_at(2.003, 4.0, Scale::plain());
+        let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0", "1", "2"]);
+        assert!((axis.share(2.003) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -188,10 +188,7 @@ impl Chart<'_, '_> {
             self.svg
                 .turned_text("value", (middle + 4.0, above), Anchor::Start, &value, -90);
         }
-        let comparison = self
-            .run
-            .results
-            .comparison(&cell.id, Metric::PayloadThroughput);
+        let comparison = self.run.comparison(cell, Metric::PayloadThroughput);
         if let Some(comparison) = comparison
             && bar.width >= UPRIGHT_BAR
             && bar.height >= RATIO_HEIGHT + reach

@@ -10,20 +10,27 @@ use maud::Markup;
 /// Panels in a row, at most.
 const COLUMNS: usize = 4;
 const PANEL_HEIGHT: f64 = 128.0;
-/// Around a panel's plot: title above, seconds below, numbers left of the first.
+/// Around a panel's plot: title above, seconds below, numbers left.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEFT: f64 = 46.0;
+/// Between panels that share their numbers.
 const GAP: f64 = 16.0;
 /// Steps of one line; longer timelines are averaged down to this.
 const MAX_STEPS: usize = 240;
 
+/// The lines of one point.
+struct Panel {
+    name: String,
+    payload: Option<u32>,
+    lines: Vec<Line>,
+}
+
 /// One trial's timeline.
-struct Line<'a> {
+struct Line {
     color: usize,
     tooltip: String,
     steps: Vec<Step>,
-    point: &'a str,
 }
 
 /// Payload bit/s between two moments in seconds.
@@ -36,65 +43,98 @@ struct Step {
 
 /// The chart of a set; `None` when no trial has a timeline.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
-    let names: Vec<String> = set.points.iter().map(|point| set.name_of(point)).collect();
-    let lines: Vec<Line<'_>> = set
+    let panels: Vec<Panel> = set
         .points
         .iter()
-        .zip(&names)
-        .flat_map(|(point, name)| lines(run, point, name))
+        .map(|point| Panel::of(run, set, point))
         .collect();
-    let steps = || lines.iter().flat_map(|line| &line.steps);
-    let highest = steps().map(|step| step.bps).fold(0.0, f64::max);
-    let end_s = steps().map(|step| step.end_s).fold(0.0, f64::max);
-    if lines.is_empty() || end_s <= 0.0 {
+    let end_s = panels
+        .iter()
+        .flat_map(Panel::steps)
+        .map(|step| step.end_s)
+        .fold(0.0, f64::max);
+    if end_s <= 0.0 {
         return None;
     }
-    let rates = Linear::si(highest, 3.0, "bit/s");
-    // One row where it fits; else a row per MTU where that fits.
-    let columns = match names.len() {
-        few if few <= COLUMNS => few,
-        _ => set.cores().len().clamp(2, COLUMNS),
-    };
-    let rows = names.len().div_ceil(columns);
-    let width = (WIDTH - LEFT - GAP * (columns - 1) as f64) / columns as f64;
-    let times = Linear::new(end_s, (width / 45.0).min(6.0), Scale::plain());
+    // Rates of different datagram sizes are far apart: each size has a scale of its own.
+    let own_scales = set.payloads().len() > 1;
+    let grid = Grid::new(set, panels.len(), own_scales);
+    let times = Linear::ending_at(end_s, (grid.width / 45.0).min(6.0), Scale::plain());
 
-    let mut svg = Svg::new(
-        id,
-        LEGEND_HEIGHT + rows as f64 * (ABOVE + PANEL_HEIGHT + BELOW),
-    );
+    let mut svg = Svg::new(id, grid.height());
     let legend: Vec<(String, &str)> = set
         .duts
         .iter()
         .map(|dut| (format!("fill-{}", run.color(dut)), *dut))
         .collect();
     svg.legend(&legend);
-    for (index, name) in names.iter().enumerate() {
-        let (row, column) = (index / columns, index % columns);
-        let plot = Area {
-            x: LEFT + column as f64 * (width + GAP),
-            y: LEGEND_HEIGHT + ABOVE + row as f64 * (ABOVE + PANEL_HEIGHT + BELOW),
-            width,
-            height: PANEL_HEIGHT,
-        };
-        frame(&mut svg, plot, name, &rates, &times, column == 0);
-        for line in lines.iter().filter(|line| line.point == *name) {
+    for (index, panel) in panels.iter().enumerate() {
+        let alike = panels.iter().filter(|other| other.payload == panel.payload);
+        let highest = alike
+            .flat_map(Panel::steps)
+            .map(|step| step.bps)
+            .fold(0.0, f64::max);
+        let rates = Linear::si(highest, 3.0, "bit/s");
+        let plot = grid.plot(index);
+        let numbered = own_scales || index % grid.columns == 0;
+        frame(&mut svg, plot, &panel.name, &rates, &times, numbered);
+        for line in &panel.lines {
             trace(&mut svg, plot, line, &rates, &times);
         }
     }
+    let lines: usize = panels.iter().map(|panel| panel.lines.len()).sum();
     let description = format!(
-        "{} panels with one line per repeat, from 0 to {} {}, over {end_s:.1} s.",
-        names.len(),
-        Scale::si(highest, "bit/s").number(highest),
-        rates.unit()
+        "{} panels with {lines} lines, one per repeat, over {end_s:.1} s: {}.",
+        panels.len(),
+        set.common
     );
     let title = format!("{} payload throughput over time", set.protocol.name());
     Some(svg.finish(&title, &description))
 }
 
-fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Linear, first: bool) {
+/// Where the panels stand.
+struct Grid {
+    columns: usize,
+    rows: usize,
+    width: f64,
+    gap: f64,
+}
+
+impl Grid {
+    fn new(set: &Set<'_>, panels: usize, own_scales: bool) -> Self {
+        // One row where it fits; else a row per MTU where that fits.
+        let columns = match panels {
+            few if few <= COLUMNS => few,
+            _ => set.cores().len().clamp(2, COLUMNS),
+        };
+        let gap = if own_scales { GAP + LEFT } else { GAP };
+        let width = (WIDTH - LEFT - gap * (columns - 1) as f64) / columns as f64;
+        Self {
+            columns,
+            rows: panels.div_ceil(columns),
+            width,
+            gap,
+        }
+    }
+
+    fn height(&self) -> f64 {
+        LEGEND_HEIGHT + self.rows as f64 * (ABOVE + PANEL_HEIGHT + BELOW)
+    }
+
+    fn plot(&self, index: usize) -> Area {
+        let (row, column) = ((index / self.columns) as f64, (index % self.columns) as f64);
+        Area {
+            x: LEFT + column * (self.width + self.gap),
+            y: LEGEND_HEIGHT + ABOVE + row * (ABOVE + PANEL_HEIGHT + BELOW),
+            width: self.width,
+            height: PANEL_HEIGHT,
+        }
+    }
+}
+
+fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Linear, numbered: bool) {
     svg.text("label strong", (plot.x, plot.y - 10.0), Anchor::Start, name);
-    if first {
+    if numbered {
         svg.text(
             "tick",
             (plot.x - 7.0, plot.y - 10.0),
@@ -104,19 +144,16 @@ fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Linear, 
     }
     for (value, label) in rates.ticks() {
         let y = plot.bottom() - plot.height * rates.share(value);
-        svg.line(
-            if value > 0.0 { "grid" } else { "axis" },
-            (plot.x, y),
-            (plot.right(), y),
-        );
-        if first {
+        let class = if value > 0.0 { "grid" } else { "axis" };
+        svg.line(class, (plot.x, y), (plot.right(), y));
+        if numbered {
             svg.text("tick", (plot.x - 7.0, y + 4.0), Anchor::End, &label);
         }
     }
     let ticks = times.ticks();
     for (index, (value, label)) in ticks.iter().enumerate() {
-        let x = plot.x + plot.width * times.share(*value);
         let last = index + 1 == ticks.len();
+        let x = plot.x + plot.width * times.share(*value);
         let label = if last {
             format!("{label} s")
         } else {
@@ -133,27 +170,24 @@ fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Linear, 
 }
 
 /// Steps, not slopes: an interval's rate is a mean over it.
-fn trace(svg: &mut Svg, plot: Area, line: &Line<'_>, rates: &Linear, times: &Linear) {
-    let points: Vec<(f64, f64)> = line
-        .steps
-        .iter()
-        .flat_map(|step| {
-            let y = plot.bottom() - plot.height * rates.share(step.bps);
-            [step.start_s, step.end_s].map(|second| (plot.x + plot.width * times.share(second), y))
-        })
-        .collect();
+fn trace(svg: &mut Svg, plot: Area, line: &Line, rates: &Linear, times: &Linear) {
+    let corners = line.steps.iter().flat_map(|step| {
+        let y = plot.bottom() - plot.height * rates.share(step.bps);
+        [step.start_s, step.end_s].map(|moment| (plot.x + plot.width * times.share(moment), y))
+    });
+    let corners: Vec<(f64, f64)> = corners.collect();
     svg.polyline(
         &format!("trace stroke-{}", line.color),
-        &points,
+        &corners,
         &line.tooltip,
     );
 }
 
-/// The timelines of a point's measured trials.
-fn lines<'n>(run: &Run<'_>, point: &Point<'_>, name: &'n str) -> Vec<Line<'n>> {
-    let shown = point.cells.iter().filter(|cell| cell.bulk.is_some());
-    shown
-        .flat_map(|cell| {
+impl Panel {
+    /// The timelines of a point's measured trials.
+    fn of(run: &Run<'_>, set: &Set<'_>, point: &Point<'_>) -> Self {
+        let shown = point.cells.iter().filter(|cell| cell.bulk.is_some());
+        let lines = shown.flat_map(|cell| {
             let color = run.color(&cell.dut);
             run.trials(cell).filter_map(move |trial| {
                 let Outcome::Measured(measured) = &trial.outcome else {
@@ -165,11 +199,19 @@ fn lines<'n>(run: &Run<'_>, point: &Point<'_>, name: &'n str) -> Vec<Line<'n>> {
                     color,
                     tooltip,
                     steps,
-                    point: name,
                 })
             })
-        })
-        .collect()
+        });
+        Self {
+            name: set.name_of(point),
+            payload: point.payload,
+            lines: lines.collect(),
+        }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.lines.iter().flat_map(|line| &line.steps)
+    }
 }
 
 /// Rates of the intervals, averaged down where there are too many to draw.
@@ -178,14 +220,13 @@ fn steps(intervals: &[Interval]) -> Vec<Step> {
     let merged = intervals.chunks(merge).filter_map(|chunk| {
         let (start_ns, end_ns) = (chunk.first()?.start_ns, chunk.last()?.end_ns);
         let bytes: u64 = chunk.iter().map(|interval| interval.bytes).sum();
-        let duration_s = end_ns
+        let duration_ns = end_ns
             .checked_sub(start_ns)
-            .filter(|duration| *duration > 0)? as f64
-            / 1e9;
+            .filter(|duration| *duration > 0)?;
         Some(Step {
             start_s: start_ns as f64 / 1e9,
             end_s: end_ns as f64 / 1e9,
-            bps: 8.0 * bytes as f64 / duration_s,
+            bps: 8e9 * bytes as f64 / duration_ns as f64,
         })
     });
     merged.collect()
@@ -197,19 +238,18 @@ mod tests {
 
     #[test]
     fn long_timelines_are_averaged_and_keep_their_bytes() {
-        let intervals: Vec<Interval> = (0..1_000)
-            .map(|index| Interval {
-                start_ns: index * 1_000,
-                end_ns: (index + 1) * 1_000,
-                bytes: index,
-            })
-            .collect();
+        let interval = |index: u64| Interval {
+            start_ns: index * 1_000,
+            end_ns: (index + 1) * 1_000,
+            bytes: index,
+        };
+        let intervals: Vec<Interval> = (0..1_000).map(interval).collect();
         let steps = steps(&intervals);
         assert!(steps.len() <= MAX_STEPS, "{}", steps.len());
-        let bytes: f64 = steps
+        let bytes = steps
             .iter()
-            .map(|step| step.bps * (step.end_s - step.start_s) / 8.0)
-            .sum();
+            .map(|step| step.bps * (step.end_s - step.start_s) / 8.0);
+        let bytes: f64 = bytes.sum();
         assert!((bytes - 499_500.0).abs() < 1e-3, "{bytes}");
     }
 

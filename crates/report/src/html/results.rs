@@ -73,9 +73,13 @@ fn bars(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Markup 
 }
 
 fn timeline(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
+    let scales = match set.payloads().len() {
+        0 | 1 => "One scale for all panels.",
+        _ => "Each datagram size has a scale of its own.",
+    };
     html! {
         @if let Some(chart) = chart::timeline::draw(run, set, &format!("{id}-time")) {
-            (figure(&chart, "Over time", "Payload received, a line per repeat. One scale for all panels."))
+            (figure(&chart, "Over time", &format!("Payload received, a line per repeat. {scales}")))
         }
     }
 }

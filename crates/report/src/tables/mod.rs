@@ -59,7 +59,7 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
 }
 
 fn ratio_cell(run: &Run<'_>, cell: &CellResult, metric: Metric) -> Cell {
-    match run.results.comparison(&cell.id, metric) {
+    match run.comparison(cell, metric) {
         Some(found) => Cell::derived(format::ratio(found)),
         None => Cell::missing(),
     }

@@ -1,0 +1,155 @@
+//! `docs/journal.md` names every key that a journal can hold.
+
+use crate::fixture::{header, trial};
+use campaign::plan::Measurement;
+use journal::Record;
+use journal::record::*;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Maps whose keys are names of things, not of fields.
+const MAPS: [&str; 7] = [
+    "sysctls",
+    "tools",
+    "engines",
+    "interfaces",
+    "offloads",
+    "dut_counters",
+    "dut_facts",
+];
+
+/// One record of every kind, with nothing left out.
+fn records() -> Vec<Record> {
+    let mut header = header();
+    let measurements = [
+        Measurement::Udp {
+            datagram_bytes: Some(64),
+            rate_bps: Some(1),
+            streams: 1,
+            duration_ns: 1,
+            warmup_ns: 0,
+        },
+        Measurement::Ping {
+            count: 1,
+            interval_ns: 1,
+            payload_bytes: 56,
+        },
+    ];
+    for measurement in measurements {
+        let mut cell = header.plan.cells[0].clone();
+        cell.measurement = measurement;
+        header.plan.cells.push(cell);
+    }
+    let parameters = ToolParameters {
+        streams: Some(1),
+        ..ToolParameters::default()
+    };
+    let measured = Measured {
+        transfer: Some(Transfer {
+            datagrams: Some(Datagrams::default()),
+            intervals: vec![Interval {
+                start_ns: 0,
+                end_ns: 1,
+                bytes: 2,
+            }],
+            ..Transfer::default()
+        }),
+        latency: Some(Latency::default()),
+        evidence: Evidence {
+            checks: vec![Check {
+                name: "x".into(),
+                passed: true,
+                detail: "x".into(),
+            }],
+            interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
+            ..Evidence::default()
+        },
+        ..Measured::default()
+    };
+    let attempt = TuneAttempt {
+        parameters: parameters.clone(),
+        payload_bps: 1,
+        lost_ppm: None,
+        error: None,
+    };
+    let (at_unix_ns, program) = (1, String::new());
+    let environment = header.environment.clone();
+    vec![
+        Record::Header(Box::new(header)),
+        Record::Resumed(Resumed {
+            at_unix_ns,
+            program,
+            environment,
+        }),
+        Record::Tuned(Tuned {
+            cell: "x".into(),
+            best: parameters,
+            attempts: vec![attempt],
+        }),
+        trial(0, 1, Outcome::Measured(Box::new(measured.clone()))),
+        trial(
+            0,
+            2,
+            Outcome::Invalid {
+                reasons: vec![],
+                measured: Box::new(measured),
+            },
+        ),
+        trial(
+            0,
+            3,
+            Outcome::Failed {
+                reason: String::new(),
+            },
+        ),
+        Record::End(End { at_unix_ns }),
+    ]
+}
+
+/// Keys of objects, and the names of kinds.
+fn collect(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                words.insert(key.clone());
+                match value {
+                    Value::String(kind) if key == "kind" || key == "record" => {
+                        words.insert(kind.clone());
+                    }
+                    Value::Object(named) if MAPS.contains(&key.as_str()) => {
+                        named.values().for_each(|value| collect(value, words));
+                    }
+                    other => collect(other, words),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_and_kind_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut words = BTreeSet::new();
+    for record in records() {
+        collect(&serde_json::to_value(record).unwrap(), &mut words);
+    }
+    assert!(words.len() > 90, "only {} keys were found", words.len());
+    let missing: Vec<_> = words
+        .iter()
+        .filter(|word| !text.contains(&format!("`{word}`")))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/journal.md does not name {missing:?}"
+    );
+}
+
+#[test]
+fn the_documentation_names_the_version() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(&format!("The header's `format` is {FORMAT_VERSION}.")));
+}
