@@ -1,2 +1,35 @@
-#![doc = "The one binary: sub-commands and exit codes, nothing else."]
-fn main() {}
+//! The one binary: sub-commands and exit codes, nothing else.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod command;
+mod exit;
+mod output;
+mod planning;
+mod progress;
+mod session;
+mod signals;
+mod version;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use exit::Exit;
+
+fn main() -> Exit {
+    let result = match Cli::parse().command {
+        Command::Run(arguments) => command::run::run(&arguments),
+        Command::Check(arguments) => command::check::check(&arguments),
+        Command::Plan(arguments) => command::plan::plan(&arguments),
+        Command::Resume(arguments) => command::resume::resume(&arguments),
+        Command::Report(arguments) => command::report::report(&arguments),
+        Command::Doctor(arguments) => command::doctor::doctor(&arguments),
+        Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
+        Command::Keys(arguments) => command::keys::keys(&arguments),
+        Command::Station(arguments) => command::station::station(&arguments),
+    };
+    result.unwrap_or_else(|failure| {
+        output::stderr(&format!("{failure}\n"));
+        failure.exit
+    })
+}

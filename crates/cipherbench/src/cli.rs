@@ -1,0 +1,151 @@
+//! The command line as people type it.
+
+use crate::exit::EXIT_CODES;
+use crate::version;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Measures encryptors and writes the report, with proof that each number is true.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cipherbench",
+    version = version::short(),
+    long_version = version::long(),
+    after_help = EXIT_CODES,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a campaign and write its report
+    Run(Run),
+    /// Check campaign and lab files; tells all mistakes at once
+    Check(Check),
+    /// Show every cell of a campaign, its commands and the time it will take
+    Plan(Plan),
+    /// Go on with a run that broke off
+    Resume(Resume),
+    /// Write a run's documents again, from its journal alone
+    Report(Report),
+    /// Tell what this host can measure, and what to tune
+    Doctor(Doctor),
+    /// Run the encryptor as a service, until SIGTERM
+    Encrypt(Encrypt),
+    /// Make keys
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Serve a run as one of its stations, on standard input and output
+    ///
+    /// A run starts its stations itself; this is for `ssh host cipherbench station` and the like. The
+    /// protocol is one JSON object a line. At end of file every program that it started is killed.
+    #[command(hide = true)]
+    Station(Station),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Campaign file; the built-in quick campaign when there is none
+    pub(crate) campaign: Option<PathBuf>,
+    /// Lab file; the built-in lab of four network namespaces when there is none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lab: Option<PathBuf>,
+    /// Folder in which the run's own folder is made
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Times that each cell is measured, in place of the campaign's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: Option<u32>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print the result as JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Campaign or lab files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Campaign file; the built-in quick campaign when there is none
+    pub(crate) campaign: Option<PathBuf>,
+    /// Lab file; the built-in lab of four network namespaces when there is none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lab: Option<PathBuf>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// Folder of the run
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Folder of the run
+    pub(crate) run: PathBuf,
+    /// Print the result as JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Set the sysctls that matter, and record the old values
+    #[arg(long, conflicts_with = "revert")]
+    pub(crate) apply: bool,
+    /// Put back what `--apply` changed
+    #[arg(long)]
+    pub(crate) revert: bool,
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Encrypt {
+    /// Configuration of this end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Make a pair of static key files, one for each end of a tunnel
+    ///
+    /// For labs and tests: static keys give no forward secrecy. Both files are secret.
+    Static {
+        /// File of the one end
+        a: PathBuf,
+        /// File of the other end
+        b: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Station {
+    /// Move into namespaces of its own first, as this place of the built-in lab: a, gw1, gw2 or b
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: Option<String>,
+}

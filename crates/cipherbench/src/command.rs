@@ -1,0 +1,13 @@
+//! The sub-commands, one module each.
+//!
+//! To add one: its arguments in `cli`, a module here, its line in `main`.
+
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod encrypt;
+pub(crate) mod keys;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod station;

@@ -1,0 +1,30 @@
+//! `cipherbench encrypt --config FILE`: the encryptor as a service.
+
+use crate::cli::Encrypt;
+use crate::exit::{Exit, Failure};
+use crate::{output, signals};
+use encryptor::{Config, ServiceError};
+
+/// Runs until a signal asks it to end. Prints one line that begins with `ready` when it forwards.
+pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
+    let config = Config::load(&arguments.config)?;
+    let stop = signals::stop()?;
+    encryptor::run(&config, &stop, |facts| {
+        let facts: Vec<_> = facts
+            .iter()
+            .map(|(key, value)| format!(" {key}={value}"))
+            .collect();
+        // A service whose standard output was closed runs on.
+        let _ = output::stdout(&format!("ready{}\n", facts.concat()));
+    })
+    .map_err(|error| Failure::new(exit(&error), error))?;
+    Ok(Exit::Done)
+}
+
+/// Whether the configuration is at fault, or the host.
+const fn exit(error: &ServiceError) -> Exit {
+    match error {
+        ServiceError::Engine(_) | ServiceError::Keys(_) => Exit::Usage,
+        _ => Exit::CannotBuild,
+    }
+}

@@ -1,0 +1,108 @@
+//! How the program ends: exit codes, and the failures that lead to them.
+
+use journal::JournalError;
+use lab::LabError;
+use report::WriteError;
+use std::fmt;
+use std::io;
+use std::process::{ExitCode, Termination};
+use yaml::Mistakes;
+
+/// What the exit code tells whoever started the program. Part of the interface: never renumbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All was done, and every figure holds.
+    Done = 0,
+    /// A cell failed, or evidence speaks against its figure.
+    CriterionFailed = 1,
+    /// The command line or a file that was given is wrong.
+    Usage = 2,
+    /// This host cannot build the lab, or open the encryptor's ports, as it is now.
+    CannotBuild = 3,
+    /// The run broke off; what was finished is kept, and it can be resumed.
+    Interrupted = 4,
+    /// Trials are missing.
+    Inconclusive = 5,
+}
+
+/// The exit codes as `--help` tells them.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  a criterion failed: a cell is failed or invalid
+  2  usage or campaign error
+  3  the lab cannot be built here (privilege, tool, kernel, name or address in use)
+  4  interrupted: `cipherbench resume RUN` goes on
+  5  inconclusive: trials are missing";
+
+impl Termination for Exit {
+    fn report(self) -> ExitCode {
+        ExitCode::from(self as u8)
+    }
+}
+
+/// An error that ends the program.
+///
+/// Its text is for people: what and where, then a line `help: …` that says what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, text: impl fmt::Display) -> Self {
+        Self {
+            exit,
+            text: format!("error: {text}"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Mistakes> for Failure {
+    fn from(mistakes: Mistakes) -> Self {
+        // Each mistake says `error:` itself.
+        Self {
+            exit: Exit::Usage,
+            text: mistakes.to_string(),
+        }
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let exit = match error {
+            LabError::Interrupted => Exit::Interrupted,
+            // Trials keep what goes wrong in them to themselves: what arrives here kept the lab from being.
+            _ => Exit::CannotBuild,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+}
+
+/// Of printing to standard output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let text =
+            format!("cannot print the result: {error}\nhelp: see where standard output leads");
+        Self::new(Exit::Usage, text)
+    }
+}

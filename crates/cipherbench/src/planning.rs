@@ -1,0 +1,36 @@
+//! From the command line to a plan for this host.
+
+use crate::exit::Failure;
+use campaign::{Campaign, HostFacts, LabFile, Plan};
+use std::path::Path;
+use std::thread::available_parallelism;
+
+/// Makes the plan of a campaign in a lab on this host; the built-in ones where no file is given.
+pub(crate) fn plan(
+    campaign: Option<&Path>,
+    lab: Option<&Path>,
+    repeats: Option<u32>,
+) -> Result<Plan, Failure> {
+    let host = host_facts();
+    let campaign = match campaign {
+        Some(path) => campaign::load(path)?,
+        None => Campaign::quick().within_cores(host.cores),
+    };
+    let lab = match lab {
+        Some(path) => campaign::load_lab(path)?,
+        None => LabFile::built_in(),
+    };
+    let campaign = match repeats {
+        Some(repeats) => campaign.with_repeats(repeats),
+        None => campaign,
+    };
+    Ok(campaign.plan(&lab, &host)?)
+}
+
+/// What a plan must know of this host. Cores are those that this process may use.
+pub(crate) fn host_facts() -> HostFacts {
+    let cores = available_parallelism().map_or(1, |cores| cores.get());
+    HostFacts {
+        cores: u16::try_from(cores).unwrap_or(u16::MAX),
+    }
+}

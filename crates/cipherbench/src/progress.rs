@@ -1,0 +1,256 @@
+//! How far a run is, on standard error: a bar that clears itself on a terminal, a line per trial elsewhere.
+
+use crate::output;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use journal::record::{Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::{IsTerminal, stderr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use trial::{Event, Progress};
+use units::human;
+
+/// How often the time left is drawn anew: seldom enough not to show in what is measured.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Shows how far a run is.
+pub(crate) struct Watch {
+    display: Display,
+    /// The last figure of each cell, in words.
+    figures: BTreeMap<String, String>,
+}
+
+enum Display {
+    Nothing,
+    Lines,
+    Bar(Bar),
+}
+
+impl Watch {
+    /// As standard error is; `quiet` shows nothing.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let display = match (quiet, stderr().is_terminal()) {
+            (true, _) => Display::Nothing,
+            (false, false) => Display::Lines,
+            (false, true) => Display::Bar(Bar::new()),
+        };
+        Self {
+            display,
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// Shows what has just happened.
+    pub(crate) fn tell(&mut self, progress: Progress<'_>) {
+        if let Event::Ended(record) = progress.event {
+            self.figures.insert(record.cell.clone(), came_of(record));
+        }
+        match &self.display {
+            Display::Nothing => {}
+            Display::Lines => print_line(progress),
+            Display::Bar(bar) => bar.show(progress, &self.figures),
+        }
+    }
+}
+
+/// A line for each trial that ended and each cell that was tuned.
+fn print_line(progress: Progress<'_>) {
+    let what = match progress.event {
+        Event::Started(_) | Event::Attempt { .. } => return,
+        Event::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
+        Event::Ended(record) => ended(record),
+    };
+    let Progress {
+        trial,
+        trials,
+        left,
+        ..
+    } = progress;
+    output::stderr(&format!(
+        "[{trial}/{trials}] {what} ({} left)\n",
+        clock(left)
+    ));
+}
+
+fn ended(record: &TrialRecord) -> String {
+    format!("{} #{}: {}", record.cell, record.repeat, came_of(record))
+}
+
+/// The bar of a run, and when the run is expected to end.
+struct Bar {
+    bar: ProgressBar,
+    end: Arc<Mutex<Instant>>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        let end = Arc::new(Mutex::new(Instant::now()));
+        let expected = Arc::clone(&end);
+        let left = move |_: &ProgressState, out: &mut dyn Write| {
+            let end = *expected.lock().unwrap_or_else(PoisonError::into_inner);
+            // Writing to the bar's own buffer does not fail.
+            let _ = out.write_str(&clock(end.saturating_duration_since(Instant::now())));
+        };
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {left} left  {wide_msg}")
+            .expect("the template is valid")
+            .with_key("left", left)
+            .progress_chars("━╸ ");
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style);
+        bar.enable_steady_tick(TICK);
+        Self { bar, end }
+    }
+
+    fn show(&self, progress: Progress<'_>, figures: &BTreeMap<String, String>) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + progress.left;
+        self.bar.set_length(progress.trials as u64);
+        match progress.event {
+            Event::Attempt {
+                cell,
+                parameters,
+                attempt,
+                attempts_max,
+            } => {
+                let tried = in_words(parameters);
+                self.bar.set_message(format!(
+                    "{}: {tried} ({attempt} of {attempts_max})",
+                    cell.id
+                ));
+            }
+            Event::Started(trial) => {
+                self.bar.set_position(progress.trial as u64 - 1);
+                let before = figures.get(&trial.cell.id);
+                let before = before.map_or_else(String::new, |figure| format!(", before {figure}"));
+                self.bar
+                    .set_message(format!("{} #{}{before}", trial.cell.id, trial.repeat));
+            }
+            Event::Ended(record) => {
+                self.bar.set_position(progress.trial as u64);
+                if !matches!(record.outcome, Outcome::Measured(_)) {
+                    self.bar.println(ended(record));
+                }
+            }
+            Event::Tuned(_) => {}
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What came of a trial: its figure, or why it has none.
+fn came_of(record: &TrialRecord) -> String {
+    match &record.outcome {
+        Outcome::Invalid { reasons, .. } => format!("invalid: {}", reasons.join("; ")),
+        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::Measured(measured) => figure(measured),
+    }
+}
+
+fn figure(measured: &Measured) -> String {
+    match (&measured.transfer, &measured.latency) {
+        (Some(transfer), _) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
+        (None, Some(latency)) => human::duration_ns(mean_ns(latency)),
+        (None, None) => "nothing".to_owned(),
+    }
+}
+
+fn received_bps(transfer: &Transfer) -> f64 {
+    transfer.received_bytes as f64 * 8e9 / transfer.duration_ns.max(1) as f64
+}
+
+fn loss(transfer: &Transfer) -> String {
+    match &transfer.datagrams {
+        Some(datagrams) if datagrams.sent > 0 => {
+            let percent = 100.0 * datagrams.lost as f64 / datagrams.sent as f64;
+            format!(", {} % lost", human::number(percent))
+        }
+        _ => String::new(),
+    }
+}
+
+fn mean_ns(latency: &Latency) -> f64 {
+    let sum: f64 = latency.round_trips_ns.iter().map(|&time| time as f64).sum();
+    sum / latency.round_trips_ns.len().max(1) as f64
+}
+
+/// Tool parameters as the tool has them: `-P 4 -w 1 MiB`.
+fn in_words(parameters: &ToolParameters) -> String {
+    let words = [
+        parameters.streams.map(|streams| format!("-P {streams}")),
+        parameters.window_bytes.map(|bytes| format!("-w {bytes}")),
+        parameters.datagram_bytes.map(|bytes| format!("-l {bytes}")),
+        parameters
+            .rate_bps
+            .map(|bps| format!("-b {}", human::bit_rate(bps as f64))),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// `1:05`, `2:01:05`.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() >= 500_000_000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_shows_hours_only_when_there_are_some() {
+        let clocks = [0, 59, 61, 3599, 3600, 86_399].map(|s| clock(Duration::from_secs(s)));
+        assert_eq!(
+            clocks,
+            ["0:00", "0:59", "1:01", "59:59", "1:00:00", "23:59:59"]
+        );
+        assert_eq!(clock(Duration::from_millis(59_600)), "1:00");
+    }
+
+    #[test]
+    fn a_transfer_is_told_with_its_loss_and_a_trial_without_figure_with_its_reason() {
+        let mut record = TrialRecord {
+            cell: "udp/direct".to_owned(),
+            repeat: 2,
+            started_unix_ns: 0,
+            duration_ns: 0,
+            commands: Vec::new(),
+            outcome: Outcome::Failed {
+                reason: "iperf3 is gone".to_owned(),
+            },
+        };
+        assert_eq!(ended(&record), "udp/direct #2: failed: iperf3 is gone");
+        let datagrams = Some(journal::record::Datagrams {
+            sent: 1000,
+            lost: 25,
+            ..Default::default()
+        });
+        let (duration_ns, received_bytes) = (2_000_000_000, 250_000_000);
+        let transfer = Transfer {
+            duration_ns,
+            received_bytes,
+            datagrams,
+            ..Default::default()
+        };
+        let measured = Measured {
+            transfer: Some(transfer),
+            ..Default::default()
+        };
+        record.outcome = Outcome::Measured(Box::new(measured.clone()));
+        assert_eq!(ended(&record), "udp/direct #2: 1 Gbit/s, 2.5 % lost");
+        let reasons = vec!["clear-text".to_owned(), "no ESP".to_owned()];
+        record.outcome = Outcome::Invalid {
+            reasons,
+            measured: Box::new(measured),
+        };
+        assert_eq!(ended(&record), "udp/direct #2: invalid: clear-text; no ESP");
+    }
+}

@@ -1,0 +1,27 @@
+//! What this program calls itself.
+
+use std::sync::LazyLock;
+
+/// Version and revision, as journals record them: `0.1.0 (a1b2c3d4)`, or `0.1.0` alone when it was not
+/// built from a git tree.
+pub(crate) fn short() -> &'static str {
+    static SHORT: LazyLock<String> = LazyLock::new(|| match env!("CIPHERBENCH_REVISION") {
+        "" => env!("CARGO_PKG_VERSION").to_owned(),
+        revision => format!("{} ({revision})", env!("CARGO_PKG_VERSION")),
+    });
+    &SHORT
+}
+
+/// The same, and below it the crypto engines with their versions, or why one cannot be used here.
+pub(crate) fn long() -> &'static str {
+    static LONG: LazyLock<String> = LazyLock::new(|| {
+        let engines = engine::engines()
+            .iter()
+            .map(|engine| match &engine.version {
+                Ok(version) => format!("\nengine {}: {version}", engine.name),
+                Err(reason) => format!("\nengine {}: {reason}", engine.name),
+            });
+        short().to_owned() + &engines.collect::<String>()
+    });
+    &LONG
+}

@@ -1,0 +1,200 @@
+//! The encryptor as a service.
+
+use crate::support::{Ended, Sandbox, end, finish, kill, read_line, start};
+use nix::sys::signal::SIGTERM;
+use std::process::{Child, Command};
+
+/// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, and in each of them a gateway's
+/// clear side: an address of its own on the tunnel's interface.
+struct Networks {
+    sandbox: Sandbox,
+    holders: [Child; 2],
+}
+
+/// Makes namespaces in which whoever runs the tests is root, and keeps them. Without IPv6, whose router
+/// solicitations would be counted too.
+const HOLD: &str = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; \
+                    ip link set lo up && echo up && exec sleep 1000";
+
+impl Networks {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        end(&mut sandbox.program(&["keys", "static", "1.key", "2.key"])).exits(0);
+        for (own, peer) in [(1, 2), (2, 1)] {
+            sandbox.write(&format!("{own}.yaml"), &config(own, peer));
+        }
+        let user = ["unshare", "--user", "--map-root-user", "--net"];
+        let mut first = start(&mut sandbox.script(&user, HOLD));
+        assert_eq!(read_line(&mut first), "up");
+        let mut wrapper = enter(&first, &[]);
+        wrapper.extend(["unshare", "--net"].map(str::to_owned));
+        let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
+        let mut second = start(&mut sandbox.script(&words, HOLD));
+        assert_eq!(read_line(&mut second), "up");
+        let far = second.id();
+        let networks = Self {
+            sandbox,
+            holders: [first, second],
+        };
+        let link = format!("ip link add w0 type veth peer name w1 netns {far}");
+        end(&mut networks.script(1, &link)).exits(0);
+        for (own, interface) in [(1, "w0"), (2, "w1")] {
+            let up = format!(
+                "ip address add 192.0.2.{own}/24 dev {interface} && ip link set {interface} up"
+            );
+            end(&mut networks.script(own, &up)).exits(0);
+        }
+        networks
+    }
+
+    /// A script in one of the networks, 1 or 2.
+    fn script(&self, network: usize, script: &str) -> Command {
+        let wrapper = enter(&self.holders[network - 1], &["--net"]);
+        let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
+        self.sandbox.script(&words, script)
+    }
+
+    fn encrypt(&self, network: usize, config: &str) -> Command {
+        self.script(network, &format!("exec \"$0\" encrypt --config {config}"))
+    }
+
+    /// Starts a gateway and waits until it says that it is ready.
+    fn start_gateway(&self, network: usize) -> Child {
+        let mut gateway = start(&mut self.encrypt(network, &format!("{network}.yaml")));
+        let line = read_line(&mut gateway);
+        assert!(
+            line.starts_with("ready version=") && line.contains(" suite=aes-256-gcm "),
+            "{line}"
+        );
+        gateway
+    }
+
+    /// A counter of a gateway, from its Prometheus endpoint.
+    fn counter(&self, network: usize, name: &str) -> u64 {
+        const GET: &str = "exec 3<>/dev/tcp/127.0.0.1/9464; \
+            printf 'GET /metrics HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3";
+        let text = end(&mut self.script(network, &format!("exec bash -c {GET:?}")))
+            .exits(0)
+            .stdout;
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(&format!("{name}{{")));
+        lines
+            .map(|line| {
+                line.rsplit(' ')
+                    .next()
+                    .expect("a value")
+                    .parse::<u64>()
+                    .expect("a number")
+            })
+            .sum()
+    }
+}
+
+impl Drop for Networks {
+    fn drop(&mut self) {
+        for holder in &mut self.holders {
+            // Its namespaces go with it.
+            holder.kill().expect("it is there");
+            holder.wait().expect("a child can be waited for");
+        }
+    }
+}
+
+/// Enters the user namespace of a process, and more of its namespaces.
+fn enter(holder: &Child, namespaces: &[&str]) -> Vec<String> {
+    let mut words = vec!["nsenter", "--user", "--preserve-credentials"];
+    words.extend(namespaces);
+    let target = holder.id().to_string();
+    words.extend(["--target", &target]);
+    words.into_iter().map(str::to_owned).collect()
+}
+
+fn config(own: u8, peer: u8) -> String {
+    format!(
+        "local: 192.0.2.{own}\nremote: 192.0.2.{peer}\nkeys: {{ static: {own}.key }}\n\
+         tunnel: {{ address: 10.9.{own}.1/24, routes: [10.9.{peer}.0/24] }}\nmetrics: 127.0.0.1:9464\n"
+    )
+}
+
+fn terminate(gateway: Child) -> Ended {
+    kill(i32::try_from(gateway.id()).expect("a process id"), SIGTERM);
+    finish(gateway)
+}
+
+pub(crate) fn two_gateways_carry_a_ping_count_it_and_stop_cleanly() {
+    let networks = Networks::new();
+    let gateways = [1, 2].map(|network| networks.start_gateway(network));
+    let ping = "ping -n -c 5 -i 0.01 -s 1200 -I 10.9.1.1 10.9.2.1";
+    let ended = end(&mut networks.script(1, ping)).exits(0);
+    assert!(ended.stdout.contains("5 received"), "{}", ended.stdout);
+    for network in [1, 2] {
+        let counter = |name: &str| networks.counter(network, &format!("cipherbench_{name}_total"));
+        assert_eq!(counter("clear_rx_packets"), 5);
+        assert_eq!(counter("clear_tx_packets"), 5);
+        assert_eq!(counter("cipher_tx_packets"), 5);
+        // What the peer sent at its start, to try out its offloads, arrived too and is dropped for a reason.
+        assert_eq!(counter("cipher_rx_packets"), 5 + counter("dropped_packets"));
+    }
+    for gateway in gateways {
+        let ended = terminate(gateway).exits(0);
+        assert_eq!(ended.stderr, "");
+    }
+    for network in [1, 2] {
+        let interfaces = end(&mut networks.script(network, "ip -o link"))
+            .exits(0)
+            .stdout;
+        assert!(
+            !interfaces.contains("cb0"),
+            "the interface is left:\n{interfaces}"
+        );
+    }
+}
+
+pub(crate) fn a_wrong_key_file_is_refused() {
+    let networks = Networks::new();
+    let sandbox = &networks.sandbox;
+    let assert_refused = |words: &str| {
+        end(&mut networks.encrypt(1, "1.yaml"))
+            .exits(2)
+            .says("error: ")
+            .says(words);
+    };
+    sandbox.write("1.key", "not a key\n");
+    assert_refused("1.key");
+    std::fs::remove_file(sandbox.path("1.key")).expect("it is there");
+    assert_refused("cipherbench keys static");
+    sandbox.write(
+        "1.yaml",
+        "local: 192.0.2.1\nkeys: { static: 1.key }\ncolour: red\n",
+    );
+    assert_refused("colour");
+}
+
+pub(crate) fn an_address_in_use_is_refused() {
+    let networks = Networks::new();
+    let sandbox = &networks.sandbox;
+    let first = networks.start_gateway(1);
+    end(&mut sandbox.program(&["keys", "static", "3.key", "4.key"])).exits(0);
+    // The same address and port, but its own keys, interface and networks.
+    let third = config(1, 2)
+        .replace("1.key", "3.key")
+        .replace("10.9.", "10.8.");
+    let third = third.replace("tunnel: { ", "tunnel: { name: cb3, ");
+    sandbox.write("3.yaml", &third);
+    let ended = end(&mut networks.encrypt(1, "3.yaml")).exits(3);
+    ended.says("Address already in use").says("help: ");
+    // The port for the counters, too.
+    let free_port = third.replace("local:", "port: 4600\nlocal:");
+    sandbox.write("3.yaml", &free_port);
+    end(&mut networks.encrypt(1, "3.yaml"))
+        .exits(3)
+        .says("metrics")
+        .says("help: ");
+    let interfaces = end(&mut networks.script(1, "ip -o link")).exits(0).stdout;
+    assert!(
+        interfaces.contains("cb0") && !interfaces.contains("cb3"),
+        "{interfaces}"
+    );
+    terminate(first).exits(0);
+}

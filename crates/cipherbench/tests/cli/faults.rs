@@ -1,0 +1,225 @@
+//! What can be wrong with a host, a disk or a device: one clear error, the right exit code, nothing left.
+
+use crate::support::{PINGS, Sandbox, end, finish, kill, start, wait_for};
+use nix::sys::signal::{SIGINT, SIGKILL};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+pub(crate) fn a_place_that_cannot_be_written_to_is_refused_before_measuring() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "");
+    let ended = end(sandbox.run(PINGS).args(["--out", "file"]))
+        .exits(2)
+        .says("error: cannot create file");
+    assert!(
+        !ended.stderr.contains("left)"),
+        "a trial was made:\n{}",
+        ended.stderr
+    );
+    // The kernel's file systems refuse root too.
+    end(sandbox.run(PINGS).args(["--out", "/proc/cipherbench"]))
+        .exits(2)
+        .says("help: ");
+}
+
+pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
+    // The small file system is only there for the script.
+    const SCRIPT: &str = "
+        mkdir disk && mount -t tmpfs -o size=4m none disk || exit 99
+        \"$0\" run campaign.yaml --lab lab.yaml --out disk & run=$!
+        until grep -q '\"record\":\"trial\"' disk/*/journal.jsonl 2>/dev/null; do sleep 0.01; done
+        cat /dev/zero >disk/ballast 2>/dev/null
+        wait $run; echo \"run $?\"
+        \"$0\" report disk/*-long; echo \"report $?\"
+        rm disk/ballast
+        \"$0\" resume disk/*-long --quiet; echo \"resume $?\"
+        grep -c '\"record\":\"trial\"' disk/*/journal.jsonl
+        umount disk
+    ";
+    let sandbox = Sandbox::new();
+    let campaign = PINGS
+        .replace("pings", "long")
+        .replace("repeats: 2", "repeats: 5");
+    sandbox.write("campaign.yaml", &campaign);
+    let ended = end(&mut sandbox.script(&namespaces("--mount"), SCRIPT)).exits(0);
+    let ended = ended
+        .says("No space left on device")
+        .says("cipherbench resume");
+    let codes: Vec<_> = ended.stdout.lines().filter(|line| is_code(line)).collect();
+    assert_eq!(
+        codes,
+        ["run 4", "report 2", "resume 0", "10"],
+        "{}\n{}",
+        ended.stdout,
+        ended.stderr
+    );
+}
+
+fn is_code(line: &str) -> bool {
+    let last = line.rsplit(' ').next().unwrap_or_default();
+    ["run ", "report ", "resume "]
+        .iter()
+        .any(|word| line == format!("{word}{last}"))
+        || line == "10"
+}
+
+/// `unshare` with one kind of namespace, in which an ordinary user is root.
+fn namespaces(kind: &'static str) -> Vec<&'static str> {
+    match nix::unistd::geteuid().is_root() {
+        true => vec!["unshare", kind],
+        false => vec!["unshare", "--user", "--map-root-user", kind],
+    }
+}
+
+pub(crate) fn a_lab_name_in_use_is_refused() {
+    let sandbox = Sandbox::new();
+    let long = PINGS.replace("repeats: 2", "repeats: 500");
+    let first = start(&mut sandbox.run(&long));
+    wait_for("a recorded trial", || {
+        (sandbox.trials_recorded() > 0).then_some(())
+    });
+    let words = format!(
+        "lab `{}` is in use by process {}",
+        sandbox.lab(),
+        first.id()
+    );
+    end(&mut sandbox.run(PINGS))
+        .exits(3)
+        .says(&words)
+        .says("help: ");
+    assert_eq!(
+        fs::read_dir(sandbox.path("runs")).expect("runs").count(),
+        1,
+        "nothing was begun"
+    );
+    let recorded = sandbox.trials_recorded();
+    wait_for("the first run to go on", || {
+        (sandbox.trials_recorded() > recorded).then_some(())
+    });
+    kill(i32::try_from(first.id()).expect("a process id"), SIGINT);
+    finish(first).exits(4);
+}
+
+pub(crate) fn a_missing_tool_is_told_with_its_package() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("bin");
+    fs::create_dir(&folder).expect("a new folder");
+    for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
+        for entry in fs::read_dir(place).expect("a folder of programs").flatten() {
+            if entry.file_name() != "iperf3" {
+                // The first of a name is the one that counts.
+                let _ = symlink(entry.path(), folder.join(entry.file_name()));
+            }
+        }
+    }
+    let tcp = PINGS.replace(
+        "  - ping",
+        "  - tcp: { mtu: 1500 B, duration: 1 s }\n  - ping",
+    );
+    let ended = end(sandbox.run(&tcp).env("PATH", &folder)).exits(1);
+    let ended = ended
+        .says("failed: ")
+        .says("`iperf3` is not installed")
+        .says("apt install iperf3");
+    assert!(
+        ended.stdout.contains("`iperf3`"),
+        "the reason stands in place of a figure:\n{}",
+        ended.stdout
+    );
+    let pings = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("] ping") && !line.contains("failed"));
+    assert_eq!(
+        pings.count(),
+        4,
+        "what needs no iperf3 is measured:\n{}",
+        ended.stderr
+    );
+}
+
+pub(crate) fn a_missing_privilege_is_told_with_the_setting_that_forbids() {
+    // A user namespace that may have no further one, and in it a process without capabilities.
+    const SCRIPT: &str = "
+        echo 0 >/proc/sys/user/max_user_namespaces || exit 99
+        exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs \
+            \"$0\" run campaign.yaml --lab lab.yaml
+    ";
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", PINGS);
+    let wrapper = ["unshare", "--user", "--map-root-user"];
+    let ended = end(&mut sandbox.script(&wrapper, SCRIPT)).exits(3);
+    ended
+        .says("error: ")
+        .says("sudo sysctl -w user.max_user_namespaces=");
+    assert!(!sandbox.path("runs").exists(), "nothing was begun");
+}
+
+pub(crate) fn a_journal_that_cannot_be_read_is_told_with_its_line() {
+    let sandbox = Sandbox::new();
+    end(sandbox.run(PINGS).args(["--quiet", "--repeats", "1"])).exits(0);
+    let run = sandbox.only_run();
+    let path = sandbox.path("").join(&run).join("journal.jsonl");
+    let run = run.to_str().expect("a plain name").to_owned();
+    let whole = fs::read_to_string(&path).expect("a journal");
+    let assert_refused = |words: &str| {
+        for command in ["report", "resume"] {
+            end(&mut sandbox.program(&[command, &run]))
+                .exits(2)
+                .says(words)
+                .says("help: ");
+        }
+    };
+    fs::write(
+        &path,
+        whole.replacen(r#"{"record":"trial""#, r#"{"record":"trail""#, 1),
+    )
+    .expect("written");
+    assert_refused("journal.jsonl:2: ");
+    fs::write(&path, whole.replacen(r#""format":1"#, r#""format":99"#, 1)).expect("written");
+    assert_refused("format 99");
+    fs::write(&path, "").expect("written");
+    assert_refused("no header");
+    fs::remove_file(&path).expect("it is there");
+    assert_refused("no journal in");
+    fs::create_dir(&path).expect("a new folder");
+    assert_refused("error: ");
+    end(&mut sandbox.program(&["report", "runs/nowhere"]))
+        .exits(2)
+        .says("runs/nowhere");
+}
+
+pub(crate) fn a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason() {
+    let sandbox = Sandbox::new();
+    let tcp = "campaign: dying\nrepeats: 2\nduts: [direct, cipherbench]\ntrials:\n  \
+               - tcp: { mtu: 1500 B, duration: 2 s, warmup: 0 s }\n";
+    let run = start(&mut sandbox.run(tcp));
+    wait_for("the trial of direct", || {
+        (sandbox.trials_recorded() == 1).then_some(())
+    });
+    let device = sandbox.process("encrypt --config");
+    sandbox.process("iperf3 -c");
+    kill(device, SIGKILL);
+    let ended = finish(run).exits(1);
+    let failed: Vec<_> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("failed: "))
+        .collect();
+    assert_eq!(failed.len(), 1, "{}", ended.stderr);
+    assert!(
+        failed[0].contains("cipherbench #1") && failed[0].contains("SIGKILL"),
+        "{}",
+        failed[0]
+    );
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    assert_eq!(
+        journal.matches(r#""kind":"measured""#).count(),
+        3,
+        "the other trials are made"
+    );
+    // Failed trials are made again, and only those.
+    let folder = sandbox.only_run();
+    end(&mut sandbox.program(&["resume", folder.to_str().expect("a plain name")])).exits(0);
+    assert_eq!(sandbox.trials_recorded(), 5);
+}

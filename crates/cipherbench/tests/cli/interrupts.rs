@@ -1,0 +1,173 @@
+//! Runs that break off, and go on.
+
+use crate::support::{Sandbox, end, finish, kill, start, wait_for};
+use nix::sys::signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP, killpg};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Child;
+
+/// Twelve trials of which each takes at least half a second.
+const LONG: &str = "\
+campaign: long
+repeats: 6
+duts: [direct, cipherbench]
+trials:
+  - ping: { mtu: 1500 B, count: 60, interval: 10 ms }
+";
+
+/// Starts the long run and waits until so many trials are recorded.
+fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
+    let run = start(sandbox.run(LONG).process_group(0));
+    wait_for("a recorded trial", || {
+        (sandbox.trials_recorded() >= trials).then_some(())
+    });
+    run
+}
+
+fn process_id(child: &Child) -> i32 {
+    i32::try_from(child.id()).expect("a process id")
+}
+
+/// Every trial of the long run is in the journal, and none twice.
+fn assert_each_trial_is_recorded_once(sandbox: &Sandbox) {
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    let records = journal
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let trials = records.filter(|record: &serde_json::Value| record["record"] == "trial");
+    let mut found: Vec<_> = trials
+        .map(|trial| (trial["cell"].to_string(), trial["repeat"].as_u64()))
+        .collect();
+    found.sort();
+    let all = found.len();
+    found.dedup();
+    assert_eq!((found.len(), all), (12, 12), "{found:?}");
+}
+
+pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
+    let sandbox = Sandbox::new();
+    let mut run = start_long(&sandbox, 3);
+    kill(process_id(&run), SIGKILL);
+    run.wait().expect("a child can be waited for");
+    wait_for("the end of all stations", || {
+        sandbox.processes().is_empty().then_some(())
+    });
+    let before = sandbox.run_file("journal.jsonl");
+    let recorded = sandbox.trials_recorded();
+
+    let folder = sandbox.only_run();
+    let folder = folder.to_str().expect("a plain name");
+    // What there is can be reported at any time; that trials are missing is in the exit code.
+    end(&mut sandbox.program(&["report", folder])).exits(5);
+    let resumed = end(&mut sandbox.program(&["resume", folder])).exits(0);
+    let made = resumed
+        .stderr
+        .lines()
+        .filter(|line| line.contains(" left)"))
+        .count();
+    assert_eq!(made, 12 - recorded, "{}", resumed.stderr);
+    let after = sandbox.run_file("journal.jsonl");
+    let finished = before
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .expect("a finished line")
+        + 1;
+    assert!(
+        after.starts_with(&before[..finished]),
+        "what was recorded has changed"
+    );
+    assert_each_trial_is_recorded_once(&sandbox);
+    end(&mut sandbox.program(&["report", folder])).exits(0);
+}
+
+pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
+    let sandbox = Sandbox::new();
+    let run = start_long(&sandbox, 1);
+    // As a terminal does it: to the whole process group, and more than once.
+    let group = Pid::from_raw(process_id(&run));
+    for _ in 0..3 {
+        killpg(group, SIGINT).expect("the run is there");
+    }
+    let ended = finish(run).exits(4);
+    // Gone already, not sooner or later: whoever waits for the program may count on it.
+    assert_eq!(sandbox.processes(), []);
+    let folder = sandbox.only_run();
+    let folder = folder.to_str().expect("a plain name");
+    let ended = ended
+        .says("interrupted after")
+        .says(&format!("cipherbench resume {folder}"));
+    assert_eq!(ended.stdout, "");
+    let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
+    assert!(
+        report.contains("long"),
+        "documents are written as far as the run came"
+    );
+    end(&mut sandbox.program(&["resume", folder, "--quiet"])).exits(0);
+    assert_each_trial_is_recorded_once(&sandbox);
+}
+
+pub(crate) fn a_station_left_by_a_killed_run_is_removed_by_the_next() {
+    let sandbox = Sandbox::new();
+    let mut run = start_long(&sandbox, 1);
+    // A stopped process does not see that its run is gone.
+    let station = sandbox.process("station --node gw1");
+    kill(station, SIGSTOP);
+    kill(process_id(&run), SIGKILL);
+    run.wait().expect("a child can be waited for");
+    wait_for("the end of the other stations", || {
+        let left = sandbox.processes();
+        left.iter()
+            .all(|(_, line)| !line.contains("station") || line.contains("gw1"))
+            .then_some(())
+    });
+    // Of the same kind, but nobody's leftover: it must not be touched.
+    let mut bystander = start(sandbox.command("sleep").arg("1000"));
+    let folder = sandbox.only_run();
+    let resume = sandbox
+        .program(&["resume", folder.to_str().expect("a plain name")])
+        .output();
+    kill(station, SIGCONT);
+    let resumed = crate::support::Ended::from(resume.expect("the program can be started")).exits(0);
+    resumed.says("removed station gw1");
+    assert!(
+        bystander
+            .try_wait()
+            .expect("a child can be asked")
+            .is_none(),
+        "a bystander was killed"
+    );
+    bystander.kill().expect("it is there");
+    bystander.wait().expect("a child can be waited for");
+    assert_each_trial_is_recorded_once(&sandbox);
+}
+
+pub(crate) fn a_truncated_last_line_is_dropped_with_a_warning() {
+    let sandbox = Sandbox::new();
+    let mut run = start_long(&sandbox, 2);
+    kill(process_id(&run), SIGKILL);
+    run.wait().expect("a child can be waited for");
+    wait_for("the end of all stations", || {
+        sandbox.processes().is_empty().then_some(())
+    });
+    let folder = sandbox.only_run();
+    let journal = sandbox.path("").join(&folder).join("journal.jsonl");
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(journal)
+        .expect("a journal");
+    file.write_all(br#"{"record":"trial","cell":"ping/mtu=15"#)
+        .expect("it can be written");
+    let folder = folder.to_str().expect("a plain name");
+    end(&mut sandbox.program(&["report", folder]))
+        .exits(5)
+        .says("warning: ")
+        .says("unfinished");
+    end(&mut sandbox.program(&["resume", folder]))
+        .exits(0)
+        .says("warning: ");
+    assert_each_trial_is_recorded_once(&sandbox);
+    let ended = end(&mut sandbox.program(&["report", folder])).exits(0);
+    assert_eq!(ended.stderr, "", "the line is gone for good");
+}

@@ -1,0 +1,84 @@
+//! The program as people use it: real campaigns in real labs, real faults, and nothing left behind.
+//!
+//! What needs a lab is skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1 cargo test -p
+//! cipherbench` rewrites the expected texts in `golden/`.
+
+mod encrypt;
+mod faults;
+mod interrupts;
+mod runs;
+mod support;
+mod texts;
+
+use libtest_mimic::{Arguments, Completion, Trial};
+use std::process::ExitCode;
+
+/// The named functions of a module as tests; `$skipped` tells why they cannot run here, if they cannot.
+macro_rules! tests {
+    ($skipped:expr, $module:ident: $($name:ident),+ $(,)?) => {
+        vec![$({
+            let skipped: Option<String> = $skipped.clone();
+            Trial::ignorable_test(concat!(stringify!($module), "::", stringify!($name)), move || {
+                Ok(match skipped {
+                    Some(reason) => Completion::ignored_with(reason),
+                    None => {
+                        $module::$name();
+                        Completion::Completed
+                    }
+                })
+            })
+        }),+]
+    };
+}
+
+fn main() -> ExitCode {
+    let no_lab = support::why_no_lab_can_be_built();
+    if let Some(reason) = &no_lab {
+        eprintln!("SKIPPED: tests that need a lab: {reason}");
+    }
+    let tests = [
+        tests!(None, texts:
+            help_is_as_recorded,
+            version_tells_revision_and_engines,
+            a_wrong_command_line_exits_2,
+            check_tells_all_mistakes_of_a_file,
+            check_says_ok_for_the_shipped_files,
+            plan_shows_every_cell_with_its_commands,
+            plan_as_json_is_one_document,
+            doctor_tells_what_this_host_can_measure,
+            keys_are_made_once_and_never_overwritten,
+        ),
+        tests!(no_lab, runs:
+            a_run_ends_in_a_table_and_every_document,
+            a_report_is_rebuilt_byte_for_byte,
+            json_is_pure_and_quiet_is_quiet,
+            a_terminal_sees_a_bar_that_clears_itself,
+            an_ordinary_user_runs_in_a_user_namespace,
+        ),
+        tests!(no_lab, interrupts:
+            a_run_that_was_killed_is_resumed_without_losing_a_trial,
+            ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again,
+            a_station_left_by_a_killed_run_is_removed_by_the_next,
+            a_truncated_last_line_is_dropped_with_a_warning,
+        ),
+        tests!(no_lab, faults:
+            a_place_that_cannot_be_written_to_is_refused_before_measuring,
+            a_full_disk_ends_the_run_and_it_can_be_resumed,
+            a_lab_name_in_use_is_refused,
+            a_missing_tool_is_told_with_its_package,
+            a_missing_privilege_is_told_with_the_setting_that_forbids,
+            a_journal_that_cannot_be_read_is_told_with_its_line,
+            a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason,
+        ),
+        tests!(no_lab, encrypt:
+            two_gateways_carry_a_ping_count_it_and_stop_cleanly,
+            a_wrong_key_file_is_refused,
+            an_address_in_use_is_refused,
+        ),
+    ];
+    libtest_mimic::run(
+        &Arguments::from_args(),
+        tests.into_iter().flatten().collect(),
+    )
+    .exit_code()
+}

@@ -1,0 +1,169 @@
+//! Whole runs.
+
+use crate::support::{PINGS, PROGRAM, Sandbox, end};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+const DOCUMENTS: [&str; 4] = ["report.html", "report.md", "results.csv", "results.json"];
+
+/// Both kinds of transfer and a ping, with and without encryption, at loads that leave room for other tests.
+const EVERYTHING: &str = "\
+campaign: everything
+repeats: 1
+duts: [direct, cipherbench]
+trials:
+  - tcp: { mtu: 1500 B, streams: 2, duration: 1 s, warmup: 0 s }
+  - udp: { mtu: 1500 B, datagram: 1400 B, rate: 5 Mbit/s, duration: 1 s, warmup: 0 s }
+  - ping: { mtu: 9000 B, count: 60, interval: 10 ms }
+";
+
+pub(crate) fn a_run_ends_in_a_table_and_every_document() {
+    let sandbox = Sandbox::new();
+    let ended = end(&mut sandbox.run(EVERYTHING)).exits(0);
+    let run = sandbox.only_run();
+    for name in DOCUMENTS.iter().chain(&["journal.jsonl"]) {
+        assert!(!sandbox.run_file(name).is_empty(), "{name} is empty");
+        let path = run.join(name).display().to_string();
+        assert!(
+            ended.stdout.contains(&path),
+            "{path} is not in:\n{}",
+            ended.stdout
+        );
+    }
+    assert!(ended.stdout.contains("cipherbench"), "{}", ended.stdout);
+    // Piped: no colours, and a line for each trial.
+    assert!(!ended.stdout.contains('\x1b') && !ended.stderr.contains('\x1b'));
+    assert_eq!(
+        ended
+            .stderr
+            .lines()
+            .filter(|line| line.contains(" left)"))
+            .count(),
+        6,
+        "{}",
+        ended.stderr
+    );
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    assert_eq!(
+        journal.matches(r#""kind":"measured""#).count(),
+        6,
+        "{journal}"
+    );
+    let header: serde_json::Value =
+        serde_json::from_str(journal.lines().next().expect("a header")).expect("JSON");
+    let environment = &header["environment"];
+    for known in ["cpu_model", "kernel", "os", "privilege"] {
+        assert_ne!(environment[known], "", "{known} is not recorded");
+    }
+    assert!(environment["tools"]["iperf3"].is_string(), "{environment}");
+    assert!(
+        environment["engines"]["aws-lc"].is_string(),
+        "{environment}"
+    );
+}
+
+pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
+    let sandbox = Sandbox::new();
+    end(&mut sandbox.run(PINGS)).exits(0);
+    let run = sandbox.only_run();
+    let written = DOCUMENTS.map(|name| sandbox.run_file(name));
+    for name in DOCUMENTS {
+        fs::remove_file(sandbox.path("").join(&run).join(name)).expect("a document");
+    }
+    let run = run.to_str().expect("a plain name");
+    // Another time zone, language and terminal: nothing of it may show.
+    let mut report = sandbox.program(&["report", run]);
+    end(report
+        .env("TZ", "Asia/Tokyo")
+        .env("LC_ALL", "cs_CZ.UTF-8")
+        .env("COLUMNS", "40"))
+    .exits(0);
+    for (name, before) in DOCUMENTS.iter().zip(written) {
+        assert!(sandbox.run_file(name) == before, "{name} differs");
+    }
+    // The journal holds all that there is to know of the run: nothing is left to do.
+    end(&mut sandbox.program(&["resume", run]))
+        .exits(0)
+        .says("nothing is left to do");
+}
+
+pub(crate) fn json_is_pure_and_quiet_is_quiet() {
+    let sandbox = Sandbox::new();
+    let ended = end(sandbox
+        .run(PINGS)
+        .args(["--json", "--quiet", "--repeats", "1"]))
+    .exits(0);
+    assert_eq!(ended.stderr, "");
+    assert_eq!(ended.stdout.as_bytes(), sandbox.run_file("results.json"));
+    let result: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert!(result.is_object());
+    let trials = sandbox.trials_recorded();
+    assert_eq!(trials, 2, "--repeats has precedence over the campaign");
+}
+
+pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", PINGS);
+    // `script` gives the program a terminal, on which standard error and standard output are one.
+    let words = format!("stty cols 100; {PROGRAM} run campaign.yaml --lab lab.yaml --repeats 1");
+    let mut command = sandbox.command("script");
+    command
+        .args(["--quiet", "--return", "--command", &words, "/dev/null"])
+        .env("TERM", "xterm");
+    let seen = end(&mut command).exits(0).stdout;
+    assert!(
+        seen.contains("0/2") && seen.contains("1/2"),
+        "no bar in:\n{seen}"
+    );
+    assert!(
+        !seen.contains("(0:0"),
+        "lines are for where there is no terminal:\n{seen}"
+    );
+    let (before, after) = seen.rsplit_once("\x1b[2K").expect("a line is cleared");
+    assert!(
+        before.contains("/2") && !after.contains("/2  "),
+        "the bar is not cleared:\n{seen}"
+    );
+    assert!(after.contains("report.html"), "{after}");
+}
+
+pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
+    const NOBODY: u32 = 65_534;
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.run(PINGS);
+    let mut outside = None;
+    if nix::unistd::geteuid().is_root() {
+        // The program may lie where only root can look.
+        let copy = sandbox.path("cipherbench");
+        fs::copy(PROGRAM, &copy).expect("a copy of the program");
+        for path in [
+            Path::new("."),
+            Path::new("lab.yaml"),
+            Path::new("campaign.yaml"),
+        ] {
+            chown(sandbox.path("").join(path), Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).expect("root may");
+        command = sandbox.command(copy.to_str().expect("a plain name"));
+        command.args(["run", "campaign.yaml", "--lab", "lab.yaml"]);
+        command
+            .env("TMPDIR", sandbox.path(""))
+            .uid(NOBODY)
+            .gid(NOBODY);
+        outside = Some(NOBODY);
+    }
+    end(&mut command).exits(0);
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    assert!(
+        journal.contains(r#""privilege":"root in a user namespace""#),
+        "{journal}"
+    );
+    if let Some(uid) = outside {
+        let owner = std::os::unix::fs::MetadataExt::uid(
+            &fs::metadata(sandbox.path("").join(sandbox.only_run())).expect("a run"),
+        );
+        assert_eq!(owner, uid, "files belong to the user who ran it");
+    }
+}

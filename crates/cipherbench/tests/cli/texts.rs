@@ -1,0 +1,219 @@
+//! What the program says without a lab.
+
+use crate::support::{Sandbox, end};
+use std::fs;
+use std::path::Path;
+
+/// Compares with a file in `golden/`, or writes it.
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cli/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).expect("golden/ can be written to");
+        return;
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        text == expected,
+        "{name} differs; UPDATE_GOLDEN=1 rewrites it\n--- expected\n{expected}\n--- found\n{text}"
+    );
+}
+
+pub(crate) fn help_is_as_recorded() {
+    let sandbox = Sandbox::new();
+    let commands = [
+        "",
+        "run",
+        "check",
+        "plan",
+        "resume",
+        "report",
+        "doctor",
+        "encrypt",
+        "keys",
+        "keys static",
+        "station",
+    ];
+    for command in commands {
+        let mut words: Vec<&str> = command.split_whitespace().collect();
+        words.push("--help");
+        let ended = end(&mut sandbox.program(&words)).exits(0);
+        let name = format!("help {command}").trim().replace(' ', "-");
+        assert_golden(&format!("{name}.txt"), &ended.stdout);
+    }
+}
+
+pub(crate) fn version_tells_revision_and_engines() {
+    let sandbox = Sandbox::new();
+    let version = end(&mut sandbox.program(&["--version"])).exits(0).stdout;
+    assert!(
+        version.starts_with(&format!("cipherbench {}", env!("CARGO_PKG_VERSION"))),
+        "{version}"
+    );
+    assert!(version.contains("engine aws-lc: "), "{version}");
+    assert!(version.contains("engine ipsec-mb: "), "{version}");
+}
+
+pub(crate) fn a_wrong_command_line_exits_2() {
+    let sandbox = Sandbox::new();
+    let wrong: [&[&str]; 5] = [
+        &[],
+        &["rum"],
+        &["run", "--repeats", "0"],
+        &["station", "--node", "c"],
+        &["doctor", "--apply", "--revert"],
+    ];
+    for words in wrong {
+        let ended = end(&mut sandbox.program(words)).exits(2);
+        assert!(ended.stdout.is_empty(), "{}", ended.stdout);
+    }
+    let ended = end(&mut sandbox.program(&["run", "nowhere.yaml"])).exits(2);
+    assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
+    assert!(!sandbox.path("runs").exists());
+}
+
+pub(crate) fn check_tells_all_mistakes_of_a_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "bad.yaml",
+        "campaign: bad\nrepeats: 0\nduts: [direkt]\ntrials:\n  - tcp: { mtu: 1500, duratoin: 10 s }\n",
+    );
+    sandbox.write(
+        "good.yaml",
+        "campaign: good\nduts: [direct]\ntrials:\n  - tcp: { mtu: 1500 B }\n",
+    );
+    let ended = end(&mut sandbox.program(&["check", "bad.yaml", "good.yaml"])).exits(2);
+    for words in [
+        "--> bad.yaml:2:10",
+        "--> bad.yaml:3:8",
+        "--> bad.yaml:5:17",
+        "--> bad.yaml:5:23",
+    ] {
+        assert!(
+            ended.stderr.contains(words),
+            "{words} is not in:\n{}",
+            ended.stderr
+        );
+    }
+    assert!(
+        ended.stderr.ends_with("4 mistakes in bad.yaml\n"),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        ended
+            .stdout
+            .starts_with("ok  good.yaml  campaign good: 1 cell"),
+        "{}",
+        ended.stdout
+    );
+    // What `check` refuses, `run` and `plan` refuse in the same words.
+    for command in ["run", "plan"] {
+        let refused = end(&mut sandbox.program(&[command, "bad.yaml"])).exits(2);
+        assert_eq!(refused.stderr, ended.stderr);
+    }
+}
+
+pub(crate) fn check_says_ok_for_the_shipped_files() {
+    let sandbox = Sandbox::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("two folders deep");
+    let mut command = sandbox.program(&["check"]);
+    let mut count = 0;
+    for folder in ["campaigns", "labs"] {
+        for entry in fs::read_dir(root.join(folder)).expect("a folder of the tree") {
+            command.arg(entry.expect("a readable entry").path());
+            count += 1;
+        }
+    }
+    let ended = end(&mut command).exits(0);
+    assert_eq!(
+        ended
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("ok  "))
+            .count(),
+        count
+    );
+}
+
+pub(crate) fn plan_shows_every_cell_with_its_commands() {
+    let sandbox = Sandbox::new();
+    let campaign = "campaign: two\nrepeats: 2\nduts: [direct, cipherbench]\ntrials:\n  \
+                    - tcp: { mtu: 1500 B, duration: 1 s }\n  - ping: { mtu: 1500 B }\n";
+    sandbox.write("two.yaml", campaign);
+    let ended = end(&mut sandbox.program(&["plan", "two.yaml"])).exits(0);
+    for words in [
+        "4 cells, each 2 times: 8 trials",
+        "    iperf3 -c 10.2.0.2 ",
+        "    ping -n ",
+        "  direct ",
+        "s  cipherbench ",
+    ] {
+        assert!(
+            ended.stdout.contains(words),
+            "{words} is not in:\n{}",
+            ended.stdout
+        );
+    }
+    assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+}
+
+pub(crate) fn plan_as_json_is_one_document() {
+    let sandbox = Sandbox::new();
+    let ended = end(&mut sandbox.program(&["plan", "--json"])).exits(0);
+    let planned: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let cells = planned["plan"]["cells"].as_array().expect("cells").len();
+    let commands = planned["commands"].as_array().expect("commands");
+    assert!(cells >= 8, "{cells} cells");
+    assert_eq!(commands.len(), cells);
+    for cell in commands {
+        let program = &cell["commands"][0][0];
+        assert!(program == "iperf3" || program == "ping", "{cell}");
+    }
+    assert!(planned["estimate_ns"].as_u64().expect("an integer") > 0);
+}
+
+pub(crate) fn keys_are_made_once_and_never_overwritten() {
+    let sandbox = Sandbox::new();
+    end(&mut sandbox.program(&["keys", "static", "a.key", "b.key"])).exits(0);
+    let before = fs::read(sandbox.path("a.key")).expect("a key file");
+    end(&mut sandbox.program(&["keys", "static", "a.key", "c.key"]))
+        .exits(2)
+        .says("a.key");
+    assert_eq!(fs::read(sandbox.path("a.key")).expect("a key file"), before);
+    assert!(!sandbox.path("c.key").exists());
+}
+
+pub(crate) fn doctor_tells_what_this_host_can_measure() {
+    let sandbox = Sandbox::new();
+    // 3 where no lab can be built: it has to say why just there.
+    let ended = end(&mut sandbox.program(&["doctor"]));
+    assert!(
+        matches!(ended.code, Some(0 | 3)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
+    for name in ["iperf3", "engine aws-lc", "net.core.rmem_max"] {
+        assert!(
+            ended.stdout.contains(name),
+            "{name} is not in:\n{}",
+            ended.stdout
+        );
+    }
+    let ended = end(&mut sandbox.program(&["doctor", "--json"]));
+    let found: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let findings = found["findings"].as_array().expect("findings");
+    assert!(findings.len() > 10, "{found}");
+    for finding in findings {
+        let good = finding["status"] == "good";
+        assert!(
+            good || finding["why"] != "",
+            "what is not good says why it matters: {finding}"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Rules of the house that no compiler checks.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Crates that may hold `unsafe`: foreign engines, I/O system calls, namespace system calls.
+const UNSAFE_CRATES: [&str; 3] = ["engine", "port", "lab"];
+const FILE_LINES_MAX: usize = 600;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("two folders deep")
+        .to_owned()
+}
+
+/// Files of the tree, as git lists them; all of the sources where this is no git tree (a release archive).
+fn files() -> Vec<PathBuf> {
+    let listed = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root())
+        .output();
+    match listed {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout)
+            .expect("paths are UTF-8")
+            .split_terminator('\0')
+            .map(PathBuf::from)
+            .filter(|path| root().join(path).exists())
+            .collect(),
+        _ => {
+            let mut found = Vec::new();
+            for folder in ["crates", "docs", "campaigns", "labs", "scripts", "vectors"] {
+                walk(&root().join(folder), &mut found);
+            }
+            found
+        }
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of the tree") {
+        let path = entry.expect("a readable entry").path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else {
+            found.push(
+                path.strip_prefix(root())
+                    .expect("below the root")
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+fn rust_files() -> Vec<PathBuf> {
+    let found: Vec<_> = files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+        .collect();
+    assert!(
+        found.len() > 20,
+        "the list of sources is too short to be true: {found:?}"
+    );
+    found
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn no_source_file_is_too_long_to_read() {
+    for path in rust_files() {
+        let lines = read(&path).lines().count();
+        assert!(
+            lines <= FILE_LINES_MAX,
+            "{} has {lines} lines, more than {FILE_LINES_MAX}: cut it where a topic ends",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn only_three_crates_may_hold_unsafe_code() {
+    for folder in std::fs::read_dir(root().join("crates")).expect("crates") {
+        let folder = folder.expect("a readable entry").path();
+        let name = folder
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let source = folder.join("src");
+        let entry = ["lib.rs", "main.rs"]
+            .into_iter()
+            .map(|file| source.join(file))
+            .find(|path| path.exists())
+            .unwrap_or_else(|| panic!("crate {name} has no lib.rs or main.rs"));
+        let forbids = read(&entry)
+            .lines()
+            .any(|line| line == "#![forbid(unsafe_code)]");
+        assert_eq!(
+            forbids,
+            !UNSAFE_CRATES.contains(&name.as_str()),
+            "{}: `#![forbid(unsafe_code)]` stands in every crate but {UNSAFE_CRATES:?}",
+            entry.display()
+        );
+    }
+}
+
+#[test]
+fn no_build_output_capture_or_run_is_committed() {
+    for path in files() {
+        let text = path.to_string_lossy();
+        let first = text.split('/').next().unwrap_or_default();
+        assert!(
+            !["target", "runs"].contains(&first),
+            "{text} is output, not source"
+        );
+        for end in [
+            ".o", ".a", ".so", ".rlib", ".pcap", ".profraw", ".orig", ".rej", ".swp",
+        ] {
+            assert!(!text.ends_with(end), "{text} is output, not source");
+        }
+    }
+}
