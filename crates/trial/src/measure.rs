@@ -27,6 +27,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Given to the tools beyond their running time: connecting, exchanging results, a last lost reply.
 const END_LIMIT: Duration = Duration::from_secs(8);
+/// Tools may take this many times their running time: from 10 ms of interval on, `ping` sleeps for a few
+/// milliseconds too long each time.
+const LATE: u32 = 2;
+/// Given to the servers after the clients, with which they have exchanged results.
+const SERVER_LIMIT: Duration = Duration::from_secs(2);
 /// Given to the tools when somebody has died.
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 /// Socket buffers that every Linux allows where a station cannot tell: the default of `net.core.rmem_max`.
@@ -259,20 +264,17 @@ impl Carrier<'_> {
         }
         let run = Duration::from_nanos(self.commands.timing.run_ns);
         // Somebody has died: the others are only asked for their last words.
-        let deadline = match &seen {
-            Ok(_) => started + run + END_LIMIT,
-            Err(_) => Instant::now() + LAST_WORDS_LIMIT,
+        let (client_limit, server_limit) = match &seen {
+            Ok(_) => (run * LATE + END_LIMIT, SERVER_LIMIT),
+            Err(_) => (started.elapsed() + LAST_WORDS_LIMIT, Duration::ZERO),
         };
-        let mut wait = |id: NodeId, processes: Vec<u64>| -> Result<Vec<Ended>, TrialError> {
-            let mut ended = Vec::new();
-            for process in processes {
-                let left = deadline.saturating_duration_since(Instant::now());
-                ended.push(tools.wait(id, process, left)?);
-            }
-            Ok(ended)
-        };
-        let clients = wait(NodeId::A, clients)?;
-        let servers = wait(NodeId::B, servers)?;
+        let clients = wait_all(&mut tools, NodeId::A, clients, started + client_limit)?;
+        let servers = wait_all(
+            &mut tools,
+            NodeId::B,
+            servers,
+            Instant::now() + server_limit,
+        )?;
         let skew = starts
             .iter()
             .max()
@@ -320,6 +322,19 @@ impl Carrier<'_> {
             b: key(NodeId::B, b),
         }
     }
+}
+
+fn wait_all(
+    tools: &mut Tools<'_>,
+    id: NodeId,
+    processes: Vec<u64>,
+    deadline: Instant,
+) -> Result<Vec<Ended>, LabError> {
+    let left = || deadline.saturating_duration_since(Instant::now());
+    processes
+        .into_iter()
+        .map(|process| tools.wait(id, process, left()))
+        .collect()
 }
 
 impl Report {

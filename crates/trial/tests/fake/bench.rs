@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 use wire::Suite;
 
 pub(crate) const MS: u64 = 1_000_000;
+/// Estimate of every cell; far more than a trial on this bench takes.
+pub(crate) const ESTIMATE_NS: u64 = 60_000 * MS;
 
 /// What the stations and the DUT do in the trials to come.
 #[derive(Debug, Clone)]
@@ -435,7 +437,7 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
         offloads: true,
         measurement,
         tune: false,
-        estimate_ns: 100 * MS,
+        estimate_ns: ESTIMATE_NS,
     }
 }
 

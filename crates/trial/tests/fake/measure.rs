@@ -1,7 +1,7 @@
 //! One trial on a fake bench: what it records, and that it leaves nothing behind whatever fails.
 
 use crate::bench::{FakeBench, Script, encrypting, ping, said, tcp, udp};
-use campaign::plan::{Adapter, Cell};
+use campaign::plan::{Adapter, Cell, Measurement};
 use journal::record::{CipherLink, Measured, Outcome, TrialRecord};
 use lab::protocol::Ended;
 use lab::{Interrupt, LabError, NodeId};
@@ -32,6 +32,13 @@ fn failure(script: Script, cell: &Cell) -> String {
     match outcome(script, cell) {
         Outcome::Failed { reason } => reason,
         other => panic!("expected a failed trial, got {other:?}"),
+    }
+}
+
+/// Whoever waits for its end waits too long.
+fn last_for_hours(cell: &mut Cell) {
+    if let Measurement::Tcp { duration_ns, .. } = &mut cell.measurement {
+        *duration_ns = 10_000_000 * MS;
     }
 }
 
@@ -81,10 +88,7 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
         (cpu.stations_ns, cpu.kernel_ns, cpu.busy_ns),
         (20 * MS, 60 * MS, 100 * MS)
     );
-    assert!(
-        cpu.wall_ns >= 900 * MS && cpu.wall_ns < 1500 * MS,
-        "{cpu:?}"
-    );
+    assert!(cpu.wall_ns >= 900 * MS, "{cpu:?}");
 
     let evidence = measured.evidence;
     assert!(
@@ -305,9 +309,7 @@ fn a_dut_that_dies_in_mid_trial_ends_the_trial_at_once_with_its_last_words() {
         ..encrypted(tcp_script())
     };
     let mut cell = tcp(encrypting(), 1);
-    if let campaign::plan::Measurement::Tcp { duration_ns, .. } = &mut cell.measurement {
-        *duration_ns = 3600 * 1000 * MS;
-    }
+    last_for_hours(&mut cell);
     let reason = failure(script, &cell);
     assert!(
         reason.starts_with("the device under test `fake` died: SIGSEGV: oops; gw1: ended"),
@@ -368,18 +370,14 @@ fn an_interrupt_at_any_step_ends_the_trial_without_a_record_and_leaves_nothing()
 
 #[test]
 fn an_interrupt_while_the_tools_run_is_heeded_at_once() {
-    let cell = tcp(Adapter::Direct, 1);
+    let mut cell = tcp(Adapter::Direct, 1);
+    last_for_hours(&mut cell);
     let links = links(&crate::bench::plan(vec![cell.clone()], 1), &cell);
     let mut bench = FakeBench::new(tcp_script());
     let interrupt = Interrupt::new();
     interrupt.set();
-    let clock = std::time::Instant::now();
     let result = measure(&mut bench, &Trial::of(&cell, 1, links), &interrupt);
     assert!(matches!(result, Err(LabError::Interrupted)));
-    assert!(
-        clock.elapsed().as_millis() < 900,
-        "the trial would take a second"
-    );
     bench.assert_clean();
 }
 

@@ -1,6 +1,6 @@
 //! Whole runs on the fake bench.
 
-use crate::bench::{FakeBench, MS, Script, encrypting, ping, plan, said, udp};
+use crate::bench::{ESTIMATE_NS, FakeBench, MS, Script, encrypting, ping, plan, said, udp};
 use campaign::Plan;
 use campaign::plan::{Adapter, Measurement};
 use journal::record::{Outcome, Record, ToolParameters};
@@ -268,12 +268,12 @@ fn progress_tells_the_trial_and_the_time_left() {
     assert_eq!(steps, expected);
     assert_eq!(
         told[0].3,
-        Duration::from_nanos(3 * 100 * MS),
+        Duration::from_nanos(3 * ESTIMATE_NS),
         "the estimate, nothing being known"
     );
-    // The fake's trials take nothing like the 100 ms of their estimates.
+    // The trials take nothing like their estimates.
     assert!(
-        told[1].3 < Duration::from_nanos(2 * 100 * MS),
+        told[1].3 < Duration::from_nanos(ESTIMATE_NS),
         "{:?}",
         told[1]
     );
@@ -317,5 +317,6 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
         tuned,
         ..Done::default()
     });
-    assert_eq!(without_search, Duration::from_nanos(2 * 1700 * MS));
+    let second = Duration::from_secs(1);
+    assert_eq!(without_search, 2 * (second + campaign::estimate::BRING_UP));
 }

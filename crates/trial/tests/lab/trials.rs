@@ -5,12 +5,13 @@ use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measuremen
 use journal::record::{Measured, Outcome, TrialRecord};
 use lab::{Interrupt, NamespaceLab, NodeId, Setup};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use trial::{Trial, links, measure};
 use wire::Suite;
 
 const MS: u64 = 1_000_000;
+const PATIENCE: Duration = Duration::from_secs(60);
 const BUSY_MACHINE_ATTEMPTS: u32 = 10;
 
 /// All tests by name.
@@ -272,7 +273,8 @@ fn a_dut_that_is_killed_in_mid_trial() {
 
 /// Kills the `encrypt` among a station's children once that has used 50 ms of CPU time.
 fn kill_encryptor_below(station: u32) {
-    loop {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let Some((name, parent, ticks)) = process(&entry.path()) else {
@@ -288,6 +290,7 @@ fn kill_encryptor_below(station: u32) {
             }
         }
     }
+    panic!("the encryptor never got to work");
 }
 
 /// Command line, parent and CPU ticks of a process, if it is one.

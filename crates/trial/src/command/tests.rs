@@ -1,0 +1,163 @@
+//! What the tools are asked for, word by word.
+
+use super::*;
+use campaign::plan::{Adapter, Dut};
+
+const TARGET: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+const S: u64 = 1_000_000_000;
+
+fn cell(cores: u16, measurement: Measurement) -> Cell {
+    Cell {
+        id: "cell".to_owned(),
+        group: "group".to_owned(),
+        dut: Dut {
+            name: "direct".to_owned(),
+            adapter: Adapter::Direct,
+        },
+        mtu: 1500,
+        cores_per_station: cores,
+        offloads: true,
+        measurement,
+        tune: false,
+        estimate_ns: 0,
+    }
+}
+
+fn tcp(streams: u16) -> Measurement {
+    Measurement::Tcp {
+        streams,
+        window_bytes: None,
+        duration_ns: 2 * S,
+        warmup_ns: S / 2,
+    }
+}
+
+fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>, streams: u16) -> Measurement {
+    Measurement::Udp {
+        datagram_bytes,
+        rate_bps,
+        streams,
+        duration_ns: S,
+        warmup_ns: 0,
+    }
+}
+
+fn lines(cell: &Cell) -> (Vec<String>, Vec<String>) {
+    let made = commands(cell, &parameters(cell), TARGET, 4).unwrap();
+    let join = |programs: &[Program]| programs.iter().map(|p| p.argv.join(" ")).collect();
+    (join(&made.servers), join(&made.clients))
+}
+
+#[test]
+fn a_tcp_cell_of_one_core_is_one_process_on_each_side() {
+    let (servers, clients) = lines(&cell(1, tcp(4)));
+    assert_eq!(servers, ["iperf3 -s -1 -J -i 0.1 -p 5201"]);
+    assert_eq!(
+        clients,
+        [
+            "iperf3 -c 10.2.0.2 -p 5201 -J -i 0.1 -t 3 -P 4 --connect-timeout 3000 --repeating-payload"
+        ]
+    );
+}
+
+#[test]
+fn streams_are_spread_over_one_process_per_core_each_held_on_its_own() {
+    let cell = cell(3, tcp(8));
+    let made = commands(&cell, &parameters(&cell), TARGET, 4).unwrap();
+    let streams: Vec<&str> = made.clients.iter().map(|p| p.argv[11].as_str()).collect();
+    assert_eq!(streams, ["3", "3", "2"]);
+    let cores =
+        |programs: &[Program]| -> Vec<_> { programs.iter().map(|p| p.cores.clone()).collect() };
+    assert_eq!(cores(&made.clients), [[0], [1], [2]]);
+    assert_eq!(cores(&made.servers), [[3], [2], [1]]);
+    assert_eq!(made.servers[2].ready, Ready::Listening(5203));
+}
+
+#[test]
+fn fewer_streams_than_cores_run_fewer_processes() {
+    let (servers, clients) = lines(&cell(2, tcp(1)));
+    assert_eq!((servers.len(), clients.len()), (1, 1));
+}
+
+#[test]
+fn a_udp_rate_is_split_over_the_streams_and_none_means_as_fast_as_it_goes() {
+    let (_, clients) = lines(&cell(1, udp(Some(64), Some(90_000_000), 3)));
+    assert!(
+        clients[0].contains("-P 3 -w 4194304 -u -l 64 -b 30000000 "),
+        "{}",
+        clients[0]
+    );
+    let (_, clients) = lines(&cell(1, udp(None, None, 1)));
+    assert!(clients[0].contains("-u -l 1472 -b 0 "), "{}", clients[0]);
+}
+
+#[test]
+fn a_ping_carries_the_marker_and_keeps_its_interval() {
+    let ping = Measurement::Ping {
+        count: 100,
+        interval_ns: 2_000_000,
+        payload_bytes: 56,
+    };
+    let (servers, clients) = lines(&cell(1, ping));
+    assert!(servers.is_empty());
+    assert_eq!(
+        clients,
+        ["ping -n -i 0.002 -c 100 -s 56 -p 30313233343536373839 -W 1 10.2.0.2"]
+    );
+}
+
+#[test]
+fn stations_share_cores_only_when_there_are_too_few() {
+    let apart = Cores::assign(1, 2).unwrap();
+    assert_eq!(
+        (apart.a.as_slice(), apart.b.as_slice()),
+        (&[0][..], &[1][..])
+    );
+    assert!(apart.shared().is_empty());
+    assert_eq!(Cores::assign(2, 2).unwrap().shared(), [0, 1]);
+    assert_eq!(Cores::assign(2, 3).unwrap().shared(), [1]);
+    assert_eq!(
+        Cores::assign(3, 2),
+        Err(CommandError::TooFewCores {
+            wanted: 3,
+            present: 2
+        })
+    );
+}
+
+#[test]
+fn the_marker_is_what_the_tools_were_seen_to_send() {
+    // Captured from iperf3 3.12 and iputils 20221126: behind their headers both go on in the pattern.
+    assert_eq!(marker(IPERF3_UDP_HEADER_BYTES, 1472), b"2345678901");
+    assert_eq!(marker(IPERF3_UDP_HEADER_BYTES, 18), b"234567");
+    assert_eq!(marker(IPERF3_UDP_HEADER_BYTES, 15), b"");
+    assert_eq!(marker(PING_TIMESTAMP_BYTES, 56), b"6789012345");
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_the_setting_to_change() {
+    let error = |cell: &Cell| {
+        commands(cell, &parameters(cell), TARGET, 4)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(error(&cell(9, tcp(1))).contains("9 cores per station, this machine has 4"));
+    assert!(error(&cell(0, tcp(1))).contains("cores per station is 0"));
+    assert!(error(&cell(1, tcp(0))).contains("streams is 0"));
+    let ping = |count, interval_ns, payload_bytes| {
+        cell(
+            1,
+            Measurement::Ping {
+                count,
+                interval_ns,
+                payload_bytes,
+            },
+        )
+    };
+    assert!(error(&ping(0, 1_000_000, 56)).contains("echo requests is 0"));
+    assert!(error(&ping(1, 500_000, 56)).contains("multiple of 1 ms"));
+    assert!(error(&ping(1, 1_000_000, 8)).contains("timestamp"));
+    let mut tiny = cell(1, udp(None, None, 1));
+    tiny.mtu = 28;
+    assert!(error(&tiny).contains("MTU of 28 B"));
+}
