@@ -18,31 +18,36 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The folder is there, but no run was recorded in it.
-    #[error("no journal in {}\nhelp: give the folder of a run, such as runs/20261120T113000Z-quick", path.display())]
+    #[error("no journal in {}\nhelp: give the folder of a run, such as \
+             runs/20261120T113000Z-quick", path.display())]
     NotARun {
         /// The folder that was given.
         path: PathBuf,
     },
     /// A journal that exists is never overwritten.
-    #[error("{} exists already\nhelp: give the run another folder, or go on with it: cipherbench resume RUN", path.display())]
+    #[error("{} exists already\nhelp: give the run another folder, or go on with it: cipherbench \
+             resume RUN", path.display())]
     Exists {
         /// The journal.
         path: PathBuf,
     },
     /// Another process is writing this journal.
-    #[error("{} is being written by another process\nhelp: wait until that run has ended, or stop it", path.display())]
+    #[error("{} is being written by another process\nhelp: wait until that run has ended, or stop \
+             it", path.display())]
     InUse {
         /// The journal.
         path: PathBuf,
     },
     /// The run broke off before its first line was finished: there is nothing in it.
-    #[error("{} has no header: the run broke off before it began\nhelp: nothing was measured; delete the folder and run again", path.display())]
+    #[error("{} has no header: the run broke off before it began\nhelp: nothing was measured; \
+             delete the folder and run again", path.display())]
     NoHeader {
         /// The journal.
         path: PathBuf,
     },
     /// The journal was written by a program with another format.
-    #[error("{} has journal format {found}, this program reads format {supported}\nhelp: use the version of cipherbench that wrote it, or a newer one", path.display())]
+    #[error("{} has journal format {found}, this program reads format {supported}\nhelp: use the \
+             version of cipherbench that wrote it, or a newer one", path.display())]
     Version {
         /// The journal.
         path: PathBuf,
@@ -52,7 +57,8 @@ pub enum JournalError {
         supported: u32,
     },
     /// A finished line that no writer of this format leaves: the file was damaged or edited.
-    #[error("{}:{line}: {problem}\nhelp: a journal is only ever appended to; restore this file from a copy", path.display())]
+    #[error("{}:{line}: {problem}\nhelp: a journal is only ever appended to; restore this file \
+             from a copy", path.display())]
     Line {
         /// The journal.
         path: PathBuf,
@@ -62,7 +68,8 @@ pub enum JournalError {
         problem: String,
     },
     /// An earlier write failed half-way and what it left could not be taken back.
-    #[error("{} ends in a broken line since an earlier write failed; nothing more is written to it\nhelp: mend the cause, then go on: cipherbench resume RUN", path.display())]
+    #[error("{} ends in a broken line since an earlier write failed; nothing more is written to \
+             it\nhelp: mend the cause, then go on: cipherbench resume RUN", path.display())]
     Broken {
         /// The journal.
         path: PathBuf,
@@ -83,13 +90,15 @@ impl JournalError {
 fn help(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "free some space, then go on with the run (cipherbench resume RUN), or choose another place with --out"
+            "free some space, then go on with the run (cipherbench resume RUN), or choose another \
+             place with --out"
         }
         ErrorKind::FileTooLarge => {
             "raise the limit on file sizes (ulimit -f), then go on: cipherbench resume RUN"
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "check who owns it (a run made as root belongs to root), or choose another place with --out"
+            "check who owns it (a run made as root belongs to root), or choose another place with \
+             --out"
         }
         ErrorKind::NotFound => {
             "check the path; runs are kept under runs/ unless --out said otherwise"

@@ -12,8 +12,9 @@ pub const FILE_NAME: &str = "journal.jsonl";
 /// Runs of one name that may begin in one second; more is a loop gone wild.
 const MAX_NAMESAKES: u32 = 1_000;
 
-/// Makes the folder of a new run, `root/20261120T113000Z-name`, and returns its path. When that name is taken,
-/// `-2`, `-3` … is added; no two callers ever get the same folder. `root` is made where it is missing.
+/// Makes the folder of a new run, `root/20261120T113000Z-name`, and returns its path. When that
+/// name is taken, `-2`, `-3` … is added; no two callers ever get the same folder. `root` is made
+/// where it is missing.
 ///
 /// # Errors
 /// When a folder cannot be made, or a thousand runs of that name began in that second.

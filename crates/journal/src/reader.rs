@@ -1,9 +1,9 @@
 //! Reading a journal back.
 //!
-//! A line is finished when its newline is on the disk. An unfinished last line is what a kill or a full disk
-//! leaves: it is dropped with a [`Warning`]. Everything else that does not fit the format is an error with
-//! its line number, because an append-only file that fails there was damaged and must not be summed up as
-//! if it were whole.
+//! A line is finished when its newline is on the disk. An unfinished last line is what a kill or a
+//! full disk leaves: it is dropped with a [`Warning`]. Everything else that does not fit the format
+//! is an error with its line number, because an append-only file that fails there was damaged and
+//! must not be summed up as if it were whole.
 
 use crate::JournalError;
 use crate::folder::FILE_NAME;
@@ -25,7 +25,8 @@ pub struct Journal {
     pub resumed: Vec<Resumed>,
     /// Every search for tool parameters, in order; see [`Journal::tuned`].
     pub tuned: Vec<Tuned>,
-    /// Every trial in the order made, those repeated after a resume included; see [`Journal::latest_trials`].
+    /// Every trial in the order made, those repeated after a resume included; see
+    /// [`Journal::latest_trials`].
     pub trials: Vec<TrialRecord>,
     /// Set when the run came to its end and nothing was recorded after it.
     pub end: Option<End>,
@@ -61,8 +62,9 @@ impl fmt::Display for Warning {
 /// Reads the journal in the folder of a run. A run that is still going on can be read too.
 ///
 /// # Errors
-/// When the folder holds no journal, cannot be read, has another format version, or a finished line of the
-/// journal is not a record of this format. An unfinished last line is a [`Warning`], never an error.
+/// When the folder holds no journal, cannot be read, has another format version, or a finished line
+/// of the journal is not a record of this format. An unfinished last line is a [`Warning`], never
+/// an error.
 pub fn read(dir: &Path) -> Result<Journal, JournalError> {
     let path = dir.join(FILE_NAME);
     match fs::read(&path) {
@@ -81,7 +83,8 @@ pub(crate) fn open_error(dir: &Path, path: PathBuf, error: std::io::Error) -> Jo
     }
 }
 
-/// Reads a journal's bytes; also returns how many of them are finished lines. `path` is for messages only.
+/// Reads a journal's bytes; also returns how many of them are finished lines. `path` is for
+/// messages only.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), JournalError> {
     let finished = bytes
         .iter()
@@ -147,7 +150,8 @@ fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result
     }
 }
 
-/// The version is looked at before anything else: a header of another format need not have our fields.
+/// The version is looked at before anything else: a header of another format need not have our
+/// fields.
 fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
     #[derive(Deserialize)]
     struct Probe {
@@ -214,7 +218,8 @@ impl Journal {
     /// Takes the next record of the run.
     ///
     /// # Errors
-    /// A sentence, when the record cannot follow: a second header, or a cell or repeat that is not planned.
+    /// A sentence, when the record cannot follow: a second header, or a cell or repeat that is not
+    /// planned.
     pub fn accept(&mut self, record: Record) -> Result<(), String> {
         let plan = &self.header.plan;
         check(&record, plan, |id| {
@@ -245,8 +250,9 @@ impl Journal {
             .collect()
     }
 
-    /// The trials, by cell and repeat, that need not be run again: those whose last record is measured or
-    /// invalid. A failed one is tried again by `resume`, because its cause may have gone.
+    /// The trials, by cell and repeat, that need not be run again: those whose last record is
+    /// measured or invalid. A failed one is tried again by `resume`, because its cause may have
+    /// gone.
     #[must_use]
     pub fn finished_trials(&self) -> BTreeSet<(String, u32)> {
         self.latest_trials()

@@ -1,6 +1,7 @@
 //! What a journal holds: one [`Record`] a line.
 //!
-//! Counts and times are integers to the end; rates are divided once, in `stats`. A key carries its unit.
+//! Counts and times are integers to the end; rates are divided once, in `stats`. A key carries its
+//! unit.
 
 use campaign::Plan;
 use serde::{Deserialize, Serialize};
@@ -149,7 +150,8 @@ pub struct TrialRecord {
 pub enum Outcome {
     /// It was measured, and every check of [`Evidence`] passed.
     Measured(Box<Measured>),
-    /// Something was measured, but evidence speaks against it: no figure is reported, the reasons are.
+    /// Something was measured, but evidence speaks against it: no figure is reported, the reasons
+    /// are.
     Invalid {
         /// Each a sentence for people.
         reasons: Vec<String>,

@@ -10,15 +10,16 @@ pub fn utc(unix_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// `20261120T113000Z`, for folder names: sorts by time, no character that a shell or file system minds.
+/// `20261120T113000Z`, for folder names: sorts by time, no character that a shell or file system
+/// minds.
 #[must_use]
 pub fn utc_compact(unix_ns: u64) -> String {
     let (year, month, day, hour, minute, second) = civil(unix_ns);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Year, month, day, hour, minute, second. The date is by Howard Hinnant's `civil_from_days`: years begin in
-/// March, so that the leap day is the last of a year, and 400 years repeat.
+/// Year, month, day, hour, minute, second. The date is by Howard Hinnant's `civil_from_days`: years
+/// begin in March, so that the leap day is the last of a year, and 400 years repeat.
 fn civil(unix_ns: u64) -> (u64, u64, u64, u64, u64, u64) {
     let seconds = unix_ns / NANOS_PER_SECOND;
     let (days, second_of_day) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);

@@ -20,8 +20,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts the journal of a new run in `dir` ([`run_dir`](crate::run_dir) makes one) with its header. When
-    /// the header cannot be written, the file is taken away again, and `dir` with it if it is empty.
+    /// Starts the journal of a new run in `dir` ([`run_dir`](crate::run_dir) makes one) with its
+    /// header. When the header cannot be written, the file is taken away again, and `dir` with it
+    /// if it is empty.
     ///
     /// # Errors
     /// When there is a journal in `dir` already, or it cannot be written.
@@ -53,9 +54,9 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens the journal of a run that broke off, and reads it. An unfinished last line is cut off; the
-    /// journal that is returned carries a warning about it. Lock first, then read: what is returned is
-    /// what the file holds until this writer is dropped.
+    /// Opens the journal of a run that broke off, and reads it. An unfinished last line is cut off;
+    /// the journal that is returned carries a warning about it. Lock first, then read: what is
+    /// returned is what the file holds until this writer is dropped.
     ///
     /// # Errors
     /// As [`read`](crate::read), and when another process is writing it.
@@ -87,8 +88,9 @@ impl Writer {
     /// Appends one record. When this returns `Ok`, the line is on the disk.
     ///
     /// # Errors
-    /// When it cannot be written: disk full, over quota, I/O error. What was written of the line is taken back,
-    /// so that the next record can be tried; where that fails too, this and every later call is an error.
+    /// When it cannot be written: disk full, over quota, I/O error. What was written of the line is
+    /// taken back, so that the next record can be tried; where that fails too, this and every later
+    /// call is an error.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
         if self.broken {
             return Err(JournalError::Broken {
@@ -99,7 +101,8 @@ impl Writer {
         let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
         debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
         line.push(b'\n');
-        // One `write` call unless the disk takes only part of it; the rest then meets the error itself.
+        // One `write` call unless the disk takes only part of it; the rest then meets the error
+        // itself.
         match self
             .file
             .write_all(&line)

@@ -5,9 +5,9 @@
 //! cargo run -p cipherbench-report --example render -- sample:NAME OUT
 //! ```
 //!
-//! `RUN` is the folder of a run. `sample:quick`, `sample:troubled`, `sample:in-progress`, `sample:empty`,
-//! `sample:large` and `sample:hostile` are the made-up runs that the tests use: to see what a change of the report looks like
-//! without measuring anything.
+//! `RUN` is the folder of a run. `sample:quick`, `sample:troubled`, `sample:in-progress`,
+//! `sample:empty`, `sample:large` and `sample:hostile` are the made-up runs that the tests use: to
+//! see what a change of the report looks like without measuring anything.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;

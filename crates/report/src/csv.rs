@@ -1,7 +1,7 @@
 //! One row per trial, for spreadsheets: `results.csv` (RFC 4180).
 //!
-//! A column is its key, what it means, and how it is read from a trial: header, rows and the documentation
-//! (`docs/schema/results-csv.md`) come from the one list [`COLUMNS`].
+//! A column is its key, what it means, and how it is read from a trial: header, rows and the
+//! documentation (`docs/schema/results-csv.md`) come from the one list [`COLUMNS`].
 
 use crate::layout::Run;
 use journal::record::{Cpu, Latency, Measured, Outcome, Transfer, TrialRecord};
@@ -22,7 +22,8 @@ type Column = (
     fn(&Context<'_>) -> Option<String>,
 );
 
-/// Keys carry units. A figure of a trial that is invalid or failed is left empty, as is one that does not apply.
+/// Keys carry units. A figure of a trial that is invalid or failed is left empty, as is one that
+/// does not apply.
 const COLUMNS: &[Column] = &[
     ("cell", "id of the cell", |row| Some(row.cell.id.clone())),
     (
@@ -194,12 +195,11 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 /// What the columns mean, as Markdown.
 pub(crate) fn documentation() -> String {
     let mut page = String::from(
-        "# results.csv\n\n\
-         One row per trial, in the order made; RFC 4180, UTF-8, a header line. Keys carry units. The figures of a \
-         trial that is invalid or failed are empty, as is what does not apply: a cell that is invalid has no \
-         number. Raw counters of every trial are in the journal ([journal.md](../journal.md)).\n\n\
-         Generated from the code; a test keeps it true.\n\n\
-         | Column | Meaning |\n| --- | --- |\n",
+        "# results.csv\n\nOne row per trial, in the order made; RFC 4180, UTF-8, a header line. \
+         Keys carry units. The figures of a trial that is invalid or failed are empty, as is what \
+         does not apply: a cell that is invalid has no number. Raw counters of every trial are in \
+         the journal ([journal.md](../journal.md)).\n\nGenerated from the code; a test keeps it \
+         true.\n\n| Column | Meaning |\n| --- | --- |\n",
     );
     for (key, meaning, _) in COLUMNS {
         // Writing to a string cannot fail.

@@ -16,7 +16,8 @@ pub const CSV_NAME: &str = "results.csv";
 /// Everything for machines.
 pub const JSON_NAME: &str = "results.json";
 
-/// All documents of a run. Built from the same journal by the same program they are the same, byte for byte.
+/// All documents of a run. Built from the same journal by the same program they are the same, byte
+/// for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Documents {
     /// [`HTML_NAME`].
@@ -31,7 +32,8 @@ pub struct Documents {
 
 /// A document cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}\nhelp: the journal holds everything; mend the cause, then: cipherbench report RUN", path.display())]
+#[error("cannot write {}: {source}\nhelp: the journal holds everything; mend the cause, then: \
+         cipherbench report RUN", path.display())]
 pub struct WriteError {
     /// Which.
     pub path: PathBuf,
@@ -50,8 +52,8 @@ impl Documents {
         }
     }
 
-    /// Writes all documents into a folder, over those that are there. Each appears whole or not at all: it is
-    /// written under another name first. Returns their paths, the HTML report first.
+    /// Writes all documents into a folder, over those that are there. Each appears whole or not at
+    /// all: it is written under another name first. Returns their paths, the HTML report first.
     ///
     /// # Errors
     /// When one cannot be written; those before it are in place.

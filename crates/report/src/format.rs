@@ -1,7 +1,7 @@
 //! Numbers as the source reports print them: `25.7 ± 2.0 Gbit/s (8 %)`.
 //!
-//! Mean and distance share unit and decimals, so that the eye can compare them. Two decimals below 10, one
-//! below 100, none above: more would be noise beside any spread met in practice.
+//! Mean and distance share unit and decimals, so that the eye can compare them. Two decimals below
+//! 10, one below 100, none above: more would be noise beside any spread met in practice.
 
 use stats::{Comparison, Estimate};
 

@@ -15,7 +15,8 @@ pub(crate) struct Headline {
     pub(crate) facts: Vec<Fact>,
 }
 
-/// One fact: `TCP throughput: 0.49–0.62 × direct; at most 12.3 ± 0.4 Gbit/s (3 %), MTU 9000 B, 2 cores`.
+/// One fact: `TCP throughput: 0.49–0.62 × direct; at most 12.3 ± 0.4 Gbit/s (3 %), MTU 9000 B, 2
+/// cores`.
 pub(crate) struct Fact {
     pub(crate) label: String,
     /// The figure to remember.
@@ -96,8 +97,8 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
     }
 }
 
-/// The best throughput of a device in a set, and its ratio to the baseline over the whole set. `all` are the
-/// sets of the same protocol.
+/// The best throughput of a device in a set, and its ratio to the baseline over the whole set.
+/// `all` are the sets of the same protocol.
 fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> Option<Fact> {
     let cells: Vec<(&Point<'_>, &CellResult)> = set
         .points

@@ -1,8 +1,8 @@
 //! Which cells stand together: in one table, in one chart.
 //!
-//! A [`Set`] holds the cells of one protocol that differ only in DUT, MTU, cores and datagram size. Within a
-//! set, a [`Point`] is one such combination, with a result for each DUT: the rows of a table, the groups of
-//! a chart.
+//! A [`Set`] holds the cells of one protocol that differ only in DUT, MTU, cores and datagram size.
+//! Within a set, a [`Point`] is one such combination, with a result for each DUT: the rows of a
+//! table, the groups of a chart.
 
 use campaign::Plan;
 use campaign::plan::{Adapter, Cell, Measurement};
@@ -62,7 +62,8 @@ impl Protocol {
 pub(crate) struct Point<'a> {
     pub(crate) mtu: u16,
     pub(crate) cores: u16,
-    /// UDP or ICMP payload in bytes; `None` for TCP, and where it is not known before the first trial.
+    /// UDP or ICMP payload in bytes; `None` for TCP, and where it is not known before the first
+    /// trial.
     pub(crate) payload: Option<u32>,
     /// The cells, one per DUT, baselines first.
     pub(crate) cells: Vec<&'a CellResult>,
@@ -269,7 +270,8 @@ impl<'a> Set<'a> {
         self.duts.sort_by_key(|dut| Some(*dut) != baseline);
     }
 
-    /// The words of [`Set::common`] that not all of those sets share: what tells this one from them.
+    /// The words of [`Set::common`] that not all of those sets share: what tells this one from
+    /// them.
     pub(crate) fn own_words<'w>(&'w self, all: &'w [&Set<'_>]) -> impl Iterator<Item = &'w str> {
         let shared = |word: &str| {
             all.iter()

@@ -4,12 +4,12 @@
 //! Journal -> stats::Results -> tables and charts -> documents
 //! ```
 //!
-//! Every document is a pure function of the journal: no clock, no environment, no order that changes. The
-//! tables are made once and printed by each document in its own way, so that all say the same. Whatever a
-//! journal holds is text here: it is escaped, never obeyed.
+//! Every document is a pure function of the journal: no clock, no environment, no order that
+//! changes. The tables are made once and printed by each document in its own way, so that all say
+//! the same. Whatever a journal holds is text here: it is escaped, never obeyed.
 //!
-//! To add a section: a function in `tables` (and a chart in `chart`), and its line in `text::result_tables` and
-//! `html`.
+//! To add a section: a function in `tables` (and a chart in `chart`), and its line in
+//! `text::result_tables` and `html`.
 
 #![forbid(unsafe_code)]
 
@@ -49,8 +49,9 @@ pub fn result(journal: &Journal) -> RunResult {
     RunResult::of(&Run::of(journal))
 }
 
-/// What a run ends with on a terminal of that many columns. `files` is the folder that its documents are in;
-/// `None` when none were written. With `color`, ANSI escapes; without, plain text.
+/// What a run ends with on a terminal of that many columns. `files` is the folder that its
+/// documents are in; `None` when none were written. With `color`, ANSI escapes; without, plain
+/// text.
 #[must_use]
 pub fn terminal(journal: &Journal, files: Option<&Path>, width: usize, color: bool) -> String {
     text::terminal::write(&Run::of(journal), files, width, color)
@@ -59,10 +60,7 @@ pub fn terminal(journal: &Journal, files: Option<&Path>, width: usize, color: bo
 /// The published JSON Schema of `results.json`.
 #[must_use]
 pub fn json_schema() -> String {
-    let schema = schemars::schema_for!(RunResult);
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
-    text.push('\n');
-    text
+    result::json_schema()
 }
 
 /// What the columns of `results.csv` mean, as Markdown.

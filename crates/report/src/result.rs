@@ -1,7 +1,8 @@
 //! The result for machines: `results.json`, by the published schema `docs/schema/result-1.json`.
 //!
-//! These types are the schema's source. A key that is added keeps the version; one that is renamed, removed or
-//! changes its meaning makes a new one, whatever the journal's format does. Keys carry their units.
+//! These types are the schema's source. A key that is added keeps the version; one that is renamed,
+//! removed or changes its meaning makes a new one, whatever the journal's format does. Keys carry
+//! their units.
 
 use crate::evidence;
 use crate::layout::Run;
@@ -9,6 +10,7 @@ use journal::record::{Environment, Outcome};
 use journal::time::utc;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use stats::{CellResult, Comparison, Progress, Warning};
 use std::collections::BTreeMap;
 
@@ -193,6 +195,35 @@ impl EnvironmentInfo {
             tools: machine.tools,
             engines: machine.engines,
         }
+    }
+}
+
+/// The JSON Schema of these types, with the first paragraph of each doc comment as its description.
+pub(crate) fn json_schema() -> String {
+    let mut schema = schemars::schema_for!(RunResult);
+    let fields = schema.ensure_object();
+    fields.values_mut().for_each(unwrap_descriptions);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
+    text.push('\n');
+    text
+}
+
+/// Doc comments are wrapped for the source's sake: that is no part of what they say.
+fn unwrap_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(text) if key == "description" => {
+                        let first = text.split("\n\n").next().unwrap_or_default();
+                        *text = first.replace('\n', " ");
+                    }
+                    other => unwrap_descriptions(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
+        _ => {}
     }
 }
 

@@ -1,4 +1,5 @@
-//! Sentences for people, with `code` between backticks: what warnings, reasons and our own prose are written in.
+//! Sentences for people, with `code` between backticks: what warnings, reasons and our own prose
+//! are written in.
 
 /// A part of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

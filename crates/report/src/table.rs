@@ -90,7 +90,8 @@ impl Table {
         self
     }
 
-    /// Adds a row. A label that the row above has too, with all labels left of it the same, is marked so.
+    /// Adds a row. A label that the row above has too, with all labels left of it the same, is
+    /// marked so.
     pub(crate) fn push(&mut self, mut cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.caption);
         let mut begins_block = !self.rows.is_empty();

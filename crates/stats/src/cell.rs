@@ -66,7 +66,8 @@ pub struct Parameters {
 pub enum Status {
     /// Every repeat was measured, and every check passed.
     Measured,
-    /// Some repeats were measured, the others failed or were not run. The figure is of those measured.
+    /// Some repeats were measured, the others failed or were not run. The figure is of those
+    /// measured.
     Partly,
     /// Evidence speaks against at least one repeat: no figure.
     Invalid,
@@ -100,7 +101,8 @@ pub struct Repeats {
     pub not_run: u32,
 }
 
-/// A bulk transfer from A to B. Rates are of payload: what the tool's sockets carried, without any header.
+/// A bulk transfer from A to B. Rates are of payload: what the tool's sockets carried, without any
+/// header.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Bulk {
     /// Payload received by B.
@@ -149,7 +151,8 @@ pub struct CpuResult {
     pub busy_cores: Estimate,
     /// Payload bits received per CPU-second of the whole machine; `null` for a ping.
     pub payload_bits_per_cpu_s: Option<Estimate>,
-    /// Payload bits received per CPU-second of the DUT; `null` for a ping and where the DUT has no process.
+    /// Payload bits received per CPU-second of the DUT; `null` for a ping and where the DUT has no
+    /// process.
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
 }
 

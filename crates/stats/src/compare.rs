@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 /// One quantity of a DUT cell by the same quantity of the baseline cell of its group.
 ///
-/// Trials are interleaved, so the repeats of both pair up: a drift of the machine falls on both of a pair
-/// and leaves its ratio alone.
+/// Trials are interleaved, so the repeats of both pair up: a drift of the machine falls on both of
+/// a pair and leaves its ratio alone.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The group that both cells belong to.

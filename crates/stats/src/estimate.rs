@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A bootstrap interval is given from this many repeats on. Below, resampling so few values says more about
-/// their number than about the quantity.
+/// A bootstrap interval is given from this many repeats on. Below, resampling so few values says
+/// more about their number than about the quantity.
 pub const BOOTSTRAP_MIN_REPEATS: usize = 5;
 
 const RESAMPLES: usize = 10_000;
@@ -127,7 +127,8 @@ fn interval_95(values: &[f64]) -> Interval95 {
     }
 }
 
-/// Steele, Lea and Flood's generator: small, good enough to resample with, the same on every machine.
+/// Steele, Lea and Flood's generator: small, good enough to resample with, the same on every
+/// machine.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_the_one_that_theory_expects() {
-        // 0..=99: the mean's standard error is sqrt((100^2 - 1) / 12 / 100) = 2.887, so 49.5 ± 5.66.
+        // 0..=99: the mean's standard error is sqrt((100^2 - 1) / 1200) = 2.887: 49.5 ± 5.66.
         let values: Vec<f64> = (0..100).map(f64::from).collect();
         let Interval95::Bootstrap { low, high } = estimate(&values).interval_95 else {
             panic!("100 repeats are enough")

@@ -29,8 +29,9 @@ pub struct LatencyResult {
     pub round_trips_ns: Vec<u64>,
 }
 
-/// Percentiles by nearest rank: the smallest round trip that at least that share of all does not exceed. A
-/// percentile is `null` where fewer than one reply would lie beyond it (99.9 takes 1000 replies).
+/// Percentiles by nearest rank: the smallest round trip that at least that share of all does not
+/// exceed. A percentile is `null` where fewer than one reply would lie beyond it (99.9 takes 1000
+/// replies).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pooled {
     /// Replies.
@@ -51,8 +52,8 @@ pub struct Pooled {
     pub mean_ns: f64,
 }
 
-/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` where there are too few values
-/// for one to lie beyond it.
+/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` where there are too
+/// few values for one to lie beyond it.
 #[must_use]
 pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
     let n = sorted.len() as u64;
@@ -65,7 +66,8 @@ pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
 }
 
 impl LatencyResult {
-    /// Sums up the repeats, each with its number; `None` when one had no reply at all, or there is none.
+    /// Sums up the repeats, each with its number; `None` when one had no reply at all, or there is
+    /// none.
     pub(crate) fn of(trials: &[(u32, &Latency)]) -> Option<Self> {
         let requests_sent: u64 = trials.iter().map(|(_, latency)| latency.sent).sum();
         let replies_received: u64 = trials.iter().map(|(_, latency)| latency.received).sum();

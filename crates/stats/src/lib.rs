@@ -4,11 +4,12 @@
 //! Journal -> CellResult per cell -> Comparison of each DUT with its baseline -> Warning
 //! ```
 //!
-//! Everything here is a pure function of the journal: no clock, no environment, and the bootstrap's random
-//! numbers come from a fixed seed. Counts are integers up to the one division that makes a rate of them.
-//! A cell that was found invalid has no number, it has reasons.
+//! Everything here is a pure function of the journal: no clock, no environment, and the bootstrap's
+//! random numbers come from a fixed seed. Counts are integers up to the one division that makes a
+//! rate of them. A cell that was found invalid has no number, it has reasons.
 //!
-//! What it deliberately does not do: it removes no outliers, tests no hypotheses, and rounds nothing.
+//! What it deliberately does not do: it removes no outliers, tests no hypotheses, and rounds
+//! nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! What a reader should know before using the figures. Every warning ends in advice.
 //!
-//! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in [`warnings`].
+//! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
+//! [`warnings`].
 
 use crate::Progress;
 use crate::cell::CellResult;
@@ -165,8 +166,8 @@ fn environment_changed(journal: &Journal) -> Option<Warning> {
     warning(
         WarningKind::EnvironmentChanged,
         vec![],
-        "The run was taken up again with another program revision, kernel or machine: its trials were not \
-         all made under the same conditions."
+        "The run was taken up again with another program revision, kernel or machine: its trials \
+         were not all made under the same conditions."
             .into(),
         "Make a new run where that matters.",
     )
@@ -217,12 +218,14 @@ fn large_spread(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(wide).collect(),
         |wide| {
             format!(
-                "In {} the repeats lie more than {LARGE_SPREAD_PERCENT:.0} % from their mean (most: {}).",
+                "In {} the repeats lie more than {LARGE_SPREAD_PERCENT:.0} % from their mean \
+                 (most: {}).",
                 counted(wide.len(), "cell"),
                 worst(wide)
             )
         },
-        "Close other programs, lengthen the trials, add repeats; until then trust no difference below the spread.",
+        "Close other programs, lengthen the trials, add repeats; until then trust no difference \
+         below the spread.",
     )
 }
 
@@ -267,7 +270,8 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
                 counted(cells.len(), "cell")
             )
         },
-        "Add `direct` to the devices of the campaign: only ratios of one run can be carried to other machines.",
+        "Add `direct` to the devices of the campaign: only ratios of one run can be carried to \
+         other machines.",
     )
 }
 
@@ -281,12 +285,13 @@ fn tester_limited(comparisons: &[Comparison]) -> Option<Warning> {
         .collect();
     (!limited.is_empty()).then_some(())?;
     let text = format!(
-        "In {} the device was as fast as the path without it (at least {:.0} %): the stations or the offered \
-         load are the limit there, and the figure is a lower bound.",
+        "In {} the device was as fast as the path without it (at least {:.0} %): the stations or \
+         the offered load are the limit there, and the figure is a lower bound.",
         counted(limited.len(), "cell"),
         100.0 * TESTER_LIMITED_RATIO
     );
-    let advice = "Raise the load or give the stations more cores; compare payload bits per CPU-second instead.";
+    let advice = "Raise the load or give the stations more cores; compare payload bits per \
+                  CPU-second instead.";
     warning(WarningKind::TesterLimited, limited, text, advice)
 }
 
@@ -323,8 +328,8 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
         WarningKind::GeneratorLimited,
         limited.flatten().map(|(cell, _, _)| cell).collect(),
         |_| {
-            "The baseline's datagram rate hardly depends on the datagram size: the traffic tool is the limit, \
-             not the path."
+            "The baseline's datagram rate hardly depends on the datagram size: the traffic tool \
+             is the limit, not the path."
                 .into()
         },
         "Read those UDP columns as what the tool can send; give it more streams or cores.",
@@ -376,12 +381,13 @@ fn shared_cores(journal: &Journal) -> Option<Warning> {
         .max()
         .filter(|_| cpus > 0)?;
     let text = format!(
-        "Stations and gateways share this machine's {}: {} would need up to {most} for each to have its own, so \
-         they take time from one another.",
+        "Stations and gateways share this machine's {}: {} would need up to {most} for each to \
+         have its own, so they take time from one another.",
         counted(cpus as usize, "core"),
         counted(crowded.len(), "cell")
     );
-    let advice = "Read ratios and bits per CPU-second, not absolute rates, or use a machine with more cores.";
+    let advice = "Read ratios and bits per CPU-second, not absolute rates, or use a machine with \
+                  more cores.";
     warning(
         WarningKind::SharedCores,
         crowded.into_iter().map(|cell| cell.id.clone()).collect(),
@@ -399,8 +405,8 @@ fn super_packets(cells: &[CellResult]) -> Option<Warning> {
             .collect(),
         |cells| {
             format!(
-                "In {} offloads are on: veth hands packets of up to 64 KiB over whole, which no cable does, and \
-                 that flatters every throughput here.",
+                "In {} offloads are on: veth hands packets of up to 64 KiB over whole, which no \
+                 cable does, and that flatters every throughput here.",
                 counted(cells.len(), "cell")
             )
         },

@@ -179,8 +179,8 @@ fn a_missing_permission_is_told_with_the_path() {
 /// In a child of these tests: the folder to write to until killed.
 const ENDLESS: &str = "CIPHERBENCH_TEST_ENDLESS";
 
-/// Where [`ENDLESS`] is set, this process is the child that is killed: it says after each record that it is on
-/// the disk. Where it is not, there is nothing to do: the test below starts it.
+/// Where [`ENDLESS`] is set, this process is the child that is killed: it says after each record
+/// that it is on the disk. Where it is not, there is nothing to do: the test below starts it.
 #[test]
 fn endless_child() {
     let Some(dir) = std::env::var_os(ENDLESS) else {
@@ -233,8 +233,8 @@ fn a_kill_loses_no_record_that_append_returned_for() {
 /// In a child of these tests: the folder to fill until the disk says no.
 const FILL: &str = "CIPHERBENCH_TEST_FILL";
 
-/// Where [`FILL`] is set, this process is the child whose disk is small; it prints what happened. Where it is
-/// not, there is nothing to do: the tests below start it.
+/// Where [`FILL`] is set, this process is the child whose disk is small; it prints what happened.
+/// Where it is not, there is nothing to do: the tests below start it.
 #[test]
 fn filling_child() {
     let Some(dir) = std::env::var_os(FILL) else {

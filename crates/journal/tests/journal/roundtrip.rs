@@ -49,7 +49,7 @@ proptest! {
         // The next line was begun when the run was killed.
         let path = dir.path().join(FILE_NAME);
         let mut bytes = fs::read(&path).unwrap();
-        bytes.extend_from_slice(&br#"{"record":"trial","cell":"tcp/mtu=1500/cores=1/dut-0"}"#[..torn]);
+        bytes.extend_from_slice(&br#"{"record":"trial","cell":"tcp/mtu=1500","repeat":1}"#[..torn]);
         fs::write(&path, &bytes).unwrap();
 
         let (mut writer, journal) = Writer::append_to(dir.path()).unwrap();

@@ -1,4 +1,5 @@
-//! Who used the cores, and what came of it: stacked bars by role, and payload bits per CPU-second beside them.
+//! Who used the cores, and what came of it: stacked bars by role, and payload bits per CPU-second
+//! beside them.
 
 use super::scale::Linear;
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
@@ -20,7 +21,8 @@ const VALUES: f64 = 78.0;
 /// Between the halves: the sums of the left one stand here.
 const GUTTER: f64 = 64.0;
 
-/// A role: its class, its name, and its share of the cores. The device has its own colour, so no class.
+/// A role: its class, its name, and its share of the cores. The device has its own colour, so no
+/// class.
 type Role = (
     Option<&'static str>,
     &'static str,

@@ -125,9 +125,10 @@ impl<'r, 'a> Chart<'r, 'a> {
     /// Stripes mean lost: they are told from solid colour in any palette and in print.
     fn stripes(&mut self) {
         self.svg.body.push_str(&format!(
-            "<defs><pattern id=\"{}-lost\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
-             patternTransform=\"rotate(45)\"><rect class=\"lost-ground\" width=\"6\" height=\"6\"/>\
-             <line class=\"lost-stripe\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\"/></pattern></defs>",
+            "<defs><pattern id=\"{}-lost\" width=\"6\" height=\"6\" \
+             patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect \
+             class=\"lost-ground\" width=\"6\" height=\"6\"/><line class=\"lost-stripe\" x1=\"0\" \
+             y1=\"0\" x2=\"0\" y2=\"6\"/></pattern></defs>",
             self.id
         ));
     }

@@ -1,9 +1,11 @@
 //! Charts as inline SVG.
 //!
-//! Colours and fonts are classes of the page's style sheet, so that a chart follows light, dark and print. Every
-//! chart has a title and a description for those who cannot see it, and its figures stand in a table beside it.
+//! Colours and fonts are classes of the page's style sheet, so that a chart follows light, dark and
+//! print. Every chart has a title and a description for those who cannot see it, and its figures
+//! stand in a table beside it.
 //!
-//! To add one: a module with a function from a `Run` to `Markup` by way of [`Svg`], and its place in `html`.
+//! To add one: a module with a function from a `Run` to `Markup` by way of [`Svg`], and its place
+//! in `html`.
 
 pub(crate) mod cpu;
 pub(crate) mod datagrams;
@@ -160,7 +162,8 @@ impl Svg {
         x
     }
 
-    /// The farthest repeat's distance, above and below a standing bar's end; nothing where there is none.
+    /// The farthest repeat's distance, above and below a standing bar's end; nothing where there is
+    /// none.
     fn whisker(&mut self, (x, y): (f64, f64), reach: f64, cap: f64) {
         if reach >= 0.05 {
             self.line("whisker", (x, y - reach), (x, y + reach));

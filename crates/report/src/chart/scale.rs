@@ -26,7 +26,8 @@ impl Linear {
         }
     }
 
-    /// Ends at `max` itself and not at the round number above: for time, where nothing lies beyond the end.
+    /// Ends at `max` itself and not at the round number above: for time, where nothing lies beyond
+    /// the end.
     pub(super) fn ending_at(max: f64, ticks: f64, scale: Scale) -> Self {
         let axis = Self::new(max, ticks, scale);
         Self {
@@ -85,7 +86,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// From the round number (1, 2, 5 times a power of ten) below `min` to the one above `max`; both positive.
+    /// From the round number (1, 2, 5 times a power of ten) below `min` to the one above `max`;
+    /// both positive.
     pub(super) fn new(min: f64, max: f64) -> Self {
         let min = if min > 0.0 { min } else { 1.0 };
         let high = round_step(max.max(min));

@@ -1,4 +1,5 @@
-//! Grouped bars: throughput by MTU and cores, devices side by side, with the distance of the farthest repeat.
+//! Grouped bars: throughput by MTU and cores, devices side by side, with the distance of the
+//! farthest repeat.
 
 use super::scale::Linear;
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, text_width};

@@ -1,4 +1,5 @@
-//! Every cell with its commands, its trials and what they prove: folded, for whoever looks into a figure.
+//! Every cell with its commands, its trials and what they prove: folded, for whoever looks into a
+//! figure.
 
 use super::parts::{rich, section, table};
 use crate::evidence::of_trial;
@@ -12,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn all(run: &Run<'_>) -> Markup {
     let content = html! {
-        p.note { "Unfold a cell for the commands run, each check, the frames seen between the gateways, and counters." }
+        p.note { "Unfold a cell for the commands run, each check, the frames seen between the \
+                  gateways, and counters." }
         @for cell in &run.results.cells { (one(run, cell)) }
     };
     section("cells", "Cells and commands", content)
@@ -82,10 +84,15 @@ fn one_trial(trial: &TrialRecord) -> Markup {
     let began = journal::time::utc(trial.started_unix_ns);
     let took = units::human::duration_ns(trial.duration_ns as f64);
     html! {
-        h4 { "Repeat " (trial.repeat) ": " (outcome) span.note { " began " (began) ", took " (took) } }
+        h4 {
+            "Repeat " (trial.repeat) ": " (outcome)
+            span.note { " began " (began) ", took " (took) }
+        }
         @match &trial.outcome {
             Outcome::Measured(_) => {},
-            Outcome::Invalid { reasons, .. } => ul.reasons { @for reason in reasons { li { (rich(reason)) } } },
+            Outcome::Invalid { reasons, .. } => ul.reasons {
+                @for reason in reasons { li { (rich(reason)) } }
+            },
             Outcome::Failed { reason } => ul.reasons { li { (rich(reason)) } },
         }
         @if let Some(evidence) = of_trial(trial) { (checks(evidence)) }
@@ -99,14 +106,16 @@ fn checks(evidence: &Evidence) -> Markup {
             @for check in &evidence.checks {
                 li class=(if check.passed { "passed" } else { "not-passed" }) {
                     span.mark { (if check.passed { "✓" } else { "✗" }) }
-                    span.visually-hidden { (if check.passed { "passed: " } else { "not passed: " }) }
+                    @let verdict = if check.passed { "passed: " } else { "not passed: " };
+                    span.visually-hidden { (verdict) }
                     b { (check.name) } " " (rich(&check.detail))
                 }
             }
         }
         @if link.frames > 0 {
             p.small {
-                "Between the gateways: " (counted(link.frames, "frame")) " sampled, " (link.esp_frames) " ESP, "
+                "Between the gateways: " (counted(link.frames, "frame")) " sampled, "
+                (link.esp_frames) " ESP, "
                 (link.marker_frames) " with the marker in clear, " (link.other_frames) " other"
                 @if !link.spis.is_empty() { "; SPI " (link.spis.join(", ")) }
                 "."
@@ -115,7 +124,8 @@ fn checks(evidence: &Evidence) -> Markup {
     }
 }
 
-/// Facts, offloads and counters of the last trial that left any, counters of every repeat side by side.
+/// Facts, offloads and counters of the last trial that left any, counters of every repeat side by
+/// side.
 fn last_evidence(trials: &[&TrialRecord]) -> Markup {
     let found: Vec<(u32, &Evidence)> = trials
         .iter()

@@ -1,5 +1,5 @@
-//! The report as one HTML file: no script, no font, no image, no request. It reads on screen, light or dark, and in
-//! print.
+//! The report as one HTML file: no script, no font, no image, no request. It reads on screen, light
+//! or dark, and in print.
 
 mod cells;
 mod parts;
@@ -19,6 +19,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 /// Writes the whole document.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let title = run.title();
+    let generator = format!("cipherbench {}", run.journal.header.program);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -27,7 +28,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content=(format!("cipherbench {}", run.journal.header.program));
+                meta name="generator" content=(generator);
                 title { (title) " – cipherbench" }
                 style { (PreEscaped(STYLE)) }
             }
@@ -50,7 +51,8 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     printable(&page.into_string())
 }
 
-/// Characters that HTML forbids even when escaped become `�`; they can only come from a journal's texts.
+/// Characters that HTML forbids even when escaped become `�`; they can only come from a journal's
+/// texts.
 fn printable(page: &str) -> String {
     let forbidden = |c: char| {
         (c.is_control() && c != '\n')
@@ -103,7 +105,10 @@ fn summary(run: &Run<'_>) -> Markup {
                             div {
                                 dt { (fact.label) }
                                 dd {
-                                    strong { (fact.figure) @if !fact.unit.is_empty() { " " small { (fact.unit) } } }
+                                    strong {
+                                        (fact.figure)
+                                        @if !fact.unit.is_empty() { " " small { (fact.unit) } }
+                                    }
                                     span { (rich(&fact.detail)) }
                                 }
                             }
@@ -134,7 +139,8 @@ fn trouble(run: &Run<'_>) -> Markup {
                 h2 { "Trials without a figure" }
                 p {
                     (invalid) " of " (run.results.cells.len()) " cells invalid, " (failed)
-                    " failed. Where a cell has no figure, the tables below give the reason in its place."
+                    " failed. Where a cell has no figure, the tables below give the reason in its \
+                     place."
                 }
                 (table(&reasons))
             }
@@ -206,9 +212,9 @@ fn footer(run: &Run<'_>) -> Markup {
             p { "Made by" }
             pre { code { (text::command(run)) } }
             p {
-                "Rebuilt from the run's journal alone: " code { "cipherbench report RUN" } ". Beside this file: "
-                code { (crate::MARKDOWN_NAME) } ", " code { (crate::CSV_NAME) } ", " code { (crate::JSON_NAME) } ", "
-                code { (journal::FILE_NAME) } "."
+                "Rebuilt from the run's journal alone: " code { "cipherbench report RUN" } ". "
+                "Beside this file: " code { (crate::MARKDOWN_NAME) } ", " code { (crate::CSV_NAME) }
+                ", " code { (crate::JSON_NAME) } ", " code { (journal::FILE_NAME) } "."
             }
         }
     }

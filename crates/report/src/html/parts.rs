@@ -46,7 +46,8 @@ pub(super) fn table(table: &Table) -> Markup {
                 thead {
                     tr {
                         @for (index, column) in table.columns.iter().enumerate() {
-                            th scope="col" class=[class(index, column.right, None)] { (column.title) }
+                            @let class = class(index, column.right, None);
+                            th scope="col" class=[class] { (column.title) }
                         }
                     }
                 }
@@ -76,7 +77,10 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
     html! {
         @match cell.kind {
             Kind::Repeated => {},
-            Kind::Label => th scope="row" rowspan=[span(&table.rows, row, column)] class=[class] { (cell.text) },
+            Kind::Label => {
+                @let rows = span(&table.rows, row, column);
+                th scope="row" rowspan=[rows] class=[class] { (cell.text) }
+            },
             Kind::Reason => td class=[class] { (rich(&cell.text)) },
             _ => td class=[class] { (cell.text) },
         }
@@ -111,7 +115,8 @@ mod tests {
         let text = rich("use `a < b` & 25.7 ± 2.0 Gbit/CPU-s (< 1 %)").into_string();
         assert_eq!(
             text,
-            "use <code>a &lt; b</code> &amp; 25.7\u{a0}±\u{a0}2.0 Gbit/CPU\u{2011}s (&lt;\u{a0}1\u{a0}%)"
+            "use <code>a &lt; b</code> &amp; 25.7\u{a0}±\u{a0}2.0 Gbit/CPU\u{2011}s \
+             (&lt;\u{a0}1\u{a0}%)"
         );
     }
 }

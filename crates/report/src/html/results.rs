@@ -58,7 +58,8 @@ fn bars(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Markup 
     let chart = chart::throughput::draw(run, set, payload, &format!("{id}-bars"));
     let note = match set.baseline {
         Some(baseline) => format!(
-            "Bars: mean of the repeats. Whiskers: the farthest repeat's distance. In the bars: ratio to {baseline}."
+            "Bars: mean of the repeats. Whiskers: the farthest repeat's distance. In the bars: \
+             ratio to {baseline}."
         ),
         None => "Bars: mean of the repeats. Whiskers: the farthest repeat's distance.".to_owned(),
     };
@@ -87,8 +88,9 @@ fn timeline(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
 fn udp(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
     html! {
         @if let Some(chart) = chart::datagrams::draw(run, set, &format!("{id}-datagrams")) {
-            (figure(&chart, &format!("Offered, received and lost: {}", set.common),
-                "Solid: received. Striped: offered, but lost on the way. Whiskers: the farthest repeat's distance."))
+            @let title = format!("Offered, received and lost: {}", set.common);
+            (figure(&chart, &title, "Solid: received. Striped: offered, but lost on the way. \
+                                     Whiskers: the farthest repeat's distance."))
         }
         (table(&tables::datagrams(run, set)))
         @if set.mtus().len() * set.cores().len() > 1 {
@@ -105,8 +107,10 @@ fn latency(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
     html! {
         @for (index, point) in set.points.iter().enumerate() {
             @if let Some(chart) = chart::latency::draw(run, set, point, &format!("{id}-{index}")) {
-                (figure(&chart, &format!("Round-trip time by percentile: {}, {}", set.name_of(point), set.common),
-                    "All repeats pooled. Each step to the right is ten times rarer; both axes are logarithmic."))
+                @let conditions = format!("{}, {}", set.name_of(point), set.common);
+                @let title = format!("Round-trip time by percentile: {conditions}");
+                (figure(&chart, &title, "All repeats pooled. Each nine is as wide as the one \
+                                         before; both axes are logarithmic."))
             }
         }
         (table(&tables::latency(run, set)))
@@ -117,7 +121,8 @@ fn cpu(run: &Run<'_>) -> Markup {
     let content = html! {
         @for (index, set) in run.sets().iter().enumerate() {
             @if let Some(chart) = chart::cpu::draw(run, set, &format!("cpu-{index}")) {
-                (figure(&chart, &format!("{}, {}", capitalized(set.protocol.name()), set.common), &reading(run, set)))
+                @let title = format!("{}, {}", capitalized(set.protocol.name()), set.common);
+                (figure(&chart, &title, &reading(run, set)))
             }
             (table(&tables::cpu(run, set)))
         }
@@ -132,7 +137,8 @@ fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
     match set.protocol {
         Protocol::Ping => format!("Cores kept busy, by role.{cores}"),
         _ => format!(
-            "Left: cores kept busy, by role.{cores} Right: payload received per CPU-second of the whole machine."
+            "Left: cores kept busy, by role.{cores} Right: payload received per CPU-second of the \
+             whole machine."
         ),
     }
 }

@@ -65,8 +65,8 @@ fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
     };
     let common = &set.common;
     format!(
-        "{common}; cores kept busy{cores}, mean of the repeats; A and B: the stations; kernel: softirq, kernel threads and the tester \
-         itself{bits}"
+        "{common}; cores kept busy{cores}, mean of the repeats; A and B: the stations; kernel: \
+         softirq, kernel threads and the tester itself{bits}"
     )
 }
 

@@ -7,8 +7,8 @@ use stats::{CellResult, Status};
 
 /// What the checks found, a row per cell.
 pub(crate) fn evidence(run: &Run<'_>) -> Table {
-    let note = "checks passed over all repeats; of the frames sampled between the gateways, those that were ESP \
-                and those that showed the stations' marker in clear";
+    let note = "checks passed over all repeats; of the frames sampled between the gateways, those \
+                that were ESP and those that showed the stations' marker in clear";
     let mut table = Table::new("Evidence", note)
         .label("Cell")
         .figure("Checks")
@@ -44,7 +44,8 @@ fn verdict(cell: &CellResult) -> Cell {
     }
 }
 
-/// Why cells have no figure, or not that of all repeats: a row per reason. Empty when there is none.
+/// Why cells have no figure, or not that of all repeats: a row per reason. Empty when there is
+/// none.
 pub(crate) fn reasons(run: &Run<'_>) -> Table {
     let mut table = Table::new(
         "Invalid and failed trials",

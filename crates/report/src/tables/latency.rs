@@ -10,8 +10,8 @@ use stats::{CellResult, LatencyResult, Metric};
 pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
     let ratio = set.baseline.is_some();
     let note = format!(
-        "{}; p50 of each repeat: {FORMAT}; the other percentiles are of all repeats pooled, and given where at \
-         least one reply lies beyond them{}",
+        "{}; p50 of each repeat: {FORMAT}; the other percentiles are of all repeats pooled, and \
+         given where at least one reply lies beyond them{}",
         set.common,
         of_baseline(set, "p50")
     );

@@ -1,4 +1,5 @@
-//! The tables of a report. Each is a function from a [`Run`] to [`Table`]s, so that all documents show the same.
+//! The tables of a report. Each is a function from a [`Run`] to [`Table`]s, so that all documents
+//! show the same.
 
 mod cpu;
 mod environment;

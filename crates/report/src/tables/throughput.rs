@@ -6,8 +6,8 @@ use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::table::{Cell, Table};
 use stats::{Bulk, CellResult, Metric};
 
-/// Throughput in the source reports' layout, rows cores and columns MTU: a table per datagram size and device,
-/// baseline and device one under the other, and their ratio.
+/// Throughput in the source reports' layout, rows cores and columns MTU: a table per datagram size
+/// and device, baseline and device one under the other, and their ratio.
 pub(crate) fn throughput(run: &Run<'_>, set: &Set<'_>) -> Vec<Table> {
     let devices: Vec<Option<&str>> = match set.devices().count() {
         0 => vec![None],

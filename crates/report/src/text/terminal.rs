@@ -108,7 +108,8 @@ fn foot(page: &mut Page, run: &Run<'_>, files: Option<&Path>) {
     page.line(&format!("Command  {}", visible(&super::command(run))));
 }
 
-/// Text for one terminal line: control characters, which could move the cursor or worse, are shown as `�`.
+/// Text for one terminal line: control characters, which could move the cursor or worse, are shown
+/// as `�`.
 fn visible(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -285,8 +286,8 @@ impl Page {
     }
 }
 
-/// Figures are as wide as they are. Text in place of a figure is wrapped, and so is a label that would take more
-/// than half the line.
+/// Figures are as wide as they are. Text in place of a figure is wrapped, and so is a label that
+/// would take more than half the line.
 fn natural_width(cell: &Cell, line: usize) -> usize {
     let width = visible(&cell.text).width();
     match cell.kind {

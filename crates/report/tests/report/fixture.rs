@@ -1,4 +1,5 @@
-//! Made-up runs with plausible figures: what a report must be able to show. Noise comes from a fixed seed.
+//! Made-up runs with plausible figures: what a report must be able to show. Noise comes from a
+//! fixed seed.
 
 use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement, Plan};
 use journal::record::*;
@@ -42,7 +43,8 @@ pub(crate) fn empty() -> Journal {
     journal
 }
 
-/// Several devices, MTUs and core counts, offloads on and off, five repeats: the size of a real campaign.
+/// Several devices, MTUs and core counts, offloads on and off, five repeats: the size of a real
+/// campaign.
 pub(crate) fn large() -> Journal {
     let mut cells = Vec::new();
     for offloads in [true, false] {
@@ -319,13 +321,23 @@ impl Maker {
         if !self.trouble || matches!(cell.dut.adapter, Adapter::Direct) {
             return Outcome::Measured(measured);
         }
-        match (cell.measurement.name(), cell.mtu, cell.cores_per_station, repeat) {
+        match (
+            cell.measurement.name(),
+            cell.mtu,
+            cell.cores_per_station,
+            repeat,
+        ) {
             ("tcp", 1500, 2, 2) => self.clear_text(measured),
             ("tcp", 9000, 1, _) => Outcome::Failed {
-                reason: "the device under test `cipherbench` died after 0.8 s with exit code 101: address already in use"
+                reason: "the device under test `cipherbench` died after 0.8 s with exit code 101: \
+                         address already in use"
                     .into(),
             },
-            ("tcp", 9000, 2, 3) => Outcome::Failed { reason: "iperf3 did not end within 12 s and was killed".into() },
+            ("tcp", 9000, 2, 3) => Outcome::Failed {
+                reason: "iperf3 did not end within 12 s and \
+                                                              was killed"
+                    .into(),
+            },
             ("ping", ..) => {
                 let mut measured = measured;
                 if let Some(latency) = &mut measured.latency {

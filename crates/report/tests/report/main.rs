@@ -1,6 +1,7 @@
 //! Whole documents of made-up runs.
 //!
-//! Golden files are compared byte for byte. After a change that is meant, renew them and read the difference:
+//! Golden files are compared byte for byte. After a change that is meant, renew them and read the
+//! difference:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p cipherbench-report

@@ -118,7 +118,8 @@ pub(crate) fn measured(measured: Measured) -> Outcome {
     Outcome::Measured(Box::new(measured))
 }
 
-/// Two seconds in which that many megabytes were received, with one busy core of which the DUT had half.
+/// Two seconds in which that many megabytes were received, with one busy core of which the DUT had
+/// half.
 pub(crate) fn transfer(megabytes: u64) -> Measured {
     Measured {
         transfer: Some(Transfer {
