@@ -1,6 +1,6 @@
 //! Whole runs on the fake bench.
 
-use crate::bench::{ESTIMATE_NS, FakeBench, MS, Script, encrypting, ping, plan, said, udp};
+use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said, udp};
 use campaign::Plan;
 use campaign::plan::{Adapter, Measurement};
 use journal::record::{Outcome, Record, ToolParameters};
