@@ -146,9 +146,14 @@ impl Drop for Bar {
 fn came_of(record: &TrialRecord) -> String {
     match &record.outcome {
         Outcome::Invalid { reasons, .. } => format!("invalid: {}", reasons.join("; ")),
-        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::Failed { reason } => format!("failed: {}", on_one_line(reason)),
         Outcome::Measured(measured) => figure(measured),
     }
+}
+
+/// A reason is a sentence, but some come with a line of help or a tool's last lines.
+fn on_one_line(reason: &str) -> String {
+    reason.lines().collect::<Vec<_>>().join("; ")
 }
 
 fn figure(measured: &Measured) -> String {
@@ -227,7 +232,10 @@ mod tests {
                 reason: "iperf3 is gone".to_owned(),
             },
         };
-        assert_eq!(ended(&record), "udp/direct #2: failed: iperf3 is gone");
+        assert_eq!(
+            ended(&record),
+            "udp/direct #2: failed: iperf3 is gone; help: install it"
+        );
         let datagrams = Some(journal::record::Datagrams {
             sent: 1000,
             lost: 25,

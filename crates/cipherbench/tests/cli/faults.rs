@@ -92,6 +92,11 @@ pub(crate) fn a_lab_name_in_use_is_refused() {
         1,
         "nothing was begun"
     );
+    let folder = sandbox.only_run();
+    let resume = ["resume", folder.to_str().expect("a plain name")];
+    end(&mut sandbox.program(&resume))
+        .exits(2)
+        .says("is being written by another process");
     let recorded = sandbox.trials_recorded();
     wait_for("the first run to go on", || {
         (sandbox.trials_recorded() > recorded).then_some(())
@@ -222,4 +227,37 @@ pub(crate) fn a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason() {
     let folder = sandbox.only_run();
     end(&mut sandbox.program(&["resume", folder.to_str().expect("a plain name")])).exits(0);
     assert_eq!(sandbox.trials_recorded(), 5);
+}
+
+pub(crate) fn doctor_applies_what_matters_and_reverts_it_exactly() {
+    // Files stand in for the parameters of the whole machine, seen by the script only.
+    const SCRIPT: &str = "
+        mount -t tmpfs none /proc/sys/net/core && mount -t tmpfs none /var/lib || exit 99
+        cd /proc/sys/net/core
+        echo 1000 >netdev_max_backlog; echo 212992 >rmem_max; echo 999999999 >wmem_max
+        \"$0\" doctor --apply; echo \"apply $?\"; head *
+        \"$0\" doctor --apply >/dev/null; \"$0\" doctor --revert; echo \"revert $?\"; head *
+        \"$0\" doctor --revert; echo \"revert $?\"
+    ";
+    let sandbox = Sandbox::new();
+    let ended = end(&mut sandbox.script(&namespaces("--mount"), SCRIPT)).exits(0);
+    let (applied, reverted) = ended
+        .stdout
+        .split_once("apply 0")
+        .expect("it can be applied");
+    assert!(
+        applied.contains("net.core.rmem_max  67108864, was 212992"),
+        "{applied}"
+    );
+    assert!(
+        applied.contains("net.core.wmem_max  999999999, as it was"),
+        "{applied}"
+    );
+    let (while_applied, reverted) = reverted.split_once("net.core").expect("changes are told");
+    assert!(while_applied.contains("67108864"), "{while_applied}");
+    let (_, after) = reverted.split_once("revert 0").expect("it can be reverted");
+    for value in ["1000\n", "212992\n", "999999999\n"] {
+        assert!(after.contains(value), "{value} is not back:\n{after}");
+    }
+    assert!(after.contains("nothing to put back"), "{after}");
 }

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
             a_missing_privilege_is_told_with_the_setting_that_forbids,
             a_journal_that_cannot_be_read_is_told_with_its_line,
             a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason,
+            doctor_applies_what_matters_and_reverts_it_exactly,
         ),
         tests!(no_lab, encrypt:
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,

@@ -108,17 +108,23 @@ pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
     sandbox.write("campaign.yaml", PINGS);
     // `script` gives the program a terminal, on which standard error and standard output are one.
     let words = format!("stty cols 100; {PROGRAM} run campaign.yaml --lab lab.yaml --repeats 1");
-    let mut command = sandbox.command("script");
-    command
-        .args(["--quiet", "--return", "--command", &words, "/dev/null"])
-        .env("TERM", "xterm");
-    let seen = end(&mut command).exits(0).stdout;
+    let on_terminal = || {
+        let mut command = sandbox.command("script");
+        command
+            .args(["--quiet", "--return", "--command", &words, "/dev/null"])
+            .env("TERM", "xterm");
+        command
+    };
+    const BOLD: &str = "\x1b[1m";
+    let seen = end(&mut on_terminal()).exits(0).stdout;
     assert!(
         seen.contains("0/2") && seen.contains("1/2"),
         "no bar in:\n{seen}"
     );
-    assert!(
-        !seen.contains("(0:0"),
+    let lines = seen.lines().filter(|line| line.contains(" left)"));
+    assert_eq!(
+        lines.count(),
+        0,
         "lines are for where there is no terminal:\n{seen}"
     );
     let (before, after) = seen.rsplit_once("\x1b[2K").expect("a line is cleared");
@@ -126,7 +132,12 @@ pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
         before.contains("/2") && !after.contains("/2  "),
         "the bar is not cleared:\n{seen}"
     );
-    assert!(after.contains("report.html"), "{after}");
+    assert!(
+        after.contains("report.html") && after.contains(BOLD),
+        "{after}"
+    );
+    let seen = end(on_terminal().env("NO_COLOR", "1")).exits(0).stdout;
+    assert!(seen.contains("1/2") && !seen.contains(BOLD), "{seen}");
 }
 
 pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
