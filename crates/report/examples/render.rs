@@ -5,9 +5,9 @@
 //! cargo run -p cipherbench-report --example render -- sample:NAME OUT
 //! ```
 //!
-//! `RUN` is the folder of a run. `sample:quick`, `sample:troubled`, `sample:in-progress`,
-//! `sample:empty`, `sample:large` and `sample:hostile` are the made-up runs that the tests use: to
-//! see what a change of the report looks like without measuring anything.
+//! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
+//! `troubled`, `in-progress`, `empty`, `large`, `hostile`, `only-baseline`, `no-baseline`): to see
+//! what a change of the report looks like without measuring anything.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;
@@ -22,7 +22,14 @@ fn main() -> ExitCode {
         eprintln!("usage: render RUN [OUT] | render sample:NAME OUT");
         return ExitCode::from(2);
     };
-    let out = PathBuf::from(out.unwrap_or_else(|| run.clone()));
+    let out = match out {
+        Some(out) => PathBuf::from(out),
+        None if run.starts_with("sample:") => {
+            eprintln!("error: a sample needs a folder to write to");
+            return ExitCode::from(2);
+        }
+        None => PathBuf::from(&run),
+    };
     match open(&run).and_then(|journal| render(&journal, &out)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -40,6 +47,8 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("in-progress") => Ok(fixture::in_progress()),
         Some("empty") => Ok(fixture::empty()),
         Some("large") => Ok(fixture::large()),
+        Some("only-baseline") => Ok(fixture::only(true)),
+        Some("no-baseline") => Ok(fixture::only(false)),
         Some("hostile") => Ok(fixture::hostile()),
         Some(other) => Err(format!("no sample `{other}`")),
     }

@@ -138,7 +138,8 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
         }
         None => {
             let scale = Scale::si(best.mean, "bit/s");
-            let detail = format!("{}: {words}", format::bit_rate(best));
+            let spread = format::spread(best);
+            let detail = format!("at most: {words}{spread}");
             Fact {
                 label,
                 figure: scale.number(best.mean),

@@ -289,6 +289,11 @@ impl<'a> Set<'a> {
             .filter(move |dut| Some(*dut) != baseline)
     }
 
+    /// The baseline, where there is a device to compare with it.
+    pub(crate) fn compared_with(&self) -> Option<&'a str> {
+        self.baseline.filter(|_| self.devices().next().is_some())
+    }
+
     /// MTUs in rising order.
     pub(crate) fn mtus(&self) -> Vec<u16> {
         distinct(self.points.iter().map(|point| point.mtu))

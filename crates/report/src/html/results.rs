@@ -56,7 +56,7 @@ fn tcp(run: &Run<'_>, set: &Set<'_>, id: &str) -> Markup {
 
 fn bars(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Markup {
     let chart = chart::throughput::draw(run, set, payload, &format!("{id}-bars"));
-    let note = match set.baseline {
+    let note = match set.compared_with() {
         Some(baseline) => format!(
             "Bars: mean of the repeats. Whiskers: the farthest repeat's distance. In the bars: \
              ratio to {baseline}."

@@ -9,7 +9,7 @@ use stats::{CpuResult, Estimate, Metric};
 /// CPU by role and payload bits per CPU-second of every cell of a set.
 pub(crate) fn cpu(run: &Run<'_>, set: &Set<'_>) -> Table {
     let bulk = set.protocol != Protocol::Ping;
-    let ratio = bulk && set.baseline.is_some();
+    let ratio = bulk && set.compared_with().is_some();
     let mut table = Labels::of(set)
         .head(Table::new(
             format!("CPU by role, {}", set.protocol.name()),
@@ -56,7 +56,7 @@ fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
     let cores = run.cpus().map_or_else(String::new, |cpus| {
         format!(" of {}", counted(cpus.into(), "core"))
     });
-    let bits = match (bulk, set.baseline) {
+    let bits = match (bulk, set.compared_with()) {
         (false, _) => String::new(),
         (true, None) => format!("; {PER_CPU_SECOND}"),
         (true, Some(baseline)) => {

@@ -8,7 +8,7 @@ use stats::{CellResult, LatencyResult, Metric};
 
 /// Round-trip times of every ping cell of a set.
 pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
-    let ratio = set.baseline.is_some();
+    let ratio = set.compared_with().is_some();
     let note = format!(
         "{}; p50 of each repeat: {FORMAT}; the other percentiles are of all repeats pooled, and \
          given where at least one reply lies beyond them{}",

@@ -73,7 +73,7 @@ fn mean(estimate: &Estimate, unit: &str) -> String {
 
 /// What the column of ratios is of.
 fn of_baseline(set: &Set<'_>, what: &str) -> String {
-    set.baseline.map_or_else(String::new, |baseline| {
+    set.compared_with().map_or_else(String::new, |baseline| {
         format!("; ratio: {what} by that of {baseline}, with the range of the repeats")
     })
 }

@@ -87,7 +87,7 @@ fn caption(set: &Set<'_>, points: &[&Point<'_>], device: Option<&str>) -> String
 
 /// Offered, received and lost of every UDP cell of a set.
 pub(crate) fn datagrams(run: &Run<'_>, set: &Set<'_>) -> Table {
-    let ratio = set.baseline.is_some();
+    let ratio = set.compared_with().is_some();
     let note = format!(
         "{}; payload and datagrams per second; received: {FORMAT}{}",
         set.common,

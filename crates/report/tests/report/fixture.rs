@@ -35,6 +35,15 @@ pub(crate) fn in_progress() -> Journal {
     journal
 }
 
+/// The quick campaign without its baseline (`direct`), or with nothing else.
+pub(crate) fn only(baseline: bool) -> Journal {
+    let mut journal = quick();
+    let keep = |id: &str| id.ends_with("/direct") == baseline;
+    journal.header.plan.cells.retain(|cell| keep(&cell.id));
+    journal.trials.retain(|trial| keep(&trial.cell));
+    journal
+}
+
 /// A run that has only just begun.
 pub(crate) fn empty() -> Journal {
     let mut journal = quick();

@@ -32,7 +32,7 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 6] {
+fn runs() -> [(&'static str, Journal); 8] {
     [
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
@@ -40,6 +40,8 @@ fn runs() -> [(&'static str, Journal); 6] {
         ("empty", fixture::empty()),
         ("large", fixture::large()),
         ("hostile", fixture::hostile()),
+        ("only-baseline", fixture::only(true)),
+        ("no-baseline", fixture::only(false)),
     ]
 }
 
@@ -63,6 +65,8 @@ fn the_terminal_shows_what_it_showed() {
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
+        ("only-baseline", fixture::only(true)),
+        ("no-baseline", fixture::only(false)),
     ] {
         let path = format!("crates/report/tests/golden/{name}.txt");
         assert_golden(&path, &report::terminal(&journal, Some(&files), 100, false));

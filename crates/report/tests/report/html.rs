@@ -33,6 +33,8 @@ fn every_report_is_well_formed() {
         fixture::empty(),
         fixture::large(),
         fixture::hostile(),
+        fixture::only(true),
+        fixture::only(false),
     ] {
         let (_, page) = parse(&journal);
         assert_eq!(select(&page, "h1").len(), 1);
