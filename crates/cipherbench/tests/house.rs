@@ -77,14 +77,15 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn no_source_file_is_too_long_to_read() {
-    for path in rust_files() {
-        let lines = read(&path).lines().count();
-        assert!(
-            lines <= FILE_LINES_MAX,
-            "{} has {lines} lines, more than {FILE_LINES_MAX}: cut it where a topic ends",
-            path.display()
-        );
-    }
+    let too_long: Vec<_> = rust_files()
+        .into_iter()
+        .map(|path| (read(&path).lines().count(), path))
+        .filter(|(lines, _)| *lines > FILE_LINES_MAX)
+        .collect();
+    assert!(
+        too_long.is_empty(),
+        "more than {FILE_LINES_MAX} lines, cut where a topic ends: {too_long:?}"
+    );
 }
 
 #[test]
@@ -129,4 +130,27 @@ fn no_build_output_capture_or_run_is_committed() {
             assert!(!text.ends_with(end), "{text} is output, not source");
         }
     }
+}
+
+#[test]
+fn no_document_has_a_dead_link() {
+    let mut dead = Vec::new();
+    for path in files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+    {
+        let text = read(&path);
+        let folder = root().join(path.parent().expect("a file is in a folder"));
+        let links = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split([')', '#', ' ']).next());
+        let local = links.filter(|link| !link.is_empty() && !link.contains("://"));
+        dead.extend(
+            local
+                .filter(|link| !folder.join(link).exists())
+                .map(|link| (path.clone(), link.to_owned())),
+        );
+    }
+    assert!(dead.is_empty(), "these lead nowhere: {dead:?}");
 }
