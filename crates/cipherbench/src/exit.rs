@@ -77,12 +77,14 @@ impl From<Mistakes> for Failure {
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
-        let exit = match error {
-            LabError::Interrupted => Exit::Interrupted,
+        match error {
+            LabError::Interrupted => Self::new(
+                Exit::Interrupted,
+                "interrupted while the lab was built; no trial was made",
+            ),
             // Trials keep what goes wrong in them to themselves: what arrives here kept the lab from being.
-            _ => Exit::CannotBuild,
-        };
-        Self::new(exit, error)
+            error => Self::new(Exit::CannotBuild, error),
+        }
     }
 }
 
