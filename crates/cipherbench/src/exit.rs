@@ -4,7 +4,6 @@ use journal::JournalError;
 use lab::LabError;
 use report::WriteError;
 use std::fmt;
-use std::io;
 use std::process::{ExitCode, Termination};
 use yaml::Mistakes;
 
@@ -97,14 +96,5 @@ impl From<JournalError> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         Self::new(Exit::Usage, error)
-    }
-}
-
-/// Of printing to standard output.
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        let text =
-            format!("cannot print the result: {error}\nhelp: see where standard output leads");
-        Self::new(Exit::Usage, text)
     }
 }

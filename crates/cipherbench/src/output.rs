@@ -1,15 +1,21 @@
 //! Standard output and standard error, when whoever reads them may have gone.
 
+use crate::exit::{Exit, Failure};
+use std::fmt::Display;
 use std::io::{self, Write};
 
 /// Prints to standard output. A reader that has gone (`cipherbench plan | head`) wants no more: no error.
-pub(crate) fn stdout(text: &str) -> io::Result<()> {
+pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     match output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
     {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let help = "see where standard output leads";
+            let text = format!("cannot print the result: {error}\nhelp: {help}");
+            Err(Failure::new(Exit::Usage, text))
+        }
         _ => Ok(()),
     }
 }
@@ -17,4 +23,11 @@ pub(crate) fn stdout(text: &str) -> io::Result<()> {
 /// Prints to standard error; where that fails there is nowhere left to say so.
 pub(crate) fn stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Prints warnings to standard error.
+pub(crate) fn warn(warnings: &[impl Display]) {
+    for warning in warnings {
+        stderr(&format!("warning: {warning}\n"));
+    }
 }

@@ -229,7 +229,7 @@ mod tests {
             duration_ns: 0,
             commands: Vec::new(),
             outcome: Outcome::Failed {
-                reason: "iperf3 is gone".to_owned(),
+                reason: "iperf3 is gone\nhelp: install it".to_owned(),
             },
         };
         assert_eq!(

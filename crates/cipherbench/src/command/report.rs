@@ -7,10 +7,6 @@ use crate::{output, session};
 pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
     let Report { run: dir, json } = arguments;
     let journal = journal::read(dir)?;
-    for warning in &journal.warnings {
-        output::stderr(&format!("warning: {warning}\n"));
-    }
-    session::write_documents(dir, &journal)?;
-    session::print_result(dir, &journal, *json)?;
-    Ok(session::verdict(&journal))
+    output::warn(&journal.warnings);
+    session::conclude(dir, &journal, *json)
 }

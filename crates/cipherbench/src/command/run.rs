@@ -2,11 +2,10 @@
 
 use crate::cli::Run;
 use crate::exit::{Exit, Failure};
-use crate::session::{self, unix_ns};
-use crate::{planning, signals, version};
-use journal::Writer;
+use crate::session::{Session, unix_ns};
+use crate::{planning, version};
 use journal::record::{FORMAT_VERSION, Header};
-use lab::privilege;
+use journal::{Journal, Writer};
 use std::path::{Path, PathBuf};
 use trial::Done;
 
@@ -21,20 +20,19 @@ pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
         output,
     } = arguments;
     let plan = planning::plan(campaign.as_deref(), lab.as_deref(), *repeats)?;
-    let interrupt = signals::interrupt()?;
-    let privilege = privilege::acquire()?;
-    let lab = session::build_lab(&plan.lab, privilege, &interrupt, output)?;
+    let session = Session::open(&plan.lab, output)?;
     let header = Header {
         format: FORMAT_VERSION,
         started_unix_ns: unix_ns(),
-        command: std::env::args().collect(),
+        command: std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
         program: version::short().to_owned(),
-        environment: session::environment(privilege),
+        environment: session.environment(),
         plan,
     };
     let (dir, writer) = begin(out, &header)?;
-    let done = Done::default();
-    session::carry_out(&header.plan, lab, writer, &done, &interrupt, (&dir, output))
+    session.carry_out(&header.plan, &Done::default(), writer, &dir, output)
 }
 
 /// Makes the run's folder with its journal and, of what it holds so far, every document: a place that cannot
@@ -42,13 +40,10 @@ pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
 fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), Failure> {
     let dir = journal::run_dir(out, header.started_unix_ns, &header.plan.name)?;
     let writer = Writer::create(&dir, header)?;
-    let written = journal::read(&dir)
-        .map_err(Failure::from)
-        .and_then(|journal| session::write_documents(&dir, &journal));
-    if let Err(error) = written {
+    if let Err(error) = report::build(&Journal::new(header.clone())).write_all(&dir) {
         // It holds nothing that was measured. Best effort: the error to report is the first one.
         let _ = std::fs::remove_dir_all(&dir);
-        return Err(error);
+        return Err(error.into());
     }
     Ok((dir, writer))
 }

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
             check_says_ok_for_the_shipped_files,
             plan_shows_every_cell_with_its_commands,
             plan_as_json_is_one_document,
+            output_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none,
             doctor_tells_what_this_host_can_measure,
             keys_are_made_once_and_never_overwritten,
         ),

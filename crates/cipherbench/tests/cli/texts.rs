@@ -162,6 +162,14 @@ pub(crate) fn plan_shows_every_cell_with_its_commands() {
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
 }
 
+pub(crate) fn output_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none() {
+    let sandbox = Sandbox::new();
+    let full = end(&mut sandbox.script(&["env"], "\"$0\" plan >/dev/full")).exits(2);
+    full.says("error: cannot print the result").says("help: ");
+    let gone = end(&mut sandbox.script(&["env"], "{ \"$0\" plan; echo $? >&2; } | true")).exits(0);
+    assert_eq!(gone.stderr, "0\n");
+}
+
 pub(crate) fn plan_as_json_is_one_document() {
     let sandbox = Sandbox::new();
     let ended = end(&mut sandbox.program(&["plan", "--json"])).exits(0);
