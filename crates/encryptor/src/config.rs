@@ -7,7 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::Suite;
-use wire::overhead::{self, Outer};
 use yaml::{Map, Mistakes, Node, Prefix, Reported};
 
 /// Most lanes in one encryptor; an SPI has room for 4096.
@@ -16,9 +15,8 @@ const WORKERS_MAX: u16 = 256;
 const QUEUE_LENGTH_DEFAULT: u32 = 5000;
 /// ESP in UDP (RFC 3948 §2).
 const PORT_DEFAULT: u16 = 4500;
-/// MTU of the path between the gateways, unless told otherwise.
-const PATH_MTU_DEFAULT: usize = 1500;
-const MTU_MIN: u16 = 576;
+/// Every IPv4 host takes packets of this length (RFC 791).
+pub(crate) const MTU_MIN: u16 = 576;
 const MTU_MAX: u16 = 65_535;
 
 /// Everything that the encryptor is told, checked.
@@ -53,14 +51,29 @@ pub struct Config {
 pub struct Tunnel {
     /// Its name.
     pub name: String,
-    /// Its IP MTU in bytes.
-    pub mtu: u16,
+    /// Its IP MTU in bytes; `None`: as large as the route to the peer allows.
+    pub mtu: Option<u16>,
     /// Packets that may wait to be sealed.
     pub queue_length: u32,
     /// Its own address, if it is to have one.
-    pub address: Option<String>,
+    pub address: Option<InterfaceAddress>,
     /// Networks behind the peer: routed into the tunnel, and the only sources taken from it.
     pub routes: Vec<Prefix>,
+}
+
+/// An interface's address with the length of its network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterfaceAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The network that it is in.
+    pub network: Prefix,
+}
+
+impl std::fmt::Display for InterfaceAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.network.length())
+    }
 }
 
 /// Offloads that may be used; each is still proven before use.
@@ -112,15 +125,9 @@ fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         .map(Node::socket_address)
         .transpose();
     let offloads = map.with_default("offloads", Offloads::ALL, read_offloads);
-    let tunnel = map.required("tunnel").and_then(|node| {
-        let ipv6 = local.is_ok_and(|address| address.is_ipv6());
-        let mtu = overhead::inner_mtu(
-            suite.unwrap_or(Suite::Aes256Gcm),
-            Outer { ipv6, udp: true },
-            PATH_MTU_DEFAULT,
-        );
-        node.map(|tunnel| read_tunnel(tunnel, mtu.unwrap_or(PATH_MTU_DEFAULT) as u16))
-    });
+    let tunnel = map
+        .required("tunnel")
+        .and_then(|node| node.map(|tunnel| read_tunnel(tunnel, remote)));
     Ok(Config {
         local: local?,
         remote: remote?,
@@ -191,13 +198,12 @@ fn read_window(node: Node<'_>) -> Result<WindowSize, Reported> {
     })
 }
 
-fn read_tunnel(map: &Map<'_>, default_mtu: u16) -> Result<Tunnel, Reported> {
+fn read_tunnel(map: &Map<'_>, remote: Result<IpAddr, Reported>) -> Result<Tunnel, Reported> {
     let name = map.with_default("name", "cb0", |node| node.identifier(1..=15));
-    let mtu = map.with_default("mtu", default_mtu, |node| {
+    let mtu = map.with_default("mtu", None, |node| {
         let range = Bytes::new(MTU_MIN.into())..=Bytes::new(MTU_MAX.into());
-        Ok(node
-            .word_or("auto", |node| node.size(range))?
-            .map_or(default_mtu, |mtu| mtu.get() as u16))
+        let size = node.word_or("auto", |node| node.size(range))?;
+        Ok(size.map(|size| size.get() as u16))
     });
     let queue_length = map.with_default("queue_length", QUEUE_LENGTH_DEFAULT, |node| {
         node.integer(1..=1_000_000)
@@ -208,7 +214,7 @@ fn read_tunnel(map: &Map<'_>, default_mtu: u16) -> Result<Tunnel, Reported> {
         .transpose();
     let routes = map
         .required("routes")
-        .and_then(|node| node.one_or_many(Node::prefix));
+        .and_then(|node| node.one_or_many(|node| read_route(node, remote)));
     Ok(Tunnel {
         name: name?.to_owned(),
         mtu: mtu?,
@@ -218,14 +224,23 @@ fn read_tunnel(map: &Map<'_>, default_mtu: u16) -> Result<Tunnel, Reported> {
     })
 }
 
-/// An address with the length of its network, as `ip address add` takes it.
-fn read_interface_address(node: Node<'_>) -> Result<String, Reported> {
+fn read_route(node: Node<'_>, remote: Result<IpAddr, Reported>) -> Result<Prefix, Reported> {
+    let route = node.prefix()?;
+    match remote {
+        Ok(remote) if route.contains(remote) => Err(node.mistake(
+            format!("the route {route} leads the tunnel's own packets to {remote} into the tunnel"),
+            "leave `remote` out of it: `cipherbench` does not route around its own packets",
+        )),
+        _ => Ok(route),
+    }
+}
+
+fn read_interface_address(node: Node<'_>) -> Result<InterfaceAddress, Reported> {
     let text = node.text()?;
     let parsed = text.split_once('/').and_then(|(address, length)| {
         let address: IpAddr = address.parse().ok()?;
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.parse::<u8>().ok().filter(|length| *length <= bits)?;
-        Some(format!("{address}/{length}"))
+        let network = Prefix::around(address, length.parse().ok()?)?;
+        Some(InterfaceAddress { address, network })
     });
     parsed.ok_or_else(|| {
         node.mistake(

@@ -3,13 +3,12 @@
 //! 1. Receive trains of datagrams.
 //! 2. Find the SA by SPI. An unknown SPI may be a new epoch of the peer: its keys are derived, and the
 //!    SA is kept once a packet has proven it.
-//! 3. Check for replay, open in place, check again (RFC 4303 §3.4.3).
+//! 3. Check for replay, open in place, and only then note the sequence number (RFC 4303 §3.4.3).
 //! 4. Check that the inner packet is IP and comes from a network behind the peer (RFC 4301 §5.2).
 //! 5. Join packets of one flow to super-packets, and write each with one system call.
 
 use crate::counters::{DropReason, Flow, Tally};
 use crate::policy::Networks;
-use arrayvec::ArrayVec;
 use esp::{InboundSa, OpenError};
 use port::{Batch, CipherPort, ClearPort};
 use std::io;
@@ -19,9 +18,7 @@ use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, NO_NEXT_HEADER};
 use wire::vnet::VnetHeader;
 
 /// Trains received in one call.
-const TRAINS: usize = 16;
-/// The SA in use and the one before it.
-const EPOCHS: usize = 2;
+const TRAINS: usize = 32;
 /// Unknown SPIs whose keys are derived per batch: an attacker must not make us derive all day.
 const CANDIDATES_PER_BATCH: u32 = 2;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
@@ -32,15 +29,15 @@ pub trait InboundKeys: Send {
     /// A fresh SA for this SPI, when its keys can be known; nothing is proven yet.
     fn candidate(&mut self, spi: u32) -> Option<InboundSa>;
 
-    /// A packet under this SPI was authentic: older epochs are over.
+    /// A packet under this SPI was authentic: no candidate of an older epoch must be given any more.
     fn confirmed(&mut self, spi: u32);
 }
 
 /// The opening half of a lane.
 pub struct Inbound<K> {
     keys: K,
-    /// Newest first.
-    sas: ArrayVec<(u32, InboundSa), EPOCHS>,
+    /// The SA of the newest epoch that a packet has proven. The one before ends with it.
+    sa: Option<InboundSa>,
     networks: Networks,
     sum: Sum,
     batch: Batch,
@@ -52,7 +49,7 @@ impl<K: InboundKeys> Inbound<K> {
     pub fn new(keys: K, networks: Networks, sum: Sum) -> Self {
         Self {
             keys,
-            sas: ArrayVec::new(),
+            sa: None,
             networks,
             sum,
             batch: Batch::new(TRAINS),
@@ -71,12 +68,12 @@ impl<K: InboundKeys> Inbound<K> {
     ) -> io::Result<bool> {
         match cipher.recv(&mut self.batch) {
             Ok(()) => {}
-            Err(error) if is_passing(&error) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         }
         let mut opener = Opener {
             keys: &mut self.keys,
-            sas: &mut self.sas,
+            sa: &mut self.sa,
             networks: &self.networks,
             candidates_left: CANDIDATES_PER_BATCH,
         };
@@ -101,21 +98,10 @@ impl<K: InboundKeys> Inbound<K> {
     }
 }
 
-/// Nothing there, or something said of an earlier datagram (the peer is not up yet).
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable, WouldBlock,
-    };
-    matches!(
-        error.kind(),
-        WouldBlock | Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable
-    )
-}
-
 /// What opening needs of the lane, apart from the buffers.
 struct Opener<'s, K> {
     keys: &'s mut K,
-    sas: &'s mut ArrayVec<(u32, InboundSa), EPOCHS>,
+    sa: &'s mut Option<InboundSa>,
     networks: &'s Networks,
     candidates_left: u32,
 }
@@ -132,9 +118,9 @@ impl<K: InboundKeys> Opener<'_, K> {
             });
         };
         let spi = u32::from_be_bytes(*spi);
-        let opened = match self.sas.iter_mut().find(|(known, _)| *known == spi) {
-            Some((_, sa)) => sa.open(datagram),
-            None => self.open_with_candidate(spi, datagram)?,
+        let opened = match self.sa {
+            Some(sa) if sa.spi() == spi => sa.open(datagram),
+            _ => self.open_with_candidate(spi, datagram)?,
         };
         let opened = opened.map_err(reason)?;
         let packet = &datagram[opened.inner];
@@ -159,18 +145,15 @@ impl<K: InboundKeys> Opener<'_, K> {
         spi: u32,
         datagram: &mut [u8],
     ) -> Result<Result<esp::Opened, OpenError>, DropReason> {
-        self.candidates_left = self
-            .candidates_left
-            .checked_sub(1)
-            .ok_or(DropReason::NoSa)?;
+        if self.candidates_left == 0 {
+            return Err(DropReason::NoSa);
+        }
         let mut sa = self.keys.candidate(spi).ok_or(DropReason::NoSa)?;
+        self.candidates_left -= 1;
         let opened = sa.open(datagram);
         if opened.is_ok() {
             self.keys.confirmed(spi);
-            if self.sas.is_full() {
-                self.sas.pop();
-            }
-            self.sas.insert(0, (spi, sa));
+            *self.sa = Some(sa);
         }
         Ok(opened)
     }

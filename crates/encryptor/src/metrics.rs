@@ -94,7 +94,7 @@ fn escape(value: &str) -> String {
 pub fn serve(listener: TcpListener, facts: Facts, lanes: Vec<Arc<Counters>>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build()?;
     let router = Router::new().route(
         "/metrics",

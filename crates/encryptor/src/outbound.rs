@@ -130,6 +130,7 @@ impl Outbound {
             self.flush(cipher, tally);
         }
         let out = &mut self.out[self.used..self.used + sealed];
+        // Both buffers have room, so there is one reason left to refuse.
         if self
             .sa
             .seal(&mut self.packet[packet.start..], inner, next_header, out)

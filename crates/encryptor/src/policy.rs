@@ -1,5 +1,6 @@
 //! Which inner packets a peer may send: those from the networks behind it (RFC 4301 §5.2).
 
+use crate::config::Tunnel;
 use wire::headers::source_address;
 use yaml::Prefix;
 
@@ -8,6 +9,13 @@ use yaml::Prefix;
 pub struct Networks(pub Vec<Prefix>);
 
 impl Networks {
+    /// Those that are routed into a tunnel, and the one that its own address is in.
+    #[must_use]
+    pub fn behind(tunnel: &Tunnel) -> Self {
+        let own = tunnel.address.map(|address| address.network);
+        Self(tunnel.routes.iter().copied().chain(own).collect())
+    }
+
     /// Whether the packet's source address is in one of them.
     #[inline]
     #[must_use]

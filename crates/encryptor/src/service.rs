@@ -3,7 +3,7 @@
 //! Everything that can be refused is refused before the first packet moves, with one clear error:
 //! engine, keys, addresses, interface, metrics port.
 
-use crate::config::Config;
+use crate::config::{Config, MTU_MIN};
 use crate::counters::Tally;
 use crate::inbound::{Inbound, InboundKeys};
 use crate::metrics::{self, Facts};
@@ -13,13 +13,14 @@ use crate::tunnel::{self, TunnelError};
 use crate::worker::Worker;
 use engine::Selection;
 use esp::{InboundSa, OutboundSa, WindowSize};
-use keying::StaticKeys;
-use port::{Stop, Tun, TunError, TunOffloads, TunSettings, UdpLane, UdpOffloads};
+use keying::{KeyFile, StaticKeys};
+use port::{Stop, Tun, TunError, TunOffloads, TunSettings, UdpLane};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use wire::Suite;
+use wire::overhead::{self, Outer};
 
 /// Why the encryptor did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,19 @@ pub enum ServiceError {
         error: io::Error,
         /// What to do.
         help: &'static str,
+    },
+    /// The tunnel's packets would not fit the path.
+    #[error(
+        "an MTU of {mtu} B makes ESP packets too long for the route to the peer, which takes {path_mtu} B\n\
+         help: {help}"
+    )]
+    PathMtu {
+        /// `tunnel.mtu`, or the smallest that makes sense.
+        mtu: u16,
+        /// MTU of the route to the peer, in bytes.
+        path_mtu: usize,
+        /// What to do.
+        help: String,
     },
     /// The metrics port.
     #[error(
@@ -85,27 +99,31 @@ pub fn run(
 ) -> Result<Tally, ServiceError> {
     let selection = engine::select(&config.engine, config.suite)?;
     for passed in selection.passed_over() {
-        eprintln!("warning: {}; using {} instead", passed.reason, selection.engine());
+        eprintln!(
+            "warning: {}; using {} instead",
+            passed.reason,
+            selection.engine()
+        );
     }
-    let keys = Arc::new(Mutex::new(StaticKeys::open(&config.keys)?));
-    let (tuns, tun_offloads) = open_tun(config)?;
-    let mut workers = Vec::new();
-    let mut udp_offloads = UdpOffloads {
-        gso: true,
-        gro: true,
-    };
-    for (lane, tun) in (0..config.workers).zip(tuns) {
-        let udp = open_lane(config, lane)?;
-        udp_offloads.gso &= udp.offloads().gso;
-        udp_offloads.gro &= udp.offloads().gro;
-        workers.push(make_worker(config, lane, tun, udp, &selection, &keys));
-    }
-    let facts = facts(config, &selection, tun_offloads, udp_offloads);
+    let key_file = KeyFile::open(&config.keys)?;
+    let lanes = (0..config.workers)
+        .map(|lane| open_lane(config, lane))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mtu = tunnel_mtu(config, &lanes)?;
+    let (tuns, tun_offloads) = open_tun(config, mtu)?;
+    let listener = config.metrics.map(listen).transpose()?;
+    let facts = facts(config, mtu, &selection, tun_offloads, &lanes);
+
+    // Nothing can be refused any more that would waste an epoch.
+    let keys = Arc::new(Mutex::new(key_file.draw_epoch()?));
+    let workers: Vec<_> = (0..)
+        .zip(tuns.into_iter().zip(lanes))
+        .map(|(lane, (tun, udp))| make_worker(config, lane, tun, udp, &selection, &keys))
+        .collect();
     let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
-    if let Some(address) = config.metrics {
-        let error = |error| ServiceError::Metrics { address, error };
-        let listener = TcpListener::bind(address).map_err(error)?;
-        metrics::serve(listener, facts.clone(), counters.clone()).map_err(error)?;
+    if let Some(listener) = listener {
+        metrics::serve(listener, facts.clone(), counters.clone())
+            .map_err(ServiceError::Resources)?;
     }
     ready(&facts);
     run_workers(workers, stop)?;
@@ -114,13 +132,45 @@ pub fn run(
         .fold(Tally::default(), |sum, lane| sum + lane.read()))
 }
 
-fn open_tun(config: &Config) -> Result<(Vec<Tun>, TunOffloads), ServiceError> {
+fn listen(address: SocketAddr) -> Result<TcpListener, ServiceError> {
+    TcpListener::bind(address).map_err(|error| ServiceError::Metrics { address, error })
+}
+
+/// The interface's MTU: as configured if the path takes it, else the largest that it takes.
+fn tunnel_mtu(config: &Config, lanes: &[UdpLane]) -> Result<u16, ServiceError> {
+    let path_mtu = lanes.iter().filter_map(|lane| lane.path_mtu().ok()).min();
+    // An IP packet is not longer, whatever an interface (loopback) says.
+    let path_mtu = path_mtu
+        .unwrap_or(usize::from(u16::MAX))
+        .min(usize::from(u16::MAX));
+    let outer = Outer {
+        ipv6: config.local.is_ipv6(),
+        udp: true,
+    };
+    let largest = overhead::inner_mtu(config.suite, outer, path_mtu).unwrap_or(0) as u16;
+    let mtu = config.tunnel.mtu.unwrap_or(largest);
+    if mtu <= largest && mtu >= MTU_MIN {
+        return Ok(mtu);
+    }
+    let help = if largest >= MTU_MIN {
+        format!("write `mtu: {largest} B` or `mtu: auto`, or raise the MTU of the link")
+    } else {
+        "raise the MTU of the link".to_owned()
+    };
+    Err(ServiceError::PathMtu {
+        mtu: mtu.max(MTU_MIN),
+        path_mtu,
+        help,
+    })
+}
+
+fn open_tun(config: &Config, mtu: u16) -> Result<(Vec<Tun>, TunOffloads), ServiceError> {
     let settings = TunSettings {
         name: &config.tunnel.name,
         queues: usize::from(config.workers),
     };
     let mut tuns = Tun::create(&settings)?;
-    tunnel::set_up(&config.tunnel)?;
+    tunnel::set_up(&config.tunnel, mtu)?;
     let wanted = config.offloads.tun;
     let granted = tuns
         .iter_mut()
@@ -139,7 +189,9 @@ fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
                 "another process has this port; stop it or choose another `port`"
             }
             io::ErrorKind::AddrNotAvailable => "`local` must be an address of this host",
-            io::ErrorKind::PermissionDenied => "ports below 1024 need root",
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need root, and a broadcast address is no peer"
+            }
             _ => "`remote` must be reachable: look at `ip route get`",
         };
         ServiceError::Lane {
@@ -170,7 +222,7 @@ fn make_worker(
         lane,
         window: config.replay_window,
     };
-    let networks = Networks(config.tunnel.routes.clone());
+    let networks = Networks::behind(&config.tunnel);
     Worker::new(
         tun,
         udp,
@@ -179,19 +231,27 @@ fn make_worker(
     )
 }
 
-fn facts(config: &Config, selection: &Selection, tun: TunOffloads, udp: UdpOffloads) -> Facts {
+fn facts(
+    config: &Config,
+    mtu: u16,
+    selection: &Selection,
+    tun: TunOffloads,
+    lanes: &[UdpLane],
+) -> Facts {
     let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let gso = lanes.iter().all(|lane| lane.offloads().gso);
+    let gro = lanes.iter().all(|lane| lane.offloads().gro);
     vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("suite", config.suite.to_string()),
         ("engine", selection.engine().to_owned()),
         ("lanes", config.workers.to_string()),
         ("interface", config.tunnel.name.clone()),
-        ("mtu", config.tunnel.mtu.to_string()),
+        ("mtu", mtu.to_string()),
         ("tso", on(tun.tso)),
         ("uso", on(tun.uso)),
-        ("gso", on(udp.gso)),
-        ("gro", on(udp.gro)),
+        ("gso", on(gso)),
+        ("gro", on(gro)),
     ]
 }
 
@@ -205,10 +265,11 @@ where
         for (lane, worker) in (0u16..).zip(workers) {
             let name = format!("lane-{lane}");
             let work = move || {
-                let result = worker.run(stop);
-                // One lane alone would carry its flows only: all stop, and the error is told.
-                stop.raise();
-                result.map_err(|error| ServiceError::LaneEnded { lane, error })
+                // One lane alone would carry its flows only: when it ends, however it ends, all stop.
+                let _all = RaiseOnDrop(stop);
+                worker
+                    .run(stop)
+                    .map_err(|error| ServiceError::LaneEnded { lane, error })
             };
             let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
             threads.push(started.map_err(|error| {
@@ -222,6 +283,15 @@ where
         });
         results.collect()
     })
+}
+
+/// Raises the flag when it goes, also by a panic.
+struct RaiseOnDrop<'s>(&'s Stop);
+
+impl Drop for RaiseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
 }
 
 /// Inbound SAs of one lane, from the static keys that all lanes share.

@@ -14,7 +14,10 @@ pub enum TunnelError {
     #[error("cannot run `ip`: {0}\nhelp: install the package iproute2")]
     NoIp(std::io::Error),
     /// `ip` refused.
-    #[error("cannot set up the interface `{name}`: {said}")]
+    #[error(
+        "cannot set up the interface `{name}`: {said}\nhelp: an address or route of the tunnel may be taken \
+         already: look at `ip address` and `ip route`"
+    )]
     Refused {
         /// Interface name.
         name: String,
@@ -23,11 +26,11 @@ pub enum TunnelError {
     },
 }
 
-/// Brings the interface up as configured.
+/// Brings the interface up as configured, with the given IP MTU in bytes.
 ///
 /// # Errors
 /// [`TunnelError`] with what `ip` said.
-pub fn set_up(tunnel: &Tunnel) -> Result<(), TunnelError> {
+pub fn set_up(tunnel: &Tunnel, mtu: u16) -> Result<(), TunnelError> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -37,7 +40,7 @@ pub fn set_up(tunnel: &Tunnel) -> Result<(), TunnelError> {
         .map_err(TunnelError::NoIp)?;
     if let Some(mut stdin) = child.stdin.take() {
         // When `ip` ends early, what it said tells more than the broken pipe.
-        let _ = stdin.write_all(commands(tunnel).as_bytes());
+        let _ = stdin.write_all(commands(tunnel, mtu).as_bytes());
     }
     let output = child.wait_with_output().map_err(TunnelError::NoIp)?;
     if output.status.success() {
@@ -50,13 +53,13 @@ pub fn set_up(tunnel: &Tunnel) -> Result<(), TunnelError> {
     })
 }
 
-fn commands(tunnel: &Tunnel) -> String {
+fn commands(tunnel: &Tunnel, mtu: u16) -> String {
     let Tunnel {
         name,
-        mtu,
         queue_length,
         address,
         routes,
+        ..
     } = tunnel;
     let mut lines = String::new();
     // Writing to a string does not fail.
@@ -67,7 +70,9 @@ fn commands(tunnel: &Tunnel) -> String {
         lines,
         "link set dev {name} mtu {mtu} txqueuelen {queue_length} up"
     );
-    for route in routes {
+    // The kernel routes an address's own network by itself.
+    let own = address.map(|address| address.network);
+    for route in routes.iter().filter(|route| Some(**route) != own) {
         let _ = writeln!(lines, "route add {route} dev {name}");
     }
     lines

@@ -20,8 +20,7 @@ fn four_lines_are_enough() {
         (4500, 1, Suite::Aes256Gcm)
     );
     assert_eq!(config.engine, Choice::Auto);
-    // 1500 less IPv4, UDP, ESP header, IV and ICV, and a trailer on a multiple of 4.
-    assert_eq!(config.tunnel.mtu, 1438);
+    assert_eq!(config.tunnel.mtu, None);
     assert_eq!(config.tunnel.name, "cb0");
     assert!(config.metrics.is_none());
 }
@@ -49,7 +48,10 @@ offloads: { uso: off, gro: off }
     let config = Config::from_text("gw1.yaml", text).unwrap();
     assert_eq!(config.keys, PathBuf::from("/etc/cipherbench/gw1.key"));
     assert_eq!(config.engine, Choice::Named("aws-lc".to_owned()));
-    assert_eq!(config.tunnel.address.as_deref(), Some("10.9.0.1/24"));
+    assert_eq!(config.tunnel.mtu, Some(1280));
+    let address = config.tunnel.address.unwrap();
+    assert_eq!(address.to_string(), "10.9.0.1/24");
+    assert_eq!(address.network.to_string(), "10.9.0.0/24");
     assert_eq!(config.tunnel.routes.len(), 2);
     assert!(config.offloads.tun.tso && !config.offloads.tun.uso);
     assert!(config.offloads.udp.gso && !config.offloads.udp.gro);
@@ -64,6 +66,16 @@ fn paths_are_relative_to_the_file() {
         Config::load(&path).unwrap().keys,
         folder.path().join("gw1.key")
     );
+}
+
+#[test]
+fn a_route_that_leads_the_tunnel_into_itself_is_refused() {
+    let text = SMALLEST.replace("10.2.0.0/24", "[10.2.0.0/24, 192.0.0.0/8]");
+    let told = Config::from_text("gw1.yaml", &text)
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("the route 192.0.0.0/8 leads"), "{told}");
+    assert!(told.contains("(tunnel.routes)"), "{told}");
 }
 
 #[test]

@@ -45,8 +45,8 @@ fn aead(spi: u32) -> Box<dyn engine::Aead> {
 
 impl InboundKeys for TestKeys {
     fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
-        self.known
-            .contains(&spi)
+        let over = self.confirmed.iter().any(|confirmed| spi < *confirmed);
+        (self.known.contains(&spi) && !over)
             .then(|| InboundSa::new(spi, SALT, aead(spi), WindowSize::DEFAULT))
     }
 
@@ -294,6 +294,33 @@ fn a_packet_that_contradicts_its_header_is_dropped_and_counted() {
     let tally = bench.left.counters().read();
     assert_eq!(tally.dropped[DropReason::Malformed as usize], 2);
     assert!(tally.balances());
+}
+
+#[test]
+fn an_epoch_is_over_when_the_next_is_proven() {
+    let mut bench = Bench::new(JOINABLE);
+    let packet = udp([10, 1, 0, 2], &[1; 50]);
+    for _ in 0..3 {
+        bench.a.send(&VnetHeader::PLAIN, &packet, &[]).unwrap();
+    }
+    let old = bench.seal();
+    assert_eq!(bench.open(&old[..1]).len(), 1);
+    // The peer has restarted: its next epoch.
+    let spi = LEFT_SPI + 1;
+    let mut sa = OutboundSa::new(spi, SALT, aead(spi));
+    let mut new = vec![0; sa.sealed_len(packet.len())];
+    let mut src = [packet.as_slice(), &[0; esp::TRAILER_ROOM]].concat();
+    sa.seal(&mut src, packet.len(), 4, &mut new).unwrap();
+    assert_eq!(bench.open(&[new]).len(), 1);
+    assert!(bench.open(&old[1..]).is_empty());
+    assert_eq!(bench.right_tally().dropped[DropReason::NoSa as usize], 2);
+}
+
+#[test]
+fn an_empty_datagram_is_counted() {
+    let mut bench = Bench::new(JOINABLE);
+    assert!(bench.open(&[Vec::new()]).is_empty());
+    assert_eq!(bench.right_tally().dropped[DropReason::Runt as usize], 1);
 }
 
 #[test]

@@ -17,7 +17,7 @@ mod text;
 pub use derive::{SALT_BYTES, SaKeys};
 pub use error::KeyError;
 pub use files::create_pair;
-pub use static_keys::StaticKeys;
+pub use static_keys::{KeyFile, StaticKeys};
 
 /// Bits of an SPI that tell the lane; the 20 above them tell the epoch.
 const LANE_BITS: u32 = 12;

@@ -14,9 +14,64 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use wire::Suite;
 
-/// An opened key file: one epoch to send in, and the keys to receive the peer's.
+/// A key file that is valid and locked; no epoch is drawn yet.
 ///
-/// While this value lives no other process can open the file.
+/// While this value, or the [`StaticKeys`] made of it, lives, no other process can open the file.
+pub struct KeyFile {
+    file: LockedKeyFile,
+    epoch_path: PathBuf,
+    recorded: Epochs,
+}
+
+impl KeyFile {
+    /// Locks and reads a key file and the epoch file beside it.
+    ///
+    /// # Errors
+    /// [`KeyError`]: whenever it is not certain that nonces cannot repeat.
+    pub fn open(path: &Path) -> Result<Self, KeyError> {
+        let file = LockedKeyFile::open(path)?;
+        let epoch_path = epoch_path(&file.path);
+        let recorded = read_epochs(&epoch_path)?;
+        if recorded.outbound == EPOCH_MAX {
+            return Err(KeyError::EpochsUsedUp { path: file.path });
+        }
+        Ok(Self {
+            file,
+            epoch_path,
+            recorded,
+        })
+    }
+
+    /// Draws the next outbound epoch, which is on the disk when this returns. An epoch that is drawn and not
+    /// used is lost; there are 2^20. So draw when all else is ready.
+    ///
+    /// # Errors
+    /// [`KeyError::EpochNotWritten`]: there are no keys then.
+    pub fn draw_epoch(self) -> Result<StaticKeys, KeyError> {
+        let recorded = Epochs {
+            outbound: self.recorded.outbound + 1,
+            ..self.recorded
+        };
+        write_epochs(&self.epoch_path, recorded)?;
+        Ok(StaticKeys {
+            file: self.file,
+            epoch_path: self.epoch_path,
+            recorded,
+            peer_floor: recorded.peer,
+            lanes_taken: BTreeSet::new(),
+        })
+    }
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyFile")
+            .field("path", &self.file.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An opened key file: one epoch to send in, and the keys to receive the peer's.
 pub struct StaticKeys {
     file: LockedKeyFile,
     epoch_path: PathBuf,
@@ -29,31 +84,12 @@ pub struct StaticKeys {
 }
 
 impl StaticKeys {
-    /// Opens a key file and draws the next outbound epoch, which is on the disk when this returns. An epoch
-    /// that is drawn and not used is lost; there are 2^20.
+    /// Opens a key file and draws an epoch: [`KeyFile::open`] and [`KeyFile::draw_epoch`] in one.
     ///
     /// # Errors
-    /// [`KeyError`]: whenever it is not certain that nonces cannot repeat, there are no keys.
+    /// As those.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
-        let file = LockedKeyFile::open(path)?;
-        let epoch_path = epoch_path(&file.path);
-        let last = read_epochs(&epoch_path)?;
-        if last.outbound == EPOCH_MAX {
-            return Err(KeyError::EpochsUsedUp { path: file.path });
-        }
-        let recorded = Epochs {
-            outbound: last.outbound + 1,
-            ..last
-        };
-        write_epochs(&epoch_path, recorded)?;
-        let peer_floor = recorded.peer;
-        Ok(Self {
-            file,
-            epoch_path,
-            recorded,
-            peer_floor,
-            lanes_taken: BTreeSet::new(),
-        })
+        KeyFile::open(path)?.draw_epoch()
     }
 
     /// Which end this is.

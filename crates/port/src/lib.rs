@@ -113,7 +113,7 @@ impl Batch {
     /// Room for `trains` trains.
     #[must_use]
     pub fn new(trains: usize) -> Self {
-        let buffer = || vec![0; TRAIN_BYTES_MAX + 1].into_boxed_slice();
+        let buffer = || vec![0; TRAIN_BYTES_MAX].into_boxed_slice();
         Self {
             buffers: (0..trains).map(|_| buffer()).collect(),
             filled: Vec::with_capacity(trains),
@@ -126,8 +126,12 @@ impl Batch {
             .iter_mut()
             .zip(&self.filled)
             .flat_map(|(buffer, &(bytes, datagram))| {
-                // An empty datagram is a train of none: nothing to yield.
-                buffer[..bytes].chunks_mut(datagram.max(1))
+                // An empty datagram is one too.
+                let chunks = buffer[..bytes.max(1)].chunks_mut(datagram.max(1));
+                chunks.map(move |chunk| {
+                    let length = chunk.len().min(bytes);
+                    &mut chunk[..length]
+                })
             })
     }
 }

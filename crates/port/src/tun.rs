@@ -73,14 +73,17 @@ impl Tun {
     /// [`TunError`] with what the kernel said and what to do.
     pub fn create(settings: &TunSettings<'_>) -> Result<Vec<Self>, TunError> {
         (0..settings.queues)
-            .map(|_| Self::open_queue(settings))
+            .map(|queue| Self::open_queue(settings, queue == 0))
             .collect()
     }
 
-    fn open_queue(settings: &TunSettings<'_>) -> Result<Self, TunError> {
+    /// The `first` queue makes the interface; if there is one of that name, it is another's.
+    fn open_queue(settings: &TunSettings<'_>, first: bool) -> Result<Self, TunError> {
         let refused = |error: io::Error| {
             let help = match error.raw_os_error() {
-                Some(libc::EBUSY) => "another process has it: stop that one or choose another name",
+                Some(libc::EBUSY | libc::EEXIST) => {
+                    "another process has it: stop that one or choose another name"
+                }
                 Some(libc::EPERM) => "it needs CAP_NET_ADMIN: run as root",
                 _ => "a name is 1 to 15 bytes without `/` or spaces",
             };
@@ -109,10 +112,15 @@ impl Tun {
         if settings.queues > 1 {
             flags |= libc::IFF_MULTI_QUEUE;
         }
+        if first {
+            flags |= libc::IFF_TUN_EXCL;
+        }
         request.ifr_ifru.ifru_flags = flags as libc::c_short;
-        ioctl(&file, libc::TUNSETIFF, &raw mut request).map_err(refused)?;
+        // SAFETY: TUNSETIFF takes an ifreq.
+        unsafe { ioctl(&file, libc::TUNSETIFF, &mut request) }.map_err(refused)?;
         let mut header_bytes = VNET_HEADER_BYTES as libc::c_int;
-        ioctl(&file, libc::TUNSETVNETHDRSZ, &raw mut header_bytes).map_err(refused)?;
+        // SAFETY: TUNSETVNETHDRSZ takes an int.
+        unsafe { ioctl(&file, libc::TUNSETVNETHDRSZ, &mut header_bytes) }.map_err(refused)?;
         Ok(Self {
             file,
             joinable: Joinable {
@@ -123,22 +131,11 @@ impl Tun {
     }
 
     /// Turns on those of the `wanted` offloads that a real write shows to work; the interface must be up.
-    /// Applies to the device, so call it for each queue.
+    ///
+    /// The setting is the device's, and what may be written the queue's: so it is called for each queue.
     pub fn enable_offloads(&mut self, wanted: TunOffloads) -> TunOffloads {
-        let candidates = [
-            TunOffloads {
-                tso: true,
-                uso: true,
-            },
-            TunOffloads {
-                tso: true,
-                uso: false,
-            },
-            TunOffloads {
-                tso: false,
-                uso: false,
-            },
-        ];
+        let candidates = [(true, true), (true, false), (false, true), (false, false)]
+            .map(|(tso, uso)| TunOffloads { tso, uso });
         let granted = candidates.into_iter().find(|candidate| {
             (wanted.tso || !candidate.tso)
                 && (wanted.uso || !candidate.uso)
@@ -218,9 +215,13 @@ impl ClearPort for Tun {
     }
 }
 
-fn ioctl<T>(file: &File, request: libc::Ioctl, argument: *mut T) -> io::Result<()> {
-    // SAFETY: callers pass the request's own argument type, which outlives the call.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
+/// An ioctl with an argument.
+///
+/// # Safety
+/// `argument` must be what `request` takes.
+unsafe fn ioctl<T>(file: &File, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
+    // SAFETY: the argument outlives the call, and is of the right type by the caller's word.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, &raw mut *argument) };
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {

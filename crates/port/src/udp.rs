@@ -3,6 +3,9 @@
 //! A train is one system call and one pass through the stack for up to 64 KB. Whether the kernel takes trains is
 //! found out by sending one: NAT keepalives (RFC 3948 §2.3), which a peer must ignore. An interface may
 //! still refuse later (EIO, EINVAL); then trains are sent datagram by datagram from there on.
+//!
+//! A connected socket reports ICMP errors about datagrams sent before, at whatever call comes next. Anyone can
+//! forge those, so they are read away and change nothing: not even the path's MTU, which is the route's.
 
 use crate::wait::wait_writable;
 use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, Train};
@@ -14,13 +17,26 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Send and receive buffer asked of the kernel, in bytes; it may give less.
-const SOCKET_BUFFER_BYTES: usize = 16 << 20;
+/// Receive buffer asked of the kernel, in bytes; it may give less.
+const RECEIVE_BUFFER_BYTES: libc::c_int = 16 << 20;
+/// Send buffer likewise. It is a queue in front of the link: a longer one delays more than it saves.
+const SEND_BUFFER_BYTES: libc::c_int = 4 << 20;
 /// `UDP_MAX_SEGMENTS` of Linux since 6.9, and before.
 const TRAIN_DATAGRAMS: [usize; 2] = [128, 64];
-/// How long a full send buffer is waited for before the datagrams count as lost.
-const SEND_WAIT: Duration = Duration::from_millis(20);
+/// How long one `send` waits for room in the send buffer, at most, before datagrams count as lost. The other
+/// direction waits meanwhile.
+const SEND_WAIT: Duration = Duration::from_millis(2);
+/// Reports about earlier datagrams that one `recv` reads away.
+const REPORTS_MAX: usize = 16;
 const KEEPALIVE: u8 = 0xff;
+/// Nothing is there, or the socket itself is wrong.
+const ABOUT_THE_SOCKET: [libc::c_int; 5] = [
+    libc::EAGAIN,
+    libc::EBADF,
+    libc::ENOTSOCK,
+    libc::EFAULT,
+    libc::EINVAL,
+];
 /// Messages in one system call.
 const MESSAGES_MAX: usize = 64;
 
@@ -55,6 +71,7 @@ impl UdpLane {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         grow_buffers(&socket);
+        ignore_reported_mtu(&socket, local)?;
         socket.bind(&local.into())?;
         socket.connect(&remote.into())?;
         let gro = wanted.gro && set_option(&socket, libc::UDP_GRO, 1).is_ok();
@@ -78,24 +95,32 @@ impl UdpLane {
         }
     }
 
+    /// The MTU of the route to the peer, in bytes: the longest outer IP packet that can be sent.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn path_mtu(&self) -> io::Result<usize> {
+        let (level, option) = if self.socket.local_addr()?.is_ipv6() {
+            (libc::IPPROTO_IPV6, libc::IPV6_MTU)
+        } else {
+            (libc::IPPROTO_IP, libc::IP_MTU)
+        };
+        int_option(&self.socket, level, option).map(|mtu| usize::try_from(mtu).unwrap_or(0))
+    }
+
     /// Sends keepalives as a train; the longest train that the kernel takes.
     fn probe_trains(&self) -> usize {
-        TRAIN_DATAGRAMS
-            .into_iter()
-            .find(|&datagrams| {
-                let bytes = [KEEPALIVE; TRAIN_DATAGRAMS[0]];
-                let train = Train {
-                    start: 0,
-                    bytes: datagrams,
-                    datagram_bytes: 1,
-                };
-                match self.send_messages(&bytes, &[train]) {
-                    Ok(_) => true,
-                    // Said of an earlier datagram: the peer is not up yet. Nothing is wrong with this one.
-                    Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
-                }
-            })
-            .unwrap_or(1)
+        let takes = |datagrams: &usize| {
+            let bytes = [KEEPALIVE; TRAIN_DATAGRAMS[0]];
+            let train = Train {
+                start: 0,
+                bytes: *datagrams,
+                datagram_bytes: 1,
+            };
+            // The first error may be a report about the probe before.
+            (0..2).any(|_| self.send_messages(&bytes, &[train]).is_ok())
+        };
+        TRAIN_DATAGRAMS.into_iter().find(takes).unwrap_or(1)
     }
 
     /// Sends each train as one message; how many messages went out.
@@ -141,44 +166,49 @@ impl UdpLane {
     }
 
     /// Sends trains until all are sent or refused.
+    ///
+    /// An error may be a report about an earlier datagram: then nothing was sent, and a second try tells.
     fn send_all(&mut self, buffer: &[u8], mut trains: &[Train], sent: &mut Sent) {
-        let mut refused_before = false;
+        let mut tried_before = false;
         let mut waited = false;
         while let Some(first) = trains.first() {
-            match self.send_messages(buffer, trains) {
+            let error = match self.send_messages(buffer, trains) {
                 Ok(count) => {
                     for train in &trains[..count] {
                         sent.datagrams += train.datagrams();
                         sent.bytes += train.bytes as u64;
                     }
                     trains = &trains[count..];
-                    waited = false;
+                    tried_before = false;
+                    continue;
                 }
-                Err(error) => match error.raw_os_error() {
-                    // The peer said that nobody listened to an earlier datagram. This one was not sent.
-                    Some(libc::ECONNREFUSED) if !refused_before => refused_before = true,
-                    Some(libc::EAGAIN) if !waited => {
-                        waited = wait_writable(self.socket.as_fd(), SEND_WAIT);
-                        if !waited {
-                            sent.failed += first.datagrams();
-                            trains = &trains[1..];
-                        }
-                    }
-                    Some(libc::EIO | libc::EINVAL) if first.datagrams() > 1 => {
-                        self.train_max = 1;
-                        self.send_singly(buffer, *first, sent);
-                        trains = &trains[1..];
-                    }
-                    Some(libc::EMSGSIZE) => {
-                        sent.too_big += first.datagrams();
-                        trains = &trains[1..];
-                    }
-                    _ => {
-                        sent.failed += first.datagrams();
-                        trains = &trains[1..];
-                    }
-                },
+                Err(error) => error.raw_os_error().unwrap_or(0),
+            };
+            if error == libc::EAGAIN {
+                if waited || !wait_writable(self.socket.as_fd(), SEND_WAIT) {
+                    sent.failed += trains.iter().map(Train::datagrams).sum::<u64>();
+                    return;
+                }
+                waited = true;
+                continue;
             }
+            if !tried_before {
+                tried_before = true;
+                continue;
+            }
+            match error {
+                libc::EIO | libc::EINVAL if first.datagrams() > 1 => {
+                    let before = sent.datagrams;
+                    self.send_singly(buffer, *first, sent);
+                    if sent.datagrams > before {
+                        self.train_max = 1;
+                    }
+                }
+                libc::EMSGSIZE => sent.too_big += first.datagrams(),
+                _ => sent.failed += first.datagrams(),
+            }
+            trains = &trains[1..];
+            tried_before = false;
         }
     }
 
@@ -200,16 +230,9 @@ impl UdpLane {
         }
         self.send_all(buffer, &singles, sent);
     }
-}
 
-impl CipherPort for UdpLane {
-    fn send(&mut self, buffer: &[u8], trains: &[Train]) -> Sent {
-        let mut sent = Sent::default();
-        self.send_all(buffer, trains, &mut sent);
-        sent
-    }
-
-    fn recv(&mut self, batch: &mut Batch) -> io::Result<()> {
+    /// Receives trains, one a message.
+    fn receive_messages(&self, batch: &mut Batch) -> io::Result<()> {
         batch.filled.clear();
         // SAFETY: all-zero is a valid value of these plain C structures.
         let mut messages: [libc::mmsghdr; MESSAGES_MAX] = unsafe { zeroed() };
@@ -251,6 +274,30 @@ impl CipherPort for UdpLane {
         }
         Ok(())
     }
+}
+
+impl CipherPort for UdpLane {
+    fn send(&mut self, buffer: &[u8], trains: &[Train]) -> Sent {
+        let mut sent = Sent::default();
+        self.send_all(buffer, trains, &mut sent);
+        sent
+    }
+
+    fn recv(&mut self, batch: &mut Batch) -> io::Result<()> {
+        for _ in 0..REPORTS_MAX {
+            let Err(error) = self.receive_messages(batch) else {
+                return Ok(());
+            };
+            // Anything else is a signal, or a report about a datagram sent before.
+            if error
+                .raw_os_error()
+                .is_some_and(|code| ABOUT_THE_SOCKET.contains(&code))
+            {
+                return Err(error);
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
 
     fn train_max(&self) -> usize {
         self.train_max
@@ -263,15 +310,45 @@ impl CipherPort for UdpLane {
 
 /// Asks for large buffers: beyond the host's limit where privilege allows, up to it otherwise.
 fn grow_buffers(socket: &Socket) {
-    let bytes = SOCKET_BUFFER_BYTES as libc::c_int;
-    for (force, plain) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    for (force, plain, bytes) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES),
     ] {
         if set_level_option(socket, libc::SOL_SOCKET, force, bytes).is_err() {
             // Never refused: the kernel gives what it may.
             let _ = set_level_option(socket, libc::SOL_SOCKET, plain, bytes);
         }
+    }
+}
+
+/// Sends with the don't-fragment bit and by the route's MTU, whatever ICMP says of the path.
+fn ignore_reported_mtu(socket: &Socket, local: SocketAddr) -> io::Result<()> {
+    if local.is_ipv6() {
+        let probe = libc::IPV6_PMTUDISC_PROBE;
+        set_level_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe)
+    } else {
+        let probe = libc::IP_PMTUDISC_PROBE;
+        set_level_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, probe)
+    }
+}
+
+fn int_option(socket: &Socket, level: libc::c_int, option: libc::c_int) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: value and length outlive the call, and the length is that of the value.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw mut value).cast(),
+            &raw mut bytes,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(value)
     }
 }
 

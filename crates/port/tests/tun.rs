@@ -153,6 +153,30 @@ fn an_interface_can_have_several_queues() {
 }
 
 #[test]
+fn a_second_tunnel_does_not_join_the_queues_of_the_first() {
+    in_namespace(|| {
+        let _first = open(2);
+        let settings = TunSettings {
+            name: "t0",
+            queues: 2,
+        };
+        let error = Tun::create(&settings).unwrap_err();
+        assert!(error.to_string().contains("another process"), "{error}");
+    });
+}
+
+#[test]
+fn each_offload_has_its_own_switch() {
+    in_namespace(|| {
+        let mut tun = open(1).remove(0);
+        for (tso, uso) in [(true, true), (true, false), (false, true), (false, false)] {
+            let wanted = TunOffloads { tso, uso };
+            assert_eq!(tun.enable_offloads(wanted), wanted);
+        }
+    });
+}
+
+#[test]
 fn a_name_in_use_and_a_bad_name_are_refused_with_a_remedy() {
     in_namespace(|| {
         let _first = open(1);

@@ -13,7 +13,7 @@ use crate::headers::{IpView, TCP, UDP, be16, be32, put16};
 use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 use arrayvec::ArrayVec;
 
-/// Runs open at once; a further flow closes the oldest.
+/// Runs open at once; a further flow closes one, in turn.
 const RUNS_MAX: usize = 8;
 /// Segments in one super-packet. 64 KB of 512-byte segments; the write's vector stays on the stack.
 pub const SEGMENTS_MAX: usize = 128;
@@ -70,7 +70,7 @@ pub struct Coalescer<'a> {
     sum: Sum,
     runs: ArrayVec<Run<'a>, RUNS_MAX>,
     /// The run that makes room when all are taken.
-    oldest: usize,
+    next_out: usize,
 }
 
 impl<'a> Coalescer<'a> {
@@ -81,7 +81,7 @@ impl<'a> Coalescer<'a> {
             joinable,
             sum,
             runs: ArrayVec::new(),
-            oldest: 0,
+            next_out: 0,
         }
     }
 
@@ -149,10 +149,10 @@ impl<'a> Coalescer<'a> {
         let at = if let Some(free) = self.runs.iter().position(|run| run.payload.is_empty()) {
             free
         } else if self.runs.is_full() {
-            let oldest = self.oldest;
-            self.oldest = (oldest + 1) % RUNS_MAX;
-            self.runs[oldest].flush(sink);
-            oldest
+            let out = self.next_out;
+            self.next_out = (out + 1) % RUNS_MAX;
+            self.runs[out].flush(sink);
+            out
         } else {
             self.runs.push(Run::EMPTY);
             self.runs.len() - 1
@@ -245,6 +245,8 @@ impl<'a> Run<'a> {
         );
         be32(b, 4) == self.next_sequence
             && a[8..12] == b[8..12]
+            // Data offset and AE, the flag that is not among the others (RFC 9768 §3.1).
+            && a[12] == b[12]
             && a[14..16] == b[14..16]
             && a[18..] == b[18..]
     }

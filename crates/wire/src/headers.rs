@@ -109,12 +109,15 @@ impl IpView {
         checksum::portable(addresses, checksum::word(u16::from(self.protocol)))
     }
 
-    /// Whether the TCP or UDP checksum is right; a UDP checksum of zero over IPv4 is not.
+    /// Whether the TCP or UDP checksum is right; a UDP checksum of zero ("none") is not.
     #[must_use]
     pub fn transport_checksum_is_valid(&self, packet: &[u8], sum: Sum) -> bool {
         let Some(transport) = packet.get(self.header_bytes..self.total_bytes) else {
             return false;
         };
+        if self.protocol == UDP && transport.get(6..8) == Some(&[0, 0]) {
+            return false;
+        }
         let start = self.pseudo_sum(packet) + checksum::word(transport.len() as u16);
         checksum::is_valid(sum(transport, start))
     }

@@ -231,6 +231,21 @@ fn a_packet_with_a_wrong_checksum_is_passed_on_alone_and_unchanged() {
 }
 
 #[test]
+fn a_change_of_the_accurate_ecn_flag_ends_a_run() {
+    let mut packets = sample(3000).cut(1000);
+    packets[1][32] |= 1;
+    // Both bytes of the word that the flag is in count in the checksum, which is made right again.
+    let sum = u16::from_be_bytes([packets[1][36], packets[1][37]]);
+    let (less, borrow) = sum.overflowing_sub(0x0100);
+    packets[1][36..38].copy_from_slice(&(less - u16::from(borrow)).to_be_bytes());
+    let view = IpView::parse(&packets[1]).unwrap();
+    assert!(view.transport_checksum_is_valid(&packets[1], checksum::portable));
+    let joined = join(&packets, BOTH);
+    assert_eq!(joined.len(), 3);
+    assert_eq!(recut(&joined), packets);
+}
+
+#[test]
 fn a_gap_in_the_sequence_ends_a_run() {
     let mut packets = sample(4000).cut(1000);
     packets.remove(1);

@@ -25,6 +25,15 @@ impl Prefix {
         (fits && masked(address, length) == address).then_some(Self { address, length })
     }
 
+    /// The prefix of that length that an address lies in; `None` when the length is too long for it.
+    #[must_use]
+    pub fn around(address: IpAddr, length: u8) -> Option<Self> {
+        (length <= address_bits(address)).then(|| Self {
+            address: masked(address, length),
+            length,
+        })
+    }
+
     /// Its first address.
     #[must_use]
     pub const fn address(self) -> IpAddr {
