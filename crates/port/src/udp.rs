@@ -321,14 +321,14 @@ fn grow_buffers(socket: &Socket) {
     }
 }
 
-/// Sends with the don't-fragment bit and by the route's MTU, whatever ICMP says of the path.
+/// Sends by the route's MTU, whatever ICMP says of the path; IPv4 routers may fragment.
 fn ignore_reported_mtu(socket: &Socket, local: SocketAddr) -> io::Result<()> {
     if local.is_ipv6() {
-        let probe = libc::IPV6_PMTUDISC_PROBE;
-        set_level_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe)
+        let mode = libc::IPV6_PMTUDISC_INTERFACE;
+        set_level_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
     } else {
-        let probe = libc::IP_PMTUDISC_PROBE;
-        set_level_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, probe)
+        let mode = libc::IP_PMTUDISC_INTERFACE;
+        set_level_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
     }
 }
 

@@ -138,3 +138,61 @@ fn an_address_in_use_is_refused() {
     let error = UdpLane::connect(a, b, ON).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
 }
+
+/// An ICMP message about a datagram from `from` to `to`, as a router on the way would send it, or a liar.
+fn icmp(kind: u8, code: u8, rest: u32, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+    let octets = |address: SocketAddr| match address.ip() {
+        std::net::IpAddr::V4(address) => address.octets(),
+        std::net::IpAddr::V6(_) => unreachable!("the tests' lanes are IPv4"),
+    };
+    let mut message = vec![kind, code, 0, 0];
+    message.extend(rest.to_be_bytes());
+    message.extend([0x45, 0, 0, 128, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    message.extend(octets(from));
+    message.extend(octets(to));
+    for field in [from.port(), to.port(), 108, 0] {
+        message.extend(field.to_be_bytes());
+    }
+    let sum = wire::checksum::finish(wire::checksum::portable(&message, 0));
+    message[2..4].copy_from_slice(&sum);
+    message
+}
+
+#[test]
+fn no_icmp_message_ends_a_lane_or_shrinks_its_path() {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let Ok(raw) = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)) else {
+        eprintln!("SKIPPED: no raw socket here: run as root");
+        return;
+    };
+    let (a, b) = addresses();
+    let mut lane = UdpLane::connect(a, b, OFF).unwrap();
+    let path_mtu = lane.path_mtu().unwrap();
+    let mut batch = Batch::new(4);
+    // Host, network, protocol unreachable; fragmentation needed; prohibited; parameter problem.
+    for (kind, code, rest) in [
+        (3, 1, 0),
+        (3, 0, 0),
+        (3, 2, 0),
+        (3, 4, 552),
+        (3, 13, 0),
+        (12, 0, 0),
+    ] {
+        let message = icmp(kind, code, rest, a, b);
+        raw.send_to(&message, &a.into()).unwrap();
+        let error = lane.recv(&mut batch).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            io::ErrorKind::WouldBlock,
+            "ICMP {kind}/{code}"
+        );
+        raw.send_to(&message, &a.into()).unwrap();
+        let (buffer, train, _) = numbered(2, 1400, 1400);
+        assert_eq!(
+            lane.send(&buffer, &[train]).too_big,
+            0,
+            "ICMP {kind}/{code}"
+        );
+    }
+    assert_eq!(lane.path_mtu().unwrap(), path_mtu);
+}
