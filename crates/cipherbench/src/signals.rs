@@ -5,17 +5,31 @@ use lab::Interrupt;
 use port::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io;
 use std::thread;
+use std::{fs, io};
 
-/// What asks a program to end: Ctrl-C, `kill`, and the terminal that closes.
-const TO_END: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// What asks a program to end: Ctrl-C, `kill`, and the terminal that closes, unless whoever started the program
+/// has it ignore one of them, as `nohup` does.
+fn to_end() -> impl Iterator<Item = i32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = ignored(&status);
+    [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(move |signal| ignored >> (signal - 1) & 1 == 0)
+}
+
+/// The set of ignored signals, the lowest bit being signal 1.
+fn ignored(status: &str) -> u64 {
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+        .unwrap_or(0)
+}
 
 /// An interrupt that is set when the program is asked to end. From then on nothing ends it early: what was
 /// built is taken down, however often Ctrl-C is pressed. Starts no thread.
 pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::new();
-    for signal in TO_END {
+    for signal in to_end() {
         signal_hook::flag::register(signal, interrupt.flag()).map_err(refused)?;
     }
     Ok(interrupt)
@@ -24,7 +38,7 @@ pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
 /// A flag that is raised when the program is asked to end.
 pub(crate) fn stop() -> Result<Stop, Failure> {
     let stop = Stop::new().map_err(refused)?;
-    let mut signals = Signals::new(TO_END).map_err(refused)?;
+    let mut signals = Signals::new(to_end()).map_err(refused)?;
     let raised = stop.clone();
     let watch = move || {
         if signals.forever().next().is_some() {
@@ -44,4 +58,17 @@ fn refused(error: io::Error) -> Failure {
         Exit::CannotBuild,
         format!("cannot watch for signals: {error}\nhelp: {help}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_which_signals_are_ignored() {
+        let nohup = "Name:\tcipherbench\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
+        assert_eq!(ignored(nohup) >> (SIGHUP - 1) & 1, 1);
+        assert_eq!(ignored(nohup) >> (SIGTERM - 1) & 1, 0);
+        assert_eq!(ignored(""), 0);
+    }
 }

@@ -12,6 +12,14 @@ pub(crate) fn short() -> &'static str {
     &SHORT
 }
 
+/// The same as one word, as semantic versioning writes it: `0.1.0+a1b2c3d4`.
+pub(crate) fn word() -> String {
+    match env!("CIPHERBENCH_REVISION") {
+        "" => env!("CARGO_PKG_VERSION").to_owned(),
+        revision => format!("{}+{revision}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
 /// The same, and below it the crypto engines with their versions, or why one cannot be used here.
 pub(crate) fn long() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| {

@@ -89,11 +89,13 @@ pub enum ServiceError {
 }
 
 /// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with what it found.
+/// `version` is what the program calls itself, in one word.
 ///
 /// # Errors
 /// [`ServiceError`]; nothing stays behind.
 pub fn run(
     config: &Config,
+    version: &str,
     stop: &Stop,
     ready: impl FnOnce(&Facts),
 ) -> Result<Tally, ServiceError> {
@@ -112,7 +114,8 @@ pub fn run(
     let mtu = tunnel_mtu(config, &lanes)?;
     let (tuns, tun_offloads) = open_tun(config, mtu)?;
     let listener = config.metrics.map(listen).transpose()?;
-    let facts = facts(config, mtu, &selection, tun_offloads, &lanes);
+    let mut facts = facts(config, mtu, &selection, tun_offloads, &lanes);
+    facts.insert(0, ("version", version.to_owned()));
 
     // Nothing can be refused any more that would waste an epoch.
     let keys = Arc::new(Mutex::new(key_file.draw_epoch()?));
@@ -242,9 +245,9 @@ fn facts(
     let gso = lanes.iter().all(|lane| lane.offloads().gso);
     let gro = lanes.iter().all(|lane| lane.offloads().gro);
     vec![
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("suite", config.suite.to_string()),
         ("engine", selection.engine().to_owned()),
+        ("engine_version", selection.version().replace(' ', "-")),
         ("lanes", config.workers.to_string()),
         ("interface", config.tunnel.name.clone()),
         ("mtu", mtu.to_string()),

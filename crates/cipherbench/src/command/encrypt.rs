@@ -2,14 +2,14 @@
 
 use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
-use crate::{output, signals};
+use crate::{output, signals, version};
 use encryptor::{Config, ServiceError};
 
 /// Runs until a signal asks it to end. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     let stop = signals::stop()?;
-    encryptor::run(&config, &stop, |facts| {
+    encryptor::run(&config, &version::word(), &stop, |facts| {
         let facts: Vec<_> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))

@@ -91,7 +91,7 @@ fn encrypt_for_real(file: &Path) -> ExitCode {
         signals.forever().next();
         raised.raise();
     });
-    encryptor::run(&config, &stop, |facts| {
+    encryptor::run(&config, "test", &stop, |facts| {
         let facts: Vec<_> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))

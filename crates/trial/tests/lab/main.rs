@@ -68,7 +68,7 @@ fn encrypt(file: &Path) -> ExitCode {
         signals.forever().next();
         raised.raise();
     });
-    let ended = encryptor::run(&config, &stop, |facts| {
+    let ended = encryptor::run(&config, "test", &stop, |facts| {
         let facts: Vec<String> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))
