@@ -2,7 +2,8 @@
 //!
 //! Debian 12's iperf3 (3.12) drives all its streams from one thread, so `-P 8` uses one core, not eight. A
 //! cell of N cores therefore runs N processes, each held on a core of its own, with the streams spread over
-//! them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, it is measured alike.
+//! them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, they share it alike. Its counts are
+//! looser there: see [`crate::iperf3::Session::uncounted_bytes`].
 //!
 //! Nothing here runs anything: `plan` prints what [`commands`] returns, and a trial starts just that.
 

@@ -20,6 +20,10 @@ pub struct Session {
     pub steps: Vec<Step>,
     /// Bytes that its closing summary says it sent (client) or received (server), where it says so.
     pub summary_bytes: Option<u64>,
+    /// Streams of the process.
+    pub streams: u64,
+    /// Bytes handed to a socket at once.
+    pub block_bytes: u64,
     /// Datagrams that arrived out of order; 0 for TCP.
     pub out_of_order: u64,
     /// Mean jitter over its streams in nanoseconds; 0 for TCP.
@@ -82,6 +86,8 @@ impl Session {
         let missing = |key: &str| malformed(&format!("`{key}` is missing"), output);
         let intervals = raw.intervals.ok_or_else(|| missing("intervals"))?;
         let end = raw.end.ok_or_else(|| missing("end"))?;
+        let test = raw.start.and_then(|start| start.test_start);
+        let test = test.ok_or_else(|| missing("test_start"))?;
         let first = intervals
             .first()
             .ok_or_else(|| malformed("`intervals` is empty", output))?;
@@ -96,10 +102,10 @@ impl Session {
             }
             steps.push(step);
         }
-        Ok(Self::assemble(steps, first.sum.sender, &end))
+        Ok(Self::assemble(steps, first.sum.sender, &test, &end))
     }
 
-    fn assemble(steps: Vec<Step>, sender: bool, end: &RawEnd) -> Self {
+    fn assemble(steps: Vec<Step>, sender: bool, test: &RawTest, end: &RawEnd) -> Self {
         // A client's `sum_received` is hearsay, a server's `sum_sent` zero.
         let summary = if sender {
             &end.sum_sent
@@ -120,6 +126,8 @@ impl Session {
         Self {
             steps,
             summary_bytes: summary.as_ref().map(|sum| sum.bytes.0),
+            streams: test.num_streams.0,
+            block_bytes: test.blksize.0,
             out_of_order: udp
                 .iter()
                 .filter_map(|stream| stream.out_of_order)
@@ -133,6 +141,13 @@ impl Session {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.steps.iter().map(|step| step.bytes).sum()
+    }
+
+    /// What may have been sent but not counted, in bytes: from version 3.16 on, the threads that send are
+    /// stopped wherever they are, between a block's sending and its counting too.
+    #[must_use]
+    pub const fn uncounted_bytes(&self) -> u64 {
+        self.streams.saturating_mul(self.block_bytes)
     }
 
     /// Datagrams over the whole session; 0 for TCP.
@@ -152,9 +167,22 @@ fn malformed(problem: &str, place: &str) -> Iperf3Error {
 
 #[derive(Deserialize)]
 struct RawOutput {
+    start: Option<RawStart>,
     intervals: Option<Vec<RawInterval>>,
     end: Option<RawEnd>,
     error: Option<String>,
+}
+
+/// Optional: what fails before it connects has not begun a test.
+#[derive(Deserialize)]
+struct RawStart {
+    test_start: Option<RawTest>,
+}
+
+#[derive(Deserialize)]
+struct RawTest {
+    num_streams: Count,
+    blksize: Count,
 }
 
 #[derive(Deserialize)]
@@ -269,6 +297,7 @@ mod tests {
         assert_eq!(client.steps.len(), 10);
         assert_eq!(client.bytes(), 1_259_601_920);
         assert_eq!(client.summary_bytes, Some(1_259_601_920));
+        assert_eq!((client.streams, client.uncounted_bytes()), (2, 2 * 131_072));
         let retransmits: u64 = client
             .steps
             .iter()
@@ -337,6 +366,10 @@ mod tests {
             error.contains("`intervals` is missing") && error.contains("{\"end\""),
             "{error}"
         );
+        let error = Session::parse(&TCP_CLIENT.replace("\"test_start\":", "\"test\":"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("`test_start` is missing"), "{error}");
         let error = Session::parse("Killed\n").unwrap_err().to_string();
         assert!(error.contains("at `Killed`"), "{error}");
     }

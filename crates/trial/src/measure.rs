@@ -206,6 +206,7 @@ impl Carrier<'_> {
         let mut evidence = Evidence {
             checks: Vec::new(),
             cipher_link: seen.cipher_link,
+            watch: None,
             interfaces: after.interfaces_since(&before),
             offloads,
             dut_counters: after.dut_since(&before),

@@ -151,6 +151,7 @@ impl CpuReading {
             // The machine's time is counted in coarser ticks than a process's.
             kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns),
             busy_ns,
+            ..Cpu::default()
         }
     }
 }

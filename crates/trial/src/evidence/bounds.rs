@@ -127,6 +127,7 @@ fn encapsulation_bytes(adapter: &Adapter) -> u64 {
 /// The payload of the tools and what rides along with it.
 struct Payload {
     sent: u64,
+    uncounted: u64,
     received: u64,
     again: u64,
     control: u64,
@@ -137,6 +138,7 @@ impl Payload {
         match &observed.load {
             Load::Transfer { totals, .. } => Self {
                 sent: totals.sent_bytes,
+                uncounted: totals.uncounted_bytes,
                 received: totals.received_bytes,
                 again: totals.retransmits.saturating_mul(packets.payload_bytes),
                 control: CONTROL_BYTES_PER_TOOL * (observed.commands.clients.len() as u64).max(1),
@@ -146,6 +148,7 @@ impl Payload {
                 payload_bytes,
             } => Self {
                 sent: latency.sent * u64::from(*payload_bytes),
+                uncounted: 0,
                 received: latency.received * u64::from(*payload_bytes),
                 again: 0,
                 control: CONTROL_BYTES_OF_PING,
@@ -176,10 +179,11 @@ pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
     };
     let least = match place {
         // Of TCP, part of what was sent may still have been in the socket buffers at the end.
-        Place::Source if udp => payload.sent,
+        Place::Source if udp => payload.sent.saturating_sub(payload.uncounted),
         _ => payload.received,
     };
-    let most = packets.most(payload.sent.saturating_add(payload.again), extra);
+    let carried = payload.sent.saturating_add(payload.uncounted);
+    let most = packets.most(carried.saturating_add(payload.again), extra);
     Bounds {
         least,
         most: most.saturating_add(payload.control),

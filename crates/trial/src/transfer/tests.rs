@@ -182,6 +182,26 @@ fn bytes_that_are_not_those_of_whole_datagrams_are_an_error() {
     assert!(error.to_string().contains("station b counts"), "{error}");
 }
 
+/// By hand, from a report of what version 3.16 does: 3.12 counts both alike.
+#[test]
+fn the_sequence_numbers_decide_where_a_threaded_sender_counted_fewer_bytes() {
+    let mut pair = pair!("udp-100m");
+    for step in &mut pair.client.steps {
+        step.bytes -= 2 * 1472;
+    }
+    let sequence = pair.client.packets();
+    let (transfer, totals) = assemble(&[pair.clone()], &timing(0), &udp()).unwrap();
+    assert_eq!(totals.sent_bytes, sequence * 1472);
+    assert_eq!(totals.offered_bytes, totals.sent_bytes);
+    assert_eq!(totals.uncounted_bytes, 2 * 1472);
+    assert_eq!(transfer.datagrams.unwrap().lost, 0);
+    // Two datagrams of each of two streams in every interval are the most.
+    pair.client.steps[0].bytes -= (4 * 10 - 2 * 10) * 1472;
+    assert!(assemble(&[pair.clone()], &timing(0), &udp()).is_ok());
+    pair.client.steps[0].bytes -= 1472;
+    assert!(assemble(&[pair], &timing(0), &udp()).is_err());
+}
+
 proptest! {
     #[test]
     fn a_timeline_keeps_every_byte(

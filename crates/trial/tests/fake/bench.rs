@@ -74,6 +74,7 @@ pub(crate) fn said(stdout: &str) -> Ended {
     let cpu = CpuTime {
         user_ns: 10 * MS,
         system_ns: 90 * MS,
+        steal_ns: 0,
     };
     Ended {
         code: Some(0),
@@ -290,6 +291,7 @@ impl FakeNode {
         CpuTime {
             user_ns: total,
             system_ns: step,
+            steal_ns: 0,
         }
     }
 
@@ -338,6 +340,8 @@ impl Node for FakeNode {
                 pid: 1,
                 boot_id: "fake".to_owned(),
                 cores: 2,
+                rmem_max_bytes: None,
+                wmem_max_bytes: None,
             },
             Request::Start { program, .. } => self.start(&mut world, program)?,
             Request::Wait { process, .. } => Response::Ended(self.wait(&mut world, process)?),
