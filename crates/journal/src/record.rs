@@ -204,6 +204,10 @@ pub struct Datagrams {
     pub sent: u64,
     /// Of those, not seen by B.
     pub lost: u64,
+    /// Of those, datagrams that reached station B and were lost there: its socket's buffer was
+    /// full. The rest was lost on the way.
+    #[serde(default)]
+    pub station_lost: u64,
     /// Out of order at B.
     pub out_of_order: u64,
     /// Mean jitter as the tool computes it, in nanoseconds.
@@ -249,6 +253,12 @@ pub struct Cpu {
     pub kernel_ns: u64,
     /// Busy time of all cores.
     pub busy_ns: u64,
+    /// Time that the hypervisor gave to others while a core had work to do; no part of `busy_ns`.
+    #[serde(default)]
+    pub steal_ns: u64,
+    /// The part of `kernel_ns` that was spent by processes which have nothing to do with the run.
+    #[serde(default)]
+    pub foreign_ns: u64,
 }
 
 /// Proof that a figure is what it seems.
@@ -256,8 +266,12 @@ pub struct Cpu {
 pub struct Evidence {
     /// Checks made, passed or not.
     pub checks: Vec<Check>,
-    /// What was seen on the cipher link.
+    /// What was sampled on the cipher link.
     pub cipher_link: CipherLink,
+    /// What did not belong on the cipher link, over the whole trial; `None` when it was not watched
+    /// (journals of versions that only sampled).
+    #[serde(default)]
+    pub watch: Option<CipherWatch>,
     /// Counter differences over the trial, by `node/interface` (`gw1/w0`).
     pub interfaces: BTreeMap<String, InterfaceCounters>,
     /// Offloads in force, by `node/interface`: feature to `on` or `off`.
@@ -292,6 +306,23 @@ pub struct CipherLink {
     pub other_frames: u64,
     /// SPIs seen, in hexadecimal.
     pub spis: Vec<String>,
+}
+
+/// Foreign frames on the link between the gateways, of all frames in both directions while it was
+/// watched: what is neither ESP, bare or in UDP with a non-zero SPI, nor a NAT keepalive (RFC 3948
+/// §2.3), ARP or IPv6 neighbour discovery. A later fragment of ESP or UDP goes with its packet's
+/// first one. Without encryption all traffic is foreign.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CipherWatch {
+    /// Foreign frames (or super-packets): all of them.
+    pub foreign_frames: u64,
+    /// Of the first foreign frames, some dozens, which are looked at: those that show the stations'
+    /// marker in clear.
+    pub marker_frames: u64,
+    /// Bytes of those that are looked at.
+    pub foreign_bytes: u64,
+    /// Up to three of them in words: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
+    pub examples: Vec<String>,
 }
 
 /// Interface counters, as differences over a trial.

@@ -1,7 +1,7 @@
 //! What `/proc` tells: processes and who started them, CPU time, sockets that listen, interface
 //! counters.
 
-use crate::protocol::CpuTime;
+use crate::protocol::{CpuTime, Response};
 use journal::record::InterfaceCounters;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
@@ -148,10 +148,11 @@ pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
     Some(CpuTime {
         user_ns: sum(|process| process.user_ticks),
         system_ns: sum(|process| process.system_ticks),
+        steal_ns: 0,
     })
 }
 
-/// Busy time of all cores since boot. Time stolen by the hypervisor is not counted.
+/// Busy time of all cores since boot; what the hypervisor stole is told apart.
 pub(crate) fn machine_cpu_time() -> Option<CpuTime> {
     parse_machine_cpu_time(&fs::read_to_string("/proc/stat").ok()?, tick_ns())
 }
@@ -162,12 +163,23 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
         .split_ascii_whitespace()
         .map_while(|field| field.parse().ok())
         .collect();
-    let &[user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks.as_slice() else {
+    let &[
+        user,
+        nice,
+        system,
+        _idle,
+        _iowait,
+        irq,
+        softirq,
+        ref rest @ ..,
+    ] = ticks.as_slice()
+    else {
         return None;
     };
     Some(CpuTime {
         user_ns: (user + nice) * tick_ns,
         system_ns: (system + irq + softirq) * tick_ns,
+        steal_ns: rest.first().copied().unwrap_or(0) * tick_ns,
     })
 }
 
@@ -231,6 +243,31 @@ fn parse_counter_line(line: &str) -> InterfaceCounters {
     }
 }
 
+/// UDP over IPv4 in this network namespace: `InErrors` and `RcvbufErrors` of `/proc/net/snmp`.
+pub(crate) fn udp_errors() -> std::io::Result<Response> {
+    parse_udp_errors(&fs::read_to_string("/proc/self/net/snmp")?)
+        .ok_or_else(|| std::io::Error::other("it tells nothing of UDP errors"))
+}
+
+fn parse_udp_errors(text: &str) -> Option<Response> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let names = lines.next()?.split_ascii_whitespace();
+    let values = lines.next()?.split_ascii_whitespace();
+    let counters: BTreeMap<&str, &str> = names.zip(values).collect();
+    let counter = |name| counters.get(name)?.parse().ok();
+    Some(Response::UdpErrors {
+        receive_buffer_errors: counter("RcvbufErrors")?,
+        in_errors: counter("InErrors")?,
+    })
+}
+
+/// A number under `/proc/sys/net/core`, by the last part of its name; `None` when it is not shown
+/// here.
+pub(crate) fn net_core(name: &str) -> Option<u64> {
+    let value = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
+    value.trim().parse().ok()
+}
+
 /// Identifies this boot of this machine.
 pub(crate) fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -277,16 +314,31 @@ mod tests {
     }
 
     #[test]
-    fn machine_time_counts_neither_idle_nor_stolen_time() {
+    fn machine_time_counts_no_idle_time_and_stolen_time_apart() {
         let text = "cpu  1 2 4 8 16 32 64 128 0 0\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
         let time = parse_machine_cpu_time(text, 10).unwrap();
         assert_eq!(
             time,
             CpuTime {
                 user_ns: 30,
-                system_ns: (4 + 32 + 64) * 10
+                system_ns: (4 + 32 + 64) * 10,
+                steal_ns: 128 * 10,
             }
         );
+    }
+
+    #[test]
+    fn udp_errors_are_read_by_name_and_not_by_place() {
+        let text = "Ip: A B\nIp: 1 2\nUdp: InDatagrams InErrors New RcvbufErrors\nUdp: 9 7 8 5\n\
+                    UdpLite: InErrors RcvbufErrors\nUdpLite: 1 1\n";
+        assert!(matches!(
+            parse_udp_errors(text),
+            Some(Response::UdpErrors {
+                receive_buffer_errors: 5,
+                in_errors: 7
+            })
+        ));
+        assert!(parse_udp_errors("Udp: InErrors\nUdp: 1\n").is_none());
     }
 
     #[test]

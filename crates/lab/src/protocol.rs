@@ -127,6 +127,23 @@ pub enum Request {
         /// UDP ports (either end) that carry ESP.
         esp_udp_ports: Vec<u16>,
     },
+    /// Watch every frame of an interface, both directions, until `WatchEnd`: the kernel hands over
+    /// and counts only what is foreign, see [`journal::record::CipherWatch`].
+    Watch {
+        /// Interface name.
+        interface: String,
+        /// UDP ports (either end) that carry ESP; empty: only bare ESP is expected.
+        esp_udp_ports: Vec<u16>,
+        /// Bytes that must not be seen in clear between the gateways.
+        marker: Vec<u8>,
+    },
+    /// End a watch.
+    WatchEnd {
+        /// From [`Response::Watching`].
+        watch: u64,
+    },
+    /// UDP datagrams that this station's kernel got and could not hand to a socket.
+    UdpErrors,
     /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a
     /// 200.
     HttpGet {
@@ -162,6 +179,15 @@ pub enum Response {
         boot_id: String,
         /// Logical CPUs that the station may use.
         cores: u16,
+        /// `net.core.rmem_max` of the machine, in bytes: the largest receive buffer that a program
+        /// can ask for. Kernels before 6.11 do not show it inside the station's namespace, so it is
+        /// read before the station enters that: take it from here, not by a program on the
+        /// station. `None` when it could not be read.
+        #[serde(default)]
+        rmem_max_bytes: Option<u64>,
+        /// `net.core.wmem_max` likewise: the largest send buffer.
+        #[serde(default)]
+        wmem_max_bytes: Option<u64>,
     },
     /// To `Start`.
     Started {
@@ -184,6 +210,20 @@ pub enum Response {
     Offloads(BTreeMap<String, BTreeMap<String, String>>),
     /// To `Sample`.
     Sample(journal::record::CipherLink),
+    /// To `Watch`: from now on no frame goes unseen.
+    Watching {
+        /// Handle for `WatchEnd`.
+        watch: u64,
+    },
+    /// To `WatchEnd`.
+    Watched(journal::record::CipherWatch),
+    /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
+    UdpErrors {
+        /// Datagrams lost because a socket's receive buffer was full; part of `in_errors`.
+        receive_buffer_errors: u64,
+        /// Datagrams lost for any reason but that nobody listens.
+        in_errors: u64,
+    },
     /// To `HttpGet`.
     Body(String),
     /// To `WriteFile`.
@@ -255,4 +295,8 @@ pub struct CpuTime {
     pub user_ns: u64,
     /// In the kernel; for the machine: all busy time that is not user time.
     pub system_ns: u64,
+    /// For the machine: time that the hypervisor gave to others while a core had work to do; no
+    /// part of the two above. 0 for a program.
+    #[serde(default)]
+    pub steal_ns: u64,
 }

@@ -76,7 +76,7 @@ fn any_measured() -> impl Strategy<Value = Measured> {
         any::<[u64; 3]>(),
         parameters(),
         any::<Option<u64>>(),
-        any::<Option<[u64; 4]>>(),
+        any::<Option<[u64; 5]>>(),
     )
         .prop_map(|(bytes, parameters, retransmits, datagrams)| Transfer {
             parameters,
@@ -84,11 +84,14 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             sent_bytes: bytes[1],
             received_bytes: bytes[2],
             retransmits,
-            datagrams: datagrams.map(|[sent, lost, out_of_order, jitter_ns]| Datagrams {
-                sent,
-                lost,
-                out_of_order,
-                jitter_ns,
+            datagrams: datagrams.map(|[sent, lost, station_lost, out_of_order, jitter_ns]| {
+                Datagrams {
+                    sent,
+                    lost,
+                    station_lost,
+                    out_of_order,
+                    jitter_ns,
+                }
             }),
             intervals: vec![Interval {
                 start_ns: bytes[1],
@@ -106,11 +109,16 @@ fn any_measured() -> impl Strategy<Value = Measured> {
     (
         option::of(transfer),
         option::of(latency),
-        any::<[u64; 7]>(),
+        any::<[u64; 9]>(),
         evidence(),
     )
         .prop_map(
-            |(transfer, latency, [wall, stations, a, b, dut, kernel, busy], evidence)| Measured {
+            |(
+                transfer,
+                latency,
+                [wall, stations, a, b, dut, kernel, busy, steal, foreign],
+                evidence,
+            )| Measured {
                 transfer,
                 latency,
                 cpu: Cpu {
@@ -121,6 +129,8 @@ fn any_measured() -> impl Strategy<Value = Measured> {
                     dut_ns: dut,
                     kernel_ns: kernel,
                     busy_ns: busy,
+                    steal_ns: steal,
+                    foreign_ns: foreign,
                 },
                 evidence,
             },
@@ -148,6 +158,12 @@ fn evidence() -> impl Strategy<Value = Evidence> {
                 other_frames: seen[3],
                 spis: dut_facts.keys().cloned().collect(),
             },
+            watch: seen[0].is_multiple_of(2).then(|| CipherWatch {
+                foreign_frames: seen[0],
+                marker_frames: seen[1],
+                foreign_bytes: seen[2],
+                examples: dut_facts.values().cloned().collect(),
+            }),
             interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
             offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),
             dut_counters,

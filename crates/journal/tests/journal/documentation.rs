@@ -61,6 +61,7 @@ fn records() -> Vec<Record> {
                 passed: true,
                 detail: "x".into(),
             }],
+            watch: Some(CipherWatch::default()),
             interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
             ..Evidence::default()
         },

@@ -1,6 +1,7 @@
 //! Frame by frame: ESP, known control traffic, or neither.
 
 use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -9,6 +10,8 @@ const ETHERTYPE_ARP: u16 = 0x0806;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 
 const HOP_BY_HOP: u8 = 0;
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ESP: u8 = 50;
 const ICMPV6: u8 = 58;
@@ -127,6 +130,52 @@ impl<'a> Classifier<'a> {
     }
 }
 
+/// A frame in words, with its length: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
+pub(super) fn words(frame: &[u8]) -> String {
+    let what = packet_in_words(frame).unwrap_or_else(|| "a frame that is cut off".to_owned());
+    format!("{what}, {} B", frame.len())
+}
+
+/// `None`: not whole.
+fn packet_in_words(frame: &[u8]) -> Option<String> {
+    let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER_BYTES)?;
+    let (version, protocol, source, target, payload): (_, _, IpAddr, IpAddr, _) =
+        match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
+            ETHERTYPE_IPV4 => {
+                let header = packet.first_chunk::<20>()?;
+                let address = |at| <[u8; 4]>::try_from(&header[at..at + 4]).ok();
+                let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
+                let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
+                let payload = if is_first { payload } else { &[] };
+                let (source, target) = (address(12)?.into(), address(16)?.into());
+                ("IPv4", header[9], source, target, payload)
+            }
+            ETHERTYPE_IPV6 => {
+                let (header, payload) = packet.split_at_checked(IPV6_HEADER_BYTES)?;
+                let address = |at| <[u8; 16]>::try_from(&header[at..at + 16]).ok();
+                let (source, target) = (address(8)?.into(), address(24)?.into());
+                ("IPv6", header[6], source, target, payload)
+            }
+            other => return Some(format!("EtherType {other:#06x}")),
+        };
+    let (name, has_ports) = match protocol {
+        ICMP => ("ICMP".to_owned(), false),
+        TCP => ("TCP".to_owned(), true),
+        UDP => ("UDP".to_owned(), true),
+        ESP => ("ESP".to_owned(), false),
+        ICMPV6 => ("ICMPv6".to_owned(), false),
+        other => (format!("protocol {other}"), false),
+    };
+    Some(match payload.first_chunk::<4>().filter(|_| has_ports) {
+        Some(&[a, b, c, d]) => {
+            let source = SocketAddr::new(source, u16::from_be_bytes([a, b]));
+            let target = SocketAddr::new(target, u16::from_be_bytes([c, d]));
+            format!("{version} {name} {source} > {target}")
+        }
+        None => format!("{version} {name} {source} > {target}"),
+    })
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -143,13 +192,19 @@ pub(super) mod tests {
         frame
     }
 
-    fn udp(source: u16, target: u16, payload: &[u8]) -> Vec<u8> {
-        let mut datagram = [source.to_be_bytes(), target.to_be_bytes(), [0; 2], [0; 2]].concat();
+    pub(in crate::sample) fn udp(source: u16, target: u16, payload: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(8 + payload.len()).unwrap();
+        let header = [source, target, length, 0];
+        let mut datagram = header.map(u16::to_be_bytes).concat();
         datagram.extend_from_slice(payload);
         ipv4(UDP, &datagram)
     }
 
-    fn fragment(mut frame: Vec<u8>, id: u8, flags_and_offset: u16) -> Vec<u8> {
+    pub(in crate::sample) fn fragment(
+        mut frame: Vec<u8>,
+        id: u8,
+        flags_and_offset: u16,
+    ) -> Vec<u8> {
         frame[ETHERNET_HEADER_BYTES + 5] = id;
         frame[ETHERNET_HEADER_BYTES + 6..][..2].copy_from_slice(&flags_and_offset.to_be_bytes());
         frame
@@ -178,6 +233,23 @@ pub(super) mod tests {
         );
         assert_eq!(kind(&udp(4500, 4500, &[0xff])), Kind::Control);
         assert_eq!(kind(&udp(4500, 4500, &[1])), Kind::Other);
+    }
+
+    #[test]
+    fn frames_are_told_in_words() {
+        let mut frame = udp(4000, 5201, &[0; 100]);
+        frame[26..34].copy_from_slice(&[10, 1, 0, 2, 10, 2, 0, 2]);
+        assert_eq!(
+            words(&frame),
+            "IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 142 B"
+        );
+        let later = fragment(frame.clone(), 1, 100);
+        assert_eq!(words(&later), "IPv4 UDP 10.1.0.2 > 10.2.0.2, 142 B");
+        frame[23] = 89;
+        assert_eq!(words(&frame), "IPv4 protocol 89 10.1.0.2 > 10.2.0.2, 142 B");
+        assert_eq!(words(&frame[..30]), "a frame that is cut off, 30 B");
+        frame[12..14].copy_from_slice(&[0x88, 0xcc]);
+        assert_eq!(words(&frame), "EtherType 0x88cc, 142 B");
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! The watch on a link: what kind of frames it carries, and whether any shows the stations' data in
 //! clear.
 //!
-//! A packet socket lives for the time of one request only; it looks at whole frames, super-packets
-//! of 64 KB included, in both directions, and keeps none.
+//! A sample looks at whole frames, super-packets of 64 KB included, in both directions, for the time
+//! of one request, and keeps none. A [`Watch`] goes on over a whole trial, and sees only what does
+//! not belong on the cipher link.
 
 mod classify;
+mod filter;
 mod socket;
+mod watch;
+
+pub(crate) use watch::Watch;
 
 use classify::{Classifier, Kind};
 use journal::record::CipherLink;
@@ -46,6 +51,11 @@ pub(crate) fn sample(
     Ok(tally.finish())
 }
 
+/// What finds the marker in a frame; an empty marker, which would be found everywhere, never is.
+fn finder(marker: &[u8]) -> Option<Finder<'_>> {
+    (!marker.is_empty()).then(|| Finder::new(marker))
+}
+
 struct Tally<'a> {
     link: CipherLink,
     classifier: Classifier<'a>,
@@ -58,8 +68,7 @@ impl<'a> Tally<'a> {
         Self {
             link: CipherLink::default(),
             classifier: Classifier::new(esp_udp_ports),
-            // An empty marker would be found everywhere.
-            marker: (!marker.is_empty()).then(|| Finder::new(marker)),
+            marker: finder(marker),
             spis: BTreeSet::new(),
         }
     }

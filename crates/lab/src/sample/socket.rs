@@ -1,32 +1,53 @@
-//! A packet socket (packet(7)) on one interface: every frame, both directions.
+//! A packet socket (packet(7)) on one interface: both directions, every frame or those that a
+//! filter lets through.
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, recv, setsockopt, socket, sockopt,
+};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// An open socket; it sees what the interface sends and receives while it lives.
 ///
-/// Its buffer is the system's default: what does not fit is not sampled, and costs the traffic
-/// nothing.
+/// What does not fit its buffer it does not keep, and that costs the traffic nothing.
 pub(super) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
+    /// One that lets every frame through, with the system's usual buffer.
     pub(super) fn open(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
-        // Protocol 0: it hears nothing before it is bound to its interface.
+        let socket = Self::unbound()?;
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
+    /// One that lets through what the filter does. No other frame ever gets in.
+    pub(super) fn open_filtered(
+        interface: &str,
+        filter: &[libc::sock_filter],
+        buffer_bytes: usize,
+    ) -> io::Result<Self> {
+        let index = if_nametoindex(interface)?;
+        let socket = Self::unbound()?;
+        attach(&socket.0, filter)?;
+        setsockopt(&socket.0, sockopt::RcvBuf, &buffer_bytes)?;
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
+    /// It hears nothing before it is bound to its interface: its protocol is 0.
+    fn unbound() -> io::Result<Self> {
         let fd = socket(
             AddressFamily::Packet,
             SockType::Raw,
             SockFlag::SOCK_CLOEXEC,
             None,
         )?;
-        let socket = Self(fd);
-        socket.bind(index)?;
-        Ok(socket)
+        Ok(Self(fd))
     }
 
     fn bind(&self, index: libc::c_uint) -> io::Result<()> {
@@ -47,6 +68,28 @@ impl PacketSocket {
         Ok(())
     }
 
+    /// Frames that were let through since it was opened or last asked, also those that its buffer
+    /// had no room for.
+    pub(super) fn frames(&self) -> io::Result<u64> {
+        let mut statistics = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: both pointers are to live values, and the length is that of the first.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut length,
+            )
+        };
+        Errno::result(result)?;
+        Ok(statistics.tp_packets.into())
+    }
+
     /// One frame, cut to the buffer; `None` when none came within `limit`.
     pub(super) fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<usize>> {
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
@@ -65,4 +108,25 @@ impl PacketSocket {
             }
         }
     }
+}
+
+/// Sets a socket's filter.
+pub(super) fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: the pointers are to a live `sock_fprog` and the instructions it counts, which the
+    // kernel copies and does not write to.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    Errno::result(result)?;
+    Ok(())
 }

@@ -18,7 +18,7 @@ use crate::sync::lock;
 use crate::{LabError, NodeId};
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
-use requests::Requests;
+use requests::{BufferLimits, Requests};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,6 +48,7 @@ pub fn serve(
         what: format!("the station cannot be set up: {error}"),
         help: "see whether the machine has processes, descriptors and disk space left".to_owned(),
     };
+    let buffer_limits = BufferLimits::read();
     let mut folder_for_files = std::env::temp_dir();
     if let Some(node) = node {
         isolate::isolate(node)?;
@@ -57,8 +58,8 @@ pub fn serve(
     }
     set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
     let processes = Processes::new().map_err(cannot_build)?;
-    let requests =
-        Requests::new(Arc::clone(&processes), &folder_for_files).map_err(cannot_build)?;
+    let requests = Requests::new(Arc::clone(&processes), &folder_for_files, buffer_limits)
+        .map_err(cannot_build)?;
     let server = Arc::new(Server {
         processes,
         requests,

@@ -3,8 +3,10 @@
 use super::process::Process;
 use super::processes::Processes;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
+use crate::sample::{self, Watch};
 use crate::sync::lock;
-use crate::{http, offloads, procfs, sample};
+use crate::{http, offloads, procfs};
+use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -16,16 +18,49 @@ use tempfile::TempDir;
 /// How long `ethtool` may take for one interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
+/// Watches that one station keeps at a time.
+const WATCHES_MAX: usize = 16;
+
 /// The station's side of every request.
 pub(super) struct Requests {
     processes: Arc<Processes>,
     /// The private folder; `None` when the station has ended.
     folder: Mutex<Option<TempDir>>,
+    buffer_limits: BufferLimits,
+    watches: Mutex<Watches>,
+}
+
+/// Largest socket buffers of the machine, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BufferLimits {
+    receive: Option<u64>,
+    send: Option<u64>,
+}
+
+impl BufferLimits {
+    /// Reads them. Kernels before 6.11 show them in the machine's own network namespace only.
+    pub(super) fn read() -> Self {
+        Self {
+            receive: procfs::net_core("rmem_max"),
+            send: procfs::net_core("wmem_max"),
+        }
+    }
+}
+
+/// Watches that are on.
+#[derive(Default)]
+struct Watches {
+    last_handle: u64,
+    by_handle: BTreeMap<u64, Watch>,
 }
 
 impl Requests {
     /// Makes the private folder in `parent`.
-    pub(super) fn new(processes: Arc<Processes>, parent: &Path) -> io::Result<Self> {
+    pub(super) fn new(
+        processes: Arc<Processes>,
+        parent: &Path,
+        buffer_limits: BufferLimits,
+    ) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("cipherbench-")
             .permissions(Permissions::from_mode(0o700))
@@ -33,6 +68,8 @@ impl Requests {
         Ok(Self {
             processes,
             folder: Mutex::new(Some(folder)),
+            buffer_limits,
+            watches: Mutex::default(),
         })
     }
 
@@ -110,6 +147,15 @@ impl Requests {
             )
             .map(Response::Sample)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}")),
+            Request::Watch {
+                interface,
+                esp_udp_ports,
+                marker,
+            } => self.watch(&interface, &esp_udp_ports, marker),
+            Request::WatchEnd { watch } => self.end_watch(watch),
+            Request::UdpErrors => {
+                procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
+            }
             Request::HttpGet { port, path } => http::get(port, &path).map(Response::Body),
             Request::WriteFile {
                 name,
@@ -132,6 +178,35 @@ impl Requests {
             pid: std::process::id(),
             boot_id: procfs::boot_id(),
             cores: u16::try_from(self.processes.cores()).unwrap_or(u16::MAX),
+            rmem_max_bytes: self.buffer_limits.receive,
+            wmem_max_bytes: self.buffer_limits.send,
+        })
+    }
+
+    fn watch(
+        &self,
+        interface: &str,
+        esp_udp_ports: &[u16],
+        marker: Vec<u8>,
+    ) -> Result<Response, String> {
+        let mut watches = lock(&self.watches);
+        if watches.by_handle.len() >= WATCHES_MAX {
+            return Err(format!("{WATCHES_MAX} watches are enough for one station"));
+        }
+        let watch = Watch::start(interface, esp_udp_ports, marker)
+            .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
+        watches.last_handle += 1;
+        let handle = watches.last_handle;
+        watches.by_handle.insert(handle, watch);
+        Ok(Response::Watching { watch: handle })
+    }
+
+    fn end_watch(&self, handle: u64) -> Result<Response, String> {
+        let watch = lock(&self.watches).by_handle.remove(&handle);
+        let watch = watch
+            .ok_or_else(|| format!("watch {handle} is unknown here, or has been ended already"))?;
+        watch.end().map(Response::Watched).map_err(|error| {
+            format!("watch {handle}: the interface was not watched all the time: {error}")
         })
     }
 

@@ -1,7 +1,10 @@
 //! Devices under test: how they come up, are asked, die and are taken down.
 
-use crate::support::{LINKS, PATIENCE, TestLab, direct, ping, shell, start};
+use crate::support::{
+    LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, ping, shell, start, watch,
+};
 use campaign::plan::{Adapter, Dut};
+use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, LabError, NodeId};
 use std::time::Instant;
@@ -62,7 +65,7 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
         "-i",
         "0.005",
         "-p",
-        "43697068657262656e6368",
+        MARKER_IN_HEX,
         &target,
     ];
     let a = lab.lab.node(NodeId::A);
@@ -95,6 +98,43 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
     );
     lab.lab.stop_dut(dut).unwrap();
     assert_eq!(routes(&lab), before);
+}
+
+pub(crate) fn a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear() {
+    let mut lab = ready_lab();
+    let dut = lab.lab.start_dut(&encryptor("auto"), LINKS).unwrap();
+    let gw1 = lab.lab.node(NodeId::Gw1);
+    let start_watch = || watch(gw1, &dut.esp_udp_ports);
+    let protected = ["-q", "-c", "50", "-i", "0.002", "-p", MARKER_IN_HEX];
+    let (quiet, leaky) = (start_watch(), start_watch());
+    assert_eq!(ping(&lab.lab, &protected).code, Some(0));
+    assert_eq!(end_watch(gw1, quiet), CipherWatch::default());
+    // Past the encryptor, from gateway to gateway: a request goes out and its reply comes in.
+    let target = lab
+        .lab
+        .node(NodeId::Gw2)
+        .run(shell("hostname -I"), PATIENCE);
+    let target = target.unwrap().stdout;
+    let cipher = target
+        .split_whitespace()
+        .find(|a| a.starts_with("192.0.2."));
+    let in_clear = Program::new(["ping", "-c1", "-p", MARKER_IN_HEX, cipher.unwrap()]);
+    assert_eq!(gw1.run(in_clear, PATIENCE).unwrap().code, Some(0));
+    assert_eq!(ping(&lab.lab, &protected).code, Some(0));
+    let seen = end_watch(gw1, leaky);
+    assert_eq!(
+        (seen.foreign_frames, seen.marker_frames),
+        (2, 2),
+        "{seen:?}"
+    );
+    assert_eq!(seen.foreign_bytes, 2 * (14 + 20 + 8 + 56));
+    assert_eq!(seen.examples.len(), 2);
+    assert!(
+        seen.examples[0].starts_with("IPv4 ICMP 192.0.2."),
+        "{seen:?}"
+    );
+    assert!(seen.examples[0].ends_with(", 98 B"), "{seen:?}");
+    lab.lab.stop_dut(dut).unwrap();
 }
 
 pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {

@@ -4,7 +4,9 @@
 //! A a0 ---- a1 gw1 w0 ---- w1 gw2 b1 ---- b0 B
 //! ```
 
-use crate::support::{PATIENCE, TestLab, ping, shell, start};
+use crate::support::{
+    MARKER_IN_HEX, PATIENCE, TestLab, end_watch, ping, shell, start, this_program, watch,
+};
 use journal::record::InterfaceCounters;
 use lab::protocol::{Program, Ready, Request, Response};
 use lab::{Bench, Links, Node, NodeId};
@@ -101,10 +103,10 @@ pub(crate) fn mtu_and_offloads_are_as_configured() {
     }
 }
 
-pub(crate) fn the_watch_on_the_cipher_link_sees_the_marker_in_clear() {
+pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
     let lab = TestLab::direct().lab;
     let node = lab.node(NodeId::Gw1);
-    let watch = |marker: &[u8]| {
+    let sample = |marker: &[u8]| {
         let request = Request::Sample {
             interface: lab.cipher_interfaces().0.to_owned(),
             frames: 20,
@@ -118,7 +120,6 @@ pub(crate) fn the_watch_on_the_cipher_link_sees_the_marker_in_clear() {
         }
     };
     let target = lab.target().to_string();
-    // "Cipherbench", over and over in every payload.
     let argv = [
         "ping",
         "-n",
@@ -126,17 +127,17 @@ pub(crate) fn the_watch_on_the_cipher_link_sees_the_marker_in_clear() {
         "-i",
         "0.005",
         "-p",
-        "43697068657262656e6368",
+        MARKER_IN_HEX,
         &target,
     ];
     let (process, _) = start(lab.node(NodeId::A), Program::new(argv));
-    let link = watch(b"Cipherbench");
+    let link = sample(b"Cipherbench");
     assert_eq!((link.frames, link.esp_frames), (20, 0));
     assert!(
         link.marker_frames >= 16 && link.marker_frames == link.other_frames,
         "{link:?}"
     );
-    let link = watch(b"something else");
+    let link = sample(b"something else");
     assert_eq!((link.frames, link.marker_frames), (20, 0));
     lab.node(NodeId::A).stop(process, PATIENCE).unwrap();
     let error = node.call(Request::Sample {
@@ -152,6 +153,81 @@ pub(crate) fn the_watch_on_the_cipher_link_sees_the_marker_in_clear() {
             .to_string()
             .contains("cannot watch the interface `nothing0`")
     );
+}
+
+pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() {
+    const PINGS: u64 = 1000;
+    let lab = TestLab::direct().lab;
+    let gw2 = lab.node(NodeId::Gw2);
+    let watching = watch(gw2, &[]);
+    let pings = [
+        "-q",
+        "-c",
+        "1000",
+        "-i",
+        "0",
+        "-p",
+        MARKER_IN_HEX,
+        "-s",
+        "1000",
+    ];
+    assert_eq!(ping(&lab, &pings).code, Some(0));
+    let seen = end_watch(gw2, watching);
+    assert_eq!(seen.foreign_frames, 2 * PINGS);
+    assert!((10..500).contains(&seen.marker_frames), "{seen:?}");
+    assert_eq!(
+        seen.foreign_bytes,
+        seen.marker_frames * (14 + 20 + 8 + 1000)
+    );
+    assert_eq!(seen.examples.len(), 2);
+    let again = gw2.call(Request::WatchEnd { watch: watching }).unwrap_err();
+    assert!(again.to_string().contains("is unknown here"));
+    let nowhere = Request::Watch {
+        interface: "nothing0".to_owned(),
+        esp_udp_ports: Vec::new(),
+        marker: Vec::new(),
+    };
+    let error = gw2.call(nowhere).unwrap_err().to_string();
+    assert!(
+        error.contains("cannot watch the interface `nothing0`"),
+        "{error}"
+    );
+}
+
+pub(crate) fn a_station_tells_buffer_limits_and_datagrams_that_found_no_room() {
+    let lab = TestLab::direct().lab;
+    let node = lab.node(NodeId::B);
+    let Response::Hello {
+        rmem_max_bytes,
+        wmem_max_bytes,
+        ..
+    } = node
+        .call(Request::Hello {
+            protocol: lab::protocol::PROTOCOL_VERSION,
+        })
+        .unwrap()
+    else {
+        panic!()
+    };
+    for (name, told) in [("rmem_max", rmem_max_bytes), ("wmem_max", wmem_max_bytes)] {
+        let machine = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
+        assert_eq!(told, Some(machine.trim().parse().unwrap()), "{name}");
+    }
+    let lost = || match node.call(Request::UdpErrors).unwrap() {
+        Response::UdpErrors {
+            receive_buffer_errors,
+            in_errors,
+        } => (receive_buffer_errors, in_errors),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(lost(), (0, 0));
+    let fill = this_program().display().to_string();
+    let ended = node
+        .run(Program::new([fill.as_str(), "fill-a-socket"]), PATIENCE)
+        .unwrap();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let (full, all) = lost();
+    assert!((10..2000).contains(&full) && all == full, "{full} of {all}");
 }
 
 pub(crate) fn a_program_is_ready_when_its_port_listens() {

@@ -68,12 +68,15 @@ fn main() -> ExitCode {
         trials!(skipped, links:
             a_ping_crosses_the_path_and_every_counter_moves_by_just_that,
             mtu_and_offloads_are_as_configured,
-            the_watch_on_the_cipher_link_sees_the_marker_in_clear,
+            a_sample_of_the_cipher_link_shows_the_marker_in_clear,
+            a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only,
+            a_station_tells_buffer_limits_and_datagrams_that_found_no_room,
             a_program_is_ready_when_its_port_listens,
             the_namespace_is_closed_off_from_the_machine,
         ),
         trials!(skipped, devices:
             our_encryptor_carries_the_path_and_the_watch_sees_esp_only,
+            a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear,
             one_comes_up_tells_facts_and_counters_and_leaves_nothing,
             one_that_does_not_start_tells_why_and_leaves_nothing,
             one_that_dies_is_told_by_its_counters_and_its_stop,

@@ -18,6 +18,10 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
         ["encrypt", "--config", file] => return Some(encrypt(Path::new(file))),
         ["hold", folder] => hold(Path::new(folder)),
         ["ordinary-user", folder] => ordinary_user(Path::new(folder)),
+        ["fill-a-socket"] => {
+            fill_a_socket();
+            Ok(())
+        }
         _ => return None,
     };
     Some(match result {
@@ -119,6 +123,15 @@ fn serve_metrics(listener: &std::net::TcpListener, engine: &str, stop: &AtomicBo
         let mut request = [0; 1024];
         let _ = stream.read(&mut request);
         let _ = write!(stream, "HTTP/1.0 200 OK\r\n\r\n{METRICS}");
+    }
+}
+
+/// Sends more than a socket that nobody reads has room for.
+fn fill_a_socket() {
+    let [source, target] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let address = target.local_addr().unwrap();
+    for _ in 0..2000 {
+        source.send_to(&[0; 1000], address).unwrap();
     }
 }
 

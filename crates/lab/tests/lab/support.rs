@@ -1,6 +1,7 @@
 //! What several tests need.
 
 use campaign::plan::{Adapter, Addresses, Dut, LabKind, LabPlan};
+use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,34 @@ impl TestLab {
         lab.lab.configure(LINKS).unwrap();
         lab.lab.start_dut(&direct(), LINKS).unwrap();
         lab
+    }
+}
+
+/// "Cipherbench", as `ping -p` takes it to repeat it in every payload.
+pub(crate) const MARKER_IN_HEX: &str = "43697068657262656e6368";
+
+/// Starts a watch for that marker on a gateway's end of the cipher link.
+pub(crate) fn watch(gateway: &dyn Node, esp_udp_ports: &[u16]) -> u64 {
+    let interface = if gateway.id() == NodeId::Gw1 {
+        "w0"
+    } else {
+        "w1"
+    };
+    let request = Request::Watch {
+        interface: interface.to_owned(),
+        esp_udp_ports: esp_udp_ports.to_vec(),
+        marker: b"Cipherbench".to_vec(),
+    };
+    match gateway.call(request).unwrap() {
+        Response::Watching { watch } => watch,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn end_watch(gateway: &dyn Node, watch: u64) -> CipherWatch {
+    match gateway.call(Request::WatchEnd { watch }).unwrap() {
+        Response::Watched(seen) => seen,
+        other => panic!("{other:?}"),
     }
 }
 

@@ -472,6 +472,7 @@ impl Maker {
             transfer.datagrams = Some(Datagrams {
                 sent,
                 lost: sent - received,
+                station_lost: 0,
                 out_of_order: 0,
                 jitter_ns,
             });
@@ -517,6 +518,8 @@ impl Maker {
             dut_ns: share(dut),
             kernel_ns: share(kernel),
             busy_ns: share(busy),
+            steal_ns: 0,
+            foreign_ns: 0,
         }
     }
 
@@ -581,6 +584,7 @@ impl Maker {
                     vec![]
                 },
             },
+            watch: None,
             interfaces: [
                 ("gw1/w0", counters),
                 (

@@ -1,0 +1,73 @@
+//! The watch over a whole trial: a packet socket whose filter lets through only what does not
+//! belong on the cipher link.
+//!
+//! Nobody reads while it lives. The kernel counts what is foreign, and keeps the first of it up to
+//! the size of the socket's buffer; what does not fit it counts and does not copy. So a clean link
+//! costs the run of the filter, and so does one where everything is foreign.
+
+use super::classify::words;
+use super::filter;
+use super::socket::PacketSocket;
+use super::{FRAME_BYTES_MAX, finder};
+use journal::record::CipherWatch;
+use std::io;
+use std::time::Duration;
+
+/// Room for the first foreign frames, some dozens of them; the kernel doubles it.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// The buffer holds fewer, however small they are; frames that still come are not waited out.
+const FRAMES_MAX: usize = 1024;
+
+const EXAMPLES_MAX: usize = 3;
+
+/// A watch that is on.
+pub(crate) struct Watch {
+    socket: PacketSocket,
+    marker: Vec<u8>,
+}
+
+impl Watch {
+    /// Watches an interface, both directions, from now on.
+    ///
+    /// # Errors
+    /// When the interface does not exist, the kernel refuses a packet socket, or there are more
+    /// than about a thousand ports.
+    pub(crate) fn start(
+        interface: &str,
+        esp_udp_ports: &[u16],
+        marker: Vec<u8>,
+    ) -> io::Result<Self> {
+        let program = filter::foreign_only(esp_udp_ports);
+        let socket = PacketSocket::open_filtered(interface, &program, BUFFER_BYTES)?;
+        Ok(Self { socket, marker })
+    }
+
+    /// Ends it and tells what was foreign.
+    ///
+    /// # Errors
+    /// When the interface went down or away meanwhile: it was not watched all the time.
+    pub(crate) fn end(self) -> io::Result<CipherWatch> {
+        let mut watch = CipherWatch {
+            foreign_frames: self.socket.frames()?,
+            ..CipherWatch::default()
+        };
+        let marker = finder(&self.marker);
+        let mut buffer = vec![0; FRAME_BYTES_MAX];
+        let looked_at = watch.foreign_frames.min(FRAMES_MAX as u64);
+        for _ in 0..looked_at {
+            let Some(bytes) = self.socket.receive(&mut buffer, Duration::ZERO)? else {
+                break;
+            };
+            let frame = &buffer[..bytes];
+            watch.foreign_bytes += bytes as u64;
+            watch.marker_frames +=
+                u64::from(marker.as_ref().is_some_and(|m| m.find(frame).is_some()));
+            let example = words(frame);
+            if watch.examples.len() < EXAMPLES_MAX && !watch.examples.contains(&example) {
+                watch.examples.push(example);
+            }
+        }
+        Ok(watch)
+    }
+}
