@@ -1,17 +1,24 @@
 //! How many bytes an interface must and may have carried for what the tools counted.
 //!
-//! A virtual link counts a super-packet of 64 KB with one header, a real one each of its segments; so the
-//! least is the payload alone, and the most is the payload in packets of the MTU, each with every header.
+//! The least is the payload in the fullest packets that the MTU allows, each with its smallest headers; the
+//! most is the payload in emptier ones, each with its largest. With offloads on, a virtual link counts a
+//! super-packet of 64 KB with one header; but what it carries as ESP was sealed packet by packet.
 
 use super::{Load, Observed};
 use campaign::plan::Adapter;
 use wire::Suite;
-use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
+use wire::overhead::{
+    IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, esp_bytes, inner_mtu, outer_bytes,
+};
 
 /// Ethernet header; virtual links count no FCS.
 const ETHERNET_HEADER_BYTES: u64 = 14;
 /// TCP header with the timestamps option (RFC 7323).
 const TCP_HEADER_BYTES: u64 = 32;
+/// Without: a station's kernel may not use it.
+const TCP_HEADER_BYTES_LEAST: u64 = 20;
+/// IPv4 packets and with them super-packets are no longer (RFC 791 §3.1).
+const SUPER_PACKET_BYTES: u64 = 65_535;
 /// ICMP echo header (RFC 792).
 const ICMP_HEADER_BYTES: u64 = 8;
 /// What else may cross a link in a trial: each tool's control connection with its results, ARP, pure
@@ -46,6 +53,10 @@ struct Packets {
     header_bytes: u64,
     /// Packets of the unit: 1, or its fragments.
     count: u64,
+    /// Payload of the fullest unit.
+    payload_bytes_most: u64,
+    /// IP headers and transport header of a unit, at least.
+    ip_header_bytes_least: u64,
     /// Units there may be for each that the payload fills.
     slack: u64,
 }
@@ -58,11 +69,13 @@ impl Packets {
             // Every fragment but the last carries a multiple of 8 bytes (RFC 791 §3.2).
             let room = (mtu.saturating_sub(ip) / 8 * 8).max(8);
             let count = (payload_bytes + header_bytes).div_ceil(room).max(1);
-            let header_bytes = header_bytes + count * (ETHERNET_HEADER_BYTES + ip);
+            let ip_header_bytes = header_bytes + count * ip;
             Self {
                 payload_bytes: payload_bytes.max(1),
-                header_bytes,
+                header_bytes: ip_header_bytes + count * ETHERNET_HEADER_BYTES,
                 count,
+                payload_bytes_most: payload_bytes.max(1),
+                ip_header_bytes_least: ip_header_bytes,
                 slack: 1,
             }
         };
@@ -77,8 +90,36 @@ impl Packets {
                 payload_bytes: mtu.saturating_sub(ip + TCP_HEADER_BYTES).max(1),
                 header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
                 count: 1,
+                payload_bytes_most: mtu.saturating_sub(ip + TCP_HEADER_BYTES_LEAST).max(1),
+                ip_header_bytes_least: ip + TCP_HEADER_BYTES_LEAST,
                 slack: TCP_PACKETS_PER_FULL_ONE,
             },
+        }
+    }
+
+    /// The least bytes of IP packets for `payload_bytes`.
+    fn ip_least(self, payload_bytes: u64) -> u64 {
+        payload_bytes.saturating_add(
+            payload_bytes
+                .div_ceil(self.payload_bytes_most)
+                .saturating_mul(self.ip_header_bytes_least),
+        )
+    }
+
+    /// The fewest packets, fragments counted, for `payload_bytes`.
+    fn packets_least(self, payload_bytes: u64) -> u64 {
+        payload_bytes
+            .div_ceil(self.payload_bytes_most)
+            .saturating_mul(self.count)
+    }
+
+    /// The length that every packet has, where all have one.
+    const fn packet_bytes(self) -> Option<u64> {
+        // TCP cuts segments as it likes, and a last fragment is shorter.
+        if self.slack == 1 && self.count == 1 {
+            Some(self.payload_bytes + self.ip_header_bytes_least)
+        } else {
+            None
         }
     }
 
@@ -121,6 +162,15 @@ fn encapsulation_bytes(adapter: &Adapter) -> u64 {
         }
         (None, true) => ENCAPSULATION_BYTES_MAX,
         (None, false) => 0,
+    }
+}
+
+/// The least that ESP, outer headers apart, adds to a packet of `packet_bytes`, or to any.
+fn esp_bytes_least(suite: Suite, packet_bytes: Option<u64>) -> u64 {
+    let added = |inner: usize| (esp_bytes(suite, inner) - inner) as u64;
+    match packet_bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
+        Some(bytes) => added(bytes),
+        None => (0..suite.pad_to_bytes()).map(added).min().unwrap_or(0),
     }
 }
 
@@ -182,10 +232,43 @@ pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
         Place::Source if udp => payload.sent.saturating_sub(payload.uncounted),
         _ => payload.received,
     };
+    let least = least_bytes(observed, place, packets, least);
     let carried = payload.sent.saturating_add(payload.uncounted);
     let most = packets.most(carried.saturating_add(payload.again), extra);
     Bounds {
         least,
         most: most.saturating_add(payload.control),
     }
+}
+
+/// The least bytes at a place for `payload_bytes`.
+fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_bytes: u64) -> u64 {
+    let adapter = &observed.cell.dut.adapter;
+    let ip_bytes = packets.ip_least(payload_bytes);
+    let count = packets.packets_least(payload_bytes);
+    let merged = observed.links.offloads;
+    if place == Place::Cipher && adapter.encrypts() {
+        let Some((suite, outer)) = encapsulation(adapter) else {
+            return ip_bytes;
+        };
+        let outer_bytes = ETHERNET_HEADER_BYTES + outer.header_bytes() as u64;
+        let esp = esp_bytes_least(suite, packets.packet_bytes());
+        // One set of outer headers goes with a whole train of ESP packets (`UDP_SEGMENT`).
+        let added = esp + if merged { 0 } else { outer_bytes };
+        return ip_bytes.saturating_add(count.saturating_mul(added));
+    }
+    // The stations cut UDP themselves; but an encryptor may join what it opened.
+    let tcp = packets.slack > 1;
+    if merged && (tcp || (place == Place::Sink && adapter.encrypts())) {
+        let header_bytes = ETHERNET_HEADER_BYTES + packets.ip_header_bytes_least;
+        let super_packets = payload_bytes.div_ceil(SUPER_PACKET_BYTES);
+        return payload_bytes.saturating_add(super_packets.saturating_mul(header_bytes));
+    }
+    ip_bytes.saturating_add(count.saturating_mul(ETHERNET_HEADER_BYTES))
+}
+
+/// The least bytes of IP packets that the payload received makes: what both ends of a tunnel must have carried.
+pub(super) fn received_ip_bytes(observed: &Observed<'_>) -> u64 {
+    let packets = Packets::of(observed);
+    packets.ip_least(Payload::of(observed, packets).received)
 }

@@ -178,6 +178,14 @@ impl Fixture {
         }
     }
 
+    /// Turns offloads on, in the cell and on the links.
+    fn offload(&mut self) {
+        self.links.offloads = true;
+        for found in self.offloads.values_mut() {
+            found.extend([0, 1].map(|i| (FEATURES[i].to_owned(), "on".to_owned())));
+        }
+    }
+
     fn counter(&mut self, name: &str) -> &mut InterfaceCounters {
         self.counters.get_mut(name).unwrap()
     }
@@ -287,8 +295,53 @@ fn a_good_trial_passes_every_check_that_applies() {
 #[test]
 fn super_packets_with_one_header_each_are_no_objection() {
     let mut fixture = Fixture::tcp(encrypting(), 1);
-    fixture.carry(1_000_000_000, 999_000_000, 65_160, 66);
+    fixture.offload();
+    let super_packets = |bytes: u64| bytes + bytes.div_ceil(65_160) * 66;
+    fixture.counter("a/a0").tx_bytes = super_packets(1_000_000_000);
+    fixture.counter("b/b0").rx_bytes = super_packets(999_000_000);
+    // ESP of 690 thousand full segments; of the outer headers one in forty is left.
+    let segments = 999_000_000_u64.div_ceil(1448);
+    let esp = 999_000_000 + segments * (52 + 34);
+    fixture.counter("gw1/w0").tx_bytes = esp + segments / 40 * 42;
     assert_eq!(fixture.failing(), Vec::<String>::new());
+    // The same in clear would be less.
+    fixture.counter("gw1/w0").tx_bytes = super_packets(999_000_000);
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+}
+
+#[test]
+fn a_tenth_of_small_datagrams_that_bypassed_the_cipher_link_is_an_objection() {
+    let udp = Measurement::Udp {
+        datagram_bytes: Some(64),
+        rate_bps: None,
+        streams: 1,
+        duration_ns: 1000 * MS,
+        warmup_ns: 0,
+    };
+    let mut fixture = Fixture::new(encrypting(), 1, udp);
+    fixture.carry(6_400_000, 6_400_000, 64, 42);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let whole = fixture.counter("gw1/w0").tx_bytes;
+    fixture.counter("gw1/w0").tx_bytes = whole - 1;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    fixture.counter("gw1/w0").tx_bytes = whole;
+    // Both ends of the tunnel alike: IP headers count too.
+    for counter in ["gw1/clear_rx_bytes", "gw2/clear_tx_bytes"] {
+        let bytes = fixture.dut_counters.insert(counter.to_owned(), 9_199_999);
+        assert_eq!(bytes, Some(9_200_000));
+        assert_eq!(fixture.failing(), ["dut-counters"]);
+        fixture.dut_counters.insert(counter.to_owned(), 9_200_000);
+    }
+}
+
+#[test]
+fn an_encryptor_may_join_the_datagrams_that_it_opened() {
+    let mut fixture = Fixture::udp(None);
+    fixture.offload();
+    fixture.counter("b/b0").rx_bytes = 90_000_000 + 90_000_000 / 64_000 * 42;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.counter("b/b0").rx_bytes = 90_000_000;
+    assert_eq!(fixture.failing(), ["station-interfaces-agree"]);
 }
 
 #[test]
@@ -349,13 +402,15 @@ fn a_payload_with_no_room_for_a_marker_is_not_looked_for() {
 #[test]
 fn traffic_that_bypassed_the_cipher_link_is_an_objection() {
     let mut fixture = Fixture::tcp(encrypting(), 1);
-    fixture.counter("gw1/w0").tx_bytes = 998_999_999;
+    // Payload in segments of 1460 B, each with 40 B of headers and 34 B of ESP, 28 and 14 around it.
+    let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * 116;
+    fixture.counter("gw1/w0").tx_bytes = least - 1;
     assert_eq!(fixture.failing(), ["cipher-link-amount"]);
     let detail = fixture.detail("cipher-link-amount");
-    assert!(
-        detail.contains("gw1/w0 sent 998999999 B, of 999000000 to"),
-        "{detail}"
-    );
+    let expected = format!("gw1/w0 sent {} B, of {least} to", least - 1);
+    assert!(detail.contains(&expected), "{detail}");
+    fixture.counter("gw1/w0").tx_bytes = least;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
 }
 
 #[test]
@@ -458,9 +513,7 @@ fn offloads_other_than_asked_for_are_an_objection() {
     let mut fixture = Fixture::tcp(Adapter::Direct, 1);
     fixture.links.offloads = true;
     assert_eq!(fixture.failing(), ["offloads-as-asked"]);
-    for found in fixture.offloads.values_mut() {
-        found.extend([0, 1].map(|i| (FEATURES[i].to_owned(), "on".to_owned())));
-    }
+    fixture.offload();
     assert_eq!(fixture.failing(), Vec::<String>::new());
 }
 
@@ -489,7 +542,7 @@ fn blocks_that_a_stopped_sender_did_not_count_are_no_objection() {
     // The last datagram of a stream, counted by its number, may not have been sent.
     let mut fixture = Fixture::udp(None);
     fixture.totals.uncounted_bytes = 1000;
-    fixture.counter("a/a0").tx_bytes = 99_999_000;
+    fixture.counter("a/a0").tx_bytes = 99_999 * 1042;
     assert_eq!(fixture.failing(), Vec::<String>::new());
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Script {
     pub(crate) servers_listen: bool,
     /// Payload that the interfaces are seen to carry.
     pub(crate) carried_bytes: u64,
+    /// Headers around it, everywhere on the path alike.
+    pub(crate) header_bytes: u64,
     pub(crate) cipher_link: CipherLink,
     /// What `start_dut` says.
     pub(crate) dut_comes_up: Result<(), String>,
@@ -53,6 +55,7 @@ impl Default for Script {
             ping: said(include_str!("../data/iputils-20221126-ping.txt")),
             servers_listen: true,
             carried_bytes: 20 * 56,
+            header_bytes: 20 * 106,
             cipher_link: CipherLink {
                 frames: 100,
                 marker_frames: 60,
@@ -195,7 +198,7 @@ impl Bench for FakeBench {
             return Ok(BTreeMap::new());
         }
         let world = self.world.lock().unwrap();
-        let bytes = world.runs * world.script.carried_bytes;
+        let bytes = world.runs * (world.script.carried_bytes + world.script.header_bytes);
         let count = |name: &str, value| (name.to_owned(), value);
         Ok(BTreeMap::from([
             count("gw1/clear_rx_bytes", bytes),
@@ -296,7 +299,7 @@ impl FakeNode {
     }
 
     fn counters(&self, world: &World) -> BTreeMap<String, InterfaceCounters> {
-        let bytes = world.runs * (world.script.carried_bytes + world.script.carried_bytes / 40 + 1);
+        let bytes = world.runs * (world.script.carried_bytes + world.script.header_bytes);
         let packets = bytes / 1000;
         let counters = InterfaceCounters {
             rx_bytes: bytes,

@@ -123,6 +123,7 @@ fn a_cell_is_tuned_once_before_its_first_trial_and_its_trials_use_what_was_found
         clients: vec![data("client")],
         servers: vec![data("server")],
         carried_bytes: 12_491_392,
+        header_bytes: 8486 * 42,
         ..Script::default()
     };
     let mut cell = udp(Adapter::Direct);
