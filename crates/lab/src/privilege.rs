@@ -1,6 +1,6 @@
 //! The privilege that a lab of namespaces needs: root, or root in a user namespace of one's own.
 
-use crate::LabError;
+use crate::{LabError, state};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, getegid, geteuid};
@@ -94,6 +94,7 @@ fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
 }
 
 fn enter_user_namespace() -> Result<Privilege, LabError> {
+    state::look_from_outside();
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| LabError::CannotBuild {
         what: format!(

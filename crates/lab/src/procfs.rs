@@ -120,19 +120,22 @@ pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
         .collect()
 }
 
-/// Processes that were started with an environment variable of that value, zombies not included.
-pub(crate) fn marked(variable: &str, value: &str) -> Vec<ProcessStat> {
-    let mark = format!("{variable}={value}");
-    let is_marked = |process: &ProcessStat| {
-        fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|environ| {
-            environ
-                .split(|byte| *byte == 0)
-                .any(|pair| pair == mark.as_bytes())
-        })
+/// Processes that were started with an environment variable, zombies not included, and its value.
+///
+/// Only those whose environment this process may see: none of a sibling user namespace.
+pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
+    let value = |process: &ProcessStat| {
+        let environ = fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
+        let mut pairs = environ.split(|byte| *byte == 0);
+        let value =
+            pairs.find_map(|pair| pair.strip_prefix(variable.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned())
     };
     processes()
         .into_iter()
-        .filter(|process| !process.is_zombie() && is_marked(process))
+        .filter(|process| !process.is_zombie())
+        .filter_map(|process| Some((value(&process)?, process)))
+        .map(|(value, process)| (process, value))
         .collect()
 }
 

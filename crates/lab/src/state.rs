@@ -14,6 +14,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How long a process and everything below it may take to be gone once they were killed.
@@ -24,6 +25,28 @@ const LOCK_ATTEMPTS: usize = 100;
 
 /// Environment variable that marks the processes of a lab.
 pub(crate) const MARK: &str = "CIPHERBENCH_RUN";
+
+/// Marked processes that were seen before this process entered a user namespace.
+static SEEN_FROM_OUTSIDE: OnceLock<Vec<(ProcessStat, String)>> = OnceLock::new();
+
+/// Remembers all marked processes. To be called before a user namespace is entered: from inside,
+/// the kernel shows nobody's environment in the namespace of an earlier run, a sibling.
+pub(crate) fn look_from_outside() {
+    // Entered once: the first look is the last that can see them.
+    SEEN_FROM_OUTSIDE.get_or_init(|| procfs::marked(MARK));
+}
+
+/// Processes that have this mark.
+fn marked(mark: &str) -> Vec<ProcessStat> {
+    let seen = SEEN_FROM_OUTSIDE.get().into_iter().flatten().cloned();
+    let still_alive = seen.filter(|(process, _)| process.is_alive());
+    procfs::marked(MARK)
+        .into_iter()
+        .chain(still_alive)
+        .filter(|(_, value)| value == mark)
+        .map(|(process, _)| process)
+        .collect()
+}
 
 /// The file's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -249,7 +272,7 @@ fn sweep(text: &str) -> Vec<String> {
         })
         .collect();
     if !state.mark.is_empty() {
-        let orphans = kill_all(|| procfs::marked(MARK, &state.mark), KILL_LIMIT);
+        let orphans = kill_all(|| marked(&state.mark), KILL_LIMIT);
         if orphans > 0 {
             swept.push(format!(
                 "removed processes of run {run}, which was killed: {orphans}"

@@ -7,7 +7,10 @@ use lab::protocol::{Program, Request};
 use lab::{Bench, LabError, NamespaceLab, NodeId};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -75,9 +78,11 @@ struct HeldRun {
 
 impl HeldRun {
     fn start(folder: &Path) -> Self {
-        let mut run = Command::new(this_program())
-            .arg("hold")
-            .arg(folder)
+        Self::start_as(Command::new(this_program()).arg("hold").arg(folder))
+    }
+
+    fn start_as(command: &mut Command) -> Self {
+        let mut run = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -271,44 +276,92 @@ pub(crate) fn a_station_that_dies_is_told_by_the_next_call() {
     assert!(!is_alive(daemon));
 }
 
+/// This program as an ordinary user runs it, with a state folder of that user.
+struct OrdinaryUser {
+    folder: tempfile::TempDir,
+}
+
+impl OrdinaryUser {
+    const NOBODY: u32 = 65_534;
+
+    /// `None`: this kernel lets no ordinary user build a lab.
+    fn new() -> Option<Self> {
+        // Where an ordinary user can execute it and write.
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        std::fs::copy(this_program(), folder.path().join("program")).unwrap();
+        let state = folder.path().join("state");
+        std::fs::create_dir(&state).unwrap();
+        if is_root() {
+            std::os::unix::fs::chown(&state, Some(Self::NOBODY), Some(Self::NOBODY)).unwrap();
+        }
+        let user = Self { folder };
+        let output = user.command("ordinary-user").output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("entering a user namespace failed") {
+            eprintln!("SKIPPED in part: this kernel lets no ordinary user build a lab: {stderr}");
+            return None;
+        }
+        Some(user)
+    }
+
+    /// This program in a role that takes the state folder.
+    fn command(&self, role: &str) -> Command {
+        let mut command = Command::new(self.folder.path().join("program"));
+        command
+            .arg(role)
+            .arg(self.folder.path().join("state"))
+            .stdin(Stdio::null());
+        if is_root() {
+            command.uid(Self::NOBODY).gid(Self::NOBODY);
+        }
+        command
+    }
+
+    /// What it prints when it builds a lab.
+    fn build_a_lab(&self) -> String {
+        let start = Instant::now();
+        let output = self.command("ordinary-user").output().unwrap();
+        assert!(start.elapsed() < PATIENCE);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+fn is_root() -> bool {
+    lab::privilege::current() == Some(lab::Privilege::Root)
+}
+
 pub(crate) fn an_ordinary_user_builds_a_lab() {
-    use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::process::CommandExt;
-    // Where an ordinary user can execute it and write.
-    let folder = tempfile::tempdir().unwrap();
-    let mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    mode(folder.path(), 0o755);
-    let program = folder.path().join("program");
-    std::fs::copy(this_program(), &program).unwrap();
-    let state = folder.path().join("state");
-    std::fs::create_dir(&state).unwrap();
-    let mut command = Command::new(&program);
-    command
-        .arg("ordinary-user")
-        .arg(&state)
-        .stdin(Stdio::null());
-    let is_root = lab::privilege::current() == Some(lab::Privilege::Root);
-    if is_root {
-        const NOBODY: u32 = 65_534;
-        std::os::unix::fs::chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let start = Instant::now();
-    let output = command.output().unwrap();
-    assert!(start.elapsed() < PATIENCE);
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    if stderr.contains("entering a user namespace failed") {
-        eprintln!("SKIPPED in part: this kernel lets no ordinary user build a lab: {stderr}");
+    let Some(user) = OrdinaryUser::new() else {
         return;
-    }
-    assert!(output.status.success(), "{stderr}");
+    };
+    let stdout = user.build_a_lab();
     assert!(
         stdout.starts_with("UserNamespace") && stdout.contains("exit status 0"),
         "{stdout}"
     );
+}
+
+pub(crate) fn an_orphan_of_an_ordinary_users_killed_run_is_removed_by_the_next_run() {
+    let Some(user) = OrdinaryUser::new() else {
+        return;
+    };
+    // Each run is in a user namespace of its own.
+    let mut run = HeldRun::start_as(&mut user.command("hold"));
+    signal(run.stations[1], Signal::SIGSTOP);
+    run.kill();
+    signal(run.stations[1], Signal::SIGKILL);
+    await_that("all stations are gone", || {
+        run.stations.iter().all(|pid| !is_alive(*pid))
+    });
+    assert!(is_alive(run.daemon));
+    let stdout = user.build_a_lab();
+    let told = format!(
+        "removed processes of run {}, which was killed: 1",
+        run.run.id()
+    );
+    assert!(stdout.contains(&told), "{stdout}");
+    assert!(!is_alive(run.daemon));
 }

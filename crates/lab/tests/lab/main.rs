@@ -96,6 +96,7 @@ fn main() -> ExitCode {
             a_recorded_process_is_removed_only_when_it_is_still_the_same,
             a_station_that_dies_is_told_by_the_next_call,
             an_ordinary_user_builds_a_lab,
+            an_orphan_of_an_ordinary_users_killed_run_is_removed_by_the_next_run,
         ),
     ];
     libtest_mimic::run(

@@ -160,15 +160,15 @@ fn hold(folder: &Path) -> Result<(), lab::LabError> {
     Ok(())
 }
 
-/// Builds a lab as an ordinary user, and reaches B from A.
+/// Builds a lab as an ordinary user, says what was left of an earlier one, and reaches B from A.
 fn ordinary_user(folder: &Path) -> Result<(), lab::LabError> {
     let privilege = privilege::acquire()?;
-    let mut lab = NamespaceLab::build(&support::plan("rootless"), &support::setup(folder))?;
+    let mut lab = NamespaceLab::build(&support::plan("held"), &support::setup(folder))?;
     lab.configure(support::LINKS)?;
     lab.start_dut(&support::direct(), support::LINKS)?;
     let target = lab.target().to_string();
     let ping = Program::new(["ping", "-n", "-c", "3", "-i", "0.01", &target]);
     let ended = lab.node(NodeId::A).run(ping, Duration::from_secs(20))?;
-    println!("{privilege:?} {}", ended.how());
+    println!("{privilege:?} {}\n{}", ended.how(), lab.swept().join("\n"));
     Ok(())
 }
