@@ -17,24 +17,48 @@ const KEY_FORBIDDEN: u32 = 0o077;
 /// What nobody but the owner may do with an epoch file: write it, for old epochs are old nonces.
 const EPOCH_FORBIDDEN: u32 = 0o022;
 
+/// A key file and its epoch file, as they are to be written: for the owner's eyes only.
+pub struct FileTexts {
+    /// Of the key file.
+    pub key: Zeroizing<String>,
+    /// Of the epoch file, whose name is the key file's with `.epoch` behind it.
+    pub epochs: String,
+}
+
+/// Makes a pair of key files with a fresh secret in memory, for side a and side b. Each pair of
+/// texts is to be written once, and to one place: a copy of a key file repeats nonces.
+///
+/// # Errors
+/// [`KeyError::NoRandomness`].
+pub fn pair_texts() -> Result<[FileTexts; 2], KeyError> {
+    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
+    aws_lc_rs::rand::fill(&mut *secret).map_err(|_| KeyError::NoRandomness)?;
+    Ok([Side::A, Side::B].map(|side| {
+        let key_file = KeyFile {
+            side,
+            secret: secret.clone(),
+        };
+        FileTexts {
+            key: key_file.text(),
+            epochs: Epochs::NONE.text(),
+        }
+    }))
+}
+
 /// Makes a pair of key files with a fresh secret, and the epoch file beside each: `<file>.epoch`.
 ///
 /// # Errors
 /// [`KeyError::NotCreated`], also when one of the four files exists: nothing is ever overwritten, and what was
 /// made until then is removed. [`KeyError::NoRandomness`].
 pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
-    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
-    aws_lc_rs::rand::fill(&mut *secret).map_err(|_| KeyError::NoRandomness)?;
+    let texts = pair_texts()?;
     let mut made = Vec::new();
-    let result = [(a, Side::A), (b, Side::B)]
+    let result = [a, b]
         .into_iter()
-        .try_for_each(|(path, side)| {
-            let key_file = KeyFile {
-                side,
-                secret: secret.clone(),
-            };
-            create(path, key_file.text().as_bytes(), &mut made)?;
-            create(&epoch_path(path), Epochs::NONE.text().as_bytes(), &mut made)
+        .zip(&texts)
+        .try_for_each(|(path, texts)| {
+            create(path, texts.key.as_bytes(), &mut made)?;
+            create(&epoch_path(path), texts.epochs.as_bytes(), &mut made)
         });
     if result.is_err() {
         for path in made {

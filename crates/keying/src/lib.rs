@@ -16,7 +16,7 @@ mod text;
 
 pub use derive::{SALT_BYTES, SaKeys};
 pub use error::KeyError;
-pub use files::create_pair;
+pub use files::{FileTexts, create_pair, pair_texts};
 pub use static_keys::{KeyFile, StaticKeys};
 
 /// Bits of an SPI that tell the lane; the 20 above them tell the epoch.

@@ -1,6 +1,8 @@
 //! Static keys on a real disk: across restarts, crashes and careless handling, no nonce can repeat.
 
-use keying::{EPOCH_MAX, KeyError, LANES_MAX, SaKeys, Side, StaticKeys, create_pair, spi_of};
+use keying::{
+    EPOCH_MAX, KeyError, LANES_MAX, SaKeys, Side, StaticKeys, create_pair, pair_texts, spi_of,
+};
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -54,6 +56,30 @@ fn mode(path: &Path) -> u32 {
 
 fn same(one: &SaKeys, other: &SaKeys) -> bool {
     one.spi == other.spi && one.key == other.key && one.salt == other.salt
+}
+
+#[test]
+fn a_pair_made_in_memory_is_as_good_as_one_made_in_files() {
+    let pair = Pair::new();
+    let texts = pair_texts().unwrap();
+    let paths = ["a.key", "b.key"].map(|name| pair.folder.path().join("memory").join(name));
+    fs::create_dir(pair.folder.path().join("memory")).unwrap();
+    for (path, texts) in paths.iter().zip(&texts) {
+        fs::write(path, texts.key.as_bytes()).unwrap();
+        fs::write(path.with_extension("key.epoch"), &texts.epochs).unwrap();
+        set_mode(path, 0o600);
+        assert_eq!(
+            texts.epochs,
+            fs::read_to_string(pair.beside_a(".epoch")).unwrap()
+        );
+    }
+    let [mut a, b] = paths.map(|path| StaticKeys::open(&path).unwrap());
+    let out = a.outbound(SUITE, 3);
+    assert!(same(&b.inbound(SUITE, out.spi, 3).unwrap(), &out));
+    assert!(
+        !texts[0].key.contains(&pair.secret()),
+        "each pair has its own secret"
+    );
 }
 
 #[test]

@@ -4,9 +4,8 @@
 use super::{Adapter, Daemon, Site, dut_error, gateway, prometheus};
 use crate::protocol::{Request, Response};
 use crate::{LabError, Links, Node, NodeId, RunningDut};
+use keying::FileTexts;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 use wire::Suite;
 
@@ -45,16 +44,13 @@ impl Cipherbench {
         site: &Site<'_>,
         node: &dyn Node,
         links: Links,
-        keys: &KeyPair,
+        [gw1, gw2]: &[FileTexts; 2],
     ) -> Result<(NodeId, u64, String), LabError> {
         let id = node.id();
-        let mut key_file = String::new();
-        for (name, content) in keys.files(id) {
-            let path = write_file(node, name, content, true)?;
-            if *name == key_file_name(id) {
-                key_file = path;
-            }
-        }
+        let keys = if id == NodeId::Gw1 { gw1 } else { gw2 };
+        let name = format!("{}.key", id.name());
+        let key_file = write_file(node, &name, &keys.key, true)?;
+        write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
         let config = self.config(site, id, links, &key_file)?;
         let path = write_file(node, &format!("{}.yaml", id.name()), &config, false)?;
         let program = site.program.display().to_string();
@@ -117,7 +113,9 @@ impl Cipherbench {
 
 impl Adapter for Cipherbench {
     fn start(&mut self, site: &Site<'_>, links: Links) -> Result<RunningDut, LabError> {
-        let keys = KeyPair::make(&self.name)?;
+        // In memory only: the stations write them into file systems that go with them.
+        let keys = keying::pair_texts()
+            .map_err(|error| dut_error(&self.name, format!("got no keys: {error}")))?;
         let started = site.on_gateways(|node| self.start_on(site, node, links, &keys));
         let mut dut = RunningDut {
             esp_udp_ports: (0..self.workers).map(|lane| PORT + lane).collect(),
@@ -181,51 +179,6 @@ impl Adapter for Cipherbench {
         // Its interface goes with it, and the routes with the interface.
         stopped.into_iter().fold(Ok(()), Result::and)
     }
-}
-
-/// A pair of static keys, as files by gateway.
-struct KeyPair(BTreeMap<&'static str, Vec<(String, String)>>);
-
-impl KeyPair {
-    /// Makes it, in a folder that is gone when this returns.
-    fn make(dut: &str) -> Result<Self, LabError> {
-        let failed = |error: String| dut_error(dut, format!("got no keys: {error}"));
-        // In memory: no disk sees the keys, and none is waited for.
-        let folder = tempfile::tempdir_in("/dev/shm")
-            .or_else(|_| tempfile::tempdir())
-            .map_err(|error| failed(error.to_string()))?;
-        let path = |id| folder.path().join(key_file_name(id));
-        keying::create_pair(&path(NodeId::Gw1), &path(NodeId::Gw2))
-            .map_err(|error| failed(error.to_string()))?;
-        let mut files: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for id in [NodeId::Gw1, NodeId::Gw2] {
-            // The key file, and what stands beside it: its name with something appended.
-            let own = files_beside(folder.path(), &key_file_name(id))
-                .map_err(|error| failed(error.to_string()))?;
-            files.insert(id.name(), own);
-        }
-        Ok(Self(files))
-    }
-
-    fn files(&self, id: NodeId) -> &[(String, String)] {
-        self.0.get(id.name()).map_or(&[], Vec::as_slice)
-    }
-}
-
-fn key_file_name(id: NodeId) -> String {
-    format!("{}.key", id.name())
-}
-
-fn files_beside(folder: &Path, name: &str) -> std::io::Result<Vec<(String, String)>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let file = entry.file_name().to_string_lossy().into_owned();
-        if file.starts_with(name) {
-            files.push((file, fs::read_to_string(entry.path())?));
-        }
-    }
-    Ok(files)
 }
 
 fn write_file(
