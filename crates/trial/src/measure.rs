@@ -27,9 +27,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Given to the tools beyond their running time: connecting, exchanging results, a last lost reply.
 const END_LIMIT: Duration = Duration::from_secs(8);
-/// Tools may take this many times their running time: from 10 ms of interval on, `ping` sleeps for a few
+/// `ping` may take this many times its running time: from 10 ms of interval on, it sleeps for a few
 /// milliseconds too long each time.
-const LATE: u32 = 2;
+const PING_LATE: u32 = 2;
 /// Given to the servers after the clients, with which they have exchanged results.
 const SERVER_LIMIT: Duration = Duration::from_secs(2);
 /// Given to the tools when somebody has died.
@@ -177,7 +177,7 @@ struct Carrier<'a> {
 struct Ran {
     servers: Vec<Ended>,
     clients: Vec<Ended>,
-    start_skew_ns: u64,
+    client_ends_ns: Vec<u64>,
     seen: Result<Seen, TrialError>,
 }
 
@@ -224,7 +224,7 @@ impl Carrier<'_> {
             cipher_link: &evidence.cipher_link,
             sampling_ns: seen.sampling_ns,
             elapsed_ns: after.ns_since(&before),
-            start_skew_ns: ran.start_skew_ns,
+            client_ends_ns: &ran.client_ends_ns,
         };
         evidence.checks = evidence::checks(&observed);
         let (transfer, latency) = match report {
@@ -249,8 +249,8 @@ impl Carrier<'_> {
         let mut clients = Vec::new();
         let mut starts = Vec::new();
         for client in &self.commands.clients {
+            starts.push(started.elapsed().as_nanos() as u64);
             clients.push(tools.start(NodeId::A, client)?);
-            starts.push(started.elapsed());
         }
         let watch = Watch {
             bench: self.bench,
@@ -259,33 +259,38 @@ impl Carrier<'_> {
             commands: self.commands,
             interrupt: self.interrupt,
         };
-        let seen = watch.follow(started, tools.running());
+        let run = Duration::from_nanos(self.commands.timing.run_ns);
+        let late = match self.trial.cell.measurement {
+            Measurement::Ping { .. } => PING_LATE,
+            _ => 1,
+        };
+        let deadline = started + run * late + END_LIMIT;
+        let seen = watch
+            .follow(started, tools.running())
+            .and_then(|seen| watch.await_clients(&clients, deadline).map(|()| seen));
         if seen.as_ref().is_err_and(TrialError::is_interrupt) {
             return Err(LabError::Interrupted.into());
         }
-        let run = Duration::from_nanos(self.commands.timing.run_ns);
         // Somebody has died: the others are only asked for their last words.
-        let (client_limit, server_limit) = match &seen {
-            Ok(_) => (run * LATE + END_LIMIT, SERVER_LIMIT),
-            Err(_) => (started.elapsed() + LAST_WORDS_LIMIT, Duration::ZERO),
+        let (client_deadline, server_limit) = match &seen {
+            Ok(_) => (deadline, SERVER_LIMIT),
+            Err(_) => (Instant::now() + LAST_WORDS_LIMIT, Duration::ZERO),
         };
-        let clients = wait_all(&mut tools, NodeId::A, clients, started + client_limit)?;
+        let clients = wait_all(&mut tools, NodeId::A, clients, client_deadline)?;
         let servers = wait_all(
             &mut tools,
             NodeId::B,
             servers,
             Instant::now() + server_limit,
         )?;
-        let skew = starts
-            .iter()
-            .max()
-            .zip(starts.first())
-            .map(|(last, first)| *last - *first);
-        let start_skew_ns = skew.unwrap_or_default().as_nanos() as u64;
+        let ends = starts.iter().zip(&clients);
+        let client_ends_ns = ends
+            .map(|(start_ns, client)| start_ns + client.wall_ns)
+            .collect();
         Ok(Ran {
             servers,
             clients,
-            start_skew_ns,
+            client_ends_ns,
             seen,
         })
     }

@@ -7,8 +7,8 @@ use crate::reading::CpuReading;
 use crate::timing::Timing;
 use campaign::plan::Measurement;
 use journal::record::{CipherLink, Cpu};
-use lab::protocol::{Request, Response};
-use lab::{Bench, Interrupt, NodeId, RunningDut};
+use lab::protocol::{Ended, Request, Response};
+use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
 /// Frames in one sample of a bulk transfer: the copy to the watch costs a millisecond or so.
@@ -97,26 +97,46 @@ impl Watch<'_> {
         }
     }
 
-    fn expect_alive(&self, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
-        for &(id, process) in tools.iter().chain(&self.dut.processes) {
-            let node = self.bench.node(id);
-            match node.call(Request::Status { process })? {
-                Response::Status(None) => {}
-                Response::Status(Some(ended)) => {
-                    let problem = format!(
-                        "ended before its time, {}{}",
-                        ended.how(),
-                        ended.last_words()
-                    );
-                    return Err(TrialError::Tool {
-                        node: id.name(),
-                        problem,
-                    });
-                }
-                other => return Err(node.unexpected(&other).into()),
+    /// Waits until all of A's tools have ended, or until the deadline, the run is interrupted or the DUT dies.
+    pub(crate) fn await_clients(
+        &self,
+        clients: &[u64],
+        deadline: Instant,
+    ) -> Result<(), TrialError> {
+        for &client in clients {
+            while Instant::now() < deadline && self.status(NodeId::A, client)?.is_none() {
+                self.sleep_until(Instant::now() + INTERRUPT_STEP, &[])?;
+                self.expect_alive(&[])?;
             }
         }
         Ok(())
+    }
+
+    /// Expects that tools and the DUT run.
+    fn expect_alive(&self, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
+        for &(id, process) in tools.iter().chain(&self.dut.processes) {
+            if let Some(ended) = self.status(id, process)? {
+                let problem = format!(
+                    "ended before its time, {}{}",
+                    ended.how(),
+                    ended.last_words()
+                );
+                return Err(TrialError::Tool {
+                    node: id.name(),
+                    problem,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How a program ended, if it has.
+    fn status(&self, id: NodeId, process: u64) -> Result<Option<Ended>, LabError> {
+        let node = self.bench.node(id);
+        match node.call(Request::Status { process })? {
+            Response::Status(ended) => Ok(ended),
+            other => Err(node.unexpected(&other)),
+        }
     }
 
     fn sample(&self, seen: &mut Seen) -> Result<(), TrialError> {

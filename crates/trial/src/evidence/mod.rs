@@ -40,8 +40,8 @@ pub struct Observed<'a> {
     pub sampling_ns: u64,
     /// From reading the counters before to reading them after.
     pub elapsed_ns: u64,
-    /// Between the starts of the first and the last client.
-    pub start_skew_ns: u64,
+    /// When each client ended, counted from the start of the first.
+    pub client_ends_ns: &'a [u64],
 }
 
 /// What the tools counted.

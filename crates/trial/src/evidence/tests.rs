@@ -26,7 +26,7 @@ struct Fixture {
     offloads: BTreeMap<String, BTreeMap<String, String>>,
     dut_counters: BTreeMap<String, u64>,
     cipher_link: CipherLink,
-    start_skew_ns: u64,
+    client_ends_ns: Vec<u64>,
 }
 
 impl Fixture {
@@ -72,7 +72,7 @@ impl Fixture {
             offloads: names.map(|name| (name.to_owned(), off())).into(),
             dut_counters: BTreeMap::new(),
             cipher_link: CipherLink::default(),
-            start_skew_ns: 0,
+            client_ends_ns: vec![1010 * MS; usize::from(cores)],
         }
     }
 
@@ -219,7 +219,7 @@ impl Fixture {
             cipher_link: &self.cipher_link,
             sampling_ns: 300 * MS,
             elapsed_ns: 1100 * MS,
-            start_skew_ns: self.start_skew_ns,
+            client_ends_ns: &self.client_ends_ns,
         })
     }
 
@@ -549,10 +549,15 @@ fn blocks_that_a_stopped_sender_did_not_count_are_no_objection() {
 #[test]
 fn processes_that_did_not_run_together_are_an_objection() {
     let mut fixture = Fixture::tcp(Adapter::Direct, 2);
-    fixture.start_skew_ns = 50 * MS;
-    assert_eq!(fixture.failing(), Vec::<String>::new());
-    fixture.start_skew_ns = 51 * MS;
-    assert_eq!(fixture.failing(), ["processes-in-step"]);
+    let mut failing = |ends_ms: &[u64]| {
+        fixture.client_ends_ns = ends_ms.iter().map(|end| end * MS).collect();
+        fixture.failing()
+    };
+    assert_eq!(failing(&[1000, 1050]), Vec::<String>::new());
+    assert_eq!(failing(&[950, 1000]), Vec::<String>::new());
+    for ends_ms in [&[990, 1041][..], &[1000, 1051], &[949, 990], &[1000]] {
+        assert_eq!(failing(ends_ms), ["processes-in-step"], "{ends_ms:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const OFFERED_PERCENT: u64 = 2;
 /// Share by which a tool's intervals and its summary may differ, in percent.
 const SUMMARY_PERCENT: u64 = 1;
-/// Share of the measured time by which processes may start apart, in percent.
+/// Share of the measured time by which processes may end apart, and early or late, in percent.
 const SKEW_PERCENT: u64 = 5;
 
 /// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does not falsify.
@@ -53,18 +53,32 @@ pub(super) fn cores(observed: &Observed<'_>) -> Option<Check> {
     check("cores-of-stations", true, detail)
 }
 
-/// Several processes count as one load only when they run at one time.
+/// Several processes count as one load only when they send at one time. All send for as long as each other, so
+/// their ends tell; a process that is started may wait for long before it sends.
 pub(super) fn processes_in_step(observed: &Observed<'_>) -> Option<Check> {
     let processes = observed.commands.clients.len();
     if processes < 2 {
         return None;
     }
-    let measured_ns = observed.commands.timing.measured_ns();
-    let passed = observed.start_skew_ns <= measured_ns / 100 * SKEW_PERCENT;
+    let timing = observed.commands.timing;
+    let slack_ns = timing.measured_ns() / 100 * SKEW_PERCENT;
+    let ends = observed.client_ends_ns;
+    let first = ends.iter().copied().min().unwrap_or(0);
+    let last = ends.iter().copied().max().unwrap_or(0);
+    let passed = ends.len() == processes
+        && last - first <= slack_ns
+        && [first, last]
+            .iter()
+            .all(|end| end.abs_diff(timing.run_ns) <= slack_ns);
+    let ms = |ns: u64| ns / 1_000_000;
     let detail = format!(
-        "{processes} processes started within {} ms of each other, of {} ms measured",
-        observed.start_skew_ns / 1_000_000,
-        measured_ns / 1_000_000
+        "{} of {processes} processes ended from {} to {} ms after the first one's start, planned were \
+         {} ms; {} ms early, late or apart are allowed",
+        ends.len(),
+        ms(first),
+        ms(last),
+        ms(timing.run_ns),
+        ms(slack_ns)
     );
     check("processes-in-step", passed, detail)
 }

@@ -10,11 +10,15 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use wire::Suite;
 
 pub(crate) const MS: u64 = 1_000_000;
 /// Estimate of every cell; far more than a trial on this bench takes.
 pub(crate) const ESTIMATE_NS: u64 = 60_000 * MS;
+
+/// Handle of the DUT's first process; tools have lower ones.
+const DUT_PROCESS: u64 = 1_000_000;
 
 /// What the stations and the DUT do in the trials to come.
 #[derive(Debug, Clone)]
@@ -34,8 +38,12 @@ pub(crate) struct Script {
     pub(crate) dut_comes_up: Result<(), String>,
     /// What `stop_dut` says.
     pub(crate) dut_lives: Result<(), String>,
-    /// The DUT's process is seen to have ended.
+    /// The DUT's process is seen to have ended so.
     pub(crate) dut_ended: Option<Ended>,
+    /// That long after the first tool's start.
+    pub(crate) dut_dies_after: Duration,
+    /// The tools do not end in time.
+    pub(crate) clients_hang: bool,
     /// A request that is answered with [`LabError::Interrupted`], by its name.
     pub(crate) interrupt_at: Option<&'static str>,
     pub(crate) rmem_max: &'static str,
@@ -65,6 +73,8 @@ impl Default for Script {
             dut_comes_up: Ok(()),
             dut_lives: Ok(()),
             dut_ended: None,
+            dut_dies_after: Duration::ZERO,
+            clients_hang: false,
             interrupt_at: None,
             rmem_max: "212992\n",
             lingering: 0,
@@ -83,6 +93,7 @@ pub(crate) fn said(stdout: &str) -> Ended {
         code: Some(0),
         stdout: stdout.to_owned(),
         cpu,
+        wall_ns: 1000 * MS,
         ..Ended::default()
     }
 }
@@ -93,8 +104,10 @@ pub(crate) struct World {
     pub(crate) script: Script,
     /// Programs started: where and what.
     pub(crate) started: Vec<(NodeId, Program)>,
-    /// Those still running: handle to its place among its like.
+    /// Those that nobody has waited for.
     pub(crate) running: BTreeMap<u64, (NodeId, Program)>,
+    /// When each was started.
+    starts: BTreeMap<u64, Instant>,
     /// DUTs that are up.
     pub(crate) duts_up: usize,
     pub(crate) links: Vec<Links>,
@@ -184,7 +197,7 @@ impl Bench for FakeBench {
         world.duts_up += 1;
         let mut running = RunningDut::default();
         if dut.adapter.encrypts() {
-            running.processes = vec![(NodeId::Gw1, 1_000_000), (NodeId::Gw2, 1_000_001)];
+            running.processes = vec![(NodeId::Gw1, DUT_PROCESS), (NodeId::Gw2, DUT_PROCESS + 1)];
             running.esp_udp_ports = vec![4500];
             running
                 .facts
@@ -244,11 +257,30 @@ impl FakeNode {
         world.handles += 1;
         let process = world.handles;
         world.running.insert(process, (self.id, program));
+        world.starts.insert(process, Instant::now());
         Ok(Response::Started {
             process,
             pid: 1,
             stdout: String::new(),
         })
+    }
+
+    /// A client ends when its `-t` is over; ping at once, so that it is not waited for; a server never.
+    fn status(world: &World, process: u64) -> Option<Ended> {
+        if process >= DUT_PROCESS {
+            let died = world.script.dut_dies_after;
+            let up = world.starts.values().next();
+            let late = up.is_none_or(|start| start.elapsed() >= died);
+            return world.script.dut_ended.clone().filter(|_| late);
+        }
+        let (_, program) = &world.running[&process];
+        let seconds = program.argv.iter().skip_while(|word| *word != "-t").nth(1);
+        let over = seconds.map(|seconds| Duration::from_secs(seconds.parse().unwrap()));
+        let over = match program.argv[0].as_str() {
+            "ping" => true,
+            _ => over.is_some_and(|over| world.starts[&process].elapsed() >= over),
+        } && !world.script.clients_hang;
+        over.then(Ended::default)
     }
 
     fn wait(&self, world: &mut World, process: u64) -> Result<Ended, LabError> {
@@ -358,10 +390,7 @@ impl Node for FakeNode {
                     ..Ended::default()
                 })
             }
-            Request::Status { process } => Response::Status(match process {
-                1_000_000.. => world.script.dut_ended.clone(),
-                _ => None,
-            }),
+            Request::Status { process } => Response::Status(Self::status(&world, process)),
             Request::CpuTime { process } => Response::CpuTime(self.cpu_time(process)),
             Request::InterfaceCounters => Response::InterfaceCounters(self.counters(&world)),
             Request::Offloads => {

@@ -5,6 +5,7 @@ use campaign::plan::{Adapter, Cell, Measurement};
 use journal::record::{CipherLink, Measured, Outcome, TrialRecord};
 use lab::protocol::Ended;
 use lab::{Interrupt, LabError, NodeId};
+use std::time::{Duration, Instant};
 use trial::{Trial, links, measure};
 
 const MS: u64 = crate::bench::MS;
@@ -317,6 +318,26 @@ fn a_dut_that_dies_in_mid_trial_ends_the_trial_at_once_with_its_last_words() {
         reason.starts_with("the device under test `fake` died: SIGSEGV: oops; gw1: ended"),
         "{reason}"
     );
+}
+
+#[test]
+fn a_dut_that_dies_while_the_tools_are_waited_for_ends_the_trial_at_once() {
+    let script = Script {
+        dut_ended: Some(Ended {
+            signal: Some(11),
+            ..Ended::default()
+        }),
+        // Nothing looks at it in the second that the trial lasts.
+        dut_dies_after: Duration::from_millis(1200),
+        dut_lives: Err("died: SIGSEGV".to_owned()),
+        clients_hang: true,
+        ..encrypted(tcp_script())
+    };
+    let started = Instant::now();
+    let reason = failure(script, &tcp(encrypting(), 1));
+    assert!(reason.contains("gw1: ended before its time"), "{reason}");
+    // Far less than what a tool that hangs is given.
+    assert!(started.elapsed() < Duration::from_secs(6));
 }
 
 #[test]

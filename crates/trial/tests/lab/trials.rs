@@ -49,7 +49,6 @@ impl TestLab {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = Interrupt::new();
         let setup = Setup {
-            program: std::env::current_exe().unwrap(),
             state_folder: folder.path().to_owned(),
             interrupt: interrupt.clone(),
         };
