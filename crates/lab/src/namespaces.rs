@@ -5,7 +5,7 @@ use crate::dut::{self, Site};
 use crate::kill::kill_all;
 use crate::offloads;
 use crate::procfs;
-use crate::protocol::Program;
+use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::state::{self, Hold};
 use crate::topology::{self, CIPHER_INTERFACES, Map, STATION_INTERFACES};
 use crate::{Bench, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station};
@@ -13,6 +13,7 @@ use campaign::plan::{Dut, LabPlan};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
@@ -24,12 +25,10 @@ const TOOL_LIMIT: Duration = Duration::from_secs(10);
 /// How long what is left in a namespace may take to be gone once it was killed.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a lab is built with, beside its plan.
+/// What a lab is built with, beside its plan. The stations are this very program, run as `station
+/// --node NAME`, and our encryptor is it as `encrypt --config FILE`.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The program whose `station --node NAME` and `encrypt --config FILE` are run: `cipherbench`
-    /// itself.
-    pub program: PathBuf,
     /// Folder of the state files ([`state::folder`]).
     pub state_folder: PathBuf,
     /// Ends every pending call.
@@ -37,17 +36,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// With this very program, and the state folder that the privilege gives.
+    /// With the state folder that the privilege gives.
     ///
     /// # Errors
-    /// When the state folder cannot be made, or the system does not tell where this program is.
+    /// When the state folder cannot be made.
     pub fn new(privilege: Privilege, interrupt: Interrupt) -> Result<Self, LabError> {
-        let program = std::env::current_exe().map_err(|error| LabError::CannotBuild {
-            what: format!("cannot tell where this program is: {error}"),
-            help: "mount /proc".to_owned(),
-        })?;
         Ok(Self {
-            program,
             state_folder: state::folder(privilege)?,
             interrupt,
         })
@@ -61,7 +55,6 @@ pub struct NamespaceLab {
     stations: [Station; 4],
     _namespaces: Vec<Namespace>,
     map: Map,
-    program: PathBuf,
     links: Option<Links>,
     swept: Vec<String>,
     _hold: Hold,
@@ -77,8 +70,9 @@ impl NamespaceLab {
     pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self, LabError> {
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
         let start = |id: NodeId| {
-            let mut command = Command::new(&setup.program);
+            let mut command = Command::new(THIS_PROGRAM);
             command
+                .arg0(THIS_PROGRAM_NAME)
                 .args(["station", "--node", id.name()])
                 .env(state::MARK, hold.mark());
             Station::start(id, command, &setup.interrupt)
@@ -106,7 +100,6 @@ impl NamespaceLab {
             stations,
             _namespaces: namespaces,
             map: Map::new(&plan.addresses),
-            program: setup.program.clone(),
             links: None,
             swept,
             _hold: hold,
@@ -157,7 +150,6 @@ impl NamespaceLab {
             gateways: [self.station(NodeId::Gw1), self.station(NodeId::Gw2)],
             source: self.station(NodeId::A),
             map: &self.map,
-            program: &self.program,
         }
     }
 }

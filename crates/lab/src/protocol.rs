@@ -34,7 +34,8 @@ pub struct Reply {
 /// A program to start on a station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Program and arguments, word by word; no shell.
+    /// Program ([`THIS_PROGRAM`], a path, or a name to be found in `PATH`) and arguments, word by word;
+    /// no shell.
     pub argv: Vec<String>,
     /// Cores it may run on, counted from 0 among those that the station may use; empty: all.
     pub cores: Vec<u16>,
@@ -56,6 +57,13 @@ pub enum Ready {
     /// When it prints a line that begins so, on standard output.
     Line(String),
 }
+
+/// As a program's first word: the very program that the station is. A path would lead to whatever
+/// stands there by then, after a build for example.
+pub const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// How [`THIS_PROGRAM`] is called in messages and listings of processes.
+pub(crate) const THIS_PROGRAM_NAME: &str = "cipherbench";
 
 impl Program {
     /// A program with its arguments that may run on all cores and counts as started at once.

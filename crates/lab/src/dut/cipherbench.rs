@@ -2,7 +2,7 @@
 //! start.
 
 use super::{Adapter, Daemon, Site, dut_error, gateway, prometheus};
-use crate::protocol::{Request, Response};
+use crate::protocol::{Request, Response, THIS_PROGRAM};
 use crate::{LabError, Links, Node, NodeId, RunningDut};
 use keying::FileTexts;
 use std::collections::BTreeMap;
@@ -53,8 +53,7 @@ impl Cipherbench {
         write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
         let config = self.config(site, id, links, &key_file)?;
         let path = write_file(node, &format!("{}.yaml", id.name()), &config, false)?;
-        let program = site.program.display().to_string();
-        let argv = [&program, "encrypt", "--config", &path]
+        let argv = [THIS_PROGRAM, "encrypt", "--config", &path]
             .map(str::to_owned)
             .to_vec();
         let (daemon, stdout) = Daemon::start(&self.name, node, argv, READY, READY_LIMIT)?;

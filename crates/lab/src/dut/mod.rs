@@ -19,7 +19,6 @@ use crate::topology::{self, Map};
 use crate::{LabError, Links, Node, NodeId, RunningDut};
 use campaign::plan::{self, Dut};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -83,8 +82,6 @@ pub(crate) struct Site<'a> {
     /// Station A.
     pub(crate) source: &'a dyn Node,
     pub(crate) map: &'a Map,
-    /// `cipherbench` itself.
-    pub(crate) program: &'a Path,
 }
 
 impl Site<'_> {

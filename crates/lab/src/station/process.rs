@@ -1,7 +1,7 @@
 //! One started program: how it is forked, waited for, signalled and reaped.
 
 use super::pump::{self, Output, Pipes};
-use crate::protocol::{CpuTime, Ended, Program, Ready};
+use crate::protocol::{CpuTime, Ended, Program, Ready, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::sync::{Deadline, lock, wait};
 use crate::{procfs, tools};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -60,6 +60,11 @@ impl Process {
             .argv
             .first()
             .ok_or("a program needs at least its name")?;
+        let name = if name == THIS_PROGRAM {
+            THIS_PROGRAM_NAME
+        } else {
+            name
+        };
         let mut child = command(program, cores)?
             .spawn()
             .map_err(|error| refusal(name, &error))?;
@@ -271,6 +276,9 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
     let pinned = !program.cores.is_empty();
     let station = getpid();
     let mut command = Command::new(&program.argv[0]);
+    if program.argv[0] == THIS_PROGRAM {
+        command.arg0(THIS_PROGRAM_NAME);
+    }
     command
         .args(&program.argv[1..])
         // What tools print is read by programs.

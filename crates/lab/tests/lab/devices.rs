@@ -1,16 +1,18 @@
 //! Devices under test: how they come up, are asked, die and are taken down.
 
 use crate::support::{
-    LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, ping, shell, start, watch,
+    LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, ping, shell, start, this_program,
+    watch,
 };
 use campaign::plan::{Adapter, Dut};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, LabError, NodeId};
+use std::process::Command;
 use std::time::Instant;
 
 /// The encryptor with the engine `auto`, the stand-in of [`crate::roles`] with any other.
-fn encryptor(engine: &str) -> Dut {
+pub(crate) fn encryptor(engine: &str) -> Dut {
     let suite = wire::Suite::Aes256Gcm;
     let adapter = Adapter::Cipherbench {
         suite,
@@ -155,6 +157,18 @@ pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
     lab.lab.stop_dut(dut).unwrap();
     assert_eq!(routes(&lab), before);
     assert_ne!(ping(&lab.lab, &["-c", "1", "-w", "1"]).code, Some(0));
+}
+
+pub(crate) fn a_run_stays_with_its_program_when_another_one_takes_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    std::fs::copy(this_program(), &program).unwrap();
+    let output = Command::new(&program)
+        .arg("replaced")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 pub(crate) fn one_that_does_not_start_tells_why_and_leaves_nothing() {

@@ -78,6 +78,7 @@ fn main() -> ExitCode {
             our_encryptor_carries_the_path_and_the_watch_sees_esp_only,
             a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear,
             one_comes_up_tells_facts_and_counters_and_leaves_nothing,
+            a_run_stays_with_its_program_when_another_one_takes_its_place,
             one_that_does_not_start_tells_why_and_leaves_nothing,
             one_that_dies_is_told_by_its_counters_and_its_stop,
             one_that_forwards_nothing_is_taken_down_again,

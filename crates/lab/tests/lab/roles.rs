@@ -18,6 +18,7 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
         ["encrypt", "--config", file] => return Some(encrypt(Path::new(file))),
         ["hold", folder] => hold(Path::new(folder)),
         ["ordinary-user", folder] => ordinary_user(Path::new(folder)),
+        ["replaced", folder] => replaced(Path::new(folder)),
         ["fill-a-socket"] => {
             fill_a_socket();
             Ok(())
@@ -158,6 +159,18 @@ fn hold(folder: &Path) -> Result<(), lab::LabError> {
     // Until it is killed, or nobody is there any more.
     let _ = std::io::stdin().read(&mut [0]);
     Ok(())
+}
+
+/// Builds a lab with an encryptor when another program stands already where this one was.
+fn replaced(folder: &Path) -> Result<(), lab::LabError> {
+    let path = support::this_program();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "not a program").unwrap();
+    privilege::acquire()?;
+    let mut lab = NamespaceLab::build(&support::plan("replaced"), &support::setup(folder))?;
+    lab.configure(support::LINKS)?;
+    let dut = lab.start_dut(&crate::devices::encryptor("well"), support::LINKS)?;
+    lab.stop_dut(dut)
 }
 
 /// Builds a lab as an ordinary user, says what was left of an earlier one, and reaches B from A.

@@ -76,7 +76,6 @@ pub(crate) fn end_watch(gateway: &dyn Node, watch: u64) -> CipherWatch {
 
 pub(crate) fn setup(state_folder: &Path) -> Setup {
     Setup {
-        program: this_program(),
         state_folder: state_folder.to_owned(),
         interrupt: Interrupt::new(),
     }
