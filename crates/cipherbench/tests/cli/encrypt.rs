@@ -1,6 +1,6 @@
 //! The encryptor as a service.
 
-use crate::support::{Ended, Sandbox, end, finish, kill, read_line, start};
+use crate::support::{Ended, Sandbox, end, finish, kill, namespaces, read_line, start};
 use nix::sys::signal::SIGTERM;
 use std::process::{Child, Command};
 
@@ -23,10 +23,10 @@ impl Networks {
         for (own, peer) in [(1, 2), (2, 1)] {
             sandbox.write(&format!("{own}.yaml"), &config(own, peer));
         }
-        let user = ["unshare", "--user", "--map-root-user", "--net"];
-        let mut first = start(&mut sandbox.script(&user, HOLD));
+        let mut first = start(&mut sandbox.script(&namespaces("--net"), HOLD));
         assert_eq!(read_line(&mut first), "up");
-        let mut wrapper = enter(&first, &[]);
+        // Out of the first network again into one of its own, but in the same user namespace.
+        let mut wrapper = enter(&first);
         wrapper.extend(["unshare", "--net"].map(str::to_owned));
         let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
         let mut second = start(&mut sandbox.script(&words, HOLD));
@@ -49,7 +49,7 @@ impl Networks {
 
     /// A script in one of the networks, 1 or 2.
     fn script(&self, network: usize, script: &str) -> Command {
-        let wrapper = enter(&self.holders[network - 1], &["--net"]);
+        let wrapper = enter(&self.holders[network - 1]);
         let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
         self.sandbox.script(&words, script)
     }
@@ -101,12 +101,13 @@ impl Drop for Networks {
     }
 }
 
-/// Enters the user namespace of a process, and more of its namespaces.
-fn enter(holder: &Child, namespaces: &[&str]) -> Vec<String> {
-    let mut words = vec!["nsenter", "--user", "--preserve-credentials"];
-    words.extend(namespaces);
+/// Enters the network of a process, and its user namespace, which an ordinary user needs.
+fn enter(holder: &Child) -> Vec<String> {
     let target = holder.id().to_string();
-    words.extend(["--target", &target]);
+    let mut words = vec!["nsenter", "--target", &target, "--net"];
+    if !nix::unistd::geteuid().is_root() {
+        words.extend(["--user", "--preserve-credentials"]);
+    }
     words.into_iter().map(str::to_owned).collect()
 }
 

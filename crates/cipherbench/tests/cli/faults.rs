@@ -1,6 +1,6 @@
 //! What can be wrong with a host, a disk or a device: one clear error, the right exit code, nothing left.
 
-use crate::support::{PINGS, Sandbox, end, finish, kill, start, wait_for};
+use crate::support::{PINGS, Sandbox, end, finish, kill, namespaces, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -61,14 +61,6 @@ fn is_code(line: &str) -> bool {
         .iter()
         .any(|word| line == format!("{word}{last}"))
         || line == "10"
-}
-
-/// `unshare` with one kind of namespace, in which an ordinary user is root.
-fn namespaces(kind: &'static str) -> Vec<&'static str> {
-    match nix::unistd::geteuid().is_root() {
-        true => vec!["unshare", kind],
-        false => vec!["unshare", "--user", "--map-root-user", kind],
-    }
 }
 
 pub(crate) fn a_lab_name_in_use_is_refused() {
@@ -218,11 +210,8 @@ pub(crate) fn a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason() {
         failed[0]
     );
     let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
-    assert_eq!(
-        journal.matches(r#""kind":"measured""#).count(),
-        3,
-        "the other trials are made"
-    );
+    let measured = journal.matches(r#""kind":"measured""#).count();
+    assert_eq!(measured, 3, "the other trials are made:\n{}", ended.stderr);
     // Failed trials are made again, and only those.
     let folder = sandbox.only_run();
     end(&mut sandbox.program(&["resume", folder.to_str().expect("a plain name")])).exits(0);

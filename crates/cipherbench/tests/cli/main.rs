@@ -33,8 +33,11 @@ macro_rules! tests {
 
 fn main() -> ExitCode {
     let no_lab = support::why_no_lab_can_be_built();
-    if let Some(reason) = &no_lab {
-        eprintln!("SKIPPED: tests that need a lab: {reason}");
+    let no_user = support::why_no_user_namespace_can_be_made();
+    for (what, reason) in [("a lab", &no_lab), ("a user namespace", &no_user)] {
+        if let Some(reason) = reason {
+            eprintln!("SKIPPED: tests that need {what}: {reason}");
+        }
     }
     let tests = [
         tests!(None, texts:
@@ -54,8 +57,9 @@ fn main() -> ExitCode {
             a_report_is_rebuilt_byte_for_byte,
             json_is_pure_and_quiet_is_quiet,
             a_terminal_sees_a_bar_that_clears_itself,
-            an_ordinary_user_runs_in_a_user_namespace,
         ),
+        tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
+        tests!(no_user, faults: a_missing_privilege_is_told_with_the_setting_that_forbids),
         tests!(no_lab, interrupts:
             a_run_that_was_killed_is_resumed_without_losing_a_trial,
             ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again,
@@ -67,7 +71,6 @@ fn main() -> ExitCode {
             a_full_disk_ends_the_run_and_it_can_be_resumed,
             a_lab_name_in_use_is_refused,
             a_missing_tool_is_told_with_its_package,
-            a_missing_privilege_is_told_with_the_setting_that_forbids,
             a_journal_that_cannot_be_read_is_told_with_its_line,
             a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason,
             doctor_applies_what_matters_and_reverts_it_exactly,

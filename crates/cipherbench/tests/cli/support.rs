@@ -316,21 +316,37 @@ pub(crate) fn kill(pid: i32, signal: nix::sys::signal::Signal) {
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal);
 }
 
+/// `unshare` with one more kind of namespace; an ordinary user gets one in which he is root first.
+pub(crate) fn namespaces(kind: &'static str) -> Vec<&'static str> {
+    match nix::unistd::geteuid().is_root() {
+        true => vec!["unshare", kind],
+        false => vec!["unshare", "--user", "--map-root-user", kind],
+    }
+}
+
+/// Why no user namespace can be made here, when none can. In CI that is a failure.
+pub(crate) fn why_no_user_namespace_can_be_made() -> Option<String> {
+    let root_in_it = ["--user", "--map-root-user", "--net", "--mount", "true"];
+    match Command::new("unshare").args(root_in_it).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => no_namespaces(String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => no_namespaces(&format!("unshare: {error}")),
+    }
+}
+
 /// Why no lab can be built here, when none can. In CI that is a failure.
 pub(crate) fn why_no_lab_can_be_built() -> Option<String> {
-    let namespaces = ["--user", "--map-root-user", "--net", "--mount", "true"];
-    let allowed = || {
-        Command::new("unshare")
-            .args(namespaces)
-            .output()
-            .is_ok_and(|o| o.status.success())
-    };
-    if nix::unistd::geteuid().is_root() || allowed() {
-        return None;
+    if nix::unistd::geteuid().is_root() {
+        None
+    } else {
+        why_no_user_namespace_can_be_made()
     }
+}
+
+fn no_namespaces(reason: &str) -> Option<String> {
     assert!(
         std::env::var_os("CI").is_none(),
-        "no lab can be built here, and CI must not skip that"
+        "CI must not skip tests: {reason}"
     );
-    Some("this user may not make namespaces".to_owned())
+    Some(reason.to_owned())
 }
