@@ -2,7 +2,8 @@
 //!
 //! 1. Links set, DUT brought up ([`Bench::start_dut`] waits until A reaches B through it).
 //! 2. Connections of an earlier trial waited out, offloads and counters read, servers started on B, clients on A.
-//! 3. While they run: CPU time at both ends of the measured time, samples of the cipher link in it.
+//! 3. While they run: every frame of the cipher link watched for what does not belong there; CPU time at both
+//!    ends of the measured time, samples of the cipher link in it.
 //! 4. Clients and servers waited for, counters read again, DUT taken down.
 //! 5. The tools' reports put together, every check made.
 //!
@@ -16,7 +17,7 @@ use crate::quiet;
 use crate::reading::{Counters, offloads};
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
-use crate::watch::{Seen, Watch};
+use crate::watch::{CipherWatching, Seen, Watch};
 use campaign::plan::{Cell, Measurement};
 use journal::record::{
     Evidence, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
@@ -192,6 +193,7 @@ impl Carrier<'_> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
+        let watching = CipherWatching::start(self.bench, self.dut, &self.commands.marker)?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
@@ -201,12 +203,13 @@ impl Carrier<'_> {
             (Err(_), Err(words)) if !killed => return Err(words),
             (Err(error), _) => return Err(error),
         };
+        let watch = watching.end()?;
         let after = Counters::read(self.bench, self.dut)?;
 
         let mut evidence = Evidence {
             checks: Vec::new(),
             cipher_link: seen.cipher_link,
-            watch: None,
+            watch: Some(watch.clone()),
             interfaces: after.interfaces_since(&before),
             offloads,
             dut_counters: after.dut_since(&before),
@@ -222,6 +225,7 @@ impl Carrier<'_> {
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,
             cipher_link: &evidence.cipher_link,
+            watch: &watch,
             sampling_ns: seen.sampling_ns,
             elapsed_ns: after.ns_since(&before),
             client_ends_ns: &ran.client_ends_ns,

@@ -1,14 +1,14 @@
-//! What is read while the tools run: CPU time at both ends of the measured time, and samples of the
-//! cipher link spread over it.
+//! What is read while the tools run: CPU time at both ends of the measured time, samples of the cipher link
+//! spread over it, and all of its frames that do not belong there.
 
 use crate::command::Commands;
 use crate::error::TrialError;
 use crate::reading::CpuReading;
 use crate::timing::Timing;
 use campaign::plan::Measurement;
-use journal::record::{CipherLink, Cpu};
+use journal::record::{CipherLink, CipherWatch, Cpu};
 use lab::protocol::{Ended, Request, Response};
-use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
+use lab::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
 /// Frames in one sample of a bulk transfer: the copy to the watch costs a millisecond or so.
@@ -37,6 +37,55 @@ pub(crate) struct Seen {
     pub(crate) cipher_link: CipherLink,
     /// Longest time that all samples together may have looked.
     pub(crate) sampling_ns: u64,
+}
+
+/// A watch on the cipher link, from its start to [`Self::end`]; ended and forgotten when it is dropped.
+pub(crate) struct CipherWatching<'a> {
+    gateway: &'a dyn Node,
+    watch: Option<u64>,
+}
+
+impl<'a> CipherWatching<'a> {
+    /// Starts to watch every frame at gw1's end.
+    pub(crate) fn start(
+        bench: &'a dyn Bench,
+        dut: &RunningDut,
+        marker: &[u8],
+    ) -> Result<Self, LabError> {
+        let gateway = bench.node(NodeId::Gw1);
+        let request = Request::Watch {
+            interface: bench.cipher_interfaces().0.to_owned(),
+            esp_udp_ports: dut.esp_udp_ports.clone(),
+            marker: marker.to_vec(),
+        };
+        match gateway.call(request)? {
+            Response::Watching { watch } => Ok(Self {
+                gateway,
+                watch: Some(watch),
+            }),
+            other => Err(gateway.unexpected(&other)),
+        }
+    }
+
+    /// Ends the watch and tells what did not belong there.
+    pub(crate) fn end(mut self) -> Result<CipherWatch, LabError> {
+        let Some(watch) = self.watch.take() else {
+            return Ok(CipherWatch::default());
+        };
+        match self.gateway.call(Request::WatchEnd { watch })? {
+            Response::Watched(found) => Ok(found),
+            other => Err(self.gateway.unexpected(&other)),
+        }
+    }
+}
+
+impl Drop for CipherWatching<'_> {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            // The trial has failed already; when the station is gone, so is the watch.
+            let _ = self.gateway.call(Request::WatchEnd { watch });
+        }
+    }
 }
 
 /// Watches one trial.

@@ -187,6 +187,35 @@ pub(super) fn no_clear_text(observed: &Observed<'_>) -> Option<Check> {
     check("no-clear-text", link.marker_frames == 0, detail)
 }
 
+/// Without an encryptor all traffic is foreign: the watch must have counted some, or it counts nothing with one.
+pub(super) fn foreign_frames_visible(observed: &Observed<'_>) -> Option<Check> {
+    if observed.cell.dut.adapter.encrypts() {
+        return None;
+    }
+    let frames = observed.watch.foreign_frames;
+    let detail =
+        format!("the watch counted {frames} frames between the gateways that were not ESP");
+    check("foreign-frames-visible", frames > 0, detail)
+}
+
+/// Of all frames between the gateways, none but the DUT's ESP and control traffic.
+pub(super) fn no_foreign_frames(observed: &Observed<'_>) -> Option<Check> {
+    if !observed.cell.dut.adapter.encrypts() {
+        return None;
+    }
+    let watch = observed.watch;
+    let detail = match watch.foreign_frames {
+        0 => "every frame between the gateways was ESP, ARP or ND".to_owned(),
+        frames => format!(
+            "{frames} frames between the gateways were neither ESP nor ARP or ND, {} of the first ones showed \
+             the stations' marker; for example {}",
+            watch.marker_frames,
+            watch.examples.join("; ")
+        ),
+    };
+    check("no-foreign-frames", watch.foreign_frames == 0, detail)
+}
+
 /// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in is a
 /// packet out or a drop.
 pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {

@@ -11,7 +11,7 @@ mod tool;
 use crate::command::Commands;
 use crate::transfer::Totals;
 use campaign::plan::Cell;
-use journal::record::{Check, CipherLink, InterfaceCounters, Latency, Transfer};
+use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters, Latency, Transfer};
 use lab::Links;
 use std::collections::BTreeMap;
 
@@ -34,8 +34,10 @@ pub struct Observed<'a> {
     pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's counters as differences over the trial, by `gateway/counter`.
     pub dut_counters: &'a BTreeMap<String, u64>,
-    /// What was seen on the cipher link.
+    /// What was sampled on the cipher link.
     pub cipher_link: &'a CipherLink,
+    /// What did not belong there, of all frames.
+    pub watch: &'a CipherWatch,
     /// Longest time that the samples of the cipher link may have looked, together.
     pub sampling_ns: u64,
     /// From reading the counters before to reading them after.
@@ -77,7 +79,7 @@ pub struct Interfaces {
 }
 
 /// All checks, in the order of the path.
-const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 11] = [
+const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 13] = [
     link::offloads_as_asked,
     tool::cores,
     tool::processes_in_step,
@@ -87,6 +89,8 @@ const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 11] = [
     link::clear_text_visible,
     link::cipher_link_encrypted,
     link::no_clear_text,
+    link::foreign_frames_visible,
+    link::no_foreign_frames,
     link::cipher_link_amount,
     link::dut_counters,
 ];

@@ -26,6 +26,7 @@ struct Fixture {
     offloads: BTreeMap<String, BTreeMap<String, String>>,
     dut_counters: BTreeMap<String, u64>,
     cipher_link: CipherLink,
+    watch: CipherWatch,
     client_ends_ns: Vec<u64>,
 }
 
@@ -72,6 +73,7 @@ impl Fixture {
             offloads: names.map(|name| (name.to_owned(), off())).into(),
             dut_counters: BTreeMap::new(),
             cipher_link: CipherLink::default(),
+            watch: CipherWatch::default(),
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
         }
     }
@@ -175,6 +177,7 @@ impl Fixture {
         } else {
             self.cipher_link.marker_frames = 200;
             self.cipher_link.other_frames = 299;
+            self.watch.foreign_frames = frames(received);
         }
     }
 
@@ -217,6 +220,7 @@ impl Fixture {
             offloads: &self.offloads,
             dut_counters: &self.dut_counters,
             cipher_link: &self.cipher_link,
+            watch: &self.watch,
             sampling_ns: 300 * MS,
             elapsed_ns: 1100 * MS,
             client_ends_ns: &self.client_ends_ns,
@@ -262,13 +266,18 @@ fn a_good_trial_passes_every_check_that_applies() {
         &always[..],
         &["processes-in-step"],
         &tool,
-        &["clear-text-visible", "cipher-link-amount"],
+        &[
+            "clear-text-visible",
+            "foreign-frames-visible",
+            "cipher-link-amount",
+        ],
     ]
     .concat();
     assert_eq!(names(&Fixture::tcp(Adapter::Direct, 2)), expected);
     let encrypted = [
         "cipher-link-encrypted",
         "no-clear-text",
+        "no-foreign-frames",
         "cipher-link-amount",
         "dut-counters",
     ];
@@ -385,6 +394,30 @@ fn a_watch_that_does_not_see_clear_text_proves_nothing() {
     fixture.cipher_link.marker_frames = 10;
     fixture.cipher_link.esp_frames = 1;
     assert_eq!(fixture.failing(), ["clear-text-visible"]);
+}
+
+#[test]
+fn one_foreign_frame_of_a_million_is_an_objection_and_is_shown() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.watch = CipherWatch {
+        foreign_frames: 1,
+        marker_frames: 1,
+        foreign_bytes: 1428,
+        examples: vec!["IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B".to_owned()],
+    };
+    assert_eq!(fixture.failing(), ["no-foreign-frames"]);
+    let detail = fixture.detail("no-foreign-frames");
+    assert!(
+        detail.starts_with("1 frames") && detail.ends_with("10.2.0.2:5201, 1428 B"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn a_watch_that_counts_no_clear_frames_proves_nothing() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    fixture.watch.foreign_frames = 0;
+    assert_eq!(fixture.failing(), ["foreign-frames-visible"]);
 }
 
 #[test]

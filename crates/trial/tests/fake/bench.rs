@@ -3,7 +3,7 @@
 
 use campaign::Plan;
 use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement};
-use journal::record::{CipherLink, InterfaceCounters};
+use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
 use std::collections::BTreeMap;
@@ -34,6 +34,7 @@ pub(crate) struct Script {
     /// Headers around it, everywhere on the path alike.
     pub(crate) header_bytes: u64,
     pub(crate) cipher_link: CipherLink,
+    pub(crate) watch: CipherWatch,
     /// What `start_dut` says.
     pub(crate) dut_comes_up: Result<(), String>,
     /// What `stop_dut` says.
@@ -69,6 +70,10 @@ impl Default for Script {
                 marker_frames: 60,
                 other_frames: 100,
                 ..CipherLink::default()
+            },
+            watch: CipherWatch {
+                foreign_frames: 1000,
+                ..CipherWatch::default()
             },
             dut_comes_up: Ok(()),
             dut_lives: Ok(()),
@@ -108,6 +113,8 @@ pub(crate) struct World {
     pub(crate) running: BTreeMap<u64, (NodeId, Program)>,
     /// When each was started.
     starts: BTreeMap<u64, Instant>,
+    /// Watches that nobody has ended.
+    pub(crate) watches: usize,
     /// DUTs that are up.
     pub(crate) duts_up: usize,
     pub(crate) links: Vec<Links>,
@@ -160,6 +167,7 @@ impl FakeBench {
             .values()
             .map(|(_, program)| program.argv[0].as_str());
         assert_eq!(running.find(|name| ["iperf3", "ping"].contains(name)), None);
+        assert_eq!(world.watches, 0, "a watch was not ended");
         assert_eq!(world.duts_up, 0, "the DUT is still up");
     }
 }
@@ -402,6 +410,14 @@ impl Node for FakeNode {
                     .into();
                 found.insert("generic-receive-offload".to_owned(), "off".to_owned());
                 Response::Offloads([(self.interface().to_owned(), found)].into())
+            }
+            Request::Watch { .. } => {
+                world.watches += 1;
+                Response::Watching { watch: 7 }
+            }
+            Request::WatchEnd { watch: 7 } => {
+                world.watches -= 1;
+                Response::Watched(world.script.watch.clone())
             }
             Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
             other => return Err(self.error(&format!("the fake cannot do {other:?}"))),

@@ -2,7 +2,7 @@
 
 use crate::bench::{FakeBench, Script, encrypting, ping, said, tcp, udp};
 use campaign::plan::{Adapter, Cell, Measurement};
-use journal::record::{CipherLink, Measured, Outcome, TrialRecord};
+use journal::record::{CipherLink, CipherWatch, Measured, Outcome, TrialRecord};
 use lab::protocol::Ended;
 use lab::{Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
@@ -60,6 +60,7 @@ fn encrypted(script: Script) -> Script {
     };
     Script {
         cipher_link,
+        watch: CipherWatch::default(),
         ..script
     }
 }
@@ -100,6 +101,7 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
     );
     assert_eq!(evidence.cipher_link.frames, 300, "three samples are summed");
     assert_eq!(evidence.cipher_link.spis, ["c0ffee01"]);
+    assert_eq!(evidence.watch, Some(CipherWatch::default()));
     assert!(evidence.dut_counters["gw1/clear_rx_bytes"] > TCP_BYTES);
     assert_eq!(evidence.dut_facts["gw1/engine"], "fake");
     assert!(evidence.interfaces["gw1/w0"].tx_bytes > TCP_BYTES);
