@@ -2,8 +2,13 @@
 //! back exactly.
 //!
 //! Only parameters of the whole machine, which namespaces cannot set for themselves. The old values
-//! are on disk before the first one is changed.
+//! are on disk before the first one is changed. They are good for one boot, with which the new
+//! values go; and what somebody else has set since is left alone.
+//!
+//! Offloads are not tuned here: traffic takes no interface of the machine, and a run sets those of
+//! its own links.
 
+use crate::procfs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -82,12 +87,24 @@ pub struct Tuning {
     pub record: PathBuf,
     /// What is raised.
     pub wanted: Vec<Wanted>,
+    /// Identifies the boot that the values are of.
+    pub boot_id: String,
 }
 
-/// Content of the file: parameter to the value that it had first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Content of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
-    before: BTreeMap<String, String>,
+    boot_id: String,
+    parameters: BTreeMap<String, Raised>,
+}
+
+/// One parameter that was raised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Raised {
+    /// The value that it had first.
+    before: String,
+    /// The value that was set last.
+    set: String,
 }
 
 impl Tuning {
@@ -98,6 +115,7 @@ impl Tuning {
             root: "/proc/sys".into(),
             record: record.into(),
             wanted: WANTED.to_vec(),
+            boot_id: procfs::boot_id(),
         }
     }
 
@@ -110,7 +128,8 @@ impl Tuning {
             .collect()
     }
 
-    /// Raises what is too small. Applied twice, the values of before the first time are kept.
+    /// Raises what is too small. Applied twice, the values of before the first time are kept, unless
+    /// somebody else has set another one in between.
     ///
     /// # Errors
     /// [`TuneError`]: nothing was changed. A parameter that cannot be set is told in its
@@ -127,8 +146,15 @@ impl Tuning {
                 .map(str::to_owned)
         };
         for (wanted, change) in self.wanted.iter().zip(&changes) {
-            if let Some(before) = to_raise(wanted, change) {
-                record.before.entry(change.name.clone()).or_insert(before);
+            if let Some(now) = to_raise(wanted, change) {
+                let known = first.parameters.get(&change.name);
+                let before = match known {
+                    Some(known) if known.set == now => known.before.clone(),
+                    _ => now,
+                };
+                let set = wanted.at_least.to_string();
+                let raised = Raised { before, set };
+                record.parameters.insert(change.name.clone(), raised);
             }
         }
         if record != first {
@@ -137,8 +163,12 @@ impl Tuning {
         for (wanted, change) in self.wanted.iter().zip(&mut changes) {
             if to_raise(wanted, change).is_some() {
                 self.set(change, &wanted.at_least.to_string());
-                if change.refused.is_some() && !first.before.contains_key(&change.name) {
-                    record.before.remove(&change.name);
+                if change.refused.is_some() {
+                    record.parameters.remove(&change.name);
+                    let known = first.parameters.get_key_value(&change.name);
+                    record
+                        .parameters
+                        .extend(known.map(|(name, raised)| (name.clone(), raised.clone())));
                 }
             }
         }
@@ -146,15 +176,15 @@ impl Tuning {
         Ok(changes)
     }
 
-    /// Puts back every value that [`apply`](Self::apply) changed. The record is gone when all are
-    /// back.
+    /// Puts back every value that [`apply`](Self::apply) changed and that nobody else has changed
+    /// since. The record is gone when all are back.
     ///
     /// # Errors
     /// [`TuneError`] when the record cannot be read or written.
     pub fn revert(&self) -> Result<Vec<Change>, TuneError> {
         let mut record = self.read_record()?;
         let mut changes = Vec::new();
-        for (name, before) in record.before.clone() {
+        for (name, Raised { before, set }) in record.parameters.clone() {
             let mut change = Change {
                 before: self.read(&name),
                 after: None,
@@ -162,9 +192,20 @@ impl Tuning {
                 refused: None,
                 name,
             };
-            self.set(&mut change, &before);
-            if change.refused.is_none() {
-                record.before.remove(&change.name);
+            let is_ours = change.before.as_ref() == Some(&set);
+            if is_ours {
+                self.set(&mut change, &before);
+            } else {
+                change.after.clone_from(&change.before);
+                if change.before.as_ref() != Some(&before) {
+                    change.refused = Some(format!(
+                        "it is not the {set} any more that was set; it was {before} before that"
+                    ));
+                }
+            }
+            // One that could not be put back can be tried again; one of somebody else's is theirs.
+            if change.refused.is_none() || !is_ours {
+                record.parameters.remove(&change.name);
             }
             changes.push(change);
         }
@@ -210,19 +251,32 @@ impl Tuning {
     fn read_record(&self) -> Result<Record, TuneError> {
         let text = match fs::read_to_string(&self.record) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.no_record()),
             Err(error) => return Err(self.failed(error)),
         };
-        serde_json::from_str(&text).map_err(|error| TuneError::Record {
+        let record: Record = serde_json::from_str(&text).map_err(|error| TuneError::Record {
             path: self.record.clone(),
             error: error.into(),
             help: "it is damaged, or of another version: set the parameters by hand and remove it",
+        })?;
+        // The boot has put back all that an earlier one had.
+        Ok(if record.boot_id == self.boot_id {
+            record
+        } else {
+            self.no_record()
         })
+    }
+
+    fn no_record(&self) -> Record {
+        Record {
+            boot_id: self.boot_id.clone(),
+            parameters: BTreeMap::new(),
+        }
     }
 
     /// Replaces the file as a whole, durably; an empty record is no file.
     fn write_record(&self, record: &Record) -> Result<(), TuneError> {
-        if record.before.is_empty() {
+        if record.parameters.is_empty() {
             return match fs::remove_file(&self.record) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
                 _ => Ok(()),
@@ -296,6 +350,7 @@ mod tests {
                         reason: "because",
                     },
                 ],
+                boot_id: "this boot".to_owned(),
             };
             fs::create_dir_all(tuning.root.join("net/core")).unwrap();
             for (name, value) in values {
@@ -342,6 +397,52 @@ mod tests {
             (machine.value("net.core.a"), machine.value("net.core.b")),
             ("7".into(), "8".into())
         );
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_since_is_left_alone_and_told() {
+        let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
+        machine.tuning.apply().unwrap();
+        fs::write(machine.tuning.path("net.core.a"), "50\n").unwrap();
+        let changes = machine.tuning.revert().unwrap();
+        assert_eq!(
+            (machine.value("net.core.a"), machine.value("net.core.b")),
+            ("50".into(), "8".into())
+        );
+        let refused = changes[0].refused.as_deref();
+        assert_eq!(
+            refused,
+            Some("it is not the 100 any more that was set; it was 7 before that")
+        );
+        assert_eq!(changes[0].after.as_deref(), Some("50"));
+        assert_eq!(changes[1].refused, None);
+        assert!(!machine.tuning.record.exists());
+    }
+
+    #[test]
+    fn what_somebody_else_set_and_was_raised_again_is_what_is_put_back() {
+        let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
+        machine.tuning.apply().unwrap();
+        fs::write(machine.tuning.path("net.core.a"), "50\n").unwrap();
+        machine.tuning.apply().unwrap();
+        assert_eq!(machine.value("net.core.a"), "100");
+        machine.tuning.revert().unwrap();
+        assert_eq!(machine.value("net.core.a"), "50");
+    }
+
+    #[test]
+    fn values_of_an_earlier_boot_are_not_put_back() {
+        let mut machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
+        machine.tuning.apply().unwrap();
+        machine.tuning.boot_id = "the next boot".to_owned();
+        // As the distribution now sets them, by chance one as it was raised.
+        fs::write(machine.tuning.path("net.core.b"), "9\n").unwrap();
+        assert!(machine.tuning.revert().unwrap().is_empty());
+        assert_eq!(
+            (machine.value("net.core.a"), machine.value("net.core.b")),
+            ("100".into(), "9".into())
+        );
+        assert!(!machine.tuning.record.exists());
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub(crate) fn a_real_parameter_is_raised_and_put_back() {
             root: "/proc/sys".into(),
             record: record.clone(),
             wanted,
+            boot_id: "this one".to_owned(),
         };
         let changes = tuning.apply().unwrap();
         assert_eq!(changes[0].refused, None);
