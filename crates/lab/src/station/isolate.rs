@@ -39,10 +39,9 @@ pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|errno| refused("make its mounts private", errno))?;
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    // In a user namespace the kernel refuses it where a container hides parts of `/sys`. Only
-    // foreign programs would look there.
     match mount(Some("sysfs"), "/sys", Some("sysfs"), quiet, none) {
-        Ok(()) | Err(Errno::EPERM) => {}
+        Ok(()) => {}
+        Err(errno) if can_do_without_sys(errno) => {}
         Err(errno) => return Err(refused("mount /sys", errno)),
     }
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -61,6 +60,13 @@ pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
     Ok(())
 }
 
+/// In a user namespace the kernel refuses `/sys` where a container hides parts of it (EPERM), and a
+/// security module such as AppArmor or SELinux may refuse any mount of it (EACCES). Only foreign
+/// programs would look there.
+fn can_do_without_sys(errno: Errno) -> bool {
+    matches!(errno, Errno::EPERM | Errno::EACCES)
+}
+
 fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<(), LabError> {
     match fs::write(&path, value) {
         Ok(()) => Ok(()),
@@ -75,5 +81,16 @@ fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<(), LabError> 
             help: "in a container, run it with `--privileged`: /proc/sys must be writable"
                 .to_owned(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_sys_is_done_without_and_a_broken_one_is_not() {
+        assert!(can_do_without_sys(Errno::EPERM) && can_do_without_sys(Errno::EACCES));
+        assert!(!can_do_without_sys(Errno::ENODEV) && !can_do_without_sys(Errno::ENOMEM));
     }
 }
