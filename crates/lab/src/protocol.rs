@@ -52,7 +52,8 @@ pub enum Ready {
     /// At once.
     #[default]
     Started,
-    /// When this TCP port listens in the station's namespace.
+    /// When this TCP port listens in the station's namespace. It must not before the start: that is
+    /// an error.
     Listening(u16),
     /// When it prints a line that begins so, on standard output.
     Line(String),

@@ -65,6 +65,9 @@ impl Process {
         } else {
             name
         };
+        if let Ready::Listening(port) = program.ready {
+            refuse_taken(port, name)?;
+        }
         let mut child = command(program, cores)?
             .spawn()
             .map_err(|error| refusal(name, &error))?;
@@ -258,6 +261,16 @@ impl Process {
             self.reaped.notify_all();
         }
     }
+}
+
+/// Another program's listener would be taken for its own.
+fn refuse_taken(port: u16, name: &str) -> Result<(), String> {
+    if procfs::listens(port) {
+        return Err(format!(
+            "TCP port {port}, on which `{name}` is to listen, is taken by another program already"
+        ));
+    }
+    Ok(())
 }
 
 fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {

@@ -244,6 +244,18 @@ pub(crate) fn a_program_is_ready_when_its_port_listens() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(b.wait(server, PATIENCE).unwrap().code, Some(0));
 
+    let server = || Program {
+        ready: Ready::Listening(5203),
+        ..Program::new(["iperf3", "-s", "-p", "5203"])
+    };
+    let first = b.start(server(), PATIENCE).unwrap();
+    let error = b.start(server(), PATIENCE).unwrap_err().to_string();
+    assert!(
+        error.contains("TCP port 5203, on which `iperf3` is to listen, is taken"),
+        "{error}"
+    );
+    b.stop(first, PATIENCE).unwrap();
+
     let deaf = Program {
         ready: Ready::Listening(5202),
         ..shell("echo deaf >&2; exit 1")
