@@ -5,9 +5,12 @@ use crate::procfs::ProcessStat;
 use crate::protocol::{Call, PROTOCOL_VERSION, Reply, Request, Response};
 use crate::sync::{Deadline, lock};
 use crate::{Interrupt, LabError, Node, NodeId};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::setsid;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,6 +114,10 @@ impl Station {
     }
 
     fn listen(&self, output: Option<ChildStdout>, stderr: Option<ChildStderr>) -> io::Result<()> {
+        if let Some(input) = lock(&self.input).as_ref() {
+            // A write can be given up.
+            fcntl(input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
         let (calls, errors) = (Arc::clone(&self.calls), Arc::clone(&self.errors));
         let name =
             |what: &str| std::thread::Builder::new().name(format!("{what} {}", self.id.name()));
@@ -150,11 +157,40 @@ impl Station {
             .unwrap_or_else(|error| unreachable!("a call is maps, texts and numbers: {error}"));
         line.push(b'\n');
         let mut input = lock(&self.input);
-        let written = match input.as_mut() {
-            Some(input) => input.write_all(&line),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
+        let Some(pipe) = input.as_mut() else {
+            drop(input);
+            return Err(self.gone());
         };
-        written.map_err(|_| self.gone())
+        let written = self.write(pipe, &line);
+        if written.is_err() {
+            // Half a request may be in the pipe: nothing that follows would be understood.
+            *input = None;
+        }
+        written
+    }
+
+    /// Writes all; a station that is stopped takes no more than its pipe holds.
+    fn write(&self, pipe: &mut ChildStdin, mut bytes: &[u8]) -> Result<(), LabError> {
+        let deadline = Deadline::after(PATIENCE);
+        while !bytes.is_empty() {
+            match pipe.write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.interrupt.check()?;
+                    if deadline.is_over() {
+                        let limit = PATIENCE.as_secs();
+                        return Err(self.error(format!("it took no request within {limit} s")));
+                    }
+                    let mut fds = [PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)];
+                    let timeout = PollTimeout::try_from(INTERRUPT_INTERVAL);
+                    // Whatever comes of it, the next write tells.
+                    let _ = poll(&mut fds, timeout.unwrap_or(PollTimeout::ZERO));
+                }
+                Err(_) => return Err(self.gone()),
+            }
+        }
+        Ok(())
     }
 
     fn error(&self, reason: String) -> LabError {
@@ -219,20 +255,29 @@ impl Node for Station {
 impl Drop for Station {
     fn drop(&mut self) {
         self.hang_up();
-        let deadline = Deadline::after(HANG_UP_LIMIT);
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        while !deadline.is_over() {
-            match child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-                _ => return,
-            }
+        if reap(child, HANG_UP_LIMIT) {
+            return;
         }
         // It hangs, or was stopped. While it has not been reaped its number is its own.
         if let Some(stat) = ProcessStat::read(self.pid) {
             kill_tree(&stat, HANG_UP_LIMIT);
         }
-        let _ = child.wait();
+        // One that hangs in the kernel is left to it.
+        reap(child, LAST_WORDS_LIMIT);
     }
+}
+
+/// Waits for a child to end, up to `limit`; whether there is nothing more to wait for.
+fn reap(child: &mut Child, limit: Duration) -> bool {
+    let deadline = Deadline::after(limit);
+    while matches!(child.try_wait(), Ok(None)) {
+        if deadline.is_over() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 /// How long the station itself may take for an answer.

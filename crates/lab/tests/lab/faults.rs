@@ -67,6 +67,29 @@ pub(crate) fn an_interrupt_ends_a_pending_call_at_once() {
     assert!(!is_alive(pid));
 }
 
+pub(crate) fn an_interrupt_ends_a_call_that_a_stopped_station_does_not_take() {
+    let lab = TestLab::build();
+    let node = lab.lab.node(NodeId::A);
+    let station = lab.lab.station_pid(NodeId::A);
+    signal(station, Signal::SIGSTOP);
+    // More than its pipe holds.
+    let request = Request::WriteFile {
+        name: "long".to_owned(),
+        content: "x".repeat(1 << 20),
+        secret: false,
+    };
+    std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        scope.spawn(move || sender.send(node.call(request)).unwrap());
+        assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err());
+        lab.interrupt.set();
+        let result = receiver.recv_timeout(PATIENCE);
+        // It is to be gone quickly, also when this failed.
+        signal(station, Signal::SIGCONT);
+        assert!(matches!(result, Ok(Err(LabError::Interrupted))));
+    });
+}
+
 /// A run in a process of its own, that can be killed.
 struct HeldRun {
     run: Child,

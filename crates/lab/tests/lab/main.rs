@@ -91,6 +91,7 @@ fn main() -> ExitCode {
         trials!(skipped, faults:
             a_lab_name_is_held_by_one_run_at_a_time,
             an_interrupt_ends_a_pending_call_at_once,
+            an_interrupt_ends_a_call_that_a_stopped_station_does_not_take,
             a_killed_run_leaves_no_process_and_no_namespace,
             a_stopped_station_of_a_killed_run_is_removed_by_the_next_run,
             an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run,
