@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks.
 const STEP: Duration = Duration::from_millis(50);
+/// Retransmissions after which the kernel gives a connection up whose program has gone.
+const ORPHAN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_orphan_retries";
 /// For programs that only read or set a kernel value.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(5);
 /// Socket states of `/proc/net/tcp` that send nothing any more: TIME_WAIT, CLOSE, LISTEN.
@@ -27,11 +29,9 @@ pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<()
             continue;
         }
         // Of no effect on connections whose program lives.
-        run(
-            bench,
-            id,
-            &["sysctl", "-q", "-w", "net.ipv4.tcp_orphan_retries=1"],
-        )?;
+        let mut set = Program::new(["tee", ORPHAN_RETRIES]);
+        set.stdin = "1\n".to_owned();
+        bench.node(id).run(set, PROGRAM_LIMIT)?;
         let since = Instant::now();
         loop {
             let open = connections(bench, id)?;
@@ -52,23 +52,20 @@ pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<()
     Ok(())
 }
 
-/// Connections that may still send.
+/// Connections that may still send. A server's are in the table of IPv6, whatever they carry: it listens on both.
 fn connections(bench: &dyn Bench, id: NodeId) -> Result<usize, LabError> {
-    let table = run(bench, id, &["cat", "/proc/net/tcp"])?;
-    Ok(count(&table))
+    // A kernel without IPv6 has the first one only.
+    let tables = Program::new(["cat", "/proc/net/tcp", "/proc/net/tcp6"]);
+    Ok(count(&bench.node(id).run(tables, PROGRAM_LIMIT)?.stdout))
 }
 
-fn run(bench: &dyn Bench, id: NodeId, words: &[&str]) -> Result<String, LabError> {
-    let program = Program::new(words.iter().copied());
-    Ok(bench.node(id).run(program, PROGRAM_LIMIT)?.stdout)
-}
-
-/// Connections of a `/proc/net/tcp` that may still send.
-fn count(table: &str) -> usize {
-    let states = table
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().nth(3));
+/// Connections that may still send, of `/proc/net/tcp` and `tcp6` in a row.
+fn count(tables: &str) -> usize {
+    let rows = tables.lines().map(|line| line.split_whitespace());
+    let states = rows.filter_map(|mut words| {
+        let is_heading = words.next()? == "sl";
+        words.nth(2).filter(|_| !is_heading)
+    });
     states
         .filter(|state| !SILENT_STATES.contains(state))
         .count()
@@ -80,6 +77,8 @@ mod tests {
 
     const HEADING: &str =
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n";
+    const HEADING_6: &str = "  sl  local_address                         remote_address                        st tx_queue\n";
+    const FIN_WAIT_6: &str = "   0: 0000000000000000FFFF00000200020A:1451 0000000000000000FFFF00000200010A:A1B2 04 00000000:00000000\n";
     const LISTEN: &str =
         "   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n";
     const FIN_WAIT: &str =
@@ -94,5 +93,9 @@ mod tests {
         assert_eq!(count(&table(&[LISTEN, TIME_WAIT])), 0);
         assert_eq!(count(&table(&[LISTEN, FIN_WAIT, TIME_WAIT, FIN_WAIT])), 2);
         assert_eq!(count(""), 0);
+        let both = [&[HEADING, LISTEN, HEADING_6, FIN_WAIT_6][..]]
+            .concat()
+            .concat();
+        assert_eq!(count(&both), 1);
     }
 }

@@ -161,7 +161,7 @@ impl FakeBench {
     /// Asserts that nothing was left behind.
     pub(crate) fn assert_clean(&self) {
         let world = self.world.lock().unwrap();
-        // `cat` and `sysctl` end by themselves, whether or not anybody waits.
+        // `cat` and `tee` end by themselves, whether or not anybody waits.
         let mut running = world
             .running
             .values()
@@ -300,7 +300,7 @@ impl FakeNode {
         match (word(0), word(1)) {
             ("cat", "/proc/net/tcp") => return Ok(said(world.take_connections())),
             ("cat", _) => return Ok(said(world.script.rmem_max)),
-            ("sysctl", _) => return Ok(said("")),
+            ("tee", _) => return Ok(said("1\n")),
             _ => {}
         }
         if id == NodeId::A {
@@ -404,7 +404,11 @@ impl Node for FakeNode {
             Request::Offloads => {
                 let asked = world.links.last().is_some_and(|links| links.offloads);
                 let state = if asked { "on" } else { "off" };
-                let features = ["tcp-segmentation-offload", "generic-segmentation-offload"];
+                let features = [
+                    "tcp-segmentation-offload",
+                    "generic-segmentation-offload",
+                    "tx-udp-segmentation",
+                ];
                 let mut found: BTreeMap<_, _> = features
                     .map(|name| (name.to_owned(), state.to_owned()))
                     .into();

@@ -357,7 +357,7 @@ fn connections_of_an_earlier_trial_are_waited_out() {
     // Three looks at A find it, a fourth does not, one at B; then the tool.
     assert_eq!(
         programs.collect::<Vec<_>>(),
-        ["cat", "sysctl", "cat", "cat", "cat", "cat", "ping"]
+        ["cat", "tee", "cat", "cat", "cat", "cat", "ping"]
     );
 }
 
