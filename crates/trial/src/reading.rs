@@ -5,7 +5,12 @@ use journal::record::{Cpu, InterfaceCounters};
 use lab::protocol::{CpuTime, Request, Response};
 use lab::{Bench, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A DUT whose counters go on moving for so many readings is not waited for.
+const STEADY_READS_MAX: u32 = 50;
+/// Between two readings.
+const STEADY_STEP: Duration = Duration::from_millis(5);
 
 /// Counters of the whole path at one instant.
 #[derive(Debug, Clone)]
@@ -32,7 +37,7 @@ impl Counters {
         Ok(Self {
             at: Instant::now(),
             interfaces,
-            dut: bench.dut_counters(dut)?,
+            dut: steady(|| bench.dut_counters(dut))?,
         })
     }
 
@@ -61,6 +66,21 @@ impl Counters {
     pub(crate) fn ns_since(&self, before: &Self) -> u64 {
         nanoseconds(self.at, before.at)
     }
+}
+
+/// What two readings in a row agree on: while packets are on their way through a DUT, some are counted at its
+/// one side only. The last reading when there is always something on its way.
+fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let mut last = read()?;
+    for _ in 0..STEADY_READS_MAX {
+        std::thread::sleep(STEADY_STEP);
+        let next = read()?;
+        if next == last {
+            break;
+        }
+        last = next;
+    }
+    Ok(last)
 }
 
 fn difference(after: &InterfaceCounters, before: &InterfaceCounters) -> InterfaceCounters {
@@ -162,4 +182,19 @@ fn total(time: CpuTime) -> u64 {
 
 fn nanoseconds(later: Instant, earlier: Instant) -> u64 {
     u64::try_from(later.duration_since(earlier).as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    #[test]
+    fn counters_are_read_until_they_stand_still_or_for_a_bounded_time() {
+        let mut readings = [3, 5, 9, 9, 10].into_iter();
+        assert_eq!(steady(|| readings.next().ok_or("too many")), Ok(9));
+        let mut moving = 0..;
+        let last = steady(|| Ok::<_, Infallible>(moving.next()));
+        assert_eq!(last, Ok(Some(STEADY_READS_MAX)));
+    }
 }
