@@ -95,6 +95,8 @@ fn attempt(
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
     bench.configure(trial.links)?;
+    // Before there is a DUT with interfaces of its own.
+    let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let commands = prepare(bench, trial)?;
     let programs = commands.servers.iter().chain(&commands.clients);
     words.extend(programs.map(|program| program.argv.clone()));
@@ -105,6 +107,7 @@ fn attempt(
         trial,
         commands: &commands,
         dut: &dut,
+        link_ends: &link_ends,
         interrupt,
     }
     .carry();
@@ -171,6 +174,7 @@ struct Carrier<'a> {
     trial: &'a Trial<'a>,
     commands: &'a Commands,
     dut: &'a RunningDut,
+    link_ends: &'a [String],
     interrupt: &'a Interrupt,
 }
 
@@ -221,6 +225,7 @@ impl Carrier<'_> {
             commands: self.commands,
             load: report.load(),
             interfaces: self.interfaces(),
+            link_ends: self.link_ends,
             counters: &evidence.interfaces,
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,

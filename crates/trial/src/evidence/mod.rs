@@ -28,6 +28,8 @@ pub struct Observed<'a> {
     pub load: Load<'a>,
     /// Names of the interfaces of the path.
     pub interfaces: Interfaces,
+    /// Every interface of the path, as `node/interface`.
+    pub link_ends: &'a [String],
     /// Counter differences over the trial, by `node/interface`.
     pub counters: &'a BTreeMap<String, InterfaceCounters>,
     /// Offloads in force, by `node/interface`.

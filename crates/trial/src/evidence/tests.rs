@@ -8,11 +8,14 @@ use std::net::Ipv4Addr;
 use wire::Suite;
 
 const MS: u64 = 1_000_000;
-const FEATURES: [&str; 3] = [
+const FEATURES: [&str; 4] = [
     "tcp-segmentation-offload",
     "generic-segmentation-offload",
+    "tx-udp-segmentation",
     "generic-receive-offload",
 ];
+
+const LINK_ENDS: [&str; 6] = ["a/a0", "gw1/a1", "gw1/w0", "gw2/w1", "gw2/b1", "b/b0"];
 
 /// What a good trial reads; tests spoil one thing each.
 struct Fixture {
@@ -70,7 +73,7 @@ impl Fixture {
             counters: names
                 .map(|name| (name.to_owned(), InterfaceCounters::default()))
                 .into(),
-            offloads: names.map(|name| (name.to_owned(), off())).into(),
+            offloads: LINK_ENDS.map(|name| (name.to_owned(), off())).into(),
             dut_counters: BTreeMap::new(),
             cipher_link: CipherLink::default(),
             watch: CipherWatch::default(),
@@ -185,7 +188,7 @@ impl Fixture {
     fn offload(&mut self) {
         self.links.offloads = true;
         for found in self.offloads.values_mut() {
-            found.extend([0, 1].map(|i| (FEATURES[i].to_owned(), "on".to_owned())));
+            found.extend([0, 1, 2].map(|i| (FEATURES[i].to_owned(), "on".to_owned())));
         }
     }
 
@@ -216,6 +219,7 @@ impl Fixture {
             commands: &self.commands,
             load,
             interfaces,
+            link_ends: &LINK_ENDS.map(str::to_owned),
             counters: &self.counters,
             offloads: &self.offloads,
             dut_counters: &self.dut_counters,
@@ -371,6 +375,7 @@ fn clear_text_on_the_cipher_link_is_an_objection() {
 #[test]
 fn a_cipher_link_without_enough_esp_is_an_objection() {
     let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.cipher_link.frames = 10;
     fixture.cipher_link.esp_frames = 9;
     assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
     assert!(
@@ -380,10 +385,32 @@ fn a_cipher_link_without_enough_esp_is_an_objection() {
     );
     // At 8 packets a second no sample can hold ten.
     fixture.counter("gw1/w0").tx_packets = 9;
+    fixture.cipher_link.frames = 2;
     fixture.cipher_link.esp_frames = 1;
     assert_eq!(fixture.failing(), Vec::<String>::new());
     fixture.cipher_link.esp_frames = 0;
     assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+}
+
+#[test]
+fn more_control_frames_than_a_tenth_are_an_objection() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    for (frames, esp_frames, passes) in [
+        (300, 270, true),
+        (300, 269, false),
+        (20, 16, true),
+        (20, 15, false),
+    ] {
+        fixture.cipher_link.frames = frames;
+        fixture.cipher_link.esp_frames = esp_frames;
+        assert_eq!(
+            fixture.failing().is_empty(),
+            passes,
+            "{esp_frames} of {frames}"
+        );
+    }
+    let detail = fixture.detail("cipher-link-encrypted");
+    assert!(detail.contains("5 ARP or ND"), "{detail}");
 }
 
 #[test]
@@ -530,17 +557,18 @@ fn a_load_that_was_not_offered_as_intended_is_an_objection() {
 fn offloads_other_than_asked_for_are_an_objection() {
     let mut fixture = Fixture::tcp(Adapter::Direct, 1);
     let set = |fixture: &mut Fixture, feature: &str, state: &str| {
-        let found = fixture.offloads.get_mut("gw2/w1").unwrap();
+        let found = fixture.offloads.get_mut("gw2/b1").unwrap();
         found.insert(feature.to_owned(), state.to_owned());
     };
-    set(&mut fixture, FEATURES[2], "on");
-    assert_eq!(fixture.failing(), ["offloads-as-asked"]);
-    assert!(
-        fixture
-            .detail("offloads-as-asked")
-            .contains("offload of gw2/w1 is on")
-    );
-    fixture.offloads.remove("gw2/w1");
+    for feature in FEATURES {
+        set(&mut fixture, feature, "on");
+        assert_eq!(fixture.failing(), ["offloads-as-asked"]);
+        let detail = fixture.detail("offloads-as-asked");
+        let expected = format!("{feature} of gw2/b1 is on");
+        assert!(detail.contains(&expected), "{detail}");
+        set(&mut fixture, feature, "off");
+    }
+    fixture.offloads.remove("gw2/b1");
     assert!(fixture.detail("offloads-as-asked").contains("not readable"));
 
     let mut fixture = Fixture::tcp(Adapter::Direct, 1);
