@@ -85,6 +85,15 @@ pub enum CommandError {
         /// [`Cell::mtu`].
         mtu: u16,
     },
+    /// More than a station keeps of a tool's output.
+    #[error(
+        "{streams} streams in one process for so long report more than is kept; set fewer `streams`, more \
+         `cores` or a shorter `duration`"
+    )]
+    TooLong {
+        /// In the process that has most.
+        streams: u16,
+    },
     /// A kind of measurement that no tool here makes.
     #[error("no tool measures `{measurement}` here")]
     Unknown {
@@ -207,13 +216,7 @@ pub fn commands(
             duration_ns,
             warmup_ns,
             ..
-        } => iperf3(
-            cell,
-            Timing::of_transfer(duration_ns, warmup_ns),
-            parameters,
-            target,
-            &cores,
-        ),
+        } => iperf3(cell, (duration_ns, warmup_ns), parameters, target, &cores),
         ref other => Err(CommandError::Unknown {
             measurement: other.name(),
         }),
@@ -263,7 +266,7 @@ fn ping(echo: &Echo, target: Ipv4Addr, cores: &Cores) -> Result<Commands, Comman
 
 fn iperf3(
     cell: &Cell,
-    timing: Timing,
+    (duration_ns, warmup_ns): (u64, u64),
     parameters: &ToolParameters,
     target: Ipv4Addr,
     cores: &Cores,
@@ -297,9 +300,12 @@ fn iperf3(
     let window = parameters
         .window_bytes
         .map_or(String::new(), |bytes| format!(" -w {bytes}"));
+    let processes = cell.cores_per_station.min(streams);
+    let most = streams.div_ceil(processes);
+    let timing = Timing::of_transfer(duration_ns, warmup_ns, most)
+        .ok_or(CommandError::TooLong { streams: most })?;
     let interval = seconds(timing.interval_ns);
 
-    let processes = cell.cores_per_station.min(streams);
     let mut servers = Vec::new();
     let mut clients = Vec::new();
     for i in 0..processes {

@@ -5,6 +5,8 @@
 //! for warm-up and measured time together, and cut the warm-up off the reported intervals. What the tool
 //! counted over the whole run then stands beside interface counters over the whole run, exactly.
 
+use lab::protocol::OUTPUT_LIMIT_BYTES;
+
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 /// Steps that a timeline may have, short to long: iperf3 takes 0.1 s to 60 s.
@@ -21,8 +23,12 @@ const INTERVALS_NS: [u64; 9] = [
 ];
 /// A timeline has at least this many steps where the shortest step allows it.
 const STEPS_MIN: u64 = 10;
-/// And at most this many: the tool's output stays below the station's limit with 8 streams a process.
+/// And at most this many.
 const STEPS_MAX: u64 = 1200;
+/// What iperf3 prints for a stream and step, or for the sum of them; up to 350 B were seen.
+const STREAM_STEP_BYTES: u64 = 512;
+/// What its steps may take of the output that a station keeps; the rest is for beginning and end.
+const OUTPUT_BYTES: u64 = OUTPUT_LIMIT_BYTES as u64 / 2;
 
 /// When a trial's measuring begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +52,19 @@ impl Timing {
         }
     }
 
-    pub(crate) fn of_transfer(duration_ns: u64, warmup_ns: u64) -> Self {
+    /// `None` when processes of so many streams would print more than a station keeps.
+    pub(crate) fn of_transfer(duration_ns: u64, warmup_ns: u64, streams: u16) -> Option<Self> {
         let steps = |interval: u64| duration_ns / interval;
         let fits =
             |interval: u64| warmup_ns.is_multiple_of(interval) && steps(interval) >= STEPS_MIN;
+        let steps_max = OUTPUT_BYTES / (STREAM_STEP_BYTES * (u64::from(streams) + 1));
+        let whole_ns = duration_ns.saturating_add(warmup_ns);
         let finest = INTERVALS_NS
             .into_iter()
-            .find(|&interval| steps(interval) <= STEPS_MAX);
+            .find(|&interval| whole_ns / interval <= steps_max.min(STEPS_MAX));
+        if finest.is_none() && whole_ns / INTERVALS_NS[INTERVALS_NS.len() - 1] > steps_max {
+            return None;
+        }
         let interval_ns = INTERVALS_NS
             .into_iter()
             .rfind(|&interval| fits(interval))
@@ -63,11 +75,11 @@ impl Timing {
             .saturating_add(duration_ns)
             .div_ceil(SECOND)
             .max(1);
-        Self {
+        Some(Self {
             interval_ns,
             warmup_ns,
             run_ns: run_seconds.saturating_mul(SECOND),
-        }
+        })
     }
 
     /// Whole seconds of [`Self::run_ns`], rounded up.
@@ -88,7 +100,7 @@ mod tests {
     use super::*;
 
     fn timing(duration_ms: u64, warmup_ms: u64) -> (u64, u64, u64) {
-        let timing = Timing::of_transfer(duration_ms * MS, warmup_ms * MS);
+        let timing = Timing::of_transfer(duration_ms * MS, warmup_ms * MS, 8).unwrap();
         (
             timing.interval_ns / MS,
             timing.warmup_ns / MS,
@@ -121,10 +133,25 @@ mod tests {
     }
 
     #[test]
+    fn many_streams_have_fewer_steps_so_that_their_output_is_kept_whole() {
+        let hour = 3600 * SECOND;
+        let interval = |streams| Timing::of_transfer(hour, SECOND, streams).map(|t| t.interval_ns);
+        assert_eq!(interval(8), Some(5 * SECOND));
+        assert_eq!(interval(32), Some(10 * SECOND));
+        assert_eq!(interval(128), Some(30 * SECOND));
+        for streams in 1..=128 {
+            let timing = Timing::of_transfer(hour, SECOND, streams).unwrap();
+            let steps = hour / timing.interval_ns;
+            assert!(steps * 350 * (u64::from(streams) + 1) < OUTPUT_LIMIT_BYTES as u64);
+        }
+        assert_eq!(Timing::of_transfer(3 * hour, 0, 128), None);
+    }
+
+    #[test]
     fn measured_time_is_never_less_than_asked_for() {
         for duration in (100..4000).step_by(130) {
             for warmup in (0..1500).step_by(90) {
-                let timing = Timing::of_transfer(duration * MS, warmup * MS);
+                let timing = Timing::of_transfer(duration * MS, warmup * MS, 1).unwrap();
                 assert!(timing.measured_ns() >= duration * MS);
                 assert!(timing.warmup_ns >= warmup * MS);
             }
