@@ -14,7 +14,7 @@ use crate::command::{self, Commands, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Interfaces, Load, Observed};
 use crate::quiet;
-use crate::reading::{Counters, offloads};
+use crate::reading::{Counters, offloads, station_lost};
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherWatching, Seen, Watch};
@@ -197,17 +197,20 @@ impl Carrier<'_> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
+        let station_lost_before = station_lost(self.bench)?;
         let watching = CipherWatching::start(self.bench, self.dut, &self.commands.marker)?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
-        let (seen, report) = match (ran.seen, report) {
+        let (seen, mut report) = match (ran.seen, report) {
             (Ok(seen), report) => (seen, report?),
             // What a tool says of its own end is better than that it ended.
             (Err(_), Err(words)) if !killed => return Err(words),
             (Err(error), _) => return Err(error),
         };
         let watch = watching.end()?;
+        let station_lost = station_lost(self.bench)?.saturating_sub(station_lost_before);
+        report.blame_station(station_lost);
         let after = Counters::read(self.bench, self.dut)?;
 
         let mut evidence = Evidence {
@@ -233,6 +236,7 @@ impl Carrier<'_> {
             watch: &watch,
             sampling_ns: seen.sampling_ns,
             elapsed_ns: after.ns_since(&before),
+            station_lost,
             client_ends_ns: &ran.client_ends_ns,
         };
         evidence.checks = evidence::checks(&observed);
@@ -353,6 +357,20 @@ fn wait_all(
 }
 
 impl Report {
+    /// Records how many of the datagrams lost were lost by station B itself, in the whole run at most.
+    fn blame_station(&mut self, station_lost: u64) {
+        if let Self::Transfer(
+            Transfer {
+                datagrams: Some(datagrams),
+                ..
+            },
+            _,
+        ) = self
+        {
+            datagrams.station_lost = station_lost.min(datagrams.lost);
+        }
+    }
+
     fn load(&self) -> Load<'_> {
         match self {
             Self::Transfer(transfer, totals) => Load::Transfer {

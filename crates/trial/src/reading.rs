@@ -96,6 +96,18 @@ fn difference(after: &InterfaceCounters, before: &InterfaceCounters) -> Interfac
     }
 }
 
+/// Datagrams that station B's sockets have dropped since it came up, their buffers being full.
+pub(crate) fn station_lost(bench: &dyn Bench) -> Result<u64, LabError> {
+    let node = bench.node(NodeId::B);
+    match node.call(Request::UdpErrors)? {
+        Response::UdpErrors {
+            receive_buffer_errors,
+            ..
+        } => Ok(receive_buffer_errors),
+        other => Err(node.unexpected(&other)),
+    }
+}
+
 /// Offloads in force on the whole path, by `node/interface`.
 pub(crate) fn offloads(
     bench: &dyn Bench,

@@ -7,14 +7,17 @@
 //! measured time are those by which the highest number seen at B rose in it, and lost are those of them that
 //! B did not get. What A sent after the last one that B saw is undecided: on its way or unread in B's socket
 //! buffer when iperf3 ended, which does not wait for stragglers as RFC 2544 §23 asks. But when that is more
-//! than 100 ms of traffic, the path was dead, and all of it is lost; iperf3's own figure leaves it out.
+//! than 100 ms of traffic, or than B's sockets hold, the path stood still, and all of it is lost; iperf3's own
+//! figure leaves it out.
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
 use journal::record::{Datagrams, Interval, ToolParameters, Transfer};
 
-/// More than a socket buffer of [`crate::command::UDP_WINDOW_BYTES`] holds at the rates of one core.
+/// What may be on its way through a DUT, or in buffers, when the tool ends.
 const UNDECIDED_NS: u64 = 100_000_000;
+/// What the kernel charges a socket for a datagram beyond its payload, at least.
+const BUFFER_OVERHEAD_BYTES: u64 = 512;
 
 /// Datagrams of a stream and interval by which iperf3's count of them and its count of bytes may differ:
 /// from version 3.16 on one thread sends and another reads both counts, with no lock between them.
@@ -100,7 +103,7 @@ pub fn assemble(
     for pair in pairs {
         let a = Window::cut(&pair.client, timing, "a")?;
         let b = Window::cut(&pair.server, timing, "b")?;
-        sent += b.packets() + unanswered(pair, &a);
+        sent += b.packets() + unanswered(pair, &a, parameters);
         retransmits = sum(retransmits, a.retransmits());
         transfer.sent_bytes += a.bytes();
         transfer.received_bytes += b.bytes();
@@ -137,10 +140,19 @@ pub fn assemble(
 
 /// Datagrams sent to a dead path: those after the last one that B saw, when they are too many to have been
 /// on their way.
-fn unanswered(pair: &Pair, a: &Window<'_>) -> u64 {
+fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
+    let buffered = match (parameters.window_bytes, parameters.datagram_bytes) {
+        // The kernel doubles what is asked for (socket(7)).
+        (Some(window), Some(bytes)) => {
+            let held = window.saturating_mul(2) / (u64::from(bytes) + BUFFER_OVERHEAD_BYTES);
+            held.saturating_mul(pair.client.streams)
+        }
+        _ => u64::MAX,
+    };
     let after_last = pair.client.packets().saturating_sub(pair.server.packets());
     let undecided = u128::from(a.packets()) * u128::from(UNDECIDED_NS);
-    if u128::from(after_last) * u128::from(a.duration_ns()) <= undecided {
+    let in_time = u128::from(after_last) * u128::from(a.duration_ns()) <= undecided;
+    if in_time && after_last <= buffered {
         return 0;
     }
     after_last.min(a.packets())

@@ -44,6 +44,8 @@ pub struct Observed<'a> {
     pub sampling_ns: u64,
     /// From reading the counters before to reading them after.
     pub elapsed_ns: u64,
+    /// Datagrams that B's sockets dropped in the whole run.
+    pub station_lost: u64,
     /// When each client ended, counted from the start of the first.
     pub client_ends_ns: &'a [u64],
 }
@@ -81,12 +83,13 @@ pub struct Interfaces {
 }
 
 /// All checks, in the order of the path.
-const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 13] = [
+const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 14] = [
     link::offloads_as_asked,
     tool::cores,
     tool::processes_in_step,
     tool::tool_agrees_with_itself,
     tool::offered_as_intended,
+    tool::station_kept_up,
     link::station_interfaces_agree,
     link::clear_text_visible,
     link::cipher_link_encrypted,

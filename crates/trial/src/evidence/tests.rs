@@ -30,6 +30,7 @@ struct Fixture {
     dut_counters: BTreeMap<String, u64>,
     cipher_link: CipherLink,
     watch: CipherWatch,
+    station_lost: u64,
     client_ends_ns: Vec<u64>,
 }
 
@@ -77,6 +78,7 @@ impl Fixture {
             dut_counters: BTreeMap::new(),
             cipher_link: CipherLink::default(),
             watch: CipherWatch::default(),
+            station_lost: 0,
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
         }
     }
@@ -227,6 +229,7 @@ impl Fixture {
             watch: &self.watch,
             sampling_ns: 300 * MS,
             elapsed_ns: 1100 * MS,
+            station_lost: self.station_lost,
             client_ends_ns: &self.client_ends_ns,
         })
     }
@@ -292,13 +295,15 @@ fn a_good_trial_passes_every_check_that_applies() {
     let udp = [
         "tool-agrees-with-itself",
         "offered-as-intended",
+        "station-kept-up",
         "station-interfaces-agree",
     ];
+    let flood = [udp[0], udp[2], udp[3]];
     let rated = Fixture::udp(Some(800_000_000));
     assert_eq!(names(&rated), [&always[..], &udp, &encrypted].concat());
     assert_eq!(
         names(&Fixture::udp(None)),
-        [&always[..], &tool, &encrypted].concat()
+        [&always[..], &flood, &encrypted].concat()
     );
     let echo = [&always[..], &["station-interfaces-agree"], &encrypted].concat();
     assert_eq!(names(&Fixture::ping(encrypting())), echo);
@@ -551,6 +556,20 @@ fn a_load_that_was_not_offered_as_intended_is_an_objection() {
         detail.contains("800.000 Mbit/s of 1600.000 Mbit/s intended"),
         "{detail}"
     );
+}
+
+#[test]
+fn a_station_that_drops_at_a_set_rate_is_an_objection_and_in_a_flood_it_is_told() {
+    let mut fixture = Fixture::udp(Some(800_000_000));
+    fixture.station_lost = 100;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.station_lost = 101;
+    assert_eq!(fixture.failing(), ["station-kept-up"]);
+    let mut flood = Fixture::udp(None);
+    flood.station_lost = 5000;
+    assert_eq!(flood.failing(), Vec::<String>::new());
+    let detail = flood.detail("station-kept-up");
+    assert!(detail.contains("dropped 5000 of 100000"), "{detail}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 const OFFERED_PERCENT: u64 = 2;
 /// Share by which a tool's intervals and its summary may differ, in percent.
 const SUMMARY_PERCENT: u64 = 1;
+/// Of so many datagrams station B may drop one.
+const STATION_LOST_ONE_IN: u64 = 1000;
 /// Share of the measured time by which processes may end apart, and early or late, in percent.
 const SKEW_PERCENT: u64 = 5;
 
@@ -134,6 +136,29 @@ pub(super) fn offered_as_intended(observed: &Observed<'_>) -> Option<Check> {
         ),
     };
     check("offered-as-intended", passed, detail)
+}
+
+/// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of loss; a flood is
+/// expected to overrun somebody, and the record tells whom.
+pub(super) fn station_kept_up(observed: &Observed<'_>) -> Option<Check> {
+    let Load::Transfer { totals, .. } = &observed.load else {
+        return None;
+    };
+    let parameters = &observed.commands.parameters;
+    let sent = totals.sent_bytes / u64::from(parameters.datagram_bytes?).max(1);
+    let lost = observed.station_lost;
+    let kept_up = lost.saturating_mul(STATION_LOST_ONE_IN) <= sent;
+    let passed = kept_up || parameters.rate_bps.is_none();
+    let numbers = format!("station B's sockets dropped {lost} of {sent} datagrams sent");
+    let detail = match (kept_up, passed) {
+        (true, _) => numbers,
+        (false, true) => format!("{numbers}: the loss is in part the station's, at full speed"),
+        (false, false) => format!(
+            "{numbers}, so the loss is not the DUT's: raise net.core.rmem_max (`cipherbench doctor \
+             --apply`), ask for less, or give the stations more cores"
+        ),
+    };
+    check("station-kept-up", passed, detail)
 }
 
 fn within(found: u64, expected: u64, percent: u64) -> bool {

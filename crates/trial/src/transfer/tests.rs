@@ -116,6 +116,22 @@ fn a_path_that_dies_at_the_end_loses_all_that_was_sent_since() {
 }
 
 #[test]
+fn a_path_that_stalls_at_the_end_for_longer_than_buffers_explain_is_not_lossless() {
+    // B read nothing of the last 6176 datagrams, 23 ms of traffic.
+    let lost = |window_bytes| {
+        let parameters = ToolParameters {
+            window_bytes: Some(window_bytes),
+            ..udp()
+        };
+        let (transfer, _) = assemble(&[pair!("udp-flood")], &timing(0), &parameters).unwrap();
+        transfer.datagrams.unwrap().lost
+    };
+    let held = 6176 * (1472 + 512) / 2;
+    assert_eq!(lost(held), 18_517);
+    assert_eq!(lost(held - 1), 18_517 + 6176);
+}
+
+#[test]
 fn a_path_that_carries_nothing_after_the_warm_up_loses_everything() {
     let step = |n: u64, packets| Step {
         start_ns: n * 100 * MS,

@@ -35,6 +35,8 @@ pub(crate) struct Script {
     pub(crate) header_bytes: u64,
     pub(crate) cipher_link: CipherLink,
     pub(crate) watch: CipherWatch,
+    /// Datagrams that B's sockets drop in a trial.
+    pub(crate) station_lost: u64,
     /// What `start_dut` says.
     pub(crate) dut_comes_up: Result<(), String>,
     /// What `stop_dut` says.
@@ -75,6 +77,7 @@ impl Default for Script {
                 foreign_frames: 1000,
                 ..CipherWatch::default()
             },
+            station_lost: 0,
             dut_comes_up: Ok(()),
             dut_lives: Ok(()),
             dut_ended: None,
@@ -423,6 +426,10 @@ impl Node for FakeNode {
                 world.watches -= 1;
                 Response::Watched(world.script.watch.clone())
             }
+            Request::UdpErrors => Response::UdpErrors {
+                receive_buffer_errors: world.runs * world.script.station_lost,
+                in_errors: world.runs * world.script.station_lost,
+            },
             Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
             other => return Err(self.error(&format!("the fake cannot do {other:?}"))),
         })
