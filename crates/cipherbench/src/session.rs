@@ -79,6 +79,10 @@ impl Session {
                 report::build(&journal).write_all(dir)?;
                 Err(interrupted(dir, &journal))
             }
+            Conclusion::LabLost { reason } => {
+                report::build(&journal).write_all(dir)?;
+                Err(lab_lost(dir, &reason))
+            }
         }
     }
 }
@@ -116,6 +120,14 @@ fn interrupted(dir: &Path, journal: &Journal) -> Failure {
     let text = format!(
         "interrupted after {made} of {planned} trials; the lab is taken down\n\
          help: to go on: cipherbench resume {dir}"
+    );
+    Failure::new(Exit::Interrupted, text)
+}
+
+fn lab_lost(dir: &Path, reason: &str) -> Failure {
+    let text = format!(
+        "{reason}\nhelp: what was finished is recorded; to go on: cipherbench resume {}",
+        dir.display()
     );
     Failure::new(Exit::Interrupted, text)
 }

@@ -8,7 +8,7 @@
 //! 5. The tools' reports put together, every check made.
 //!
 //! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its reason;
-//! only an interrupt ends the run. It does not retry: a trial that fails is a result.
+//! only an interrupt or the end of a station ends the run. It does not retry: a trial that fails is a result.
 
 use crate::command::{self, Commands, commands};
 use crate::error::TrialError;
@@ -54,7 +54,8 @@ pub struct Trial<'a> {
 /// Makes a trial.
 ///
 /// # Errors
-/// [`LabError::Interrupted`] only; any other failure is in the record.
+/// [`LabError::Interrupted`], or [`LabError::Node`] when a station is gone: then nothing can be measured any
+/// more, and this was no trial. Any other failure is in the record.
 pub fn measure(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
@@ -70,6 +71,9 @@ pub fn measure(
             reason: error.to_string(),
         },
     };
+    if matches!(outcome, Outcome::Failed { .. }) {
+        expect_stations(bench)?;
+    }
     Ok(TrialRecord {
         cell: trial.cell.id.clone(),
         repeat: trial.repeat,
@@ -78,6 +82,16 @@ pub fn measure(
         commands: words,
         outcome,
     })
+}
+
+/// Expects that every station answers.
+fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
+    for id in NodeId::ALL {
+        bench.node(id).call(Request::Hello {
+            protocol: PROTOCOL_VERSION,
+        })?;
+    }
+    Ok(())
 }
 
 /// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.

@@ -78,7 +78,7 @@ pub enum Event<'a> {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conclusion {
     /// Every trial has been made. Counts are of this start of the run.
     Finished {
@@ -91,6 +91,12 @@ pub enum Conclusion {
     },
     /// It was told to stop; what was finished is recorded, and a later start can go on.
     Interrupted,
+    /// A station is gone, and nothing can be measured any more; what was finished is recorded, and a later start
+    /// can go on.
+    LabLost {
+        /// Which, and its last words.
+        reason: String,
+    },
 }
 
 /// Where records go: the journal's writer.
@@ -122,7 +128,10 @@ pub fn run<E>(
     };
     match runner.run(&done.trials) {
         Ok(counts) => Ok(counts),
-        Err(Stop::Interrupted) => Ok(Conclusion::Interrupted),
+        Err(Stop::Lab(LabError::Interrupted)) => Ok(Conclusion::Interrupted),
+        Err(Stop::Lab(error)) => Ok(Conclusion::LabLost {
+            reason: error.to_string(),
+        }),
         Err(Stop::Sink(error)) => Err(error),
     }
 }
@@ -149,14 +158,13 @@ fn tuning_cell(cell: &Cell) -> Cell {
 
 /// Why a run stops before its end.
 enum Stop<E> {
-    Interrupted,
+    Lab(LabError),
     Sink(E),
 }
 
 impl<E> From<LabError> for Stop<E> {
-    fn from(_: LabError) -> Self {
-        // Neither `measure` nor `Interrupt::check` returns any other.
-        Self::Interrupted
+    fn from(error: LabError) -> Self {
+        Self::Lab(error)
     }
 }
 

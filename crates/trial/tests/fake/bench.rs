@@ -47,6 +47,8 @@ pub(crate) struct Script {
     pub(crate) dut_dies_after: Duration,
     /// The tools do not end in time.
     pub(crate) clients_hang: bool,
+    /// This station is gone from that trial on.
+    pub(crate) dies_in_trial: Option<(NodeId, usize)>,
     /// A request that is answered with [`LabError::Interrupted`], by its name.
     pub(crate) interrupt_at: Option<&'static str>,
     pub(crate) rmem_max: &'static str,
@@ -83,6 +85,7 @@ impl Default for Script {
             dut_ended: None,
             dut_dies_after: Duration::ZERO,
             clients_hang: false,
+            dies_in_trial: None,
             interrupt_at: None,
             rmem_max: "212992\n",
             lingering: 0,
@@ -378,6 +381,12 @@ impl Node for FakeNode {
             .is_some_and(|at| name.starts_with(at))
         {
             return Err(LabError::Interrupted);
+        }
+        if let Some((id, trial)) = world.script.dies_in_trial
+            && id == self.id
+            && world.links.len() >= trial
+        {
+            return Err(self.error("the station ended (signal: 9)"));
         }
         Ok(match request {
             Request::Hello { protocol } => Response::Hello {

@@ -4,7 +4,7 @@ use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said,
 use campaign::Plan;
 use campaign::plan::{Adapter, Measurement};
 use journal::record::{Outcome, Record, ToolParameters};
-use lab::Interrupt;
+use lab::{Interrupt, NodeId};
 use std::convert::Infallible;
 use std::time::Duration;
 use trial::{Conclusion, Done, Event, Progress, run};
@@ -234,6 +234,21 @@ fn an_interrupt_ends_the_run_with_what_is_finished_recorded() {
     assert_eq!(trials(&records), [(DIRECT, 1)]);
     assert_eq!(records.len(), 1, "no end is recorded");
     bench.assert_clean();
+}
+
+#[test]
+fn a_station_that_is_gone_ends_the_run_and_its_trial_is_not_recorded() {
+    for id in NodeId::ALL {
+        let script = Script {
+            dies_in_trial: Some((id, 2)),
+            ..Script::default()
+        };
+        let (ended, records) = records(&mut FakeBench::new(script), &two_duts(2), &Done::default());
+        let reason = format!("{}: the station ended (signal: 9)", id.name());
+        assert_eq!(ended, Conclusion::LabLost { reason });
+        assert_eq!(trials(&records), [(DIRECT, 1)]);
+        assert_eq!(records.len(), 1, "no end is recorded");
+    }
 }
 
 #[test]
