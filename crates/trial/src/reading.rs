@@ -135,6 +135,11 @@ pub(crate) struct CpuReading {
     b_ns: u64,
     dut_ns: u64,
     busy_ns: u64,
+    /// User time of the tools and the DUT.
+    own_user_ns: u64,
+    /// User time of the machine.
+    user_ns: u64,
+    steal_ns: u64,
 }
 
 impl CpuReading {
@@ -145,25 +150,31 @@ impl CpuReading {
         dut: &RunningDut,
     ) -> Result<Self, TrialError> {
         let at = Instant::now();
-        let (mut a_ns, mut b_ns, mut dut_ns) = (0, 0, 0);
+        let (mut a_ns, mut b_ns, mut dut_ns, mut own_user_ns) = (0, 0, 0, 0);
         for &(id, process) in tools {
-            let spent = total(bench.node(id).cpu_time(Some(process))?);
+            let spent = bench.node(id).cpu_time(Some(process))?;
+            own_user_ns += spent.user_ns;
             match id {
-                NodeId::A => a_ns += spent,
-                _ => b_ns += spent,
+                NodeId::A => a_ns += total(spent),
+                _ => b_ns += total(spent),
             }
         }
         for &(id, process) in &dut.processes {
-            dut_ns += total(bench.node(id).cpu_time(Some(process))?);
+            let spent = bench.node(id).cpu_time(Some(process))?;
+            own_user_ns += spent.user_ns;
+            dut_ns += total(spent);
         }
         // All four places share one machine; any of them can tell how busy it is.
-        let busy_ns = total(bench.node(NodeId::A).cpu_time(None)?);
+        let machine = bench.node(NodeId::A).cpu_time(None)?;
         Ok(Self {
             at,
             a_ns,
             b_ns,
             dut_ns,
-            busy_ns,
+            busy_ns: total(machine),
+            own_user_ns,
+            user_ns: machine.user_ns,
+            steal_ns: machine.steal_ns,
         })
     }
 
@@ -183,7 +194,11 @@ impl CpuReading {
             // The machine's time is counted in coarser ticks than a process's.
             kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns),
             busy_ns,
-            ..Cpu::default()
+            steal_ns: self.steal_ns.saturating_sub(before.steal_ns),
+            foreign_ns: self
+                .user_ns
+                .saturating_sub(before.user_ns)
+                .saturating_sub(self.own_user_ns.saturating_sub(before.own_user_ns)),
         }
     }
 }

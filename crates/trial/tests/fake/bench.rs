@@ -340,7 +340,7 @@ impl FakeNode {
         CpuTime {
             user_ns: total,
             system_ns: step,
-            steal_ns: 0,
+            steal_ns: if process.is_none() { total / 10 } else { 0 },
         }
     }
 
