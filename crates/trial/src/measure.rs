@@ -250,6 +250,7 @@ impl Carrier<'_> {
             watch: &watch,
             sampling_ns: seen.sampling_ns,
             elapsed_ns: after.ns_since(&before),
+            cpu: &seen.cpu,
             station_lost,
             client_ends_ns: &ran.client_ends_ns,
         };

@@ -11,7 +11,7 @@ mod tool;
 use crate::command::Commands;
 use crate::transfer::Totals;
 use campaign::plan::Cell;
-use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters, Latency, Transfer};
+use journal::record::{Check, CipherLink, CipherWatch, Cpu, InterfaceCounters, Latency, Transfer};
 use lab::Links;
 use std::collections::BTreeMap;
 
@@ -44,6 +44,8 @@ pub struct Observed<'a> {
     pub sampling_ns: u64,
     /// From reading the counters before to reading them after.
     pub elapsed_ns: u64,
+    /// CPU time by role.
+    pub cpu: &'a Cpu,
     /// Datagrams that B's sockets dropped in the whole run.
     pub station_lost: u64,
     /// When each client ended, counted from the start of the first.
@@ -83,9 +85,10 @@ pub struct Interfaces {
 }
 
 /// All checks, in the order of the path.
-const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 14] = [
+const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 15] = [
     link::offloads_as_asked,
     tool::cores,
+    tool::machine_was_ours,
     tool::processes_in_step,
     tool::tool_agrees_with_itself,
     tool::offered_as_intended,

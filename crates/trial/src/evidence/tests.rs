@@ -30,6 +30,7 @@ struct Fixture {
     dut_counters: BTreeMap<String, u64>,
     cipher_link: CipherLink,
     watch: CipherWatch,
+    cpu: Cpu,
     station_lost: u64,
     client_ends_ns: Vec<u64>,
 }
@@ -78,6 +79,11 @@ impl Fixture {
             dut_counters: BTreeMap::new(),
             cipher_link: CipherLink::default(),
             watch: CipherWatch::default(),
+            cpu: Cpu {
+                wall_ns: 1000 * MS,
+                foreign_ns: 20 * MS,
+                ..Cpu::default()
+            },
             station_lost: 0,
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
         }
@@ -229,6 +235,7 @@ impl Fixture {
             watch: &self.watch,
             sampling_ns: 300 * MS,
             elapsed_ns: 1100 * MS,
+            cpu: &self.cpu,
             station_lost: self.station_lost,
             client_ends_ns: &self.client_ends_ns,
         })
@@ -267,7 +274,7 @@ fn a_good_trial_passes_every_check_that_applies() {
             .map(|check| check.name)
             .collect::<Vec<_>>()
     };
-    let always = ["offloads-as-asked", "cores-of-stations"];
+    let always = ["offloads-as-asked", "cores-of-stations", "machine-was-ours"];
     let tool = ["tool-agrees-with-itself", "station-interfaces-agree"];
     let expected: Vec<&str> = [
         &always[..],
@@ -638,6 +645,20 @@ fn processes_that_did_not_run_together_are_an_objection() {
     for ends_ms in [&[990, 1041][..], &[1000, 1051], &[949, 990], &[1000]] {
         assert_eq!(failing(ends_ms), ["processes-in-step"], "{ends_ms:?}");
     }
+}
+
+#[test]
+fn a_machine_that_works_for_others_is_told() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    (fixture.cpu.foreign_ns, fixture.cpu.steal_ns) = (60 * MS, 40 * MS);
+    let detail = fixture.detail("machine-was-ours");
+    assert!(detail.ends_with("10 % of one core"), "{detail}");
+    fixture.cpu.steal_ns = 50 * MS;
+    let detail = fixture.detail("machine-was-ours");
+    assert!(
+        detail.ends_with("11 % of one core; the figure suffers"),
+        "{detail}"
+    );
 }
 
 #[test]

@@ -81,7 +81,13 @@ impl TestLab {
 }
 
 fn is_starvation(reason: &str) -> bool {
-    reason.starts_with("offered-as-intended") || reason.starts_with("processes-in-step")
+    [
+        "offered-as-intended",
+        "processes-in-step",
+        "station-kept-up",
+    ]
+    .iter()
+    .any(|check| reason.starts_with(check))
 }
 
 fn lab_plan() -> LabPlan {
