@@ -36,7 +36,7 @@ doc: ## Build the API documentation: target/doc
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
 
 deny: ## Check licences, advisories and sources of dependencies (needs cargo-deny)
-	cargo deny --locked check
+	cargo deny --locked check --hide-inclusion-graph
 
 install: build ## Install the program to PREFIX/bin (default /usr/local)
 	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench

@@ -30,6 +30,6 @@ fi
 RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
 # Advisories change without the code: they are for `make deny`, not for this.
 if cargo deny --version >/dev/null 2>&1; then
-    cargo deny --locked check bans licenses sources
+    cargo deny --locked check --hide-inclusion-graph bans licenses sources
 fi
 exec cargo test --workspace --locked --no-fail-fast
