@@ -1,7 +1,7 @@
 //! What can be wrong with a host, a disk or a device: one clear error, the right exit code, nothing left.
 
 use crate::support::{PINGS, Sandbox, end, finish, kill, namespaces, start, wait_for};
-use nix::sys::signal::{SIGINT, SIGKILL};
+use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -93,7 +93,7 @@ pub(crate) fn a_lab_name_in_use_is_refused() {
     wait_for("the first run to go on", || {
         (sandbox.trials_recorded() > recorded).then_some(())
     });
-    kill(i32::try_from(first.id()).expect("a process id"), SIGINT);
+    kill(i32::try_from(first.id()).expect("a process id"), SIGTERM);
     finish(first).exits(4);
 }
 

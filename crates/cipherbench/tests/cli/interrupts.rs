@@ -1,6 +1,6 @@
 //! Runs that break off, and go on.
 
-use crate::support::{Sandbox, end, finish, kill, start, wait_for};
+use crate::support::{PROGRAM, Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP, killpg};
 use nix::unistd::Pid;
 use std::fs;
@@ -19,7 +19,18 @@ trials:
 
 /// Starts the long run and waits until so many trials are recorded.
 fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
-    let run = start(sandbox.run(LONG).process_group(0));
+    sandbox.write("campaign.yaml", LONG);
+    let mut run = sandbox.command("env");
+    // A shell has what it starts in the background ignore SIGINT; such a run would heed that.
+    run.args([
+        "--default-signal=INT",
+        PROGRAM,
+        "run",
+        "campaign.yaml",
+        "--lab",
+        "lab.yaml",
+    ]);
+    let run = start(run.process_group(0));
     wait_for("a recorded trial", || {
         (sandbox.trials_recorded() >= trials).then_some(())
     });
@@ -141,6 +152,24 @@ pub(crate) fn a_station_left_by_a_killed_run_is_removed_by_the_next() {
     bystander.kill().expect("it is there");
     bystander.wait().expect("a child can be waited for");
     assert_each_trial_is_recorded_once(&sandbox);
+}
+
+pub(crate) fn a_station_that_dies_ends_the_run_and_it_can_be_resumed() {
+    let sandbox = Sandbox::new();
+    let run = start_long(&sandbox, 1);
+    kill(sandbox.process("station --node gw2"), SIGKILL);
+    let ended = finish(run).exits(4).says("gw2");
+    assert_eq!(sandbox.processes(), []);
+    let folder = sandbox.only_run();
+    let folder = folder.to_str().expect("a plain name");
+    ended.says(&format!("cipherbench resume {folder}"));
+    end(&mut sandbox.program(&["resume", folder, "--quiet"])).exits(0);
+    let report = end(&mut sandbox.program(&["report", folder])).exits(0);
+    assert!(
+        report.stdout.contains("All 12 trials were measured"),
+        "{}",
+        report.stdout
+    );
 }
 
 pub(crate) fn a_truncated_last_line_is_dropped_with_a_warning() {

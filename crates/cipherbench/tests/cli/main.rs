@@ -64,6 +64,7 @@ fn main() -> ExitCode {
             a_run_that_was_killed_is_resumed_without_losing_a_trial,
             ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again,
             a_station_left_by_a_killed_run_is_removed_by_the_next,
+            a_station_that_dies_ends_the_run_and_it_can_be_resumed,
             a_truncated_last_line_is_dropped_with_a_warning,
         ),
         tests!(no_lab, faults:
