@@ -16,8 +16,9 @@ const STEP: Duration = Duration::from_millis(50);
 const ORPHAN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_orphan_retries";
 /// For programs that only read or set a kernel value.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(5);
-/// Socket states of `/proc/net/tcp` that send nothing any more: TIME_WAIT, CLOSE, LISTEN.
-const SILENT_STATES: [&str; 3] = ["06", "07", "0A"];
+/// Socket states of `/proc/net/tcp` that send nothing any more: FIN_WAIT2, TIME_WAIT, CLOSE, LISTEN. In FIN_WAIT2 all
+/// that was sent is acknowledged; when the other end has died, the kernel keeps it for a minute.
+const SILENT_STATES: [&str; 4] = ["05", "06", "07", "0A"];
 
 /// Waits until no TCP connection is open on either station.
 ///
@@ -86,11 +87,14 @@ mod tests {
     const TIME_WAIT: &str =
         "   2: 0200010A:A1B4 0200020A:1451 06 00000000:00000000 03:000016D2 00000000\n";
 
+    const FIN_WAIT_2: &str =
+        "   3: 0200010A:A1B6 0200020A:1451 05 00000000:00000000 03:00001000 00000000\n";
+
     #[test]
     fn only_connections_that_may_still_send_count() {
         let table = |lines: &[&str]| [&[HEADING], lines].concat().concat();
         assert_eq!(count(&table(&[])), 0);
-        assert_eq!(count(&table(&[LISTEN, TIME_WAIT])), 0);
+        assert_eq!(count(&table(&[LISTEN, TIME_WAIT, FIN_WAIT_2])), 0);
         assert_eq!(count(&table(&[LISTEN, FIN_WAIT, TIME_WAIT, FIN_WAIT])), 2);
         assert_eq!(count(""), 0);
         let both = [&[HEADING, LISTEN, HEADING_6, FIN_WAIT_6][..]]
