@@ -1,0 +1,256 @@
+//! What a good trial reads.
+
+use super::*;
+
+/// What a good trial reads; tests spoil one thing each.
+pub(super) struct Fixture {
+    pub(super) cell: Cell,
+    pub(super) links: Links,
+    pub(super) commands: Commands,
+    pub(super) transfer: Transfer,
+    pub(super) totals: Totals,
+    pub(super) latency: Option<Latency>,
+    pub(super) counters: BTreeMap<String, InterfaceCounters>,
+    pub(super) offloads: BTreeMap<String, BTreeMap<String, String>>,
+    pub(super) dut_counters: BTreeMap<String, u64>,
+    pub(super) cipher_link: CipherLink,
+    pub(super) watch: CipherWatch,
+    pub(super) cpu: Cpu,
+    pub(super) station_lost: u64,
+    pub(super) client_ends_ns: Vec<u64>,
+}
+
+impl Fixture {
+    pub(super) fn new(adapter: Adapter, cores: u16, measurement: Measurement) -> Self {
+        let cell = Cell {
+            id: "cell".to_owned(),
+            group: "group".to_owned(),
+            dut: Dut {
+                name: "dut".to_owned(),
+                adapter,
+            },
+            mtu: 1500,
+            cores_per_station: cores,
+            offloads: false,
+            measurement,
+            tune: false,
+            estimate_ns: 0,
+        };
+        let links = Links {
+            mtu: 1500,
+            cipher_mtu: 1564,
+            offloads: false,
+        };
+        let target = Ipv4Addr::new(10, 2, 0, 2);
+        let parameters = crate::parameters(&cell);
+        let commands = crate::commands(&cell, &parameters, target, 2).unwrap();
+        let off = || {
+            FEATURES
+                .map(|name| (name.to_owned(), "off".to_owned()))
+                .into()
+        };
+        let names = ["a/a0", "gw1/w0", "gw2/w1", "b/b0"];
+        Self {
+            cell,
+            links,
+            commands,
+            transfer: Transfer::default(),
+            totals: Totals::default(),
+            latency: None,
+            counters: names
+                .map(|name| (name.to_owned(), InterfaceCounters::default()))
+                .into(),
+            offloads: LINK_ENDS.map(|name| (name.to_owned(), off())).into(),
+            dut_counters: BTreeMap::new(),
+            cipher_link: CipherLink::default(),
+            watch: CipherWatch::default(),
+            cpu: Cpu {
+                wall_ns: 1000 * MS,
+                foreign_ns: 20 * MS,
+                ..Cpu::default()
+            },
+            station_lost: 0,
+            client_ends_ns: vec![1010 * MS; usize::from(cores)],
+        }
+    }
+
+    /// A gigabyte of TCP in full segments, without offloads.
+    pub(super) fn tcp(adapter: Adapter, cores: u16) -> Self {
+        let (streams, duration_ns) = (2, 1000 * MS);
+        let tcp = Measurement::Tcp {
+            streams,
+            window_bytes: None,
+            duration_ns,
+            warmup_ns: 0,
+        };
+        let mut fixture = Self::new(adapter, cores, tcp);
+        fixture.carry(1_000_000_000, 999_000_000, 1448, 66);
+        fixture
+    }
+
+    /// A hundred thousand datagrams of 1000 B, of which a tenth is lost in the DUT.
+    pub(super) fn udp(rate_bps: Option<u64>) -> Self {
+        let udp = Measurement::Udp {
+            datagram_bytes: Some(1000),
+            rate_bps,
+            streams: 1,
+            duration_ns: 1000 * MS,
+            warmup_ns: 0,
+        };
+        let mut fixture = Self::new(encrypting(), 1, udp);
+        fixture.carry(100_000_000, 90_000_000, 1000, 42);
+        fixture.transfer.datagrams = Some(Datagrams {
+            sent: 100_000,
+            lost: 10_000,
+            station_lost: 0,
+            out_of_order: 0,
+            jitter_ns: 0,
+        });
+        fixture
+    }
+
+    pub(super) fn ping(adapter: Adapter) -> Self {
+        let ping = Measurement::Ping {
+            count: 1000,
+            interval_ns: MS,
+            payload_bytes: 56,
+        };
+        let mut fixture = Self::new(adapter, 1, ping);
+        fixture.carry(56_000, 56_000, 56, 42);
+        fixture.latency = Some(Latency {
+            sent: 1000,
+            received: 1000,
+            round_trips_ns: vec![1; 1000],
+        });
+        fixture
+    }
+
+    /// Sets totals and counters to what `sent` and `received` bytes of payload make, in packets of
+    /// `payload_bytes` each, with `header_bytes` on the clear side.
+    pub(super) fn carry(
+        &mut self,
+        sent: u64,
+        received: u64,
+        payload_bytes: u64,
+        header_bytes: u64,
+    ) {
+        self.totals = Totals {
+            sent_bytes: sent,
+            uncounted_bytes: 0,
+            received_bytes: received,
+            retransmits: 0,
+            sent_summary_bytes: Some(sent),
+            received_summary_bytes: Some(received),
+            offered_bytes: sent,
+            offered_ns: 1000 * MS,
+        };
+        let frames = |bytes: u64| bytes.div_ceil(payload_bytes);
+        let encrypts = self.cell.dut.adapter.encrypts();
+        let extra = if encrypts { 64 } else { 0 };
+        let clear = |bytes: u64| bytes + frames(bytes) * header_bytes;
+        self.counter("a/a0").tx_bytes = clear(sent);
+        self.counter("b/b0").rx_bytes = clear(received);
+        let link = self.counter("gw1/w0");
+        link.tx_bytes = clear(received) + frames(received) * extra;
+        link.tx_packets = frames(received);
+        self.cipher_link = CipherLink {
+            frames: 300,
+            ..CipherLink::default()
+        };
+        if encrypts {
+            self.cipher_link.esp_frames = 299;
+            self.cipher_link.spis = vec!["c0ffee01".to_owned()];
+            let ip = |bytes: u64| bytes + frames(bytes) * (header_bytes - 14);
+            for (name, value) in [
+                ("gw1/clear_rx_packets", frames(sent)),
+                ("gw1/clear_rx_bytes", ip(sent)),
+                ("gw1/cipher_tx_packets", frames(received)),
+                (
+                    "gw1/dropped_packets.send_failed",
+                    frames(sent) - frames(received),
+                ),
+                ("gw2/cipher_rx_packets", frames(received)),
+                ("gw2/clear_tx_packets", frames(received)),
+                ("gw2/clear_tx_bytes", ip(received)),
+                ("gw2/dropped_packets.replayed", 0),
+            ] {
+                self.dut_counters.insert(name.to_owned(), value);
+            }
+        } else {
+            self.cipher_link.marker_frames = 200;
+            self.cipher_link.other_frames = 299;
+            self.watch.foreign_frames = frames(received);
+        }
+    }
+
+    /// Turns offloads on, in the cell and on the links.
+    pub(super) fn offload(&mut self) {
+        self.links.offloads = true;
+        for found in self.offloads.values_mut() {
+            found.extend([0, 1, 2].map(|i| (FEATURES[i].to_owned(), "on".to_owned())));
+        }
+    }
+
+    pub(super) fn counter(&mut self, name: &str) -> &mut InterfaceCounters {
+        self.counters.get_mut(name).unwrap()
+    }
+
+    pub(super) fn checks(&self) -> Vec<Check> {
+        let load = match (&self.latency, &self.cell.measurement) {
+            (Some(latency), Measurement::Ping { payload_bytes, .. }) => Load::Echo {
+                latency,
+                payload_bytes: *payload_bytes,
+            },
+            _ => Load::Transfer {
+                transfer: &self.transfer,
+                totals: self.totals,
+            },
+        };
+        let interfaces = Interfaces {
+            a: "a/a0".to_owned(),
+            gw1: "gw1/w0".to_owned(),
+            gw2: "gw2/w1".to_owned(),
+            b: "b/b0".to_owned(),
+        };
+        checks(&Observed {
+            cell: &self.cell,
+            links: self.links,
+            commands: &self.commands,
+            load,
+            interfaces,
+            link_ends: &LINK_ENDS.map(str::to_owned),
+            counters: &self.counters,
+            offloads: &self.offloads,
+            dut_counters: &self.dut_counters,
+            cipher_link: &self.cipher_link,
+            watch: &self.watch,
+            sampling_ns: 300 * MS,
+            elapsed_ns: 1100 * MS,
+            cpu: &self.cpu,
+            station_lost: self.station_lost,
+            client_ends_ns: &self.client_ends_ns,
+        })
+    }
+
+    /// Names of the checks that fail.
+    pub(super) fn failing(&self) -> Vec<String> {
+        let failed = self.checks().into_iter().filter(|check| !check.passed);
+        failed.map(|check| check.name).collect()
+    }
+
+    pub(super) fn detail(&self, name: &str) -> String {
+        self.checks()
+            .into_iter()
+            .find(|check| check.name == name)
+            .unwrap()
+            .detail
+    }
+}
+
+pub(super) fn encrypting() -> Adapter {
+    Adapter::Cipherbench {
+        suite: Suite::Aes256Gcm,
+        workers: 1,
+        engine: "auto".to_owned(),
+    }
+}
