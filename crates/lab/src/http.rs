@@ -46,7 +46,11 @@ fn parse(response: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::socket::{
+        AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket,
+    };
     use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
 
     fn serve_once(response: &'static str) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -76,9 +80,11 @@ mod tests {
 
     #[test]
     fn a_port_where_nobody_listens_is_an_error() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
+        // Bound and not listening: nobody else gets the port meanwhile.
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let held = socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
+        bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+        let port = getsockname::<SockaddrIn>(held.as_raw_fd()).unwrap().port();
         assert!(get(port, "/").unwrap_err().contains("refused"));
     }
 }
