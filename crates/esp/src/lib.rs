@@ -22,8 +22,7 @@ pub use window::WindowSize;
 use engine::NONCE_BYTES;
 use wire::overhead::ESP_HEADER_BYTES;
 
-/// Length of the salt: what an SA's nonces have in common (RFC 4106 §4, RFC 7634 §2).
-pub const SALT_BYTES: usize = 4;
+pub use wire::SALT_BYTES;
 
 /// Length of the IV that is sent.
 const IV_BYTES: usize = NONCE_BYTES - SALT_BYTES;

@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 
 /// Length of the secret in a key file.
 pub(crate) const SECRET_BYTES: usize = 32;
-/// Length of the salt: what an SA's nonces have in common (RFC 4106 §4, RFC 7634 §2).
-pub const SALT_BYTES: usize = 4;
+pub use wire::SALT_BYTES;
 /// What the derivation is for, and its version.
 const LABEL: &[u8] = b"cipherbench static v1";
 

@@ -16,4 +16,4 @@ pub mod segment;
 mod suite;
 pub mod vnet;
 
-pub use suite::Suite;
+pub use suite::{SALT_BYTES, Suite};

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Length of every suite's salt, which is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
+pub const SALT_BYTES: usize = 4;
+
 /// An ESP transform: cipher and integrity together.
 ///
 /// Closed on purpose: whoever adds one is shown every place that must know it.
@@ -46,12 +49,6 @@ impl Suite {
             Self::Aes128Gcm => 16,
             Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
         }
-    }
-
-    /// Length of the salt that is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
-    #[must_use]
-    pub const fn salt_bytes(self) -> usize {
-        4
     }
 
     /// Length of the initialisation vector that is sent, in bytes.
