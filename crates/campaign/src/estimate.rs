@@ -66,7 +66,7 @@ pub fn attempts(cell: &Cell) -> u32 {
             };
             datagram + rate + ATTEMPTS_AGAIN
         }
-        Measurement::Ping { .. } => 0,
+        Measurement::Ping { .. } | Measurement::Frames(_) => 0,
     }
 }
 
@@ -89,5 +89,15 @@ fn tool(measurement: &Measurement) -> Duration {
         Measurement::Ping {
             count, interval_ns, ..
         } => Duration::from_nanos(interval_ns) * count,
+        Measurement::Frames(ref test) => frames(&test.procedure),
+    }
+}
+
+/// Time that a frame test takes: its trials and the time after each.
+fn frames(procedure: &crate::plan::Procedure) -> Duration {
+    use crate::plan::Procedure;
+    match procedure {
+        Procedure::Load(load) => Duration::from_nanos(load.duration_ns),
+        _ => Duration::ZERO,
     }
 }

@@ -122,6 +122,7 @@ impl Point<'_> {
             measurement: self.measurement.clone(),
             tune: self.tune,
             estimate_ns: 0,
+            calibration: false,
         };
         let cores = self.cores.map_or(&self.mtu.place, |cores| &cores.place);
         Draft {

@@ -266,10 +266,10 @@ impl Draft {
         let needed = dut.adapter.cipher_packet_bytes(mtu);
         (needed > usize::from(limit)).then(|| {
             let grown = match &dut.adapter {
-                Adapter::Direct => format!("packets of {mtu} B"),
                 Adapter::Cipherbench { suite, .. } => {
                     format!("packets of {mtu} B are {needed} B in ESP ({suite}) and")
                 }
+                _ => format!("packets of {mtu} B"),
             };
             let what = format!("{grown} do not fit the cipher link's MTU of {limit} B");
             let fits = dut.adapter.clear_mtu(limit).unwrap_or(0);
@@ -288,7 +288,7 @@ impl Adapter {
     #[must_use]
     pub fn cipher_packet_bytes(&self, mtu: u16) -> usize {
         match self {
-            Self::Direct => usize::from(mtu),
+            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
             Self::Cipherbench { suite, .. } => {
                 outer_bytes(*suite, Outer::UDP_IPV4, usize::from(mtu))
             }
@@ -298,7 +298,9 @@ impl Adapter {
     /// The longest IP packet of a station that crosses a cipher link of that MTU whole.
     fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
         match self {
-            Self::Direct => Some(usize::from(cipher_mtu)),
+            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => {
+                Some(usize::from(cipher_mtu))
+            }
             Self::Cipherbench { suite, .. } => {
                 inner_mtu(*suite, Outer::UDP_IPV4, usize::from(cipher_mtu))
             }

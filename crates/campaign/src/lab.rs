@@ -104,6 +104,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         name: name?.to_owned(),
         kind: kind?,
         cipher_mtu: cipher_mtu?,
+        link_bps: None,
         addresses: addresses?,
     })
 }

@@ -4,6 +4,13 @@
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
+mod frames;
+
+pub use frames::{
+    BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind,
+    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
+};
+
 use serde::{Deserialize, Serialize};
 use wire::Suite;
 
@@ -60,6 +67,10 @@ pub struct LabPlan {
     pub cipher_mtu: Option<u16>,
     /// The two gateways' and stations' addresses.
     pub addresses: Addresses,
+    /// Line rate (L1, preamble and gap counted) of every link, in bit/s, which shapers enforce;
+    /// `None`: as fast as the kernel passes frames on.
+    #[serde(default)]
+    pub link_bps: Option<u64>,
 }
 
 /// How a lab is built. Open: remote labs follow.
@@ -69,6 +80,9 @@ pub struct LabPlan {
 pub enum LabKind {
     /// Four network namespaces on this machine, A – gw1 – gw2 – B, joined by veth pairs.
     Namespaces,
+    /// Stations and encryptors in this process, joined by rings. Frame tests only; needs no
+    /// privilege.
+    Memory,
 }
 
 /// IPv4 prefixes of the lab. Station A and its gateway share `station_a`, the gateways share
@@ -115,6 +129,10 @@ pub struct Cell {
     /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
     /// trial's share of the cell's search included ([`crate::estimate`]).
     pub estimate_ns: u64,
+    /// Measured to know the tester, not a DUT of the campaign: its figure is the bound of the
+    /// verdicts of the cells with the same [`group`](Self::group).
+    #[serde(default)]
+    pub calibration: bool,
 }
 
 /// A device under test with its settings.
@@ -133,13 +151,25 @@ pub struct Dut {
 pub enum Adapter {
     /// No encryptor: the gateways forward in clear. The baseline, and the watch's positive control.
     Direct,
+    /// Nothing at all: station A's port joined to station B's by a link of its own. What frame tests
+    /// reach here is the tester's own limit; the DUT of calibration.
+    Straight,
+    /// One box that forwards IP by Linux: A – gw1 – the station in gw2's place.
+    Router {
+        /// Whether it also translates addresses and tracks connections (WAN-LAN), or routes only
+        /// (LAN-LAN).
+        nat: bool,
+    },
+    /// One box that switches Ethernet by a Linux bridge: A – gw1 – the station in gw2's place.
+    Bridge,
     /// Our own encryptor, one process per gateway.
     Cipherbench {
         /// ESP suite.
         suite: Suite,
         /// Worker threads (lanes) per gateway; at least 1.
         workers: u16,
-        /// Engine by name, `auto` for the fastest that passes its known-answer tests.
+        /// Engine by name, `auto` for the fastest that passes its known-answer tests; `null` for the
+        /// control that neither encrypts nor authenticates.
         engine: String,
     },
 }
@@ -148,7 +178,19 @@ impl Adapter {
     /// Whether traffic between the gateways must be encrypted.
     #[must_use]
     pub const fn encrypts(&self) -> bool {
-        !matches!(self, Self::Direct)
+        matches!(self, Self::Cipherbench { .. })
+    }
+
+    /// The directions in which this DUT can be loaded.
+    #[must_use]
+    pub const fn directions(&self) -> &'static [Direction] {
+        match self {
+            // Both of its gateways, or each alone with the station as its peer.
+            Self::Cipherbench { .. } => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],
+            // Through a pair of gateways that do nothing, the three are one.
+            Self::Direct | Self::Straight => &Direction::ALL,
+            Self::Router { .. } | Self::Bridge => &[Direction::Both],
+        }
     }
 }
 
@@ -190,16 +232,19 @@ pub enum Measurement {
         /// ICMP payload in bytes.
         payload_bytes: u16,
     },
+    /// Ethernet frames of exact size by our own generator and analyser.
+    Frames(FrameTest),
 }
 
 impl Measurement {
-    /// Short name: `tcp`, `udp` or `ping`.
+    /// Short name: `tcp`, `udp`, `ping`, or that of the frame test's procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",
             Self::Ping { .. } => "ping",
+            Self::Frames(test) => test.procedure.name(),
         }
     }
 }

@@ -107,6 +107,11 @@ pub fn in_words(cell: &Cell) -> String {
             let interval = print(Duration::from_nanos(*interval_ns));
             format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
         }
+        Measurement::Frames(test) => format!(
+            "{}, frames of {} B, {path}",
+            test.procedure.name(),
+            test.traffic.mix
+        ),
     }
 }
 
@@ -145,6 +150,10 @@ fn heading(plan: &Plan) -> String {
 fn settings(adapter: &Adapter) -> String {
     match adapter {
         Adapter::Direct => "no encryptor".to_owned(),
+        Adapter::Straight => "nothing: the stations joined directly".to_owned(),
+        Adapter::Router { nat: false } => "IP forwarding by Linux".to_owned(),
+        Adapter::Router { nat: true } => "IP forwarding by Linux with NAT".to_owned(),
+        Adapter::Bridge => "Ethernet switching by Linux".to_owned(),
         Adapter::Cipherbench {
             suite,
             workers,

@@ -3,12 +3,21 @@
 //! Counts and times are integers to the end; rates are divided once, in `stats`. A key carries its
 //! unit.
 
+mod frames;
+
+pub use frames::{
+    BurstTrial, FramePort, FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial,
+    RecoveryTrial, SearchEnd, ThroughputFound,
+};
+
 use campaign::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the journal format; a reader refuses a higher one.
-pub const FORMAT_VERSION: u32 = 1;
+///
+/// 1: iperf3 and ping. 2: frame tests, calibration, line rates.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,7 +181,11 @@ pub struct Measured {
     pub transfer: Option<Transfer>,
     /// Round-trip times, for `ping`.
     pub latency: Option<Latency>,
-    /// CPU time by role, over the measured time.
+    /// Frames, for frame tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Box<FrameResult>>,
+    /// CPU time by role, over the measured time. Of a frame test with several trials: over the one
+    /// whose evidence is here.
     pub cpu: Cpu,
     /// Proof that the figure is what it seems.
     pub evidence: Evidence,

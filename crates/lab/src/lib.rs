@@ -43,7 +43,7 @@ pub use interrupt::Interrupt;
 pub use namespaces::{NamespaceLab, Setup};
 pub use privilege::Privilege;
 
-use campaign::plan::Dut;
+use campaign::plan::{Direction, Dut};
 use protocol::{CpuTime, Ended, Program, Request, Response};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -150,6 +150,9 @@ pub struct Links {
     /// With super-packets handed on whole it has nothing to merge, and costs most of the throughput
     /// of several streams.
     pub offloads: bool,
+    /// Line rate (L1, preamble and gap counted) that every end of every link is shaped to, in bit/s.
+    /// A station's generator sends below its queue, and keeps to it by itself.
+    pub rate_bps: Option<u64>,
 }
 
 /// A DUT that is up.
@@ -161,6 +164,71 @@ pub struct RunningDut {
     pub facts: BTreeMap<String, String>,
     /// UDP ports that carry its ESP; empty when it does not encrypt.
     pub esp_udp_ports: Vec<u16>,
+    /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be loaded
+    /// with frames.
+    pub frame_path: Option<FramePath>,
+}
+
+/// Where test frames enter and leave the path.
+///
+/// The other direction (`duplex`) is [`FramePath::reversed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FramePath {
+    /// Sends.
+    pub source: FrameEnd,
+    /// Receives.
+    pub sink: FrameEnd,
+}
+
+impl FramePath {
+    /// From the sink to the source.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self {
+            source: self.sink.clone(),
+            sink: self.source.clone(),
+        }
+    }
+}
+
+/// A station's end of the path of test frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameEnd {
+    /// Whose network namespace: A or B, or the gateway in whose place the station stands.
+    pub node: NodeId,
+    /// Its interface.
+    pub interface: String,
+    /// MAC address of that interface.
+    pub mac: [u8; 6],
+    /// MAC address that frames from here are sent to: the DUT's, or the other end's where nothing
+    /// routes.
+    pub next_hop_mac: [u8; 6],
+    /// The interface's own address, which the kernel answers for.
+    pub address: std::net::Ipv4Addr,
+    /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2), routed
+    /// here but nobody's, so that no kernel answers or looks for a socket. Tunnel t has the t-th after it.
+    pub test_address: std::net::Ipv4Addr,
+    /// Likewise for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
+    pub test_address_v6: std::net::Ipv6Addr,
+    /// The station stands for the DUT's peer here: it seals what it sends and opens what it receives.
+    pub esp: Option<StationEsp>,
+}
+
+/// What a station needs to stand for the DUT's peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StationEsp {
+    /// Static key file of the peer, on the station, with its epoch file beside it.
+    pub key_file: String,
+    /// Suite.
+    pub suite: wire::Suite,
+    /// Outer address of the station.
+    pub local: std::net::Ipv4Addr,
+    /// Outer address of the DUT.
+    pub remote: std::net::Ipv4Addr,
+    /// UDP port of lane 0.
+    pub port: u16,
+    /// Lanes.
+    pub lanes: u16,
 }
 
 /// A lab as `trial` needs it. Implemented by `NamespaceLab`, and by fakes in tests.
@@ -183,11 +251,18 @@ pub trait Bench {
     /// When the kernel refuses.
     fn configure(&mut self, links: Links) -> Result<(), LabError>;
 
-    /// Brings a DUT up between the stations and waits until A reaches B through it.
+    /// Brings a DUT up between the stations and waits until A reaches B through it. With a direction
+    /// other than `Both`, only the gateway that is loaded is brought up, and the station stands for the
+    /// other: nothing is waited for but the gateway.
     ///
     /// # Errors
-    /// When it does not come up: nothing of it is left then.
-    fn start_dut(&mut self, dut: &Dut, links: Links) -> Result<RunningDut, LabError>;
+    /// When it does not come up, or cannot be loaded in that direction: nothing of it is left then.
+    fn start_dut(
+        &mut self,
+        dut: &Dut,
+        links: Links,
+        direction: Direction,
+    ) -> Result<RunningDut, LabError>;
 
     /// The DUT's counters since it came up, by `gateway/counter`; empty when it has none.
     ///

@@ -9,7 +9,7 @@ use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::state::{self, Hold};
 use crate::topology::{self, CIPHER_INTERFACES, Map, STATION_INTERFACES};
 use crate::{Bench, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station};
-use campaign::plan::{Dut, LabPlan};
+use campaign::plan::{Direction, Dut, LabPlan};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -191,7 +191,18 @@ impl Bench for NamespaceLab {
         Ok(())
     }
 
-    fn start_dut(&mut self, dut: &Dut, links: Links) -> Result<RunningDut, LabError> {
+    fn start_dut(
+        &mut self,
+        dut: &Dut,
+        links: Links,
+        direction: Direction,
+    ) -> Result<RunningDut, LabError> {
+        if direction != Direction::Both {
+            return Err(LabError::Dut {
+                dut: dut.name.clone(),
+                reason: format!("cannot be loaded in direction `{}` here", direction.name()),
+            });
+        }
         if self.dut.is_some() {
             return Err(LabError::Dut {
                 dut: dut.name.clone(),

@@ -209,6 +209,7 @@ mod tests {
             mtu: 1500,
             cipher_mtu: 9000,
             offloads: true,
+            rate_bps: None,
         };
         let batch = set_mtu(NodeId::Gw1, links);
         assert!(

@@ -8,11 +8,13 @@
 //!
 //! To add a port: one file, one of the two traits, and the test of its kind in `tests/`.
 
+mod frame;
 mod memory;
 mod tun;
 mod udp;
 mod wait;
 
+pub use frame::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
 pub use memory::{MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::{UdpLane, UdpOffloads};

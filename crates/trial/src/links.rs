@@ -28,5 +28,6 @@ pub fn links(plan: &Plan, cell: &Cell) -> Links {
         mtu: cell.mtu,
         cipher_mtu: cipher_mtu(plan),
         offloads: cell.offloads,
+        rate_bps: plan.lab.link_bps,
     }
 }

@@ -18,7 +18,7 @@ use crate::reading::{Counters, offloads, station_lost};
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherWatching, Seen, Watch};
-use campaign::plan::{Cell, Measurement};
+use campaign::plan::{Cell, Direction, Measurement};
 use journal::record::{
     Evidence, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
 };
@@ -115,7 +115,7 @@ fn attempt(
     let programs = commands.servers.iter().chain(&commands.clients);
     words.extend(programs.map(|program| program.argv.clone()));
 
-    let dut = bench.start_dut(&trial.cell.dut, trial.links)?;
+    let dut = bench.start_dut(&trial.cell.dut, trial.links, Direction::Both)?;
     let carried = Carrier {
         bench: &*bench,
         trial,
@@ -262,6 +262,7 @@ impl Carrier<'_> {
         Ok(Measured {
             transfer,
             latency,
+            frames: None,
             cpu: seen.cpu,
             evidence,
         })

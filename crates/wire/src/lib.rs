@@ -11,6 +11,7 @@
 pub mod checksum;
 pub mod coalesce;
 pub mod headers;
+pub mod mix;
 pub mod overhead;
 pub mod segment;
 mod suite;

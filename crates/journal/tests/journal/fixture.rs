@@ -24,6 +24,7 @@ pub(crate) fn header() -> Header {
                 name: "quick".into(),
                 kind: LabKind::Namespaces,
                 cipher_mtu: None,
+                link_bps: None,
                 addresses: Addresses {
                     station_a: [10, 1, 0, 0].into(),
                     cipher: [10, 2, 0, 0].into(),
@@ -71,6 +72,7 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
         },
         tune: false,
         estimate_ns: 3_000_000_000,
+        calibration: false,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, ping, shell, start, this_program,
     watch,
 };
-use campaign::plan::{Adapter, Dut};
+use campaign::plan::{Adapter, Direction, Dut};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, LabError, NodeId};
@@ -56,7 +56,10 @@ fn routes(lab: &TestLab) -> String {
 pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
     let mut lab = ready_lab();
     let before = routes(&lab);
-    let dut = lab.lab.start_dut(&encryptor("auto"), LINKS).unwrap();
+    let dut = lab
+        .lab
+        .start_dut(&encryptor("auto"), LINKS, Direction::Both)
+        .unwrap();
     assert_eq!(dut.facts["gw1/suite"], "aes-256-gcm");
     let was = lab.lab.dut_counters(&dut).unwrap();
     let target = lab.lab.target().to_string();
@@ -104,7 +107,10 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
 
 pub(crate) fn a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear() {
     let mut lab = ready_lab();
-    let dut = lab.lab.start_dut(&encryptor("auto"), LINKS).unwrap();
+    let dut = lab
+        .lab
+        .start_dut(&encryptor("auto"), LINKS, Direction::Both)
+        .unwrap();
     let gw1 = lab.lab.node(NodeId::Gw1);
     let start_watch = || watch(gw1, &dut.esp_udp_ports);
     let protected = ["-q", "-c", "50", "-i", "0.002", "-p", MARKER_IN_HEX];
@@ -142,7 +148,10 @@ pub(crate) fn a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear(
 pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
     let mut lab = ready_lab();
     let before = routes(&lab);
-    let dut = lab.lab.start_dut(&encryptor("well"), LINKS).unwrap();
+    let dut = lab
+        .lab
+        .start_dut(&encryptor("well"), LINKS, Direction::Both)
+        .unwrap();
     assert_eq!(dut.esp_udp_ports, [4500, 4501]);
     assert_eq!(dut.processes.len(), 2);
     for gateway in ["gw1", "gw2"] {
@@ -153,7 +162,11 @@ pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
     assert_eq!(counters["gw1/clear_rx_packets"], 5 + 7);
     assert_eq!(counters["gw2/dropped_packets.replayed"], 2);
     // One at a time.
-    assert!(lab.lab.start_dut(&direct(), LINKS).is_err());
+    assert!(
+        lab.lab
+            .start_dut(&direct(), LINKS, Direction::Both)
+            .is_err()
+    );
     lab.lab.stop_dut(dut).unwrap();
     assert_eq!(routes(&lab), before);
     assert_ne!(ping(&lab.lab, &["-c", "1", "-w", "1"]).code, Some(0));
@@ -174,7 +187,11 @@ pub(crate) fn a_run_stays_with_its_program_when_another_one_takes_its_place() {
 pub(crate) fn one_that_does_not_start_tells_why_and_leaves_nothing() {
     let mut lab = ready_lab();
     let before = routes(&lab);
-    let reason = dut_reason(lab.lab.start_dut(&encryptor("refuses"), LINKS).unwrap_err());
+    let reason = dut_reason(
+        lab.lab
+            .start_dut(&encryptor("refuses"), LINKS, Direction::Both)
+            .unwrap_err(),
+    );
     assert!(reason.starts_with("did not come up on gw1"), "{reason}");
     assert!(
         reason.contains("exit status 2") && reason.ends_with("no such engine"),
@@ -182,7 +199,10 @@ pub(crate) fn one_that_does_not_start_tells_why_and_leaves_nothing() {
     );
     assert_eq!(routes(&lab), before);
     // The lab is good for the next.
-    let dut = lab.lab.start_dut(&direct(), LINKS).unwrap();
+    let dut = lab
+        .lab
+        .start_dut(&direct(), LINKS, Direction::Both)
+        .unwrap();
     lab.lab.stop_dut(dut).unwrap();
 }
 
@@ -191,7 +211,7 @@ pub(crate) fn one_that_dies_is_told_by_its_counters_and_its_stop() {
     let before = routes(&lab);
     let dut = lab
         .lab
-        .start_dut(&encryptor("dies-when-asked"), LINKS)
+        .start_dut(&encryptor("dies-when-asked"), LINKS, Direction::Both)
         .unwrap();
     for _ in 0..2 {
         let reason = dut_reason(lab.lab.dut_counters(&dut).unwrap_err());
@@ -206,7 +226,11 @@ pub(crate) fn one_that_forwards_nothing_is_taken_down_again() {
     let mut lab = ready_lab();
     let before = routes(&lab);
     let start = Instant::now();
-    let reason = dut_reason(lab.lab.start_dut(&encryptor("deaf"), LINKS).unwrap_err());
+    let reason = dut_reason(
+        lab.lab
+            .start_dut(&encryptor("deaf"), LINKS, Direction::Both)
+            .unwrap_err(),
+    );
     assert!(start.elapsed() < PATIENCE);
     assert!(
         reason.contains("A does not reach B (10.2.0.2) through it"),

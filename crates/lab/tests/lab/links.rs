@@ -63,17 +63,20 @@ pub(crate) fn mtu_and_offloads_are_as_configured() {
             mtu: 9000,
             cipher_mtu: 65_535,
             offloads: false,
+            rate_bps: None,
         },
         Links {
             mtu: 1500,
             cipher_mtu: 1500,
             offloads: true,
+            rate_bps: None,
         },
         // The path MTU that was learnt before is forgotten.
         Links {
             mtu: 9000,
             cipher_mtu: 9000,
             offloads: true,
+            rate_bps: None,
         },
     ] {
         lab.configure(links).unwrap();

@@ -1,6 +1,7 @@
 //! What this executable is when it is not the tests.
 
 use crate::support;
+use campaign::plan::Direction;
 use lab::protocol::Program;
 use lab::{Bench, NamespaceLab, NodeId, privilege, station};
 use std::io::{Read, Write};
@@ -169,7 +170,11 @@ fn replaced(folder: &Path) -> Result<(), lab::LabError> {
     privilege::acquire()?;
     let mut lab = NamespaceLab::build(&support::plan("replaced"), &support::setup(folder))?;
     lab.configure(support::LINKS)?;
-    let dut = lab.start_dut(&crate::devices::encryptor("well"), support::LINKS)?;
+    let dut = lab.start_dut(
+        &crate::devices::encryptor("well"),
+        support::LINKS,
+        Direction::Both,
+    )?;
     lab.stop_dut(dut)
 }
 
@@ -178,7 +183,7 @@ fn ordinary_user(folder: &Path) -> Result<(), lab::LabError> {
     let privilege = privilege::acquire()?;
     let mut lab = NamespaceLab::build(&support::plan("held"), &support::setup(folder))?;
     lab.configure(support::LINKS)?;
-    lab.start_dut(&support::direct(), support::LINKS)?;
+    lab.start_dut(&support::direct(), support::LINKS, Direction::Both)?;
     let target = lab.target().to_string();
     let ping = Program::new(["ping", "-n", "-c", "3", "-i", "0.01", &target]);
     let ended = lab.node(NodeId::A).run(ping, Duration::from_secs(20))?;

@@ -1,6 +1,6 @@
 //! What several tests need.
 
-use campaign::plan::{Adapter, Addresses, Dut, LabKind, LabPlan};
+use campaign::plan::{Adapter, Addresses, Direction, Dut, LabKind, LabPlan};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
@@ -14,7 +14,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const LINKS: Links = Links {
     mtu: 1500,
     cipher_mtu: 1600,
+    link_bps: None,
     offloads: true,
+    rate_bps: None,
 };
 
 /// A lab with a state folder of its own.
@@ -41,7 +43,9 @@ impl TestLab {
     pub(crate) fn direct() -> Self {
         let mut lab = Self::build();
         lab.lab.configure(LINKS).unwrap();
-        lab.lab.start_dut(&direct(), LINKS).unwrap();
+        lab.lab
+            .start_dut(&direct(), LINKS, Direction::Both)
+            .unwrap();
         lab
     }
 }

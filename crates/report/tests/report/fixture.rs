@@ -220,6 +220,7 @@ fn cell(
         measurement,
         tune: false,
         estimate_ns: 3 * SECOND_NS,
+        calibration: false,
     }
 }
 
@@ -231,6 +232,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
             name: "quick".into(),
             kind: LabKind::Namespaces,
             cipher_mtu: None,
+            link_bps: None,
             addresses: Addresses {
                 station_a: [10, 77, 1, 0].into(),
                 cipher: [10, 77, 0, 0].into(),

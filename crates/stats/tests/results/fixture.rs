@@ -13,6 +13,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
         name: "test".into(),
         kind: LabKind::Namespaces,
         cipher_mtu: None,
+        link_bps: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [10, 2, 0, 0].into(),
@@ -63,6 +64,7 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
         measurement,
         tune: false,
         estimate_ns: 0,
+        calibration: false,
     }
 }
 

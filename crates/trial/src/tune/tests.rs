@@ -22,6 +22,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
         measurement,
         tune: true,
         estimate_ns: 0,
+        calibration: false,
     }
 }
 

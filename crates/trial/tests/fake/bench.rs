@@ -2,7 +2,7 @@
 //! misbehave.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement};
+use campaign::plan::{Adapter, Addresses, Cell, Direction, Dut, LabKind, LabPlan, Measurement};
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
@@ -200,7 +200,12 @@ impl Bench for FakeBench {
         Ok(())
     }
 
-    fn start_dut(&mut self, dut: &Dut, _links: Links) -> Result<RunningDut, LabError> {
+    fn start_dut(
+        &mut self,
+        dut: &Dut,
+        _links: Links,
+        _direction: Direction,
+    ) -> Result<RunningDut, LabError> {
         let mut world = self.world.lock().unwrap();
         if let Err(reason) = world.script.dut_comes_up.clone() {
             return Err(LabError::Dut {
@@ -510,6 +515,7 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
         measurement,
         tune: false,
         estimate_ns: ESTIMATE_NS,
+        calibration: false,
     }
 }
 
@@ -521,6 +527,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
             name: "test".to_owned(),
             kind: LabKind::Namespaces,
             cipher_mtu: None,
+            link_bps: None,
             addresses: Addresses {
                 station_a: Ipv4Addr::new(10, 1, 0, 0),
                 cipher: Ipv4Addr::new(192, 0, 2, 0),

@@ -95,6 +95,7 @@ fn lab_plan() -> LabPlan {
         name: "trial-test".to_owned(),
         kind: LabKind::Namespaces,
         cipher_mtu: None,
+        link_bps: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),
@@ -128,6 +129,7 @@ fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Measurement) 
         measurement,
         tune: false,
         estimate_ns: 0,
+        calibration: false,
     }
 }
 

@@ -35,11 +35,13 @@ impl Fixture {
             measurement,
             tune: false,
             estimate_ns: 0,
+            calibration: false,
         };
         let links = Links {
             mtu: 1500,
             cipher_mtu: 1564,
             offloads: false,
+            rate_bps: None,
         };
         let target = Ipv4Addr::new(10, 2, 0, 2);
         let parameters = crate::parameters(&cell);

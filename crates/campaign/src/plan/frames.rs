@@ -1,0 +1,236 @@
+//! Frame tests: the traffic, and what is done with it.
+//!
+//! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
+
+use serde::{Deserialize, Serialize};
+use wire::mix::FrameMix;
+
+/// Traffic of our own generator, and the procedure that it is used in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameTest {
+    /// What the frames look like and which way they go.
+    pub traffic: Traffic,
+    /// What is done with them.
+    pub procedure: Procedure,
+}
+
+/// What frames look like and which way they go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Sizes on the clear side.
+    pub mix: FrameMix,
+    /// IP version of the test packets.
+    pub ip: IpVersion,
+    /// Flows (distinct addresses or ports), spread over the tunnels; at least 1.
+    pub flows: u32,
+    /// Tunnels that the flows are spread over, round-robin; at least 1.
+    pub tunnels: u32,
+    /// Which part of the DUT is loaded.
+    pub direction: Direction,
+    /// The same load from B to A at the same time.
+    pub duplex: bool,
+    /// How the stations send and receive.
+    pub ports: Ports,
+}
+
+/// IP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum IpVersion {
+    /// IPv4.
+    #[serde(rename = "4")]
+    V4,
+    /// IPv6.
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// Which part of a DUT is in the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// A – gw1 – station: one device encrypts, the station opens.
+    Encrypt,
+    /// Station – gw2 – B: the station seals, one device decrypts.
+    Decrypt,
+    /// A – gw1 – gw2 – B: one device encrypts, the other decrypts.
+    Both,
+}
+
+impl Direction {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Encrypt, Self::Decrypt, Self::Both];
+
+    /// As campaigns and reports have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Encrypt => "encrypt",
+            Self::Decrypt => "decrypt",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// How a station sends and receives; `None`: the fastest that works there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ports {
+    /// Sending.
+    pub tx: Option<PortKind>,
+    /// Receiving.
+    pub rx: Option<PortKind>,
+}
+
+/// A kind of port for frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortKind {
+    /// AF_XDP.
+    Xdp,
+    /// AF_PACKET.
+    Packet,
+    /// UDP sockets; the kernel makes the headers.
+    Socket,
+    /// Rings in memory.
+    Memory,
+}
+
+/// What is done with the traffic. Open: more follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "procedure")]
+#[non_exhaustive]
+pub enum Procedure {
+    /// One load for one time.
+    Load(Load),
+    /// Search for the highest load that meets each goal (RFC 9971; RFC 2544 §26.1).
+    Throughput(ThroughputSearch),
+    /// Loss at falling loads (RFC 2544 §26.3).
+    LossCurve(LossCurve),
+    /// Longest burst at line rate without loss (RFC 9004).
+    BackToBack(BackToBack),
+    /// Latency at shares of the throughput, which is searched first (RFC 2544 §26.2).
+    Latency(LatencyTest),
+    /// Time from the end of an overload to the end of loss (RFC 2544 §26.5).
+    Recovery(Recovery),
+}
+
+impl Procedure {
+    /// Short name, in cell ids and tables.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Load(_) => "load",
+            Self::Throughput(_) => "throughput",
+            Self::LossCurve(_) => "loss-curve",
+            Self::BackToBack(_) => "back-to-back",
+            Self::Latency(_) => "latency",
+            Self::Recovery(_) => "recovery",
+        }
+    }
+}
+
+/// One load for one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// Frames per second; `None`: as fast as the generator can.
+    pub frames_per_s: Option<u64>,
+    /// How long.
+    pub duration_ns: u64,
+}
+
+/// A search for throughput.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThroughputSearch {
+    /// Where the goals came from.
+    pub profile: Profile,
+    /// What is searched for, all at once.
+    pub goals: Vec<Goal>,
+    /// Highest load tried, in frames/s; `None`: the line rate, or what the generator reaches.
+    pub max_load: Option<u64>,
+    /// Lowest load tried, in frames/s.
+    pub min_load: u64,
+    /// Time after the last frame was sent in which stragglers still count.
+    pub drain_ns: u64,
+    /// Longest time for the whole search.
+    pub timeout_ns: u64,
+}
+
+/// Sets of goals with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Short trials; NDR and PDR in seconds.
+    Fast,
+    /// Zero loss in 60 s trials: unconditionally compliant with RFC 2544.
+    Rfc2544,
+    /// ETSI GS NFV-TST 009: binary search with loss verification.
+    Tst009,
+}
+
+/// A search goal (RFC 9971). Ratios are in parts per million.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goal {
+    /// `ndr`, `pdr` or another word for tables.
+    pub name: String,
+    /// Goal Loss Ratio: a trial that loses more is a high-loss trial.
+    pub loss_ratio_ppm: u32,
+    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take.
+    pub exceed_ratio_ppm: u32,
+    /// Goal Initial Trial Duration.
+    pub initial_trial_ns: u64,
+    /// Goal Final Trial Duration.
+    pub final_trial_ns: u64,
+    /// Goal Duration Sum.
+    pub duration_sum_ns: u64,
+    /// Goal Width: relative distance of the bounds at which the search ends.
+    pub width_ppm: u32,
+}
+
+/// Loss at falling loads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossCurve {
+    /// The load of 100 %, in frames/s; `None`: the line rate, or what the generator reaches.
+    pub max_load: Option<u64>,
+    /// Step in per cent of it, 1 to 50; the curve ends after two loads without loss.
+    pub step_percent: u8,
+    /// Each load's time.
+    pub trial_ns: u64,
+    /// Time after the last frame was sent in which stragglers still count.
+    pub drain_ns: u64,
+}
+
+/// Longest burst without loss.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackToBack {
+    /// Longest burst tried, as time at the highest load (RFC 9004 §5: 2 s).
+    pub burst_ns_max: u64,
+    /// Bursts of the found length that are tried; 50 by RFC 2544.
+    pub bursts: u32,
+    /// Time after each burst.
+    pub drain_ns: u64,
+}
+
+/// Latency at shares of the throughput.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyTest {
+    /// How the throughput is found: the first goal counts.
+    pub search: ThroughputSearch,
+    /// Loads in per cent of it; 0 is the search's lowest load.
+    pub percents: Vec<u8>,
+    /// Each load's time.
+    pub trial_ns: u64,
+}
+
+/// Recovery from an overload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// How the throughput is found: the first goal counts.
+    pub search: ThroughputSearch,
+    /// Overload in per cent of it; 110 by RFC 2544.
+    pub overload_percent: u16,
+    /// Load afterwards in per cent of it; 50 by RFC 2544.
+    pub relief_percent: u16,
+    /// Time of the overload; 60 s by RFC 2544.
+    pub overload_ns: u64,
+    /// Time watched afterwards.
+    pub relief_ns: u64,
+}

@@ -1,0 +1,177 @@
+//! What frame tests record: every frame trial with its counts, and what the procedure found.
+//!
+//! Loads are frames per second in one direction. Sizes include the FCS.
+
+use campaign::plan::PortKind;
+use serde::{Deserialize, Serialize};
+
+/// The result of a frame test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FrameResult {
+    /// Every frame trial in the order made, those of a search too.
+    pub trials: Vec<FrameTrial>,
+    /// What a search found, where there was one.
+    pub throughput: Option<ThroughputFound>,
+    /// Bursts tried and the longest without loss, for `back-to-back`.
+    pub bursts: Vec<BurstTrial>,
+    /// Latency at each share of the throughput, for `latency`; for other procedures at the load that
+    /// the evidence was read at.
+    pub latency: Vec<LatencyTrial>,
+    /// For `recovery`.
+    pub recovery: Option<RecoveryTrial>,
+    /// The sending port in use.
+    pub sender: FramePort,
+    /// The receiving port in use.
+    pub receiver: FramePort,
+    /// Index in `trials` of the one whose CPU time and evidence are recorded.
+    pub evidence_trial: Option<usize>,
+}
+
+/// One load for one time, in one direction or, with `duplex`, the sum of both.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameTrial {
+    /// Intended load; 0: as fast as the generator can.
+    pub load: u64,
+    /// Intended duration.
+    pub duration_ns: u64,
+    /// From the first frame's time to the end of the last burst.
+    pub elapsed_ns: u64,
+    /// Frames that the schedule asks for.
+    pub intended: u64,
+    /// Frames that left the sender.
+    pub sent: u64,
+    /// Their bytes on the clear side.
+    pub sent_bytes: u64,
+    /// Intact frames at the receiver, each once.
+    pub received: u64,
+    /// Their bytes on the clear side.
+    pub received_bytes: u64,
+    /// Intact frames that had come before.
+    pub duplicated: u64,
+    /// Frames that came after a later one of their flow (RFC 4737 §3).
+    pub reordered: u64,
+    /// Damaged frames.
+    pub corrupted: u64,
+    /// Frames that reached the receiving station and were lost in it.
+    pub receiver_dropped: u64,
+    /// Frames that the sending station lost before the wire.
+    pub sender_dropped: u64,
+    /// Largest distance of a burst's departure from its time.
+    pub late_ns_max: u64,
+    /// Frames that left more than a millisecond late.
+    pub late_frames: u64,
+}
+
+impl FrameTrial {
+    /// Frames sent and not received.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputFound {
+    /// Highest load that could be tried.
+    pub max_load: u64,
+    /// What bounded it: `line-rate`, `given` or `generator`.
+    pub max_load_by: String,
+    /// Each goal of the plan, in its order.
+    pub goals: Vec<GoalBounds>,
+    /// How it ended.
+    pub end: SearchEnd,
+    /// Time that the search took, drains and all.
+    pub took_ns: u64,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchEnd {
+    /// Every goal's bounds are as close as it asks for, or the result is irregular.
+    #[default]
+    Reached,
+    /// Its time was up.
+    TimedOut,
+}
+
+/// What is known of one goal's throughput.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GoalBounds {
+    /// [`campaign::plan::Goal::name`].
+    pub goal: String,
+    /// Relevant lower bound; `None` when not even the lowest load meets the goal.
+    pub lower: Option<u64>,
+    /// Relevant upper bound; `None` when the highest load meets it.
+    pub upper: Option<u64>,
+    /// Conditional throughput at the lower bound, in frames/s.
+    pub conditional_throughput: f64,
+    /// Trials at the lower bound.
+    pub lower_trials: u32,
+    /// Trials at the upper bound.
+    pub upper_trials: u32,
+}
+
+/// One burst at the highest load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstTrial {
+    /// Frames in it.
+    pub frames: u64,
+    /// Of those, lost.
+    pub lost: u64,
+    /// Whether it is one of the confirming repeats at the found length.
+    pub confirming: bool,
+}
+
+/// Latency under one load.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyTrial {
+    /// In per cent of the throughput; `None` outside a `latency` procedure.
+    pub percent: Option<u8>,
+    /// Load.
+    pub load: u64,
+    /// Frames that were timed.
+    pub frames: u64,
+    /// Frames by latency from the intended send time; rising.
+    pub histogram: Vec<LatencyBucket>,
+}
+
+/// Frames whose latency is at most `upto_ns`, and more than the bucket before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBucket {
+    /// Highest latency of the bucket.
+    pub upto_ns: u64,
+    /// Frames in it.
+    pub frames: u64,
+}
+
+/// Recovery from an overload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryTrial {
+    /// Load of the overload.
+    pub overload: u64,
+    /// Load afterwards.
+    pub relief: u64,
+    /// From the end of the overload to the last loss; 0: nothing was lost after it.
+    pub recovery_ns: u64,
+    /// Whether loss had ended when the time was up.
+    pub recovered: bool,
+    /// Frames lost during the overload.
+    pub overload_lost: u64,
+    /// Frames lost afterwards.
+    pub relief_lost: u64,
+}
+
+/// How a station sent or received.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FramePort {
+    /// The port; `None` when no trial came so far.
+    pub kind: Option<PortKind>,
+    /// Why faster ones were not used, a sentence for each.
+    pub passed_over: Vec<String>,
+    /// Threads that worked.
+    pub threads: u16,
+    /// Crypto engine, where the station sealed or opened.
+    pub engine: Option<String>,
+}

@@ -1,0 +1,77 @@
+//! What a station tells after its part in a trial.
+
+use port::{FramePortKind, FramePortStats};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Line that a receiver, or a sender, prints when its port is open; a sender then waits for nothing.
+pub const READY: &str = "ready";
+
+/// What a station did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The port in use.
+    pub port: Option<FramePortKind>,
+    /// Why faster ones were not: kind and reason.
+    pub passed_over: Vec<(FramePortKind, String)>,
+    /// Threads that worked.
+    pub threads: u16,
+    /// Counts of the port, over all threads.
+    pub port_stats: FramePortStats,
+    /// Crypto engine, where the station seals or opens.
+    pub engine: Option<String>,
+    /// A sender's.
+    pub sent: Option<Sent>,
+    /// A receiver's.
+    pub received: Option<Received>,
+}
+
+/// What a sender did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Frames that the schedule asks for; of an unpaced sender, those it made.
+    pub intended: u64,
+    /// Frames handed to the port.
+    pub frames: u64,
+    /// Their bytes on the clear side, FCS counted.
+    pub frame_bytes: u64,
+    /// From the first frame's time to the end of the last burst, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Largest distance of a burst's departure from its time.
+    pub late_ns_max: u64,
+    /// Frames of bursts that left later than a millisecond after their time.
+    pub late_frames: u64,
+}
+
+/// What a receiver saw of the frames of this trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Received {
+    /// Frames that were intact, each counted once. Lost is what was sent less these.
+    pub frames: u64,
+    /// Their bytes on the clear side, FCS counted.
+    pub frame_bytes: u64,
+    /// Intact frames that had come before.
+    pub duplicated: u64,
+    /// Of [`frames`](Self::frames), those that came after a later one of their flow: Type-P-Reordered
+    /// (RFC 4737 §3).
+    pub reordered: u64,
+    /// Largest distance, in frames of the flow, that one came late (reordering extent, RFC 4737 §4.2).
+    pub reordering_extent_max: u64,
+    /// Frames to the test port whose stamp, checksum or payload was damaged.
+    pub corrupted: u64,
+    /// Intact frames of other trials.
+    pub stale: u64,
+    /// Frames that are not test traffic.
+    pub foreign: u64,
+    /// ESP packets that could not be opened, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// From the first to the last frame, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// When the last frame came, CLOCK_MONOTONIC, in nanoseconds.
+    pub last_ns: u64,
+    /// When the last gap in a flow's sequence was seen, CLOCK_MONOTONIC; 0: never.
+    pub last_loss_ns: u64,
+    /// Frames by latency from the intended send time, three significant digits: (highest value of the
+    /// bucket in ns, frames), rising. Of use only where both stations read one clock.
+    pub latency: Vec<(u64, u64)>,
+}

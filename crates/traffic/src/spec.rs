@@ -1,0 +1,100 @@
+//! What one station does in one trial.
+
+use port::FramePortKind;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use wire::Suite;
+use wire::mix::FrameMix;
+
+/// UDP destination port of every test frame; by it the analyser knows them.
+pub const TEST_PORT: u16 = 0xCB0E;
+
+/// One station's part in one trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Interface to use; ignored by memory ports.
+    pub interface: String,
+    /// The port to use; `None`: the fastest that works.
+    pub port: Option<FramePortKind>,
+    /// Threads, each with a port and a share of the flows; at least 1.
+    pub threads: u16,
+    /// Tells this trial's frames from stragglers of earlier ones.
+    pub tag: u16,
+    /// What to do.
+    pub role: Role,
+}
+
+/// Sending or receiving.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "role")]
+pub enum Role {
+    /// Make frames on schedule until all are sent.
+    Send(Send),
+    /// Check frames until all expected ones have come, or until told to stop.
+    Receive(Receive),
+}
+
+/// The frames to make, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Send {
+    /// Their headers.
+    pub flows: Flows,
+    /// Their sizes on the clear side. The i-th frame's size comes from the mix in a fixed, even order.
+    pub mix: FrameMix,
+    /// Frames per second over all flows; `None`: as fast as possible.
+    pub frames_per_s: Option<u64>,
+    /// How long, in nanoseconds. Paced, exactly `frames_per_s × duration` frames are intended.
+    pub duration_ns: u64,
+    /// Longest time that frames are held back to leave in one burst. The schedule itself is made of such
+    /// bursts, and latency counts from it. 0: each frame has its own time.
+    pub burst_ns: u64,
+    /// Seal each as the DUT's peer would.
+    pub esp: Option<Esp>,
+}
+
+/// Headers of the test frames. Flow i belongs to tunnel i mod `tunnels`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flows {
+    /// Own MAC address.
+    pub source_mac: [u8; 6],
+    /// The next hop's MAC address.
+    pub target_mac: [u8; 6],
+    /// Source address of tunnel 0; tunnel t adds t when `tunnels` is above 1.
+    pub source: IpAddr,
+    /// Target address of tunnel 0, likewise.
+    pub target: IpAddr,
+    /// Flows, which differ by source port; at most 32768 a tunnel.
+    pub flows: u32,
+    /// Tunnels.
+    pub tunnels: u32,
+}
+
+/// ESP in UDP by the station itself, with the keys of the DUT's peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Esp {
+    /// Static key file of the peer that the station stands for, with its epoch file beside it.
+    pub key_file: String,
+    /// Suite.
+    pub suite: Suite,
+    /// Engine by name, or `auto`.
+    pub engine: String,
+    /// Outer source address.
+    pub local: IpAddr,
+    /// Outer target address: the DUT.
+    pub remote: IpAddr,
+    /// UDP port of lane 0, both ends; lane i has the i-th after it.
+    pub port: u16,
+    /// Lanes. Tunnel t's flows are spread over them: flow i goes by lane i mod `lanes`.
+    pub lanes: u16,
+}
+
+/// What is expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receive {
+    /// Flows, as the sender has them: how much state there is.
+    pub flows: u32,
+    /// Frames after which the receiver ends by itself; `None`: when it is told to stop.
+    pub expected: Option<u64>,
+    /// Open each as the DUT's peer would; what is not ESP is foreign then.
+    pub esp: Option<Esp>,
+}
