@@ -14,7 +14,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const LINKS: Links = Links {
     mtu: 1500,
     cipher_mtu: 1600,
-    link_bps: None,
     offloads: true,
     rate_bps: None,
 };
@@ -94,6 +93,7 @@ pub(crate) fn plan(name: &str) -> LabPlan {
         name: name.to_owned(),
         kind: LabKind::Namespaces,
         cipher_mtu: None,
+        link_bps: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),
