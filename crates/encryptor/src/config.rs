@@ -115,7 +115,8 @@ fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let suite = map.with_default("suite", Suite::Aes256Gcm, |node| {
         node.one_of("suite", &suites)
     });
-    let engine = map.with_default("engine", Choice::Auto, read_engine);
+    let insecure = map.with_default("insecure", false, Node::bool);
+    let engine = map.with_default("engine", Choice::Auto, |node| read_engine(node, insecure));
     let keys = map
         .required("keys")
         .and_then(|node| node.map(|keys| keys.required("static").and_then(Node::path)));
@@ -173,18 +174,21 @@ fn read_port(node: Node<'_>, workers: Result<u16, Reported>) -> Result<u16, Repo
     ))
 }
 
-fn read_engine(node: Node<'_>) -> Result<Choice, Reported> {
+fn read_engine(node: Node<'_>, insecure: Result<bool, Reported>) -> Result<Choice, Reported> {
     let names = engine::engines().iter().map(|engine| engine.name);
     let known: Vec<_> = std::iter::once("auto")
         .chain(names)
+        .chain([engine::NULL])
         .map(|name| (name, name))
         .collect();
-    let name = node.one_of("engine", &known)?;
-    Ok(if name == "auto" {
-        Choice::Auto
-    } else {
-        Choice::Named(name.to_owned())
-    })
+    match node.one_of("engine", &known)? {
+        "auto" => Ok(Choice::Auto),
+        engine::NULL if insecure == Ok(false) => Err(node.mistake(
+            "the engine `null` neither encrypts nor authenticates",
+            "it is a control for measurements: write `insecure: true` if that is meant",
+        )),
+        name => Ok(Choice::Named(name.to_owned())),
+    }
 }
 
 fn read_window(node: Node<'_>) -> Result<WindowSize, Reported> {

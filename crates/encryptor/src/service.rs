@@ -107,6 +107,11 @@ pub fn run(
             selection.engine()
         );
     }
+    if config.engine.is_null() {
+        eprintln!(
+            "warning: the engine `null` neither encrypts nor authenticates: for measurements only"
+        );
+    }
     let key_file = KeyFile::open(&config.keys)?;
     let lanes = (0..config.workers)
         .map(|lane| open_lane(config, lane))

@@ -126,3 +126,19 @@ fn the_examples_of_the_reference_are_right() {
         Config::from_text("docs/encryptor.md", yaml).unwrap();
     }
 }
+
+#[test]
+fn the_control_without_encryption_is_taken_only_when_that_is_meant() {
+    let text = format!("{SMALLEST}engine: \"null\"\n");
+    let mistakes = Config::from_text("gw1.yaml", &text)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        mistakes.contains("neither encrypts nor authenticates")
+            && mistakes.contains("insecure: true")
+            && mistakes.contains("gw1.yaml:5:9"),
+        "{mistakes}"
+    );
+    let config = Config::from_text("gw1.yaml", &format!("{text}insecure: true\n")).unwrap();
+    assert!(config.engine.is_null());
+}

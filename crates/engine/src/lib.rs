@@ -13,6 +13,7 @@ mod ipsec_mb;
 #[path = "ipsec_mb_absent.rs"]
 mod ipsec_mb;
 mod known_answers;
+mod null;
 mod selection;
 pub mod vectors;
 
@@ -20,6 +21,10 @@ pub use known_answers::Failure;
 pub use selection::{Choice, EngineError, EngineInfo, PassedOver, Selection, engines, select};
 
 use wire::Suite;
+
+/// Name of the control that neither encrypts nor authenticates; not one of [`engines`], and never taken
+/// unless it is named.
+pub const NULL: &str = "null";
 
 /// Length of the tag of every suite so far.
 pub const TAG_BYTES: usize = 16;

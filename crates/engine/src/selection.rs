@@ -7,6 +7,7 @@ use crate::Aead;
 use crate::aws_lc::AwsLc;
 use crate::ipsec_mb::IpsecMb;
 use crate::known_answers::{self, Failure};
+use crate::null::Null;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -63,15 +64,23 @@ pub enum Choice {
 impl FromStr for Choice {
     type Err = EngineError;
 
-    /// Reads `auto` or the name of an engine, usable here or not.
+    /// Reads `auto` or the name of an engine, usable here or not, or of the control.
     fn from_str(name: &str) -> Result<Self, EngineError> {
         if name == "auto" {
             Ok(Self::Auto)
-        } else if ENGINES.iter().any(|engine| engine.name() == name) {
+        } else if name == crate::NULL || ENGINES.iter().any(|engine| engine.name() == name) {
             Ok(Self::Named(name.to_owned()))
         } else {
             Err(unknown(name, &ENGINES))
         }
+    }
+}
+
+impl Choice {
+    /// Whether it is the control that neither encrypts nor authenticates.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Named(name) if name == crate::NULL)
     }
 }
 
@@ -209,6 +218,13 @@ fn select_from(
     suite: Suite,
 ) -> Result<Selection, EngineError> {
     match choice {
+        // It has no known answers to give.
+        Choice::Named(name) if name == crate::NULL => Ok(Selection {
+            engine: &Null,
+            version: Null.probe().unwrap_or_default(),
+            suite,
+            passed_over: Vec::new(),
+        }),
         Choice::Named(name) => {
             let Some(engine) = engines.iter().find(|engine| engine.name() == name) else {
                 return Err(unknown(name, engines));
