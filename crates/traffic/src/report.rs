@@ -41,6 +41,12 @@ pub struct Sent {
     pub late_ns_max: u64,
     /// Frames of bursts that left later than a millisecond after their time.
     pub late_frames: u64,
+    /// Of [`frames`](Self::frames), those of the second part ([`crate::spec::Send::then`]).
+    #[serde(default)]
+    pub then_frames: u64,
+    /// When the last burst of the first part had left, CLOCK_MONOTONIC, in nanoseconds; 0 without a second part.
+    #[serde(default)]
+    pub then_ns: u64,
 }
 
 /// What a receiver saw of the frames of this trial.
@@ -50,6 +56,9 @@ pub struct Received {
     pub frames: u64,
     /// Their bytes on the clear side, FCS counted.
     pub frame_bytes: u64,
+    /// Of [`frames`](Self::frames), those of the sender's second part ([`crate::spec::Receive::first_frames`]).
+    #[serde(default)]
+    pub then_frames: u64,
     /// Intact frames that had come before.
     pub duplicated: u64,
     /// Of [`frames`](Self::frames), those that came after a later one of their flow: Type-P-Reordered

@@ -50,6 +50,18 @@ pub struct Send {
     pub burst_ns: u64,
     /// Seal each as the DUT's peer would.
     pub esp: Option<Esp>,
+    /// A second part that follows without a pause, for recovery from an overload. Sequence numbers go on.
+    #[serde(default)]
+    pub then: Option<Then>,
+}
+
+/// The second part of what is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Then {
+    /// Frames per second over all flows.
+    pub frames_per_s: u64,
+    /// How long, in nanoseconds.
+    pub duration_ns: u64,
 }
 
 /// Headers of the test frames. Flow i belongs to tunnel i mod `tunnels`.
@@ -97,4 +109,9 @@ pub struct Receive {
     pub expected: Option<u64>,
     /// Open each as the DUT's peer would; what is not ESP is foreign then.
     pub esp: Option<Esp>,
+    /// Frames of the sender's first part, when it has a second one ([`Send::then`]): later ones are counted
+    /// in [`Received::then_frames`](crate::report::Received::then_frames) too. Flows take turns, so frame n is
+    /// that of flow n mod `flows` with sequence number n / `flows`.
+    #[serde(default)]
+    pub first_frames: Option<u64>,
 }
