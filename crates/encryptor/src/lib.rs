@@ -16,6 +16,7 @@
 pub mod config;
 pub mod counters;
 pub mod inbound;
+pub mod lane;
 pub mod metrics;
 pub mod outbound;
 pub mod policy;

@@ -5,21 +5,19 @@
 
 use crate::config::{Config, MTU_MIN};
 use crate::counters::Tally;
-use crate::inbound::{Inbound, InboundKeys};
+use crate::inbound::InboundKeys;
+use crate::lane::{self, LaneKeys};
 use crate::metrics::{self, Facts};
-use crate::outbound::Outbound;
 use crate::policy::Networks;
 use crate::tunnel::{self, TunnelError};
 use crate::worker::Worker;
 use engine::Selection;
-use esp::{InboundSa, OutboundSa, WindowSize};
 use keying::{KeyFile, StaticKeys};
 use port::{Stop, Tun, TunError, TunOffloads, TunSettings, UdpLane};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use wire::Suite;
 use wire::overhead::{self, Outer};
 
 /// Why the encryptor did not start, or stopped by itself.
@@ -220,23 +218,14 @@ fn make_worker(
     selection: &Selection,
     keys: &Arc<Mutex<StaticKeys>>,
 ) -> Worker<Tun, UdpLane, LaneKeys> {
-    let sum = engine::checksum::fastest();
-    let sa = lock(keys).outbound(config.suite, lane);
-    let sa = OutboundSa::new(sa.spi, sa.salt, selection.key(&sa.key));
-    let keys = LaneKeys {
-        keys: Arc::clone(keys),
-        selection: selection.clone(),
-        suite: config.suite,
+    let (outbound, inbound) = lane::halves(
+        keys,
+        selection,
         lane,
-        window: config.replay_window,
-    };
-    let networks = Networks::behind(&config.tunnel);
-    Worker::new(
-        tun,
-        udp,
-        Outbound::new(sa, sum),
-        Inbound::new(keys, networks, sum),
-    )
+        config.replay_window,
+        Networks::behind(&config.tunnel),
+    );
+    Worker::new(tun, udp, outbound, inbound)
 }
 
 fn facts(
@@ -300,36 +289,4 @@ impl Drop for RaiseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.raise();
     }
-}
-
-/// Inbound SAs of one lane, from the static keys that all lanes share.
-struct LaneKeys {
-    keys: Arc<Mutex<StaticKeys>>,
-    selection: Selection,
-    suite: Suite,
-    lane: u16,
-    window: WindowSize,
-}
-
-impl InboundKeys for LaneKeys {
-    fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
-        let sa = lock(&self.keys).inbound(self.suite, spi, self.lane)?;
-        Some(InboundSa::new(
-            sa.spi,
-            sa.salt,
-            self.selection.key(&sa.key),
-            self.window,
-        ))
-    }
-
-    fn confirmed(&mut self, spi: u32) {
-        if let Err(error) = lock(&self.keys).note_peer_epoch(keying::epoch_of(spi)) {
-            // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
-            eprintln!("warning: the peer's epoch cannot be recorded: {error}");
-        }
-    }
-}
-
-fn lock(keys: &Mutex<StaticKeys>) -> std::sync::MutexGuard<'_, StaticKeys> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
