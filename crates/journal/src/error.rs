@@ -1,5 +1,6 @@
 //! What can go wrong with a journal, told to people: what, where, what to do.
 
+use crate::record::FORMAT_VERSION_OLDEST;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
@@ -46,8 +47,9 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// The journal was written by a program with another format.
-    #[error("{} has journal format {found}, this program reads format {supported}\nhelp: use the \
-             version of cipherbench that wrote it, or a newer one", path.display())]
+    #[error("{} has journal format {found}, this program reads formats {FORMAT_VERSION_OLDEST} to \
+             {supported}\nhelp: use the version of cipherbench that wrote it, or a newer one",
+            path.display())]
     Version {
         /// The journal.
         path: PathBuf,

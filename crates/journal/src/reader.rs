@@ -7,7 +7,10 @@
 
 use crate::JournalError;
 use crate::folder::FILE_NAME;
-use crate::record::{End, FORMAT_VERSION, Header, Outcome, Record, Resumed, TrialRecord, Tuned};
+use crate::record::{
+    End, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Header, Outcome, Record, Resumed, TrialRecord,
+    Tuned,
+};
 use campaign::Plan;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +65,7 @@ impl fmt::Display for Warning {
 /// Reads the journal in the folder of a run. A run that is still going on can be read too.
 ///
 /// # Errors
-/// When the folder holds no journal, cannot be read, has another format version, or a finished line
+/// When the folder holds no journal, cannot be read, has a format version that this program does not know, or a finished line
 /// of the journal is not a record of this format. An unfinished last line is a [`Warning`], never
 /// an error.
 pub fn read(dir: &Path) -> Result<Journal, JournalError> {
@@ -176,7 +179,8 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
             probe.record
         )));
     }
-    if probe.format != u64::from(FORMAT_VERSION) {
+    let known = u64::from(FORMAT_VERSION_OLDEST)..=u64::from(FORMAT_VERSION);
+    if !known.contains(&probe.format) {
         let (found, supported) = (probe.format, FORMAT_VERSION);
         return Err(JournalError::Version {
             path: path.into(),

@@ -14,10 +14,13 @@ use campaign::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the journal format; a reader refuses a higher one.
+/// Version of the journal format that is written; a reader refuses a higher one.
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates.
 pub const FORMAT_VERSION: u32 = 2;
+
+/// The oldest version that is still read: what it lacks has a default that says so.
+pub const FORMAT_VERSION_OLDEST: u32 = 1;
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Any records that proptest can think of, for the plan of [`fixture`](crate::fixture).
 
 use crate::fixture::{cell_id, trial};
+use campaign::plan::PortKind;
 use journal::Record;
 use journal::record::*;
 use proptest::collection::{btree_map, vec};
@@ -109,6 +110,7 @@ fn any_measured() -> impl Strategy<Value = Measured> {
     (
         option::of(transfer),
         option::of(latency),
+        option::of(frames()),
         any::<[u64; 9]>(),
         evidence(),
     )
@@ -116,11 +118,13 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             |(
                 transfer,
                 latency,
+                frames,
                 [wall, stations, a, b, dut, kernel, busy, steal, foreign],
                 evidence,
             )| Measured {
                 transfer,
                 latency,
+                frames: frames.map(Box::new),
                 cpu: Cpu {
                     wall_ns: wall,
                     stations_ns: stations,
@@ -135,6 +139,160 @@ fn any_measured() -> impl Strategy<Value = Measured> {
                 evidence,
             },
         )
+}
+
+/// Any result of a frame test, also one that no procedure makes.
+fn frames() -> impl Strategy<Value = FrameResult> {
+    let burst = any::<(u64, u64, bool)>().prop_map(|(frames, lost, confirming)| BurstTrial {
+        frames,
+        lost,
+        confirming,
+    });
+    let recovery = any::<([u64; 5], bool)>().prop_map(
+        |([overload, relief, recovery_ns, overload_lost, relief_lost], recovered)| RecoveryTrial {
+            overload,
+            relief,
+            recovery_ns,
+            recovered,
+            overload_lost,
+            relief_lost,
+        },
+    );
+    (
+        vec(frame_trial(), 0..3),
+        option::of(throughput()),
+        vec(burst, 0..3),
+        vec(frame_latency(), 0..3),
+        option::of(recovery),
+        [frame_port(), frame_port()],
+        any::<Option<usize>>(),
+    )
+        .prop_map(
+            |(
+                trials,
+                throughput,
+                bursts,
+                latency,
+                recovery,
+                [sender, receiver],
+                evidence_trial,
+            )| {
+                FrameResult {
+                    trials,
+                    throughput,
+                    bursts,
+                    latency,
+                    recovery,
+                    sender,
+                    receiver,
+                    evidence_trial,
+                }
+            },
+        )
+}
+
+fn frame_trial() -> impl Strategy<Value = FrameTrial> {
+    any::<([u64; 8], [u64; 7])>().prop_map(
+        |(
+            [
+                load,
+                duration_ns,
+                elapsed_ns,
+                intended,
+                sent,
+                sent_bytes,
+                received,
+                received_bytes,
+            ],
+            [
+                duplicated,
+                reordered,
+                corrupted,
+                receiver_dropped,
+                sender_dropped,
+                late,
+                frames,
+            ],
+        )| FrameTrial {
+            load,
+            duration_ns,
+            elapsed_ns,
+            intended,
+            sent,
+            sent_bytes,
+            received,
+            received_bytes,
+            duplicated,
+            reordered,
+            corrupted,
+            receiver_dropped,
+            sender_dropped,
+            late_ns_max: late,
+            late_frames: frames,
+        },
+    )
+}
+
+fn throughput() -> impl Strategy<Value = ThroughputFound> {
+    let goal = (
+        text(),
+        any::<[Option<u64>; 2]>(),
+        proptest::num::f64::POSITIVE | proptest::num::f64::NORMAL | proptest::num::f64::ZERO,
+        any::<[u32; 2]>(),
+    )
+        .prop_map(
+            |(goal, [lower, upper], rate, [lower_trials, upper_trials])| GoalBounds {
+                goal,
+                lower,
+                upper,
+                conditional_throughput: rate,
+                lower_trials,
+                upper_trials,
+            },
+        );
+    let end = prop_oneof![Just(SearchEnd::Reached), Just(SearchEnd::TimedOut)];
+    (any::<[u64; 2]>(), text(), vec(goal, 0..3), end).prop_map(
+        |([max_load, took_ns], max_load_by, goals, end)| ThroughputFound {
+            max_load,
+            max_load_by,
+            goals,
+            end,
+            took_ns,
+        },
+    )
+}
+
+fn frame_latency() -> impl Strategy<Value = LatencyTrial> {
+    let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
+    (any::<Option<u8>>(), any::<[u64; 2]>(), vec(bucket, 0..4)).prop_map(
+        |(percent, [load, frames], histogram)| LatencyTrial {
+            percent,
+            load,
+            frames,
+            histogram,
+        },
+    )
+}
+
+fn frame_port() -> impl Strategy<Value = FramePort> {
+    let kind = prop_oneof![
+        Just(PortKind::Xdp),
+        Just(PortKind::Packet),
+        Just(PortKind::Socket),
+        Just(PortKind::Memory),
+    ];
+    (
+        option::of(kind),
+        vec(text(), 0..3),
+        any::<u16>(),
+        option::of(text()),
+    )
+        .prop_map(|(kind, passed_over, threads, engine)| FramePort {
+            kind,
+            passed_over,
+            threads,
+            engine,
+        })
 }
 
 fn evidence() -> impl Strategy<Value = Evidence> {

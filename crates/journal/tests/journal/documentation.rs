@@ -1,11 +1,15 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
 use crate::fixture::{header, trial};
-use campaign::plan::Measurement;
+use campaign::plan::{
+    BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, Measurement,
+    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
+};
 use journal::Record;
 use journal::record::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use wire::mix::FrameMix;
 
 /// Maps whose keys are names of things, not of fields.
 const MAPS: [&str; 7] = [
@@ -17,6 +21,9 @@ const MAPS: [&str; 7] = [
     "dut_counters",
     "dut_facts",
 ];
+
+/// Keys whose values are words of the format.
+const KINDS: [&str; 5] = ["kind", "record", "procedure", "profile", "direction"];
 
 /// One record of every kind, with nothing left out.
 fn records() -> Vec<Record> {
@@ -35,7 +42,7 @@ fn records() -> Vec<Record> {
             payload_bytes: 56,
         },
     ];
-    for measurement in measurements {
+    for measurement in measurements.into_iter().chain(frame_tests()) {
         let mut cell = header.plan.cells[0].clone();
         cell.measurement = measurement;
         header.plan.cells.push(cell);
@@ -55,6 +62,7 @@ fn records() -> Vec<Record> {
             ..Transfer::default()
         }),
         latency: Some(Latency::default()),
+        frames: Some(Box::new(frames())),
         evidence: Evidence {
             checks: vec![Check {
                 name: "x".into(),
@@ -107,6 +115,87 @@ fn records() -> Vec<Record> {
     ]
 }
 
+/// A frame test by every procedure.
+fn frame_tests() -> impl Iterator<Item = Measurement> {
+    let goal = Goal {
+        name: "ndr".into(),
+        loss_ratio_ppm: 0,
+        exceed_ratio_ppm: 0,
+        initial_trial_ns: 1,
+        final_trial_ns: 1,
+        duration_sum_ns: 1,
+        width_ppm: 1,
+    };
+    let search = ThroughputSearch {
+        profile: Profile::Fast,
+        goals: vec![goal],
+        max_load: None,
+        min_load: 1,
+        drain_ns: 1,
+        timeout_ns: 1,
+    };
+    let procedures = [
+        Procedure::Load(Load {
+            frames_per_s: None,
+            duration_ns: 1,
+        }),
+        Procedure::Throughput(search.clone()),
+        Procedure::LossCurve(LossCurve {
+            max_load: None,
+            step_percent: 10,
+            trial_ns: 1,
+            drain_ns: 1,
+        }),
+        Procedure::BackToBack(BackToBack {
+            burst_ns_max: 1,
+            bursts: 1,
+            drain_ns: 1,
+        }),
+        Procedure::Latency(LatencyTest {
+            search: search.clone(),
+            percents: vec![50],
+            trial_ns: 1,
+        }),
+        Procedure::Recovery(Recovery {
+            search,
+            overload_percent: 110,
+            relief_percent: 50,
+            overload_ns: 1,
+            relief_ns: 1,
+        }),
+    ];
+    procedures.into_iter().map(|procedure| {
+        let traffic = Traffic {
+            mix: FrameMix::fixed(64),
+            ip: IpVersion::V4,
+            flows: 1,
+            tunnels: 1,
+            direction: Direction::Both,
+            duplex: false,
+            ports: Ports::default(),
+        };
+        Measurement::Frames(FrameTest { traffic, procedure })
+    })
+}
+
+/// A result with everything that any procedure leaves.
+fn frames() -> FrameResult {
+    FrameResult {
+        trials: vec![FrameTrial::default()],
+        throughput: Some(ThroughputFound {
+            goals: vec![GoalBounds::default()],
+            ..ThroughputFound::default()
+        }),
+        bursts: vec![BurstTrial::default()],
+        latency: vec![LatencyTrial {
+            histogram: vec![LatencyBucket::default()],
+            ..LatencyTrial::default()
+        }],
+        recovery: Some(RecoveryTrial::default()),
+        ..FrameResult::default()
+    }
+}
+
 /// Keys of objects, and the names of kinds.
 fn collect(value: &Value, words: &mut BTreeSet<String>) {
     match value {
@@ -115,7 +204,7 @@ fn collect(value: &Value, words: &mut BTreeSet<String>) {
             for (key, value) in fields {
                 words.insert(key.clone());
                 match value {
-                    Value::String(kind) if key == "kind" || key == "record" => {
+                    Value::String(kind) if KINDS.contains(&key.as_str()) => {
                         words.insert(kind.clone());
                     }
                     Value::Object(named) if MAPS.contains(&key.as_str()) => {
@@ -137,7 +226,7 @@ fn every_key_and_kind_is_documented() {
     for record in records() {
         collect(&serde_json::to_value(record).unwrap(), &mut words);
     }
-    assert!(words.len() > 90, "only {} keys were found", words.len());
+    assert!(words.len() > 170, "only {} keys were found", words.len());
     let missing: Vec<_> = words
         .iter()
         .filter(|word| !text.contains(&format!("`{word}`")))

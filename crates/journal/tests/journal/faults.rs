@@ -58,12 +58,13 @@ fn a_folder_without_a_journal_is_told_apart_from_no_folder() {
 #[test]
 fn another_format_version_is_refused_with_both_versions() {
     // Fields of another format are not ours to judge: the version is told all the same.
-    let dir = folder(&[r#"{"record":"header","format":7,"new":true}"#]);
-    let told = error(dir.path());
-    assert!(
-        told.contains("has journal format 7, this program reads format 1"),
-        "{told}"
-    );
+    for format in [0, 3, 7] {
+        let header = format!(r#"{{"record":"header","format":{format},"new":true}}"#);
+        let dir = folder(&[&header]);
+        let told = error(dir.path());
+        let wanted = format!("has journal format {format}, this program reads formats 1 to 2");
+        assert!(told.contains(&wanted), "{told}");
+    }
 }
 
 #[test]

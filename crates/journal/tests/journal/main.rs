@@ -5,3 +5,4 @@ mod documentation;
 mod faults;
 mod fixture;
 mod roundtrip;
+mod versions;
