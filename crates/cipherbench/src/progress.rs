@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use trial::frames::FrameStep;
 use trial::{Event, Progress};
 use units::human;
 
@@ -57,7 +58,7 @@ impl Watch {
 /// A line for each trial that ended and each cell that was tuned.
 fn print_line(progress: Progress<'_>) {
     let what = match progress.event {
-        Event::Started(_) | Event::Attempt { .. } => return,
+        Event::Started(_) | Event::Attempt { .. } | Event::FrameTrial(_) => return,
         Event::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
         Event::Ended(record) => ended(record),
     };
@@ -131,9 +132,33 @@ impl Bar {
                     self.bar.println(ended(record));
                 }
             }
+            Event::FrameTrial(step) => self.bar.set_message(in_progress(step)),
             Event::Tuned(_) => {}
         }
     }
+}
+
+/// A frame trial that begins: its load, what the one before lost, and the bounds so far.
+fn in_progress(step: &FrameStep<'_>) -> String {
+    let load = match step.load {
+        Some(load) => format!("{} frames/s", human::number(load as f64)),
+        None => "full speed".to_owned(),
+    };
+    let last = match step.last {
+        Some(last) if last.sent > 0 => {
+            let percent = 100.0 * last.lost() as f64 / last.sent as f64;
+            format!(", {} % lost before", human::number(percent))
+        }
+        _ => String::new(),
+    };
+    let bound =
+        |bound: Option<u64>| bound.map_or("?".to_owned(), |load| human::number(load as f64));
+    let bounds = step.bounds.iter().map(|goal| {
+        let (lower, upper) = (bound(goal.lower), bound(goal.upper));
+        format!(", {} {lower} to {upper}", goal.goal)
+    });
+    let bounds: String = bounds.collect();
+    format!("{}: {}. {load}{last}{bounds}", step.cell.id, step.number)
 }
 
 impl Drop for Bar {

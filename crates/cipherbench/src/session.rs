@@ -12,7 +12,7 @@ use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
 use stats::Results;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trial::{Conclusion, Done};
+use trial::{Conclusion, Done, OnBench};
 
 /// A lab that stands, with what it took to build it.
 pub(crate) struct Session {
@@ -62,7 +62,9 @@ impl Session {
         let mut watch = Watch::new(options.quiet);
         let conclusion = trial::run(
             plan,
-            &mut self.lab,
+            &mut OnBench {
+                bench: &mut self.lab,
+            },
             done,
             &mut |record| writer.append(record),
             &mut |progress| watch.tell(progress),

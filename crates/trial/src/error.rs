@@ -6,7 +6,8 @@ use lab::LabError;
 
 /// Why a trial could not be measured. The text becomes the reason of a failed trial.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrialError {
+#[non_exhaustive]
+pub enum TrialError {
     /// The lab or the DUT.
     #[error(transparent)]
     Lab(#[from] LabError),
@@ -24,6 +25,12 @@ pub(crate) enum TrialError {
     /// The tools' reports do not fit together.
     #[error(transparent)]
     Transfer(#[from] TransferError),
+    /// A frame test cannot be carried out.
+    #[error("{problem}")]
+    Frames {
+        /// A sentence, with what to change.
+        problem: String,
+    },
 }
 
 impl TrialError {

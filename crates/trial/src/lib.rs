@@ -6,6 +6,7 @@
 pub mod command;
 mod error;
 pub mod evidence;
+pub mod frames;
 pub mod iperf3;
 pub mod links;
 pub mod measure;
@@ -20,7 +21,8 @@ pub mod tune;
 mod watch;
 
 pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use error::TrialError;
 pub use links::{cipher_mtu, links};
-pub use measure::{Trial, measure};
+pub use measure::{Measurer, OnBench, Tell, Trial, measure};
 pub use run::{Conclusion, Done, Event, Progress, run};
 pub use timing::Timing;

@@ -13,6 +13,7 @@
 use crate::command::{self, Commands, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Interfaces, Load, Observed};
+use crate::frames::FrameStep;
 use crate::quiet;
 use crate::reading::{Counters, offloads, station_lost};
 use crate::tools::{Tools, latency, session};
@@ -51,35 +52,81 @@ pub struct Trial<'a> {
     pub parameters: ToolParameters,
 }
 
-/// Makes a trial.
+/// Hears of each frame trial that begins.
+pub type Tell<'a> = &'a mut dyn FnMut(&FrameStep<'_>);
+
+/// Whatever can make the trials of a plan: one for each kind of lab.
+pub trait Measurer {
+    /// Makes a trial; `tell` hears of the frame trials in it.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then this was
+    /// no trial. Any other failure is in the record.
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        tell: Tell<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError>;
+}
+
+/// Measures on a lab of stations: `NamespaceLab`.
+pub struct OnBench<'a> {
+    /// The lab.
+    pub bench: &'a mut dyn Bench,
+}
+
+impl Measurer for OnBench<'_> {
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        _tell: Tell<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError> {
+        let record = record(trial, |words| attempt(self.bench, trial, interrupt, words))?;
+        if matches!(record.outcome, Outcome::Failed { .. }) {
+            expect_stations(self.bench)?;
+        }
+        Ok(record)
+    }
+}
+
+/// Makes a trial on a lab of stations, and tells nobody how far it is.
 ///
 /// # Errors
-/// [`LabError::Interrupted`], or [`LabError::Node`] when a station is gone: then nothing can be measured any
-/// more, and this was no trial. Any other failure is in the record.
+/// As [`Measurer::measure`].
 pub fn measure(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
     interrupt: &Interrupt,
 ) -> Result<TrialRecord, LabError> {
+    OnBench { bench }.measure(trial, &mut |_| (), interrupt)
+}
+
+/// The record of what `make` makes of a trial; the words of the commands that it runs are filled in by it.
+///
+/// # Errors
+/// [`LabError::Interrupted`]: then it was no trial.
+pub(crate) fn record(
+    trial: &Trial<'_>,
+    make: impl FnOnce(&mut Vec<Vec<String>>) -> Result<Outcome, TrialError>,
+) -> Result<TrialRecord, LabError> {
     let started_unix_ns = unix_ns();
     let clock = Instant::now();
-    let mut words = Vec::new();
-    let outcome = match attempt(bench, trial, interrupt, &mut words) {
+    let mut commands = Vec::new();
+    let outcome = match make(&mut commands) {
         Ok(outcome) => outcome,
         Err(error) if error.is_interrupt() => return Err(LabError::Interrupted),
         Err(error) => Outcome::Failed {
             reason: error.to_string(),
         },
     };
-    if matches!(outcome, Outcome::Failed { .. }) {
-        expect_stations(bench)?;
-    }
     Ok(TrialRecord {
         cell: trial.cell.id.clone(),
         repeat: trial.repeat,
         started_unix_ns,
         duration_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
-        commands: words,
+        commands,
         outcome,
     })
 }

@@ -4,14 +4,15 @@
 //! any other, and the run goes on. What an earlier start of the run has finished is not done again.
 
 use crate::command;
+use crate::frames::FrameStep;
 use crate::links::links;
-use crate::measure::{Trial, measure, unix_ns};
+use crate::measure::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
 use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
 use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord, Tuned};
-use lab::{Bench, Interrupt, LabError, Links};
+use lab::{Interrupt, LabError, Links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -73,6 +74,8 @@ pub enum Event<'a> {
     Tuned(&'a Tuned),
     /// A trial begins.
     Started(TrialRef<'a>),
+    /// A frame trial, one of several in a trial, begins.
+    FrameTrial(&'a FrameStep<'a>),
     /// A trial ended.
     Ended(&'a TrialRecord),
 }
@@ -108,7 +111,7 @@ pub type Sink<'a, E> = &'a mut dyn FnMut(&Record) -> Result<(), E>;
 /// What `sink` returns: a run that cannot be recorded is not continued.
 pub fn run<E>(
     plan: &Plan,
-    bench: &mut dyn Bench,
+    measurer: &mut dyn Measurer,
     done: &Done,
     sink: Sink<'_, E>,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -118,7 +121,7 @@ pub fn run<E>(
     let tuned = done.tuned.clone();
     let mut runner = Runner {
         plan,
-        bench,
+        measurer,
         sink,
         progress,
         interrupt,
@@ -170,7 +173,7 @@ impl<E> From<LabError> for Stop<E> {
 
 struct Runner<'a, E> {
     plan: &'a Plan,
-    bench: &'a mut dyn Bench,
+    measurer: &'a mut dyn Measurer,
     sink: Sink<'a, E>,
     progress: &'a mut dyn FnMut(Progress<'_>),
     interrupt: &'a Interrupt,
@@ -271,7 +274,18 @@ impl<E> Runner<'_, E> {
     }
 
     fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, LabError> {
-        measure(self.bench, trial, self.interrupt)
+        let (number, trials) = (self.trial, self.plan.trials().count());
+        let left = self.forecast.left();
+        let progress = &mut *self.progress;
+        let mut tell = |step: &FrameStep<'_>| {
+            progress(Progress {
+                trial: number,
+                trials,
+                left,
+                event: Event::FrameTrial(step),
+            });
+        };
+        self.measurer.measure(trial, &mut tell, self.interrupt)
     }
 
     fn record(&mut self, record: &Record) -> Result<(), Stop<E>> {

@@ -7,7 +7,7 @@ use journal::record::{Outcome, Record, ToolParameters};
 use lab::{Interrupt, NodeId};
 use std::convert::Infallible;
 use std::time::Duration;
-use trial::{Conclusion, Done, Event, Progress, run};
+use trial::{Conclusion, Done, Event, OnBench, Progress, run};
 
 /// Runs a plan and returns how it ended with all records.
 fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<Record>) {
@@ -16,7 +16,15 @@ fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<
         records.push(record.clone());
         Ok::<_, Infallible>(())
     };
-    let ended = run(plan, bench, done, &mut sink, &mut |_| {}, &Interrupt::new()).unwrap();
+    let ended = run(
+        plan,
+        &mut OnBench { bench },
+        done,
+        &mut sink,
+        &mut |_| {},
+        &Interrupt::new(),
+    )
+    .unwrap();
     bench.assert_clean();
     (ended, records)
 }
@@ -190,7 +198,7 @@ fn a_run_that_cannot_be_recorded_ends_with_that_error() {
     let interrupt = Interrupt::new();
     let ended = run(
         &plan,
-        &mut bench,
+        &mut OnBench { bench: &mut bench },
         &Done::default(),
         &mut sink,
         &mut |_| {},
@@ -224,7 +232,7 @@ fn an_interrupt_ends_the_run_with_what_is_finished_recorded() {
     let done = Done::default();
     let ended = run(
         &plan,
-        &mut bench,
+        &mut OnBench { bench: &mut bench },
         &done,
         &mut sink,
         &mut progress,
@@ -267,7 +275,7 @@ fn progress_tells_the_trial_and_the_time_left() {
     };
     run(
         &plan,
-        &mut bench,
+        &mut OnBench { bench: &mut bench },
         &done,
         &mut sink,
         &mut progress,
@@ -317,7 +325,7 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
         let mut bench = FakeBench::new(Script::default());
         run(
             &plan,
-            &mut bench,
+            &mut OnBench { bench: &mut bench },
             done,
             &mut sink,
             &mut progress,

@@ -1,0 +1,110 @@
+//! The seam between procedures and whatever carries frames.
+
+use crate::error::TrialError;
+use journal::record::{FramePort, FrameTrial, LatencyBucket};
+use lab::Interrupt;
+use std::collections::BTreeMap;
+use traffic::spec::Then;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Makes frame trials on a path that is up.
+pub trait Rig {
+    /// Makes one frame trial: sends, waits for stragglers, counts.
+    ///
+    /// # Errors
+    /// When it cannot be made; [`lab::LabError::Interrupted`] within a second of the interrupt.
+    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError>;
+
+    /// Highest load, in frames/s, that the sender's line has room for; `None`: it has no line rate.
+    fn line_rate(&self) -> Option<u64>;
+}
+
+/// What one frame trial sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RigLoad {
+    /// Frames per second in each direction; `None`: as fast as the generator can.
+    pub frames_per_s: Option<u64>,
+    /// How long, in nanoseconds.
+    pub duration_ns: u64,
+    /// Time after the last frame was sent in which stragglers still count.
+    pub drain_ns: u64,
+    /// What follows without a pause.
+    pub then: Option<Then>,
+}
+
+impl RigLoad {
+    /// One load for one time.
+    #[must_use]
+    pub const fn new(frames_per_s: Option<u64>, duration_ns: u64, drain_ns: u64) -> Self {
+        Self {
+            frames_per_s,
+            duration_ns,
+            drain_ns,
+            then: None,
+        }
+    }
+
+    /// A burst of exactly so many frames; `frames_per_s` is at least 1.
+    #[must_use]
+    pub fn burst(frames: u64, frames_per_s: u64, drain_ns: u64) -> Self {
+        // The least time in which the schedule has room for all of them.
+        let ns = (u128::from(frames) * u128::from(NS_PER_S)).div_ceil(frames_per_s.max(1).into());
+        let duration_ns = u64::try_from(ns).unwrap_or(u64::MAX);
+        Self::new(Some(frames_per_s), duration_ns, drain_ns)
+    }
+
+    /// Frames that the schedule asks for, the second part included; 0 of an unpaced load.
+    #[must_use]
+    pub fn intended(&self) -> u64 {
+        let then = self
+            .then
+            .map_or(0, |then| frames(then.frames_per_s, then.duration_ns));
+        self.first_intended() + then
+    }
+
+    /// Frames that the schedule of the first part asks for; 0 of an unpaced load.
+    #[must_use]
+    pub fn first_intended(&self) -> u64 {
+        self.frames_per_s
+            .map_or(0, |rate| frames(rate, self.duration_ns))
+    }
+}
+
+/// Frames of a rate in a time, the last begun one not counted.
+fn frames(frames_per_s: u64, ns: u64) -> u64 {
+    let frames = u128::from(frames_per_s) * u128::from(ns) / u128::from(NS_PER_S);
+    u64::try_from(frames).unwrap_or(u64::MAX)
+}
+
+/// What a frame trial came to: the sum of both directions when both are loaded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FrameRun {
+    /// Counts.
+    pub trial: FrameTrial,
+    /// Frames by latency from the intended send time; rising.
+    pub latency: Vec<LatencyBucket>,
+    /// Of a load with a second part.
+    pub relief: Option<Relief>,
+    /// Intact frames of other trials.
+    pub stale: u64,
+    /// Frames that are not test traffic.
+    pub foreign: u64,
+    /// ESP packets that the station could not open, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// The sending port.
+    pub sender: FramePort,
+    /// The receiving port.
+    pub receiver: FramePort,
+}
+
+/// What became of the second part of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Relief {
+    /// Frames that left the sender in it.
+    pub sent: u64,
+    /// Of those, received.
+    pub received: u64,
+    /// From the end of the first part to the last loss that was seen, in nanoseconds; 0: none was seen after it.
+    pub last_loss_ns: u64,
+}
