@@ -4,6 +4,10 @@
 //! that the port owns, in batches, without allocation: the sender writes each frame where the
 //! kernel (or the ring) takes it from, the receiver reads it where it was put.
 
+mod memory;
+
+pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -53,14 +57,14 @@ pub trait FrameSender: Send {
     /// Sends up to `count` frames. `fill` is called once for each that there is room for, in order,
     /// with a slot of [`FRAME_SLOT_BYTES`] (what it holds is undefined), and returns the frame's length.
     ///
-    /// How many were filled: 0 when there is no room now. Each of these has been handed to the kernel,
-    /// or is counted in [`FramePortStats::send_failed`].
+    /// How many were filled: 0 when there is no room now. Each of these has been handed on, is counted in
+    /// [`FramePortStats::send_failed`], or waits for room and goes before all others with the next call.
     ///
     /// # Errors
     /// When the interface is gone or down.
     fn send(&mut self, count: usize, fill: impl FnMut(&mut [u8]) -> usize) -> io::Result<usize>;
 
-    /// Waits until everything has left; counts what has not.
+    /// Waits until everything has been handed on; counts what could not be.
     ///
     /// # Errors
     /// When the interface is gone or down.
@@ -79,7 +83,8 @@ pub trait FrameReceiver: Send {
     /// [`io::ErrorKind::WouldBlock`] when there is none; anything else when the interface is gone.
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize>;
 
-    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for.
+    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for. To be called
+    /// anew before each wait: only then does a ring in memory know that somebody sleeps.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
     /// Counts so far.

@@ -8,13 +8,17 @@
 //!
 //! To add a port: one file, one of the two traits, and the test of its kind in `tests/`.
 
+mod bell;
 mod frame;
 mod memory;
 mod tun;
 mod udp;
 mod wait;
 
-pub use frame::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
+pub use frame::{
+    FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender,
+    MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair,
+};
 pub use memory::{MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::{UdpLane, UdpOffloads};
@@ -48,7 +52,8 @@ pub trait ClearPort: Send {
     /// The super-packets that `send` takes.
     fn joinable(&self) -> Joinable;
 
-    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for.
+    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for. To be called
+    /// anew before each wait: only then does a ring in memory know that somebody sleeps.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -99,7 +104,8 @@ pub trait CipherPort: Send {
     /// Datagrams in one train at most; 1 when there are no trains.
     fn train_max(&self) -> usize;
 
-    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for.
+    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for. To be called
+    /// anew before each wait: only then does a ring in memory know that somebody sleeps.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 }
 
