@@ -1,4 +1,4 @@
-//! Rates by layer, sizes and durations: parse and print.
+//! Rates by layer, sizes, durations and ratios: parse and print.
 //!
 //! A quantity in a file is a number and a unit, `10 Gbit/s`, `64 B`, `30 s`; a number alone is a
 //! mistake, and [`ParseError::help`] shows how it is written. There are two ways to print:
@@ -17,9 +17,11 @@ mod error;
 pub mod human;
 mod quantity;
 mod rate;
+mod ratio;
 mod size;
 pub mod time;
 
 pub use error::{ErrorKind, ParseError};
 pub use rate::{BitRate, FrameRate, Layer};
+pub use ratio::Ratio;
 pub use size::{Bytes, FrameBytes, IpBytes, PayloadBytes, WireBytes, frame_constants};

@@ -193,12 +193,21 @@ impl FrameRate {
         Self(fps)
     }
 
-    /// Reads a number and `frames/s`, `kpps`, `Mpps` or `Gpps` (decimal prefixes).
+    /// Reads a number and `frames/s`, `kpps`, `Mpps` or `Gpps` (decimal prefixes), which may be
+    /// written `k frames/s`, `M frames/s` and `G frames/s` too.
     ///
     /// # Errors
     /// When it is anything else, or not a whole number of frames per second.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        FRAME_RATE.parse(text).map(Self)
+        // Only the prefix is told apart here, so that there is one list of units.
+        let number = text.trim_end().strip_suffix("frames/s").map(str::trim_end);
+        let prefixed = number.and_then(|number| {
+            let prefix = number.chars().last().filter(|c| "kMG".contains(*c))?;
+            Some(format!("{}{prefix}pps", &number[..number.len() - 1]))
+        });
+        FRAME_RATE
+            .parse(prefixed.as_deref().unwrap_or(text))
+            .map(Self)
     }
 
     /// Frames per second.
@@ -270,6 +279,18 @@ mod tests {
         assert_eq!(bps("0 bit/s"), 0);
         assert_eq!(FrameRate::parse("1.2 Mpps"), Ok(FrameRate::new(1_200_000)));
         assert_eq!(FrameRate::parse("64 frames/s"), Ok(FrameRate::new(64)));
+        assert_eq!(
+            FrameRate::parse("1.5 M frames/s"),
+            Ok(FrameRate::new(1_500_000))
+        );
+        assert_eq!(
+            FrameRate::parse("100kframes/s"),
+            Ok(FrameRate::new(100_000))
+        );
+        assert_eq!(
+            FrameRate::parse("1 m frames/s").unwrap_err().kind,
+            ErrorKind::UnknownUnit
+        );
     }
 
     #[test]

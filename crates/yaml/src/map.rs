@@ -1,7 +1,7 @@
 //! Maps: keys asked for by name, and a report of those that nobody asked for.
 
 use crate::names;
-use crate::node::{Node, Reported};
+use crate::node::{Node, Reported, Spanned};
 use crate::tree::{Kind, NodeId, Step};
 use std::cell::RefCell;
 
@@ -106,6 +106,32 @@ impl<'d> Node<'d> {
         let value = read(&map);
         map.finish();
         value
+    }
+
+    /// Reads a map whose keys are values themselves: `read` gets each key with its place, and its
+    /// value. Every entry is read even when some are mistaken.
+    ///
+    /// # Errors
+    /// When the node is no map, or `read` fails for an entry.
+    pub fn entries<T>(
+        self,
+        mut read: impl FnMut(Spanned<&'d str>, Self) -> Result<T, Reported>,
+    ) -> Result<Vec<T>, Reported> {
+        let Kind::Map(entries) = &self.document.tree.item(self.id).kind else {
+            return Err(self.wrong_kind("a map of keys and values"));
+        };
+        let results: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                let value = self.child(*entry);
+                let key = Spanned {
+                    value: value.own_name().unwrap_or_default(),
+                    place: value.key_place(),
+                };
+                read(key, value)
+            })
+            .collect();
+        results.into_iter().collect()
     }
 
     /// Reads a named alternative: `name` alone, or `name: { … }` as a map of one key. Gives what

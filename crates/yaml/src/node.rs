@@ -109,13 +109,20 @@ impl<'d> Node<'d> {
         self.put(|| self.place().mistake(what, help))
     }
 
+    /// Where its key is; itself when it has none.
+    pub(crate) fn key_place(self) -> Place {
+        let own = self.document.tree.item(self.id).region;
+        self.place_at(self.key_region().unwrap_or(own))
+    }
+
     /// Reports a mistake at this node's key.
     pub(crate) fn key_mistake(self, what: impl Into<String>, help: impl Into<String>) -> Reported {
-        let own = self.document.tree.item(self.id).region;
-        self.put(|| {
-            self.place_at(self.key_region().unwrap_or(own))
-                .mistake(what, help)
-        })
+        self.put(|| self.key_place().mistake(what, help))
+    }
+
+    /// Whether it is a map.
+    pub fn is_map(self) -> bool {
+        matches!(self.kind(), Kind::Map(_))
     }
 
     /// Reports a mistake at a place that was kept.
@@ -147,7 +154,9 @@ impl<'d> Node<'d> {
             Kind::Scalar { text, .. } if text.is_empty() => "empty text".to_owned(),
             Kind::Scalar { text, .. } => self.quote(text, "something else"),
         };
+        let is_null = matches!(self.kind(), Kind::Scalar { text, .. } if text == "null");
         let help = match (self.is_empty(), self.key_region()) {
+            (true, _) if is_null => "`null` is YAML for nothing: write `\"null\"` for the word",
             (true, Some(_)) => "write a value after the key, or remove the key",
             _ => "",
         };

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use units::{BitRate, Bytes, FrameRate, Layer, ParseError};
+use units::{BitRate, Bytes, FrameRate, Layer, ParseError, Ratio};
 
 impl<'d> Node<'d> {
     /// Text, in quotes or not, on one line or more; not empty.
@@ -193,6 +193,20 @@ impl<'d> Node<'d> {
         self.quantity(
             "frame rate",
             FrameRate::parse,
+            |value| range.contains(value),
+            between,
+        )
+    }
+
+    /// A ratio in a range, in per cent.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn ratio(self, range: RangeInclusive<Ratio>) -> Result<Ratio, Reported> {
+        let between = || format!("from {} to {}", range.start(), range.end());
+        self.quantity(
+            "ratio",
+            Ratio::parse,
             |value| range.contains(value),
             between,
         )
