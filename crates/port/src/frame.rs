@@ -4,9 +4,16 @@
 //! that the port owns, in batches, without allocation: the sender writes each frame where the
 //! kernel (or the ring) takes it from, the receiver reads it where it was put.
 
+mod kernel;
 mod memory;
+mod open;
+mod packet;
 
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
+pub use open::{
+    AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_receivers, open_senders,
+};
+pub use packet::{PacketReceiver, PacketSender};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

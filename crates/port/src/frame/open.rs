@@ -1,0 +1,276 @@
+//! Opening the fastest frame port that works.
+
+use super::kernel::Interface;
+use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
+use super::packet::{PacketReceiver, PacketSender};
+use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Kinds of senders in the order that they are tried in.
+const SENDERS: [FramePortKind; 1] = [FramePortKind::Packet];
+/// Kinds of receivers in the order that they are tried in.
+const RECEIVERS: [FramePortKind; 1] = [FramePortKind::Packet];
+
+/// What is asked of frame ports.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenFrames<'a> {
+    /// Interface of this network namespace.
+    pub interface: &'a str,
+    /// The kind to use; `None`: the fastest that works.
+    pub kind: Option<FramePortKind>,
+    /// The longest frame to come, without FCS.
+    pub max_frame_bytes: usize,
+    /// Ports to open, one a thread; at least 1. Receivers divide the flows among them.
+    pub threads: usize,
+    /// UDP target ports of the frames to receive; of no concern to senders.
+    pub udp_ports: &'a [u16],
+}
+
+/// Ports of one kind, and why not a faster one: the kinds passed over, each with the reason.
+pub type Opened<P> = (Vec<P>, Vec<(FramePortKind, String)>);
+
+/// Why no frame port could be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum FramePortError {
+    /// The interface does not exist.
+    #[error(
+        "there is no interface `{name}` in this network namespace\nhelp: `ip link` lists those that there are"
+    )]
+    NoInterface {
+        /// Its name.
+        name: String,
+    },
+    /// The interface cannot be asked about.
+    #[error("cannot look up the interface `{name}`: {error}")]
+    Interface {
+        /// Its name.
+        name: String,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The interface is down.
+    #[error("interface `{name}` is down\nhelp: `ip link set {name} up`")]
+    Down {
+        /// Its name.
+        name: String,
+    },
+    /// Frames do not fit the link.
+    #[error("frames of {bytes} B (FCS not counted) do not fit interface `{name}`, whose MTU of {mtu} B allows {max} B\nhelp: choose smaller frames or `ip link set {name} mtu {}`", bytes - ETHERNET_HEADER_BYTES)]
+    TooLong {
+        /// The interface's name.
+        name: String,
+        /// The frame's length without FCS.
+        bytes: usize,
+        /// The interface's MTU.
+        mtu: usize,
+        /// The longest frame without FCS.
+        max: usize,
+    },
+    /// Frames are longer than any port carries.
+    #[error(
+        "frames of {bytes} B (FCS not counted) are longer than the {FRAME_SLOT_BYTES} B that a frame port carries"
+    )]
+    BeyondSlot {
+        /// The frame's length without FCS.
+        bytes: usize,
+    },
+    /// The kind that was asked for does not work.
+    #[error("{kind} does not work on interface `{name}`: {reason}")]
+    Forced {
+        /// The kind.
+        kind: FramePortKind,
+        /// The interface's name.
+        name: String,
+        /// What failed and what to do.
+        reason: String,
+    },
+    /// No kind works.
+    #[error("no kind of frame port works on interface `{name}`:{}", list(.reasons))]
+    None {
+        /// The interface's name.
+        name: String,
+        /// What failed for each kind, and what to do.
+        reasons: Vec<(FramePortKind, String)>,
+    },
+}
+
+const ETHERNET_HEADER_BYTES: usize = 14;
+
+fn list(reasons: &[(FramePortKind, String)]) -> String {
+    let line = |(kind, reason): &(FramePortKind, String)| format!("\n  {kind}: {reason}");
+    reasons.iter().map(line).collect()
+}
+
+/// Opens senders, one a thread.
+///
+/// # Errors
+/// [`FramePortError`] with what to do.
+pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FramePortError> {
+    let interface = interface(wanted)?;
+    let max = interface.mtu + ETHERNET_HEADER_BYTES;
+    if wanted.max_frame_bytes > max {
+        return Err(FramePortError::TooLong {
+            name: interface.name,
+            bytes: wanted.max_frame_bytes,
+            mtu: interface.mtu,
+            max,
+        });
+    }
+    first_that_works(wanted, &SENDERS, |kind| match kind {
+        FramePortKind::Packet => (0..wanted.threads)
+            .map(|_| PacketSender::open(&interface).map(AnySender::Packet))
+            .collect::<io::Result<_>>()
+            .map_err(|error| packet_reason(&error)),
+        _ => Err(not_on_an_interface(kind)),
+    })
+}
+
+/// Opens receivers, one a thread, among which flows are divided.
+///
+/// # Errors
+/// [`FramePortError`] with what to do.
+pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, FramePortError> {
+    let interface = interface(wanted)?;
+    first_that_works(wanted, &RECEIVERS, |kind| match kind {
+        FramePortKind::Packet => {
+            PacketReceiver::open(&interface, wanted.max_frame_bytes, wanted.threads)
+                .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
+                .map_err(|error| packet_reason(&error))
+        }
+        _ => Err(not_on_an_interface(kind)),
+    })
+}
+
+fn interface(wanted: &OpenFrames<'_>) -> Result<Interface, FramePortError> {
+    if wanted.max_frame_bytes > FRAME_SLOT_BYTES {
+        return Err(FramePortError::BeyondSlot {
+            bytes: wanted.max_frame_bytes,
+        });
+    }
+    let name = wanted.interface.to_owned();
+    match Interface::find(wanted.interface) {
+        Ok(interface) if interface.is_up => Ok(interface),
+        Ok(_) => Err(FramePortError::Down { name }),
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+            Err(FramePortError::NoInterface { name })
+        }
+        Err(error) => Err(FramePortError::Interface { name, error }),
+    }
+}
+
+fn first_that_works<P>(
+    wanted: &OpenFrames<'_>,
+    kinds: &[FramePortKind],
+    open: impl Fn(FramePortKind) -> Result<Vec<P>, String>,
+) -> Result<Opened<P>, FramePortError> {
+    let name = wanted.interface.to_owned();
+    if let Some(kind) = wanted.kind {
+        return match open(kind) {
+            Ok(ports) => Ok((ports, Vec::new())),
+            Err(reason) => Err(FramePortError::Forced { kind, name, reason }),
+        };
+    }
+    let mut reasons = Vec::new();
+    for &kind in kinds {
+        match open(kind) {
+            Ok(ports) => return Ok((ports, reasons)),
+            Err(reason) => reasons.push((kind, reason)),
+        }
+    }
+    Err(FramePortError::None { name, reasons })
+}
+
+fn packet_reason(error: &io::Error) -> String {
+    let help = match error.raw_os_error() {
+        Some(libc::EPERM) => "it needs CAP_NET_RAW: run as root or in a user namespace",
+        Some(libc::EAFNOSUPPORT) => "the kernel lacks it: `modprobe af_packet`",
+        Some(libc::ENOMEM) => "its rings need 64 MB of memory: free some",
+        _ => "see packet(7)",
+    };
+    format!("{error}; {help}")
+}
+
+fn not_on_an_interface(kind: FramePortKind) -> String {
+    format!("{kind} ports join parts of one process; leave the choice open or choose another kind")
+}
+
+/// A sender of any kind.
+#[derive(Debug)]
+pub enum AnySender {
+    /// AF_PACKET.
+    Packet(PacketSender),
+    /// Memory.
+    Memory(MemoryFrameSender),
+}
+
+/// A receiver of any kind.
+#[derive(Debug)]
+pub enum AnyReceiver {
+    /// AF_PACKET.
+    Packet(PacketReceiver),
+    /// Memory.
+    Memory(MemoryFrameReceiver),
+}
+
+/// The same expression for the port inside, whatever its kind.
+macro_rules! each {
+    ($any:expr, $port:ident => $result:expr) => {
+        match $any {
+            Self::Packet($port) => $result,
+            Self::Memory($port) => $result,
+        }
+    };
+}
+
+impl AnySender {
+    /// The kind inside.
+    #[must_use]
+    pub const fn kind(&self) -> FramePortKind {
+        match self {
+            Self::Packet(_) => FramePortKind::Packet,
+            Self::Memory(_) => FramePortKind::Memory,
+        }
+    }
+}
+
+impl AnyReceiver {
+    /// The kind inside.
+    #[must_use]
+    pub const fn kind(&self) -> FramePortKind {
+        match self {
+            Self::Packet(_) => FramePortKind::Packet,
+            Self::Memory(_) => FramePortKind::Memory,
+        }
+    }
+}
+
+impl FrameSender for AnySender {
+    #[inline]
+    fn send(&mut self, count: usize, fill: impl FnMut(&mut [u8]) -> usize) -> io::Result<usize> {
+        each!(self, port => port.send(count, fill))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        each!(self, port => port.flush())
+    }
+
+    fn stats(&self) -> FramePortStats {
+        each!(self, port => port.stats())
+    }
+}
+
+impl FrameReceiver for AnyReceiver {
+    #[inline]
+    fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize> {
+        each!(self, port => port.recv(read))
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        each!(self, port => port.readable())
+    }
+
+    fn stats(&self) -> FramePortStats {
+        each!(self, port => port.stats())
+    }
+}
