@@ -1,0 +1,83 @@
+//! A veth pair between two network namespaces of this thread.
+//!
+//! ```text
+//! namespace a: v0 10.8.0.1 ══ veth ══ v1 10.8.0.2 :namespace b
+//!            fd00:8::1                  fd00:8::2
+//! ```
+
+use nix::sched::{CloneFlags, setns, unshare};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+pub(crate) const A_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
+pub(crate) const B_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
+
+/// Both namespaces; the thread is in the first.
+pub(crate) struct Pair {
+    a: File,
+    b: File,
+}
+
+/// Runs `test` on a thread with a new pair, which goes with the thread and the ports opened in it.
+///
+/// Needs root on this machine or in a user namespace (`unshare -r`); says so loudly where it has neither.
+pub(crate) fn with_pair(test: impl FnOnce(&Pair) + Send + 'static) {
+    let thread = std::thread::spawn(move || match Pair::new() {
+        Ok(pair) => test(&pair),
+        Err(error) => eprintln!("SKIPPED: no network namespace here ({error}): run as root"),
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl Pair {
+    fn new() -> nix::Result<Self> {
+        let b = new_namespace()?;
+        let a = new_namespace()?;
+        let peer = format!("/proc/{}/fd/{}", std::process::id(), b.as_raw_fd());
+        ip(&format!(
+            "link add v0 address 02:00:00:00:00:0a type veth peer name v1 address 02:00:00:00:00:0b netns {peer}"
+        ));
+        let pair = Self { a, b };
+        pair.set_up("v0", "1", "2", "02:00:00:00:00:0b");
+        pair.in_b(|| pair.set_up("v1", "2", "1", "02:00:00:00:00:0a"));
+        Ok(pair)
+    }
+
+    fn set_up(&self, name: &str, own: &str, other: &str, other_mac: &str) {
+        ip("link set lo up");
+        ip(&format!("link set {name} addrgenmode none"));
+        ip(&format!("link set {name} mtu 9216 up"));
+        ip(&format!("address add 10.8.0.{own}/24 dev {name}"));
+        ip(&format!("address add fd00:8::{own}/64 dev {name} nodad"));
+        for address in ["10.8.0.", "fd00:8::"] {
+            ip(&format!(
+                "neighbour add {address}{other} lladdr {other_mac} dev {name}"
+            ));
+        }
+    }
+
+    /// Runs `work` in the second namespace.
+    pub(crate) fn in_b<T>(&self, work: impl FnOnce() -> T) -> T {
+        setns(&self.b, CloneFlags::CLONE_NEWNET).expect("the namespace is open");
+        let result = work();
+        setns(&self.a, CloneFlags::CLONE_NEWNET).expect("the namespace is open");
+        result
+    }
+}
+
+fn new_namespace() -> nix::Result<File> {
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    Ok(File::open("/proc/thread-self/ns/net").expect("a thread has a network namespace"))
+}
+
+/// Runs `ip` with these arguments in the thread's namespace.
+pub(crate) fn ip(arguments: &str) {
+    let status = Command::new("ip")
+        .args(arguments.split(' '))
+        .status()
+        .expect("ip is installed");
+    assert!(status.success(), "ip {arguments}");
+}
