@@ -2,7 +2,8 @@
 //!
 //! Everything that must know how a header is laid out asks this crate: IPv4, IPv6, UDP and TCP fields, the
 //! ESP header and trailer, the `virtio_net_hdr` of offloaded packets, segmentation and coalescing of
-//! super-packets, and the one place that knows what encapsulation costs ([`overhead`]).
+//! super-packets, the stamp in test frames, and the one place that knows what encapsulation costs
+//! ([`overhead`]).
 //!
 //! It does no I/O, keeps no clock and has no `unsafe`.
 
@@ -14,6 +15,7 @@ pub mod headers;
 pub mod mix;
 pub mod overhead;
 pub mod segment;
+pub mod stamp;
 mod suite;
 pub mod vnet;
 

@@ -121,6 +121,59 @@ impl FrameMix {
     }
 }
 
+/// In which order the sizes of a mix come.
+///
+/// The quota method (Balinski and Young, 1975): of the sizes that are behind their share, the one whose next
+/// frame is due first. So after any number of frames each size has been used within less than one frame of
+/// its share, and after each round exactly as often as its weight says. A plain smooth weighted round-robin
+/// may drift further off within a round.
+#[derive(Debug, Clone)]
+pub struct MixOrder {
+    weights: Box<[i64]>,
+    /// By how much each size is behind its share, in frames times [`round`](Self::round).
+    behind: Box<[i64]>,
+    /// Frames in one round.
+    round: i64,
+}
+
+impl MixOrder {
+    /// The order of `mix`, from its start.
+    #[must_use]
+    pub fn new(mix: &FrameMix) -> Self {
+        let weights: Box<[i64]> = mix.shares.iter().map(|s| i64::from(s.weight)).collect();
+        Self {
+            behind: vec![0; weights.len()].into(),
+            round: weights.iter().sum(),
+            weights,
+        }
+    }
+
+    /// Index in [`FrameMix::shares`] of the next frame's size.
+    #[inline]
+    #[must_use]
+    pub fn advance(&mut self) -> usize {
+        if self.weights.len() <= 1 {
+            return 0;
+        }
+        let mut first = None;
+        for (index, (behind, weight)) in self.behind.iter_mut().zip(&self.weights).enumerate() {
+            *behind += weight;
+            // Time to its deadline is `wait / weight` frames.
+            let wait = i128::from(self.round - *behind);
+            let sooner = |(_, least, of): (usize, i128, i64)| {
+                wait * i128::from(of) < least * i128::from(*weight)
+            };
+            if *behind > 0 && first.is_none_or(sooner) {
+                first = Some((index, wait, *weight));
+            }
+        }
+        // They sum to zero before the weights are added, so one at least is behind.
+        let chosen = first.map_or(0, |(index, ..)| index);
+        self.behind[chosen] -= self.round;
+        chosen
+    }
+}
+
 /// The genome as reports print it: `7×64, 4×594, 1×1518`; of one size, the size.
 impl fmt::Display for FrameMix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,5 +185,72 @@ impl fmt::Display for FrameMix {
             write!(f, "{comma}{}×{}", share.weight, share.frame_bytes)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_mix() -> impl Strategy<Value = FrameMix> {
+        let weight = prop_oneof![1u32..20, 1u32..2000];
+        prop::collection::vec(weight, 1..9).prop_map(|weights| FrameMix {
+            name: "mix".to_owned(),
+            shares: (64..)
+                .zip(weights)
+                .map(|(frame_bytes, weight)| Share {
+                    frame_bytes,
+                    weight,
+                })
+                .collect(),
+        })
+    }
+
+    #[test]
+    fn the_usual_mix_is_interleaved_evenly() {
+        let mut order = MixOrder::new(&FrameMix::named("imix").unwrap());
+        let sizes: Vec<_> = (0..24).map(|_| order.advance()).collect();
+        let round = [0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 2];
+        assert_eq!(sizes, [round, round].concat());
+    }
+
+    #[test]
+    fn one_size_needs_no_order() {
+        let mut order = MixOrder::new(&FrameMix::fixed(64));
+        assert!((0..100).all(|_| order.advance() == 0));
+    }
+
+    #[test]
+    fn weights_up_to_the_largest_do_not_overflow() {
+        let share = |frame_bytes| Share {
+            frame_bytes,
+            weight: u32::MAX,
+        };
+        let mut order = MixOrder::new(&FrameMix {
+            name: "mix".to_owned(),
+            shares: (64..96).map(share).collect(),
+        });
+        let round: Vec<_> = (0..64).map(|_| order.advance()).collect();
+        assert_eq!(round, (0..32).chain(0..32).collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #[test]
+        fn every_prefix_is_within_one_frame_of_the_shares(mix in any_mix()) {
+            let mut order = MixOrder::new(&mix);
+            let round = mix.weight();
+            let mut counts = vec![0u64; mix.shares.len()];
+            for frames in 1..=2 * round {
+                counts[order.advance()] += 1;
+                for (count, share) in counts.iter().zip(&mix.shares) {
+                    let due = frames * u64::from(share.weight);
+                    prop_assert!((count * round).abs_diff(due) < round);
+                    if frames % round == 0 {
+                        prop_assert_eq!(count * round, due);
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,0 +1,280 @@
+//! The stamp in a test frame: which frame it is, when it should have left, and whether it is intact.
+//!
+//! A test frame is Ethernet, IPv4 or IPv6, UDP, and as its payload a stamp and then [`pattern`]:
+//!
+//! ```text
+//!  0      2       4          8                    14         18
+//!  | tag  | flow  | sequence | intended send time | CRC-32C  | pattern …
+//! ```
+//!
+//! All fields are big-endian. The stamp is so short that an IPv4 frame of 64 B has room for it. The checksum is
+//! over the 14 bytes before it and the payload's length in two bytes; addresses and ports are left out, for a
+//! DUT may translate them. The pattern needs no checksum: both ends know it, and it is compared.
+
+use crate::headers::{be16, be32};
+use crate::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX};
+use crate::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
+
+/// Length of a stamp.
+pub const STAMP_BYTES: usize = 18;
+/// What the checksum is over: everything before it, and the payload's length.
+const CHECKED_BYTES: usize = 16;
+/// Where the checksum stands.
+const CHECKSUM_AT: usize = 14;
+/// Bits of the time that are sent: nanoseconds for 78 hours.
+const TIME_BITS: u32 = 48;
+
+/// What a stamp says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Tells frames of one trial from those of another.
+    pub tag: u16,
+    /// The frame's flow.
+    pub flow: u16,
+    /// Low 32 bits of the frame's number in its flow, from 0; the receiver infers the rest.
+    pub sequence: u32,
+    /// Low 48 bits of the time at which the frame should leave, in nanoseconds of CLOCK_MONOTONIC.
+    pub intended_ns: u64,
+}
+
+/// Makes the bytes that the checksum reads begin where its 64-bit steps do.
+#[repr(align(8))]
+struct Checked([u8; CHECKED_BYTES]);
+
+impl Checked {
+    #[inline]
+    fn new(stamp: &[u8; STAMP_BYTES], payload_bytes: u16) -> Self {
+        let mut checked = [0; CHECKED_BYTES];
+        checked[..CHECKSUM_AT].copy_from_slice(&stamp[..CHECKSUM_AT]);
+        checked[CHECKSUM_AT..].copy_from_slice(&payload_bytes.to_be_bytes());
+        Self(checked)
+    }
+
+    #[inline]
+    fn checksum(&self) -> u32 {
+        crc32c::crc32c(&self.0)
+    }
+}
+
+impl Stamp {
+    /// The stamp as it stands at the start of a UDP payload of `payload_bytes`.
+    #[inline]
+    #[must_use]
+    pub fn to_bytes(self, payload_bytes: u16) -> [u8; STAMP_BYTES] {
+        let mut bytes = [0; STAMP_BYTES];
+        bytes[..2].copy_from_slice(&self.tag.to_be_bytes());
+        bytes[2..4].copy_from_slice(&self.flow.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[8..CHECKSUM_AT].copy_from_slice(&self.intended_ns.to_be_bytes()[2..]);
+        let checksum = Checked::new(&bytes, payload_bytes).checksum();
+        bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    }
+
+    /// Reads the UDP payload of a test frame; `None` when any byte of it is not as it was sent.
+    #[inline]
+    #[must_use]
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        let (bytes, rest) = payload.split_first_chunk::<STAMP_BYTES>()?;
+        let payload_bytes = u16::try_from(payload.len()).ok()?;
+        if Checked::new(bytes, payload_bytes).checksum() != be32(bytes, CHECKSUM_AT) {
+            return None;
+        }
+        // Frames of the smallest size have no pattern, and calls cost as much as the rest.
+        if !rest.is_empty() && PATTERN.get(..rest.len())? != rest {
+            return None;
+        }
+        Some(Self {
+            tag: be16(bytes, 0),
+            flow: be16(bytes, 2),
+            sequence: be32(bytes, 4),
+            intended_ns: u64::from(be16(bytes, 8)) << 32 | u64::from(be32(bytes, 10)),
+        })
+    }
+
+    /// How long after its intended send time it is at `now_ns`; negative when that is still to come.
+    #[inline]
+    #[must_use]
+    pub const fn age_ns(&self, now_ns: u64) -> i64 {
+        const UNUSED_BITS: u32 = u64::BITS - TIME_BITS;
+        let difference = now_ns.wrapping_sub(self.intended_ns) << UNUSED_BITS;
+        difference.cast_signed() >> UNUSED_BITS
+    }
+}
+
+/// The whole number that is nearest to `next` and has `low` as its low 32 bits; `None` when that is below 0.
+#[inline]
+#[must_use]
+pub const fn infer_sequence(next: u64, low: u32) -> Option<u64> {
+    let distance = low.wrapping_sub(next as u32).cast_signed();
+    next.checked_add_signed(distance as i64)
+}
+
+/// The first `bytes` of what follows the stamp in every test frame.
+///
+/// # Panics
+/// When they are more than any frame has.
+#[inline]
+#[must_use]
+pub fn pattern(bytes: usize) -> &'static [u8] {
+    &PATTERN[..bytes]
+}
+
+/// Size of the smallest frame that has room for a stamp, FCS included.
+#[must_use]
+pub const fn smallest_frame_bytes(ipv6: bool) -> u16 {
+    payload_offset(ipv6) as u16 + STAMP_BYTES as u16 + FCS_BYTES
+}
+
+/// Where the UDP payload of an untagged frame begins.
+#[must_use]
+pub const fn payload_offset(ipv6: bool) -> usize {
+    let ip = if ipv6 {
+        IPV6_HEADER_BYTES
+    } else {
+        IPV4_HEADER_BYTES
+    };
+    ETHERNET_HEADER_BYTES + ip + UDP_HEADER_BYTES
+}
+
+static PATTERN: [u8; FRAME_BYTES_MAX as usize] = make_pattern();
+
+/// Pseudo-random bytes (xorshift64, Marsaglia 2003), so that no shifted or swapped piece looks like another.
+const fn make_pattern() -> [u8; FRAME_BYTES_MAX as usize] {
+    let mut bytes = [0; FRAME_BYTES_MAX as usize];
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut at = 0;
+    while at < bytes.len() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes[at] = (state >> 32) as u8;
+        at += 1;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn payload(stamp: Stamp, length: usize) -> Vec<u8> {
+        [
+            &stamp.to_bytes(length as u16)[..],
+            pattern(length - STAMP_BYTES),
+        ]
+        .concat()
+    }
+
+    fn stamp() -> impl Strategy<Value = Stamp> {
+        (
+            any::<u16>(),
+            any::<u16>(),
+            any::<u32>(),
+            0u64..1 << TIME_BITS,
+        )
+            .prop_map(|(tag, flow, sequence, intended_ns)| Stamp {
+                tag,
+                flow,
+                sequence,
+                intended_ns,
+            })
+    }
+
+    /// CRC-32C bit by bit (RFC 9260 appendix A).
+    fn naive_crc(bytes: &[u8]) -> u32 {
+        let mut crc = u32::MAX;
+        for byte in bytes {
+            crc ^= u32::from(*byte);
+            for _ in 0..8 {
+                crc = crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+            }
+        }
+        !crc
+    }
+
+    #[test]
+    fn the_smallest_frames_have_64_and_84_bytes() {
+        assert_eq!(smallest_frame_bytes(false), 64);
+        assert_eq!(smallest_frame_bytes(true), 84);
+    }
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let stamp = Stamp {
+            tag: 0x0102,
+            flow: 0x0304,
+            sequence: 0x0506_0708,
+            intended_ns: 0x090a_0b0c_0d0e,
+        };
+        let bytes = stamp.to_bytes(0x0f10);
+        let fields: Vec<u8> = (1..=16).collect();
+        assert_eq!(bytes[..14], fields[..14]);
+        assert_eq!(bytes[14..], naive_crc(&fields).to_be_bytes());
+    }
+
+    #[test]
+    fn only_the_low_48_bits_of_the_time_are_sent() {
+        let stamp = Stamp {
+            tag: 1,
+            flow: 2,
+            sequence: 3,
+            intended_ns: 0xffff_0000_0000_0001,
+        };
+        let read = Stamp::read(&stamp.to_bytes(18)).unwrap();
+        assert_eq!(read.intended_ns, 1);
+        assert_eq!(read.age_ns(0xffff_0000_0000_0003), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(stamp in stamp(), length in STAMP_BYTES..9216) {
+            prop_assert_eq!(Stamp::read(&payload(stamp, length)), Some(stamp));
+        }
+
+        #[test]
+        fn any_changed_byte_is_found(
+            stamp in stamp(),
+            length in STAMP_BYTES..2000,
+            at: prop::sample::Index,
+            change in 1u8..,
+        ) {
+            let mut payload = payload(stamp, length);
+            payload[at.index(length)] ^= change;
+            prop_assert_eq!(Stamp::read(&payload), None);
+        }
+
+        #[test]
+        fn any_other_length_is_found(
+            stamp in stamp(),
+            length in STAMP_BYTES..2000,
+            other in 0usize..2000,
+        ) {
+            prop_assume!(length != other);
+            let mut payload = payload(stamp, length);
+            payload.resize(other, 0xee);
+            prop_assert_eq!(Stamp::read(&payload), None);
+        }
+
+        #[test]
+        fn ages_survive_the_wrap_of_the_clock(
+            intended: u64,
+            age in -(1i64 << (TIME_BITS - 1))..1 << (TIME_BITS - 1),
+        ) {
+            let intended_ns = intended % (1 << TIME_BITS);
+            let stamp = Stamp { tag: 0, flow: 0, sequence: 0, intended_ns };
+            prop_assert_eq!(stamp.age_ns(intended.wrapping_add_signed(age)), age);
+        }
+
+        #[test]
+        fn sequences_are_inferred_over_any_wrap(
+            next in 0u64..1 << 40,
+            distance in i64::from(i32::MIN)..=i64::from(i32::MAX),
+        ) {
+            let sequence = next.checked_add_signed(distance);
+            let low = next.wrapping_add_signed(distance) as u32;
+            prop_assert_eq!(infer_sequence(next, low), sequence);
+        }
+    }
+}
