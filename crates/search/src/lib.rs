@@ -1,15 +1,47 @@
 //! Searches for the highest load that a device carries: pure, driven by any measurer.
 //!
 //! ```text
-//! Search::next() ─► Step::Measure(Trial) ─► the measurer ─► Search::record(Trial, Counts) ─► next()
-//!                └► Step::Done
+//! next() ─► Step::Measure(Trial) ─► the measurer ─► record(Trial, Counts, took) ─► next()
+//!        └► Step::Done ─► bounds(goal)
 //! ```
 //!
-//! A search does no I/O and keeps no clock: time is what trials have taken. [`MlrSearch`] is MLRsearch
-//! as RFC 9971 has it, with several goals at once; [`Bisection`] is what RFC 2544 §26.1 is usually done by,
-//! kept as the yardstick; [`BackToBack`] is RFC 9004.
+//! A search does no I/O and keeps no clock: time is what trials have taken.
+//!
+//! | Type | Finds | Source |
+//! | --- | --- | --- |
+//! | [`MlrSearch`] | throughput for several goals at once | RFC 9971 |
+//! | [`Bisection`] | throughput for one goal, with trials of one length; the yardstick | RFC 2544 §26.1 |
+//! | | the same, where a lossy trial is repeated before it counts | ETSI GS NFV-TST 009 §12.3.3 |
+//! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
+//! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
+//!
+//! [`Method`] starts any of the first three behind [`Searcher`]; [`profile`] has the usual goals.
+//! [`simulate`] has devices of known truth to try searches on; `examples/compare.rs` does.
+//!
+//! What is deliberately not done: no search judges whether the tester was the bottleneck. A frame that
+//! was not sent counts as lost ([`Counts::lost`]); whoever has both counts can tell the two apart.
 
 #![forbid(unsafe_code)]
+
+mod back_to_back;
+mod bisection;
+mod budget;
+mod classify;
+mod error;
+mod loss_curve;
+mod mlr;
+pub mod profile;
+mod results;
+pub mod simulate;
+mod width;
+
+pub use back_to_back::{BackToBack, BufferTime, BurstBounds, BurstStep, buffer_time};
+pub use bisection::Bisection;
+pub use budget::Limits;
+pub use classify::{Class, classify, conditional_throughput};
+pub use error::SearchError;
+pub use loss_curve::LossCurve;
+pub use mlr::MlrSearch;
 
 /// A trial to make: a load for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,22 +68,45 @@ impl Counts {
     pub const fn lost(self) -> u64 {
         self.intended.saturating_sub(self.forwarded)
     }
+
+    /// Whether the trial was high-loss (RFC 9971, Trial Classification): its loss ratio is larger than
+    /// `loss_ratio_ppm`. Decided in whole numbers: with 0 ppm one lost frame is enough. A trial that
+    /// intended no frame shows nothing, and counts as high-loss.
+    #[must_use]
+    pub const fn is_high_loss(self, loss_ratio_ppm: u32) -> bool {
+        self.intended == 0
+            || self.lost() as u128 * PPM as u128 > self.intended as u128 * loss_ratio_ppm as u128
+    }
+
+    /// Trial forwarding ratio (RFC 9971): frames forwarded of those intended, from 0 to 1.
+    #[must_use]
+    pub const fn forwarding_ratio(self) -> f64 {
+        match self.intended {
+            0 => 0.0,
+            intended => (intended - self.lost()) as f64 / intended as f64,
+        }
+    }
 }
 
-/// A search goal (RFC 9971). Ratios are in parts per million.
+/// The whole, in parts per million.
+pub(crate) const PPM: u32 = 1_000_000;
+
+/// A search goal (RFC 9971, Search Goal). Ratios are in parts per million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
-    /// A trial that loses more is a high-loss trial.
+    /// Goal Loss Ratio: a trial that loses more is a high-loss trial. Under 1 000 000.
     pub loss_ratio_ppm: u32,
-    /// Share of the duration sum that high-loss trials may take.
+    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take. Under 1 000 000.
     pub exceed_ratio_ppm: u32,
-    /// Trials begin with this duration.
+    /// Goal Initial Trial Duration: trials begin with this duration. At most the final one.
     pub initial_trial_ns: u64,
-    /// Trials that count in full.
+    /// Goal Final Trial Duration: trials of this duration or more count in full.
     pub final_trial_ns: u64,
-    /// Sum of trial durations that decides a load.
+    /// Goal Duration Sum: sum of trial durations that decides a load. At least the final duration.
     pub duration_sum_ns: u64,
-    /// Relative distance of the bounds at which the goal is reached: (upper - lower) / upper.
+    /// Goal Width: relative distance of the bounds at which the goal is reached,
+    /// (upper - lower) / upper. From 1 to 999 999. Loads are whole numbers: bounds that are one frame/s
+    /// apart are close enough for any goal.
     pub width_ppm: u32,
 }
 
@@ -64,19 +119,98 @@ pub enum Step {
     Done,
 }
 
-/// What a search says of one goal.
+/// What a search says of one goal (RFC 9971, Goal Result).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Relevant lower bound: the highest load known to meet the goal, below the upper bound. `None` when not
-    /// even the lowest load does (an irregular result).
+    /// Relevant lower bound: the highest load known to meet the goal, below the upper bound. `None` when
+    /// no load is known to.
     pub lower: Option<u64>,
-    /// Relevant upper bound: the lowest load known not to meet the goal. `None` when the highest load
-    /// meets it.
+    /// Relevant upper bound: the lowest load known not to meet the goal. `None` when none is known.
     pub upper: Option<u64>,
-    /// Conditional throughput at the lower bound: forwarding rate, in frames/s.
+    /// Whether the result is regular, and if not, why.
+    pub outcome: Outcome,
+    /// Conditional throughput at the lower bound: forwarding rate, in frames/s; 0 without a lower bound.
     pub conditional_throughput: f64,
     /// Trials made at the lower bound's load.
     pub lower_trials: u32,
     /// Trials made at the upper bound's load.
     pub upper_trials: u32,
+}
+
+/// Whether a goal's result is regular (RFC 9971, Goal Results), and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Both bounds are known and as close as the goal asks.
+    Regular,
+    /// Irregular: the highest load meets the goal, so there is no upper bound. The throughput is at
+    /// least the lower bound.
+    MaxLoadMeets,
+    /// Irregular: the lowest load does not meet the goal, so there is no lower bound.
+    MinLoadFails,
+    /// Irregular: the search has not ended, or a limit ended it; the bounds are what is known.
+    Unfinished,
+}
+
+/// A search for throughput, whichever: the driver's side.
+///
+/// `next` names a trial, the driver makes it and records what came, until `next` is [`Step::Done`].
+/// A trial that differs from the one asked for (a load that the tester could not set, a trial cut
+/// short) is recorded as what it was; the search plans on from there.
+pub trait Searcher {
+    /// The next trial, or the end. Asking twice changes nothing.
+    fn next(&self) -> Step;
+
+    /// Takes in a trial that was made. `took_ns` is all the time that it needed, drain and set-up
+    /// included; it counts towards [`Limits::time_ns`] only.
+    fn record(&mut self, trial: Trial, counts: Counts, took_ns: u64);
+
+    /// The goals, in the order given.
+    fn goals(&self) -> &[Goal];
+
+    /// What is known of a goal, by its place in [`Searcher::goals`]; at any time.
+    ///
+    /// # Panics
+    /// When there is no such goal.
+    fn bounds(&self, goal: usize) -> Bounds;
+
+    /// Whether a limit ended the search before its goals were reached.
+    fn timed_out(&self) -> bool;
+
+    /// Trials recorded so far.
+    fn trials(&self) -> u32;
+
+    /// Time that they took.
+    fn took_ns(&self) -> u64;
+}
+
+/// A way to search for throughput. Closed: each has its place in reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// [`MlrSearch`].
+    Mlr,
+    /// [`Bisection::rfc2544`].
+    Bisection,
+    /// [`Bisection::tst009`].
+    Tst009,
+}
+
+impl Method {
+    /// Starts a search between two loads, in frames/s.
+    ///
+    /// # Errors
+    /// When the goals, loads or limits do not fit together, or the method takes one goal and there are
+    /// more.
+    pub fn start(
+        self,
+        goals: &[Goal],
+        min_load: u64,
+        max_load: u64,
+        limits: Limits,
+    ) -> Result<Box<dyn Searcher + Send>, SearchError> {
+        Ok(match self {
+            Self::Mlr => Box::new(MlrSearch::new(goals, min_load, max_load, limits)?),
+            Self::Bisection => Box::new(Bisection::rfc2544(goals, min_load, max_load, limits)?),
+            Self::Tst009 => Box::new(Bisection::tst009(goals, min_load, max_load, limits)?),
+        })
+    }
 }

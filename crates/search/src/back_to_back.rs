@@ -1,0 +1,188 @@
+//! The longest burst at the highest load that passes without loss (RFC 9004, which updates RFC 2544 §26.4).
+//!
+//! 1. The longest burst allowed is tried. When it passes, nothing longer is looked for.
+//! 2. Else the burst length is bisected between the longest that passed and the shortest that lost, down
+//!    to one frame.
+//! 3. The length found is confirmed by repeats. When one of them loses a frame, the search steps down, by
+//!    steps that double, and confirms again.
+//!
+//! So the length that is reported passed every time. RFC 9004 §6.3 asks for the mean of independent
+//! searches instead; by that number one burst in two may lose frames where the device's buffer varies.
+
+use crate::SearchError;
+
+/// Search for the longest burst without loss.
+#[derive(Debug, Clone)]
+pub struct BackToBack {
+    longest: u64,
+    repeats: u32,
+    phase: Phase,
+    /// Longest that passed; in [`Phase::Confirm`] the length to confirm. 0: none.
+    passed: u64,
+    /// Shortest that lost a frame.
+    lost: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Longest,
+    Bisect,
+    Confirm {
+        /// Repeats that passed.
+        confirmed: u32,
+        /// Next step down, in frames.
+        step: u64,
+    },
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BurstStep {
+    /// Send this burst and record it.
+    Send {
+        /// Frames in the burst.
+        frames: u64,
+        /// Whether it repeats the length found.
+        confirming: bool,
+    },
+    /// The search has ended.
+    Done,
+}
+
+/// What is known of the longest burst, once the search has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BurstBounds {
+    /// Frames in the longest burst that passed each time; `None` when not even one frame did.
+    pub passed: Option<u64>,
+    /// Frames in the shortest burst that lost one; `None` when the longest allowed passes: then the
+    /// device carries the highest load, or its buffer is deeper than that burst.
+    pub lost: Option<u64>,
+    /// Repeats of `passed`, all without loss.
+    pub confirmed: u32,
+}
+
+impl BackToBack {
+    /// Starts a search up to a burst of so many frames, with so many repeats of the length found (RFC 2544
+    /// §26.4: at least 2 s at the highest load, and 50).
+    ///
+    /// # Errors
+    /// When the longest burst has no frame, or there are no repeats.
+    pub const fn new(longest: u64, repeats: u32) -> Result<Self, SearchError> {
+        if longest == 0 {
+            return Err(SearchError::Zero {
+                what: "the longest burst",
+            });
+        }
+        if repeats == 0 {
+            return Err(SearchError::Zero {
+                what: "the number of confirming bursts",
+            });
+        }
+        Ok(Self {
+            longest,
+            repeats,
+            phase: Phase::Longest,
+            passed: 0,
+            lost: None,
+        })
+    }
+
+    /// The next burst, or the end. Asking twice changes nothing.
+    #[must_use]
+    pub const fn next(&self) -> BurstStep {
+        match (self.phase, self.lost) {
+            (Phase::Bisect, Some(lost)) if lost - self.passed > 1 => BurstStep::Send {
+                frames: self.passed.midpoint(lost),
+                confirming: false,
+            },
+            (Phase::Confirm { confirmed, .. }, _)
+                if self.passed > 0 && confirmed < self.repeats =>
+            {
+                BurstStep::Send {
+                    frames: self.passed,
+                    confirming: true,
+                }
+            }
+            (Phase::Longest, _) => BurstStep::Send {
+                frames: self.longest,
+                confirming: false,
+            },
+            _ => BurstStep::Done,
+        }
+    }
+
+    /// Takes in the burst that [`BackToBack::next`] named: how many of its frames were lost.
+    pub const fn record(&mut self, lost: u64) {
+        let BurstStep::Send { frames, .. } = self.next() else {
+            return;
+        };
+        match &mut self.phase {
+            Phase::Longest | Phase::Bisect => {
+                if lost == 0 {
+                    self.passed = frames;
+                } else {
+                    self.lost = Some(frames);
+                }
+                self.phase = match self.lost {
+                    Some(lost) if lost - self.passed > 1 => Phase::Bisect,
+                    _ => Phase::Confirm {
+                        confirmed: 0,
+                        step: 1,
+                    },
+                };
+            }
+            Phase::Confirm { confirmed, .. } if lost == 0 => *confirmed += 1,
+            Phase::Confirm { confirmed, step } => {
+                self.lost = Some(frames);
+                self.passed = frames.saturating_sub(*step);
+                *confirmed = 0;
+                *step = step.saturating_mul(2);
+            }
+        }
+    }
+
+    /// What is known.
+    #[must_use]
+    pub const fn bounds(&self) -> BurstBounds {
+        let confirmed = match self.phase {
+            Phase::Confirm { confirmed, .. } => confirmed,
+            _ => 0,
+        };
+        let passed = if confirmed > 0 {
+            Some(self.passed)
+        } else {
+            None
+        };
+        BurstBounds {
+            passed,
+            lost: self.lost,
+            confirmed,
+        }
+    }
+}
+
+/// A device's buffer, as time at the highest load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferTime {
+    /// The burst's own duration: as if nothing left the buffer meanwhile.
+    pub implied_ns: u64,
+    /// Less what the device forwarded meanwhile; `None` when its throughput is not known.
+    pub corrected_ns: Option<u64>,
+}
+
+/// The buffer that a burst without loss implies (RFC 9004 §6.4). Rates are in frames/s: the highest load,
+/// at which the burst was sent, and the device's throughput.
+#[must_use]
+pub fn buffer_time(frames: u64, max_load: u64, throughput: Option<u64>) -> BufferTime {
+    let max_load = u128::from(max_load.max(1));
+    let implied = u128::from(frames) * 1_000_000_000 / max_load;
+    let corrected = throughput.map(|throughput| {
+        let waiting = max_load - u128::from(throughput).min(max_load);
+        implied * waiting / max_load
+    });
+    let whole = |ns| u64::try_from(ns).unwrap_or(u64::MAX);
+    BufferTime {
+        implied_ns: whole(implied),
+        corrected_ns: corrected.map(whole),
+    }
+}

@@ -1,0 +1,62 @@
+//! How long a search may go on.
+
+use crate::{Step, Trial};
+
+/// Limits of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest time for all trials together. No trial is begun whose duration does not fit in what is
+    /// left; drains may still carry the sum past it.
+    pub time_ns: u64,
+    /// Most trials: a device that answers at random must not keep a search going.
+    pub trials: u32,
+}
+
+impl Limits {
+    /// A limit in time, and ten thousand trials.
+    #[must_use]
+    pub const fn time(time_ns: u64) -> Self {
+        Self {
+            time_ns,
+            trials: 10_000,
+        }
+    }
+}
+
+/// What a search has used of its limits.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    limits: Limits,
+    pub(crate) took_ns: u64,
+    pub(crate) trials: u32,
+}
+
+impl Budget {
+    pub(crate) const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            took_ns: 0,
+            trials: 0,
+        }
+    }
+
+    pub(crate) const fn spend(&mut self, took_ns: u64) {
+        self.took_ns = self.took_ns.saturating_add(took_ns);
+        self.trials = self.trials.saturating_add(1);
+    }
+
+    /// What comes of a plan: the trial if it fits, else the end. The second value tells whether a limit
+    /// is why.
+    pub(crate) const fn step(&self, plan: Option<Trial>) -> (Step, bool) {
+        match plan {
+            None => (Step::Done, false),
+            Some(trial) if self.fits(trial) => (Step::Measure(trial), false),
+            Some(_) => (Step::Done, true),
+        }
+    }
+
+    const fn fits(&self, trial: Trial) -> bool {
+        self.trials < self.limits.trials
+            && self.took_ns.saturating_add(trial.duration_ns) <= self.limits.time_ns
+    }
+}

@@ -1,0 +1,193 @@
+//! MLRsearch: throughput for several goals at once (RFC 9971).
+//!
+//! 1. The first trials find where to look: one at the highest load, one at the forwarding rate that it
+//!    showed, and one at what that showed (or a width above, when it passed). They are as short as the
+//!    goals allow.
+//! 2. From then on each goal that is not reached names the trial it needs ([`selector`]), and the one at
+//!    the lowest load is made: bounds from below are safe, and a loss there is news to all goals above.
+//!    Every goal sees every trial.
+//! 3. The search ends when no goal needs a trial, or by a limit.
+//!
+//! RFC 9971 specifies what a bound is and leaves the choice of trials free; the choice here follows the
+//! ideas of the authors' own implementation.
+
+mod selector;
+mod target;
+
+use self::selector::{Range, Selector};
+use crate::budget::Budget;
+use crate::results::Results;
+use crate::{Bounds, Counts, Goal, Limits, PPM, SearchError, Searcher, Step, Trial};
+use crate::{error, width};
+
+/// MLRsearch (RFC 9971): see the [crate] for how it is driven.
+#[derive(Debug, Clone)]
+pub struct MlrSearch {
+    goals: Vec<Goal>,
+    range: Range,
+    results: Results,
+    phase: Phase,
+    budget: Budget,
+    step: Step,
+    timed_out: bool,
+}
+
+/// What the next trial is for.
+#[derive(Debug, Clone)]
+enum Phase {
+    /// The forwarding rate at the highest load.
+    Max,
+    /// The forwarding rate at that rate.
+    Rate(u64),
+    /// A load near it, so that there are two to begin with.
+    Near { rate: u64, near: u64 },
+    /// What the goals ask for.
+    Select(Vec<Selector>),
+}
+
+impl MlrSearch {
+    /// Starts a search between two loads, in frames/s. `min_load` should be one that the device surely
+    /// carries, and must put a frame into the shortest trial.
+    ///
+    /// # Errors
+    /// When goals, loads or limits do not fit together.
+    pub fn new(
+        goals: &[Goal],
+        min_load: u64,
+        max_load: u64,
+        limits: Limits,
+    ) -> Result<Self, SearchError> {
+        error::check(goals, min_load, max_load, limits)?;
+        let mut search = Self {
+            goals: goals.to_vec(),
+            range: Range {
+                min: min_load,
+                max: max_load,
+            },
+            results: Results::default(),
+            phase: Phase::Max,
+            budget: Budget::new(limits),
+            step: Step::Done,
+            timed_out: false,
+        };
+        search.plan();
+        Ok(search)
+    }
+
+    /// Sets the next step.
+    fn plan(&mut self) {
+        let plan = match &mut self.phase {
+            Phase::Max => Some(self.initial_trial(self.range.max)),
+            Phase::Rate(load) | Phase::Near { near: load, .. } => {
+                let load = *load;
+                Some(self.initial_trial(load))
+            }
+            Phase::Select(selectors) => nominate(selectors, &self.results, self.range),
+        };
+        (self.step, self.timed_out) = self.budget.step(plan);
+    }
+
+    /// A trial for all goals' first targets.
+    fn initial_trial(&self, load: u64) -> Trial {
+        let longest = self.goals.iter().map(|goal| goal.initial_trial_ns).max();
+        Trial {
+            load,
+            duration_ns: longest.unwrap_or_default(),
+        }
+    }
+
+    /// Goes on to what the trial that came allows.
+    fn advance(&mut self, trial: Trial, counts: Counts) {
+        let loss_ratio_ppm = self.goals.iter().map(|goal| goal.loss_ratio_ppm).min();
+        let loss_ratio_ppm = loss_ratio_ppm.unwrap_or_default();
+        let widest = self
+            .goals
+            .iter()
+            .map(|goal| width::step(goal.width_ppm))
+            .fold(0.0, f64::max);
+        let Range { min, max } = self.range;
+        // No closer to the load just tried than the widest goal could tell apart.
+        let under = |load| width::below(trial.load, widest).min(load).max(min);
+        self.phase = match self.phase {
+            Phase::Max if !counts.is_high_loss(loss_ratio_ppm) || min == max => {
+                self.select(None, Some(max))
+            }
+            Phase::Max => Phase::Rate(under(carried(trial, counts, loss_ratio_ppm))),
+            Phase::Rate(rate) if counts.is_high_loss(loss_ratio_ppm) => {
+                match under(carried(trial, counts, loss_ratio_ppm)) {
+                    near if near == rate => self.select(None, Some(rate)),
+                    near => Phase::Near { rate, near },
+                }
+            }
+            Phase::Rate(rate) => match width::above(rate, widest) {
+                near if near >= max => self.select(Some(rate), Some(max)),
+                near => Phase::Near { rate, near },
+            },
+            Phase::Near { rate, near } => self.select(Some(rate.min(near)), Some(rate.max(near))),
+            Phase::Select(_) => return,
+        };
+    }
+
+    /// Hands over to the goals.
+    fn select(&self, lower: Option<u64>, upper: Option<u64>) -> Phase {
+        let selectors = self
+            .goals
+            .iter()
+            .map(|goal| Selector::new(goal, lower, upper));
+        Phase::Select(selectors.collect())
+    }
+}
+
+impl Searcher for MlrSearch {
+    fn next(&self) -> Step {
+        self.step
+    }
+
+    fn record(&mut self, trial: Trial, counts: Counts, took_ns: u64) {
+        self.budget.spend(took_ns);
+        self.results.record(trial, counts);
+        self.advance(trial, counts);
+        self.plan();
+    }
+
+    fn goals(&self) -> &[Goal] {
+        &self.goals
+    }
+
+    fn bounds(&self, goal: usize) -> Bounds {
+        let goal = &self.goals[goal];
+        self.results
+            .bounds(goal, self.range.outcome(self.results.relevant(goal), goal))
+    }
+
+    fn timed_out(&self) -> bool {
+        self.timed_out
+    }
+
+    fn trials(&self) -> u32 {
+        self.budget.trials
+    }
+
+    fn took_ns(&self) -> u64 {
+        self.budget.took_ns
+    }
+}
+
+/// Of what the goals ask for: the lowest load and, there, the longest trial.
+///
+/// Each goal is asked, since asking is how a goal goes on to its next target.
+fn nominate(selectors: &mut [Selector], results: &Results, range: Range) -> Option<Trial> {
+    selectors
+        .iter_mut()
+        .filter_map(|selector| selector.nominate(results, range))
+        .min_by(|one, other| (one.load, other.duration_ns).cmp(&(other.load, one.duration_ns)))
+}
+
+/// Highest load that a trial's forwarding rate promises to carry with a loss ratio: the rate itself for
+/// none, more where some loss is allowed.
+fn carried(trial: Trial, counts: Counts, loss_ratio_ppm: u32) -> u64 {
+    let forwarded = u128::from(counts.intended - counts.lost());
+    let allowed = u128::from(counts.intended.max(1)) * u128::from(PPM - loss_ratio_ppm);
+    let load = u128::from(trial.load) * forwarded * u128::from(PPM) / allowed;
+    u64::try_from(load).unwrap_or(u64::MAX)
+}

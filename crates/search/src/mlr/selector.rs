@@ -1,0 +1,180 @@
+//! Which trial a goal needs next.
+//!
+//! A selector goes through its goal's targets. For each, in this order:
+//!
+//! 1. *Halve*: the middle of the interval that the target before ended with, when the width asks for it.
+//! 2. *Refine*: that interval's ends, the lower one first. With luck both hold and the target is reached.
+//! 3. *Extend*: when one bound is missing, or is far off while the interval's end on this side has moved:
+//!    a step outwards from the other bound, each miss doubling the step.
+//! 4. *Bisect*: between both bounds.
+
+use super::target::targets;
+use crate::results::{Relevant, Results};
+use crate::{Goal, Outcome, Trial, width};
+
+/// The loads that may be tried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    /// Lowest.
+    pub(super) min: u64,
+    /// Highest.
+    pub(super) max: u64,
+}
+
+impl Range {
+    /// What a goal's bounds amount to.
+    pub(super) fn outcome(self, relevant: Relevant, goal: &Goal) -> Outcome {
+        match (relevant.lower, relevant.upper) {
+            (Some(lower), None) if lower >= self.max => Outcome::MaxLoadMeets,
+            (_, Some(upper)) if upper <= self.min => Outcome::MinLoadFails,
+            (Some(lower), Some(upper)) if width::is_narrow(lower, upper, goal.width_ppm) => {
+                Outcome::Regular
+            }
+            _ => Outcome::Unfinished,
+        }
+    }
+}
+
+/// What one goal asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Selector {
+    targets: Vec<Goal>,
+    current: usize,
+    /// The interval to begin with: of the target before, or from the first trials.
+    hint: Relevant,
+    /// Length of the next step outwards, on the logarithmic scale.
+    step: f64,
+    /// The last step outwards, while its load has no class.
+    extension: Option<Extension>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Extension {
+    Up(u64),
+    Down(u64),
+}
+
+impl Selector {
+    pub(super) fn new(goal: &Goal, lower: Option<u64>, upper: Option<u64>) -> Self {
+        let mut selector = Self {
+            targets: targets(goal),
+            current: 0,
+            hint: Relevant::default(),
+            step: 0.0,
+            extension: None,
+        };
+        selector.begin(Relevant { lower, upper });
+        selector
+    }
+
+    /// The trial that the goal needs next; `None` when it is reached, as far as it can be.
+    pub(super) fn nominate(&mut self, results: &Results, range: Range) -> Option<Trial> {
+        loop {
+            let target = self.targets[self.current];
+            let relevant = results.relevant(&target);
+            self.settle_extension(relevant);
+            if range.outcome(relevant, &target) == Outcome::Unfinished {
+                let load = self.choose(relevant, &target, range);
+                return Some(Trial {
+                    load,
+                    duration_ns: target.final_trial_ns,
+                });
+            }
+            if self.current + 1 == self.targets.len() {
+                return None;
+            }
+            self.current += 1;
+            self.begin(relevant);
+        }
+    }
+
+    /// Begins the current target with an interval.
+    fn begin(&mut self, hint: Relevant) {
+        self.hint = hint;
+        self.extension = None;
+        let least = width::step(self.targets[self.current].width_ppm);
+        self.step = match hint {
+            Relevant {
+                lower: Some(lower),
+                upper: Some(upper),
+            } => width::distance(lower, upper).max(least),
+            _ => least,
+        };
+    }
+
+    /// Doubles the step when the last one outwards only moved the bound that it began from.
+    fn settle_extension(&mut self, relevant: Relevant) {
+        let missed = match self.extension {
+            Some(Extension::Up(load)) => relevant.lower == Some(load),
+            Some(Extension::Down(load)) => relevant.upper == Some(load),
+            None => false,
+        };
+        if missed {
+            self.step *= 2.0;
+            self.extension = None;
+        }
+    }
+
+    /// A load strictly between the bounds, one of which may be missing.
+    fn choose(&mut self, relevant: Relevant, target: &Goal, range: Range) -> u64 {
+        let open = |load: &u64| relevant.leave_open(*load);
+        if let Some(load) = self.halving(target).filter(open) {
+            return load;
+        }
+        if let Some(load) = self
+            .hint
+            .lower
+            .filter(open)
+            .or(self.hint.upper.filter(open))
+        {
+            return load;
+        }
+        let (load, extension) = match (relevant.lower, relevant.upper) {
+            (Some(lower), Some(upper)) => self.inside(lower, upper, target),
+            (Some(lower), None) => self.up(lower, target, range),
+            (None, Some(upper)) => self.down(upper, target, range),
+            (None, None) => (range.max, None),
+        };
+        self.extension = extension;
+        load
+    }
+
+    /// The middle of the interval to begin with, if that makes two narrow ones of it.
+    fn halving(&self, target: &Goal) -> Option<u64> {
+        let (lower, upper) = (self.hint.lower?, self.hint.upper?);
+        let halves = !width::is_narrow(lower, upper, target.width_ppm)
+            && width::is_narrow(lower, upper, width::doubled(target.width_ppm));
+        halves.then(|| width::split(lower, upper, target.width_ppm))
+    }
+
+    fn up(&self, lower: u64, target: &Goal, range: Range) -> (u64, Option<Extension>) {
+        let load = width::above(lower, self.step);
+        if load >= range.max || width::is_narrow(load, range.max, target.width_ppm) {
+            return (range.max, None);
+        }
+        (load, Some(Extension::Up(load)))
+    }
+
+    fn down(&self, upper: u64, target: &Goal, range: Range) -> (u64, Option<Extension>) {
+        let load = width::below(upper, self.step);
+        if load <= range.min || width::is_narrow(range.min, load, target.width_ppm) {
+            return (range.min, None);
+        }
+        (load, Some(Extension::Down(load)))
+    }
+
+    /// Between two bounds: the middle, unless one of them is far off by chance (another goal's, or the
+    /// highest load) and the interval to begin with lies by the other. Then a step from there.
+    fn inside(&self, lower: u64, upper: u64, target: &Goal) -> (u64, Option<Extension>) {
+        let middle = width::split(lower, upper, target.width_ppm);
+        let up = width::above(lower, self.step);
+        if self.hint.upper.is_some_and(|hint| hint <= lower) && up < middle {
+            return (up, Some(Extension::Up(up)));
+        }
+        let down = width::below(upper, self.step);
+        if self.hint.lower.is_some_and(|hint| upper <= hint) && middle < down {
+            return (down, Some(Extension::Down(down)));
+        }
+        (middle, None)
+    }
+}

@@ -1,0 +1,74 @@
+//! Targets: what is to be reached on the way to a goal.
+//!
+//! A target is a goal with a shorter duration sum and a wider width. Each is reached before the next, so
+//! that the long trials of the last are made where short ones have shown that the answer is.
+
+use crate::{Goal, width};
+
+/// Each target's duration sum is at most this many times that of the one before.
+const GROWTH: f64 = 8.0;
+
+/// Most targets before the goal itself.
+const PRECEDING: u32 = 4;
+
+/// The targets of a goal in the order to reach them; the last is the goal.
+pub(super) fn targets(goal: &Goal) -> Vec<Goal> {
+    let growth = goal.duration_sum_ns as f64 / goal.initial_trial_ns as f64;
+    let preceding = (growth.ln() / GROWTH.ln()).ceil().min(f64::from(PRECEDING)) as u32;
+    let mut targets = vec![*goal];
+    let mut width_ppm = goal.width_ppm;
+    for before in 1..=preceding {
+        // A lossy short trial settles an upper bound for a goal that tolerates none. There the target
+        // before the last narrows to the whole width: a long trial that fails is dear, a short one is not.
+        if before > 1 || goal.exceed_ratio_ppm > 0 {
+            width_ppm = width::doubled(width_ppm);
+        }
+        let left = 1.0 - f64::from(before) / f64::from(preceding);
+        let sum = (goal.initial_trial_ns as f64 * growth.powf(left)) as u64;
+        let duration_sum_ns = sum.max(goal.initial_trial_ns);
+        targets.push(Goal {
+            duration_sum_ns,
+            final_trial_ns: duration_sum_ns.min(goal.final_trial_ns),
+            width_ppm,
+            ..*goal
+        });
+    }
+    targets.reverse();
+    targets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    const GOAL: Goal = Goal {
+        loss_ratio_ppm: 0,
+        exceed_ratio_ppm: 500_000,
+        initial_trial_ns: SECOND / 20,
+        final_trial_ns: SECOND,
+        duration_sum_ns: 2 * SECOND,
+        width_ppm: 5_000,
+    };
+
+    #[test]
+    fn targets_begin_with_the_initial_duration_and_end_with_the_goal() {
+        let targets = targets(&GOAL);
+        let trials: Vec<_> = targets.iter().map(|target| target.final_trial_ns).collect();
+        assert_eq!(trials, [SECOND / 20, 316_227_766, SECOND]);
+        let widths: Vec<_> = targets.iter().map(|target| target.width_ppm).collect();
+        assert_eq!(widths, [19_850, 9_975, 5_000]);
+        assert_eq!(targets[2], GOAL);
+    }
+
+    #[test]
+    fn a_goal_of_one_duration_is_its_only_target() {
+        let goal = Goal {
+            initial_trial_ns: 2 * SECOND,
+            final_trial_ns: 2 * SECOND,
+            ..GOAL
+        };
+        assert_eq!(targets(&goal), [goal]);
+    }
+}

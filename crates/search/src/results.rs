@@ -1,0 +1,78 @@
+//! All trials of a search, by load, and the bounds that they make.
+
+use std::collections::BTreeMap;
+
+use crate::classify::{Class, classify, conditional_throughput};
+use crate::{Bounds, Counts, Goal, Outcome, Trial};
+
+/// Every trial recorded, by load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Results {
+    by_load: BTreeMap<u64, Vec<(Trial, Counts)>>,
+}
+
+/// Relevant bounds (RFC 9971, Relevant Upper Bound and Relevant Lower Bound).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Relevant {
+    /// The highest lower bound below `upper`.
+    pub(crate) lower: Option<u64>,
+    /// The lowest upper bound.
+    pub(crate) upper: Option<u64>,
+}
+
+impl Relevant {
+    /// Whether a trial at a load could move a bound.
+    pub(crate) fn leave_open(self, load: u64) -> bool {
+        self.lower.is_none_or(|lower| lower < load) && self.upper.is_none_or(|upper| load < upper)
+    }
+}
+
+impl Results {
+    pub(crate) fn record(&mut self, trial: Trial, counts: Counts) {
+        self.by_load
+            .entry(trial.load)
+            .or_default()
+            .push((trial, counts));
+    }
+
+    pub(crate) fn at(&self, load: u64) -> &[(Trial, Counts)] {
+        self.by_load.get(&load).map_or(&[], Vec::as_slice)
+    }
+
+    /// The relevant bounds for a goal. A load that passes above one that fails is left out of account:
+    /// loss inversion is answered with the lower number.
+    pub(crate) fn relevant(&self, goal: &Goal) -> Relevant {
+        let mut relevant = Relevant::default();
+        for (&load, trials) in &self.by_load {
+            match classify(trials, goal) {
+                Class::LowerBound => relevant.lower = Some(load),
+                Class::UpperBound => {
+                    relevant.upper = Some(load);
+                    break;
+                }
+                Class::Undecided => {}
+            }
+        }
+        relevant
+    }
+
+    /// The bounds with what belongs to them.
+    pub(crate) fn bounds(&self, goal: &Goal, outcome: Outcome) -> Bounds {
+        let Relevant { lower, upper } = self.relevant(goal);
+        let trials = |load: Option<u64>| {
+            load.map_or(0, |load| {
+                u32::try_from(self.at(load).len()).unwrap_or(u32::MAX)
+            })
+        };
+        Bounds {
+            lower,
+            upper,
+            outcome,
+            conditional_throughput: lower.map_or(0.0, |load| {
+                conditional_throughput(load, self.at(load), goal)
+            }),
+            lower_trials: trials(lower),
+            upper_trials: trials(upper),
+        }
+    }
+}

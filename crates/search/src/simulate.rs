@@ -1,0 +1,180 @@
+//! Devices of known truth, to try searches on.
+//!
+//! A [`Device`] answers trials as a device under test would, from a seed: the same seed and the same trials
+//! give the same counts. What a goal's bounds should be is known from what the device is.
+
+use crate::{Counts, Searcher, Step, Trial};
+
+/// What a simulated device does with frames. Rates are in frames/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Behaviour {
+    /// Carries so much and not a frame more.
+    Hard {
+        /// Its capacity.
+        capacity: u64,
+    },
+    /// As [`Behaviour::Hard`], and near the limit a trial may lose a little: the nearer, the likelier.
+    Noisy {
+        /// Its capacity.
+        capacity: u64,
+        /// Share of the capacity below it where loss begins, in parts per million.
+        band_ppm: u32,
+    },
+    /// The capacity of each trial is one of two.
+    TwoBands {
+        /// In the bad band.
+        low: u64,
+        /// In the good band.
+        high: u64,
+        /// Share of trials in the bad band, in parts per million.
+        low_ppm: u32,
+    },
+    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until it is full.
+    Queue {
+        /// Its capacity.
+        capacity: u64,
+        /// Frames that the queue holds.
+        frames: u64,
+    },
+    /// A capacity that changes by so much each second of trials.
+    Drifting {
+        /// At the beginning.
+        capacity: u64,
+        /// Change in frames/s each second; negative when it falls.
+        per_second: i64,
+    },
+    /// As [`Behaviour::Hard`], and each frame is lost with the same chance, at any load.
+    Lossy {
+        /// Its capacity.
+        capacity: u64,
+        /// Chance of each frame, in parts per million.
+        loss_ppm: u32,
+    },
+    /// The device carries everything; the tester cannot send more than this.
+    TesterLimited {
+        /// Most that the tester sends.
+        rate: u64,
+    },
+}
+
+/// A simulated device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    behaviour: Behaviour,
+    random: u64,
+    /// Time of all trials so far.
+    clock_ns: u64,
+}
+
+impl Device {
+    /// A device with a seed for what is random about it.
+    #[must_use]
+    pub const fn new(behaviour: Behaviour, seed: u64) -> Self {
+        Self {
+            behaviour,
+            random: seed,
+            clock_ns: 0,
+        }
+    }
+
+    /// Makes a trial.
+    pub fn measure(&mut self, trial: Trial) -> Counts {
+        let intended = frames(trial.load, trial.duration_ns);
+        let carried = |capacity| frames(capacity, trial.duration_ns).min(intended);
+        let forwarded = match self.behaviour {
+            Behaviour::Hard { capacity } | Behaviour::TesterLimited { rate: capacity } => {
+                carried(capacity)
+            }
+            Behaviour::Noisy { capacity, band_ppm } => {
+                let chance = nearness(trial.load, capacity, band_ppm);
+                let lost = if self.chance(chance) {
+                    1 + intended / 100_000
+                } else {
+                    0
+                };
+                carried(capacity).saturating_sub(lost)
+            }
+            Behaviour::TwoBands { low, high, low_ppm } => {
+                carried(if self.chance(f64::from(low_ppm) / 1e6) {
+                    low
+                } else {
+                    high
+                })
+            }
+            Behaviour::Queue {
+                capacity,
+                frames: queue,
+            } => (frames(capacity, trial.duration_ns) + queue).min(intended),
+            Behaviour::Drifting {
+                capacity,
+                per_second,
+            } => {
+                let seconds = i128::from(self.clock_ns / 1_000_000);
+                let drift = i128::from(per_second) * seconds / 1_000;
+                carried(u64::try_from(i128::from(capacity) + drift).unwrap_or(0))
+            }
+            Behaviour::Lossy { capacity, loss_ppm } => {
+                let arrived = intended - self.binomial(intended, f64::from(loss_ppm) / 1e6);
+                carried(capacity).min(arrived)
+            }
+        };
+        self.clock_ns += trial.duration_ns;
+        Counts {
+            intended,
+            forwarded,
+        }
+    }
+
+    fn chance(&mut self, chance: f64) -> bool {
+        self.uniform() < chance
+    }
+
+    /// How many of so many frames meet a small chance; drawn as Poisson, or as normal where many do.
+    fn binomial(&mut self, frames: u64, chance: f64) -> u64 {
+        let mean = frames as f64 * chance;
+        let drawn = if mean < 30.0 {
+            let (limit, mut product, mut count) = ((-mean).exp(), self.uniform(), 0_u32);
+            while product > limit {
+                product *= self.uniform();
+                count += 1;
+            }
+            f64::from(count)
+        } else {
+            // Twelve uniform numbers less six are near enough to normal.
+            let normal: f64 = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+            (mean + normal * mean.sqrt()).round().max(0.0)
+        };
+        (drawn as u64).min(frames)
+    }
+
+    /// From 0 to under 1 (SplitMix64).
+    fn uniform(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        (mixed >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Runs a search against a device until it ends; each trial takes its duration and `overhead_ns`.
+pub fn run(search: &mut dyn Searcher, device: &mut Device, overhead_ns: u64) {
+    while let Step::Measure(trial) = search.next() {
+        let counts = device.measure(trial);
+        search.record(trial, counts, trial.duration_ns + overhead_ns);
+    }
+}
+
+/// Frames that a rate makes in a time.
+fn frames(rate: u64, duration_ns: u64) -> u64 {
+    let frames = u128::from(rate) * u128::from(duration_ns) / 1_000_000_000;
+    u64::try_from(frames).unwrap_or(u64::MAX)
+}
+
+/// 0 below the band, rising to 1 at the capacity.
+fn nearness(load: u64, capacity: u64, band_ppm: u32) -> f64 {
+    let band = capacity as f64 * f64::from(band_ppm) / 1e6;
+    let below = capacity as f64 - load as f64;
+    (1.0 - below / band).clamp(0.0, 1.0)
+}
