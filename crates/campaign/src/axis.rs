@@ -87,6 +87,14 @@ fn read_values<'d, T: Clone + PartialEq>(
     }
 }
 
+/// Most cores of a station.
+pub(crate) const CORES_MAX: u16 = 128;
+
+/// Times of a campaign are below a day, so they fit.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Smallest MTU of a campaign: what every IPv4 host must take whole (RFC 791 §3.1).
 pub(crate) const MTU_MIN: u64 = 576;
 /// Largest MTU of a campaign: what switches and adapters that know jumbo frames have in common.

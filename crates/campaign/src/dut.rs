@@ -7,12 +7,18 @@ use crate::axis::axis;
 use crate::expand::product;
 use crate::plan::{Adapter, Dut};
 use wire::Suite;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Map, Node, Place, Reported};
 
 /// Crypto engines that a campaign can ask for by name, the choice by speed first.
 ///
 /// Named here, not asked of the crate `engine`: a plan is read where that cannot even be built.
-pub(crate) const ENGINES: [&str; 3] = ["auto", "ipsec-mb", "aws-lc"];
+pub(crate) const ENGINES: [&str; 4] = ["auto", "ipsec-mb", "aws-lc", NULL_ENGINE];
+
+/// The control that neither encrypts nor authenticates.
+const NULL_ENGINE: &str = "null";
+
+/// The DUT that calibration measures, and the name of its cells.
+pub(crate) const STRAIGHT: &str = "straight";
 
 /// Most worker threads per gateway.
 const WORKERS_MAX: u16 = 256;
@@ -24,14 +30,32 @@ const NAME_CHARS_MAX: usize = 40;
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Direct,
+    Straight,
+    Router,
+    Bridge,
     Cipherbench,
 }
 
-const KINDS: [(&str, Kind); 2] = [("direct", Kind::Direct), ("cipherbench", Kind::Cipherbench)];
+const KINDS: [(&str, Kind); 5] = [
+    ("direct", Kind::Direct),
+    (STRAIGHT, Kind::Straight),
+    ("router", Kind::Router),
+    ("bridge", Kind::Bridge),
+    ("cipherbench", Kind::Cipherbench),
+];
+
+/// A DUT of the campaign.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(crate) dut: Dut,
+    /// Its name without the settings that vary: what all DUTs of one entry have in common.
+    pub(crate) entry: String,
+    pub(crate) place: Place,
+}
 
 /// Reads the list of DUTs, all names distinct.
-pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
-    let mut duts: Vec<Spanned<Dut>> = Vec::new();
+pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
+    let mut duts: Vec<Listed> = Vec::new();
     let mut too_many = None;
     let outcome = node.list(|item| {
         for dut in read(item)? {
@@ -40,12 +64,16 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
                 let help = "shorten the lists of their settings";
                 return Err(*too_many.get_or_insert_with(|| item.mistake(what, help)));
             }
-            let slug = slug(&dut.value.name);
+            let slug = slug(&dut.dut.name);
+            if slug == STRAIGHT && dut.dut.adapter != Adapter::Straight {
+                let what = format!("the name `{STRAIGHT}` is kept for calibration");
+                return Err(item.mistake_at(&dut.place, what, "give this DUT another `name`"));
+            }
             if let Some(first) = duts
                 .iter()
-                .find(|first| self::slug(&first.value.name) == slug)
+                .find(|first| self::slug(&first.dut.name) == slug)
             {
-                let what = format!("a DUT named `{}` is there already", first.value.name);
+                let what = format!("a DUT named `{}` is there already", first.dut.name);
                 return Err(item.mistake_at(&dut.place, what, "give this one another `name`"));
             }
             duts.push(dut);
@@ -59,22 +87,50 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
     }
 }
 
-fn read(node: Node<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
+fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
     let (kind, body) = node.variant("DUT", &KINDS)?;
     body.map(|map| match kind {
-        Kind::Direct => {
-            let name = name(map, "direct")?;
-            Ok(vec![body.spanned(Dut {
-                name,
-                adapter: Adapter::Direct,
-            })])
-        }
+        Kind::Direct => plain(map, "direct", Adapter::Direct),
+        Kind::Straight => plain(map, STRAIGHT, Adapter::Straight),
+        Kind::Bridge => plain(map, "bridge", Adapter::Bridge),
+        Kind::Router => router(map),
         Kind::Cipherbench => cipherbench(map),
     })
 }
 
+/// A DUT without settings.
+fn plain(map: &Map<'_>, default: &str, adapter: Adapter) -> Result<Vec<Listed>, Reported> {
+    let name = name(map, default)?;
+    Ok(vec![listed(map, &name, name.clone(), adapter)])
+}
+
+fn listed(map: &Map<'_>, entry: &str, name: String, adapter: Adapter) -> Listed {
+    Listed {
+        dut: Dut { name, adapter },
+        entry: entry.to_owned(),
+        place: map.node().place(),
+    }
+}
+
+/// With both settings, the one that translates has it in its name.
+fn router(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+    let name = name(map, "router");
+    let nat = axis(map, "nat", false, Node::bool);
+    let (name, nats) = (name?, nat.all()?);
+    let routers = nats.iter().map(|nat| {
+        let suffix = if nats.len() > 1 && nat.value {
+            " nat"
+        } else {
+            ""
+        };
+        let adapter = Adapter::Router { nat: nat.value };
+        listed(map, &name, format!("{name}{suffix}"), adapter)
+    });
+    Ok(routers.collect())
+}
+
 /// Settings that vary are added to the name, in this order: suite, workers, engine.
-fn cipherbench(map: &Map<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
+fn cipherbench(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let suites = Suite::ALL.map(|suite| (suite.name(), suite));
     let engines = ENGINES.map(|name| (name, name));
     let name = name(map, "cipherbench");
@@ -96,22 +152,22 @@ fn cipherbench(map: &Map<'_>) -> Result<Vec<Spanned<Dut>>, Reported> {
             counts[count].value,
             engines[engine].value,
         );
-        let mut name = name.clone();
+        let mut full = name.clone();
         if suites.len() > 1 {
-            name.push_str(&format!(" {suite}"));
+            full.push_str(&format!(" {suite}"));
         }
         if counts.len() > 1 {
-            name.push_str(&format!(" w{workers}"));
+            full.push_str(&format!(" w{workers}"));
         }
         if engines.len() > 1 {
-            name.push_str(&format!(" {engine}"));
+            full.push_str(&format!(" {engine}"));
         }
         let adapter = Adapter::Cipherbench {
             suite,
             workers,
             engine: engine.to_owned(),
         };
-        duts.push(map.node().spanned(Dut { name, adapter }));
+        duts.push(listed(map, &name, full, adapter));
     }
     Ok(duts)
 }
@@ -140,11 +196,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engines_are_those_of_the_engine_crate() {
+    fn the_engines_are_those_of_the_engine_crate_and_its_control() {
         let known = engine::engines().iter().map(|engine| engine.name);
-        assert_eq!(
-            ENGINES.to_vec(),
-            std::iter::once("auto").chain(known).collect::<Vec<_>>()
-        );
+        let known = std::iter::once("auto").chain(known).chain([engine::NULL]);
+        assert_eq!(ENGINES.to_vec(), known.collect::<Vec<_>>());
     }
 }

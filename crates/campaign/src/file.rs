@@ -4,12 +4,11 @@ use crate::dut;
 use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::lab::{self, LabFile};
-use crate::plan::{Adapter, Plan};
+use crate::plan::Plan;
 use crate::text::counted;
-use crate::trial;
+use crate::trial::{self, Kind};
 use std::path::Path;
 use std::time::Duration;
-use wire::overhead::{Outer, inner_mtu, outer_bytes};
 use yaml::{Document, Map, Mistake, Mistakes, Place, Reported};
 
 /// Times that a cell may be measured.
@@ -23,6 +22,8 @@ const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
 const QUICK_FILE: &str = "campaigns/quick.yaml";
 const QUICK_TEXT: &str = include_str!("../../../campaigns/quick.yaml");
+const MEMORY_FILE: &str = "campaigns/memory.yaml";
+const MEMORY_TEXT: &str = include_str!("../../../campaigns/memory.yaml");
 
 /// A campaign without mistakes of its own.
 #[derive(Debug, Clone)]
@@ -102,6 +103,9 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         node.integer(1..=REPEATS_MAX)
             .map(|repeats| Some(node.spanned(repeats)))
     });
+    let calibrate = map.with_default("calibrate", None, |node| {
+        node.bool().map(|on| Some(node.spanned(on)))
+    });
     let duts = map.required("duts").and_then(dut::read_all);
     let trials = map
         .required("trials")
@@ -111,8 +115,19 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
     if trials.is_empty() {
         return Err(node.mistake("no trial is given", "for example `- tcp: { mtu: 1500 B }`"));
     }
+    let tests_frames = trials
+        .iter()
+        .any(|trial| matches!(trial.kind, Kind::Frames(_)));
+    let calibrate = match calibrate? {
+        Some(on) if on.value && !tests_frames => {
+            let what = "there is nothing to calibrate: no trial tests frames";
+            return Err(node.mistake_at(&on.place, what, "remove `calibrate`"));
+        }
+        Some(on) => on.value,
+        None => true,
+    };
     let campaign = Campaign {
-        drafts: expand::cells(node, &trials, &duts)?,
+        drafts: expand::cells(node, &trials, &duts, calibrate)?,
         repeats: repeats
             .as_ref()
             .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
@@ -136,6 +151,16 @@ impl Campaign {
     #[must_use]
     pub fn quick() -> Self {
         from_text(QUICK_FILE, QUICK_TEXT).expect("the built-in campaign has no mistakes")
+    }
+
+    /// The built-in campaign for the lab in memory: frames through the bundled encryptor in one
+    /// process, in about a minute.
+    ///
+    /// # Panics
+    /// Never: the file is part of the program, and tests read it.
+    #[must_use]
+    pub fn memory() -> Self {
+        from_text(MEMORY_FILE, MEMORY_TEXT).expect("the built-in campaign has no mistakes")
     }
 
     /// Its name, fit for a folder's.
@@ -193,11 +218,8 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
-        for draft in &self.drafts {
-            draft.check_cores(host).into_iter().for_each(&mut put);
-        }
         for draft in self.by_overhead() {
-            draft.check_mtu(lab).into_iter().for_each(&mut put);
+            draft.check(lab, host).into_iter().for_each(&mut put);
         }
         self.too_long().into_iter().for_each(&mut put);
         if let Some(mistakes) = Mistakes::new(mistakes) {
@@ -220,9 +242,7 @@ impl Campaign {
     /// The cells whose packets grow most first: the MTU that fits them fits the others.
     fn by_overhead(&self) -> Vec<&Draft> {
         let mut drafts: Vec<_> = self.drafts.iter().collect();
-        drafts.sort_by_key(|draft| {
-            std::cmp::Reverse(draft.cell.dut.adapter.cipher_packet_bytes(draft.cell.mtu))
-        });
+        drafts.sort_by_key(|draft| std::cmp::Reverse(draft.cipher_packet_bytes()));
         drafts
     }
 
@@ -245,65 +265,5 @@ impl Campaign {
                 ),
             )
         })
-    }
-}
-
-impl Draft {
-    fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
-        let (wanted, present) = (self.cell.cores_per_station, host.cores);
-        (wanted > present).then(|| {
-            let plural = if present == 1 { "core" } else { "cores" };
-            let what = format!(
-                "{wanted} cores per station are more than the {present} {plural} of this host"
-            );
-            self.cores.mistake(what, format!("write {present} or less"))
-        })
-    }
-
-    fn check_mtu(&self, lab: &LabFile) -> Option<Mistake> {
-        let limit = lab.plan().cipher_mtu?;
-        let (mtu, dut) = (self.cell.mtu, &self.cell.dut);
-        let needed = dut.adapter.cipher_packet_bytes(mtu);
-        (needed > usize::from(limit)).then(|| {
-            let grown = match &dut.adapter {
-                Adapter::Cipherbench { suite, .. } => {
-                    format!("packets of {mtu} B are {needed} B in ESP ({suite}) and")
-                }
-                _ => format!("packets of {mtu} B"),
-            };
-            let what = format!("{grown} do not fit the cipher link's MTU of {limit} B");
-            let fits = dut.adapter.clear_mtu(limit).unwrap_or(0);
-            let help = format!(
-                "the largest MTU that fits is {fits} B; or write `cipher_mtu: auto` or {needed} B \
-                 in {}",
-                lab.file()
-            );
-            self.mtu.mistake(what, help)
-        })
-    }
-}
-
-impl Adapter {
-    /// Length on the cipher link of an IP packet of `mtu` bytes from a station.
-    #[must_use]
-    pub fn cipher_packet_bytes(&self, mtu: u16) -> usize {
-        match self {
-            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
-            Self::Cipherbench { suite, .. } => {
-                outer_bytes(*suite, Outer::UDP_IPV4, usize::from(mtu))
-            }
-        }
-    }
-
-    /// The longest IP packet of a station that crosses a cipher link of that MTU whole.
-    fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
-        match self {
-            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => {
-                Some(usize::from(cipher_mtu))
-            }
-            Self::Cipherbench { suite, .. } => {
-                inner_mtu(*suite, Outer::UDP_IPV4, usize::from(cipher_mtu))
-            }
-        }
     }
 }

@@ -4,6 +4,7 @@ use crate::axis;
 use crate::plan::{Addresses, LabKind, LabPlan};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use units::Layer;
 use yaml::{Document, Map, Mistakes, Node, Prefix, Reported, Spanned};
 
 /// Longest name: it becomes part of names in the kernel.
@@ -11,10 +12,28 @@ const NAME_CHARS_MAX: usize = 32;
 /// The largest MTU of a campaign with room for any encapsulation.
 const CIPHER_MTU_MAX: u64 = 9600;
 
-const KINDS: [(&str, LabKind); 1] = [("namespaces", LabKind::Namespaces)];
+/// Slowest and fastest link, at L1.
+const LINK_BPS_MIN: u64 = 1_000_000;
+const LINK_BPS_MAX: u64 = 1_000_000_000_000;
 
-const BUILT_IN_FILE: &str = "labs/namespaces.yaml";
-const BUILT_IN_TEXT: &str = include_str!("../../../labs/namespaces.yaml");
+const KINDS: [(&str, LabKind); 2] = [
+    ("namespaces", LabKind::Namespaces),
+    ("memory", LabKind::Memory),
+];
+
+/// The built-in labs: name, file and text; the first is the default.
+const BUILT_IN: [(&str, &str, &str); 2] = [
+    (
+        "namespaces",
+        "labs/namespaces.yaml",
+        include_str!("../../../labs/namespaces.yaml"),
+    ),
+    (
+        "memory",
+        "labs/memory.yaml",
+        include_str!("../../../labs/memory.yaml"),
+    ),
+];
 
 /// Ranges that test traffic may use: private (RFC 1918), for benchmarks (RFC 2544 §C.2.2) and for
 /// documentation (RFC 5737). Wherever a packet should leak to, it is nobody's.
@@ -52,13 +71,23 @@ pub fn lab_from_text(file: &str, text: &str) -> Result<LabFile, Mistakes> {
 }
 
 impl LabFile {
-    /// The built-in lab: four network namespaces on this machine.
+    /// The built-in lab that is used when none is named: four network namespaces on this machine.
     ///
     /// # Panics
     /// Never: the file is part of the program, and tests read it.
     #[must_use]
     pub fn built_in() -> Self {
-        lab_from_text(BUILT_IN_FILE, BUILT_IN_TEXT).expect("the built-in lab has no mistakes")
+        Self::built_in_named(BUILT_IN[0].0).expect("the first built-in lab has the first's name")
+    }
+
+    /// The built-in lab of that name: `namespaces` or `memory`.
+    ///
+    /// # Panics
+    /// Never: the files are part of the program, and tests read them.
+    #[must_use]
+    pub fn built_in_named(name: &str) -> Option<Self> {
+        let (_, file, text) = BUILT_IN.into_iter().find(|(known, ..)| *known == name)?;
+        Some(lab_from_text(file, text).expect("a built-in lab has no mistakes"))
     }
 
     /// The lab as plans have it.
@@ -92,6 +121,12 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
     let cipher_mtu = map.with_default("cipher_mtu", None, |node| {
         node.word_or("auto", |node| axis::mtu(node, CIPHER_MTU_MAX))
     });
+    let link_bps = map.with_default("link_rate", None, |node| {
+        node.word_or("auto", |node| {
+            let rate = node.bit_rate(Layer::L1, LINK_BPS_MIN..=LINK_BPS_MAX)?;
+            Ok(rate.bps())
+        })
+    });
     let addresses = match map.optional("addresses") {
         Some(node) => node.map(read_addresses),
         None => Ok(Addresses {
@@ -104,7 +139,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         name: name?.to_owned(),
         kind: kind?,
         cipher_mtu: cipher_mtu?,
-        link_bps: None,
+        link_bps: link_bps?,
         addresses: addresses?,
     })
 }

@@ -17,14 +17,15 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod check;
 mod dut;
 pub mod estimate;
 mod expand;
 mod file;
+mod frames;
 mod lab;
 pub mod plan;
 mod text;
-
 mod trial;
 
 pub use file::{Campaign, HostFacts, Input, from_text, load, load_input};

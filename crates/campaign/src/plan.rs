@@ -12,7 +12,9 @@ pub use frames::{
 };
 
 use serde::{Deserialize, Serialize};
+use units::Layer;
 use wire::Suite;
+use wire::mix::FrameMix;
 
 /// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,11 +40,28 @@ impl Plan {
         once.saturating_mul(self.repeats.into())
     }
 
+    /// The same plan with nothing in it but the cells that [know the tester](Cell::calibrates).
+    #[must_use]
+    pub fn calibration_only(mut self) -> Self {
+        self.cells.retain(Cell::calibrates);
+        self
+    }
+
     /// The trials in the order in which they run: all cells once, then all again, so that a drift
     /// of the machine falls on DUT and baseline alike.
     pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
         (1..=self.repeats)
             .flat_map(move |repeat| self.cells.iter().map(move |cell| TrialRef { cell, repeat }))
+    }
+}
+
+impl LabPlan {
+    /// Frames of this mix that a link carries per second (L1, preamble and gap counted), rounded
+    /// down; `None` when the lab sets no line rate.
+    #[must_use]
+    pub fn line_rate(&self, mix: &FrameMix) -> Option<u64> {
+        self.link_bps
+            .map(|bps| crate::frames::frames_per_s(bps, Layer::L1, mix))
     }
 }
 
@@ -133,6 +152,16 @@ pub struct Cell {
     /// verdicts of the cells with the same [`group`](Self::group).
     #[serde(default)]
     pub calibration: bool,
+}
+
+impl Cell {
+    /// Whether it measures the tester itself: added for it, or with the DUT `straight` of the
+    /// campaign, which then serves.
+    #[must_use]
+    pub fn calibrates(&self) -> bool {
+        let is_frames = matches!(self.measurement, Measurement::Frames(_));
+        self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
+    }
 }
 
 /// A device under test with its settings.

@@ -3,6 +3,7 @@
 use crate::axis::{
     self, Axis, axis, check_payload, check_run, check_searched, check_streams, required_axis,
 };
+use crate::frames::{self, FrameTrial};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -12,14 +13,31 @@ use yaml::{Map, Node, Place, Reported, Spanned};
 #[derive(Debug)]
 pub(crate) struct Trial {
     pub(crate) place: Place,
-    pub(crate) mtu: Vec<Spanned<u16>>,
-    pub(crate) offloads: Vec<Spanned<bool>>,
+    /// Names of the DUTs that it measures; `None`: all.
+    pub(crate) duts: Option<Vec<Spanned<String>>>,
     pub(crate) kind: Kind,
 }
 
-/// What is measured, and the axes that only this kind has.
+/// What measures.
 #[derive(Debug)]
 pub(crate) enum Kind {
+    /// A real program on each station.
+    Tool(ToolTrial),
+    /// Our own generator and analyser.
+    Frames(FrameTrial),
+}
+
+/// A trial by a real program.
+#[derive(Debug)]
+pub(crate) struct ToolTrial {
+    pub(crate) mtu: Vec<Spanned<u16>>,
+    pub(crate) offloads: Vec<Spanned<bool>>,
+    pub(crate) tool: Tool,
+}
+
+/// The program, and the axes that only it has.
+#[derive(Debug)]
+pub(crate) enum Tool {
     Tcp {
         load: Load,
         window: Vec<Spanned<Option<u64>>>,
@@ -49,14 +67,23 @@ pub(crate) struct Load {
 
 #[derive(Debug, Clone, Copy)]
 enum Name {
+    Tool(ToolName),
+    Frames(frames::Name),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum ToolName {
     Tcp,
     Udp,
     Ping,
 }
 
-const NAMES: [(&str, Name); 3] = [("tcp", Name::Tcp), ("udp", Name::Udp), ("ping", Name::Ping)];
+const TOOLS: [(&str, ToolName); 3] = [
+    ("tcp", ToolName::Tcp),
+    ("udp", ToolName::Udp),
+    ("ping", ToolName::Ping),
+];
 
-const CORES_MAX: u16 = 128;
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const WARMUP_DEFAULT: Duration = Duration::from_secs(1);
 
@@ -72,21 +99,41 @@ const ICMP_HEADER_BYTES: usize = 8;
 
 /// Reads one entry of `trials`.
 pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
-    let (name, body) = node.variant("trial", &NAMES)?;
+    let tools = TOOLS.map(|(name, tool)| (name, Name::Tool(tool)));
+    let frames = frames::NAMES.map(|(name, kind)| (name, Name::Frames(kind)));
+    let names: Vec<_> = tools.into_iter().chain(frames).collect();
+    let (name, body) = node.variant("trial", &names)?;
     body.map(|map| {
-        let mtu = required_axis(map, "mtu", |node| axis::mtu(node, axis::MTU_MAX));
-        let offloads = axis(map, "offloads", true, Node::bool);
         let kind = match name {
-            Name::Tcp => tcp(map),
-            Name::Udp => udp(map, &mtu),
-            Name::Ping => ping(map, &mtu),
+            Name::Frames(kind) => frames::read(map, kind).map(Kind::Frames),
+            Name::Tool(name) => tool(map, name).map(Kind::Tool),
         };
+        let duts = map.optional("duts").map(dut_names).transpose();
         Ok(Trial {
             place: body.place(),
-            mtu: mtu.all()?,
-            offloads: offloads.all()?,
+            duts: duts?,
             kind: kind?,
         })
+    })
+}
+
+/// Names of DUTs; whether there are such is known when the whole file is read.
+fn dut_names(node: Node<'_>) -> Result<Vec<Spanned<String>>, Reported> {
+    node.one_or_many(|item| Ok(item.spanned(item.text()?.to_owned())))
+}
+
+fn tool(map: &Map<'_>, name: ToolName) -> Result<ToolTrial, Reported> {
+    let mtu = required_axis(map, "mtu", |node| axis::mtu(node, axis::MTU_MAX));
+    let offloads = axis(map, "offloads", true, Node::bool);
+    let tool = match name {
+        ToolName::Tcp => tcp(map),
+        ToolName::Udp => udp(map, &mtu),
+        ToolName::Ping => ping(map, &mtu),
+    };
+    Ok(ToolTrial {
+        mtu: mtu.all()?,
+        offloads: offloads.all()?,
+        tool: tool?,
     })
 }
 
@@ -104,7 +151,7 @@ impl RawLoad {
         let node = map.node();
         let streams = |node: Node<'_>| node.integer(1..=axis::STREAMS_MAX);
         let load = Self {
-            cores: axis(map, "cores", 1, |node| node.integer(1..=CORES_MAX)),
+            cores: axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX)),
             streams: axis(map, "streams", None, |node| node.word_or("auto", streams)),
             duration: axis(map, "duration", DURATION_DEFAULT, axis::duration),
             warmup: map.with_default("warmup", node.spanned(WARMUP_DEFAULT), |node| {
@@ -132,20 +179,20 @@ impl RawLoad {
     }
 }
 
-fn tcp(map: &Map<'_>) -> Result<Kind, Reported> {
+fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
     let load = RawLoad::read(map);
     let window = axis(map, "window", None, |node| {
         node.word_or("auto", axis::window)
     });
     check_searched(map.node(), &load.tune, "streams", &load.streams);
     check_searched(map.node(), &load.tune, "window", &window);
-    Ok(Kind::Tcp {
+    Ok(Tool::Tcp {
         load: load.all()?,
         window: window.all()?,
     })
 }
 
-fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Kind, Reported> {
+fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
     let load = RawLoad::read(map);
     let datagram = axis(map, "datagram", None, |node| {
         node.word_or("auto", axis::datagram)
@@ -168,14 +215,14 @@ fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Kind, Reported> {
         let help = "write `rate: max` to have the best rate searched, or leave `tune` off";
         map.node().mistake_at(&tune.place, what, help);
     }
-    Ok(Kind::Udp {
+    Ok(Tool::Udp {
         load: load.all()?,
         datagram: datagram.all()?,
         rate: rate.all()?,
     })
 }
 
-fn ping(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Kind, Reported> {
+fn ping(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
     let node = map.node();
     let count = map.with_default("count", PING_COUNT_DEFAULT, |node| {
         node.integer(1..=PING_COUNT_MAX)
@@ -210,7 +257,7 @@ fn ping(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Kind, Reported> {
             help,
         );
     }
-    Ok(Kind::Ping {
+    Ok(Tool::Ping {
         count: count?,
         interval: interval?.value,
         payload: payload.all()?,

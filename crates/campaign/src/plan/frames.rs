@@ -3,6 +3,7 @@
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use wire::mix::FrameMix;
 
 /// Traffic of our own generator, and the procedure that it is used in.
@@ -56,6 +57,17 @@ pub enum Direction {
     Both,
 }
 
+impl IpVersion {
+    /// `4` or `6`.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::V4 => 4,
+            Self::V6 => 6,
+        }
+    }
+}
+
 impl Direction {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Encrypt, Self::Decrypt, Self::Both];
@@ -80,6 +92,17 @@ pub struct Ports {
     pub rx: Option<PortKind>,
 }
 
+/// `auto`; of one kind, its name; else both names, the sender's first.
+impl fmt::Display for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |kind: Option<PortKind>| kind.map_or("auto", PortKind::name);
+        match self.tx == self.rx {
+            true => f.write_str(name(self.tx)),
+            false => write!(f, "{}-{}", name(self.tx), name(self.rx)),
+        }
+    }
+}
+
 /// A kind of port for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,6 +115,19 @@ pub enum PortKind {
     Socket,
     /// Rings in memory.
     Memory,
+}
+
+impl PortKind {
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Xdp => "xdp",
+            Self::Packet => "packet",
+            Self::Socket => "socket",
+            Self::Memory => "memory",
+        }
+    }
 }
 
 /// What is done with the traffic. Open: more follow.
@@ -114,6 +150,17 @@ pub enum Procedure {
 }
 
 impl Procedure {
+    /// The search in it, if there is one.
+    #[must_use]
+    pub const fn search(&self) -> Option<&ThroughputSearch> {
+        match self {
+            Self::Throughput(search) => Some(search),
+            Self::Latency(test) => Some(&test.search),
+            Self::Recovery(test) => Some(&test.search),
+            Self::Load(_) | Self::LossCurve(_) | Self::BackToBack(_) => None,
+        }
+    }
+
     /// Short name, in cell ids and tables.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -164,6 +211,21 @@ pub enum Profile {
     Rfc2544,
     /// ETSI GS NFV-TST 009: binary search with loss verification.
     Tst009,
+    /// None: the campaign spells the goals out.
+    Custom,
+}
+
+impl Profile {
+    /// As campaigns and reports have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Rfc2544 => "rfc2544",
+            Self::Tst009 => "tst009",
+            Self::Custom => "custom",
+        }
+    }
 }
 
 /// A search goal (RFC 9971). Ratios are in parts per million.

@@ -1,0 +1,192 @@
+//! What a campaign asks for and some lab or host does not have, at its place in the campaign.
+
+use crate::expand::Draft;
+use crate::file::HostFacts;
+use crate::frames::packet_bytes_max;
+use crate::lab::LabFile;
+use crate::plan::{Adapter, FrameTest, LabKind, Measurement, PortKind};
+use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
+use units::{BitRate, FrameRate, Layer};
+use wire::overhead::{Outer, inner_mtu, outer_bytes};
+use yaml::Mistake;
+
+impl Draft {
+    /// All that this cell cannot have there.
+    pub(crate) fn check(&self, lab: &LabFile, host: &HostFacts) -> Vec<Mistake> {
+        let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
+        mistakes.extend(self.check_cores(host));
+        mistakes.extend(self.check_mtu(lab));
+        mistakes.extend(self.check_ports(lab));
+        mistakes.extend(self.check_loads(lab));
+        mistakes
+    }
+
+    fn frame_test(&self) -> Option<&FrameTest> {
+        match &self.cell.measurement {
+            Measurement::Frames(test) => Some(test),
+            _ => None,
+        }
+    }
+
+    /// A lab in memory has no kernel in the path.
+    fn check_kind(&self, lab: &LabFile) -> Option<Mistake> {
+        if lab.plan().kind != LabKind::Memory {
+            return None;
+        }
+        let help = "use a lab of kind `namespaces`: `--lab namespaces`";
+        if self.frame_test().is_none() {
+            let name = self.cell.measurement.name();
+            let what =
+                format!("`{name}` needs the kernel's stack, and the lab's stations have none");
+            return Some(self.trial.mistake(what, help));
+        }
+        let forwards = matches!(
+            self.cell.dut.adapter,
+            Adapter::Direct | Adapter::Router { .. } | Adapter::Bridge
+        );
+        forwards.then(|| {
+            let name = &self.cell.dut.name;
+            let what = format!("`{name}` is the kernel's forwarding, and a lab in memory has none");
+            let help = match self.cell.dut.adapter {
+                Adapter::Direct => "the baseline there is `straight`; or `--lab namespaces`",
+                _ => help,
+            };
+            self.dut.mistake(what, help)
+        })
+    }
+
+    fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
+        let (wanted, present) = (self.cell.cores_per_station, host.cores);
+        (wanted > present).then(|| {
+            let plural = if present == 1 { "core" } else { "cores" };
+            let what = format!(
+                "{wanted} cores per station are more than the {present} {plural} of this host"
+            );
+            self.cores.mistake(what, format!("write {present} or less"))
+        })
+    }
+
+    /// The longest packet of the cell's traffic.
+    fn packet_bytes(&self) -> u16 {
+        self.frame_test()
+            .map_or(self.cell.mtu, |test| packet_bytes_max(&test.traffic.mix))
+    }
+
+    /// Length of the longest packet on the cipher link.
+    pub(crate) fn cipher_packet_bytes(&self) -> usize {
+        let adapter = &self.cell.dut.adapter;
+        adapter.cipher_packet_bytes(self.packet_bytes())
+    }
+
+    fn check_mtu(&self, lab: &LabFile) -> Option<Mistake> {
+        let limit = lab.plan().cipher_mtu?;
+        let dut = &self.cell.dut;
+        let (packet, needed) = (self.packet_bytes(), self.cipher_packet_bytes());
+        // Nothing of `straight` crosses the cipher link.
+        if needed <= usize::from(limit) || dut.adapter == Adapter::Straight {
+            return None;
+        }
+        // What the campaign names: the frame, or the MTU.
+        let added = match self.frame_test() {
+            Some(_) => (HEADER_BYTES + FCS_BYTES) as usize,
+            None => 0,
+        };
+        let (noun, limit_noun) = match self.frame_test() {
+            Some(_) => ("frames", "frame"),
+            None => ("packets", "MTU"),
+        };
+        let named = usize::from(packet) + added;
+        let grown = match &dut.adapter {
+            Adapter::Cipherbench { suite, .. } => {
+                let as_what = if added > 0 { "packets of " } else { "" };
+                format!("{noun} of {named} B are {as_what}{needed} B in ESP ({suite}) and")
+            }
+            _ => format!("{noun} of {named} B"),
+        };
+        let what = format!("{grown} do not fit the cipher link's MTU of {limit} B");
+        let fits = dut.adapter.clear_mtu(limit).unwrap_or(0) + added;
+        let help = format!(
+            "the largest {limit_noun} that fits is {fits} B; or write `cipher_mtu: auto` or \
+             {needed} B in {}",
+            lab.file()
+        );
+        Some(self.mtu.mistake(what, help))
+    }
+
+    fn check_ports(&self, lab: &LabFile) -> Option<Mistake> {
+        let ports = self.frame_test()?.traffic.ports;
+        let place = &self.frames.as_ref()?.ports;
+        let in_memory = lab.plan().kind == LabKind::Memory;
+        let forced = [ports.tx, ports.rx];
+        let wrong = forced
+            .into_iter()
+            .flatten()
+            .find(|kind| (*kind == PortKind::Memory) != in_memory)?;
+        Some(match in_memory {
+            true => place.mistake(
+                format!("a lab in memory has no port of kind `{}`", wrong.name()),
+                "write `ports: auto`, or use a lab of kind `namespaces`: `--lab namespaces`",
+            ),
+            false => place.mistake(
+                "ports in memory join stations of one process only",
+                "write `ports: auto`, or use the lab in memory: `--lab memory`",
+            ),
+        })
+    }
+
+    fn check_loads(&self, lab: &LabFile) -> Vec<Mistake> {
+        let (Some(test), Some(places)) = (self.frame_test(), &self.frames) else {
+            return Vec::new();
+        };
+        let mix = &test.traffic.mix;
+        let (Some(bps), Some(line_rate)) = (lab.plan().link_bps, lab.plan().line_rate(mix)) else {
+            return Vec::new();
+        };
+        let above = places.loads.iter().filter(|load| load.value > line_rate);
+        let mistakes = above.map(|load| {
+            let what = format!(
+                "a load of {} is above the line rate of {}",
+                FrameRate::new(load.value),
+                FrameRate::new(line_rate)
+            );
+            let mean = units::human::number(mix.mean_bytes());
+            let size = if mix.shares.len() == 1 {
+                ""
+            } else {
+                " on average"
+            };
+            let help = format!(
+                "that is what links of {} carry of frames of {mean} B{size}, preamble and gap \
+                 counted: write {line_rate} frames/s or less",
+                BitRate::new(bps, Layer::L1)
+            );
+            load.place.mistake(what, help)
+        });
+        mistakes.collect()
+    }
+}
+
+impl Adapter {
+    /// Length on the cipher link of an IP packet of `mtu` bytes from a station.
+    #[must_use]
+    pub fn cipher_packet_bytes(&self, mtu: u16) -> usize {
+        match self {
+            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
+            Self::Cipherbench { suite, .. } => {
+                outer_bytes(*suite, Outer::UDP_IPV4, usize::from(mtu))
+            }
+        }
+    }
+
+    /// The longest IP packet of a station that crosses a cipher link of that MTU whole.
+    fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
+        match self {
+            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => {
+                Some(usize::from(cipher_mtu))
+            }
+            Self::Cipherbench { suite, .. } => {
+                inner_mtu(*suite, Outer::UDP_IPV4, usize::from(cipher_mtu))
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What axes of frame trials and DUTs do not go together.
+
+use crate::dut::Listed;
+use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
+use crate::plan::{Adapter, Direction, IpVersion, PortKind, Traffic};
+use wire::mix::FRAME_BYTES_MIN;
+use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
+use yaml::{Node, Place, Spanned};
+
+/// Smallest frame of IPv6: that of IPv4 and the longer header, since both carry the stamp.
+const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
+
+/// Places of what can still be wrong with some DUT, in some lab or on some host.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    pub(crate) direction: Place,
+    pub(crate) tunnels: Place,
+    pub(crate) ports: Place,
+    /// Loads that were given, in frames/s.
+    pub(crate) loads: Vec<Spanned<u64>>,
+}
+
+impl RawTraffic {
+    /// Axes against one another.
+    pub(crate) fn check(&self, node: Node<'_>) {
+        self.check_sizes(node);
+        self.check_flows(node);
+        self.check_duplex(node);
+        self.check_ports(node);
+    }
+
+    fn check_sizes(&self, node: Node<'_>) {
+        if !self.ip.iter().any(|ip| ip.value == IpVersion::V6) {
+            return;
+        }
+        for frame in self.frame.iter() {
+            let smallest = frame.value.smallest_bytes();
+            if smallest < FRAME_BYTES_MIN_V6 {
+                let what = format!("frames of {smallest} B are too short for IPv6");
+                let help = format!(
+                    "the smallest with room for the IPv6 header and the stamp is \
+                     {FRAME_BYTES_MIN_V6} B"
+                );
+                node.mistake_at(&frame.place, what, help);
+            }
+        }
+    }
+
+    fn check_flows(&self, node: Node<'_>) {
+        let most_tunnels = self.tunnels.iter().map(|tunnels| tunnels.value).max();
+        let least_tunnels = self.tunnels.iter().map(|tunnels| tunnels.value).min();
+        let most_cores = self.cores.iter().map(|cores| cores.value).max();
+        let (most_tunnels, least_tunnels) = (most_tunnels.unwrap_or(1), least_tunnels.unwrap_or(1));
+        let most_cores = u32::from(most_cores.unwrap_or(1));
+        for spanned in self.flows.iter() {
+            let Some(flows) = spanned.value else { continue };
+            let plural = if flows == 1 { "flow is" } else { "flows are" };
+            let (what, help) = if flows < most_tunnels {
+                (
+                    format!("{flows} {plural} too few for {most_tunnels} tunnels"),
+                    format!("each tunnel needs one: write {most_tunnels} or more, or `auto`"),
+                )
+            } else if flows < most_cores {
+                (
+                    format!("{flows} {plural} too few for {most_cores} cores"),
+                    format!("each core sends its own: write {most_cores} or more, or `auto`"),
+                )
+            } else if flows.div_ceil(least_tunnels) > FLOWS_PER_TUNNEL_MAX {
+                let plural = if least_tunnels == 1 {
+                    "tunnel"
+                } else {
+                    "tunnels"
+                };
+                (
+                    format!("{flows} flows are too many for {least_tunnels} {plural}"),
+                    format!(
+                        "flows of a tunnel differ by source port: at most {FLOWS_PER_TUNNEL_MAX} \
+                         for each"
+                    ),
+                )
+            } else {
+                continue;
+            };
+            node.mistake_at(&spanned.place, what, help);
+        }
+    }
+
+    fn check_duplex(&self, node: Node<'_>) {
+        let Some(duplex) = self.duplex.iter().find(|duplex| duplex.value) else {
+            return;
+        };
+        let mut directions = self.direction.iter().map(|direction| direction.value);
+        if let Some(one_way) = directions.find(|direction| *direction != Direction::Both) {
+            let name = one_way.name();
+            let what = format!("`duplex` loads both ways at once, and `{name}` is one way");
+            let help = "write `direction: both`, or leave `duplex` off";
+            node.mistake_at(&duplex.place, what, help);
+        }
+    }
+
+    fn check_ports(&self, node: Node<'_>) {
+        let many = self.tunnels.iter().any(|tunnels| tunnels.value > 1);
+        let is_socket = |kind| kind == Some(PortKind::Socket);
+        let mut ports = self.ports.iter();
+        let socket = ports.find(|ports| is_socket(ports.value.tx) || is_socket(ports.value.rx));
+        if let Some(socket) = socket.filter(|_| many) {
+            let what =
+                "plain sockets have the station's own address only, and tunnels differ by it";
+            let help = "write `ports: packet` or `xdp`, or `tunnels: 1`";
+            node.mistake_at(&socket.place, what, help);
+        }
+    }
+}
+
+/// What of the traffic this DUT cannot do: where, what and what to do about it.
+pub(crate) fn for_dut<'a>(
+    traffic: &Traffic,
+    places: &'a Places,
+    dut: &Listed,
+    all: &[Listed],
+) -> Option<(&'a Place, String, String)> {
+    let name = &dut.dut.name;
+    let known = dut.dut.adapter.directions();
+    if !known.contains(&traffic.direction) {
+        let what = format!(
+            "`{name}` cannot be loaded in direction `{}`",
+            traffic.direction.name()
+        );
+        let known: Vec<_> = known
+            .iter()
+            .map(|direction| format!("`{}`", direction.name()))
+            .collect();
+        let can = |other: &&Listed| other.dut.adapter.directions().contains(&traffic.direction);
+        let others: Vec<_> = all
+            .iter()
+            .filter(can)
+            .map(|other| other.dut.name.as_str())
+            .collect();
+        let mut help = format!("it can do {}", known.join(", "));
+        if !others.is_empty() {
+            help.push_str(&format!(
+                "; or measure this direction in a trial of its own with `duts: [{}]`",
+                others.join(", ")
+            ));
+        }
+        return Some((&places.direction, what, help));
+    }
+    let is_one_tunnel = matches!(dut.dut.adapter, Adapter::Cipherbench { .. });
+    if traffic.tunnels > 1 && is_one_tunnel {
+        let what = format!("`{name}` has one tunnel, not {}", traffic.tunnels);
+        let help = "one process of this version serves one peer: write `tunnels: 1`, or give the \
+                    trial `duts` without it";
+        return Some((&places.tunnels, what, help.to_owned()));
+    }
+    None
+}

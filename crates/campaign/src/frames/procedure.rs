@@ -1,0 +1,463 @@
+//! What is done with the frames: the keys that each kind of frame trial has of its own.
+
+use crate::axis::{Axis, RUN_MAX, axis, nanos};
+use crate::expand::{AxisValue, compact, compact_time, sometimes};
+use crate::frames::profile::{self, Times};
+use crate::frames::rate::{self, Rate};
+use crate::plan::{
+    BackToBack, Goal, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery, ThroughputSearch,
+};
+use std::time::Duration;
+use units::Ratio;
+use wire::mix::FrameMix;
+use yaml::{Map, Node, Reported, Spanned};
+
+/// Kinds of frame trials.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Name {
+    Load,
+    Throughput,
+    LossCurve,
+    BackToBack,
+    Latency,
+    Recovery,
+}
+
+/// Names of the kinds: those of their procedures.
+pub(crate) const NAMES: [(&str, Name); 6] = [
+    ("load", Name::Load),
+    ("throughput", Name::Throughput),
+    ("loss-curve", Name::LossCurve),
+    ("back-to-back", Name::BackToBack),
+    ("latency", Name::Latency),
+    ("recovery", Name::Recovery),
+];
+
+/// A procedure as a campaign asks for it: loads may still be bit rates.
+#[derive(Debug, Clone)]
+pub(crate) enum Asked {
+    Load {
+        rate: Option<Spanned<Rate>>,
+        duration: Duration,
+    },
+    Throughput(Search),
+    LossCurve {
+        max_load: Option<Spanned<Rate>>,
+        step_percent: u8,
+        trial: Duration,
+        drain: Duration,
+    },
+    BackToBack(BackToBack),
+    Latency {
+        search: Search,
+        percents: Vec<u8>,
+        trial: Duration,
+    },
+    Recovery {
+        search: Search,
+        overload_percent: u16,
+        relief_percent: u16,
+        overload: Duration,
+        relief: Duration,
+    },
+}
+
+/// A search as a campaign asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    profile: Profile,
+    goals: Vec<Goal>,
+    max_load: Option<Spanned<Rate>>,
+    min_load: Spanned<Rate>,
+    drain: Duration,
+    timeout: Duration,
+}
+
+const MIN_LOAD_DEFAULT: Rate = Rate::Frames(1_000);
+const LOAD_DURATION_DEFAULT: Duration = Duration::from_secs(10);
+const TRIAL_DEFAULT: Duration = Duration::from_secs(1);
+const TRIAL_MIN: Duration = Duration::from_millis(10);
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+const STEP_PERCENT_DEFAULT: u8 = 10;
+/// RFC 9004 §5.
+const BURST_DEFAULT: Duration = Duration::from_secs(2);
+const BURST_MIN: Duration = Duration::from_millis(1);
+const BURST_MAX: Duration = Duration::from_secs(60);
+/// RFC 2544 §26.4.
+const BURSTS_DEFAULT: u32 = 50;
+const BURSTS_MAX: u32 = 1000;
+const LATENCY_PERCENTS: [u8; 4] = [0, 10, 50, 90];
+/// RFC 2544 §26.5.
+const OVERLOAD_PERCENT: u16 = 110;
+const RELIEF_PERCENT: u16 = 50;
+
+/// Reads the keys of a kind: one procedure, or one for each value of its axes.
+pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<Vec<Asked>, Reported> {
+    match name {
+        Name::Load => loads(map),
+        Name::Throughput => Search::read(map).map(|search| vec![Asked::Throughput(search)]),
+        Name::LossCurve => loss_curve(map).map(|asked| vec![asked]),
+        Name::BackToBack => back_to_back(map).map(|asked| vec![asked]),
+        Name::Latency => latency(map).map(|asked| vec![asked]),
+        Name::Recovery => recovery(map).map(|asked| vec![asked]),
+    }
+}
+
+fn loads(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let rates = axis(map, "rate", None, |node| node.word_or("max", rate::read));
+    let durations: Axis<Duration> = axis(map, "duration", LOAD_DURATION_DEFAULT, trial_time);
+    let (rates, durations) = (rates.all()?, durations.all()?);
+    let pairs = rates.iter().flat_map(|rate| {
+        durations.iter().map(move |duration| Asked::Load {
+            rate: rate.value.map(|value| Spanned {
+                value,
+                place: rate.place.clone(),
+            }),
+            duration: duration.value,
+        })
+    });
+    Ok(pairs.collect())
+}
+
+fn loss_curve(map: &Map<'_>) -> Result<Asked, Reported> {
+    let max_load = max_load(map);
+    let step = map.with_default("step", STEP_PERCENT_DEFAULT, |node| {
+        // In range, so it fits.
+        whole_percent(node, 1..=50).map(|percent| percent as u8)
+    });
+    let trial = map.with_default("duration", TRIAL_DEFAULT, trial_time);
+    let drain = drain(map, Profile::Fast.times().drain);
+    Ok(Asked::LossCurve {
+        max_load: max_load?,
+        step_percent: step?,
+        trial: trial?,
+        drain: drain?,
+    })
+}
+
+fn back_to_back(map: &Map<'_>) -> Result<Asked, Reported> {
+    let burst = map.with_default("burst", BURST_DEFAULT, |node| {
+        node.duration(BURST_MIN..=BURST_MAX)
+    });
+    let bursts = map.with_default("bursts", BURSTS_DEFAULT, |node| {
+        node.integer(1..=BURSTS_MAX)
+    });
+    let drain = drain(map, Profile::Fast.times().drain);
+    Ok(Asked::BackToBack(BackToBack {
+        burst_ns_max: nanos(burst?),
+        bursts: bursts?,
+        drain_ns: nanos(drain?),
+    }))
+}
+
+fn latency(map: &Map<'_>) -> Result<Asked, Reported> {
+    let search = Search::read(map);
+    let percents = map.with_default("loads", LATENCY_PERCENTS.to_vec(), |node| {
+        let mut percents: Vec<u8> = Vec::new();
+        node.one_or_many(|item| {
+            // In range, so it fits.
+            let percent = whole_percent(item, 0..=100)? as u8;
+            if percents.contains(&percent) {
+                return Err(item.mistake("this load is given twice", "remove one"));
+            }
+            percents.push(percent);
+            Ok(())
+        })?;
+        Ok(percents)
+    });
+    let times = times_of(&search);
+    let trial = map.with_default("duration", times.latency, trial_time);
+    Ok(Asked::Latency {
+        search: search?,
+        percents: percents?,
+        trial: trial?,
+    })
+}
+
+fn recovery(map: &Map<'_>) -> Result<Asked, Reported> {
+    let search = Search::read(map);
+    let times = times_of(&search);
+    let overload = map.with_default("overload", OVERLOAD_PERCENT, |node| {
+        whole_percent(node, 101..=1000)
+    });
+    let relief = map.with_default("relief", RELIEF_PERCENT, |node| whole_percent(node, 1..=99));
+    let overload_time = map.with_default("overload_time", times.recovery, trial_time);
+    let relief_time = map.with_default("relief_time", times.recovery, trial_time);
+    Ok(Asked::Recovery {
+        search: search?,
+        overload_percent: overload?,
+        relief_percent: relief?,
+        overload: overload_time?,
+        relief: relief_time?,
+    })
+}
+
+/// Defaults that depend on a search's profile; any when it could not be read.
+fn times_of(search: &Result<Search, Reported>) -> Times {
+    let profile = search
+        .as_ref()
+        .map_or(Profile::Fast, |search| search.profile);
+    profile.times()
+}
+
+impl Search {
+    fn read(map: &Map<'_>) -> Result<Self, Reported> {
+        let profile = map.optional("profile").map(|node| {
+            let profile = node.one_of("profile", &profile::NAMES)?;
+            Ok(node.spanned(profile))
+        });
+        let goals = map.optional("goals").map(profile::goals);
+        let max_load = max_load(map);
+        let default = map.node().spanned(MIN_LOAD_DEFAULT);
+        let min_load = map.with_default("min_load", default, |node| {
+            rate::read(node).map(|rate| node.spanned(rate))
+        });
+        if let (Some(Ok(profile)), Some(_)) = (&profile, &goals) {
+            let what = "`goals` are given, and a profile has goals of its own";
+            let help = "remove one of the two; what goals leave open is as in `fast`";
+            return Err(map.node().mistake_at(&profile.place, what, help));
+        }
+        let named = profile.transpose();
+        let base = match (&named, &goals) {
+            (_, Some(_)) => Profile::Custom,
+            (Ok(Some(profile)), None) => profile.value,
+            _ => Profile::Fast,
+        };
+        let times = base.times();
+        let drain = drain(map, times.drain);
+        let timeout = map.with_default("timeout", times.timeout, |node| {
+            node.duration(Duration::from_secs(1)..=RUN_MAX)
+        });
+        named?;
+        Ok(Self {
+            profile: base,
+            goals: goals.unwrap_or_else(|| Ok(base.goals()))?,
+            max_load: max_load?,
+            min_load: min_load?,
+            drain: drain?,
+            timeout: timeout?,
+        })
+    }
+
+    fn resolve(&self, mix: &FrameMix) -> ThroughputSearch {
+        ThroughputSearch {
+            profile: self.profile,
+            goals: self.goals.clone(),
+            max_load: self
+                .max_load
+                .as_ref()
+                .map(|load| load.value.frames_per_s(mix)),
+            min_load: self.min_load.value.frames_per_s(mix),
+            drain_ns: nanos(self.drain),
+            timeout_ns: nanos(self.timeout),
+        }
+    }
+
+    fn axes(&self) -> Vec<AxisValue> {
+        let goals = match self.profile {
+            Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
+            profile => profile.name().to_owned(),
+        };
+        vec![
+            sometimes("profile", goals),
+            sometimes("max_load", load_id(&self.max_load, "auto")),
+            sometimes("min_load", compact(&self.min_load.value)),
+            sometimes("drain", compact_time(self.drain)),
+            sometimes("timeout", compact_time(self.timeout)),
+        ]
+    }
+}
+
+impl Asked {
+    /// The procedure for frames of this mix.
+    pub(crate) fn resolve(&self, mix: &FrameMix) -> Procedure {
+        let frames =
+            |rate: &Option<Spanned<Rate>>| rate.as_ref().map(|rate| rate.value.frames_per_s(mix));
+        match self {
+            Self::Load { rate, duration } => Procedure::Load(Load {
+                frames_per_s: frames(rate),
+                duration_ns: nanos(*duration),
+            }),
+            Self::Throughput(search) => Procedure::Throughput(search.resolve(mix)),
+            Self::LossCurve {
+                max_load,
+                step_percent,
+                trial,
+                drain,
+            } => Procedure::LossCurve(LossCurve {
+                max_load: frames(max_load),
+                step_percent: *step_percent,
+                trial_ns: nanos(*trial),
+                drain_ns: nanos(*drain),
+            }),
+            Self::BackToBack(test) => Procedure::BackToBack(test.clone()),
+            Self::Latency {
+                search,
+                percents,
+                trial,
+            } => Procedure::Latency(LatencyTest {
+                search: search.resolve(mix),
+                percents: percents.clone(),
+                trial_ns: nanos(*trial),
+            }),
+            Self::Recovery {
+                search,
+                overload_percent,
+                relief_percent,
+                overload,
+                relief,
+            } => Procedure::Recovery(Recovery {
+                search: search.resolve(mix),
+                overload_percent: *overload_percent,
+                relief_percent: *relief_percent,
+                overload_ns: nanos(*overload),
+                relief_ns: nanos(*relief),
+            }),
+        }
+    }
+
+    /// Loads that were given, which may be above a lab's line rate.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &Spanned<Rate>> {
+        let (first, second) = match self {
+            Self::Load { rate: load, .. } | Self::LossCurve { max_load: load, .. } => {
+                (load.as_ref(), None)
+            }
+            Self::Throughput(search)
+            | Self::Latency { search, .. }
+            | Self::Recovery { search, .. } => (search.max_load.as_ref(), Some(&search.min_load)),
+            Self::BackToBack(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// A search needs a highest load above its lowest, whatever the mix.
+    pub(crate) fn check_loads(&self, node: Node<'_>, mixes: &Axis<FrameMix>) {
+        let (Self::Throughput(search)
+        | Self::Latency { search, .. }
+        | Self::Recovery { search, .. }) = self
+        else {
+            return;
+        };
+        let Some(max_load) = &search.max_load else {
+            return;
+        };
+        let (max, min) = (max_load.value, search.min_load.value);
+        for mix in mixes.iter() {
+            if max.frames_per_s(&mix.value) <= min.frames_per_s(&mix.value) {
+                let what = format!("`max_load` of {max} is not above `min_load` of {min}");
+                let help = "raise `max_load`, or write a lower `min_load`";
+                node.mistake_at(&max_load.place, what, help);
+                return;
+            }
+        }
+    }
+
+    /// The axes that a cell's id has of it where they vary.
+    pub(crate) fn axes(&self) -> Vec<AxisValue> {
+        match self {
+            Self::Load { rate, duration } => vec![
+                sometimes("rate", load_id(rate, "max")),
+                sometimes("duration", compact_time(*duration)),
+            ],
+            Self::Throughput(search) => search.axes(),
+            Self::LossCurve {
+                max_load,
+                step_percent,
+                trial,
+                drain,
+            } => vec![
+                sometimes("max_load", load_id(max_load, "auto")),
+                sometimes("step", format!("{step_percent}%")),
+                sometimes("duration", compact_time(*trial)),
+                sometimes("drain", compact_time(*drain)),
+            ],
+            Self::BackToBack(test) => vec![
+                sometimes(
+                    "burst",
+                    compact_time(Duration::from_nanos(test.burst_ns_max)),
+                ),
+                sometimes("bursts", test.bursts),
+                sometimes("drain", compact_time(Duration::from_nanos(test.drain_ns))),
+            ],
+            Self::Latency {
+                search,
+                percents,
+                trial,
+            } => {
+                let loads: Vec<_> = percents
+                    .iter()
+                    .map(|percent| format!("{percent}%"))
+                    .collect();
+                let mut axes = search.axes();
+                axes.push(sometimes("loads", loads.join("+")));
+                axes.push(sometimes("duration", compact_time(*trial)));
+                axes
+            }
+            Self::Recovery {
+                search,
+                overload_percent,
+                relief_percent,
+                overload,
+                relief,
+            } => {
+                let mut axes = search.axes();
+                axes.push(sometimes("overload", format!("{overload_percent}%")));
+                axes.push(sometimes("relief", format!("{relief_percent}%")));
+                axes.push(sometimes("overload_time", compact_time(*overload)));
+                axes.push(sometimes("relief_time", compact_time(*relief)));
+                axes
+            }
+        }
+    }
+}
+
+fn load_id(load: &Option<Spanned<Rate>>, word: &str) -> String {
+    load.as_ref()
+        .map_or_else(|| word.to_owned(), |load| compact(&load.value))
+}
+
+/// A goal in a cell's id: `ndr(0%,50%,100ms,500ms,1s,5%)`.
+fn goal_id(goal: &Goal) -> String {
+    let ratio = |ppm: u32| compact(&Ratio::from_ppm(ppm.into()));
+    let time = |ns| compact_time(Duration::from_nanos(ns));
+    format!(
+        "{}({},{},{},{},{},{})",
+        goal.name,
+        ratio(goal.loss_ratio_ppm),
+        ratio(goal.exceed_ratio_ppm),
+        time(goal.initial_trial_ns),
+        time(goal.final_trial_ns),
+        time(goal.duration_sum_ns),
+        ratio(goal.width_ppm)
+    )
+}
+
+fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported> {
+    map.with_default("max_load", None, |node| {
+        let rate = node.word_or("auto", rate::read)?;
+        Ok(rate.map(|rate| node.spanned(rate)))
+    })
+}
+
+fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Reported> {
+    map.with_default("drain", default, |node| {
+        node.duration(Duration::ZERO..=DRAIN_MAX)
+    })
+}
+
+fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {
+    node.duration(TRIAL_MIN..=RUN_MAX)
+}
+
+fn whole_percent(node: Node<'_>, range: std::ops::RangeInclusive<u16>) -> Result<u16, Reported> {
+    let percent = |percent: &u16| Ratio::from_percent((*percent).into());
+    let ratio = node.ratio(percent(range.start())..=percent(range.end()))?;
+    match ratio.percent() {
+        // In range, so it fits.
+        Some(percent) => Ok(percent as u16),
+        None => Err(node.mistake(
+            format!("{ratio} is not a whole number of per cent"),
+            "write whole per cent",
+        )),
+    }
+}
