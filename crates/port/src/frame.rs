@@ -90,6 +90,15 @@ pub trait FrameReceiver: Send {
     /// [`io::ErrorKind::WouldBlock`] when there is none; anything else when the interface is gone.
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize>;
 
+    /// As [`recv`](Self::recv), with the time that each frame came to this station, by CLOCK_MONOTONIC in
+    /// nanoseconds, where the kernel noted it. Where it did not (`None`), the frame came now.
+    ///
+    /// # Errors
+    /// As `recv`.
+    fn recv_timed(&mut self, mut read: impl FnMut(&mut [u8], Option<u64>)) -> io::Result<usize> {
+        self.recv(|frame| read(frame, None))
+    }
+
     /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for. To be called
     /// anew before each wait: only then does a ring in memory know that somebody sleeps.
     fn readable(&self) -> Option<BorrowedFd<'_>>;

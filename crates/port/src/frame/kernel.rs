@@ -138,9 +138,13 @@ unsafe impl Plain for libc::c_int {}
 // SAFETY: as above.
 unsafe impl Plain for libc::sockaddr_ll {}
 // SAFETY: as above.
-unsafe impl Plain for libc::tpacket_req {}
+unsafe impl Plain for libc::tpacket_req3 {}
 // SAFETY: as above.
-unsafe impl Plain for libc::tpacket_stats {}
+unsafe impl Plain for libc::tpacket_stats_v3 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_hdr_v1 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket3_hdr {}
 
 /// Memory shared with the kernel.
 #[derive(Debug)]
@@ -179,13 +183,17 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// The byte at `offset`.
+    /// The `bytes` bytes at `offset`.
     ///
     /// # Panics
-    /// Beyond the end.
+    /// Where they go beyond the end.
     #[inline]
-    pub(super) fn at(&self, offset: usize) -> *mut u8 {
-        assert!(offset < self.bytes, "outside of a ring");
+    pub(super) fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        let end = offset.checked_add(bytes);
+        assert!(
+            end.is_some_and(|end| end <= self.bytes),
+            "outside of a ring"
+        );
         // SAFETY: within the mapping, as just checked.
         unsafe { self.start.as_ptr().add(offset) }
     }

@@ -133,11 +133,9 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
 pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, FramePortError> {
     let interface = interface(wanted)?;
     first_that_works(wanted, &RECEIVERS, |kind| match kind {
-        FramePortKind::Packet => {
-            PacketReceiver::open(&interface, wanted.max_frame_bytes, wanted.threads)
-                .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
-                .map_err(|error| packet_reason(&error))
-        }
+        FramePortKind::Packet => PacketReceiver::open(&interface, wanted.threads)
+            .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
+            .map_err(|error| packet_reason(&error)),
         _ => Err(not_on_an_interface(kind)),
     })
 }
@@ -264,6 +262,11 @@ impl FrameReceiver for AnyReceiver {
     #[inline]
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize> {
         each!(self, port => port.recv(read))
+    }
+
+    #[inline]
+    fn recv_timed(&mut self, read: impl FnMut(&mut [u8], Option<u64>)) -> io::Result<usize> {
+        each!(self, port => port.recv_timed(read))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
