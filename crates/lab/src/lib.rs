@@ -43,7 +43,7 @@ pub use interrupt::Interrupt;
 pub use namespaces::{NamespaceLab, Setup};
 pub use privilege::Privilege;
 
-use campaign::plan::{Direction, Dut};
+use campaign::plan::{Direction, Dut, IpVersion};
 use protocol::{CpuTime, Ended, Program, Request, Response};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -250,6 +250,14 @@ pub trait Bench {
     /// # Errors
     /// When the kernel refuses.
     fn configure(&mut self, links: Links) -> Result<(), LabError>;
+
+    /// Whether test frames of an IP version can pass the links.
+    ///
+    /// # Errors
+    /// When they cannot, with the reason and what to do.
+    fn check_ip(&self, _version: IpVersion, _links: Links) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Brings a DUT up between the stations and waits until A reaches B through it. With a direction
     /// other than `Both`, only the gateway that is loaded is brought up, and the station stands for the

@@ -7,9 +7,9 @@ use crate::offloads;
 use crate::procfs;
 use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::state::{self, Hold};
-use crate::topology::{self, CIPHER_INTERFACES, Map, STATION_INTERFACES};
+use crate::topology::{self, CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
 use crate::{Bench, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station};
-use campaign::plan::{Direction, Dut, LabPlan};
+use campaign::plan::{Direction, Dut, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -51,13 +51,23 @@ impl Setup {
 /// A – gw1 – gw2 – B, built. Dropping it takes everything down.
 pub struct NamespaceLab {
     // Dropped in this order: the name is given back when nothing is left.
-    dut: Option<Box<dyn dut::Adapter>>,
+    dut: Option<Up>,
     stations: [Station; 4],
     _namespaces: Vec<Namespace>,
     map: Map,
     links: Option<Links>,
+    /// Whether there may be shapers on the links.
+    shaped: bool,
     swept: Vec<String>,
     _hold: Hold,
+}
+
+/// A DUT that is up.
+struct Up {
+    adapter: Box<dyn dut::Adapter>,
+    name: String,
+    links: Links,
+    direction: Direction,
 }
 
 impl NamespaceLab {
@@ -99,8 +109,9 @@ impl NamespaceLab {
             dut: None,
             stations,
             _namespaces: namespaces,
-            map: Map::new(&plan.addresses),
+            map: Map::new(&plan.addresses, procfs::has_ipv6()),
             links: None,
+            shaped: false,
             swept,
             _hold: hold,
         };
@@ -145,12 +156,19 @@ impl NamespaceLab {
         })
     }
 
-    fn site(&self) -> Site<'_> {
+    fn site<'a>(&'a self, dut: &'a str, links: Links, direction: Direction) -> Site<'a> {
         Site {
+            dut,
+            links,
+            direction,
             gateways: [self.station(NodeId::Gw1), self.station(NodeId::Gw2)],
-            source: self.station(NodeId::A),
+            stations: [self.station(NodeId::A), self.station(NodeId::B)],
             map: &self.map,
         }
+    }
+
+    fn site_of<'a>(&'a self, up: &'a Up) -> Site<'a> {
+        self.site(&up.name, up.links, up.direction)
     }
 }
 
@@ -176,19 +194,54 @@ impl Bench for NamespaceLab {
             return Ok(());
         }
         let same_offloads = self.links.is_some_and(|now| now.offloads == links.offloads);
+        let shape = links.rate_bps.is_some() || self.shaped;
         // Unknown until all of it is done.
         self.links = None;
+        self.shaped |= shape;
         self.on_all(|node| {
-            ip(node, topology::set_mtu(node.id(), links))?;
-            let interfaces = topology::interfaces(node.id()).filter(|_| !same_offloads);
-            for interface in interfaces {
+            let id = node.id();
+            ip(node, topology::set_mtu(id, links))?;
+            if self.dut.is_none() {
+                // The kernel has forgotten them where an MTU was too small for IPv6.
+                ip(node, self.map.route_test_networks(id, links))?;
+            }
+            for interface in topology::interfaces(id).filter(|_| !same_offloads) {
                 let program = Program::new(offloads::arguments(interface, links.offloads));
                 run_tool(node, program)?;
             }
+            if shape {
+                tc(node, topology::shape(id, links))?;
+            }
             Ok(())
         })?;
+        self.shaped = links.rate_bps.is_some();
         self.links = Some(links);
         Ok(())
+    }
+
+    fn check_ip(&self, version: IpVersion, links: Links) -> Result<(), LabError> {
+        let refuse = |what: String, help: &str| {
+            Err(LabError::CannotBuild {
+                what,
+                help: help.to_owned(),
+            })
+        };
+        match version {
+            IpVersion::V6 if !self.map.has_ipv6() => refuse(
+                "this kernel has no IPv6, or was started without it".to_owned(),
+                "start it without `ipv6.disable=1`, or test with IPv4",
+            ),
+            IpVersion::V6 if !self.map.carries_ipv6(links) => {
+                let mtu = links.mtu.min(links.cipher_mtu);
+                refuse(
+                    format!(
+                        "an MTU of {mtu} B is too small for IPv6, which needs {IPV6_MTU_MIN} B"
+                    ),
+                    "raise the MTU, or test with IPv4",
+                )
+            }
+            IpVersion::V4 | IpVersion::V6 => Ok(()),
+        }
     }
 
     fn start_dut(
@@ -197,10 +250,10 @@ impl Bench for NamespaceLab {
         links: Links,
         direction: Direction,
     ) -> Result<RunningDut, LabError> {
-        if direction != Direction::Both {
+        if !dut.adapter.directions().contains(&direction) {
             return Err(LabError::Dut {
                 dut: dut.name.clone(),
-                reason: format!("cannot be loaded in direction `{}` here", direction.name()),
+                reason: format!("cannot be loaded in direction `{}`", direction.name()),
             });
         }
         if self.dut.is_some() {
@@ -210,9 +263,9 @@ impl Bench for NamespaceLab {
             });
         }
         let mut adapter = dut::adapter(dut)?;
-        let site = self.site();
-        let started = adapter.start(&site, links).and_then(|running| {
-            let Err(error) = site.await_path(&dut.name) else {
+        let site = self.site(&dut.name, links, direction);
+        let started = adapter.start(&site).and_then(|running| {
+            let Err(error) = adapter.await_ready(&site) else {
                 return Ok(running);
             };
             // That it has died says more than that it does not forward.
@@ -223,23 +276,28 @@ impl Bench for NamespaceLab {
             site.clear_gateways();
         }
         let running = started?;
-        self.dut = Some(adapter);
+        self.dut = Some(Up {
+            adapter,
+            name: dut.name.clone(),
+            links,
+            direction,
+        });
         Ok(running)
     }
 
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError> {
         match &self.dut {
-            Some(adapter) => adapter.counters(&self.site(), dut),
+            Some(up) => up.adapter.counters(&self.site_of(up), dut),
             None => Ok(BTreeMap::new()),
         }
     }
 
     fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError> {
-        let Some(mut adapter) = self.dut.take() else {
+        let Some(mut up) = self.dut.take() else {
             return Ok(());
         };
-        let site = self.site();
-        let stopped = adapter.stop(&site, dut);
+        let site = self.site(&up.name, up.links, up.direction);
+        let stopped = up.adapter.stop(&site, dut);
         if stopped.is_err() {
             site.clear_gateways();
         }
@@ -302,6 +360,26 @@ pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<(), LabError> {
             ..Program::new(["ip", "-batch", "-"])
         },
     )
+}
+
+/// Runs a batch of `tc` commands.
+fn tc(node: &dyn Node, batch: String) -> Result<(), LabError> {
+    let program = Program {
+        stdin: batch,
+        ..Program::new(["tc", "-batch", "-"])
+    };
+    run_tool(node, program).map_err(|error| match error {
+        LabError::Node { node, reason } if reason.contains("qdisc kind is unknown") => {
+            LabError::Node {
+                node,
+                reason: format!(
+                    "{reason}\nhelp: this kernel lacks the shaper: sudo modprobe sch_tbf; or \
+                     leave the links' rate out"
+                ),
+            }
+        }
+        error => error,
+    })
 }
 
 /// Runs a program that must succeed.

@@ -271,6 +271,11 @@ pub(crate) fn net_core(name: &str) -> Option<u64> {
     value.trim().parse().ok()
 }
 
+/// Whether the kernel has IPv6: not left out, and not turned off at its start.
+pub(crate) fn has_ipv6() -> bool {
+    fs::exists("/proc/sys/net/ipv6/conf/all").unwrap_or(false)
+}
+
 /// Identifies this boot of this machine.
 pub(crate) fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

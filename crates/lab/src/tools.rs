@@ -4,16 +4,19 @@ use std::ffi::OsString;
 
 /// Programs by package, of Debian and Ubuntu.
 const PACKAGES: &[(&str, &str)] = &[
+    ("bridge", "iproute2"),
     ("ethtool", "ethtool"),
     ("ffmpeg", "ffmpeg"),
     ("ip", "iproute2"),
     ("iperf", "iperf"),
     ("iperf3", "iperf3"),
+    ("nft", "nftables"),
     ("nginx", "nginx"),
     ("openssl", "openssl"),
     ("openvpn", "openvpn"),
     ("ping", "iputils-ping"),
     ("swanctl", "strongswan-swanctl"),
+    ("tc", "iproute2"),
     ("tcpdump", "tcpdump"),
     ("tshark", "tshark"),
     ("wget2", "wget2"),

@@ -1,9 +1,12 @@
 //! Our own encryptor: `cipherbench encrypt` on both gateways, with static keys made for this one
 //! start.
 
-use super::{Adapter, Daemon, Site, dut_error, gateway, prometheus};
+use super::keys::{fresh_pair, write_file, write_keys};
+use super::site::{all, on_each};
+use super::{Adapter, Daemon, Site, prometheus};
 use crate::protocol::{Request, Response, THIS_PROGRAM};
-use crate::{LabError, Links, Node, NodeId, RunningDut};
+use crate::topology::{End, W0, W1};
+use crate::{FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
 use keying::FileTexts;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,91 +21,103 @@ const METRICS_PORT: u16 = 9464;
 /// How long it may take until it forwards: known answers of its engine, interfaces, probes.
 const READY_LIMIT: Duration = Duration::from_secs(15);
 
+/// Its engine that protects nothing, which it takes only when told that this is meant.
+const NULL_ENGINE: &str = "null";
+
 /// What its line begins with when it forwards.
 const READY: &str = "ready";
 
 /// An encryptor on each gateway.
 pub(super) struct Cipherbench {
-    name: String,
     suite: Suite,
     workers: u16,
     engine: String,
 }
 
 impl Cipherbench {
-    pub(super) fn new(name: &str, suite: Suite, workers: u16, engine: &str) -> Self {
+    pub(super) fn new(suite: Suite, workers: u16, engine: &str) -> Self {
         Self {
-            name: name.to_owned(),
             suite,
             workers,
             engine: engine.to_owned(),
         }
     }
 
+    /// Starts it on a gateway that is loaded.
     fn start_on(
         &self,
         site: &Site<'_>,
         node: &dyn Node,
-        links: Links,
-        [gw1, gw2]: &[FileTexts; 2],
+        keys: &[FileTexts; 2],
     ) -> Result<(NodeId, u64, String), LabError> {
         let id = node.id();
-        let keys = if id == NodeId::Gw1 { gw1 } else { gw2 };
-        let name = format!("{}.key", id.name());
-        let key_file = write_file(node, &name, &keys.key, true)?;
-        write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
-        let config = self.config(site, id, links, &key_file)?;
+        let key_file = write_keys(node, keys)?;
+        let config = self.config(site, id, &key_file);
         let path = write_file(node, &format!("{}.yaml", id.name()), &config, false)?;
         let argv = [THIS_PROGRAM, "encrypt", "--config", &path]
             .map(str::to_owned)
             .to_vec();
-        let (daemon, stdout) = Daemon::start(&self.name, node, argv, READY, READY_LIMIT)?;
+        let (daemon, stdout) = Daemon::start(site.dut, node, argv, READY, READY_LIMIT)?;
         Ok((id, daemon.process, stdout))
     }
 
-    fn config(
-        &self,
-        site: &Site<'_>,
-        id: NodeId,
-        links: Links,
-        key_file: &str,
-    ) -> Result<String, LabError> {
-        let far = if id == NodeId::Gw1 {
-            NodeId::Gw2
-        } else {
-            NodeId::Gw1
-        };
-        let (Some(local), Some(remote)) = (site.map.cipher(id), site.map.cipher(far)) else {
-            return Err(dut_error(
-                &self.name,
-                format!("cannot run on {}", id.name()),
-            ));
-        };
+    fn config(&self, site: &Site<'_>, id: NodeId, key_file: &str) -> String {
+        let (own, peer) = cipher_ends(id);
+        let (local, remote) = (site.map.address(own), site.map.address(peer));
         let Self {
             suite,
             workers,
             engine,
-            ..
         } = self;
-        let (mtu, route) = (links.mtu, site.map.beyond(id));
-        Ok(format!(
+        let mtu = site.links.mtu;
+        let routes = site.map.beyond(id, site.links).join(", ");
+        let mut config = format!(
             "local: {local}\n\
              remote: {remote}\n\
              port: {PORT}\n\
              suite: {suite}\n\
              workers: {workers}\n\
-             engine: {engine}\n\
+             engine: \"{engine}\"\n\
              keys: {{ static: \"{key_file}\" }}\n\
-             tunnel: {{ name: cb0, mtu: {mtu} B, routes: [{route}] }}\n\
+             tunnel: {{ name: cb0, mtu: {mtu} B, routes: [{routes}] }}\n\
              metrics: 127.0.0.1:{METRICS_PORT}\n"
-        ))
+        );
+        if engine == NULL_ENGINE {
+            config.push_str("insecure: true\n");
+        }
+        config
+    }
+
+    /// The path of test frames; a station in a gateway's place gets that gateway's keys.
+    fn frame_path(&self, site: &Site<'_>, keys: &[FileTexts; 2]) -> Result<FramePath, LabError> {
+        let mut path = site.frame_path();
+        let Some(node) = site.stand_in() else {
+            return Ok(path);
+        };
+        site.hold_back()?;
+        let (own, peer) = cipher_ends(node.id());
+        let esp = StationEsp {
+            key_file: write_keys(node, keys)?,
+            suite: self.suite,
+            local: site.map.address(own),
+            remote: site.map.address(peer),
+            port: PORT,
+            lanes: self.workers,
+        };
+        let station = if path.source.node == node.id() {
+            &mut path.source
+        } else {
+            &mut path.sink
+        };
+        station.esp = Some(esp);
+        Ok(path)
     }
 
     fn daemons<'a>(&'a self, site: &Site<'a>, dut: &RunningDut) -> Vec<Daemon<'a>> {
         let on = |(id, process): &(NodeId, u64)| {
             Some(Daemon {
-                dut: &self.name,
-                node: gateway(site, *id)?,
+                dut: site.dut,
+                node: site.gateway(*id)?,
                 process: *process,
             })
         };
@@ -111,17 +126,14 @@ impl Cipherbench {
 }
 
 impl Adapter for Cipherbench {
-    fn start(&mut self, site: &Site<'_>, links: Links) -> Result<RunningDut, LabError> {
-        // In memory only: the stations write them into file systems that go with them.
-        let keys = keying::pair_texts()
-            .map_err(|error| dut_error(&self.name, format!("got no keys: {error}")))?;
-        let started = site.on_gateways(|node| self.start_on(site, node, links, &keys));
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+        let keys = fresh_pair(site.dut)?;
         let mut dut = RunningDut {
             esp_udp_ports: (0..self.workers).map(|lane| PORT + lane).collect(),
             ..RunningDut::default()
         };
         let mut failure = None;
-        for result in started {
+        for result in on_each(site.loaded(), |node| self.start_on(site, node, &keys)) {
             match result {
                 Ok((id, process, stdout)) => {
                     dut.processes.push((id, process));
@@ -130,11 +142,16 @@ impl Adapter for Cipherbench {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
+        if failure.is_none() {
+            match self.frame_path(site, &keys) {
+                Ok(path) => dut.frame_path = Some(path),
+                Err(error) => failure = Some(error),
+            }
+        }
         match failure {
             None => Ok(dut),
             Some(error) => {
-                // The one that came up, if any; why the other did not says more than how this one
-                // ends.
+                // What came up, if anything; why the rest did not says more than how this ends.
                 let _ = self.stop(site, dut);
                 Err(error)
             }
@@ -169,31 +186,22 @@ impl Adapter for Cipherbench {
 
     fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError> {
         let daemons = self.daemons(site, &dut);
-        let stopped = site.on_gateways(|node| {
+        // Its interface goes with it, and the routes with the interface.
+        let stopped = on_each(site.loaded(), |node| {
             let on_node = daemons
                 .iter()
                 .filter(|daemon| daemon.node.id() == node.id());
             on_node.map(Daemon::stop).fold(Ok(()), Result::and)
         });
-        // Its interface goes with it, and the routes with the interface.
-        stopped.into_iter().fold(Ok(()), Result::and)
+        all(stopped).and(site.let_go())
     }
 }
 
-fn write_file(
-    node: &dyn Node,
-    name: &str,
-    content: &str,
-    secret: bool,
-) -> Result<String, LabError> {
-    let (name, content) = (name.to_owned(), content.to_owned());
-    match node.call(Request::WriteFile {
-        name,
-        content,
-        secret,
-    })? {
-        Response::Written { path } => Ok(path),
-        other => Err(node.unexpected(&other)),
+/// The cipher link's ends as a gateway has them: its own and its peer's.
+fn cipher_ends(id: NodeId) -> (End, End) {
+    match id {
+        NodeId::A | NodeId::Gw1 => (W0, W1),
+        NodeId::Gw2 | NodeId::B => (W1, W0),
     }
 }
 

@@ -10,13 +10,15 @@
 
 mod cipherbench;
 mod direct;
+mod keys;
 mod prometheus;
+mod site;
 
-use crate::namespaces::ip;
+pub(crate) use site::Site;
+
 use crate::protocol::{Ended, Program, Ready, Request, Response};
 use crate::sync::Deadline;
-use crate::topology::{self, Map};
-use crate::{LabError, Links, Node, NodeId, RunningDut};
+use crate::{LabError, Node, RunningDut};
 use campaign::plan::{self, Dut};
 use std::collections::BTreeMap;
 use std::thread::{self, ScopedJoinHandle};
@@ -36,8 +38,13 @@ const DEATH_LIMIT: Duration = Duration::from_millis(500);
 
 /// One kind of DUT, from its start to its stop.
 pub(crate) trait Adapter: Send + Sync {
-    /// Brings it up on both gateways; nothing of it is left when that fails.
-    fn start(&mut self, site: &Site<'_>, links: Links) -> Result<RunningDut, LabError>;
+    /// Brings it up on the gateways that are loaded; nothing of it is left when that fails.
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError>;
+
+    /// Waits until it forwards, once it is up.
+    fn await_ready(&self, site: &Site<'_>) -> Result<(), LabError> {
+        site.await_path()
+    }
 
     /// Its counters, by `gateway/counter`; empty when it has none.
     fn counters(
@@ -63,9 +70,7 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
             suite,
             workers,
             engine,
-        } => Box::new(cipherbench::Cipherbench::new(
-            &dut.name, *suite, *workers, engine,
-        )),
+        } => Box::new(cipherbench::Cipherbench::new(*suite, *workers, engine)),
         other => {
             return Err(dut_error(
                 &dut.name,
@@ -73,74 +78,6 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
             ));
         }
     })
-}
-
-/// Where a DUT is brought up.
-pub(crate) struct Site<'a> {
-    /// gw1 and gw2.
-    pub(crate) gateways: [&'a dyn Node; 2],
-    /// Station A.
-    pub(crate) source: &'a dyn Node,
-    pub(crate) map: &'a Map,
-}
-
-impl Site<'_> {
-    /// Waits until A reaches B.
-    pub(crate) fn await_path(&self, dut: &str) -> Result<(), LabError> {
-        let target = self.map.b().to_string();
-        let (interval, limit) = (PATH_INTERVAL.as_secs_f64(), PATH_LIMIT.as_secs());
-        // With a deadline it goes on until one answer has come.
-        let ping = [
-            "ping",
-            "-n",
-            "-q",
-            "-c",
-            "1",
-            "-i",
-            &interval.to_string(),
-            "-w",
-            &limit.to_string(),
-        ];
-        let program = Program::new(ping.into_iter().chain([target.as_str()]));
-        let ended = self.source.run(program, PATH_LIMIT * 2)?;
-        if ended.code == Some(0) {
-            return Ok(());
-        }
-        let reason =
-            format!("is up, but A does not reach B ({target}) through it within {limit} s");
-        Err(dut_error(dut, reason))
-    }
-
-    /// Removes from the gateways what a DUT that failed may have left there: interfaces that are no
-    /// part of the path, and routes to the stations beyond.
-    pub(crate) fn clear_gateways(&self) {
-        let cleared = self.on_gateways(|node| {
-            let found = match node.call(Request::InterfaceCounters)? {
-                Response::InterfaceCounters(counters) => counters.into_keys(),
-                other => return Err(node.unexpected(&other)),
-            };
-            let own: Vec<_> = topology::interfaces(node.id()).collect();
-            let foreign = found.filter(|name| !own.contains(&name.as_str()));
-            let mut batch: String = foreign.map(|name| format!("link del {name}\n")).collect();
-            batch.push_str(&format!("route flush {}\n", self.map.beyond(node.id())));
-            ip(node, batch)
-        });
-        // What failed before says more; a gateway that is not clear shows at the next start.
-        drop(cleared);
-    }
-
-    /// Does something on both gateways at the same time; the answers in their order.
-    pub(crate) fn on_gateways<T: Send>(
-        &self,
-        action: impl Fn(&dyn Node) -> Result<T, LabError> + Sync,
-    ) -> [Result<T, LabError>; 2] {
-        let action = &action;
-        thread::scope(|scope| {
-            self.gateways
-                .map(|node| scope.spawn(move || action(node)))
-                .map(join)
-        })
-    }
 }
 
 /// A DUT's process on a gateway, as its adapter sees it.
@@ -227,11 +164,6 @@ impl<'a> Daemon<'a> {
             format!("died on {node} ({}){}", ended.how(), ended.last_words()),
         )
     }
-}
-
-/// The gateway that a process of a DUT runs on.
-pub(crate) fn gateway<'a>(site: &Site<'a>, id: NodeId) -> Option<&'a dyn Node> {
-    site.gateways.into_iter().find(|node| node.id() == id)
 }
 
 pub(crate) fn dut_error(dut: &str, reason: String) -> LabError {

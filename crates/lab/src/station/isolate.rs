@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 
 /// Kernel parameters of every namespace, and why. The host's own are left alone.
 const SYSCTLS: &[(&str, &str)] = &[
-    // No neighbour discovery, no addresses that come later: the links carry the measurement only.
-    ("net/ipv6/conf/all/disable_ipv6", "1"),
-    ("net/ipv6/conf/default/disable_ipv6", "1"),
     // The path is symmetric, and the host's setting, which a new namespace inherits, is not to
     // matter.
     ("net/ipv4/conf/all/rp_filter", "0"),
@@ -21,7 +18,34 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-const FORWARDING: (&str, &str) = ("net/ipv4/ip_forward", "1");
+/// Of a station: test frames end here, and nothing is said about them.
+const STATION_SYSCTLS: &[(&str, &str)] = &[
+    ("net/ipv4/ip_forward", "0"),
+    // No neighbour discovery, no addresses that come later: the links carry the measurement only.
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+];
+
+/// Of a gateway, in this order: forwarding sets others.
+const GATEWAY_SYSCTLS: &[(&str, &str)] = &[
+    ("net/ipv4/ip_forward", "1"),
+    ("net/ipv4/conf/all/send_redirects", "0"),
+    ("net/ipv4/conf/default/send_redirects", "0"),
+    // Where a station stands in a gateway's place nobody listens on the port of its ESP, and the
+    // kernel is not to say so. What tells the path MTU is exempt.
+    ("net/ipv4/icmp_msgs_per_sec", "0"),
+    ("net/ipv4/icmp_msgs_burst", "0"),
+    ("net/ipv4/icmp_ratelimit", "1000000000"),
+    ("net/ipv6/conf/all/disable_ipv6", "0"),
+    ("net/ipv6/conf/default/disable_ipv6", "0"),
+    ("net/ipv6/conf/all/forwarding", "1"),
+    // An interface that forwards by itself would join the group of all routers, and announce it.
+    // What counts for the others is the line above.
+    ("net/ipv6/conf/default/forwarding", "0"),
+    ("net/ipv6/conf/default/accept_ra", "0"),
+    // No address: nothing to announce either.
+    ("net/ipv6/conf/default/addr_gen_mode", "1"),
+];
 
 /// Moves this process, still single-threaded, into namespaces of its own: no interfaces but `lo`, a
 /// `/sys` that shows them, and an empty `/run` for sockets and pid files.
@@ -53,8 +77,11 @@ pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
         Some("mode=0755"),
     )
     .map_err(|errno| refused("mount /run", errno))?;
-    let forwards = matches!(node, NodeId::Gw1 | NodeId::Gw2);
-    for (name, value) in SYSCTLS.iter().chain(forwards.then_some(&FORWARDING)) {
+    let of_its_kind = match node {
+        NodeId::A | NodeId::B => STATION_SYSCTLS,
+        NodeId::Gw1 | NodeId::Gw2 => GATEWAY_SYSCTLS,
+    };
+    for (name, value) in SYSCTLS.iter().chain(of_its_kind) {
         set_sysctl(node, Path::new("/proc/sys").join(name), value)?;
     }
     Ok(())
@@ -70,7 +97,8 @@ fn can_do_without_sys(errno: Errno) -> bool {
 fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<(), LabError> {
     match fs::write(&path, value) {
         Ok(()) => Ok(()),
-        // A kernel without IPv6 needs none of it turned off.
+        // A kernel without IPv6 needs none of it turned off; before 6.12 it has limits of ICMP
+        // for the whole machine only.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(LabError::CannotBuild {
             what: format!(

@@ -37,6 +37,10 @@ pub(crate) fn a_ping_crosses_the_path_and_every_counter_moves_by_just_that() {
     for (before, after) in before.iter().zip(&after) {
         for (name, now) in after {
             let was = &before[name];
+            if name.starts_with('c') {
+                assert_eq!(now, was, "past the gateways");
+                continue;
+            }
             for (packets, bytes) in [
                 (now.rx_packets - was.rx_packets, now.rx_bytes - was.rx_bytes),
                 (now.tx_packets - was.tx_packets, now.tx_bytes - was.tx_bytes),
@@ -270,8 +274,8 @@ pub(crate) fn a_program_is_ready_when_its_port_listens() {
 pub(crate) fn the_namespace_is_closed_off_from_the_machine() {
     let lab = TestLab::direct().lab;
     let node = lab.node(NodeId::Gw1);
-    let script =
-        "ls /sys/class/net; echo --; ls -A /run | grep -v ^cipherbench-; echo --; ip -6 addr";
+    let script = "ls /sys/class/net; echo --; ls -A /run | grep -v ^cipherbench-; echo --; \
+         ip -o -6 addr | grep -v ': lo '";
     let ended = node.run(shell(script), PATIENCE).unwrap();
     assert_eq!(ended.stdout, "a1\nlo\nw0\n--\n--\n");
     let own = std::fs::read_link("/proc/self/ns/net").unwrap();

@@ -52,10 +52,10 @@ fn encrypt(file: &Path) -> ExitCode {
             .unwrap()
             .to_owned()
     };
-    if value("engine: ") == "auto" {
+    if value("engine: \"") == "auto" {
         return encrypt_for_real(file);
     }
-    let (remote, engine, route) = (value("remote: "), value("engine: "), value("routes: ["));
+    let (remote, engine, route) = (value("remote: "), value("engine: \""), value("routes: ["));
     // Both must be where the configuration says, and fit for nobody else's eyes.
     assert!(std::fs::exists(value("static: \"")).unwrap());
     assert!(std::fs::exists(format!("{}.epoch", value("static: \""))).unwrap());

@@ -1,0 +1,43 @@
+//! Key files on stations: made for one start of one DUT, kept in file systems that go with the
+//! stations.
+
+use crate::protocol::{Request, Response};
+use crate::{LabError, Node, NodeId};
+use keying::FileTexts;
+
+/// The texts of a fresh pair of key files, for A's side and B's side.
+pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2], LabError> {
+    keying::pair_texts().map_err(|error| super::dut_error(dut, format!("got no keys: {error}")))
+}
+
+/// Writes a node's half of a pair, with its epoch file beside it, for the owner's eyes only; where
+/// the key file is.
+pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<String, LabError> {
+    let id = node.id();
+    let keys = match id {
+        NodeId::A | NodeId::Gw1 => a,
+        NodeId::Gw2 | NodeId::B => b,
+    };
+    let name = format!("{}.key", id.name());
+    let key_file = write_file(node, &name, &keys.key, true)?;
+    write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
+    Ok(key_file)
+}
+
+/// Writes a file into a node's private folder; where it is.
+pub(super) fn write_file(
+    node: &dyn Node,
+    name: &str,
+    content: &str,
+    secret: bool,
+) -> Result<String, LabError> {
+    let (name, content) = (name.to_owned(), content.to_owned());
+    match node.call(Request::WriteFile {
+        name,
+        content,
+        secret,
+    })? {
+        Response::Written { path } => Ok(path),
+        other => Err(node.unexpected(&other)),
+    }
+}

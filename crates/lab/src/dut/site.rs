@@ -1,0 +1,146 @@
+//! Where a DUT is brought up, and which part of it is loaded.
+
+use super::{PATH_INTERVAL, PATH_LIMIT, dut_error, join};
+use crate::namespaces::ip;
+use crate::protocol::{Program, Request, Response};
+use crate::topology::{self, A0, B0, Map, W0, W1};
+use crate::{FramePath, LabError, Links, Node, NodeId};
+use campaign::plan::Direction;
+use std::thread;
+
+/// Where a DUT is brought up, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    /// [`campaign::plan::Dut::name`].
+    pub(crate) dut: &'a str,
+    pub(crate) links: Links,
+    /// Which part of it is loaded.
+    pub(crate) direction: Direction,
+    /// gw1 and gw2.
+    pub(crate) gateways: [&'a dyn Node; 2],
+    /// A and B.
+    pub(crate) stations: [&'a dyn Node; 2],
+    pub(crate) map: &'a Map,
+}
+
+impl<'a> Site<'a> {
+    /// The gateways that the DUT runs on.
+    pub(crate) fn loaded(&self) -> &[&'a dyn Node] {
+        match self.direction {
+            Direction::Encrypt => &self.gateways[..1],
+            Direction::Decrypt => &self.gateways[1..],
+            Direction::Both => &self.gateways,
+        }
+    }
+
+    /// The gateway in whose place a station stands, if any.
+    pub(crate) fn stand_in(&self) -> Option<&'a dyn Node> {
+        match self.direction {
+            Direction::Encrypt => Some(self.gateways[1]),
+            Direction::Decrypt => Some(self.gateways[0]),
+            Direction::Both => None,
+        }
+    }
+
+    /// The gateway of that id.
+    pub(crate) fn gateway(&self, id: NodeId) -> Option<&'a dyn Node> {
+        self.gateways.into_iter().find(|node| node.id() == id)
+    }
+
+    /// The path of test frames through the loaded gateways.
+    pub(crate) fn frame_path(&self) -> FramePath {
+        let (source, sink) = match self.direction {
+            Direction::Encrypt => (A0, W1),
+            Direction::Decrypt => (W0, B0),
+            Direction::Both => (A0, B0),
+        };
+        FramePath {
+            source: self.map.frame_end(source),
+            sink: self.map.frame_end(sink),
+        }
+    }
+
+    /// Keeps the gateway in whose place a station stands from handing test frames on.
+    pub(crate) fn hold_back(&self) -> Result<(), LabError> {
+        let Some(node) = self.stand_in() else {
+            return Ok(());
+        };
+        ip(node, self.map.hold_back_test_frames(node.id(), self.links))
+    }
+
+    /// Undoes [`hold_back`](Self::hold_back).
+    pub(crate) fn let_go(&self) -> Result<(), LabError> {
+        let Some(node) = self.stand_in() else {
+            return Ok(());
+        };
+        ip(node, self.map.route_test_networks(node.id(), self.links))
+    }
+
+    /// Waits until A reaches B; with a station in a gateway's place there is nothing to wait for.
+    pub(crate) fn await_path(&self) -> Result<(), LabError> {
+        if self.stand_in().is_some() {
+            return Ok(());
+        }
+        let target = self.map.b().to_string();
+        let (interval, limit) = (PATH_INTERVAL.as_secs_f64(), PATH_LIMIT.as_secs());
+        // With a deadline it goes on until one answer has come.
+        let ping = [
+            "ping",
+            "-n",
+            "-q",
+            "-c",
+            "1",
+            "-i",
+            &interval.to_string(),
+            "-w",
+            &limit.to_string(),
+        ];
+        let program = Program::new(ping.into_iter().chain([target.as_str()]));
+        let ended = self.stations[0].run(program, PATH_LIMIT * 2)?;
+        if ended.code == Some(0) {
+            return Ok(());
+        }
+        let reason =
+            format!("is up, but A does not reach B ({target}) through it within {limit} s");
+        Err(dut_error(self.dut, reason))
+    }
+
+    /// Removes from the gateways what a DUT that failed may have left there: interfaces that are no
+    /// part of the path, and routes to what is beyond.
+    pub(crate) fn clear_gateways(&self) {
+        let cleared = on_each(&self.gateways, |node| {
+            let found = match node.call(Request::InterfaceCounters)? {
+                Response::InterfaceCounters(counters) => counters.into_keys(),
+                other => return Err(node.unexpected(&other)),
+            };
+            let own: Vec<_> = topology::interfaces(node.id()).collect();
+            let foreign = found.filter(|name| !own.contains(&name.as_str()));
+            let mut batch: String = foreign.map(|name| format!("link del {name}\n")).collect();
+            batch.push_str(&self.map.unroute(node.id(), self.links));
+            batch.push_str(&self.map.route_test_networks(node.id(), self.links));
+            ip(node, batch)
+        });
+        // What failed before says more; a gateway that is not clear shows at the next start.
+        drop(cleared);
+    }
+}
+
+/// Does something on several nodes at the same time; the answers in their order.
+pub(crate) fn on_each<T: Send>(
+    nodes: &[&dyn Node],
+    action: impl Fn(&dyn Node) -> Result<T, LabError> + Sync,
+) -> Vec<Result<T, LabError>> {
+    let action = &action;
+    thread::scope(|scope| {
+        let pending: Vec<_> = nodes
+            .iter()
+            .map(|&node| scope.spawn(move || action(node)))
+            .collect();
+        pending.into_iter().map(join).collect()
+    })
+}
+
+/// All of them, or the first error; every one is waited for.
+pub(crate) fn all(results: Vec<Result<(), LabError>>) -> Result<(), LabError> {
+    results.into_iter().fold(Ok(()), Result::and)
+}

@@ -1,0 +1,274 @@
+//! The built-in lab's links, addresses and routes, as input of `ip -batch`. Text only; nothing is
+//! run here.
+//!
+//! ```text
+//!   A             gw1                        gw2             B
+//!   a0 ---------- a1   w0 -------------- w1   b1 ---------- b0
+//!   .2          .1     .1                .2     .1          .2
+//!   [ station_a/24 ]   [   cipher/24    ]   [ station_b/24 ]
+//!   198.18.0.0/16                                198.19.0.0/16
+//!   2001:2:0:18::/64                          2001:2:0:19::/64
+//!
+//!   c0 ----------------------------------------------------- c1
+//!   .1                  [ 169.254.0.0/30 ]                   .2
+//! ```
+//!
+//! The last link leads past all gateways; what frames reach on it is the tester's own limit.
+
+mod shaping;
+mod test_networks;
+
+pub(crate) use shaping::shape;
+pub(crate) use test_networks::IPV6_MTU_MIN;
+
+use crate::{FrameEnd, Links, NodeId};
+use campaign::plan::Addresses;
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use test_networks::TestNetwork;
+
+/// Interfaces of the cipher link: gw1's and gw2's end.
+pub(crate) const CIPHER_INTERFACES: (&str, &str) = (W0.interface, W1.interface);
+/// Interfaces of the stations: A's and B's.
+pub(crate) const STATION_INTERFACES: (&str, &str) = (A0.interface, B0.interface);
+
+/// One end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) node: NodeId,
+    pub(crate) interface: &'static str,
+    /// Locally administered. Fixed, so that neighbours are known before the first frame.
+    pub(crate) mac: [u8; 6],
+}
+
+const fn end(node: NodeId, interface: &'static str, number: u8) -> End {
+    End {
+        node,
+        interface,
+        mac: [0x02, 0xcb, 0, 0, 0, number],
+    }
+}
+
+pub(crate) const A0: End = end(NodeId::A, "a0", 0xa0);
+pub(crate) const A1: End = end(NodeId::Gw1, "a1", 0xa1);
+pub(crate) const W0: End = end(NodeId::Gw1, "w0", 0xc0);
+pub(crate) const W1: End = end(NodeId::Gw2, "w1", 0xc1);
+pub(crate) const B1: End = end(NodeId::Gw2, "b1", 0xb1);
+pub(crate) const B0: End = end(NodeId::B, "b0", 0xb0);
+pub(crate) const C0: End = end(NodeId::A, "c0", 0xd0);
+pub(crate) const C1: End = end(NodeId::B, "c1", 0xd1);
+
+/// A veth pair: made by one node, its other end at once in another's namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) near: End,
+    pub(crate) far: End,
+    /// Between the gateways.
+    pub(crate) cipher: bool,
+}
+
+impl Link {
+    const fn new(near: End, far: End, cipher: bool) -> Self {
+        Self { near, far, cipher }
+    }
+
+    fn mtu(self, links: Links) -> u16 {
+        if self.cipher {
+            links.cipher_mtu
+        } else {
+            links.mtu
+        }
+    }
+}
+
+/// The path's links, and the one past it.
+pub(crate) const LINKS: [Link; 4] = [
+    Link::new(A0, A1, false),
+    Link::new(W0, W1, true),
+    Link::new(B0, B1, false),
+    Link::new(C0, C1, false),
+];
+
+/// A node's ends of links, each with its link and the other end.
+pub(crate) fn ends(node: NodeId) -> impl Iterator<Item = (End, End, Link)> {
+    let both = LINKS
+        .into_iter()
+        .flat_map(|link| [(link.near, link.far, link), (link.far, link.near, link)]);
+    both.filter(move |(own, ..)| own.node == node)
+}
+
+/// A node's interfaces.
+pub(crate) fn interfaces(node: NodeId) -> impl Iterator<Item = &'static str> {
+    ends(node).map(|(own, ..)| own.interface)
+}
+
+/// Addresses and networks of the four nodes, from the lab's prefixes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Map {
+    addresses: Addresses,
+    /// Whether this kernel has IPv6.
+    ipv6: bool,
+}
+
+impl Map {
+    pub(crate) fn new(addresses: &Addresses, ipv6: bool) -> Self {
+        Self {
+            addresses: addresses.clone(),
+            ipv6,
+        }
+    }
+
+    /// Whether this kernel has IPv6.
+    pub(crate) const fn has_ipv6(&self) -> bool {
+        self.ipv6
+    }
+
+    /// Station B.
+    pub(crate) fn b(&self) -> Ipv4Addr {
+        self.address(B0)
+    }
+
+    /// Address of a link's end.
+    pub(crate) fn address(&self, end: End) -> Ipv4Addr {
+        let Addresses {
+            station_a,
+            cipher,
+            station_b,
+        } = self.addresses;
+        match end {
+            A0 => host(station_a, 2),
+            A1 => host(station_a, 1),
+            W0 => host(cipher, 1),
+            W1 => host(cipher, 2),
+            B1 => host(station_b, 1),
+            B0 => host(station_b, 2),
+            // Link-local (RFC 3927): no lab's prefix.
+            C0 => Ipv4Addr::new(169, 254, 0, 1),
+            _ => Ipv4Addr::new(169, 254, 0, 2),
+        }
+    }
+
+    /// The networks behind the gateway beyond `node`: the station's own, and its test networks.
+    pub(crate) fn beyond(&self, node: NodeId, links: Links) -> Vec<String> {
+        let (station, test) = match node {
+            NodeId::A | NodeId::Gw1 => (self.addresses.station_b, TestNetwork::B),
+            NodeId::Gw2 | NodeId::B => (self.addresses.station_a, TestNetwork::A),
+        };
+        let mut networks = vec![format!("{}/24", host(station, 0)), test.ipv4()];
+        if self.carries_ipv6(links) {
+            networks.push(test.ipv6());
+        }
+        networks
+    }
+
+    /// Whether IPv6 passes the links: an interface whose MTU is too small for it has none.
+    pub(crate) fn carries_ipv6(&self, links: Links) -> bool {
+        self.ipv6 && links.mtu.min(links.cipher_mtu) >= IPV6_MTU_MIN
+    }
+
+    /// The end of a path of test frames that is at a link's end.
+    pub(crate) fn frame_end(&self, end: End) -> FrameEnd {
+        let other = LINKS.into_iter().find_map(|link| match end {
+            end if end == link.near => Some(link.far),
+            end if end == link.far => Some(link.near),
+            _ => None,
+        });
+        let network = TestNetwork::of(end.node);
+        FrameEnd {
+            node: end.node,
+            interface: end.interface.to_owned(),
+            mac: end.mac,
+            next_hop_mac: other.map_or(end.mac, |other| other.mac),
+            address: self.address(end),
+            test_address: network.first_ipv4(),
+            test_address_v6: network.first_ipv6(),
+            esp: None,
+        }
+    }
+
+    /// Makes the links that start at a node; `pid` tells in whose namespace the far ends go.
+    pub(crate) fn make_links(node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
+        let mut batch = "link set lo up\n".to_owned();
+        for Link { near, far, .. } in LINKS.iter().filter(|link| link.near.node == node) {
+            line(
+                &mut batch,
+                format_args!(
+                    "link add {} address {} type veth peer name {} address {} netns {}",
+                    near.interface,
+                    mac(near.mac),
+                    far.interface,
+                    mac(far.mac),
+                    pid(far.node)
+                ),
+            );
+        }
+        batch
+    }
+
+    /// Gives a node's interfaces their addresses, makes its neighbours known for good, and gives a
+    /// station its way out. All links exist by then.
+    pub(crate) fn address_node(&self, node: NodeId) -> String {
+        let mut batch = String::new();
+        for (own, other, _) in ends(node) {
+            let (interface, prefix) = (own.interface, prefix_length(own));
+            let (address, neighbour) = (self.address(own), self.address(other));
+            let neighbour_mac = mac(other.mac);
+            line(
+                &mut batch,
+                format_args!("address add {address}/{prefix} dev {interface}"),
+            );
+            line(&mut batch, format_args!("link set {interface} up"));
+            line(
+                &mut batch,
+                format_args!(
+                    "neigh replace {neighbour} lladdr {neighbour_mac} dev {interface} nud permanent"
+                ),
+            );
+        }
+        let gateway = match node {
+            NodeId::A => self.address(A1),
+            NodeId::B => self.address(B1),
+            NodeId::Gw1 | NodeId::Gw2 => return batch,
+        };
+        line(&mut batch, format_args!("route add default via {gateway}"));
+        batch
+    }
+}
+
+/// Sets the MTU of a node's interfaces, and forgets path MTUs that were learnt under the former
+/// ones.
+pub(crate) fn set_mtu(node: NodeId, links: Links) -> String {
+    let mut batch = String::new();
+    for (End { interface, .. }, _, link) in ends(node) {
+        let mtu = link.mtu(links);
+        line(&mut batch, format_args!("link set {interface} mtu {mtu}"));
+    }
+    line(&mut batch, format_args!("route flush cache"));
+    batch
+}
+
+/// Bits of an interface's network.
+fn prefix_length(end: End) -> u8 {
+    match end {
+        C0 | C1 => 30,
+        _ => 24,
+    }
+}
+
+pub(crate) fn mac(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+fn line(batch: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(batch, "{line}");
+}
+
+/// Host `number` of the /24 that `prefix` is in.
+fn host(prefix: Ipv4Addr, number: u8) -> Ipv4Addr {
+    let [a, b, c, _] = prefix.octets();
+    Ipv4Addr::new(a, b, c, number)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Line rates, as input of `tc -batch`: a token bucket at each end that sends.
+//!
+//! The bucket counts what the wire would carry (RFC 2544 §C.1 counts so too): behind the kernel's
+//! length, which begins with the Ethernet header, come FCS, preamble and gap, and a frame takes 84
+//! bytes at least. Super-packets are counted as one frame, or when the bucket cuts them, without
+//! those: their rate may be 2 % above the line's.
+
+use super::{ends, line};
+use crate::{Links, NodeId};
+
+/// The Ethernet header, which the kernel's length has.
+const ETHERNET_BYTES: u64 = 14;
+
+/// FCS, preamble with start delimiter, and inter-packet gap, in bytes.
+const OVERHEAD_BYTES: u64 = 4 + 8 + 12;
+
+/// The shortest frame, 64 bytes, with preamble and gap.
+const WIRE_BYTES_MIN: u64 = 64 + 8 + 12;
+
+/// What a bucket holds and what a queue holds, as time at the line rate.
+const BURST_NS: u64 = 1_000_000;
+const QUEUE_NS: u64 = 10_000_000;
+
+/// Frames that bucket and queue hold at least.
+const BURST_FRAMES_MIN: u64 = 2;
+const QUEUE_FRAMES_MIN: u64 = 8;
+
+/// Lengths in the kernel's table, one byte apart so that short frames are not rounded up. From it
+/// the kernel makes up longer ones.
+const LENGTHS_MAX: u64 = 1 << 14;
+
+/// Shapes a node's interfaces to the links' rate, or takes their shapers away. Can be repeated.
+pub(crate) fn shape(node: NodeId, links: Links) -> String {
+    let mut batch = String::new();
+    for (end, _, link) in ends(node) {
+        let interface = end.interface;
+        match links.rate_bps {
+            Some(rate) => {
+                let bucket = bucket(link.mtu(links), rate);
+                line(
+                    &mut batch,
+                    format_args!("qdisc replace dev {interface} root {bucket}"),
+                );
+            }
+            None => line(
+                &mut batch,
+                format_args!("qdisc replace dev {interface} root noqueue"),
+            ),
+        }
+    }
+    batch
+}
+
+/// The token bucket for a rate in bit/s on an interface with that IP MTU.
+fn bucket(mtu: u16, rate_bps: u64) -> String {
+    let frame = u64::from(mtu) + ETHERNET_BYTES + OVERHEAD_BYTES;
+    let bytes_in = |ns: u64| {
+        let bytes = u128::from(rate_bps) * u128::from(ns) / 8_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    };
+    let burst = bytes_in(BURST_NS).max(BURST_FRAMES_MIN * frame);
+    let queue = bytes_in(QUEUE_NS).max(QUEUE_FRAMES_MIN * frame);
+    let limit = u32::try_from(queue).unwrap_or(u32::MAX);
+    let lengths = (frame + 1).next_power_of_two().min(LENGTHS_MAX);
+    format!(
+        "stab overhead {OVERHEAD_BYTES} mpu {WIRE_BYTES_MIN} tsize {lengths} mtu {} \
+         linklayer ethernet tbf rate {rate_bps}bit burst {burst} limit {limit}",
+        lengths - 1
+    )
+}
