@@ -15,7 +15,7 @@ use yaml::{Map, Node, Place, Reported};
 pub(crate) const ENGINES: [&str; 4] = ["auto", "ipsec-mb", "aws-lc", NULL_ENGINE];
 
 /// The control that neither encrypts nor authenticates.
-const NULL_ENGINE: &str = "null";
+pub(crate) const NULL_ENGINE: &str = "null";
 
 /// The DUT that calibration measures, and the name of its cells.
 pub(crate) const STRAIGHT: &str = "straight";

@@ -4,11 +4,22 @@
 //! | --- | --- |
 //! | TCP, UDP | warm-up + duration, up to the next whole second |
 //! | ping | count × interval |
-//! | around it | [`BRING_UP`] |
+//! | load | duration |
+//! | search for throughput | 5 × initial trial + per goal 2 × duration sum, no more than its timeout |
+//! | loss curve | 100 % ÷ step × duration |
+//! | back-to-back | 2 × burst + (bursts + 20) × what is around a trial of frames |
+//! | latency | search + loads × duration |
+//! | recovery | search + overload + relief |
+//! | around each trial of frames | drain + [`FRAMES_AROUND`] |
+//! | around it all | [`BRING_UP`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
 //! A search is counted to the trials of its cell in equal shares: so the times of all trials add up
 //! to the time of the plan.
+
+mod frames;
+
+pub use frames::FRAMES_AROUND;
 
 use crate::plan::{Cell, Measurement};
 use std::time::Duration;
@@ -32,7 +43,7 @@ const ATTEMPTS_AGAIN: u32 = 2;
 pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     let search = (TUNE_RUN + BRING_UP) * attempts(cell);
     let time = tool(&cell.measurement) + BRING_UP + search / repeats.max(1);
-    // At most a day and a search: it fits.
+    // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -89,15 +100,6 @@ fn tool(measurement: &Measurement) -> Duration {
         Measurement::Ping {
             count, interval_ns, ..
         } => Duration::from_nanos(interval_ns) * count,
-        Measurement::Frames(ref test) => frames(&test.procedure),
-    }
-}
-
-/// Time that a frame test takes: its trials and the time after each.
-fn frames(procedure: &crate::plan::Procedure) -> Duration {
-    use crate::plan::Procedure;
-    match procedure {
-        Procedure::Load(load) => Duration::from_nanos(load.duration_ns),
-        _ => Duration::ZERO,
+        Measurement::Frames(ref test) => frames::time(&test.procedure),
     }
 }

@@ -1,6 +1,9 @@
 //! A plan as people read it: every cell, its commands, the time it takes.
 
-use crate::plan::{Adapter, Cell, Measurement, Plan};
+mod frames;
+
+use crate::dut::NULL_ENGINE;
+use crate::plan::{Adapter, Cell, LabKind, LabPlan, Measurement, Plan};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -21,6 +24,11 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
             &mut text,
             &format!("\n{}  {}", first.group, in_words(first)),
         );
+        if let Measurement::Frames(test) = &first.measurement {
+            for detail in frames::details(test, &plan.lab) {
+                line(&mut text, &format!("    {detail}"));
+            }
+        }
         if is_shared {
             print_commands(&mut text, &shared);
         }
@@ -32,7 +40,10 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         for cell in group {
             let time = human::duration_ns(cell.estimate_ns as f64);
             let name = &cell.dut.name;
-            let settings = settings(&cell.dut.adapter);
+            let mut settings = settings(&cell.dut.adapter);
+            if cell.calibration {
+                settings.push_str(" (calibration)");
+            }
             line(
                 &mut text,
                 &format!("  {} × {time}  {name:width$}  {settings}", plan.repeats),
@@ -107,11 +118,7 @@ pub fn in_words(cell: &Cell) -> String {
             let interval = print(Duration::from_nanos(*interval_ns));
             format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
         }
-        Measurement::Frames(test) => format!(
-            "{}, frames of {} B, {path}",
-            test.procedure.name(),
-            test.traffic.mix
-        ),
+        Measurement::Frames(test) => frames::in_words(cell, test),
     }
 }
 
@@ -120,19 +127,8 @@ fn heading(plan: &Plan) -> String {
     if !plan.title.is_empty() {
         text.push_str(&format!(": {}", plan.title));
     }
-    let lab = &plan.lab;
-    let cipher_mtu = lab
-        .cipher_mtu
-        .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
-    let addresses = &lab.addresses;
     line(&mut text, "");
-    line(
-        &mut text,
-        &format!(
-            "lab {}: A in {}/24, gateways in {}/24 (MTU {cipher_mtu}), B in {}/24",
-            lab.name, addresses.station_a, addresses.cipher, addresses.station_b
-        ),
-    );
+    line(&mut text, &format!("lab {}", lab_in_words(&plan.lab)));
     let cells = plan.cells.len() as u64;
     let total = human::duration_ns(plan.estimate_ns() as f64);
     line(
@@ -147,6 +143,24 @@ fn heading(plan: &Plan) -> String {
     text
 }
 
+fn lab_in_words(lab: &LabPlan) -> String {
+    let links = lab.link_bps.map_or_else(String::new, |bps| {
+        format!(", links of {:#}", BitRate::new(bps, Layer::L1))
+    });
+    if lab.kind == LabKind::Memory {
+        let name = &lab.name;
+        return format!("{name}: stations and encryptors in one process, joined by rings{links}");
+    }
+    let cipher_mtu = lab
+        .cipher_mtu
+        .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
+    let addresses = &lab.addresses;
+    format!(
+        "{}: A in {}/24, gateways in {}/24 (MTU {cipher_mtu}), B in {}/24{links}",
+        lab.name, addresses.station_a, addresses.cipher, addresses.station_b
+    )
+}
+
 fn settings(adapter: &Adapter) -> String {
     match adapter {
         Adapter::Direct => "no encryptor".to_owned(),
@@ -159,8 +173,12 @@ fn settings(adapter: &Adapter) -> String {
             workers,
             engine,
         } => {
+            let control = match engine.as_str() {
+                NULL_ENGINE => ": nothing is encrypted",
+                _ => "",
+            };
             format!(
-                "ESP {suite}, {} per gateway, engine {engine}",
+                "ESP {suite}, {} per gateway, engine {engine}{control}",
                 counted((*workers).into(), "worker")
             )
         }

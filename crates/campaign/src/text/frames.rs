@@ -1,0 +1,141 @@
+//! Frame tests in words.
+
+use crate::plan::{Cell, FrameTest, Goal, LabPlan, Procedure, ThroughputSearch, Traffic};
+use crate::text::counted;
+use std::time::Duration;
+use units::human;
+use units::time::print;
+use units::{FrameRate, Ratio};
+
+/// The traffic, in one line.
+pub(super) fn in_words(cell: &Cell, test: &FrameTest) -> String {
+    let Traffic {
+        mix,
+        ip,
+        flows,
+        tunnels,
+        direction,
+        duplex,
+        ports,
+    } = &test.traffic;
+    let frames = match mix.shares.len() {
+        1 => format!("frames of {mix} B"),
+        _ if mix.name == "mix" => "a mix of frames".to_owned(),
+        _ => format!("frames of {}", mix.name),
+    };
+    let ways = if *duplex { " both ways" } else { "" };
+    let offloads = if cell.offloads { "on" } else { "off" };
+    format!(
+        "{}, {frames} over IPv{}{ways}, direction {}, {} in {}, {}, ports {ports}, MTU {} B, \
+         offloads {offloads}",
+        test.procedure.name(),
+        ip.number(),
+        direction.name(),
+        counted((*flows).into(), "flow"),
+        counted((*tunnels).into(), "tunnel"),
+        counted(cell.cores_per_station.into(), "core"),
+        cell.mtu,
+    )
+}
+
+/// What does not fit in that line: the mix, its line rate, what is done.
+pub(super) fn details(test: &FrameTest, lab: &LabPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mix = &test.traffic.mix;
+    if mix.shares.len() > 1 {
+        let mean = human::number(mix.mean_bytes());
+        lines.push(format!("sizes {mix} B, {mean} B on average"));
+    }
+    if let Some(line_rate) = lab.line_rate(mix) {
+        lines.push(format!("line rate {line_rate} frames/s"));
+    }
+    if let Some(search) = test.procedure.search() {
+        lines.extend(search.goals.iter().map(goal));
+        lines.push(range(search));
+    }
+    lines.extend(own(&test.procedure));
+    lines
+}
+
+fn goal(goal: &Goal) -> String {
+    let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
+    let trials = match goal.initial_trial_ns == goal.final_trial_ns {
+        true => format!("trials of {}", time(goal.final_trial_ns)),
+        false => format!(
+            "trials of {} to {}",
+            time(goal.initial_trial_ns),
+            time(goal.final_trial_ns)
+        ),
+    };
+    format!(
+        "goal {}: loss up to {}, in up to {} of {}, {trials}, bounds within {}",
+        goal.name,
+        ratio(goal.loss_ratio_ppm),
+        ratio(goal.exceed_ratio_ppm),
+        time(goal.duration_sum_ns),
+        ratio(goal.width_ppm)
+    )
+}
+
+fn range(search: &ThroughputSearch) -> String {
+    format!(
+        "search by profile {} from {} to {}, drain {}, {} at most",
+        search.profile.name(),
+        FrameRate::new(search.min_load),
+        most(search.max_load),
+        time(search.drain_ns),
+        time(search.timeout_ns)
+    )
+}
+
+fn own(procedure: &Procedure) -> Option<String> {
+    Some(match procedure {
+        Procedure::Load(load) => {
+            let rate = load.frames_per_s.map_or_else(
+                || "as fast as the generator can".to_owned(),
+                |rate| FrameRate::new(rate).to_string(),
+            );
+            format!("{rate} for {}", time(load.duration_ns))
+        }
+        Procedure::Throughput(_) => return None,
+        Procedure::LossCurve(test) => format!(
+            "from {} down in steps of {} %, {} each, drain {}, until two without loss",
+            most(test.max_load),
+            test.step_percent,
+            time(test.trial_ns),
+            time(test.drain_ns)
+        ),
+        Procedure::BackToBack(test) => format!(
+            "bursts of up to {} at the highest load, the longest without loss {}, drain {}",
+            time(test.burst_ns_max),
+            counted(test.bursts.into(), "time"),
+            time(test.drain_ns)
+        ),
+        Procedure::Latency(test) => {
+            let percents = test.percents.iter().map(|percent| format!("{percent} %"));
+            format!(
+                "then at {} of the throughput, {} each",
+                percents.collect::<Vec<_>>().join(", "),
+                time(test.trial_ns)
+            )
+        }
+        Procedure::Recovery(test) => format!(
+            "then {} % of the throughput for {}, and {} % watched for {}",
+            test.overload_percent,
+            time(test.overload_ns),
+            test.relief_percent,
+            time(test.relief_ns)
+        ),
+    })
+}
+
+fn most(max_load: Option<u64>) -> String {
+    max_load.map_or_else(
+        || "the line rate or what the generator reaches".to_owned(),
+        |load| FrameRate::new(load).to_string(),
+    )
+}
+
+fn time(ns: u64) -> String {
+    print(Duration::from_nanos(ns))
+}
