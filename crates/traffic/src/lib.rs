@@ -10,5 +10,26 @@
 
 #![forbid(unsafe_code)]
 
+mod analyser;
+mod clock;
+mod error;
+mod flows;
+mod frames;
+mod generator;
+mod keys;
+mod open;
+mod parse;
 pub mod report;
+mod schedule;
+mod seal;
+mod sequences;
 pub mod spec;
+mod tally;
+
+pub use analyser::{Analyser, receive};
+pub use clock::{Clock, Monotonic};
+pub use error::TrafficError;
+pub use flows::SOURCE_PORT_MIN;
+pub use generator::{Generator, Step, send};
+pub use keys::Keys;
+pub use schedule::{Load, Part, Schedule};

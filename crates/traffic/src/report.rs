@@ -64,11 +64,18 @@ pub struct Received {
     /// Of [`frames`](Self::frames), those that came after a later one of their flow: Type-P-Reordered
     /// (RFC 4737 §3).
     pub reordered: u64,
-    /// Largest distance, in frames of the flow, that one came late (reordering extent, RFC 4737 §4.2).
+    /// Largest reordering extent (RFC 4737 §4.2.2): frames of the flow that came from the first later
+    /// one until the late one. Exact up to 65536, fewer with many flows (64 at least); beyond that, a lower
+    /// bound.
     pub reordering_extent_max: u64,
+    /// Intact frames so late (8128 of their flow, or more where flows are few) that they cannot be told from
+    /// duplicates. They are not in [`frames`](Self::frames): a frame that may have been counted
+    /// before must not hide a loss.
+    #[serde(default)]
+    pub too_late: u64,
     /// Frames to the test port whose stamp, checksum or payload was damaged.
     pub corrupted: u64,
-    /// Intact frames of other trials.
+    /// Intact frames of other trials, or of flows that this one has not.
     pub stale: u64,
     /// Frames that are not test traffic.
     pub foreign: u64,

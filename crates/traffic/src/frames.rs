@@ -1,0 +1,277 @@
+//! Test frames: headers prepared once, and per frame only what differs.
+//!
+//! What one frame costs does not depend on the number of flows and tunnels: addresses are computed, not looked
+//! up, and checksums are summed from parts that are known.
+
+use crate::error::TrafficError;
+use crate::flows::{Place, SOURCE_PORT_MIN};
+use crate::spec::{Flows, TEST_PORT};
+use std::net::IpAddr;
+use wire::checksum::{dword, finish, portable, word};
+use wire::headers::{UDP, put16};
+use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, FrameMix};
+use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
+use wire::stamp::{STAMP_BYTES, Stamp, pattern, payload_offset, smallest_frame_bytes};
+
+/// EtherType of IPv4.
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// Time to live, and hop limit.
+const TTL: u8 = 64;
+
+/// Where IP begins.
+const IP: usize = ETHERNET_HEADER_BYTES;
+/// Where UDP begins behind IPv4 and behind IPv6.
+const UDP4: usize = IP + IPV4_HEADER_BYTES;
+const UDP6: usize = IP + IPV6_HEADER_BYTES;
+/// Length of all headers and the stamp.
+const HEAD4: usize = UDP4 + UDP_HEADER_BYTES + STAMP_BYTES;
+const HEAD6: usize = UDP6 + UDP_HEADER_BYTES + STAMP_BYTES;
+
+/// The lengths of one frame size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameSize {
+    /// FCS included.
+    pub(crate) frame_bytes: u16,
+    /// Without FCS: the length in the port's slot.
+    pub(crate) slot_bytes: u16,
+    /// Stamp and pattern.
+    payload_bytes: u16,
+    /// Partial sum of the pattern.
+    pattern_sum: u64,
+}
+
+impl FrameSize {
+    fn new(frame_bytes: u16, ipv6: bool) -> Result<Self, TrafficError> {
+        let smallest = smallest_frame_bytes(ipv6);
+        if !(smallest..=FRAME_BYTES_MAX).contains(&frame_bytes) {
+            return Err(TrafficError::FrameSize {
+                frame_bytes,
+                ip: if ipv6 { "IPv6" } else { "IPv4" },
+                smallest,
+                largest: FRAME_BYTES_MAX,
+            });
+        }
+        let slot_bytes = frame_bytes - FCS_BYTES;
+        let payload_bytes = slot_bytes - payload_offset(ipv6) as u16;
+        let pattern_sum = portable(pattern(usize::from(payload_bytes) - STAMP_BYTES), 0);
+        Ok(Self {
+            frame_bytes,
+            slot_bytes,
+            payload_bytes,
+            pattern_sum,
+        })
+    }
+
+    /// The sizes of a mix, in its order.
+    pub(crate) fn all(mix: &FrameMix, ipv6: bool) -> Result<Vec<Self>, TrafficError> {
+        if mix.shares.is_empty() || mix.shares.iter().any(|share| share.weight == 0) {
+            return Err(TrafficError::EmptyMix);
+        }
+        let shares = mix.shares.iter();
+        shares
+            .map(|share| Self::new(share.frame_bytes, ipv6))
+            .collect()
+    }
+
+    const fn udp_bytes(&self) -> u16 {
+        UDP_HEADER_BYTES as u16 + self.payload_bytes
+    }
+}
+
+/// Headers of all test frames, with what differs left open.
+#[derive(Debug, Clone)]
+pub(crate) enum Headers {
+    V4 {
+        head: [u8; HEAD4],
+        source: u32,
+        target: u32,
+        /// Partial sum of the IP header without addresses and length.
+        ip_sum: u64,
+    },
+    V6 {
+        head: [u8; HEAD6],
+        source: u128,
+        target: u128,
+    },
+}
+
+impl Headers {
+    pub(crate) fn new(flows: &Flows) -> Result<Self, TrafficError> {
+        flows.check()?;
+        Ok(match (flows.source, flows.target) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => {
+                let mut head = [0; HEAD4];
+                put_ethernet(&mut head, flows, ETHERTYPE_IPV4);
+                put_ipv4(&mut head[IP..]);
+                put16(&mut head, UDP4 + 2, TEST_PORT);
+                Self::V4 {
+                    head,
+                    source: source.into(),
+                    target: target.into(),
+                    ip_sum: portable(&head[IP..UDP4], 0),
+                }
+            }
+            (source, target) => {
+                let mut head = [0; HEAD6];
+                put_ethernet(&mut head, flows, ETHERTYPE_IPV6);
+                put_ipv6(&mut head[IP..]);
+                put16(&mut head, UDP6 + 2, TEST_PORT);
+                Self::V6 {
+                    head,
+                    source: as_ipv6(source),
+                    target: as_ipv6(target),
+                }
+            }
+        })
+    }
+
+    pub(crate) const fn is_ipv6(&self) -> bool {
+        matches!(self, Self::V6 { .. })
+    }
+
+    /// Writes headers, stamp and pattern to the start of `slot`.
+    #[inline]
+    pub(crate) fn write(&self, slot: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp) {
+        let head = self.write_head(slot, size, place, stamp);
+        let rest = usize::from(size.slot_bytes) - head;
+        if rest > 0 {
+            slot[head..head + rest].copy_from_slice(pattern(rest));
+        }
+    }
+
+    /// Writes headers and stamp to the start of `slot`, and returns their length: the pattern follows.
+    #[inline]
+    pub(crate) fn write_head(
+        &self,
+        slot: &mut [u8],
+        size: &FrameSize,
+        place: Place,
+        stamp: Stamp,
+    ) -> usize {
+        match self {
+            Self::V4 {
+                head,
+                source,
+                target,
+                ip_sum,
+            } => {
+                let out = front::<HEAD4>(slot);
+                *out = *head;
+                let source = source.wrapping_add(place.tunnel);
+                let target = target.wrapping_add(place.tunnel);
+                let total_bytes = IPV4_HEADER_BYTES as u16 + size.udp_bytes();
+                let addresses = dword(source) + dword(target);
+                put16(out, IP + 2, total_bytes);
+                let sum = finish(ip_sum + addresses + word(total_bytes));
+                out[IP + 10..IP + 12].copy_from_slice(&sum);
+                out[IP + 12..IP + 16].copy_from_slice(&source.to_be_bytes());
+                out[IP + 16..UDP4].copy_from_slice(&target.to_be_bytes());
+                write_udp(&mut out[UDP4..], size, place, stamp, addresses);
+                HEAD4
+            }
+            Self::V6 {
+                head,
+                source,
+                target,
+            } => {
+                let out = front::<HEAD6>(slot);
+                *out = *head;
+                let source = source.wrapping_add(u128::from(place.tunnel));
+                let target = target.wrapping_add(u128::from(place.tunnel));
+                put16(out, IP + 4, size.udp_bytes());
+                out[IP + 8..IP + 24].copy_from_slice(&source.to_be_bytes());
+                out[IP + 24..UDP6].copy_from_slice(&target.to_be_bytes());
+                let addresses = address_sum(source) + address_sum(target);
+                write_udp(&mut out[UDP6..], size, place, stamp, addresses);
+                HEAD6
+            }
+        }
+    }
+}
+
+/// The first bytes of a slot.
+#[inline]
+fn front<const BYTES: usize>(slot: &mut [u8]) -> &mut [u8; BYTES] {
+    slot.first_chunk_mut()
+        .expect("a slot has room for the largest frame")
+}
+
+/// Source port, length and checksum, then the stamp. `sum` is that of the addresses.
+#[inline]
+fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: u64) {
+    let out = front::<{ UDP_HEADER_BYTES + STAMP_BYTES }>(out);
+    let stamp = stamp.to_bytes(size.payload_bytes);
+    // `Flows::check` has seen to it that ports suffice.
+    let source_port = SOURCE_PORT_MIN + place.within as u16;
+    let length = size.udp_bytes();
+    // The length counts twice: it is in the pseudo-header too.
+    let sum = sum
+        + word(u16::from(UDP))
+        + word(source_port)
+        + word(TEST_PORT)
+        + 2 * word(length)
+        + stamp_sum(&stamp)
+        + size.pattern_sum;
+    put16(out, 0, source_port);
+    put16(out, 4, length);
+    out[6..8].copy_from_slice(&udp_checksum(sum));
+    out[8..].copy_from_slice(&stamp);
+}
+
+/// The checksum field of UDP, where 0 would mean "none" (RFC 768).
+#[inline]
+pub(crate) fn udp_checksum(sum: u64) -> [u8; 2] {
+    match finish(sum) {
+        [0, 0] => [0xff, 0xff],
+        checksum => checksum,
+    }
+}
+
+#[inline]
+fn stamp_sum(stamp: &[u8; STAMP_BYTES]) -> u64 {
+    let (words, last) = stamp.as_chunks::<4>();
+    let words = words
+        .iter()
+        .map(|word| u64::from(u32::from_ne_bytes(*word)));
+    let last = u64::from(u16::from_ne_bytes([last[0], last[1]]));
+    words.sum::<u64>() + last
+}
+
+/// An IPv6 address as it counts in a partial sum.
+#[inline]
+pub(crate) fn address_sum(address: u128) -> u64 {
+    let words = [96, 64, 32, 0].map(|shift| dword((address >> shift) as u32));
+    words.iter().sum()
+}
+
+/// The address as a number; of IPv4, mapped.
+pub(crate) fn as_ipv6(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+pub(crate) fn put_ethernet(head: &mut [u8], flows: &Flows, ethertype: u16) {
+    head[..6].copy_from_slice(&flows.target_mac);
+    head[6..12].copy_from_slice(&flows.source_mac);
+    put16(head, 12, ethertype);
+}
+
+/// An IPv4 header without length, checksum and addresses: don't fragment, so it needs no identification
+/// (RFC 6864 §4.1).
+pub(crate) fn put_ipv4(header: &mut [u8]) {
+    header[0] = 0x45;
+    header[6] = 0x40;
+    header[8] = TTL;
+    header[9] = UDP;
+}
+
+/// An IPv6 header without length and addresses.
+pub(crate) fn put_ipv6(header: &mut [u8]) {
+    header[0] = 0x60;
+    header[6] = UDP;
+    header[7] = TTL;
+}

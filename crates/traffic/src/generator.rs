@@ -1,0 +1,297 @@
+//! The generator: frames onto a port, on schedule.
+
+use crate::clock::Clock;
+use crate::error::TrafficError;
+use crate::flows::FlowCursor;
+use crate::frames::{FrameSize, Headers};
+use crate::keys::Keys;
+use crate::report::Sent;
+use crate::schedule::{Load, Part, Schedule};
+use crate::seal::Sealer;
+use crate::spec;
+use port::{FrameSender, Stop};
+use std::io;
+use std::thread::yield_now;
+use wire::mix::MixOrder;
+use wire::stamp::{Stamp, payload_offset};
+
+/// Frames handed to a port at once.
+const BATCH: usize = 64;
+/// A frame that leaves later than this after its time is counted as late.
+const LATE_NS: u64 = 1_000_000;
+
+/// When frames are made.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    Scheduled(Schedule),
+    /// As fast as possible until then.
+    Unpaced {
+        end_ns: u64,
+    },
+}
+
+/// What a call of [`Generator::step`] has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Frames have left.
+    Sent,
+    /// Frames are due, and the port has no room.
+    Full,
+    /// Nothing is due before this time, in nanoseconds.
+    Early(u64),
+    /// All frames have been handed to the port, which may still hold them.
+    Done,
+}
+
+/// Makes the frames of one part of a [`spec::Send`], and never waits.
+pub struct Generator {
+    frames: Frames,
+    pace: Pace,
+    /// What follows.
+    then: Option<Schedule>,
+    /// Frames sent before that, when it has begun.
+    first_frames: Option<u64>,
+    start_ns: u64,
+    sent: Sent,
+}
+
+impl Generator {
+    /// A generator that begins at `start_ns`. `keys` are those of `send.esp`, if there is any.
+    ///
+    /// # Errors
+    /// [`TrafficError`] when `send` asks for frames that cannot be.
+    pub fn new(
+        send: &spec::Send,
+        tag: u16,
+        part: Part,
+        keys: Option<&Keys>,
+        start_ns: u64,
+    ) -> Result<Self, TrafficError> {
+        let frames = Frames::new(send, tag, part, keys)?;
+        let flows = send.flows.flows;
+        let mut load = Load {
+            frames_per_s: send.frames_per_s.unwrap_or(0),
+            duration_ns: send.duration_ns,
+            burst_ns: send.burst_ns,
+            start_ns,
+            first_frame: 0,
+        };
+        let mut intended = 0;
+        let end_ns = start_ns.saturating_add(send.duration_ns);
+        let pace = if send.frames_per_s.is_some() {
+            let schedule = Schedule::new(&load, flows, part);
+            intended += schedule.left();
+            Pace::Scheduled(schedule)
+        } else {
+            Pace::Unpaced { end_ns }
+        };
+        let then = send.then.map(|then| {
+            load = Load {
+                frames_per_s: then.frames_per_s,
+                duration_ns: then.duration_ns,
+                burst_ns: send.burst_ns,
+                start_ns: end_ns,
+                first_frame: load.frames(),
+            };
+            let schedule = Schedule::new(&load, flows, part);
+            intended += schedule.left();
+            schedule
+        });
+        Ok(Self {
+            frames,
+            pace,
+            then,
+            first_frames: None,
+            start_ns,
+            sent: Sent {
+                intended,
+                ..Sent::default()
+            },
+        })
+    }
+
+    /// Hands the port what is due at `now_ns`, up to one batch.
+    ///
+    /// # Errors
+    /// When the port is gone.
+    #[inline]
+    pub fn step(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
+        match &mut self.pace {
+            Pace::Scheduled(schedule) => match schedule.next_ns() {
+                Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
+                Some(next_ns) => self.send_due(port, now_ns, next_ns),
+                None => self.go_on(port, now_ns),
+            },
+            Pace::Unpaced { .. } if now_ns < self.start_ns => Ok(Step::Early(self.start_ns)),
+            Pace::Unpaced { end_ns } if now_ns < *end_ns => self.send_batch(port, now_ns),
+            Pace::Unpaced { .. } => self.go_on(port, now_ns),
+        }
+    }
+
+    /// Begins what follows.
+    fn go_on(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
+        let Some(schedule) = self.then.take() else {
+            return Ok(Step::Done);
+        };
+        self.pace = Pace::Scheduled(schedule);
+        self.first_frames = Some(self.sent.frames);
+        self.sent.then_ns = now_ns;
+        self.step(port, now_ns)
+    }
+
+    /// Sends frames of the schedule, the first of which was due at `next_ns`.
+    #[inline]
+    fn send_due(
+        &mut self,
+        port: &mut impl FrameSender,
+        now_ns: u64,
+        next_ns: u64,
+    ) -> io::Result<Step> {
+        let (frames, Pace::Scheduled(schedule)) = (&mut self.frames, &mut self.pace) else {
+            return Ok(Step::Done);
+        };
+        let (mut late_frames, mut frame_bytes) = (0, 0);
+        let filled = port.send(schedule.due(now_ns, BATCH), |slot| {
+            let due_ns = schedule.take();
+            late_frames += u64::from(now_ns - due_ns > LATE_NS);
+            frames.write(slot, due_ns, &mut frame_bytes)
+        })?;
+        if filled == 0 {
+            return Ok(Step::Full);
+        }
+        let sent = &mut self.sent;
+        sent.late_frames += late_frames;
+        sent.late_ns_max = sent.late_ns_max.max(now_ns - next_ns);
+        sent.frames += filled as u64;
+        sent.frame_bytes += frame_bytes;
+        Ok(Step::Sent)
+    }
+
+    /// Sends as much as goes at once.
+    #[inline]
+    fn send_batch(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
+        let mut frame_bytes = 0;
+        let filled = port.send(BATCH, |slot| {
+            self.frames.write(slot, now_ns, &mut frame_bytes)
+        })?;
+        if filled == 0 {
+            return Ok(Step::Full);
+        }
+        let sent = &mut self.sent;
+        sent.intended += filled as u64;
+        sent.frames += filled as u64;
+        sent.frame_bytes += frame_bytes;
+        Ok(Step::Sent)
+    }
+
+    /// What was done, when the last frame left at `end_ns`.
+    #[must_use]
+    pub fn finish(&self, end_ns: u64) -> Sent {
+        let then_frames = self
+            .first_frames
+            .map_or(0, |first| self.sent.frames - first);
+        Sent {
+            elapsed_ns: end_ns.saturating_sub(self.start_ns),
+            then_frames,
+            ..self.sent
+        }
+    }
+}
+
+/// Frames in order: flows one after the other, sizes as the mix has them.
+struct Frames {
+    headers: Headers,
+    sizes: Vec<FrameSize>,
+    order: MixOrder,
+    flows: FlowCursor,
+    sealer: Option<Sealer>,
+    tag: u16,
+}
+
+impl Frames {
+    fn new(
+        send: &spec::Send,
+        tag: u16,
+        part: Part,
+        keys: Option<&Keys>,
+    ) -> Result<Self, TrafficError> {
+        let headers = Headers::new(&send.flows)?;
+        let sizes = FrameSize::all(&send.mix, headers.is_ipv6())?;
+        let lanes = send.esp.as_ref().map_or(1, |esp| esp.lanes);
+        let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
+        let sealer = send.esp.as_ref().zip(keys);
+        let sealer = sealer.map(|(esp, keys)| Sealer::new(esp, &send.flows, part, keys, head));
+        Ok(Self {
+            headers,
+            sizes,
+            order: MixOrder::new(&send.mix),
+            flows: FlowCursor::new(&send.flows, lanes, part),
+            sealer,
+            tag,
+        })
+    }
+
+    /// Writes the next frame, adds its size on the clear side, and returns its length in the slot.
+    #[inline]
+    fn write(&mut self, slot: &mut [u8], intended_ns: u64, frame_bytes: &mut u64) -> usize {
+        let size = &self.sizes[self.order.advance()];
+        let (place, number) = self.flows.advance();
+        let stamp = Stamp {
+            tag: self.tag,
+            // `Flows::check`: they fit.
+            flow: place.flow as u16,
+            sequence: number as u32,
+            intended_ns,
+        };
+        *frame_bytes += u64::from(size.frame_bytes);
+        let slot_bytes = usize::from(size.slot_bytes);
+        match &mut self.sealer {
+            None => {
+                self.headers.write(slot, size, place, stamp);
+                slot_bytes
+            }
+            Some(sealer) => {
+                self.headers.write_head(sealer.inner(), size, place, stamp);
+                sealer
+                    .seal(slot, slot_bytes, place)
+                    .expect("a slot has room for ESP, and no trial lasts for 2^42 packets")
+            }
+        }
+    }
+}
+
+/// Sends what `send` asks for, by one thread, and waits between bursts; less when `stop` is raised.
+///
+/// # Errors
+/// [`TrafficError`]; nothing was sent unless it is [`TrafficError::Port`].
+pub fn send(
+    port: &mut impl FrameSender,
+    send: &spec::Send,
+    tag: u16,
+    clock: &impl Clock,
+    stop: &Stop,
+) -> Result<Sent, TrafficError> {
+    let keys = send.esp.as_ref().map(Keys::open).transpose()?;
+    let generator = Generator::new(send, tag, Part::WHOLE, keys.as_ref(), clock.now_ns())?;
+    Ok(drive(generator, port, clock, stop)?)
+}
+
+/// Runs a generator to its end, or until `stop` is raised.
+pub(crate) fn drive(
+    mut generator: Generator,
+    port: &mut impl FrameSender,
+    clock: &impl Clock,
+    stop: &Stop,
+) -> io::Result<Sent> {
+    while !stop.is_raised() {
+        match generator.step(port, clock.now_ns())? {
+            Step::Sent => {}
+            // The schedule goes on; what is late then leaves as fast as the port takes it.
+            Step::Full => yield_now(),
+            Step::Early(time_ns) => clock.wait_until(time_ns, stop),
+            Step::Done => break,
+        }
+    }
+    port.flush()?;
+    Ok(generator.finish(clock.now_ns()))
+}

@@ -1,0 +1,78 @@
+//! The keys of the DUT's peer, for which a station seals or opens.
+
+use crate::error::TrafficError;
+use crate::spec::Esp;
+use engine::{Choice, Selection};
+use esp::{InboundSa, OutboundSa, WindowSize};
+use keying::{KeyFile, LANES_MAX, StaticKeys};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wire::Suite;
+
+/// An engine and an epoch of a key file, for all threads of a station.
+pub struct Keys {
+    selection: Selection,
+    suite: Suite,
+    keys: Mutex<StaticKeys>,
+}
+
+impl Keys {
+    /// Selects the engine, locks the key file and draws an epoch, in this order.
+    ///
+    /// # Errors
+    /// [`TrafficError`] when any of that fails, or `esp` cannot be.
+    pub fn open(esp: &Esp) -> Result<Self, TrafficError> {
+        let last_port = u32::from(esp.port) + u32::from(esp.lanes.max(1)) - 1;
+        if esp.lanes == 0 || esp.lanes > LANES_MAX || last_port > u32::from(u16::MAX) {
+            return Err(TrafficError::Lanes {
+                lanes: esp.lanes,
+                port: esp.port,
+            });
+        }
+        if esp.local.is_ipv4() != esp.remote.is_ipv4() {
+            return Err(TrafficError::MixedVersions {
+                source_address: esp.local,
+                target_address: esp.remote,
+            });
+        }
+        let choice: Choice = esp.engine.parse()?;
+        let selection = engine::select(&choice, esp.suite)?;
+        let keys = KeyFile::open(Path::new(&esp.key_file))?.draw_epoch()?;
+        Ok(Self {
+            selection,
+            suite: esp.suite,
+            keys: Mutex::new(keys),
+        })
+    }
+
+    /// Name of the engine.
+    #[must_use]
+    pub fn engine(&self) -> &'static str {
+        self.selection.engine()
+    }
+
+    /// The SA to seal with in a lane. Once for each lane: a second one would repeat nonces, and panics.
+    pub(crate) fn outbound(&self, lane: u16) -> OutboundSa {
+        let sa = self.lock().outbound(self.suite, lane);
+        OutboundSa::new(sa.spi, sa.salt, self.selection.key(&sa.key))
+    }
+
+    /// An SA to open with, when the SPI can be the peer's in that lane; nothing is proven yet.
+    pub(crate) fn candidate(&self, spi: u32, lane: u16) -> Option<InboundSa> {
+        let sa = self.lock().inbound(self.suite, spi, lane)?;
+        let aead = self.selection.key(&sa.key);
+        Some(InboundSa::new(sa.spi, sa.salt, aead, WindowSize::DEFAULT))
+    }
+
+    /// Notes an epoch that packets have proven. Writes to the disk: not while packets come.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn note_peer_epoch(&self, epoch: u32) -> Result<(), TrafficError> {
+        Ok(self.lock().note_peer_epoch(epoch)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StaticKeys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

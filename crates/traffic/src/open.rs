@@ -1,0 +1,165 @@
+//! Opening as the DUT's peer would: what comes in ESP, by lane and SPI.
+
+use crate::keys::Keys;
+use crate::spec::Esp;
+use esp::{InboundSa, OpenError, Opened};
+use keying::epoch_of;
+use std::collections::BTreeMap;
+use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
+
+/// Forged packets of unknown SPIs for which keys are derived per batch: a flood of them must not hold up the
+/// rest.
+const FORGERIES_PER_BATCH: u32 = 2;
+/// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
+const KEEPALIVE: &[u8] = &[0xff];
+
+/// Why there is no inner packet; the names are those of the encryptor's drop reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Runt,
+    Keepalive,
+    NoSa,
+    Replayed,
+    TooOld,
+    IntegrityFailed,
+    BadTrailer,
+    Dummy,
+    NotIp,
+}
+
+impl Refusal {
+    const ALL: [(Self, &'static str); 9] = [
+        (Self::Runt, "runt"),
+        (Self::Keepalive, "keepalive"),
+        (Self::NoSa, "no_sa"),
+        (Self::Replayed, "replayed"),
+        (Self::TooOld, "too_old"),
+        (Self::IntegrityFailed, "integrity_failed"),
+        (Self::BadTrailer, "bad_trailer"),
+        (Self::Dummy, "dummy"),
+        (Self::NotIp, "not_ip"),
+    ];
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Runt => Self::Runt,
+            OpenError::Replayed => Self::Replayed,
+            OpenError::TooOld => Self::TooOld,
+            OpenError::IntegrityFailed => Self::IntegrityFailed,
+            OpenError::BadTrailer => Self::BadTrailer,
+        }
+    }
+}
+
+/// How many packets were refused, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Refused([u64; Refusal::ALL.len()]);
+
+impl Refused {
+    pub(crate) const fn add(&mut self, refusal: Refusal) {
+        self.0[refusal as usize] += 1;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (sum, count) in self.0.iter_mut().zip(other.0) {
+            *sum += count;
+        }
+    }
+
+    /// As [`Received::refused`](crate::report::Received::refused) has it: reasons that occurred.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, u64> {
+        let named = Refusal::ALL.map(|(refusal, name)| (name.to_owned(), self.0[refusal as usize]));
+        named.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// The inbound SAs of all lanes, made as packets ask for them.
+pub(crate) struct Opener<'k> {
+    keys: &'k Keys,
+    port: u16,
+    /// By lane, the SA of the newest epoch that a packet has proven.
+    sas: Vec<Option<InboundSa>>,
+    forgeries_left: u32,
+    /// The highest epoch that a packet has proven; 0: none.
+    pub(crate) proven_epoch: u32,
+}
+
+impl<'k> Opener<'k> {
+    pub(crate) fn new(esp: &Esp, keys: &'k Keys) -> Self {
+        Self {
+            keys,
+            port: esp.port,
+            sas: (0..esp.lanes).map(|_| None).collect(),
+            forgeries_left: FORGERIES_PER_BATCH,
+            proven_epoch: 0,
+        }
+    }
+
+    /// Called before each batch.
+    pub(crate) const fn begin_batch(&mut self) {
+        self.forgeries_left = FORGERIES_PER_BATCH;
+    }
+
+    /// The lane of a UDP destination port; `None` when it is not ESP's.
+    #[inline]
+    pub(crate) fn lane(&self, port: u16) -> Option<u16> {
+        let lane = port.checked_sub(self.port)?;
+        (usize::from(lane) < self.sas.len()).then_some(lane)
+    }
+
+    /// Opens an ESP packet in place; the inner IP packet.
+    #[inline]
+    pub(crate) fn open<'p>(
+        &mut self,
+        lane: u16,
+        packet: &'p mut [u8],
+    ) -> Result<&'p mut [u8], Refusal> {
+        let Some(spi) = packet.first_chunk::<4>() else {
+            let keepalive = packet == KEEPALIVE;
+            return Err(if keepalive {
+                Refusal::Keepalive
+            } else {
+                Refusal::Runt
+            });
+        };
+        let spi = u32::from_be_bytes(*spi);
+        let opened = match &mut self.sas[usize::from(lane)] {
+            Some(sa) if sa.spi() == spi => sa.open(packet)?,
+            _ => self.open_with_candidate(lane, spi, packet)?,
+        };
+        let version = match opened.next_header {
+            IPV4_IN_IP => 4,
+            IPV6_IN_IP => 6,
+            NO_NEXT_HEADER => return Err(Refusal::Dummy),
+            _ => return Err(Refusal::NotIp),
+        };
+        let inner = &mut packet[opened.inner];
+        if inner.first().is_some_and(|byte| byte >> 4 == version) {
+            Ok(inner)
+        } else {
+            Err(Refusal::NotIp)
+        }
+    }
+
+    /// Tries a packet of an unknown SPI with keys made for it; the SA is kept when it is authentic.
+    #[cold]
+    fn open_with_candidate(
+        &mut self,
+        lane: u16,
+        spi: u32,
+        packet: &mut [u8],
+    ) -> Result<Opened, Refusal> {
+        if self.forgeries_left == 0 {
+            return Err(Refusal::NoSa);
+        }
+        let mut sa = self.keys.candidate(spi, lane).ok_or(Refusal::NoSa)?;
+        self.forgeries_left -= 1;
+        let opened = sa.open(packet)?;
+        self.forgeries_left += 1;
+        self.proven_epoch = self.proven_epoch.max(epoch_of(spi));
+        self.sas[usize::from(lane)] = Some(sa);
+        Ok(opened)
+    }
+}

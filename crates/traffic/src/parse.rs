@@ -1,0 +1,80 @@
+//! From a received frame to a UDP payload.
+
+use crate::frames::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
+use std::ops::Range;
+use wire::headers::{UDP, be16};
+use wire::mix::ETHERNET_HEADER_BYTES;
+use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
+
+/// EtherType of a VLAN tag (IEEE 802.1Q), which is followed by another EtherType.
+const ETHERTYPE_VLAN: u16 = 0x8100;
+const VLAN_TAG_BYTES: usize = 4;
+
+/// A UDP datagram in an IP packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    /// Destination port.
+    pub(crate) port: u16,
+    /// Length of the IP packet by its own account.
+    pub(crate) ip_bytes: u16,
+    /// Where the payload lies in the packet; `None` where lengths contradict each other.
+    pub(crate) payload: Option<Range<usize>>,
+}
+
+/// The IP packet in a frame, behind the Ethernet header and at most one VLAN tag.
+#[inline]
+pub(crate) fn ip_packet(frame: &mut [u8]) -> Option<&mut [u8]> {
+    let header = frame.first_chunk::<ETHERNET_HEADER_BYTES>()?;
+    let mut ethertype = be16(header, 12);
+    let mut at = ETHERNET_HEADER_BYTES;
+    if ethertype == ETHERTYPE_VLAN {
+        ethertype = be16(frame.get(at..)?.first_chunk::<VLAN_TAG_BYTES>()?, 2);
+        at += VLAN_TAG_BYTES;
+    }
+    let packet = &mut frame[at..];
+    let version = match ethertype {
+        ETHERTYPE_IPV4 => 4,
+        ETHERTYPE_IPV6 => 6,
+        _ => return None,
+    };
+    (*packet.first()? >> 4 == version).then_some(packet)
+}
+
+/// The UDP datagram that an IP packet is; `None` for anything else, and for fragments.
+#[inline]
+pub(crate) fn datagram(packet: &[u8]) -> Option<Datagram> {
+    let (header_bytes, ip_bytes) = match packet.first()? >> 4 {
+        4 => {
+            let header = packet.first_chunk::<IPV4_HEADER_BYTES>()?;
+            let header_bytes = usize::from(header[0] & 15) * 4;
+            // MF or a fragment offset.
+            let fragment = be16(header, 6) & 0x3fff != 0;
+            if header[9] != UDP || fragment || header_bytes < IPV4_HEADER_BYTES {
+                return None;
+            }
+            (header_bytes, usize::from(be16(header, 2)))
+        }
+        6 => {
+            let header = packet.first_chunk::<IPV6_HEADER_BYTES>()?;
+            if header[6] != UDP {
+                return None;
+            }
+            let bytes = IPV6_HEADER_BYTES + usize::from(be16(header, 4));
+            (IPV6_HEADER_BYTES, bytes)
+        }
+        _ => return None,
+    };
+    let udp = packet
+        .get(header_bytes..)?
+        .first_chunk::<UDP_HEADER_BYTES>()?;
+    let udp_bytes = usize::from(be16(udp, 4));
+    let fits = udp_bytes >= UDP_HEADER_BYTES
+        && header_bytes + udp_bytes == ip_bytes
+        && ip_bytes <= packet.len();
+    Some(Datagram {
+        port: be16(udp, 2),
+        // The longest IPv6 packet is 40 B longer than 64 KB, and no frame is near that.
+        ip_bytes: u16::try_from(ip_bytes).unwrap_or(u16::MAX),
+        payload: fits.then_some(header_bytes + UDP_HEADER_BYTES..ip_bytes),
+    })
+}

@@ -1,0 +1,144 @@
+//! Counts of a receiver, kept so that those of several threads can be added up.
+
+use crate::clock::SECOND_NS;
+use crate::open::Refused;
+use crate::report::Received;
+use hdrhistogram::Histogram;
+
+/// Latencies that are told apart: from 1 ns to 100 s, to three significant digits.
+const LATENCY_NS_MAX: u64 = 100 * SECOND_NS;
+const LATENCY_DIGITS: u8 = 3;
+
+/// What one receiver has counted. The fields are those of [`Received`].
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    pub(crate) frames: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) then_frames: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) reordered: u64,
+    pub(crate) reordering_extent_max: u64,
+    pub(crate) too_late: u64,
+    pub(crate) corrupted: u64,
+    pub(crate) stale: u64,
+    pub(crate) foreign: u64,
+    pub(crate) refused: Refused,
+    /// When the first and the last intact frame came.
+    first_ns: u64,
+    last_ns: u64,
+    pub(crate) last_loss_ns: u64,
+    latency: Histogram<u64>,
+    /// Frames of a burst often have one latency: it is recorded once for all that follow each other.
+    run: Run,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    latency_ns: u64,
+    frames: u64,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self {
+            frames: 0,
+            frame_bytes: 0,
+            then_frames: 0,
+            duplicated: 0,
+            reordered: 0,
+            reordering_extent_max: 0,
+            too_late: 0,
+            corrupted: 0,
+            stale: 0,
+            foreign: 0,
+            refused: Refused::default(),
+            first_ns: u64::MAX,
+            last_ns: 0,
+            last_loss_ns: 0,
+            latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
+                .expect("the bounds and the digits are within what the histogram takes"),
+            run: Run::default(),
+        }
+    }
+
+    /// Counts an intact frame that had not come before. Frames come in the order of time.
+    #[inline]
+    pub(crate) fn intact(&mut self, frame_bytes: u16, now_ns: u64, latency_ns: i64) {
+        if self.frames == 0 {
+            self.first_ns = now_ns;
+        }
+        self.last_ns = now_ns;
+        self.frames += 1;
+        self.frame_bytes += u64::from(frame_bytes);
+        // Clocks of two hosts may disagree about what was first.
+        let latency_ns = latency_ns.max(1).cast_unsigned();
+        if latency_ns == self.run.latency_ns {
+            self.run.frames += 1;
+        } else {
+            self.end_run();
+            self.run = Run {
+                latency_ns,
+                frames: 1,
+            };
+        }
+    }
+
+    #[inline]
+    fn end_run(&mut self) {
+        let Run { latency_ns, frames } = self.run;
+        if frames > 0 {
+            self.latency.saturating_record_n(latency_ns, frames);
+        }
+        self.run = Run::default();
+    }
+
+    /// Adds what another receiver of the same trial has counted.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.end_run();
+        other.end_run();
+        self.frames += other.frames;
+        self.frame_bytes += other.frame_bytes;
+        self.then_frames += other.then_frames;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.reordering_extent_max = self.reordering_extent_max.max(other.reordering_extent_max);
+        self.too_late += other.too_late;
+        self.corrupted += other.corrupted;
+        self.stale += other.stale;
+        self.foreign += other.foreign;
+        self.refused.merge(&other.refused);
+        self.first_ns = self.first_ns.min(other.first_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
+        self.last_loss_ns = self.last_loss_ns.max(other.last_loss_ns);
+        self.latency
+            .add(&other.latency)
+            .expect("both histograms have the same bounds");
+    }
+
+    pub(crate) fn received(&self) -> Received {
+        let mut whole = self.clone();
+        whole.end_run();
+        let buckets = whole.latency.iter_recorded();
+        let latency = buckets.map(|bucket| {
+            let highest = whole.latency.highest_equivalent(bucket.value_iterated_to());
+            (highest, bucket.count_at_value())
+        });
+        Received {
+            frames: self.frames,
+            frame_bytes: self.frame_bytes,
+            then_frames: self.then_frames,
+            duplicated: self.duplicated,
+            reordered: self.reordered,
+            reordering_extent_max: self.reordering_extent_max,
+            too_late: self.too_late,
+            corrupted: self.corrupted,
+            stale: self.stale,
+            foreign: self.foreign,
+            refused: self.refused.by_name(),
+            elapsed_ns: self.last_ns.saturating_sub(self.first_ns),
+            last_ns: self.last_ns,
+            last_loss_ns: self.last_loss_ns,
+            latency: latency.collect(),
+        }
+    }
+}
