@@ -1,14 +1,15 @@
 //! The result of one cell: its status, and its figures if it has any.
 
-use crate::estimate::{Estimate, Sample};
+use crate::bulk::{Bulk, CpuResult};
+use crate::estimate::Estimate;
+use crate::frames::{FrameFigures, TrafficInfo};
 use crate::latency::LatencyResult;
+use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement};
 use journal::Journal;
-use journal::record::{Latency, Measured, Outcome, ToolParameters, Transfer};
+use journal::record::{Latency, Measured, Outcome, ToolParameters};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-const NANOS_PER_SECOND: f64 = 1e9;
 
 /// What the trials of a cell say together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -21,7 +22,11 @@ pub struct CellResult {
     pub dut: String,
     /// Whether this is the baseline: nothing is encrypted.
     pub baseline: bool,
-    /// `tcp`, `udp` or `ping`.
+    /// Whether it measures the tester and no DUT of the campaign.
+    pub calibration: bool,
+    /// What makes it a control, where it is one.
+    pub control: Option<Control>,
+    /// `tcp`, `udp` or `ping`; of a frame test, its procedure.
     pub protocol: String,
     /// IP MTU of the stations' interfaces, in bytes.
     pub mtu_bytes: u16,
@@ -41,8 +46,45 @@ pub struct CellResult {
     pub bulk: Option<Bulk>,
     /// Round-trip times, for `ping`; `null` when the cell has no figure.
     pub latency: Option<LatencyResult>,
+    /// What the frames look like, for frame tests.
+    pub traffic: Option<TrafficInfo>,
+    /// Figures of a frame test; `null` when the cell has none.
+    pub frames: Option<FrameFigures>,
+    /// What limits the figure, for frame tests; `null` when the cell has none.
+    pub verdict: Option<Verdict>,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
+}
+
+/// A cell that is there to show what the rig does without a part of the DUT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Control {
+    /// The encryptor with the null engine: everything but the cipher.
+    NoEncryption,
+    /// The stations joined by a link: nothing is in the path.
+    NoDevice,
+}
+
+impl Control {
+    /// What a DUT is a control for; `None` for one that is measured for its own sake.
+    #[must_use]
+    pub fn of(adapter: &Adapter) -> Option<Self> {
+        match adapter {
+            Adapter::Straight => Some(Self::NoDevice),
+            Adapter::Cipherbench { engine, .. } if engine == "null" => Some(Self::NoEncryption),
+            _ => None,
+        }
+    }
+
+    /// For tables: `control: no encryption`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoEncryption => "control: no encryption",
+            Self::NoDevice => "control: no device",
+        }
+    }
 }
 
 /// Tool parameters; `null` where one does not apply or is the tool's own choice.
@@ -101,66 +143,26 @@ pub struct Repeats {
     pub not_run: u32,
 }
 
-/// A bulk transfer from A to B. Rates are of payload: what the tool's sockets carried, without any
-/// header.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Bulk {
-    /// Payload received by B.
-    pub payload_throughput_bps: Estimate,
-    /// Offered load: payload that A handed to its sockets.
-    pub offered_payload_bps: Estimate,
-    /// TCP segments sent again in one trial, where the tool tells.
-    pub retransmits: Option<Estimate>,
-    /// Datagrams, for UDP.
-    pub datagrams: Option<Datagrams>,
-}
-
-/// Datagrams of a UDP transfer.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Datagrams {
-    /// Sent by A, over all repeats.
-    pub sent: u64,
-    /// Of those, not seen by B. Zero loss is this being 0, never a ratio.
-    pub lost: u64,
-    /// Lost by sent.
-    pub loss_ratio: Estimate,
-    /// Sent by A per second.
-    pub offered_datagrams_per_s: Estimate,
-    /// Received by B per second.
-    pub received_datagrams_per_s: Estimate,
-    /// Out of order at B by sent.
-    pub out_of_order_ratio: Estimate,
-    /// Mean jitter as the tool computes it.
-    pub jitter_ns: Estimate,
-}
-
-/// CPU by role, as cores kept busy: CPU-seconds per second.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct CpuResult {
-    /// Both stations' tools.
-    pub stations_cores: Estimate,
-    /// Station A's tools.
-    pub station_a_cores: Estimate,
-    /// Station B's tools.
-    pub station_b_cores: Estimate,
-    /// The DUT's processes on both gateways.
-    pub dut_cores: Estimate,
-    /// The rest: softirq, kernel threads, the tester itself.
-    pub kernel_cores: Estimate,
-    /// All of it.
-    pub busy_cores: Estimate,
-    /// Payload bits received per CPU-second of the whole machine; `null` for a ping.
-    pub payload_bits_per_cpu_s: Option<Estimate>,
-    /// Payload bits received per CPU-second of the DUT; `null` for a ping and where the DUT has no
-    /// process.
-    pub payload_bits_per_dut_cpu_s: Option<Estimate>,
-}
-
 impl CellResult {
     /// The cell's throughput, if it has one.
     #[must_use]
     pub fn throughput_bps(&self) -> Option<&Estimate> {
         self.bulk.as_ref().map(|bulk| &bulk.payload_throughput_bps)
+    }
+
+    /// The figure that a frame test is there for, in frames/s: the relevant lower bound of the first
+    /// goal, or the highest forwarding rate.
+    #[must_use]
+    pub fn frame_rate(&self) -> Option<&Estimate> {
+        self.frames.as_ref()?.frame_rate()
+    }
+
+    /// Whether it measures the rig and so bounds the verdicts of its group: a calibration, or a frame
+    /// test with nothing in the path.
+    #[must_use]
+    pub fn measures_rig(&self) -> bool {
+        let nothing = self.control == Some(Control::NoDevice);
+        self.traffic.is_some() && (self.calibration || nothing)
     }
 }
 
@@ -223,6 +225,8 @@ fn result(
         group: cell.group.clone(),
         dut: cell.dut.name.clone(),
         baseline: matches!(cell.dut.adapter, Adapter::Direct),
+        calibration: cell.calibration,
+        control: Control::of(&cell.dut.adapter),
         protocol: cell.measurement.name().into(),
         mtu_bytes: cell.mtu,
         cores_per_station: cell.cores_per_station,
@@ -237,6 +241,9 @@ fn result(
         repeats: counts,
         bulk: Bulk::of(&measured),
         latency: LatencyResult::of(&latencies),
+        traffic: TrafficInfo::of(cell),
+        frames: FrameFigures::of(cell, &measured),
+        verdict: None,
         cpu: CpuResult::of(&measured),
     }
 }
@@ -281,6 +288,11 @@ fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> {
             Some(latency) if !latency.round_trips_ns.is_empty() => None,
             Some(_) => Some("no echo request was answered"),
             None => Some("the record holds no round-trip times"),
+        },
+        Measurement::Frames(_) => match &measured.frames {
+            Some(frames) if !frames.trials.is_empty() => None,
+            Some(_) => Some("the record holds no frame trial"),
+            None => Some("the record holds no frames"),
         },
         _ => match &measured.transfer {
             Some(transfer) if transfer.duration_ns > 0 => None,
@@ -356,105 +368,5 @@ fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Param
             intended_payload_bps: known.rate_bps.or(planned.intended_payload_bps),
             tuned,
         },
-    }
-}
-
-/// An estimate of `value` over those repeats; `None` when one of them has no such value.
-fn estimate<T>(repeats: &[(u32, T)], value: impl Fn(&T) -> Option<f64>) -> Option<Estimate> {
-    let samples = repeats.iter().map(|(repeat, found)| {
-        value(found).map(|value| Sample {
-            repeat: *repeat,
-            value,
-        })
-    });
-    samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
-}
-
-fn per_second(count: u64, duration_ns: u64) -> Option<f64> {
-    (duration_ns > 0).then(|| count as f64 * NANOS_PER_SECOND / duration_ns as f64)
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn received_bps(transfer: &Transfer) -> Option<f64> {
-    per_second(transfer.received_bytes, transfer.duration_ns).map(|bytes| 8.0 * bytes)
-}
-
-impl Bulk {
-    fn of(measured: &[(u32, &Measured)]) -> Option<Self> {
-        let transfers: Vec<(u32, &Transfer)> = measured
-            .iter()
-            .filter_map(|&(repeat, measured)| Some((repeat, measured.transfer.as_ref()?)))
-            .collect();
-        Some(Self {
-            payload_throughput_bps: estimate(&transfers, |transfer| received_bps(transfer))?,
-            offered_payload_bps: estimate(&transfers, |transfer| {
-                per_second(transfer.sent_bytes, transfer.duration_ns).map(|bytes| 8.0 * bytes)
-            })?,
-            retransmits: estimate(&transfers, |transfer| {
-                transfer.retransmits.map(|count| count as f64)
-            }),
-            datagrams: Datagrams::of(&transfers),
-        })
-    }
-}
-
-impl Datagrams {
-    fn of(transfers: &[(u32, &Transfer)]) -> Option<Self> {
-        let counted: Vec<_> = transfers
-            .iter()
-            .map(|&(repeat, transfer)| Some((repeat, (transfer.datagrams?, transfer.duration_ns))))
-            .collect::<Option<_>>()?;
-        Some(Self {
-            sent: counted
-                .iter()
-                .map(|(_, (datagrams, _))| datagrams.sent)
-                .sum(),
-            lost: counted
-                .iter()
-                .map(|(_, (datagrams, _))| datagrams.lost)
-                .sum(),
-            loss_ratio: estimate(&counted, |(datagrams, _)| {
-                ratio(datagrams.lost, datagrams.sent)
-            })?,
-            offered_datagrams_per_s: estimate(&counted, |(datagrams, duration_ns)| {
-                per_second(datagrams.sent, *duration_ns)
-            })?,
-            received_datagrams_per_s: estimate(&counted, |(datagrams, duration_ns)| {
-                per_second(datagrams.sent.saturating_sub(datagrams.lost), *duration_ns)
-            })?,
-            out_of_order_ratio: estimate(&counted, |(datagrams, _)| {
-                ratio(datagrams.out_of_order, datagrams.sent)
-            })?,
-            jitter_ns: estimate(&counted, |(datagrams, _)| Some(datagrams.jitter_ns as f64))?,
-        })
-    }
-}
-
-impl CpuResult {
-    fn of(measured: &[(u32, &Measured)]) -> Option<Self> {
-        let cores = |time_ns: fn(&Measured) -> u64| {
-            estimate(measured, |trial| ratio(time_ns(trial), trial.cpu.wall_ns))
-        };
-        // Both are rates over their own measured time, so that a different window does not matter.
-        let bits_per_cpu_s = |time_ns: fn(&Measured) -> u64| {
-            estimate(measured, |trial| {
-                let cores =
-                    ratio(time_ns(trial), trial.cpu.wall_ns).filter(|cores| *cores > 0.0)?;
-                Some(received_bps(trial.transfer.as_ref()?)? / cores)
-            })
-        };
-        Some(Self {
-            stations_cores: cores(|trial| trial.cpu.stations_ns)?,
-            station_a_cores: cores(|trial| trial.cpu.station_a_ns)?,
-            station_b_cores: cores(|trial| trial.cpu.station_b_ns)?,
-            dut_cores: cores(|trial| trial.cpu.dut_ns)?,
-            kernel_cores: cores(|trial| trial.cpu.kernel_ns)?,
-            busy_cores: cores(|trial| trial.cpu.busy_ns)?,
-            payload_bits_per_cpu_s: bits_per_cpu_s(|trial| trial.cpu.busy_ns),
-            payload_bits_per_dut_cpu_s: bits_per_cpu_s(|trial| trial.cpu.dut_ns),
-        })
     }
 }

@@ -44,13 +44,17 @@ pub enum Metric {
     PayloadBitsPerCpuSecond,
     /// Median round-trip time, of `ping` cells.
     LatencyP50,
+    /// Frame rate, of frame tests: the relevant lower bound of the first goal, or the highest
+    /// forwarding rate.
+    FrameRate,
 }
 
 impl Metric {
-    const ALL: [Self; 3] = [
+    const ALL: [Self; 4] = [
         Self::PayloadThroughput,
         Self::PayloadBitsPerCpuSecond,
         Self::LatencyP50,
+        Self::FrameRate,
     ];
 
     fn of(self, cell: &CellResult) -> Option<&Estimate> {
@@ -58,6 +62,7 @@ impl Metric {
             Self::PayloadThroughput => cell.throughput_bps(),
             Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),
             Self::LatencyP50 => Some(&cell.latency.as_ref()?.p50_ns),
+            Self::FrameRate => cell.frame_rate(),
         }
     }
 }
@@ -69,7 +74,7 @@ pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
     }
     cells
         .iter()
-        .filter(|cell| !cell.baseline)
+        .filter(|cell| !cell.baseline && !cell.calibration)
         .filter_map(|cell| Some((cell, *baselines.get(cell.group.as_str())?)))
         .flat_map(|(cell, baseline)| {
             Metric::ALL

@@ -1,5 +1,6 @@
 //! One quantity measured several times: its mean and how far the repeats lie from it.
 
+use crate::bands::TwoBands;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,6 +42,8 @@ pub struct Estimate {
     pub standard_deviation: Option<f64>,
     /// Where the mean lies with 95 % confidence, when there are values enough to tell.
     pub interval_95: Interval95,
+    /// Set when the values fall in two bands, of which neither is the mean's.
+    pub bands: Option<TwoBands>,
 }
 
 /// A 95 % interval for a mean, or why there is none.
@@ -85,8 +88,37 @@ impl Estimate {
             max,
             standard_deviation: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
             interval_95: interval_95(&sorted),
+            bands: TwoBands::of(&sorted),
             values,
         })
+    }
+
+    /// The same quantity in another unit: every figure times `factor`, which is positive.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        let sample = |sample: &Sample| Sample {
+            value: factor * sample.value,
+            ..*sample
+        };
+        Self {
+            n: self.n,
+            values: self.values.iter().map(sample).collect(),
+            mean: factor * self.mean,
+            largest_distance: factor * self.largest_distance,
+            largest_distance_percent: self.largest_distance_percent,
+            median: factor * self.median,
+            min: factor * self.min,
+            max: factor * self.max,
+            standard_deviation: self.standard_deviation.map(|found| factor * found),
+            interval_95: match self.interval_95 {
+                Interval95::Bootstrap { low, high } => Interval95::Bootstrap {
+                    low: factor * low,
+                    high: factor * high,
+                },
+                too_few @ Interval95::TooFewRepeats { .. } => too_few,
+            },
+            bands: self.bands.map(|bands| bands.scaled(factor)),
+        }
     }
 
     /// The value of one repeat.
@@ -129,11 +161,11 @@ fn interval_95(values: &[f64]) -> Interval95 {
 
 /// Steele, Lea and Flood's generator: small, good enough to resample with, the same on every
 /// machine.
-struct SplitMix64(u64);
+pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
     /// A number from 0 to `limit` - 1. The bias of the multiplication is below `limit` / 2^64.
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -230,6 +262,16 @@ mod tests {
             (low - 43.84).abs() < 0.3 && (high - 55.16).abs() < 0.3,
             "{low} {high}"
         );
+    }
+
+    #[test]
+    fn another_unit_changes_nothing_but_the_unit() {
+        let values = [7.1, 7.12, 7.15, 9.2, 9.22, 9.21];
+        let direct = estimate(&values.map(|value| 8.0 * value));
+        let scaled = estimate(&values).scaled(8.0);
+        // 8 is a power of two: not even the last bit may differ.
+        assert_eq!(scaled, direct);
+        assert!(scaled.bands.is_some());
     }
 
     #[test]

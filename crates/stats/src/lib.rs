@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Journal -> CellResult per cell -> Comparison of each DUT with its baseline -> Warning
+//!                                -> Verdict on each frame test, by the rig's calibration
 //! ```
 //!
 //! Everything here is a pure function of the journal: no clock, no environment, and the bootstrap's
@@ -13,16 +14,28 @@
 
 #![forbid(unsafe_code)]
 
+mod bands;
+mod bulk;
 mod cell;
 mod compare;
 mod estimate;
+mod frames;
 mod latency;
+mod verdict;
 mod warning;
 
-pub use cell::{Bulk, CellResult, CpuResult, Datagrams, Parameters, Reason, Repeats, Status};
+pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
+pub use bulk::{Bulk, CpuResult, Datagrams};
+pub use cell::{CellResult, Control, Parameters, Reason, Repeats, Status};
 pub use compare::{Comparison, Metric};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
+pub use frames::{
+    BackToBackResult, Calibration, FrameFigures, GoalParameters, GoalResult, LayerRates,
+    LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult,
+    ThroughputResult, TrafficInfo,
+};
 pub use latency::{LatencyResult, Pooled, percentile};
+pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
 pub use warning::{LARGE_SPREAD_PERCENT, Warning, WarningKind};
 
 use journal::Journal;
@@ -38,6 +51,10 @@ pub struct Results {
     pub cells: Vec<CellResult>,
     /// Each DUT against the baseline of its group, in the plan's order.
     pub comparisons: Vec<Comparison>,
+    /// The rig's own limits in each group of frame tests that measures them, in the plan's order.
+    pub calibrations: Vec<Calibration>,
+    /// Mean frame rate over the sizes of each DUT and table of throughput, in the plan's order.
+    pub mean_frame_rates: Vec<MeanFrameRate>,
     /// What a reader should know before using the figures; each ends in advice.
     pub warnings: Vec<Warning>,
 }
@@ -63,12 +80,16 @@ impl Results {
     /// Sums a run up, as far as it came.
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
-        let cells = cell::results(journal);
+        let mut cells = cell::results(journal);
+        frames::judge_all(journal, &mut cells);
+        let cells = cells;
         let comparisons = compare::comparisons(&cells);
         let progress = Progress::of(journal, &cells);
         let warnings = warning::warnings(journal, &cells, &comparisons, &progress);
         Self {
             progress,
+            calibrations: frames::calibrations(&cells),
+            mean_frame_rates: frames::mean_frame_rates(journal, &cells),
             cells,
             comparisons,
             warnings,

@@ -3,10 +3,14 @@
 //! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
 //! [`warnings`].
 
+mod frames;
+mod machine;
+mod run;
+
 use crate::Progress;
 use crate::cell::CellResult;
 use crate::compare::{Comparison, Metric};
-use campaign::plan::{Adapter, Cell};
+use crate::estimate::Estimate;
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,8 +24,6 @@ const TESTER_LIMITED_RATIO: f64 = 0.95;
 const OFFERED_SHORTFALL_RATIO: f64 = 0.95;
 /// Datagram rates that differ by less, over sizes that differ twofold, are the generator's own.
 const SAME_RATE_RATIO: f64 = 1.1;
-/// Fewer repeats than the source reports made.
-const FEW_REPEATS: u32 = 3;
 
 /// Something that bears on the figures, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -69,6 +71,14 @@ pub enum WarningKind {
     VirtualMachine,
     /// The CPU may change its clock.
     Governor,
+    /// Repeats fall in two bands.
+    TwoBands,
+    /// A search found no lower or no upper bound.
+    Irregular,
+    /// A search ran out of time.
+    SearchTimedOut,
+    /// A group of frame tests without a measurement of the rig.
+    NoCalibration,
 }
 
 pub(crate) fn warnings(
@@ -78,20 +88,26 @@ pub(crate) fn warnings(
     progress: &Progress,
 ) -> Vec<Warning> {
     let found = [
-        not_ended(progress),
-        unfinished_line(journal),
-        environment_changed(journal),
-        few_repeats(journal),
+        run::not_ended(progress),
+        run::unfinished_line(journal),
+        run::environment_changed(journal),
+        run::few_repeats(journal),
         large_spread(cells),
         lost_ping(cells),
         no_baseline(cells),
         tester_limited(comparisons),
         generator_limited(cells),
         offered_shortfall(cells),
-        shared_cores(journal),
+        machine::shared_cores(journal),
         super_packets(cells),
-        virtual_machine(journal),
-        governor(journal),
+        machine::virtual_machine(journal),
+        machine::governor(journal),
+        two_bands(cells),
+        frames::irregular(cells),
+        frames::timed_out(cells),
+        frames::no_calibration(cells),
+        frames::tester_limited(cells),
+        frames::offered_shortfall(cells),
     ];
     found.into_iter().flatten().collect()
 }
@@ -129,78 +145,36 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-fn not_ended(progress: &Progress) -> Option<Warning> {
-    let (made, planned) = (
-        progress.trials_planned - progress.trials_not_run,
-        progress.trials_planned,
-    );
-    if progress.ended && made == planned {
-        return None;
-    }
-    warning(
-        WarningKind::NotEnded,
-        vec![],
-        format!("The run did not come to its end: {made} of {planned} trials were made."),
-        "Go on with it: cipherbench resume RUN.",
-    )
-}
-
-fn unfinished_line(journal: &Journal) -> Option<Warning> {
-    let text = journal.warnings.first()?.to_string();
-    warning(
-        WarningKind::UnfinishedLine,
-        vec![],
-        format!("{}{}.", text[..1].to_uppercase(), &text[1..]),
-        "Nothing is lost but the trial that was going on: cipherbench resume RUN makes it again.",
-    )
-}
-
-fn environment_changed(journal: &Journal) -> Option<Warning> {
-    let header = &journal.header;
-    let changed = journal.resumed.iter().any(|resumed| {
-        let (then, now) = (&header.environment, &resumed.environment);
-        resumed.program != header.program
-            || (&now.cpu_model, now.cpus, &now.kernel) != (&then.cpu_model, then.cpus, &then.kernel)
-    });
-    changed.then_some(())?;
-    warning(
-        WarningKind::EnvironmentChanged,
-        vec![],
-        "The run was taken up again with another program revision, kernel or machine: its trials \
-         were not all made under the same conditions."
-            .into(),
-        "Make a new run where that matters.",
-    )
-}
-
-fn few_repeats(journal: &Journal) -> Option<Warning> {
-    let repeats = journal.header.plan.repeats;
-    (repeats < FEW_REPEATS).then_some(())?;
-    warning(
-        WarningKind::FewRepeats,
-        vec![],
-        format!(
-            "Each cell was measured {}: the spread says little.",
-            times(repeats)
-        ),
-        "Use at least 3 repeats; from 5 on a 95 % interval is given.",
-    )
-}
-
-fn times(count: u32) -> String {
-    match count {
-        1 => "once".into(),
-        2 => "twice".into(),
-        _ => format!("{count} times"),
-    }
-}
-
-/// The figure that a cell is there for: its spread, in per cent.
+/// The spread of the figure that a cell is there for, in per cent.
 fn spread_percent(cell: &CellResult) -> Option<f64> {
-    let figure = cell
-        .throughput_bps()
-        .or_else(|| cell.latency.as_ref().map(|latency| &latency.p50_ns))?;
-    figure.largest_distance_percent
+    figure(cell)?.largest_distance_percent
+}
+
+/// The figure that a cell is there for.
+fn figure(cell: &CellResult) -> Option<&Estimate> {
+    let frames = cell.frames.as_ref();
+    let burst = frames.and_then(|found| found.back_to_back.as_ref());
+    cell.throughput_bps()
+        .or_else(|| cell.latency.as_ref().map(|latency| &latency.p50_ns))
+        .or_else(|| burst.map(|found| &found.burst_frames))
+        .or_else(|| cell.frame_rate())
+}
+
+fn two_bands(cells: &[CellResult]) -> Option<Warning> {
+    let bands = |cell: &&CellResult| figure(cell).is_some_and(|found| found.bands.is_some());
+    about(
+        WarningKind::TwoBands,
+        cells.iter().filter(bands).collect(),
+        |cells| {
+            format!(
+                "In {} the repeats fall in two bands with nothing between them: the mean describes \
+                 neither.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Find out what differs between them (core, clock, path of the frames), hold it still, and \
+         measure again; until then read the repeats, not the mean.",
+    )
 }
 
 fn large_spread(cells: &[CellResult]) -> Option<Warning> {
@@ -260,7 +234,9 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.baseline)
         .map(|cell| cell.group.as_str())
         .collect();
-    let alone = |cell: &&CellResult| !compared.contains(cell.group.as_str());
+    // Frame tests are judged by the rig, not by a baseline.
+    let alone =
+        |cell: &&CellResult| cell.traffic.is_none() && !compared.contains(cell.group.as_str());
     about(
         WarningKind::NoBaseline,
         cells.iter().filter(alone).collect(),
@@ -357,51 +333,12 @@ fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// Cores that the tools and the DUT of a cell would use if each had its own.
-fn cores_wanted(cell: &Cell) -> u32 {
-    let workers = match cell.dut.adapter {
-        Adapter::Cipherbench { workers, .. } => u32::from(workers),
-        _ => 0,
-    };
-    2 * u32::from(cell.cores_per_station) + 2 * workers
-}
-
-fn shared_cores(journal: &Journal) -> Option<Warning> {
-    let cpus = journal.header.environment.cpus;
-    let crowded: Vec<&Cell> = journal
-        .header
-        .plan
-        .cells
-        .iter()
-        .filter(|cell| cores_wanted(cell) > cpus)
-        .collect();
-    let most = crowded
-        .iter()
-        .map(|cell| cores_wanted(cell))
-        .max()
-        .filter(|_| cpus > 0)?;
-    let text = format!(
-        "Stations and gateways share this machine's {}: {} would need up to {most} for each to \
-         have its own, so they take time from one another.",
-        counted(cpus as usize, "core"),
-        counted(crowded.len(), "cell")
-    );
-    let advice = "Read ratios and bits per CPU-second, not absolute rates, or use a machine with \
-                  more cores.";
-    warning(
-        WarningKind::SharedCores,
-        crowded.into_iter().map(|cell| cell.id.clone()).collect(),
-        text,
-        advice,
-    )
-}
-
 fn super_packets(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::SuperPackets,
         cells
             .iter()
-            .filter(|cell| cell.offloads && cell.protocol != "ping")
+            .filter(|cell| cell.offloads && ["tcp", "udp"].contains(&cell.protocol.as_str()))
             .collect(),
         |cells| {
             format!(
@@ -411,31 +348,5 @@ fn super_packets(cells: &[CellResult]) -> Option<Warning> {
             )
         },
         "Measure with `offloads: off` as well before you carry a figure over to real links.",
-    )
-}
-
-fn virtual_machine(journal: &Journal) -> Option<Warning> {
-    let hypervisor = &journal.header.environment.hypervisor;
-    (!hypervisor.is_empty()).then_some(())?;
-    warning(
-        WarningKind::VirtualMachine,
-        vec![],
-        format!(
-            "This machine is virtual ({hypervisor}): neighbours may take its cores at any time."
-        ),
-        "Repeat the run at another hour, and on bare metal before you publish absolute figures.",
-    )
-}
-
-fn governor(journal: &Journal) -> Option<Warning> {
-    let governor = &journal.header.environment.governor;
-    (!governor.is_empty() && governor != "performance").then_some(())?;
-    warning(
-        WarningKind::Governor,
-        vec![],
-        format!(
-            "The frequency governor is `{governor}`: the cores' clock may change during a trial."
-        ),
-        "Set it to `performance`: cipherbench doctor --apply.",
     )
 }

@@ -1,0 +1,157 @@
+//! Whether repeats fall in two bands, each tight, with nothing between them.
+//!
+//! A machine that sometimes works in another state (another clock, another core, another path
+//! through a cache) shows two bands. Their mean describes neither, and its interval is a fiction.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Bands are looked for from this many values on.
+pub const BANDS_MIN_REPEATS: usize = 5;
+/// Each band has at least so many values: one alone is an outlier.
+const BAND_MIN_VALUES: usize = 2;
+/// The gap between the bands is more than so many times the wider band's spread. With 6, fewer than
+/// 1 % of samples from one normal distribution are taken for two bands, whatever their number.
+const GAP_TO_SPREAD: f64 = 6.0;
+/// The gap is more than this share of the median: less would not matter to anyone.
+const GAP_TO_MEDIAN: f64 = 0.03;
+
+/// Two bands that values fall in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct TwoBands {
+    /// The lower band.
+    pub low: Band,
+    /// The upper band.
+    pub high: Band,
+}
+
+/// Values that lie close together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Band {
+    /// How many.
+    pub n: u32,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl TwoBands {
+    /// The bands of sorted values; `None` when they are one, or too few to tell.
+    pub(crate) fn of(sorted: &[f64]) -> Option<Self> {
+        let n = sorted.len();
+        if n < BANDS_MIN_REPEATS {
+            return None;
+        }
+        let gap = |at: &usize| sorted[*at] - sorted[*at - 1];
+        let at = (1..n).max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+        let (low, high) = sorted.split_at(at);
+        if low.len().min(high.len()) < BAND_MIN_VALUES {
+            return None;
+        }
+        let (low, high) = (Band::of(low)?, Band::of(high)?);
+        let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
+        let spread = (low.max - low.min).max(high.max - high.min);
+        let clear = gap(&at) > GAP_TO_SPREAD * spread && gap(&at) > GAP_TO_MEDIAN * median.abs();
+        clear.then_some(Self { low, high })
+    }
+
+    /// The same in another unit.
+    pub(crate) fn scaled(self, factor: f64) -> Self {
+        let scaled = |band: Band| Band {
+            n: band.n,
+            min: factor * band.min,
+            max: factor * band.max,
+        };
+        Self {
+            low: scaled(self.low),
+            high: scaled(self.high),
+        }
+    }
+}
+
+impl Band {
+    fn of(sorted: &[f64]) -> Option<Self> {
+        Some(Self {
+            n: u32::try_from(sorted.len()).unwrap_or(u32::MAX),
+            min: *sorted.first()?,
+            max: *sorted.last()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::SplitMix64;
+
+    fn bands(values: &[f64]) -> Option<TwoBands> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        TwoBands::of(&sorted)
+    }
+
+    /// Normal noise about 1, by Box and Muller.
+    fn normal(random: &mut SplitMix64, deviation: f64) -> f64 {
+        let mut unit = || (random.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
+        let (radius, angle) = ((-2.0 * unit().ln()).sqrt(), unit() * std::f64::consts::TAU);
+        1.0 + deviation * radius * angle.cos()
+    }
+
+    #[test]
+    fn two_bands_are_told_with_their_limits() {
+        let found = bands(&[402.0, 351.0, 400.0, 350.0, 401.0]).unwrap();
+        assert_eq!((found.low.n, found.high.n), (2, 3));
+        assert_eq!((found.low.min, found.low.max), (350.0, 351.0));
+        assert_eq!((found.high.min, found.high.max), (400.0, 402.0));
+    }
+
+    #[test]
+    fn an_outlier_is_no_band_and_four_values_are_too_few() {
+        assert_eq!(bands(&[400.0, 401.0, 402.0, 401.5, 300.0]), None);
+        assert_eq!(bands(&[400.0, 401.0, 300.0, 301.0]), None);
+    }
+
+    #[test]
+    fn a_gap_that_matters_to_no_one_is_none() {
+        // Quantised: two values, 2 % apart.
+        assert_eq!(bands(&[100.0, 100.0, 102.0, 102.0, 102.0]), None);
+        assert!(bands(&[100.0, 100.0, 104.0, 104.0, 104.0]).is_some());
+        assert_eq!(bands(&[5.0; 9]), None);
+    }
+
+    #[test]
+    fn fewer_than_1_percent_of_normal_samples_are_taken_for_two_bands() {
+        let mut random = SplitMix64(2544);
+        for deviation in [0.01, 0.03, 0.1, 0.3] {
+            for n in [5, 6, 8, 10, 20] {
+                let samples = 20_000;
+                let wrong = (0..samples)
+                    .filter(|_| {
+                        let values: Vec<f64> =
+                            (0..n).map(|_| normal(&mut random, deviation)).collect();
+                        bands(&values).is_some()
+                    })
+                    .count();
+                assert!(100 * wrong < samples, "n {n}, {deviation}: {wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn bands_apart_by_ten_percent_are_found_through_noise_of_a_quarter_percent() {
+        let mut random = SplitMix64(9971);
+        for n in [5, 6, 8, 10] {
+            let found = (0..1000)
+                .filter(|_| {
+                    let value = |index: usize| {
+                        normal(&mut random, 0.0025)
+                            * if index.is_multiple_of(2) { 1.0 } else { 1.1 }
+                    };
+                    bands(&(0..n).map(value).collect::<Vec<f64>>()).is_some()
+                })
+                .count();
+            assert!(found > 980, "n {n}: {found} of 1000");
+        }
+    }
+}

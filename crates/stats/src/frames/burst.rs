@@ -1,0 +1,133 @@
+//! Bursts without loss, and recovery from an overload.
+
+use super::Repeats;
+use crate::estimate::{Estimate, Sample};
+use campaign::plan::BackToBack;
+use journal::record::FrameResult;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+/// The longest burst at the highest load without loss (RFC 9004), in one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BackToBackResult {
+    /// Longest burst of each repeat.
+    pub burst_frames: Estimate,
+    /// Rate within bursts; `null` when none was recorded.
+    pub burst_frames_per_s: Option<f64>,
+    /// Implied buffer time: the burst's frames by their rate (RFC 9004 §5.4).
+    pub implied_buffer_ns: Option<f64>,
+    /// Corrected buffer time: the implied one less what the DUT forwards meanwhile, by the throughput
+    /// that another cell of the run measured; `null` where none did.
+    pub corrected_buffer_ns: Option<f64>,
+    /// Id of that cell.
+    pub throughput_cell: Option<String>,
+    /// Whether the longest burst that was tried passed in every repeat: the buffer may hold more.
+    pub longest_tried_passed: bool,
+    /// Bursts of the found length that were tried, over all repeats.
+    pub confirming_bursts: u64,
+    /// Of those, bursts that lost a frame.
+    pub confirming_with_loss: u64,
+}
+
+/// Recovery from an overload (RFC 2544 §26.5).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RecoveryResult {
+    /// From the end of the overload to the last loss; `null` when loss had not ended in a repeat.
+    pub recovery_ns: Option<Estimate>,
+    /// Repeats in which loss went on until the time was up.
+    pub not_recovered: u32,
+    /// Load of the overload.
+    pub overload_frames_per_s: Estimate,
+    /// Load afterwards.
+    pub relief_frames_per_s: Estimate,
+    /// Frames lost during the overload, over all repeats.
+    pub overload_lost: u64,
+    /// Frames lost afterwards, over all repeats.
+    pub relief_lost: u64,
+}
+
+fn estimate(
+    repeats: &Repeats<'_>,
+    value: impl Fn(&FrameResult) -> Option<f64>,
+) -> Option<Estimate> {
+    let samples = repeats.iter().map(|(repeat, found)| {
+        value(found).map(|value| Sample {
+            repeat: *repeat,
+            value,
+        })
+    });
+    Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+}
+
+/// The length that was confirmed, else the longest burst without loss.
+fn longest(found: &FrameResult) -> Option<u64> {
+    let confirmed = found.bursts.iter().filter(|burst| burst.confirming);
+    let passed = found.bursts.iter().filter(|burst| burst.lost == 0);
+    let confirmed = confirmed.map(|burst| burst.frames).max();
+    confirmed.or_else(|| passed.map(|burst| burst.frames).max())
+}
+
+/// Highest rate of a frame trial, which is that within bursts.
+fn burst_rate(repeats: &Repeats<'_>) -> Option<f64> {
+    let rates = repeats.iter().flat_map(|(_, found)| {
+        let searched = found.throughput.as_ref().map(|found| found.max_load);
+        let tried = found.trials.iter().map(|trial| trial.load);
+        searched.into_iter().chain(tried)
+    });
+    rates.max().filter(|rate| *rate > 0).map(|rate| rate as f64)
+}
+
+impl BackToBackResult {
+    /// `None` when a repeat recorded no burst.
+    pub(super) fn of(test: &BackToBack, repeats: &Repeats<'_>) -> Option<Self> {
+        let burst_frames = estimate(repeats, |found| longest(found).map(|frames| frames as f64))?;
+        let rate = burst_rate(repeats);
+        let confirming = || {
+            let bursts = repeats.iter().flat_map(|(_, found)| &found.bursts);
+            bursts.filter(|burst| burst.confirming)
+        };
+        // A frame less is rounding.
+        let most = rate.map(|rate| test.burst_ns_max as f64 * rate / NANOS_PER_SECOND - 1.0);
+        Some(Self {
+            longest_tried_passed: most.is_some_and(|most| burst_frames.min >= most),
+            implied_buffer_ns: rate.map(|rate| burst_frames.mean / rate * NANOS_PER_SECOND),
+            corrected_buffer_ns: None,
+            throughput_cell: None,
+            burst_frames_per_s: rate,
+            confirming_bursts: confirming().count() as u64,
+            confirming_with_loss: confirming().filter(|burst| burst.lost > 0).count() as u64,
+            burst_frames,
+        })
+    }
+
+    /// Takes off what the DUT forwards while the burst arrives (RFC 9004 §5.4).
+    pub(crate) fn correct(&mut self, cell: &str, throughput_frames_per_s: f64) {
+        if let (Some(rate), Some(implied)) = (self.burst_frames_per_s, self.implied_buffer_ns) {
+            let kept = (1.0 - throughput_frames_per_s / rate).max(0.0);
+            self.corrected_buffer_ns = Some(implied * kept);
+            self.throughput_cell = Some(cell.to_owned());
+        }
+    }
+}
+
+impl RecoveryResult {
+    /// `None` when a repeat recorded no recovery.
+    pub(super) fn of(repeats: &Repeats<'_>) -> Option<Self> {
+        let of = |value: fn(&journal::record::RecoveryTrial) -> Option<u64>| {
+            estimate(repeats, |found| {
+                value(found.recovery.as_ref()?).map(|value| value as f64)
+            })
+        };
+        let all = || repeats.iter().filter_map(|(_, found)| found.recovery);
+        Some(Self {
+            recovery_ns: of(|found| found.recovered.then_some(found.recovery_ns)),
+            not_recovered: all().filter(|found| !found.recovered).count() as u32,
+            overload_frames_per_s: of(|found| Some(found.overload))?,
+            relief_frames_per_s: of(|found| Some(found.relief))?,
+            overload_lost: all().map(|found| found.overload_lost).sum(),
+            relief_lost: all().map(|found| found.relief_lost).sum(),
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! What the rig does without a DUT: the bound of every verdict.
+
+use super::{LayerRates, LoadLatency};
+use crate::cell::CellResult;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The rig's own limits in one group.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Calibration {
+    /// The group that it is the bound of.
+    pub group: String,
+    /// Id of the cell that measured it.
+    pub cell: String,
+    /// Generator ceiling: the relevant lower bound of the first goal, or the highest forwarding rate;
+    /// `null` when there is none.
+    pub ceiling: Option<LayerRates>,
+    /// Loss floor: frames lost by frames sent in the trials whose evidence is recorded.
+    pub loss_floor_ppm: Option<f64>,
+    /// Frames lost in those trials.
+    pub lost: u64,
+    /// Frames sent in those trials.
+    pub sent: u64,
+    /// Load at which latency was measured, the lowest, in frames/s.
+    pub latency_load_frames_per_s: Option<f64>,
+    /// Latency floor: median.
+    pub latency_p50_ns: Option<u64>,
+    /// Its 99th percentile.
+    pub latency_p99_ns: Option<u64>,
+    /// Its jitter: 99th percentile less median.
+    pub latency_jitter_ns: Option<u64>,
+}
+
+/// The cell that bounds a group: that of the calibration, else the straight control; one with a
+/// figure before one without.
+pub(super) fn rig<'a>(cells: &'a [CellResult], group: &str) -> Option<&'a CellResult> {
+    cells
+        .iter()
+        .filter(|cell| cell.group == group && cell.measures_rig())
+        .min_by_key(|cell| (cell.frames.is_none(), !cell.calibration))
+}
+
+/// One per group that has a figure of the rig, in the plan's order.
+pub(crate) fn calibrations(cells: &[CellResult]) -> Vec<Calibration> {
+    let bounds =
+        |cell: &&CellResult| rig(cells, &cell.group).is_some_and(|rig| std::ptr::eq(rig, *cell));
+    cells.iter().filter(bounds).filter_map(of).collect()
+}
+
+fn of(cell: &CellResult) -> Option<Calibration> {
+    let frames = cell.frames.as_ref()?;
+    let ceiling = match &frames.throughput {
+        Some(found) => found.goals.first().and_then(|goal| goal.lower.clone()),
+        None => frames.fastest().map(|load| load.forwarded.clone()),
+    };
+    let account = frames.at_evidence.as_ref().map(|found| found.account);
+    let sent = account.map_or(0, |found| found.intended - found.not_sent);
+    let lost = account.map_or(0, |found| found.lost);
+    let load = |found: &&LoadLatency| found.load_frames_per_s.mean;
+    let latency = frames.latency.iter();
+    let idle = latency.min_by(|a, b| load(a).total_cmp(&load(b)));
+    Some(Calibration {
+        group: cell.group.clone(),
+        cell: cell.id.clone(),
+        ceiling,
+        loss_floor_ppm: crate::bulk::ratio(lost, sent).map(|share| 1e6 * share),
+        lost,
+        sent,
+        latency_load_frames_per_s: idle.map(|found| found.load_frames_per_s.mean),
+        latency_p50_ns: idle.map(|found| found.p50_ns),
+        latency_p99_ns: idle.and_then(|found| found.p99_ns),
+        latency_jitter_ns: idle.and_then(|found| found.jitter_ns),
+    })
+}

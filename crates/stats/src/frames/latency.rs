@@ -1,0 +1,182 @@
+//! Latency from histograms: percentiles of all repeats pooled, and how the repeats differ.
+
+use super::Repeats;
+use crate::estimate::{Estimate, Sample};
+use journal::record::{LatencyBucket, LatencyTrial};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Latency under one load, one way, from the intended send time.
+///
+/// Percentiles are by nearest rank over the histograms' buckets, each of which counts with its
+/// highest value: at most 0.1 % too long with three significant digits. A percentile is `null` where
+/// less than one frame would lie beyond it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LoadLatency {
+    /// In per cent of the throughput; `null` outside a `latency` procedure.
+    pub percent: Option<u8>,
+    /// Load.
+    pub load_frames_per_s: Estimate,
+    /// Frames that were timed, over all repeats.
+    pub frames: u64,
+    /// Smallest bucket with a frame.
+    pub min_ns: u64,
+    /// Median of all repeats pooled.
+    pub p50_ns: u64,
+    /// 90th percentile of all repeats pooled.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile of all repeats pooled.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile of all repeats pooled.
+    pub p99_9_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: u64,
+    /// Jitter: 99th percentile less median. What a histogram cannot give, the difference of
+    /// successive frames, is left out.
+    pub jitter_ns: Option<u64>,
+    /// The median of each repeat.
+    pub p50_each_ns: Estimate,
+    /// The 99th percentile of each repeat; `null` when one has too few frames.
+    pub p99_each_ns: Option<Estimate>,
+    /// All repeats pooled: highest value of a bucket and frames in it, rising; for charts.
+    #[serde(skip)]
+    pub histogram: Vec<(u64, u64)>,
+}
+
+/// A repeat's number and what it timed.
+type Trial<'a> = (u32, &'a LatencyTrial);
+
+/// Each load of the repeats, in the order of the first: those of one share of the throughput, or,
+/// outside a `latency` procedure, all.
+pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
+    let mut shares: Vec<(Option<u8>, Vec<Trial<'_>>)> = Vec::new();
+    for (repeat, found) in repeats {
+        for trial in &found.latency {
+            match shares.iter_mut().find(|(share, _)| *share == trial.percent) {
+                Some((_, trials)) => trials.push((*repeat, trial)),
+                None => shares.push((trial.percent, vec![(*repeat, trial)])),
+            }
+        }
+    }
+    let result = |(percent, trials): (Option<u8>, Vec<_>)| result(percent, &trials);
+    shares.into_iter().filter_map(result).collect()
+}
+
+/// `None` when a repeat timed no frame.
+fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLatency> {
+    let each = |value: &dyn Fn(&LatencyTrial) -> Option<u64>| {
+        let samples = trials.iter().map(|(repeat, trial)| {
+            value(trial).map(|value| Sample {
+                repeat: *repeat,
+                value: value as f64,
+            })
+        });
+        Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+    };
+    let pooled = pooled(trials.iter().flat_map(|(_, trial)| &trial.histogram));
+    let own = |trial: &LatencyTrial| self::pooled(&trial.histogram);
+    let (p50_ns, p99_ns) = (percentile(&pooled, 500)?, percentile(&pooled, 990));
+    Some(LoadLatency {
+        percent,
+        load_frames_per_s: each(&|trial| Some(trial.load))?,
+        frames: pooled.iter().map(|(_, frames)| frames).sum(),
+        min_ns: pooled.first()?.0,
+        p50_ns,
+        p90_ns: percentile(&pooled, 900),
+        p99_ns,
+        p99_9_ns: percentile(&pooled, 999),
+        max_ns: pooled.last()?.0,
+        jitter_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
+        p50_each_ns: each(&|trial| percentile(&own(trial), 500))?,
+        p99_each_ns: each(&|trial| percentile(&own(trial), 990)),
+        histogram: pooled,
+    })
+}
+
+/// One histogram of several: rising, no bucket empty.
+fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64, u64)> {
+    let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
+    for bucket in buckets.into_iter().filter(|bucket| bucket.frames > 0) {
+        *sum.entry(bucket.upto_ns).or_default() += bucket.frames;
+    }
+    sum.into_iter().collect()
+}
+
+/// Nearest rank, `per_mille` below 1000; `None` where less than one frame would lie beyond it. The
+/// median is given of a single frame too.
+fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
+    let n: u64 = histogram.iter().map(|(_, frames)| frames).sum();
+    let (n, share) = (u128::from(n), u128::from(per_mille));
+    if n == 0 || (per_mille > 500 && n * (1000 - share) < 1000) {
+        return None;
+    }
+    let rank = (n * share).div_ceil(1000).max(1);
+    let mut seen = 0;
+    let mut buckets = histogram.iter();
+    let found = buckets.find(|(_, frames)| {
+        seen += u128::from(*frames);
+        seen >= rank
+    });
+    found.map(|(upto_ns, _)| *upto_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(percent: Option<u8>, buckets: &[(u64, u64)]) -> LatencyTrial {
+        let bucket = |&(upto_ns, frames): &(u64, u64)| LatencyBucket { upto_ns, frames };
+        LatencyTrial {
+            percent,
+            load: 1000,
+            frames: buckets.iter().map(|(_, frames)| frames).sum(),
+            histogram: buckets.iter().map(bucket).collect(),
+        }
+    }
+
+    #[test]
+    fn percentiles_agree_with_those_of_the_values_themselves() {
+        let values: Vec<u64> = (0..2000).map(|value| value * value % 1009).collect();
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        let histogram =
+            pooled(&trial(None, &values.iter().map(|v| (*v, 1)).collect::<Vec<_>>()).histogram);
+        for per_mille in [500, 900, 990, 999] {
+            assert_eq!(
+                percentile(&histogram, per_mille),
+                crate::percentile(&sorted, per_mille),
+                "{per_mille}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_percentile_needs_a_frame_beyond_it() {
+        assert_eq!(percentile(&[(7, 99)], 990), None);
+        assert_eq!(percentile(&[(7, 99), (9, 1)], 990), Some(7));
+        assert_eq!(percentile(&[(7, 1)], 500), Some(7));
+        assert_eq!(percentile(&[], 500), None);
+    }
+
+    #[test]
+    fn repeats_are_pooled_by_share_and_also_kept_apart() {
+        let first = [(10, 60), (50, 40)];
+        let second = [(10, 90), (80, 10), (90, 0)];
+        let (a, b) = (trial(Some(50), &first), trial(Some(50), &second));
+        let found = result(Some(50), &[(1, &a), (2, &b)]).unwrap();
+        assert_eq!(found.histogram, [(10, 150), (50, 40), (80, 10)]);
+        assert_eq!((found.frames, found.min_ns, found.max_ns), (200, 10, 80));
+        assert_eq!((found.p50_ns, found.p90_ns), (10, Some(50)));
+        assert_eq!((found.p99_ns, found.jitter_ns), (Some(80), Some(70)));
+        assert_eq!(found.p99_9_ns, None);
+        let p99 = found.p99_each_ns.unwrap();
+        assert_eq!((p99.at(1), p99.at(2)), (Some(50.0), Some(80.0)));
+    }
+
+    #[test]
+    fn a_repeat_that_timed_no_frame_has_no_latency() {
+        let (a, b) = (trial(None, &[(10, 1)]), trial(None, &[]));
+        assert_eq!(result(None, &[(1, &a), (2, &b)]), None);
+    }
+}

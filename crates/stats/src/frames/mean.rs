@@ -1,0 +1,107 @@
+//! The mean frame rate over the frame sizes, as vendors print it beside their tables.
+
+use crate::cell::CellResult;
+use crate::verdict::Limit;
+use campaign::plan::{Cell, FrameTest, Measurement, Procedure};
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+use wire::mix::FrameMix;
+
+/// A device that works frame by frame has about one frame rate whatever the size, until the line is
+/// full: this is its mean over the fixed sizes, those left out at which a link was the limit.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MeanFrameRate {
+    /// Name of the DUT.
+    pub dut: String,
+    /// Ids of the cells that it is the mean of.
+    pub cells: Vec<String>,
+    /// Their sizes, FCS included, rising.
+    pub frame_bytes: Vec<u16>,
+    /// Sizes left out because a link was the limit there.
+    pub link_limited_frame_bytes: Vec<u16>,
+    /// Sizes that have no figure.
+    pub missing_frame_bytes: Vec<u16>,
+    /// Arithmetic mean of the cells' frame rates; `null` when no size is left.
+    pub frames_per_s: Option<f64>,
+}
+
+/// What cells of one table have in common: all but the mix, and what follows from it.
+#[derive(PartialEq)]
+struct Key<'a> {
+    dut: &'a str,
+    cores: u16,
+    offloads: bool,
+    calibration: bool,
+    test: FrameTest,
+}
+
+/// For each DUT and table of throughput with more than one size, in the plan's order.
+pub(crate) fn mean_frame_rates(journal: &Journal, cells: &[CellResult]) -> Vec<MeanFrameRate> {
+    let mut tables: Vec<(Key<'_>, Vec<(u16, &CellResult)>)> = Vec::new();
+    for (cell, result) in journal.header.plan.cells.iter().zip(cells) {
+        let size = result.traffic.as_ref().and_then(|found| found.frame_bytes);
+        let (Some(key), Some(size)) = (key(cell), size) else {
+            continue;
+        };
+        match tables.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, found)) => found.push((size, result)),
+            None => tables.push((key, vec![(size, result)])),
+        }
+    }
+    tables.retain(|(_, found)| found.len() > 1);
+    let mean = |(key, found): (Key<'_>, Vec<(u16, &CellResult)>)| mean(key.dut, found);
+    tables.into_iter().map(mean).collect()
+}
+
+fn key(cell: &Cell) -> Option<Key<'_>> {
+    let Measurement::Frames(test) = &cell.measurement else {
+        return None;
+    };
+    let mut test = test.clone();
+    test.traffic.mix = FrameMix::fixed(0);
+    match &mut test.procedure {
+        Procedure::Throughput(search) => {
+            // What is tried at most and at least may depend on the size.
+            (search.max_load, search.min_load) = (None, 0);
+        }
+        _ => return None,
+    }
+    Some(Key {
+        dut: &cell.dut.name,
+        cores: cell.cores_per_station,
+        offloads: cell.offloads,
+        calibration: cell.calibration,
+        test,
+    })
+}
+
+fn mean(dut: &str, mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
+    found.sort_by_key(|(size, _)| *size);
+    let mut mean = MeanFrameRate {
+        dut: dut.to_owned(),
+        cells: Vec::new(),
+        frame_bytes: Vec::new(),
+        link_limited_frame_bytes: Vec::new(),
+        missing_frame_bytes: Vec::new(),
+        frames_per_s: None,
+    };
+    let mut sum = 0.0;
+    for (size, cell) in found {
+        let verdict = cell.verdict.as_ref().map(|verdict| verdict.limit);
+        match cell.frame_rate() {
+            None => mean.missing_frame_bytes.push(size),
+            Some(_) if verdict == Some(Limit::LinkLimited) => {
+                mean.link_limited_frame_bytes.push(size);
+            }
+            Some(rate) => {
+                sum += rate.mean;
+                mean.frame_bytes.push(size);
+                mean.cells.push(cell.id.clone());
+            }
+        }
+    }
+    let n = mean.frame_bytes.len();
+    mean.frames_per_s = (n > 0).then(|| sum / n as f64);
+    mean
+}

@@ -1,0 +1,189 @@
+//! What the verdict on a frame test depends on, put together from its cell and the rig's.
+
+use super::calibration::rig;
+use super::rates::Lengths;
+use super::{FrameFigures, LoadResult, LossAccount};
+use crate::cell::CellResult;
+use crate::estimate::Estimate;
+use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
+use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Plan};
+use journal::Journal;
+use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
+use wire::overhead::{Outer, outer_bytes};
+
+/// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
+pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
+    let plan = &journal.header.plan;
+    let verdicts: Vec<Option<Verdict>> = plan
+        .cells
+        .iter()
+        .zip(cells.iter())
+        .map(|(planned, cell)| verdict(plan, planned, cell, cells))
+        .collect();
+    for (cell, verdict) in cells.iter_mut().zip(verdicts) {
+        cell.verdict = verdict;
+    }
+    correct_buffers(plan, cells);
+}
+
+fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -> Option<Verdict> {
+    let Measurement::Frames(test) = &planned.measurement else {
+        return None;
+    };
+    let frames = cell.frames.as_ref()?;
+    let rig = match rig(all, &cell.group) {
+        Some(rig) if rig.id == cell.id => Rig::Itself,
+        Some(rig) => match rig.frames.as_ref().and_then(figure) {
+            Some(value) => Rig::Known(&rig.id, value.mean),
+            None => Rig::NoFigure(&rig.id),
+        },
+        None => Rig::Unknown,
+    };
+    let question = Question {
+        link: figure(frames).and_then(|rate| fuller_link(plan, planned, test, rate.mean)),
+        rig,
+        station_crypto: frames.sender.engine.is_some() || frames.receiver.engine.is_some(),
+        ..of_procedure(test, frames)
+    };
+    Some(judge(&question))
+}
+
+/// The quantity that a DUT and the rig are compared by.
+fn figure(frames: &FrameFigures) -> Option<&Estimate> {
+    match &frames.back_to_back {
+        Some(burst) => Some(&burst.burst_frames),
+        None => frames.frame_rate(),
+    }
+}
+
+/// The part of the question that depends on the procedure alone.
+fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> {
+    if let Some(found) = &frames.throughput {
+        let Some(goal) = found.goals.first() else {
+            return Question::default();
+        };
+        return Question {
+            figure: goal.lower.as_ref().map(|rates| &rates.frames_per_s),
+            upper: goal.upper.as_ref().map(|rates| &rates.frames_per_s),
+            irregular: &goal.irregular,
+            bounded: bounded(&found.max_load_by),
+            failed: goal.upper_account,
+            allowed_ppm: goal.parameters.loss_ratio_ppm,
+            ..Question::default()
+        };
+    }
+    if let Some(burst) = &frames.back_to_back {
+        return Question {
+            figure: Some(&burst.burst_frames),
+            upper: (!burst.longest_tried_passed).then_some(&burst.burst_frames),
+            unit: Unit::Burst,
+            ..Question::default()
+        };
+    }
+    let Some((fastest, highest)) = frames.fastest().zip(frames.loads.first()) else {
+        return Question::default();
+    };
+    let lossy = highest.account.received < highest.account.intended;
+    let given = match &test.procedure {
+        campaign::plan::Procedure::Load(load) => load.frames_per_s,
+        campaign::plan::Procedure::LossCurve(curve) => curve.max_load,
+        _ => None,
+    };
+    let rate = &fastest.forwarded.frames_per_s;
+    Question {
+        figure: Some(rate),
+        upper: lossy.then_some(rate),
+        bounded: match given {
+            Some(_) => Bounded::Given,
+            None => Bounded::Generator,
+        },
+        failed: lossy.then(|| lossy_account(&frames.loads)),
+        ..Question::default()
+    }
+}
+
+/// Frames of the highest load, which the device did not carry.
+fn lossy_account(loads: &[LoadResult]) -> LossAccount {
+    loads.first().map(|load| load.account).unwrap_or_default()
+}
+
+fn bounded(by: &[String]) -> Bounded {
+    let all = |word: &str| !by.is_empty() && by.iter().all(|by| by == word);
+    if all("line-rate") {
+        Bounded::Line
+    } else if by.iter().any(|by| by == "generator") {
+        Bounded::Generator
+    } else {
+        Bounded::Given
+    }
+}
+
+/// The link that is fuller at so many frames per second: that of the clear side, or, behind a DUT
+/// that encrypts, that of the cipher side, where each frame is longer.
+fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) -> Option<Link> {
+    let link_bps = plan.lab.link_bps?;
+    // A burst's length is no rate.
+    if matches!(test.procedure, campaign::plan::Procedure::BackToBack(_)) {
+        return None;
+    }
+    let (side, bits) = match &cell.dut.adapter {
+        Adapter::Cipherbench { suite, .. } => ("cipher", cipher_bits(test, *suite)),
+        _ => ("clear", Lengths::of(&test.traffic).l1_bits()),
+    };
+    Some(Link {
+        side,
+        l1_bps: bits * frames_per_s,
+        link_bps,
+    })
+}
+
+/// Mean bits on the line of a frame once it is ESP in UDP over IPv4.
+fn cipher_bits(test: &FrameTest, suite: wire::Suite) -> f64 {
+    let ethernet = HEADER_BYTES + FCS_BYTES;
+    let mix = &test.traffic.mix;
+    let bytes = |share: &wire::mix::Share| {
+        let inner = u64::from(share.frame_bytes).saturating_sub(ethernet) as usize;
+        let frame = outer_bytes(suite, Outer::UDP_IPV4, inner) as u64 + ethernet;
+        u64::from(share.weight) * (frame.max(MIN_BYTES) + PREAMBLE_AND_GAP_BYTES)
+    };
+    let round: u64 = mix.shares.iter().map(bytes).sum();
+    8.0 * round as f64 / mix.weight().max(1) as f64
+}
+
+/// What a DUT forwards while a burst arrives is known from its throughput, where the same traffic was
+/// searched in another cell.
+fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
+    let traffic = |place: usize| match &plan.cells[place].measurement {
+        Measurement::Frames(test) => Some(&test.traffic),
+        _ => None,
+    };
+    let searched: Vec<(usize, String, f64)> = cells
+        .iter()
+        .enumerate()
+        .filter_map(|(place, cell)| {
+            cell.frames.as_ref()?.throughput.as_ref()?;
+            Some((place, cell.id.clone(), cell.frame_rate()?.mean))
+        })
+        .collect();
+    for (place, cell) in cells.iter_mut().enumerate() {
+        let Some(burst) = cell
+            .frames
+            .as_mut()
+            .and_then(|found| found.back_to_back.as_mut())
+        else {
+            continue;
+        };
+        let planned = &plan.cells[place];
+        let same = searched.iter().find(|(other, ..)| {
+            let other_cell = &plan.cells[*other];
+            other_cell.dut == planned.dut
+                && other_cell.calibration == planned.calibration
+                && (other_cell.cores_per_station, other_cell.offloads)
+                    == (planned.cores_per_station, planned.offloads)
+                && traffic(*other) == traffic(place)
+        });
+        if let Some((_, id, rate)) = same {
+            burst.correct(id, *rate);
+        }
+    }
+}

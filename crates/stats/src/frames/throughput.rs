@@ -1,0 +1,260 @@
+//! Throughput: the bounds that searches found.
+
+use super::Repeats;
+use super::loads::LossAccount;
+use super::rates::{LayerRates, Lengths};
+use crate::estimate::{Estimate, Sample};
+use campaign::plan::{Goal, ThroughputSearch};
+use journal::record::{FrameResult, GoalBounds, SearchEnd, ThroughputFound};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::human::frame_rate;
+
+/// What the searches of a cell found (RFC 9971). Loads are in frames/s of one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ThroughputResult {
+    /// Where the goals came from: `fast`, `rfc2544`, `tst009`; `custom`: the campaign spells them out.
+    pub profile: String,
+    /// Each goal, in the plan's order. The first is the cell's figure.
+    pub goals: Vec<GoalResult>,
+    /// Highest load that could be tried.
+    pub max_load_frames_per_s: Estimate,
+    /// What bounded it: `line-rate`, `given` or `generator`; more than one where repeats differ.
+    pub max_load_by: Vec<String>,
+    /// Lowest load that could be tried.
+    pub min_load_frames_per_s: u64,
+    /// Time that a search took, drains and all.
+    pub search_ns: Estimate,
+    /// Frame trials made, over all repeats.
+    pub frame_trials: u64,
+    /// Repeats whose time was up before the bounds were as close as asked.
+    pub timed_out: u32,
+}
+
+/// One goal's throughput over the repeats.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GoalResult {
+    /// Its name in the plan.
+    pub goal: String,
+    /// What it asks for.
+    pub parameters: GoalParameters,
+    /// Relevant lower bound; `null` when a repeat has none.
+    pub lower: Option<LayerRates>,
+    /// Relevant upper bound; `null` when a repeat has none.
+    pub upper: Option<LayerRates>,
+    /// Conditional throughput: forwarding rate at the lower bound; `null` when a repeat has none.
+    pub conditional_throughput: Option<LayerRates>,
+    /// Trials at the lower bounds, over all repeats.
+    pub lower_trials: u64,
+    /// Trials at the upper bounds, over all repeats.
+    pub upper_trials: u64,
+    /// Where the frames of the trials at the upper bounds were lost; `null` when there is none.
+    pub upper_account: Option<LossAccount>,
+    /// Why there is no bound where there is none: sentences.
+    pub irregular: Vec<String>,
+}
+
+/// A search goal (RFC 9971 §4.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GoalParameters {
+    /// Goal Loss Ratio: a trial that loses more is a high-loss trial.
+    pub loss_ratio_ppm: u32,
+    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take.
+    pub exceed_ratio_ppm: u32,
+    /// Goal Initial Trial Duration.
+    pub initial_trial_ns: u64,
+    /// Goal Final Trial Duration.
+    pub final_trial_ns: u64,
+    /// Goal Duration Sum.
+    pub duration_sum_ns: u64,
+    /// Goal Width.
+    pub width_ppm: u32,
+}
+
+/// One repeat's search beside all that was recorded with it.
+type Found<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
+
+impl ThroughputResult {
+    /// `None` when a repeat records no search.
+    pub(super) fn of(
+        search: &ThroughputSearch,
+        lengths: &Lengths,
+        repeats: &Repeats<'_>,
+    ) -> Option<Self> {
+        let found: Vec<Found<'_>> = repeats
+            .iter()
+            .map(|&(repeat, found)| Some((repeat, found, found.throughput.as_ref()?)))
+            .collect::<Option<_>>()?;
+        let estimate = |value: fn(&ThroughputFound) -> u64| {
+            let samples = found.iter().map(|&(repeat, _, found)| Sample {
+                repeat,
+                value: value(found) as f64,
+            });
+            Estimate::of(samples.collect())
+        };
+        let mut max_load_by: Vec<String> = Vec::new();
+        for (_, _, found) in &found {
+            if !max_load_by.contains(&found.max_load_by) {
+                max_load_by.push(found.max_load_by.clone());
+            }
+        }
+        let goals = search.goals.iter();
+        Some(Self {
+            profile: search.profile.name().into(),
+            goals: goals
+                .map(|goal| GoalResult::of(goal, search, lengths, &found))
+                .collect(),
+            max_load_frames_per_s: estimate(|found| found.max_load)?,
+            max_load_by,
+            min_load_frames_per_s: search.min_load,
+            search_ns: estimate(|found| found.took_ns)?,
+            frame_trials: found
+                .iter()
+                .map(|(_, all, _)| all.trials.len() as u64)
+                .sum(),
+            timed_out: found
+                .iter()
+                .filter(|(_, _, found)| found.end == SearchEnd::TimedOut)
+                .count() as u32,
+        })
+    }
+}
+
+impl GoalResult {
+    fn of(goal: &Goal, search: &ThroughputSearch, lengths: &Lengths, found: &[Found<'_>]) -> Self {
+        let bounds: Vec<(u32, Option<&GoalBounds>)> = found
+            .iter()
+            .map(|(repeat, _, found)| {
+                let named = |bounds: &&GoalBounds| bounds.goal == goal.name;
+                (*repeat, found.goals.iter().find(named))
+            })
+            .collect();
+        let rates = |value: fn(&GoalBounds) -> Option<f64>| {
+            let samples = bounds.iter().map(|(repeat, bounds)| {
+                value((*bounds)?).map(|value| Sample {
+                    repeat: *repeat,
+                    value,
+                })
+            });
+            let samples = samples.collect::<Option<Vec<_>>>()?;
+            Some(lengths.rates(Estimate::of(samples)?))
+        };
+        let sum = |count: fn(&GoalBounds) -> u32| -> u64 {
+            let known = bounds.iter().filter_map(|(_, bounds)| *bounds);
+            known.map(|bounds| u64::from(count(bounds))).sum()
+        };
+        Self {
+            goal: goal.name.clone(),
+            parameters: GoalParameters {
+                loss_ratio_ppm: goal.loss_ratio_ppm,
+                exceed_ratio_ppm: goal.exceed_ratio_ppm,
+                initial_trial_ns: goal.initial_trial_ns,
+                final_trial_ns: goal.final_trial_ns,
+                duration_sum_ns: goal.duration_sum_ns,
+                width_ppm: goal.width_ppm,
+            },
+            lower: rates(|bounds| bounds.lower.map(|load| load as f64)),
+            upper: rates(|bounds| bounds.upper.map(|load| load as f64)),
+            conditional_throughput: rates(|bounds| {
+                bounds.lower.map(|_| bounds.conditional_throughput)
+            }),
+            lower_trials: sum(|bounds| bounds.lower_trials),
+            upper_trials: sum(|bounds| bounds.upper_trials),
+            upper_account: upper_account(found, &bounds),
+            irregular: irregular(search, found, &bounds),
+        }
+    }
+
+    /// Distance of the bounds' means by the upper one, in per cent; `None` without both.
+    #[must_use]
+    pub fn width_percent(&self) -> Option<f64> {
+        let (lower, upper) = (self.lower.as_ref()?, self.upper.as_ref()?);
+        let (lower, upper) = (lower.frames_per_s.mean, upper.frames_per_s.mean);
+        (upper > 0.0).then(|| 100.0 * (upper - lower) / upper)
+    }
+}
+
+/// All trials of each repeat at its upper bound.
+fn upper_account(
+    found: &[Found<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Option<LossAccount> {
+    let mut sum: Option<LossAccount> = None;
+    for ((_, all, _), (_, bounds)) in found.iter().zip(bounds) {
+        let Some(upper) = bounds.and_then(|bounds| bounds.upper) else {
+            continue;
+        };
+        for trial in all.trials.iter().filter(|trial| trial.load == upper) {
+            sum.get_or_insert_default().add(trial);
+        }
+    }
+    sum
+}
+
+/// Sentences on the repeats that lack a bound.
+fn irregular(
+    search: &ThroughputSearch,
+    found: &[Found<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Vec<String> {
+    let without = |lacks: fn(&GoalBounds) -> bool| {
+        let lacking = bounds
+            .iter()
+            .filter(|(_, bounds)| bounds.is_some_and(lacks));
+        lacking.map(|(repeat, _)| *repeat).collect::<Vec<u32>>()
+    };
+    let mut told = Vec::new();
+    let unknown = bounds.iter().filter(|(_, bounds)| bounds.is_none());
+    let unknown: Vec<u32> = unknown.map(|(repeat, _)| *repeat).collect();
+    if !unknown.is_empty() {
+        told.push(format!(
+            "{} holds nothing of this goal.",
+            repeats(&unknown, bounds.len())
+        ));
+    }
+    let low = without(|bounds| bounds.lower.is_none());
+    if !low.is_empty() {
+        told.push(format!(
+            "No lower bound in {}: even the lowest load, {}, does not meet the goal.",
+            repeats(&low, bounds.len()),
+            frame_rate(search.min_load as f64)
+        ));
+    }
+    let high = without(|bounds| bounds.upper.is_none());
+    if !high.is_empty() {
+        let first = found
+            .iter()
+            .find(|(repeat, ..)| high.contains(repeat))
+            .map(|(_, _, found)| found);
+        let (load, by) = first.map_or((0, ""), |found| {
+            (found.max_load, found.max_load_by.as_str())
+        });
+        told.push(format!(
+            "No upper bound in {}: the highest load, {} ({}), meets the goal.",
+            repeats(&high, bounds.len()),
+            frame_rate(load as f64),
+            bounded_by(by)
+        ));
+    }
+    told
+}
+
+/// What bounded the highest load, for people.
+pub(super) fn bounded_by(by: &str) -> &str {
+    match by {
+        "line-rate" => "the line rate",
+        "given" => "as the campaign says",
+        "generator" => "what the generator reaches",
+        other => other,
+    }
+}
+
+/// `any repeat`, `repeat 2`, `repeats 2, 3`.
+fn repeats(some: &[u32], all: usize) -> String {
+    let numbers: Vec<String> = some.iter().map(u32::to_string).collect();
+    match some {
+        _ if some.len() == all => "any repeat".into(),
+        [one] => format!("repeat {one}"),
+        _ => format!("repeats {}", numbers.join(", ")),
+    }
+}

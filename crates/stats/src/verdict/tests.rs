@@ -1,0 +1,237 @@
+use super::*;
+use crate::estimate::Sample;
+
+fn estimate(values: &[f64]) -> Estimate {
+    let samples = (1..)
+        .zip(values)
+        .map(|(repeat, &value)| Sample { repeat, value });
+    Estimate::of(samples.collect()).unwrap()
+}
+
+/// A device of 400 kpps on a rig of 1.5 Mpps that lost frames on the way.
+struct Case {
+    figure: Option<Estimate>,
+    upper: Option<Estimate>,
+    bounded: Bounded,
+    failed: LossAccount,
+    allowed_ppm: u32,
+    link: Option<Link>,
+    rig: Rig<'static>,
+    station_crypto: bool,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            figure: Some(estimate(&[400e3, 401e3, 399e3])),
+            upper: Some(estimate(&[402e3, 403e3, 401e3])),
+            bounded: Bounded::Line,
+            failed: LossAccount {
+                intended: 400_000,
+                received: 390_000,
+                lost: 10_000,
+                ..LossAccount::default()
+            },
+            allowed_ppm: 0,
+            link: None,
+            rig: Rig::Known("rig", 1.5e6),
+            station_crypto: false,
+        }
+    }
+}
+
+impl Case {
+    fn judge(&self) -> Verdict {
+        judge(&Question {
+            figure: self.figure.as_ref(),
+            upper: self.upper.as_ref(),
+            irregular: &["No lower bound in any repeat.".to_owned()],
+            bounded: self.bounded,
+            unit: Unit::Rate,
+            failed: Some(self.failed),
+            allowed_ppm: self.allowed_ppm,
+            link: self.link,
+            rig: self.rig,
+            station_crypto: self.station_crypto,
+        })
+    }
+
+    /// The limit, and that the sentence names all of these.
+    fn assert(&self, limit: Limit, words: &[&str]) {
+        let found = self.judge();
+        assert_eq!(found.limit, limit, "{found:?}");
+        for word in words {
+            assert!(found.reason.contains(word), "{word}: {}", found.reason);
+        }
+        assert!(found.reason.ends_with('.'), "{}", found.reason);
+    }
+}
+
+#[test]
+fn a_device_far_below_the_rig_is_its_own_limit() {
+    Case::default().assert(Limit::DutLimited, &["1.5 Mpps", "3.73 times", "402 kpps"]);
+    let found = Case::default().judge();
+    assert_eq!(found.rig_cell.as_deref(), Some("rig"));
+    assert!((found.of_rig.unwrap() - 0.2667).abs() < 1e-3, "{found:?}");
+}
+
+#[test]
+fn a_device_as_fast_as_the_rig_is_limited_by_the_tester() {
+    let rig = Rig::Known("rig", 420e3);
+    Case {
+        rig,
+        ..Case::default()
+    }
+    .assert(Limit::TesterLimited, &["95.2 %", "420 kpps"]);
+    // Just below the share, with the upper bound above it: it cannot be told.
+    let rig = Rig::Known("rig", 422e3);
+    Case {
+        rig,
+        ..Case::default()
+    }
+    .assert(Limit::Inconclusive, &["422 kpps", "between its bounds"]);
+    let rig = Rig::Known("rig", 425e3);
+    Case {
+        rig,
+        ..Case::default()
+    }
+    .assert(Limit::DutLimited, &["1.06 times"]);
+}
+
+#[test]
+fn a_load_that_was_not_offered_says_nothing_of_the_device() {
+    let failed = LossAccount {
+        intended: 400_000,
+        not_sent: 10_000,
+        received: 390_000,
+        ..LossAccount::default()
+    };
+    Case {
+        failed,
+        ..Case::default()
+    }
+    .assert(Limit::TesterLimited, &["10000 never left the generator"]);
+}
+
+#[test]
+fn what_the_receiving_station_dropped_is_not_the_devices_loss() {
+    let failed = LossAccount {
+        intended: 400_000,
+        received: 390_000,
+        lost: 10_000,
+        receiver_dropped: 9_900,
+        ..LossAccount::default()
+    };
+    // 100 of 400 000 are 250 ppm.
+    let with = |allowed_ppm| Case {
+        failed,
+        allowed_ppm,
+        ..Case::default()
+    };
+    with(250).assert(
+        Limit::TesterLimited,
+        &["9900 were lost in the receiving station", "100 were"],
+    );
+    with(249).assert(Limit::DutLimited, &[]);
+}
+
+#[test]
+fn a_full_link_is_the_limit_whatever_the_rig_does() {
+    let link = |l1_bps| {
+        Some(Link {
+            side: "cipher",
+            l1_bps,
+            link_bps: 1_000_000_000,
+        })
+    };
+    let full = Case {
+        link: link(0.991e9),
+        ..Case::default()
+    };
+    full.assert(
+        Limit::LinkLimited,
+        &["991 Mbit/s", "cipher", "99.1 %", "1 Gbit/s"],
+    );
+    let rig = Rig::Itself;
+    Case { rig, ..full }.assert(Limit::LinkLimited, &[]);
+    Case {
+        link: link(0.989e9),
+        ..Case::default()
+    }
+    .assert(Limit::DutLimited, &[]);
+}
+
+#[test]
+fn a_rig_is_its_own_limit() {
+    let rig = Rig::Itself;
+    Case {
+        rig,
+        ..Case::default()
+    }
+    .assert(Limit::TesterLimited, &["No device is in the path"]);
+}
+
+#[test]
+fn without_an_upper_bound_what_bounded_the_load_is_the_limit() {
+    let with = |bounded| Case {
+        upper: None,
+        bounded,
+        ..Case::default()
+    };
+    with(Bounded::Generator).assert(Limit::TesterLimited, &["the generator reaches, 400 kpps"]);
+    with(Bounded::Line).assert(Limit::LinkLimited, &["the line rate, 400 kpps"]);
+    with(Bounded::Given).assert(Limit::Inconclusive, &["was not reached"]);
+}
+
+#[test]
+fn without_a_figure_of_the_rig_or_of_the_cell_nothing_can_be_told() {
+    let with = |rig| Case {
+        rig,
+        ..Case::default()
+    };
+    with(Rig::Unknown).assert(Limit::Inconclusive, &["no cell of this group"]);
+    with(Rig::NoFigure("calib")).assert(Limit::Inconclusive, &["`calib` has no figure"]);
+    with(Rig::Known("calib", 0.0)).assert(Limit::Inconclusive, &["`calib` has no figure"]);
+    let figure = None;
+    Case {
+        figure,
+        ..Case::default()
+    }
+    .assert(Limit::Inconclusive, &["No lower bound"]);
+}
+
+#[test]
+fn repeats_in_two_bands_or_few_and_far_apart_are_inconclusive() {
+    let figure = Some(estimate(&[350e3, 351e3, 400e3, 401e3, 402e3]));
+    Case {
+        figure,
+        ..Case::default()
+    }
+    .assert(
+        Limit::Inconclusive,
+        &["two bands, 2 of 350 kpps to 351 kpps and 3 of 400 kpps"],
+    );
+    let figure = Some(estimate(&[400e3, 300e3, 410e3]));
+    Case {
+        figure,
+        ..Case::default()
+    }
+    .assert(Limit::Inconclusive, &["3 repeats", "19 %"]);
+    // With five repeats the interval says how far to trust the mean.
+    let figure = Some(estimate(&[400e3, 300e3, 410e3, 350e3, 330e3]));
+    Case {
+        figure,
+        ..Case::default()
+    }
+    .assert(Limit::DutLimited, &[]);
+}
+
+#[test]
+fn a_rig_that_does_no_crypto_is_told_where_the_station_does() {
+    let station_crypto = true;
+    Case {
+        station_crypto,
+        ..Case::default()
+    }
+    .assert(Limit::DutLimited, &["without sealing or opening"]);
+}

@@ -1,0 +1,74 @@
+//! How the run went.
+
+use super::{Warning, WarningKind, warning};
+use crate::Progress;
+use journal::Journal;
+
+/// Fewer repeats than the source reports made.
+const FEW_REPEATS: u32 = 3;
+
+pub(super) fn not_ended(progress: &Progress) -> Option<Warning> {
+    let (made, planned) = (
+        progress.trials_planned - progress.trials_not_run,
+        progress.trials_planned,
+    );
+    if progress.ended && made == planned {
+        return None;
+    }
+    warning(
+        WarningKind::NotEnded,
+        vec![],
+        format!("The run did not come to its end: {made} of {planned} trials were made."),
+        "Go on with it: cipherbench resume RUN.",
+    )
+}
+
+pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
+    let text = journal.warnings.first()?.to_string();
+    warning(
+        WarningKind::UnfinishedLine,
+        vec![],
+        format!("{}{}.", text[..1].to_uppercase(), &text[1..]),
+        "Nothing is lost but the trial that was going on: cipherbench resume RUN makes it again.",
+    )
+}
+
+pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
+    let header = &journal.header;
+    let changed = journal.resumed.iter().any(|resumed| {
+        let (then, now) = (&header.environment, &resumed.environment);
+        resumed.program != header.program
+            || (&now.cpu_model, now.cpus, &now.kernel) != (&then.cpu_model, then.cpus, &then.kernel)
+    });
+    changed.then_some(())?;
+    warning(
+        WarningKind::EnvironmentChanged,
+        vec![],
+        "The run was taken up again with another program revision, kernel or machine: its trials \
+         were not all made under the same conditions."
+            .into(),
+        "Make a new run where that matters.",
+    )
+}
+
+pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
+    let repeats = journal.header.plan.repeats;
+    (repeats < FEW_REPEATS).then_some(())?;
+    warning(
+        WarningKind::FewRepeats,
+        vec![],
+        format!(
+            "Each cell was measured {}: the spread says little.",
+            times(repeats)
+        ),
+        "Use at least 3 repeats; from 5 on a 95 % interval is given.",
+    )
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".into(),
+        2 => "twice".into(),
+        _ => format!("{count} times"),
+    }
+}
