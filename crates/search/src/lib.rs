@@ -15,7 +15,7 @@
 //! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
 //! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
 //!
-//! [`Method`] starts any of the first three behind [`Searcher`]; [`profile`] has the usual goals.
+//! [`Method`] starts any of the first three behind [`Searcher`].
 //! [`simulate`] has devices of known truth to try searches on; `examples/compare.rs` does.
 //!
 //! What is deliberately not done: no search judges whether the tester was the bottleneck. A frame that
@@ -30,7 +30,6 @@ mod classify;
 mod error;
 mod loss_curve;
 mod mlr;
-pub mod profile;
 mod results;
 pub mod simulate;
 mod width;
@@ -76,6 +75,15 @@ impl Counts {
     pub const fn is_high_loss(self, loss_ratio_ppm: u32) -> bool {
         self.intended == 0
             || self.lost() as u128 * PPM as u128 > self.intended as u128 * loss_ratio_ppm as u128
+    }
+
+    /// Highest load that a trial's forwarding rate promises with a loss ratio, in frames/s: the rate
+    /// itself for none, more where some loss is allowed; at most the load.
+    pub(crate) fn carried(self, load: u64, loss_ratio_ppm: u32) -> u64 {
+        let forwarded = u128::from(self.intended - self.lost()) * u128::from(PPM);
+        let allowed = u128::from(self.intended.max(1)) * u128::from(PPM - loss_ratio_ppm);
+        let carried = u128::from(load) * forwarded / allowed;
+        u64::try_from(carried).unwrap_or(load).min(load)
     }
 
     /// Trial forwarding ratio (RFC 9971): frames forwarded of those intended, from 0 to 1.

@@ -17,7 +17,7 @@ mod target;
 use self::selector::{Range, Selector};
 use crate::budget::Budget;
 use crate::results::Results;
-use crate::{Bounds, Counts, Goal, Limits, PPM, SearchError, Searcher, Step, Trial};
+use crate::{Bounds, Counts, Goal, Limits, SearchError, Searcher, Step, Trial};
 use crate::{error, width};
 
 /// MLRsearch (RFC 9971): see the [crate] for how it is driven.
@@ -112,9 +112,9 @@ impl MlrSearch {
             Phase::Max if !counts.is_high_loss(loss_ratio_ppm) || min == max => {
                 self.select(None, Some(max))
             }
-            Phase::Max => Phase::Rate(under(carried(trial, counts, loss_ratio_ppm))),
+            Phase::Max => Phase::Rate(under(counts.carried(trial.load, loss_ratio_ppm))),
             Phase::Rate(rate) if counts.is_high_loss(loss_ratio_ppm) => {
-                match under(carried(trial, counts, loss_ratio_ppm)) {
+                match under(counts.carried(trial.load, loss_ratio_ppm)) {
                     near if near == rate => self.select(None, Some(rate)),
                     near => Phase::Near { rate, near },
                 }
@@ -181,13 +181,4 @@ fn nominate(selectors: &mut [Selector], results: &Results, range: Range) -> Opti
         .iter_mut()
         .filter_map(|selector| selector.nominate(results, range))
         .min_by(|one, other| (one.load, other.duration_ns).cmp(&(other.load, one.duration_ns)))
-}
-
-/// Highest load that a trial's forwarding rate promises to carry with a loss ratio: the rate itself for
-/// none, more where some loss is allowed.
-fn carried(trial: Trial, counts: Counts, loss_ratio_ppm: u32) -> u64 {
-    let forwarded = u128::from(counts.intended - counts.lost());
-    let allowed = u128::from(counts.intended.max(1)) * u128::from(PPM - loss_ratio_ppm);
-    let load = u128::from(trial.load) * forwarded * u128::from(PPM) / allowed;
-    u64::try_from(load).unwrap_or(u64::MAX)
 }

@@ -13,6 +13,14 @@ pub enum Behaviour {
         /// Its capacity.
         capacity: u64,
     },
+    /// As [`Behaviour::Hard`], but an overload costs more than the frames that are too many: each of
+    /// them costs so many others too.
+    Collapsing {
+        /// Its capacity.
+        capacity: u64,
+        /// Frames lost besides each one too many, in parts per million.
+        cost_ppm: u32,
+    },
     /// As [`Behaviour::Hard`], and near the limit a trial may lose a little: the nearer, the likelier.
     Noisy {
         /// Its capacity.
@@ -84,6 +92,10 @@ impl Device {
         let forwarded = match self.behaviour {
             Behaviour::Hard { capacity } | Behaviour::TesterLimited { rate: capacity } => {
                 carried(capacity)
+            }
+            Behaviour::Collapsing { capacity, cost_ppm } => {
+                let too_many = intended - carried(capacity);
+                carried(capacity).saturating_sub(too_many * u64::from(cost_ppm) / 1_000_000)
             }
             Behaviour::Noisy { capacity, band_ppm } => {
                 let chance = nearness(trial.load, capacity, band_ppm);

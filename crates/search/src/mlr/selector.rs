@@ -4,8 +4,9 @@
 //!
 //! 1. *Halve*: the middle of the interval that the target before ended with, when the width asks for it.
 //! 2. *Refine*: that interval's ends, the lower one first. With luck both hold and the target is reached.
-//! 3. *Extend*: when one bound is missing, or is far off while the interval's end on this side has moved:
-//!    a step outwards from the other bound, each miss doubling the step.
+//! 3. *Extend*: when one bound is missing, or is far off while the truth is just outside that interval: a
+//!    step outwards from the other bound, each miss doubling the step. The first step down goes as far as
+//!    the forwarding rate says, when that is farther, and begins the target anew there.
 //! 4. *Bisect*: between both bounds.
 
 use super::target::targets;
@@ -46,6 +47,9 @@ pub(super) struct Selector {
     step: f64,
     /// The last step outwards, while its load has no class.
     extension: Option<Extension>,
+    /// Whether a forwarding rate has moved this target's interval: once, since a device that loses more
+    /// and more little by little would have it move so for ever.
+    moved: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +66,7 @@ impl Selector {
             hint: Relevant::default(),
             step: 0.0,
             extension: None,
+            moved: false,
         };
         selector.begin(Relevant { lower, upper });
         selector
@@ -74,7 +79,7 @@ impl Selector {
             let relevant = results.relevant(&target);
             self.settle_extension(relevant);
             if range.outcome(relevant, &target) == Outcome::Unfinished {
-                let load = self.choose(relevant, &target, range);
+                let load = self.choose(relevant, &target, results, range);
                 return Some(Trial {
                     load,
                     duration_ns: target.final_trial_ns,
@@ -84,6 +89,7 @@ impl Selector {
                 return None;
             }
             self.current += 1;
+            self.moved = false;
             self.begin(relevant);
         }
     }
@@ -116,7 +122,13 @@ impl Selector {
     }
 
     /// A load strictly between the bounds, one of which may be missing.
-    fn choose(&mut self, relevant: Relevant, target: &Goal, range: Range) -> u64 {
+    fn choose(
+        &mut self,
+        relevant: Relevant,
+        target: &Goal,
+        results: &Results,
+        range: Range,
+    ) -> u64 {
         let open = |load: &u64| relevant.leave_open(*load);
         if let Some(load) = self.halving(target).filter(open) {
             return load;
@@ -129,6 +141,9 @@ impl Selector {
         {
             return load;
         }
+        if let Some(load) = self.forwarded(relevant, target, results, range) {
+            return load;
+        }
         let (load, extension) = match (relevant.lower, relevant.upper) {
             (Some(lower), Some(upper)) => self.inside(lower, upper, target),
             (Some(lower), None) => self.up(lower, target, range),
@@ -137,6 +152,34 @@ impl Selector {
         };
         self.extension = extension;
         load
+    }
+
+    /// The load that the upper bound's trials carried, when the interval to begin with lies above it and
+    /// a step down would not reach it; the interval moves there.
+    fn forwarded(
+        &mut self,
+        relevant: Relevant,
+        target: &Goal,
+        results: &Results,
+        range: Range,
+    ) -> Option<u64> {
+        let upper = relevant
+            .upper
+            .filter(|&upper| upper <= self.hint.lower.unwrap_or(upper))?;
+        let &(trial, counts) = results.at(upper).last()?;
+        let load = counts
+            .carried(trial.load, target.loss_ratio_ppm)
+            .max(range.min);
+        if self.moved || load >= width::below(upper, self.step) || !relevant.leave_open(load) {
+            return None;
+        }
+        self.moved = true;
+        let above = width::above(load, width::step(target.width_ppm)).min(upper);
+        self.begin(Relevant {
+            lower: Some(load),
+            upper: Some(above),
+        });
+        Some(load)
     }
 
     /// The middle of the interval to begin with, if that makes two narrow ones of it.

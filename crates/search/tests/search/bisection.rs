@@ -1,0 +1,143 @@
+//! Bisection, with and without loss verification.
+
+use proptest::prelude::*;
+use search::simulate::Behaviour;
+use search::{Bisection, Goal, Limits, Method, Outcome, SearchError};
+
+use crate::{
+    MAX_LOAD, MIN_LOAD, NDR, PDR, RFC2544, SECOND, TST009, assert_between, found, regular,
+};
+
+const CAPACITY: u64 = 3_141_592;
+
+fn bisection(goal: Goal, behaviour: Behaviour) -> Box<dyn search::Searcher> {
+    found(Method::Bisection, &[goal], behaviour, 0)
+}
+
+#[test]
+fn begins_at_the_highest_load_and_halves() {
+    let search = bisection(RFC2544, Behaviour::Hard { capacity: CAPACITY });
+    assert_between(search.bounds(0), &RFC2544, CAPACITY);
+    // One trial at the highest load, and ten halves until 0.5 % of what is left.
+    assert_eq!(search.trials(), 11);
+    assert_eq!(search.took_ns(), 11 * 60 * SECOND);
+}
+
+#[test]
+fn a_device_that_carries_all_needs_one_trial() {
+    for method in [Method::Bisection, Method::Tst009] {
+        let search = found(method, &[TST009], Behaviour::Hard { capacity: MAX_LOAD }, 0);
+        assert_eq!(
+            (search.trials(), search.bounds(0).outcome),
+            (1, Outcome::MaxLoadMeets)
+        );
+        assert_eq!(
+            (search.bounds(0).lower, search.bounds(0).upper),
+            (Some(MAX_LOAD), None)
+        );
+    }
+}
+
+#[test]
+fn a_device_below_the_lowest_load_has_no_lower_bound() {
+    for method in [Method::Bisection, Method::Tst009] {
+        let search = found(
+            method,
+            &[TST009],
+            Behaviour::Hard {
+                capacity: MIN_LOAD - 1,
+            },
+            0,
+        );
+        let bounds = search.bounds(0);
+        assert_eq!(bounds.outcome, Outcome::MinLoadFails);
+        assert_eq!((bounds.lower, bounds.upper), (None, Some(MIN_LOAD)));
+    }
+}
+
+#[test]
+fn a_lowest_load_that_passes_is_tried_before_it_is_a_bound() {
+    let bounds = bisection(RFC2544, Behaviour::Hard { capacity: MIN_LOAD }).bounds(0);
+    assert_eq!((bounds.lower, bounds.lower_trials), (Some(MIN_LOAD), 1));
+    regular(bounds, &RFC2544);
+}
+
+#[test]
+fn loss_verification_repeats_lossy_trials_only() {
+    let plain = bisection(TST009, Behaviour::Hard { capacity: CAPACITY });
+    let search = found(
+        Method::Tst009,
+        &[TST009],
+        Behaviour::Hard { capacity: CAPACITY },
+        0,
+    );
+    let bounds = search.bounds(0);
+    assert_eq!(bounds.lower, plain.bounds(0).lower);
+    assert_eq!((bounds.lower_trials, bounds.upper_trials), (1, 2));
+}
+
+#[test]
+fn loss_verification_finds_the_better_of_two_bands() {
+    let (low, high) = (3_000_000, 3_300_000);
+    let device = Behaviour::TwoBands {
+        low,
+        high,
+        low_ppm: 300_000,
+    };
+    let in_high = |method| {
+        (0..200)
+            .filter(|&seed| {
+                let bounds = found(method, &[TST009], device, seed).bounds(0);
+                let (lower, upper) = regular(bounds, &TST009);
+                assert!(lower <= high && low <= upper, "seed {seed}: {bounds:?}");
+                upper > high
+            })
+            .count()
+    };
+    let (once, twice) = (in_high(Method::Bisection), in_high(Method::Tst009));
+    assert!(
+        twice > once + 40,
+        "{once} of 200 without verification, {twice} with it"
+    );
+}
+
+#[test]
+fn a_short_trial_decides_nothing() {
+    let mut search =
+        Bisection::rfc2544(&[RFC2544], MIN_LOAD, MAX_LOAD, Limits::time(u64::MAX)).unwrap();
+    let trial = search::Trial {
+        load: MAX_LOAD,
+        duration_ns: SECOND,
+    };
+    search::Searcher::record(
+        &mut search,
+        trial,
+        search::Counts {
+            intended: 9,
+            forwarded: 9,
+        },
+        SECOND,
+    );
+    assert_eq!(search::Searcher::bounds(&search, 0).lower, None);
+}
+
+#[test]
+fn takes_one_goal() {
+    let error = Method::Bisection
+        .start(&[NDR, PDR], MIN_LOAD, MAX_LOAD, Limits::time(SECOND))
+        .err();
+    assert_eq!(error, Some(SearchError::OneGoal { found: 2 }));
+}
+
+proptest! {
+    #[test]
+    fn finds_any_hard_limit(capacity in MIN_LOAD..MAX_LOAD, width_ppm in 1_u32..200_000) {
+        let goal = Goal { width_ppm, ..RFC2544 };
+        for method in [Method::Bisection, Method::Tst009] {
+            let search = found(method, &[goal], Behaviour::Hard { capacity }, 0);
+            let (lower, upper) = regular(search.bounds(0), &goal);
+            prop_assert!(lower <= capacity && capacity < upper);
+            prop_assert!(search.trials() <= 26);
+        }
+    }
+}

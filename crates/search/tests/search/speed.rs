@@ -1,0 +1,58 @@
+//! Time to the same width and a zero-loss goal, against bisection with trials of 60 s.
+//!
+//! Every trial is charged 100 ms beside its duration, for drain and set-up. `examples/compare.rs` prints
+//! the same for more devices.
+
+use search::simulate::{Behaviour, Device, run};
+use search::{Goal, Limits, Method};
+
+use crate::{MAX_LOAD, MIN_LOAD, NDR, PDR, RFC2544, SECOND, assert_between};
+
+const CAPACITIES: [u64; 5] = [137_531, 1_000_000, 3_141_592, 7_777_777, 13_000_000];
+
+/// Time of a search, whose first goal must be met to the width.
+fn seconds(method: Method, goals: &[Goal], behaviour: Behaviour, carried: u64) -> f64 {
+    let limits = Limits::time(24 * 3_600 * SECOND);
+    let mut search = method.start(goals, MIN_LOAD, MAX_LOAD, limits).unwrap();
+    run(search.as_mut(), &mut Device::new(behaviour, 0), SECOND / 10);
+    assert_between(search.bounds(0), &goals[0], carried);
+    search.took_ns() as f64 / SECOND as f64
+}
+
+/// How many times shorter a search is than bisection, on a hard limit; least over capacities.
+fn gain(goals: &[Goal]) -> f64 {
+    let gains = CAPACITIES.map(|capacity| {
+        let device = Behaviour::Hard { capacity };
+        let bisection = seconds(Method::Bisection, &[RFC2544], device, capacity);
+        let mlr = seconds(Method::Mlr, goals, device, capacity);
+        println!("{capacity} frames/s: bisection {bisection:.1} s, MLRsearch {mlr:.1} s");
+        bisection / mlr
+    });
+    gains.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn ndr_and_pdr_by_trials_up_to_a_second_take_an_eighth_of_bisection_at_most() {
+    let gain = gain(&[NDR, PDR]);
+    assert!(gain >= 8.0, "{gain:.1} times shorter");
+}
+
+/// One trial of a minute is the least that such a goal can take, and bisection needs nine to sixteen.
+#[test]
+fn ndr_by_one_trial_of_a_minute_takes_a_seventh_of_bisection_at_most_on_a_hard_limit() {
+    let gain = gain(&[RFC2544]);
+    assert!(gain >= 7.0, "{gain:.1} times shorter");
+}
+
+#[test]
+fn ndr_by_one_trial_of_a_minute_takes_half_of_bisection_where_short_trials_mislead() {
+    let (capacity, frames) = (3_141_592, 200_000);
+    let device = Behaviour::Queue { capacity, frames };
+    let carried = capacity + frames / 60;
+    let bisection = seconds(Method::Bisection, &[RFC2544], device, carried);
+    let mlr = seconds(Method::Mlr, &[RFC2544], device, carried);
+    assert!(
+        bisection / mlr >= 2.0,
+        "bisection {bisection:.1} s, MLRsearch {mlr:.1} s"
+    );
+}
