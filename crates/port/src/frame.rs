@@ -4,16 +4,21 @@
 //! that the port owns, in batches, without allocation: the sender writes each frame where the
 //! kernel (or the ring) takes it from, the receiver reads it where it was put.
 
+mod bpf;
 mod kernel;
 mod memory;
 mod open;
 mod packet;
+mod swallow;
+mod xdp;
 
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
 pub use open::{
     AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_receivers, open_senders,
 };
 pub use packet::{PacketReceiver, PacketSender};
+pub use swallow::Swallow;
+pub use xdp::{XdpReceiver, XdpSender};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

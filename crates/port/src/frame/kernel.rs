@@ -14,7 +14,24 @@ pub(super) struct Interface {
     /// Without the Ethernet header.
     pub(super) mtu: usize,
     pub(super) is_up: bool,
+    /// At least 1.
+    pub(super) receive_queues: u32,
 }
+
+/// `struct ethtool_channels` of linux/ethtool.h.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct EthtoolChannels {
+    command: u32,
+    max: [u32; 4],
+    receive: u32,
+    send: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// `ETHTOOL_GCHANNELS`.
+const GET_CHANNELS: u32 = 0x3c;
 
 impl Interface {
     /// Looks it up by name.
@@ -52,11 +69,26 @@ impl Interface {
             ))?;
             request.ifr_ifru.ifru_flags
         };
+        let mut channels = EthtoolChannels {
+            command: GET_CHANNELS,
+            ..EthtoolChannels::default()
+        };
+        request.ifr_ifru.ifru_data = ptr::from_mut(&mut channels).cast();
+        // SAFETY: SIOCETHTOOL takes an ifreq that points to the structure of its command. A driver that does not know
+        // the command has one queue.
+        unsafe {
+            libc::ioctl(
+                socket.as_raw_fd(),
+                libc::SIOCETHTOOL as libc::Ioctl,
+                &raw mut request,
+            )
+        };
         Ok(Self {
             name: name.to_owned(),
             index,
             mtu: usize::try_from(mtu).unwrap_or(0),
             is_up: libc::c_int::from(flags) & libc::IFF_UP != 0,
+            receive_queues: (channels.receive + channels.combined).max(1),
         })
     }
 }
@@ -128,7 +160,7 @@ pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// C structures of integers.
+/// C structures of integers, and of addresses that only the kernel follows.
 ///
 /// # Safety
 /// Every bit pattern must be a value, zero too.
@@ -145,6 +177,22 @@ unsafe impl Plain for libc::tpacket_stats_v3 {}
 unsafe impl Plain for libc::tpacket_hdr_v1 {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket3_hdr {}
+// SAFETY: as above.
+unsafe impl Plain for libc::sock_fprog {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_umem_reg {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_desc {}
+// SAFETY: as above.
+unsafe impl Plain for libc::sockaddr_xdp {}
 
 /// Memory shared with the kernel.
 #[derive(Debug)]
@@ -165,6 +213,17 @@ impl Mapping {
     ) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         Self::new(socket.as_raw_fd(), bytes, offset, flags)
+    }
+
+    /// Memory of this process, zero at first.
+    pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Self::new(-1, bytes, 0, flags)
+    }
+
+    /// Its length.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn new(

@@ -1,16 +1,18 @@
 //! Opening the fastest frame port that works.
 
+use super::bpf::XdpMode;
 use super::kernel::Interface;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
 use super::packet::{PacketReceiver, PacketSender};
+use super::xdp::{self, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
 use std::io;
 use std::os::fd::BorrowedFd;
 
 /// Kinds of senders in the order that they are tried in.
-const SENDERS: [FramePortKind; 1] = [FramePortKind::Packet];
+const SENDERS: [FramePortKind; 2] = [FramePortKind::Xdp, FramePortKind::Packet];
 /// Kinds of receivers in the order that they are tried in.
-const RECEIVERS: [FramePortKind; 1] = [FramePortKind::Packet];
+const RECEIVERS: [FramePortKind; 2] = [FramePortKind::Packet, FramePortKind::Xdp];
 
 /// What is asked of frame ports.
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +124,13 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
             .map(|_| PacketSender::open(&interface).map(AnySender::Packet))
             .collect::<io::Result<_>>()
             .map_err(|error| packet_reason(&error)),
+        FramePortKind::Xdp => {
+            fits_a_page(wanted, xdp::SEND_BYTES_MAX)?;
+            (0..wanted.threads)
+                .map(|queue| XdpSender::open(&interface, queue as u32).map(AnySender::Xdp))
+                .collect::<io::Result<_>>()
+                .map_err(|error| xdp_reason(&error))
+        }
         _ => Err(not_on_an_interface(kind)),
     })
 }
@@ -133,9 +142,10 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
 pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, FramePortError> {
     let interface = interface(wanted)?;
     first_that_works(wanted, &RECEIVERS, |kind| match kind {
-        FramePortKind::Packet => PacketReceiver::open(&interface, wanted.threads)
+        FramePortKind::Packet => PacketReceiver::open(&interface, wanted.threads, wanted.udp_ports)
             .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
             .map_err(|error| packet_reason(&error)),
+        FramePortKind::Xdp => open_xdp_receivers(&interface, wanted),
         _ => Err(not_on_an_interface(kind)),
     })
 }
@@ -179,6 +189,59 @@ fn first_that_works<P>(
     Err(FramePortError::None { name, reasons })
 }
 
+/// In the driver where it can, else behind it.
+fn open_xdp_receivers(
+    interface: &Interface,
+    wanted: &OpenFrames<'_>,
+) -> Result<Vec<AnyReceiver>, String> {
+    fits_a_page(wanted, xdp::RECEIVE_BYTES_MAX)?;
+    let queues = interface.receive_queues as usize;
+    if queues != wanted.threads {
+        return Err(format!(
+            "the interface has {queues} receive queue(s) for {} thread(s), and each needs one; \
+             set the threads, or the queues with `ethtool -L {} rx {}`",
+            wanted.threads, interface.name, wanted.threads
+        ));
+    }
+    let open = |mode| XdpReceiver::open(interface, mode, wanted.max_frame_bytes, wanted.udp_ports);
+    open(XdpMode::Native)
+        .or_else(|native| {
+            open(XdpMode::Generic)
+                .map_err(|error| format!("{}; in generic mode: {error}", xdp_reason(&native)))
+        })
+        .map(|receivers| receivers.into_iter().map(AnyReceiver::Xdp).collect())
+}
+
+fn fits_a_page(wanted: &OpenFrames<'_>, max: usize) -> Result<(), String> {
+    if wanted.max_frame_bytes > max {
+        let bytes = wanted.max_frame_bytes;
+        return Err(format!(
+            "it carries frames of up to {max} B, which fit a page of memory, and not of {bytes} B"
+        ));
+    }
+    Ok(())
+}
+
+fn xdp_reason(error: &io::Error) -> String {
+    let help = match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "it needs CAP_NET_RAW, and to receive CAP_NET_ADMIN and CAP_BPF outside of any user \
+             namespace: run as root"
+        }
+        Some(libc::EAFNOSUPPORT) => "the kernel is built without it (CONFIG_XDP_SOCKETS)",
+        Some(libc::EBUSY | libc::EEXIST) => {
+            "another AF_XDP port has the queue, or another program the interface: stop that one"
+        }
+        Some(libc::EINVAL) => "there are not as many queues as threads: `ethtool -l` shows them",
+        Some(libc::ERANGE) => "the MTU is too long for the driver's XDP: set 3498 B or less",
+        Some(libc::ENOBUFS | libc::ENOMEM) => {
+            "it locks 10 MB of memory a thread: raise `ulimit -l`"
+        }
+        _ => "see the kernel's af_xdp.rst",
+    };
+    format!("{error}; {help}")
+}
+
 fn packet_reason(error: &io::Error) -> String {
     let help = match error.raw_os_error() {
         Some(libc::EPERM) => "it needs CAP_NET_RAW: run as root or in a user namespace",
@@ -196,6 +259,8 @@ fn not_on_an_interface(kind: FramePortKind) -> String {
 /// A sender of any kind.
 #[derive(Debug)]
 pub enum AnySender {
+    /// AF_XDP.
+    Xdp(XdpSender),
     /// AF_PACKET.
     Packet(PacketSender),
     /// Memory.
@@ -205,6 +270,8 @@ pub enum AnySender {
 /// A receiver of any kind.
 #[derive(Debug)]
 pub enum AnyReceiver {
+    /// AF_XDP.
+    Xdp(XdpReceiver),
     /// AF_PACKET.
     Packet(PacketReceiver),
     /// Memory.
@@ -215,6 +282,7 @@ pub enum AnyReceiver {
 macro_rules! each {
     ($any:expr, $port:ident => $result:expr) => {
         match $any {
+            Self::Xdp($port) => $result,
             Self::Packet($port) => $result,
             Self::Memory($port) => $result,
         }
@@ -226,6 +294,7 @@ impl AnySender {
     #[must_use]
     pub const fn kind(&self) -> FramePortKind {
         match self {
+            Self::Xdp(_) => FramePortKind::Xdp,
             Self::Packet(_) => FramePortKind::Packet,
             Self::Memory(_) => FramePortKind::Memory,
         }
@@ -237,6 +306,7 @@ impl AnyReceiver {
     #[must_use]
     pub const fn kind(&self) -> FramePortKind {
         match self {
+            Self::Xdp(_) => FramePortKind::Xdp,
             Self::Packet(_) => FramePortKind::Packet,
             Self::Memory(_) => FramePortKind::Memory,
         }

@@ -6,8 +6,9 @@
 //! latency: the kernel notes when each came, and [`FrameReceiver::recv_timed`] tells.
 
 use super::bind;
+use crate::frame::bpf::DropCaptured;
 use crate::frame::kernel::{self, Interface, Mapping};
-use crate::frame::{FramePortStats, FrameReceiver};
+use crate::frame::{FramePortStats, FrameReceiver, Swallow};
 use std::cell::Cell;
 use std::io;
 use std::mem::offset_of;
@@ -24,6 +25,9 @@ const BLOCK_AGE_MS: libc::c_uint = 1;
 const NOMINAL_FRAME_BYTES: usize = 2048;
 
 /// Receives frames by AF_PACKET: all that come in by the interface, none that go out.
+///
+/// The capture leaves the frames to the stack, which would work on them for as long again and answer that their
+/// port is unreachable. So test frames, known by their UDP target ports, end behind the capture.
 #[derive(Debug)]
 pub struct PacketReceiver {
     ring: Mapping,
@@ -32,15 +36,37 @@ pub struct PacketReceiver {
     /// Frames lost so far; the kernel forgets its count when it is read.
     dropped: Cell<u64>,
     socket: OwnedFd,
+    end: Option<End>,
+}
+
+/// What keeps test frames from the stack, or from being answered by it.
+#[derive(Debug)]
+enum End {
+    Drop(#[expect(dead_code, reason = "held for its drop")] DropCaptured),
+    Swallow(#[expect(dead_code, reason = "held for its drop")] Swallow),
+}
+
+impl End {
+    /// A program where the kernel allows one, else sockets: those cost the way through the stack.
+    fn of(interface: &Interface, udp_ports: &[u16]) -> io::Result<Self> {
+        match DropCaptured::attach(interface.index, udp_ports) {
+            Ok(program) => Ok(Self::Drop(program)),
+            Err(_) => Swallow::bind(&interface.name, udp_ports).map(Self::Swallow),
+        }
+    }
 }
 
 impl PacketReceiver {
     /// Opens the interface for receiving by `threads` receivers, among which flows are divided by a hash of
-    /// their addresses and ports.
+    /// their addresses and ports. The stack sees no frame to `udp_ports` until the first of them is dropped.
     ///
     /// # Errors
     /// What the kernel says: EPERM without CAP_NET_RAW, ENOMEM.
-    pub(in crate::frame) fn open(interface: &Interface, threads: usize) -> io::Result<Vec<Self>> {
+    pub(in crate::frame) fn open(
+        interface: &Interface,
+        threads: usize,
+        udp_ports: &[u16],
+    ) -> io::Result<Vec<Self>> {
         let mut receivers = Vec::with_capacity(threads);
         let mut group = None;
         for _ in 0..threads {
@@ -49,6 +75,9 @@ impl PacketReceiver {
                 group = Some(receiver.join(group)?);
             }
             receivers.push(receiver);
+        }
+        if let Some(first) = receivers.first_mut() {
+            first.end = Some(End::of(interface, udp_ports)?);
         }
         Ok(receivers)
     }
@@ -83,6 +112,7 @@ impl PacketReceiver {
             next: 0,
             dropped: Cell::new(0),
             socket,
+            end: None,
         })
     }
 

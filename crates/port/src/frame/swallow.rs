@@ -1,0 +1,64 @@
+//! Sockets that take test frames and drop them.
+
+use super::kernel;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Holds UDP ports of an interface, so that the kernel does not answer frames to them with "port unreachable"
+/// (RFC 1122 §4.1.3.1). A filter drops every datagram before it is queued.
+#[derive(Debug)]
+pub struct Swallow {
+    /// Held open, never read.
+    _sockets: Vec<Socket>,
+}
+
+impl Swallow {
+    /// Takes `udp_ports` of `interface`, IPv4 and IPv6. Needs no privilege.
+    ///
+    /// # Errors
+    /// EADDRINUSE when somebody listens there; EPERM for an interface already bound, by whom may not.
+    pub fn bind(interface: &str, udp_ports: &[u16]) -> io::Result<Self> {
+        let mut sockets = Vec::with_capacity(2 * udp_ports.len());
+        for port in udp_ports {
+            let addresses = [
+                SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)),
+                SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),
+            ];
+            for address in addresses {
+                match one(interface, address) {
+                    // This host has no IPv6.
+                    Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
+                    socket => sockets.push(socket?),
+                }
+            }
+        }
+        Ok(Self { _sockets: sockets })
+    }
+}
+
+fn one(interface: &str, address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // "return 0": keep no byte of it.
+    let mut nothing = libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    };
+    let program = libc::sock_fprog {
+        len: 1,
+        filter: &raw mut nothing,
+    };
+    kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}

@@ -1,0 +1,48 @@
+//! AF_XDP: rings shared with the kernel, below the network stack (Linux `Documentation/networking/af_xdp.rst`).
+//!
+//! In copy mode, which every driver has. A frame is one descriptor within one page: longer ones are for
+//! other ports. Needs CAP_NET_RAW; to receive, CAP_BPF and CAP_NET_ADMIN too.
+
+mod receive;
+mod ring;
+mod send;
+
+pub use receive::XdpReceiver;
+pub use send::XdpSender;
+
+use super::kernel::{self, Interface, Mapping};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The longest frame that is sent: a page.
+pub(super) const SEND_BYTES_MAX: usize = 4096;
+/// What the kernel keeps free in front of a received frame.
+const HEADROOM_BYTES: usize = 256;
+/// The longest frame that is received.
+pub(super) const RECEIVE_BYTES_MAX: usize = SEND_BYTES_MAX - HEADROOM_BYTES;
+
+/// A socket with its frame memory, before it is bound.
+fn socket(frames: &Mapping, chunk_bytes: usize, flags: u32) -> io::Result<OwnedFd> {
+    let socket = kernel::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
+    let memory = libc::xdp_umem_reg {
+        addr: frames.at(0, 1) as u64,
+        len: frames.bytes() as u64,
+        chunk_size: chunk_bytes as u32,
+        headroom: 0,
+        flags,
+        tx_metadata_len: 0,
+    };
+    kernel::set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
+    Ok(socket)
+}
+
+fn bind(socket: &OwnedFd, interface: &Interface, queue: u32) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP,
+        sxdp_ifindex: interface.index,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    kernel::bind(socket, &address)
+}

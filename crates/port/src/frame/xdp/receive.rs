@@ -1,0 +1,122 @@
+//! Receiving by AF_XDP: one socket per queue, fed by a program on the interface.
+
+use super::ring::{Ring, Which};
+use super::{HEADROOM_BYTES, bind, socket};
+use crate::frame::bpf::{XdpMode, XdpRedirect};
+use crate::frame::kernel::{self, Interface, Mapping};
+use crate::frame::{FramePortStats, FrameReceiver};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Chunks of frame memory, and entries of the rings: a chunk always finds room.
+const CHUNKS: u32 = 4096;
+/// Frames that one `recv` hands out at most.
+const BATCH_FRAMES: u32 = 256;
+
+/// Receives frames to the test ports by AF_XDP; all other frames go to the stack.
+#[derive(Debug)]
+pub struct XdpReceiver {
+    received: Ring<libc::xdp_desc>,
+    free: Ring<u64>,
+    frames: Mapping,
+    chunk_bytes: usize,
+    socket: OwnedFd,
+    /// The program stays attached as long as one of its receivers is open.
+    _redirect: Arc<XdpRedirect>,
+}
+
+impl XdpReceiver {
+    /// Opens every queue of the interface: as many receivers as it has queues.
+    ///
+    /// # Errors
+    /// What the kernel says: EPERM, EBUSY when the interface has a program or the queue a socket, ERANGE
+    /// when its MTU is too long for the driver.
+    pub(in crate::frame) fn open(
+        interface: &Interface,
+        mode: XdpMode,
+        max_frame_bytes: usize,
+        udp_ports: &[u16],
+    ) -> io::Result<Vec<Self>> {
+        let queues = interface.receive_queues;
+        let redirect = Arc::new(XdpRedirect::attach(
+            interface.index,
+            mode,
+            queues,
+            udp_ports,
+        )?);
+        let open = |queue| {
+            let chunk_bytes = (max_frame_bytes + HEADROOM_BYTES)
+                .next_power_of_two()
+                .max(2048);
+            let receiver = Self::open_queue(interface, queue, chunk_bytes, Arc::clone(&redirect))?;
+            redirect.set(queue, &receiver.socket)?;
+            Ok(receiver)
+        };
+        (0..queues).map(open).collect()
+    }
+
+    fn open_queue(
+        interface: &Interface,
+        queue: u32,
+        chunk_bytes: usize,
+        redirect: Arc<XdpRedirect>,
+    ) -> io::Result<Self> {
+        let frames = Mapping::anonymous(CHUNKS as usize * chunk_bytes)?;
+        let socket = socket(&frames, chunk_bytes, 0)?;
+        let mut free = Ring::new(&socket, Which::Fill, CHUNKS)?;
+        let _completion: Ring<u64> = Ring::new(&socket, Which::Completion, 1)?;
+        let received = Ring::new(&socket, Which::Receive, CHUNKS)?;
+        for chunk in 0..CHUNKS {
+            free.write(chunk, u64::from(chunk) * chunk_bytes as u64);
+        }
+        free.submit(CHUNKS);
+        bind(&socket, interface, queue)?;
+        Ok(Self {
+            received,
+            free,
+            frames,
+            chunk_bytes,
+            socket,
+            _redirect: redirect,
+        })
+    }
+}
+
+impl FrameReceiver for XdpReceiver {
+    fn recv(&mut self, mut read: impl FnMut(&mut [u8])) -> io::Result<usize> {
+        let count = self.received.produced().min(BATCH_FRAMES);
+        if count == 0 {
+            kernel::pending_error(&self.socket)?;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        for nth in 0..count {
+            let frame = self.received.read(nth);
+            let (start, bytes) = (frame.addr as usize, frame.len as usize);
+            let pointer = self.frames.at(start, bytes);
+            // SAFETY: within the frame memory; the chunk is ours until it goes to the fill ring; `&mut self` makes the
+            // slice the only one.
+            read(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) });
+            let chunk = start - start % self.chunk_bytes;
+            self.free.write(nth, chunk as u64);
+        }
+        self.received.release(count);
+        self.free.submit(count);
+        Ok(count as usize)
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn stats(&self) -> FramePortStats {
+        let stats: io::Result<libc::xdp_statistics> =
+            kernel::option(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS);
+        // It cannot fail on this kind of socket.
+        let lost = stats.map_or(0, |stats| stats.rx_dropped + stats.rx_ring_full);
+        FramePortStats {
+            receive_dropped: lost,
+            ..FramePortStats::default()
+        }
+    }
+}

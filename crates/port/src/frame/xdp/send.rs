@@ -1,0 +1,187 @@
+//! Sending by AF_XDP.
+
+use super::ring::{Ring, Which};
+use super::{SEND_BYTES_MAX, bind, socket};
+use crate::frame::kernel::{self, Interface, Mapping};
+use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
+use crate::wait::wait_writable;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// Slots, and entries of the rings: a slot always finds room.
+const SLOTS: u32 = 1024;
+/// From slot to slot: an odd number of cache lines, so that the first lines of slots share no cache set.
+const STRIDE_BYTES: usize = FRAME_SLOT_BYTES + 64;
+/// Frames handed to the kernel at a time.
+const BATCH_FRAMES: usize = 64;
+/// `XDP_MAX_TX_SKB_BUDGET` of linux/if_xdp.h: frames that one call sends, 32 before it was an option.
+const MAX_TX_SKB_BUDGET: libc::c_int = 9;
+/// Send buffer asked of the kernel, in bytes: all slots as the kernel counts them.
+const SEND_BUFFER_BYTES: libc::c_int = 16 << 20;
+/// The shortest frame: an Ethernet header.
+const SEND_BYTES_MIN: usize = 14;
+/// How long `flush` waits before what has not left counts as lost.
+const FLUSH_WAIT: Duration = Duration::from_secs(1);
+
+/// Sends frames of up to a page by AF_XDP.
+#[derive(Debug)]
+pub struct XdpSender {
+    sending: Ring<libc::xdp_desc>,
+    completed: Ring<u64>,
+    frames: Mapping,
+    /// Addresses of free slots, the one used last on top.
+    free: Vec<u64>,
+    socket: OwnedFd,
+    stats: FramePortStats,
+}
+
+impl XdpSender {
+    /// Opens one queue of the interface for sending.
+    ///
+    /// # Errors
+    /// What the kernel says: EPERM, EBUSY when another socket has the queue, EINVAL when there is no such queue.
+    pub(in crate::frame) fn open(interface: &Interface, queue: u32) -> io::Result<Self> {
+        let frames = Mapping::anonymous(SLOTS as usize * STRIDE_BYTES)?;
+        // Slots are longer than the kernel's chunks, and where we want them.
+        let flags = libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG;
+        let socket = socket(&frames, SEND_BYTES_MAX, flags)?;
+        let sending = Ring::new(&socket, Which::Send, SLOTS)?;
+        let completed = Ring::new(&socket, Which::Completion, SLOTS)?;
+        // It cannot be bound without, though nothing is received.
+        let _fill: Ring<u64> = Ring::new(&socket, Which::Fill, 1)?;
+        // Older kernels have no such option, and send 32 frames a call.
+        let _ = kernel::set_option(
+            &socket,
+            libc::SOL_XDP,
+            MAX_TX_SKB_BUDGET,
+            &(BATCH_FRAMES as u32),
+        );
+        let bytes = SEND_BUFFER_BYTES;
+        kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
+            .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
+        bind(&socket, interface, queue)?;
+        Ok(Self {
+            sending,
+            completed,
+            frames,
+            free: (0..u64::from(SLOTS))
+                .map(|slot| slot * STRIDE_BYTES as u64)
+                .collect(),
+            socket,
+            stats: FramePortStats::default(),
+        })
+    }
+
+    /// Takes back the slots of frames that have left.
+    fn reclaim(&mut self) {
+        let count = self.completed.produced();
+        for nth in 0..count {
+            self.free.push(self.completed.read(nth));
+        }
+        self.completed.release(count);
+        self.stats.sent += u64::from(count);
+    }
+
+    /// Fills up to `count` free slots and hands them to the kernel's ring; how many.
+    fn fill(&mut self, count: usize, fill: &mut impl FnMut(&mut [u8]) -> usize) -> usize {
+        let count = count.min(self.free.len());
+        let mut submitted = 0;
+        for _ in 0..count {
+            let Some(address) = self.free.pop() else {
+                break;
+            };
+            let start = self.frames.at(address as usize, FRAME_SLOT_BYTES);
+            // SAFETY: within the frame memory; the slot is free, so neither the kernel nor another slice uses it.
+            let slot = unsafe { std::slice::from_raw_parts_mut(start, FRAME_SLOT_BYTES) };
+            let bytes = fill(slot);
+            if (SEND_BYTES_MIN..=SEND_BYTES_MAX).contains(&bytes) {
+                let frame = libc::xdp_desc {
+                    addr: address,
+                    len: bytes as u32,
+                    options: 0,
+                };
+                self.sending.write(submitted, frame);
+                submitted += 1;
+            } else {
+                self.free.push(address);
+                self.stats.send_failed += 1;
+            }
+        }
+        self.sending.submit(submitted);
+        count
+    }
+
+    /// Lets the kernel send what is in its ring; whether nothing is left there.
+    fn kick(&mut self) -> io::Result<bool> {
+        while self.sending.unconsumed() > 0 {
+            // SAFETY: no data and no address: the kernel takes frames from the ring.
+            let result = kernel::check(unsafe {
+                libc::sendto(
+                    self.socket.as_raw_fd(),
+                    ptr::null(),
+                    0,
+                    libc::MSG_DONTWAIT,
+                    ptr::null(),
+                    0,
+                ) as libc::c_int
+            });
+            let Err(error) = result else { continue };
+            match error.raw_os_error() {
+                // The driver dropped one, which still completes.
+                Some(libc::EBUSY) => {
+                    self.stats.send_failed += 1;
+                    self.stats.sent = self.stats.sent.wrapping_sub(1);
+                }
+                Some(libc::EINTR) => {}
+                // It stopped at the end of its budget, or no buffer is free.
+                Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(false),
+                _ => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl FrameSender for XdpSender {
+    fn send(
+        &mut self,
+        count: usize,
+        mut fill: impl FnMut(&mut [u8]) -> usize,
+    ) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < count {
+            self.reclaim();
+            let batch = self.fill((count - filled).min(BATCH_FRAMES), &mut fill);
+            filled += batch;
+            if !self.kick()? || batch == 0 {
+                break;
+            }
+        }
+        Ok(filled)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let until = Instant::now() + FLUSH_WAIT;
+        loop {
+            let handed_over = self.kick()?;
+            self.reclaim();
+            let left = SLOTS as usize - self.free.len();
+            if left == 0 {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                self.stats.send_failed += left as u64;
+                return Ok(());
+            }
+            if !handed_over {
+                wait_writable(self.socket.as_fd(), Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn stats(&self) -> FramePortStats {
+        self.stats
+    }
+}
