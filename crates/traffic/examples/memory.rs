@@ -113,7 +113,7 @@ fn run(case: &Case) -> f64 {
     let (mut sender, mut receiver) = memory_frame_pair(RING_FRAMES);
     let mut analyser =
         Analyser::new(&receive, TAG, receive_keys.as_ref()).expect("the flows are few enough");
-    let mut generator = Generator::new(&send, TAG, Part::WHOLE, send_keys.as_ref(), 0)
+    let mut generator = Generator::new(&send, TAG, Part::WHOLE, send_keys.as_ref())
         .expect("the frames can be made");
     // First the SAs: one frame of each flow, which is not measured.
     let mut warm = 0;

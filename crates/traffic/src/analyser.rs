@@ -13,7 +13,7 @@ use port::{FrameReceiver, Stop, wait_readable};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread::yield_now;
+use std::thread::{panicking, yield_now};
 use std::time::Duration;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 use wire::stamp::Stamp;
@@ -201,7 +201,8 @@ pub fn receive(
     let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
     let analyser = Analyser::new(receive, tag, keys.as_ref())?;
     let goal = Goal::new(receive.expected)?;
-    let (tally, epoch) = goal.pursue(analyser, port, clock, stop)?;
+    let pursued = goal.pursue(analyser, port, clock, stop);
+    let (tally, epoch) = pursued.map_err(TrafficError::PortGone)?;
     if let Some(keys) = &keys {
         keys.note_peer_epoch(epoch)?;
     }
@@ -217,15 +218,20 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    pub(crate) fn new(expected: Option<u64>) -> io::Result<Self> {
+    pub(crate) fn new(expected: Option<u64>) -> Result<Self, TrafficError> {
         Ok(Self {
             expected: expected.unwrap_or(u64::MAX),
             arrived: AtomicU64::new(0),
-            reached: Stop::new()?,
+            reached: Stop::new().map_err(TrafficError::Resources)?,
         })
     }
 
-    /// Runs one analyser until the goal is reached or `stop` is raised.
+    /// Ends all receivers.
+    pub(crate) fn give_up(&self) {
+        self.reached.raise();
+    }
+
+    /// Runs one analyser until the goal is reached, `stop` is raised or another one has failed.
     pub(crate) fn pursue(
         &self,
         mut analyser: Analyser<'_>,
@@ -233,6 +239,21 @@ impl Goal {
         clock: &impl Clock,
         stop: &Stop,
     ) -> io::Result<(Tally, u32)> {
+        let _all = EndAllOnPanic(self);
+        let result = self.run(&mut analyser, port, clock, stop);
+        if result.is_err() {
+            self.give_up();
+        }
+        result.map(|()| analyser.finish())
+    }
+
+    fn run(
+        &self,
+        analyser: &mut Analyser<'_>,
+        port: &mut impl FrameReceiver,
+        clock: &impl Clock,
+        stop: &Stop,
+    ) -> io::Result<()> {
         let mut told = 0;
         let mut idle = 0;
         let mut drain_until_ns = None;
@@ -255,7 +276,7 @@ impl Goal {
             idle += 1;
             self.wait(idle, port, stop)?;
         }
-        Ok(analyser.finish())
+        Ok(())
     }
 
     fn note(&self, arrived: u64) {
@@ -277,5 +298,16 @@ impl Goal {
             None => wait_readable(&[reached, stop], Some(PAUSE))?,
         };
         Ok(())
+    }
+}
+
+/// One receiver alone would wait for frames that nobody counts any more.
+struct EndAllOnPanic<'g>(&'g Goal);
+
+impl Drop for EndAllOnPanic<'_> {
+    fn drop(&mut self) {
+        if panicking() {
+            self.0.give_up();
+        }
     }
 }

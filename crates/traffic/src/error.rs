@@ -1,6 +1,5 @@
 //! Why there is no test traffic.
 
-use port::FramePortKind;
 use std::io;
 use std::net::IpAddr;
 
@@ -64,18 +63,9 @@ pub enum TrafficError {
     #[error(transparent)]
     Keys(#[from] keying::KeyError),
     /// The port went away.
-    #[error(
-        "the {port} port of {interface} is gone: {error}\nhelp: was the interface removed or set down?"
-    )]
-    PortGone {
-        /// Its kind.
-        port: FramePortKind,
-        /// Where it was.
-        interface: String,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// The port went away; who owns it knows more.
-    #[error("the port is gone: {0}")]
-    Port(#[from] io::Error),
+    #[error("the port is gone: {0}\nhelp: was its interface removed or set down?")]
+    PortGone(#[source] io::Error),
+    /// A thread could not be started, or a flag not be made.
+    #[error("the system gives no thread or descriptor: {0}")]
+    Resources(#[source] io::Error),
 }

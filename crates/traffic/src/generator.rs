@@ -56,7 +56,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator that begins at `start_ns`. `keys` are those of `send.esp`, if there is any.
+    /// A generator that begins at time 0, unless [`begin_at`](Self::begin_at) says otherwise. `keys` are those of
+    /// `send.esp`, if there is any.
     ///
     /// # Errors
     /// [`TrafficError`] when `send` asks for frames that cannot be.
@@ -65,7 +66,6 @@ impl Generator {
         tag: u16,
         part: Part,
         keys: Option<&Keys>,
-        start_ns: u64,
     ) -> Result<Self, TrafficError> {
         let frames = Frames::new(send, tag, part, keys)?;
         let flows = send.flows.flows;
@@ -73,11 +73,11 @@ impl Generator {
             frames_per_s: send.frames_per_s.unwrap_or(0),
             duration_ns: send.duration_ns,
             burst_ns: send.burst_ns,
-            start_ns,
+            start_ns: 0,
             first_frame: 0,
         };
         let mut intended = 0;
-        let end_ns = start_ns.saturating_add(send.duration_ns);
+        let end_ns = send.duration_ns;
         let pace = if send.frames_per_s.is_some() {
             let schedule = Schedule::new(&load, flows, part);
             intended += schedule.left();
@@ -102,12 +102,24 @@ impl Generator {
             pace,
             then,
             first_frames: None,
-            start_ns,
+            start_ns: 0,
             sent: Sent {
                 intended,
                 ..Sent::default()
             },
         })
+    }
+
+    /// Has the whole schedule begin at `start_ns`: to be called before the first step.
+    pub fn begin_at(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+        match &mut self.pace {
+            Pace::Scheduled(schedule) => schedule.delay(start_ns),
+            Pace::Unpaced { end_ns } => *end_ns = end_ns.saturating_add(start_ns),
+        }
+        if let Some(schedule) = &mut self.then {
+            schedule.delay(start_ns);
+        }
     }
 
     /// Hands the port what is due at `now_ns`, up to one batch.
@@ -119,7 +131,7 @@ impl Generator {
         match &mut self.pace {
             Pace::Scheduled(schedule) => match schedule.next_ns() {
                 Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
-                Some(next_ns) => self.send_due(port, now_ns, next_ns),
+                Some(_) => send_due(schedule, &mut self.frames, &mut self.sent, port, now_ns),
                 None => self.go_on(port, now_ns),
             },
             Pace::Unpaced { .. } if now_ns < self.start_ns => Ok(Step::Early(self.start_ns)),
@@ -137,34 +149,6 @@ impl Generator {
         self.first_frames = Some(self.sent.frames);
         self.sent.then_ns = now_ns;
         self.step(port, now_ns)
-    }
-
-    /// Sends frames of the schedule, the first of which was due at `next_ns`.
-    #[inline]
-    fn send_due(
-        &mut self,
-        port: &mut impl FrameSender,
-        now_ns: u64,
-        next_ns: u64,
-    ) -> io::Result<Step> {
-        let (frames, Pace::Scheduled(schedule)) = (&mut self.frames, &mut self.pace) else {
-            return Ok(Step::Done);
-        };
-        let (mut late_frames, mut frame_bytes) = (0, 0);
-        let filled = port.send(schedule.due(now_ns, BATCH), |slot| {
-            let due_ns = schedule.take();
-            late_frames += u64::from(now_ns - due_ns > LATE_NS);
-            frames.write(slot, due_ns, &mut frame_bytes)
-        })?;
-        if filled == 0 {
-            return Ok(Step::Full);
-        }
-        let sent = &mut self.sent;
-        sent.late_frames += late_frames;
-        sent.late_ns_max = sent.late_ns_max.max(now_ns - next_ns);
-        sent.frames += filled as u64;
-        sent.frame_bytes += frame_bytes;
-        Ok(Step::Sent)
     }
 
     /// Sends as much as goes at once.
@@ -196,6 +180,32 @@ impl Generator {
             ..self.sent
         }
     }
+}
+
+/// Sends frames of the schedule, which has some that are due.
+#[inline]
+fn send_due(
+    schedule: &mut Schedule,
+    frames: &mut Frames,
+    sent: &mut Sent,
+    port: &mut impl FrameSender,
+    now_ns: u64,
+) -> io::Result<Step> {
+    let late_ns = now_ns - schedule.next_ns().unwrap_or(now_ns);
+    let (mut late_frames, mut frame_bytes) = (0, 0);
+    let filled = port.send(schedule.due(now_ns, BATCH), |slot| {
+        let due_ns = schedule.take();
+        late_frames += u64::from(now_ns - due_ns > LATE_NS);
+        frames.write(slot, due_ns, &mut frame_bytes)
+    })?;
+    if filled == 0 {
+        return Ok(Step::Full);
+    }
+    sent.late_frames += late_frames;
+    sent.late_ns_max = sent.late_ns_max.max(late_ns);
+    sent.frames += filled as u64;
+    sent.frame_bytes += frame_bytes;
+    Ok(Step::Sent)
 }
 
 /// Frames in order: flows one after the other, sizes as the mix has them.
@@ -263,7 +273,7 @@ impl Frames {
 /// Sends what `send` asks for, by one thread, and waits between bursts; less when `stop` is raised.
 ///
 /// # Errors
-/// [`TrafficError`]; nothing was sent unless it is [`TrafficError::Port`].
+/// [`TrafficError`]; nothing was sent unless it is [`TrafficError::PortGone`].
 pub fn send(
     port: &mut impl FrameSender,
     send: &spec::Send,
@@ -272,8 +282,9 @@ pub fn send(
     stop: &Stop,
 ) -> Result<Sent, TrafficError> {
     let keys = send.esp.as_ref().map(Keys::open).transpose()?;
-    let generator = Generator::new(send, tag, Part::WHOLE, keys.as_ref(), clock.now_ns())?;
-    Ok(drive(generator, port, clock, stop)?)
+    let mut generator = Generator::new(send, tag, Part::WHOLE, keys.as_ref())?;
+    generator.begin_at(clock.now_ns());
+    drive(generator, port, clock, stop).map_err(TrafficError::PortGone)
 }
 
 /// Runs a generator to its end, or until `stop` is raised.

@@ -23,6 +23,7 @@ pub mod report;
 mod schedule;
 mod seal;
 mod sequences;
+mod serve;
 pub mod spec;
 mod tally;
 
@@ -33,3 +34,4 @@ pub use flows::SOURCE_PORT_MIN;
 pub use generator::{Generator, Step, send};
 pub use keys::Keys;
 pub use schedule::{Load, Part, Schedule};
+pub use serve::{ServeError, analysers, generators, receive_all, send_all, sender_threads, serve};

@@ -1,0 +1,290 @@
+//! A station's part in a trial, from its [`Spec`] to its [`Report`].
+
+use crate::analyser::{Analyser, Goal};
+use crate::clock::{Clock, Monotonic};
+use crate::error::TrafficError;
+use crate::generator::{Generator, drive};
+use crate::keys::Keys;
+use crate::report::{READY, Received, Report, Sent};
+use crate::schedule::Part;
+use crate::spec::{Esp, Receive, Role, Send, Spec, TEST_PORT};
+use crate::tally::Tally;
+use port::{
+    FRAME_SLOT_BYTES, FramePortError, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
+    open_receivers, open_senders,
+};
+use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
+use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
+use wire::overhead::{Outer, outer_bytes};
+
+/// Time for threads to start before the first frame is due.
+const LEAD_NS: u64 = 1_000_000;
+
+/// Why a station did not do its part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The caller's mistake.
+    #[error(
+        "the specification of the trial cannot be read: {0}\nhelp: it is JSON, as `cipherbench run` writes it"
+    )]
+    Spec(#[from] serde_json::Error),
+    /// No port.
+    #[error(transparent)]
+    Port(#[from] FramePortError),
+    /// No traffic.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// Nobody listens.
+    #[error(
+        "the report cannot be written: {0}\nhelp: keep standard output open until the trial has ended"
+    )]
+    Output(#[source] io::Error),
+}
+
+/// Does what the [`Spec`] in `input` (JSON) says: opens the ports, prints [`READY`] on a line of its own, works,
+/// and prints the [`Report`] on one line of JSON. When `stop` is raised it ends early, and still reports.
+///
+/// # Errors
+/// [`ServeError`]; nothing was printed then, or [`READY`] alone.
+pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
+    let spec: Spec = serde_json::from_str(input)?;
+    let ready = |output: &mut dyn Write| writeln!(output, "{READY}").and_then(|()| output.flush());
+    let report = match &spec.role {
+        Role::Send(send) => serve_send(&spec, send, stop, || ready(&mut output))?,
+        Role::Receive(receive) => serve_receive(&spec, receive, stop, || ready(&mut output))?,
+    };
+    let line = serde_json::to_string(&report)?;
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .map_err(ServeError::Output)
+}
+
+fn serve_send(
+    spec: &Spec,
+    send: &Send,
+    stop: &Stop,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<Report, ServeError> {
+    let wanted = OpenFrames {
+        interface: &spec.interface,
+        kind: spec.port,
+        max_frame_bytes: slot_bytes_max(send),
+        threads: sender_threads(send, spec.threads),
+        udp_ports: &[],
+    };
+    let (mut ports, passed_over) = open_senders(&wanted)?;
+    let keys = send.esp.as_ref().map(Keys::open).transpose()?;
+    let generators = generators(send, spec.tag, ports.len(), keys.as_ref())?;
+    ready().map_err(ServeError::Output)?;
+    let sent = send_all(generators, &mut ports, stop)?;
+    Ok(Report {
+        port: ports.first().map(|port| port.kind()),
+        passed_over,
+        threads: ports.len() as u16,
+        port_stats: sum(ports.iter().map(FrameSender::stats)),
+        engine: keys.map(|keys| keys.engine().to_owned()),
+        sent: Some(sent),
+        received: None,
+    })
+}
+
+fn serve_receive(
+    spec: &Spec,
+    receive: &Receive,
+    stop: &Stop,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<Report, ServeError> {
+    let udp_ports = udp_ports(receive.esp.as_ref());
+    let wanted = OpenFrames {
+        interface: &spec.interface,
+        kind: spec.port,
+        max_frame_bytes: FRAME_SLOT_BYTES,
+        threads: usize::from(spec.threads.max(1)),
+        udp_ports: &udp_ports,
+    };
+    let (mut ports, passed_over) = open_receivers(&wanted)?;
+    let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
+    let analysers = analysers(receive, spec.tag, ports.len(), keys.as_ref())?;
+    ready().map_err(ServeError::Output)?;
+    let received = receive_all(receive, analysers, &mut ports, keys.as_ref(), stop)?;
+    Ok(Report {
+        port: ports.first().map(|port| port.kind()),
+        passed_over,
+        threads: ports.len() as u16,
+        port_stats: sum(ports.iter().map(FrameReceiver::stats)),
+        engine: keys.as_ref().map(|keys| keys.engine().to_owned()),
+        sent: None,
+        received: Some(received),
+    })
+}
+
+/// Threads that `send` can be divided among, up to `threads`: each has a flow at least. Where it seals, threads
+/// divide lanes, so that each lane's SA belongs to one thread: its sequence numbers are given out once.
+#[must_use]
+pub fn sender_threads(send: &Send, threads: u16) -> usize {
+    let most = u32::from(threads).clamp(1, send.flows.flows.max(1));
+    let divides = |threads: &u32| match &send.esp {
+        Some(esp) => u32::from(esp.lanes) % threads == 0,
+        None => true,
+    };
+    (1..=most).rev().find(divides).unwrap_or(1) as usize
+}
+
+/// One generator for each of `threads`, as [`sender_threads`] has them. All begin at time 0.
+///
+/// # Errors
+/// [`TrafficError`] when `send` asks for frames that cannot be.
+pub fn generators(
+    send: &Send,
+    tag: u16,
+    threads: usize,
+    keys: Option<&Keys>,
+) -> Result<Vec<Generator>, TrafficError> {
+    let of = threads as u32;
+    (0..of)
+        .map(|index| Generator::new(send, tag, Part { index, of }, keys))
+        .collect()
+}
+
+/// Runs each generator on the port of its place, by a thread of its own, all on one schedule.
+///
+/// # Errors
+/// [`TrafficError::PortGone`].
+pub fn send_all<P: FrameSender>(
+    generators: Vec<Generator>,
+    ports: &mut [P],
+    stop: &Stop,
+) -> Result<Sent, TrafficError> {
+    let start_ns = Monotonic::new().now_ns() + LEAD_NS;
+    let work = |(mut generator, port): (Generator, &mut P)| {
+        generator.begin_at(start_ns);
+        drive(generator, port, &Monotonic::new(), stop)
+    };
+    let tasks = generators.into_iter().zip(ports);
+    let sent = on_threads("send", tasks, work, || stop.raise())?;
+    Ok(sent.into_iter().fold(Sent::default(), Sent::and))
+}
+
+/// One analyser for each of `threads`.
+///
+/// # Errors
+/// [`TrafficError::Flows`].
+pub fn analysers<'k>(
+    receive: &Receive,
+    tag: u16,
+    threads: usize,
+    keys: Option<&'k Keys>,
+) -> Result<Vec<Analyser<'k>>, TrafficError> {
+    (0..threads)
+        .map(|_| Analyser::new(receive, tag, keys))
+        .collect()
+}
+
+/// Runs each analyser on the port of its place, by a thread of its own, until all together have seen what is
+/// expected, or `stop` is raised. Ports must keep each flow on one of them, or what is sent twice may be
+/// counted twice.
+///
+/// # Errors
+/// [`TrafficError::PortGone`], or [`TrafficError::Keys`] when the peer's epoch cannot be recorded.
+pub fn receive_all<P: FrameReceiver>(
+    receive: &Receive,
+    analysers: Vec<Analyser<'_>>,
+    ports: &mut [P],
+    keys: Option<&Keys>,
+    stop: &Stop,
+) -> Result<Received, TrafficError> {
+    let goal = Goal::new(receive.expected)?;
+    let work = |(analyser, port): (Analyser<'_>, &mut P)| {
+        goal.pursue(analyser, port, &Monotonic::new(), stop)
+    };
+    let mut whole = Tally::new();
+    let mut proven_epoch = 0;
+    let tasks = analysers.into_iter().zip(ports);
+    for (tally, epoch) in on_threads("receive", tasks, work, || goal.give_up())? {
+        whole.merge(tally);
+        proven_epoch = proven_epoch.max(epoch);
+    }
+    if let Some(keys) = keys {
+        keys.note_peer_epoch(proven_epoch)?;
+    }
+    Ok(whole.received())
+}
+
+/// Does each task on a thread of its own; all results, or the first error. `cancel` ends those that were
+/// started, when not all can be.
+fn on_threads<T: std::marker::Send, R: std::marker::Send>(
+    name: &str,
+    tasks: impl Iterator<Item = T>,
+    work: impl Fn(T) -> io::Result<R> + Sync,
+    cancel: impl Fn(),
+) -> Result<Vec<R>, TrafficError> {
+    let work = &work;
+    thread::scope(|scope| {
+        let start = |(index, task): (usize, T)| {
+            let builder = thread::Builder::new().name(format!("{name}-{index}"));
+            let started = builder.spawn_scoped(scope, move || work(task));
+            started.map_err(|error| {
+                cancel();
+                TrafficError::Resources(error)
+            })
+        };
+        let threads: Vec<_> = tasks.enumerate().map(start).collect::<Result<_, _>>()?;
+        let join = |thread: ScopedJoinHandle<'_, io::Result<R>>| {
+            let result = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            result.map_err(TrafficError::PortGone)
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+/// Length of the longest frame on the wire, without FCS.
+fn slot_bytes_max(send: &Send) -> usize {
+    let clear = usize::from(send.mix.largest_bytes().saturating_sub(FCS_BYTES));
+    match &send.esp {
+        None => clear,
+        Some(esp) => {
+            let outer = Outer {
+                ipv6: esp.local.is_ipv6(),
+                udp: true,
+            };
+            let inner = clear.saturating_sub(ETHERNET_HEADER_BYTES);
+            ETHERNET_HEADER_BYTES + outer_bytes(esp.suite, outer, inner)
+        }
+    }
+}
+
+/// UDP target ports of what is received.
+fn udp_ports(esp: Option<&Esp>) -> Vec<u16> {
+    match esp {
+        None => vec![TEST_PORT],
+        Some(esp) => (esp.port..=u16::MAX).take(usize::from(esp.lanes)).collect(),
+    }
+}
+
+fn sum(stats: impl Iterator<Item = FramePortStats>) -> FramePortStats {
+    stats.fold(FramePortStats::default(), |sum, more| FramePortStats {
+        sent: sum.sent + more.sent,
+        send_failed: sum.send_failed + more.send_failed,
+        receive_dropped: sum.receive_dropped + more.receive_dropped,
+    })
+}
+
+impl Sent {
+    /// What two threads have sent of one trial.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            intended: self.intended + other.intended,
+            frames: self.frames + other.frames,
+            frame_bytes: self.frame_bytes + other.frame_bytes,
+            elapsed_ns: self.elapsed_ns.max(other.elapsed_ns),
+            late_ns_max: self.late_ns_max.max(other.late_ns_max),
+            late_frames: self.late_frames + other.late_frames,
+            then_frames: self.then_frames + other.then_frames,
+            then_ns: self.then_ns.max(other.then_ns),
+        }
+    }
+}
