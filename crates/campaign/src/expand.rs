@@ -69,10 +69,8 @@ pub(crate) fn cells(
             let help = "remove it there or here; to measure more often raise `repeats`";
             result = Err(node.mistake_at(&point.trial.place, what, help));
         }
-        for dut in selected.iter() {
-            if let Some((place, what, help)) = point.wrong_for(dut, duts)
-                && !told.iter().any(|known| *known == (place, what.clone()))
-            {
+        for (place, what, help) in point.wrong_for(selected, duts) {
+            if !told.iter().any(|known| *known == (place, what.clone())) {
                 told.push((place, what.clone()));
                 result = Err(node.mistake_at(place, what, help));
             }
@@ -189,13 +187,13 @@ impl Point<'_> {
         group
     }
 
-    /// What of this point the DUT cannot do: where, what, and what to do.
-    fn wrong_for(&self, dut: &Listed, all: &[Listed]) -> Option<(&Place, String, String)> {
+    /// What of this point some DUT cannot do: where, what, and what to do.
+    fn wrong_for(&self, duts: &[&Listed], all: &[Listed]) -> Vec<(&Place, String, String)> {
         match (&self.measurement, &self.frames) {
             (Measurement::Frames(test), Some(places)) => {
-                frames::for_dut(&test.traffic, places, dut, all)
+                frames::for_duts(&test.traffic, places, duts, all)
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 

@@ -65,7 +65,14 @@ impl<'d> Node<'d> {
     pub fn one_of<T: Copy>(self, noun: &str, known: &[(&'static str, T)]) -> Result<T, Reported> {
         let text = match self.kind() {
             Kind::Scalar { text, .. } if !self.is_empty() => text,
-            _ => return Err(self.wrong_kind(&format!("a {noun}"))),
+            _ => {
+                let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u', 'I']) {
+                    "an"
+                } else {
+                    "a"
+                };
+                return Err(self.wrong_kind(&format!("{article} {noun}")));
+            }
         };
         known
             .iter()

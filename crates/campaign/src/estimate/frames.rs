@@ -7,7 +7,7 @@ use crate::plan::{Procedure, ThroughputSearch};
 use std::time::Duration;
 
 /// Around each trial of frames, beside its drain: stations made ready, results read.
-pub const FRAMES_AROUND: Duration = Duration::from_millis(100);
+pub const FRAMES_AROUND: Duration = Duration::from_millis(50);
 
 /// Trials of a search that look for where the bounds are; of the initial duration.
 const SHORT_TRIALS: u32 = 5;

@@ -112,45 +112,57 @@ impl RawTraffic {
     }
 }
 
-/// What of the traffic this DUT cannot do: where, what and what to do about it.
-pub(crate) fn for_dut<'a>(
+/// What of the traffic some of the DUTs cannot do: where, what and what to do about it.
+pub(crate) fn for_duts<'a>(
     traffic: &Traffic,
     places: &'a Places,
-    dut: &Listed,
+    duts: &[&Listed],
     all: &[Listed],
-) -> Option<(&'a Place, String, String)> {
-    let name = &dut.dut.name;
-    let known = dut.dut.adapter.directions();
-    if !known.contains(&traffic.direction) {
+) -> Vec<(&'a Place, String, String)> {
+    let direction = traffic.direction;
+    let can = |dut: &Listed| dut.dut.adapter.directions().contains(&direction);
+    let mut wrong = Vec::new();
+    let one_way: Vec<_> = duts.iter().copied().filter(|dut| !can(dut)).collect();
+    if let Some(first) = one_way.first() {
         let what = format!(
-            "`{name}` cannot be loaded in direction `{}`",
-            traffic.direction.name()
+            "direction `{}` cannot be measured of {}",
+            direction.name(),
+            names(&one_way)
         );
+        let known = first.dut.adapter.directions().iter();
         let known: Vec<_> = known
-            .iter()
             .map(|direction| format!("`{}`", direction.name()))
             .collect();
-        let can = |other: &&Listed| other.dut.adapter.directions().contains(&traffic.direction);
-        let others: Vec<_> = all
-            .iter()
-            .filter(can)
-            .map(|other| other.dut.name.as_str())
-            .collect();
-        let mut help = format!("it can do {}", known.join(", "));
+        let mut help = format!("`{}` can do {}", first.dut.name, known.join(", "));
+        let others: Vec<_> = all.iter().filter(|dut| can(dut)).collect();
         if !others.is_empty() {
+            let others: Vec<_> = others.iter().map(|dut| dut.dut.name.as_str()).collect();
             help.push_str(&format!(
                 "; or measure this direction in a trial of its own with `duts: [{}]`",
                 others.join(", ")
             ));
         }
-        return Some((&places.direction, what, help));
+        wrong.push((&places.direction, what, help));
     }
-    let is_one_tunnel = matches!(dut.dut.adapter, Adapter::Cipherbench { .. });
-    if traffic.tunnels > 1 && is_one_tunnel {
-        let what = format!("`{name}` has one tunnel, not {}", traffic.tunnels);
-        let help = "one process of this version serves one peer: write `tunnels: 1`, or give the \
-                    trial `duts` without it";
-        return Some((&places.tunnels, what, help.to_owned()));
+    let has_one = |dut: &&Listed| matches!(dut.dut.adapter, Adapter::Cipherbench { .. });
+    let single: Vec<_> = duts.iter().copied().filter(has_one).collect();
+    if traffic.tunnels > 1 && !single.is_empty() {
+        let what = format!(
+            "{} tunnels are more than the one of {}",
+            traffic.tunnels,
+            names(&single)
+        );
+        let help = "a process of this version serves one peer: write `tunnels: 1`, or measure more \
+                    in a trial whose `duts` are others";
+        wrong.push((&places.tunnels, what, help.to_owned()));
     }
-    None
+    wrong
+}
+
+fn names(duts: &[&Listed]) -> String {
+    let names: Vec<_> = duts
+        .iter()
+        .map(|dut| format!("`{}`", dut.dut.name))
+        .collect();
+    names.join(", ")
 }

@@ -10,7 +10,7 @@ mod procedure;
 mod profile;
 mod rate;
 
-pub(crate) use check::{Places, for_dut};
+pub(crate) use check::{Places, for_duts};
 pub(crate) use points::packet_bytes_max;
 pub(crate) use procedure::{NAMES, Name};
 pub(crate) use rate::frames_per_s;

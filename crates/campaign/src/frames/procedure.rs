@@ -258,12 +258,18 @@ impl Search {
             Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
             profile => profile.name().to_owned(),
         };
+        // What is as the profile has it says nothing more than its name.
+        let times = self.profile.times();
+        let own = |time, usual| match time == usual {
+            true => "usual".to_owned(),
+            false => compact_time(time),
+        };
         vec![
             sometimes("profile", goals),
             sometimes("max_load", load_id(&self.max_load, "auto")),
             sometimes("min_load", compact(&self.min_load.value)),
-            sometimes("drain", compact_time(self.drain)),
-            sometimes("timeout", compact_time(self.timeout)),
+            sometimes("drain", own(self.drain, times.drain)),
+            sometimes("timeout", own(self.timeout, times.timeout)),
         ]
     }
 }

@@ -68,7 +68,7 @@ fn goal(goal: &Goal) -> String {
         ),
     };
     format!(
-        "goal {}: loss up to {}, in up to {} of {}, {trials}, bounds within {}",
+        "goal {}: loss {}, exceeded in up to {} of {}, {trials}, width {}",
         goal.name,
         ratio(goal.loss_ratio_ppm),
         ratio(goal.exceed_ratio_ppm),

@@ -1,6 +1,8 @@
 //! Messages and plans as users see them. `UPDATE_GOLDEN=1 cargo test -p cipherbench-campaign`
 //! rewrites the expected texts; review the difference like code.
 
+mod frames;
+
 use campaign::plan::Cell;
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
 use std::path::Path;

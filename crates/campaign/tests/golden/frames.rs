@@ -1,0 +1,195 @@
+//! Frame tests: every refusal, and plans as they print.
+
+use crate::{HOST, compare};
+use campaign::plan::Plan;
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
+
+fn told(text: &str) -> String {
+    format!(
+        "{}\n",
+        from_text("campaigns/frames.yaml", text).unwrap_err()
+    )
+}
+
+fn plan_text(campaign: &str, lab: &LabFile) -> String {
+    let campaign = from_text("c.yaml", campaign).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    to_text(&campaign.plan(lab, &HOST).unwrap(), |_| Vec::new())
+}
+
+#[test]
+fn every_mistake_of_a_frame_trial_is_told_at_once() {
+    let text = "\
+campaign: frames
+duts:
+  - straight
+  - router: { nat: maybe }
+  - bridge: { nat: on }
+  - cipherbench: { engine: null }
+  - direct: { name: straight }
+trials:
+  - throughput: { frame: [40 B, 64, 9217 B, imx1, 64 B, 64 B], ip: 5, direction: up, flows: 65536 }
+  - throughput: { tunnels: 0, cores: 0, duplex: maybe, ports: af_xdp, offloads: none, profil: fast }
+  - throughput: { frame: 64 B, ports: { send: xdp, recieve: raw }, profile: quick, timeout: 10 }
+  - throughput: { frame: 64 B, max_load: 1 Gbit/s, min_load: 5, drain: 2 min, goals: [] }
+  - throughput: { frame: 64 B, max_load: 10 kbit/s L2, min_load: 2 G frames/s, profile: fast }
+  - load: { frame: 64 B, rate: [full, 100 k frames/s, 0.5 frames/s], duration: [1 ms, 1 s] }
+  - loss-curve: { frame: 64 B, step: [10 %], duration: 1 s, max_load: fast }
+  - loss-curve: { frame: 64 B, step: 0.5 % }
+  - loss-curve: { frame: 64 B, step: 60 % }
+  - back-to-back: { frame: 64 B, burst: 2 min, bursts: 0, drain: none }
+  - latency: { frame: 64 B, loads: [0 %, 10, 101 %, 33.3 %, 0 %], duration: 1 ms }
+  - recovery: { frame: 64 B, overload: 100 %, relief: 100 %, overload_time: 60, relief_time: 0 s }
+  - jitter: { frame: 64 B }
+";
+    compare("frames-mistakes.txt", &told(text));
+}
+
+#[test]
+fn every_mistake_of_a_mix_or_a_goal_is_told() {
+    let mixes = [
+        "{ 64 B: 7, 594: 4, 9300 B: 1 }",
+        "{ 60 B: 1, 64 B: 0, 128 B: many }",
+        "{ 64 B: 7, 64B: 4 }",
+        "{ 64 B: 58 %, 594 B: 33 %, 1518 B: 8 % }",
+        "{ 64 B: 58 %, 594 B: 33 %, 1518 B: 1 }",
+        "{ 64 B: 0 %, 594 B: 100 % }",
+        "{ 64 B: 9999, 128 B: 9998 }",
+        "{}",
+    ];
+    let goals = [
+        "{ name: ndr }",
+        "{ name: N DR, loss: 1, exceed: 100 %, width: 0 % }",
+        "{ name: ndr, loss: 0 %, initial: 1 s }",
+        "{ name: ndr, loss: 0 %, initial: 2 s, final: 1 s, sum: 500 ms }",
+        "{ name: ndr, loss: 0 %, final: 1 s, sum: 500 ms }",
+        "{ name: ndr, loss: 0 %, final: 1 ms, sum: 48 h }, { name: ndr, loss: 0.5 % }",
+        "{ name: ndr, loss: 0 % }, { name: ndr, loss: 0.5 % }",
+    ];
+    let mut text = "campaign: mixes\nduts: [direct]\ntrials:\n".to_owned();
+    for mix in mixes {
+        text.push_str(&format!("  - load: {{ frame: {mix} }}\n"));
+    }
+    for goals in goals {
+        text.push_str(&format!(
+            "  - throughput: {{ frame: 64 B, goals: [{goals}] }}\n"
+        ));
+    }
+    compare("mix-mistakes.txt", &told(&text));
+}
+
+#[test]
+fn axes_that_do_not_go_together_are_told() {
+    let text = "\
+campaign: axes
+duts: [direct]
+trials:
+  - load: { frame: [64 B, 83 B, 84 B, imix1, { 90 B: 1, 70 B: 1 }], ip: [4, 6] }
+  - load: { frame: 64 B, flows: [1, 8, 100], tunnels: [1, 100], cores: 8 }
+  - load: { frame: 64 B, flows: [1, 8, 40000], cores: [1, 16] }
+  - load: { frame: 64 B, duplex: [off, on], direction: [both, encrypt] }
+  - load: { frame: 64 B, tunnels: 10, ports: [auto, socket, { send: xdp, receive: socket }] }
+  - throughput: { frame: 64 B, max_load: 10 k frames/s, min_load: 10 k frames/s }
+  - throughput: { frame: [64 B, 1518 B], max_load: 1 Mbit/s L1 }
+  - throughput: { frame: 64 B, profile: fast, goals: [{ name: ndr, loss: 0 % }] }
+";
+    compare("frame-axes-mistakes.txt", &told(text));
+}
+
+#[test]
+fn what_a_dut_cannot_do_is_told() {
+    let text = "\
+campaign: duts
+duts: [direct, router: { nat: [off, on] }, bridge, cipherbench: { workers: [1, 2] }]
+trials:
+  - load: { frame: 64 B, direction: [both, encrypt, decrypt] }
+  - load: { frame: 65 B, tunnels: [1, 10, 100] }
+";
+    let mut all = told(text);
+    for text in [
+        "campaign: d\nduts: [direct]\ntrials: [load: { frame: 64 B, duts: [direct, router] }]\n",
+        "campaign: d\nduts: [bridge]\ntrials: [load: { frame: 64 B, direction: encrypt }]\n",
+        "campaign: d\ncalibrate: on\nduts: [direct]\ntrials: [ping: { mtu: 1500 B }]\n",
+        "campaign: d\nduts: [direct]\ntrials:\n  - load: { frame: { 64 B: 1, 65 B: 1 } }\n  \
+         - load: { frame: { 64 B: 50 %, 65 B: 50 % } }\n",
+    ] {
+        all.push_str(&format!("\n{}", told(text)));
+    }
+    compare("dut-mistakes.txt", &all);
+}
+
+#[test]
+fn what_a_lab_does_not_carry_is_told_at_its_place_in_the_campaign() {
+    let text = "\
+campaign: lab
+duts: [direct, cipherbench]
+trials:
+  - throughput:
+      frame: [64 B, 1456 B, 1457 B, 1518 B, 9216 B, imix, imix1]
+      max_load: 1.5 M frames/s
+      cores: [1, 4]
+  - load: { frame: [64 B, imix1], rate: [1488095 frames/s, 1488096 frames/s, 1 Gbit/s L2] }
+  - load: { frame: 128 B, ports: [auto, memory, { receive: memory }] }
+";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let lab = "lab: e\ncipher_mtu: 1500 B\nlink_rate: 1 Gbit/s\n";
+    let lab = lab_from_text("labs/e.yaml", lab).unwrap();
+    let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
+    compare("frames-in-lab-mistakes.txt", &format!("{mistakes}\n"));
+}
+
+#[test]
+fn what_needs_a_kernel_is_told_in_the_lab_in_memory() {
+    let text = "\
+campaign: memory
+duts: [straight, direct, router, bridge, cipherbench]
+trials:
+  - tcp: { mtu: 1500 B }
+  - ping: { mtu: 1500 B, duts: straight }
+  - load: { frame: 64 B, ports: [auto, memory, xdp, { send: memory, receive: packet }] }
+";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let lab = LabFile::built_in_named("memory").unwrap();
+    let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
+    compare("memory-mistakes.txt", &format!("{mistakes}\n"));
+}
+
+#[test]
+fn the_plan_of_the_lab_in_memory_reads_well() {
+    let lab = LabFile::built_in_named("memory").unwrap();
+    let plan: Plan = Campaign::memory()
+        .plan(&lab, &HostFacts { cores: 2 })
+        .unwrap();
+    compare("memory-plan.txt", &to_text(&plan, |_| Vec::new()));
+}
+
+#[test]
+fn a_plan_of_every_procedure_reads_well() {
+    let text = "\
+campaign: procedures
+repeats: 1
+duts:
+  - direct
+  - router: { nat: [off, on] }
+  - bridge
+  - cipherbench: { engine: [auto, \"null\"] }
+trials:
+  - load:
+      frame: [64 B, { 64 B: 58.33 %, 594 B: 33.33 %, 1518 B: 8.34 % }]
+      rate: [max, 100 k frames/s, 10 Mbit/s L1]
+      duration: 2 s
+      duts: [direct, cipherbench]
+      direction: [encrypt, both]
+  - throughput: { frame: imix0, duplex: on, max_load: 1 Gbit/s L1, cores: 2, flows: 1000 }
+  - throughput: { frame: 84 B, ip: 6, profile: rfc2544, ports: { send: xdp, receive: packet } }
+  - throughput:
+      frame: 9216 B
+      min_load: 10 frames/s
+      goals: [{ name: ndr, loss: 0 % }, { name: one, loss: 1 %, exceed: 0 %, width: 1 % }]
+  - loss-curve: { frame: 512 B, step: 5 % }
+  - back-to-back: { frame: 64 B }
+  - latency: { frame: 64 B, profile: tst009, duts: direct, tunnels: 1000 }
+  - recovery: { frame: 64 B }
+";
+    let lab = lab_from_text("l.yaml", "lab: wire\nlink_rate: 1 Gbit/s\n").unwrap();
+    compare("procedures-plan.txt", &plan_text(text, &lab));
+}
