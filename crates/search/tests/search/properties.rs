@@ -35,11 +35,11 @@ fn any_capacity() -> impl Strategy<Value = u64> {
     })
 }
 
-/// Trials at each load that a goal with repeats may need, and loads that a search may need.
+/// Loads that a search may try for each goal, twenty-five, and trials that each may need.
 fn most_trials(goals: &[Goal]) -> u64 {
     goals
         .iter()
-        .map(|goal| 40 * (1 + goal.duration_sum_ns / goal.final_trial_ns))
+        .map(|goal| 25 * (1 + goal.duration_sum_ns / goal.final_trial_ns))
         .sum()
 }
 
