@@ -134,6 +134,16 @@ impl Tally {
             && self.cipher_rx.packets == self.clear_tx.packets + cipher.iter().sum::<u64>()
     }
 
+    /// Every count by name: `clear_rx_packets`, `cipher_tx_bytes`, `dropped_packets.replayed` …
+    pub fn named(&self) -> impl Iterator<Item = (String, u64)> {
+        let flows = ["clear_rx", "clear_tx", "cipher_rx", "cipher_tx"];
+        let flows = flows
+            .into_iter()
+            .flat_map(|flow| ["packets", "bytes"].map(|unit| format!("{flow}_{unit}")));
+        let drops = DropReason::ALL.map(|reason| format!("dropped_packets.{}", reason.name()));
+        flows.chain(drops).zip(self.values())
+    }
+
     fn values(&self) -> [u64; VALUES] {
         let mut values = [0; VALUES];
         let flows = [self.clear_rx, self.clear_tx, self.cipher_rx, self.cipher_tx];
@@ -224,6 +234,23 @@ mod tests {
         let counters = Counters::default();
         counters.publish(&tally);
         assert_eq!(counters.read(), tally);
+        let named: Vec<_> = tally.named().filter(|(_, value)| *value > 0).collect();
+        let named: Vec<_> = named
+            .iter()
+            .map(|(name, value)| (name.as_str(), *value))
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("clear_rx_packets", 1),
+                ("clear_rx_bytes", 1500),
+                ("cipher_rx_packets", 1),
+                ("cipher_rx_bytes", 90),
+                ("cipher_tx_packets", 1),
+                ("cipher_tx_bytes", 1556),
+                ("dropped_packets.write-failed", 1),
+            ]
+        );
         tally.drop(DropReason::Malformed, 1);
         assert!(!tally.balances());
     }
