@@ -248,7 +248,7 @@ mod tests {
                 ("cipher_rx_bytes", 90),
                 ("cipher_tx_packets", 1),
                 ("cipher_tx_bytes", 1556),
-                ("dropped_packets.write-failed", 1),
+                ("dropped_packets.write_failed", 1),
             ]
         );
         tally.drop(DropReason::Malformed, 1);
