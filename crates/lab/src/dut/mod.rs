@@ -8,11 +8,15 @@
 //! An adapter starts programs on the gateways and sets routes there; it touches nothing on this
 //! machine.
 
+mod bridge;
 mod cipherbench;
 mod direct;
+mod interfaces;
 mod keys;
 mod prometheus;
+mod router;
 mod site;
+mod straight;
 
 pub(crate) use site::Site;
 
@@ -66,6 +70,9 @@ pub(crate) trait Adapter: Send + Sync {
 pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
     Ok(match &dut.adapter {
         plan::Adapter::Direct => Box::new(direct::Direct::default()),
+        plan::Adapter::Straight => Box::new(straight::Straight::default()),
+        plan::Adapter::Router { nat } => Box::new(router::Router::new(*nat)),
+        plan::Adapter::Bridge => Box::new(bridge::Bridge::default()),
         plan::Adapter::Cipherbench {
             suite,
             workers,

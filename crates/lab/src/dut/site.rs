@@ -24,6 +24,14 @@ pub(crate) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
+    /// The same place with gw1 alone for the DUT, and the station in gw2's place.
+    pub(crate) fn one_box(&self) -> Self {
+        Self {
+            direction: Direction::Encrypt,
+            ..*self
+        }
+    }
+
     /// The gateways that the DUT runs on.
     pub(crate) fn loaded(&self) -> &[&'a dyn Node] {
         match self.direction {

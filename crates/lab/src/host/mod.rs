@@ -19,9 +19,10 @@ use crate::{LabError, Privilege};
 use journal::record::Environment;
 use std::thread;
 
-/// The machine and its tools, as a journal keeps them. The engines are added by whoever has them.
+/// The machine and its tools, as a journal keeps them, `privilege` being what the lab took. The engines are
+/// added by whoever has them.
 #[must_use]
-pub fn environment(privilege: Privilege) -> Environment {
+pub fn environment(privilege: Option<Privilege>) -> Environment {
     let (machine, tools) = thread::scope(|scope| {
         // Starting the tools takes longest.
         let tools = scope.spawn(versions::tools);
@@ -36,7 +37,7 @@ pub fn environment(privilege: Privilege) -> Environment {
         kernel: machine.kernel,
         os: machine.os,
         hypervisor: machine.hypervisor,
-        privilege: privilege.describe().to_owned(),
+        privilege: privilege.map_or("none needed", Privilege::describe).to_owned(),
         sysctls: machine.sysctls,
         tools,
         ..Environment::default()

@@ -5,7 +5,7 @@
 //! nothing that a kernel would announce, ask for or answer from, and no frame on the links that is
 //! not the measurement's.
 
-use super::{A0, B0, End, Map, W0, W1, line, mac};
+use super::{A0, A1, B0, B1, End, Map, W0, W1, ends, line, mac};
 use crate::{Links, NodeId};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -74,12 +74,12 @@ fn hop_ipv6(end: End) -> Ipv6Addr {
 }
 
 impl Map {
-    /// A gateway's routes to the test networks of its own side; nothing for a station. Can be
-    /// repeated.
+    /// A gateway's routes to the test networks of its own side, and its neighbours of IPv6; nothing
+    /// for a station. Can be repeated.
     pub(crate) fn route_test_networks(&self, node: NodeId, links: Links) -> String {
         let (station, interface) = match node {
-            NodeId::Gw1 => (A0, "a1"),
-            NodeId::Gw2 => (B0, "b1"),
+            NodeId::Gw1 => (A0, A1.interface),
+            NodeId::Gw2 => (B0, B1.interface),
             NodeId::A | NodeId::B => return String::new(),
         };
         let network = TestNetwork::of(node);
@@ -90,7 +90,17 @@ impl Map {
             format_args!("route replace {prefix} via {via} dev {interface}"),
         );
         if self.carries_ipv6(links) {
-            self.route_ipv6(&mut batch, &network.ipv6(), station, interface);
+            for (own, other, _) in ends(node) {
+                let (hop, hop_mac, interface) = (hop_ipv6(other), mac(other.mac), own.interface);
+                line(
+                    &mut batch,
+                    format_args!(
+                        "neigh replace {hop} lladdr {hop_mac} dev {interface} nud permanent"
+                    ),
+                );
+            }
+            let route = route_ipv6(&network.ipv6(), station, interface);
+            line(&mut batch, format_args!("{route}"));
         }
         batch
     }
@@ -104,14 +114,12 @@ impl Map {
         let via = self.address(other);
         let mut batch = String::new();
         for network in self.beyond(node, links) {
-            if network.contains(':') {
-                self.route_ipv6(&mut batch, &network, other, interface);
+            let route = if network.contains(':') {
+                route_ipv6(&network, other, interface)
             } else {
-                line(
-                    &mut batch,
-                    format_args!("route replace {network} via {via} dev {interface}"),
-                );
-            }
+                format!("route replace {network} via {via} dev {interface}")
+            };
+            line(&mut batch, format_args!("{route}"));
         }
         batch
     }
@@ -144,16 +152,10 @@ impl Map {
         }
         batch
     }
+}
 
-    fn route_ipv6(&self, batch: &mut String, network: &str, hop: End, interface: &str) {
-        let (via, hop_mac) = (hop_ipv6(hop), mac(hop.mac));
-        line(
-            batch,
-            format_args!("neigh replace {via} lladdr {hop_mac} dev {interface} nud permanent"),
-        );
-        line(
-            batch,
-            format_args!("route replace {network} via {via} dev {interface} onlink"),
-        );
-    }
+/// A route by way of a neighbour, though no address of the interface is in its network.
+fn route_ipv6(network: &str, hop: End, interface: &str) -> String {
+    let via = hop_ipv6(hop);
+    format!("route replace {network} via {via} dev {interface} onlink")
 }

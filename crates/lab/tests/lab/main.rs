@@ -7,8 +7,10 @@
 
 mod devices;
 mod faults;
+mod frames;
 mod links;
 mod machine;
+mod peer;
 mod programs;
 mod roles;
 mod support;
@@ -37,6 +39,9 @@ macro_rules! trials {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if peer::play(&words).is_some() {
+        return ExitCode::SUCCESS;
+    }
     if let Some(exit_code) = roles::play(&words) {
         return exit_code;
     }
@@ -82,6 +87,15 @@ fn main() -> ExitCode {
             one_that_does_not_start_tells_why_and_leaves_nothing,
             one_that_dies_is_told_by_its_counters_and_its_stop,
             one_that_forwards_nothing_is_taken_down_again,
+        ),
+        trials!(skipped, frames:
+            frames_cross_what_does_not_encrypt_unanswered_and_nothing_is_left,
+            a_router_with_nat_translates_the_source_and_tracks_the_flow,
+            one_encryptor_alone_seals_what_the_station_opens_and_the_other_way_round,
+            a_pair_of_encryptors_carries_frames_of_both_ip_versions,
+            stations_joined_straight_seal_and_open_each_others_packets,
+            what_a_dut_cannot_do_is_refused_in_words,
+            ipv6_is_back_after_an_mtu_that_was_too_small_for_it,
         ),
         trials!(skipped, machine:
             the_environment_of_a_journal_is_filled,

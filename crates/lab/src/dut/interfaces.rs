@@ -1,0 +1,94 @@
+//! Counters of a DUT that is the kernel itself: those of its interfaces, which tell where frames got
+//! lost.
+
+use super::Site;
+use crate::protocol::{Program, Request, Response};
+use crate::topology;
+use crate::{LabError, Node};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long `tc` may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// A queueing discipline, as `tc -json` has it.
+#[derive(Deserialize)]
+struct Discipline {
+    /// Frames that found the queue full.
+    #[serde(default)]
+    drops: u64,
+}
+
+/// Counters of a gateway's interfaces, from a moment on.
+#[derive(Debug, Default)]
+pub(super) struct Interfaces {
+    before: BTreeMap<String, u64>,
+}
+
+impl Interfaces {
+    /// From now on.
+    pub(super) fn watch(site: &Site<'_>, node: &dyn Node) -> Result<Self, LabError> {
+        let before = read(site, node)?;
+        Ok(Self { before })
+    }
+
+    /// What was counted since, by `gateway/interface_counter` (`gw1/a1_rx_dropped`).
+    pub(super) fn since(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+    ) -> Result<BTreeMap<String, u64>, LabError> {
+        let mut counters = read(site, node)?;
+        for (name, value) in &mut counters {
+            let before = self.before.get(name).copied().unwrap_or(0);
+            *value = value.saturating_sub(before);
+        }
+        Ok(counters)
+    }
+}
+
+fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>, LabError> {
+    let found = match node.call(Request::InterfaceCounters)? {
+        Response::InterfaceCounters(found) => found,
+        other => return Err(node.unexpected(&other)),
+    };
+    let gateway = node.id().name();
+    let mut counters = BTreeMap::new();
+    for interface in topology::interfaces(node.id()) {
+        let Some(found) = found.get(interface) else {
+            continue;
+        };
+        let mut put = |name: &str, value: u64| {
+            counters.insert(format!("{gateway}/{interface}_{name}"), value);
+        };
+        put("rx_packets", found.rx_packets);
+        put("rx_dropped", found.rx_dropped);
+        put("rx_errors", found.rx_errors);
+        put("tx_packets", found.tx_packets);
+        put("tx_dropped", found.tx_dropped);
+        put("tx_errors", found.tx_errors);
+        if site.links.rate_bps.is_some() {
+            put("queue_dropped", queue_drops(node, interface)?);
+        }
+    }
+    Ok(counters)
+}
+
+/// Frames that an interface's shaper had no room for, which no interface counts.
+fn queue_drops(node: &dyn Node, interface: &str) -> Result<u64, LabError> {
+    let program = Program::new([
+        "tc", "-s", "-json", "qdisc", "show", "dev", interface, "root",
+    ]);
+    let ended = node.run(program, TOOL_LIMIT)?;
+    let disciplines: Vec<Discipline> =
+        serde_json::from_str(&ended.stdout).map_err(|error| LabError::Node {
+            node: node.id().name(),
+            reason: format!(
+                "cannot read the queue of `{interface}`: {error} ({}){}",
+                ended.how(),
+                ended.last_words()
+            ),
+        })?;
+    Ok(disciplines.iter().map(|discipline| discipline.drops).sum())
+}

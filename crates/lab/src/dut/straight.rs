@@ -1,0 +1,66 @@
+//! Nothing at all: the stations' ports that are joined to each other. What frame tests reach here is
+//! the tester's own limit.
+
+use super::keys::{fresh_pair, write_keys};
+use super::{Adapter, Site};
+use crate::topology::{C0, C1};
+use crate::{FrameEnd, FramePath, LabError, RunningDut, StationEsp};
+use campaign::plan::Direction;
+use wire::Suite;
+
+/// What the stations seal with: the suite that an encryptor takes by default.
+const SUITE: Suite = Suite::Aes256Gcm;
+
+/// ESP in UDP (RFC 3948 §2).
+const PORT: u16 = 4500;
+
+/// The link past the gateways. It is always there; nothing is started.
+#[derive(Debug, Default)]
+pub(super) struct Straight {}
+
+impl Adapter for Straight {
+    /// In direction `Both` frames go in clear. In the others each end seals and opens, so that the
+    /// cost of that is in what is reached.
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+        let mut path = FramePath {
+            source: site.map.frame_end(C0),
+            sink: site.map.frame_end(C1),
+        };
+        if site.direction != Direction::Both {
+            let keys = fresh_pair(site.dut)?;
+            let [a, b] = site.stations;
+            let source = write_keys(a, &keys)?;
+            let sink = write_keys(b, &keys)?;
+            let remote = path.sink.test_address;
+            stand_for_peer(&mut path.source, source, remote);
+            let remote = path.source.test_address;
+            stand_for_peer(&mut path.sink, sink, remote);
+        }
+        Ok(RunningDut {
+            frame_path: Some(path),
+            ..RunningDut::default()
+        })
+    }
+
+    /// A veth pair that is up forwards.
+    fn await_ready(&self, _site: &Site<'_>) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn stop(&mut self, _site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+/// Outside as inside, the addresses are nobody's: to an address of its own a station's kernel would
+/// answer that nobody listens.
+fn stand_for_peer(end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
+    end.esp = Some(StationEsp {
+        key_file,
+        suite: SUITE,
+        local: end.test_address,
+        remote,
+        port: PORT,
+        lanes: 1,
+    });
+}
