@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn no_wake_up_is_lost_between_two_threads() {
-        const ROUNDS: u64 = 20_000;
+        const ROUNDS: u64 = 3000;
         let shared = Arc::new((Bell::new(), AtomicU64::new(0), AtomicU64::new(0)));
         let writer = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {

@@ -5,6 +5,7 @@
 //! kernel (or the ring) takes it from, the receiver reads it where it was put.
 
 mod bpf;
+mod clear;
 mod kernel;
 mod memory;
 mod open;
@@ -12,6 +13,7 @@ mod packet;
 mod swallow;
 mod xdp;
 
+pub use clear::FrameClearPort;
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
 pub use open::{
     AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_receivers, open_senders,

@@ -16,9 +16,9 @@ mod udp;
 mod wait;
 
 pub use frame::{
-    AnyReceiver, AnySender, FRAME_SLOT_BYTES, FramePortError, FramePortKind, FramePortStats,
-    FrameReceiver, FrameSender, MemoryFrameReceiver, MemoryFrameSender, OpenFrames, Opened,
-    PacketReceiver, PacketSender, Swallow, XdpReceiver, XdpSender, memory_frame_pair,
+    AnyReceiver, AnySender, FRAME_SLOT_BYTES, FrameClearPort, FramePortError, FramePortKind,
+    FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver, MemoryFrameSender, OpenFrames,
+    Opened, PacketReceiver, PacketSender, Swallow, XdpReceiver, XdpSender, memory_frame_pair,
     open_receivers, open_senders,
 };
 pub use memory::{MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
