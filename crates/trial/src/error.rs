@@ -3,6 +3,7 @@
 use crate::command::CommandError;
 use crate::transfer::TransferError;
 use lab::LabError;
+use search::SearchError;
 
 /// Why a trial could not be measured. The text becomes the reason of a failed trial.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,9 @@ pub enum TrialError {
     /// The tools' reports do not fit together.
     #[error(transparent)]
     Transfer(#[from] TransferError),
+    /// A search cannot be started.
+    #[error(transparent)]
+    Search(#[from] SearchError),
     /// A frame test cannot be carried out.
     #[error("{problem}")]
     Frames {

@@ -10,22 +10,20 @@
 //! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its reason;
 //! only an interrupt or the end of a station ends the run. It does not retry: a trial that fails is a result.
 
-use crate::command::{self, Commands, commands};
+use crate::command::{Commands, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Interfaces, Load, Observed};
-use crate::frames::FrameStep;
+use crate::measurer::{Trial, machine_cores, with_dut};
 use crate::quiet;
 use crate::reading::{Counters, offloads, station_lost};
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
-use crate::watch::{CipherWatching, Seen, Watch};
-use campaign::plan::{Cell, Direction, Measurement};
-use journal::record::{
-    Evidence, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
-};
-use lab::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response};
-use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
+use campaign::plan::{Direction, Measurement};
+use journal::record::{Evidence, Latency, Measured, Outcome, Transfer};
+use lab::protocol::{Ended, Program};
+use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
+use std::time::{Duration, Instant};
 
 /// Given to the tools beyond their running time: connecting, exchanging results, a last lost reply.
 const END_LIMIT: Duration = Duration::from_secs(8);
@@ -39,117 +37,8 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 /// Socket buffers that every Linux allows where a station cannot tell: the default of `net.core.rmem_max`.
 const WINDOW_BYTES_DEFAULT: u64 = 212_992;
 
-/// A trial to make.
-#[derive(Debug, Clone)]
-pub struct Trial<'a> {
-    /// What to measure.
-    pub cell: &'a Cell,
-    /// From 1.
-    pub repeat: u32,
-    /// How the links are to be.
-    pub links: Links,
-    /// Parameters for the tools: [`crate::parameters`] of the cell, or what tuning found.
-    pub parameters: ToolParameters,
-}
-
-/// Hears of each frame trial that begins.
-pub type Tell<'a> = &'a mut dyn FnMut(&FrameStep<'_>);
-
-/// Whatever can make the trials of a plan: one for each kind of lab.
-pub trait Measurer {
-    /// Makes a trial; `tell` hears of the frame trials in it.
-    ///
-    /// # Errors
-    /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then this was
-    /// no trial. Any other failure is in the record.
-    fn measure(
-        &mut self,
-        trial: &Trial<'_>,
-        tell: Tell<'_>,
-        interrupt: &Interrupt,
-    ) -> Result<TrialRecord, LabError>;
-}
-
-/// Measures on a lab of stations: `NamespaceLab`.
-pub struct OnBench<'a> {
-    /// The lab.
-    pub bench: &'a mut dyn Bench,
-}
-
-impl Measurer for OnBench<'_> {
-    fn measure(
-        &mut self,
-        trial: &Trial<'_>,
-        _tell: Tell<'_>,
-        interrupt: &Interrupt,
-    ) -> Result<TrialRecord, LabError> {
-        let record = record(trial, |words| attempt(self.bench, trial, interrupt, words))?;
-        if matches!(record.outcome, Outcome::Failed { .. }) {
-            expect_stations(self.bench)?;
-        }
-        Ok(record)
-    }
-}
-
-/// Makes a trial on a lab of stations, and tells nobody how far it is.
-///
-/// # Errors
-/// As [`Measurer::measure`].
-pub fn measure(
-    bench: &mut dyn Bench,
-    trial: &Trial<'_>,
-    interrupt: &Interrupt,
-) -> Result<TrialRecord, LabError> {
-    OnBench { bench }.measure(trial, &mut |_| (), interrupt)
-}
-
-/// The record of what `make` makes of a trial; the words of the commands that it runs are filled in by it.
-///
-/// # Errors
-/// [`LabError::Interrupted`]: then it was no trial.
-pub(crate) fn record(
-    trial: &Trial<'_>,
-    make: impl FnOnce(&mut Vec<Vec<String>>) -> Result<Outcome, TrialError>,
-) -> Result<TrialRecord, LabError> {
-    let started_unix_ns = unix_ns();
-    let clock = Instant::now();
-    let mut commands = Vec::new();
-    let outcome = match make(&mut commands) {
-        Ok(outcome) => outcome,
-        Err(error) if error.is_interrupt() => return Err(LabError::Interrupted),
-        Err(error) => Outcome::Failed {
-            reason: error.to_string(),
-        },
-    };
-    Ok(TrialRecord {
-        cell: trial.cell.id.clone(),
-        repeat: trial.repeat,
-        started_unix_ns,
-        duration_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
-        commands,
-        outcome,
-    })
-}
-
-/// Expects that every station answers.
-fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
-    for id in NodeId::ALL {
-        bench.node(id).call(Request::Hello {
-            protocol: PROTOCOL_VERSION,
-        })?;
-    }
-    Ok(())
-}
-
-/// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.
-pub(crate) fn unix_ns() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn attempt(
+/// Measures with the tools.
+pub(crate) fn attempt(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
     interrupt: &Interrupt,
@@ -161,50 +50,22 @@ fn attempt(
     let commands = prepare(bench, trial)?;
     let programs = commands.servers.iter().chain(&commands.clients);
     words.extend(programs.map(|program| program.argv.clone()));
-
-    let dut = bench.start_dut(&trial.cell.dut, trial.links, Direction::Both)?;
-    let carried = Carrier {
-        bench: &*bench,
-        trial,
-        commands: &commands,
-        dut: &dut,
-        link_ends: &link_ends,
-        interrupt,
-    }
-    .carry();
-    let stopped = bench.stop_dut(dut);
-    match (carried, stopped) {
-        (Err(error), _) if error.is_interrupt() => Err(error),
-        (_, Err(LabError::Interrupted)) => Err(LabError::Interrupted.into()),
-        (Ok(measured), Ok(())) => Ok(judge(measured, None)),
-        (Ok(measured), Err(death)) => Ok(judge(measured, Some(death.to_string()))),
-        (Err(error), Ok(())) => Err(error),
-        // The DUT's end is why the tools failed; what they say comes second.
-        (Err(error), Err(death)) => Ok(Outcome::Failed {
-            reason: format!("{death}; {error}"),
-        }),
-    }
-}
-
-fn judge(measured: Measured, death: Option<String>) -> Outcome {
-    let mut reasons: Vec<String> = death.into_iter().collect();
-    reasons.extend(evidence::objections(&measured.evidence.checks));
-    let measured = Box::new(measured);
-    match reasons.is_empty() {
-        true => Outcome::Measured(measured),
-        false => Outcome::Invalid { reasons, measured },
-    }
+    with_dut(bench, trial, Direction::Both, |bench, dut| {
+        let carrier = Carrier {
+            bench,
+            trial,
+            commands: &commands,
+            dut,
+            link_ends: &link_ends,
+            interrupt,
+        };
+        Ok((carrier.carry()?, None))
+    })
 }
 
 /// The commands, with UDP socket buffers no larger than the stations' kernels allow.
 fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError> {
-    let station = bench.node(NodeId::A);
-    let cores = match station.call(Request::Hello {
-        protocol: PROTOCOL_VERSION,
-    })? {
-        Response::Hello { cores, .. } => cores,
-        other => return Err(station.unexpected(&other).into()),
-    };
+    let cores = machine_cores(bench)?;
     let mut parameters = trial.parameters.clone();
     if let (Measurement::Udp { .. }, Some(window)) =
         (&trial.cell.measurement, parameters.window_bytes)
@@ -259,7 +120,7 @@ impl Carrier<'_> {
         quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
         let station_lost_before = station_lost(self.bench)?;
-        let watching = CipherWatching::start(self.bench, self.dut, &self.commands.marker)?;
+        let watching = CipherWatching::start(self.bench, self.dut, self.look())?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
@@ -331,8 +192,9 @@ impl Carrier<'_> {
         let watch = Watch {
             bench: self.bench,
             dut: self.dut,
-            measurement: &self.trial.cell.measurement,
-            commands: self.commands,
+            timing: self.commands.timing,
+            look: Some(self.look()),
+            sample: Sample::of(&self.trial.cell.measurement),
             interrupt: self.interrupt,
         };
         let run = Duration::from_nanos(self.commands.timing.run_ns);
@@ -393,6 +255,10 @@ impl Carrier<'_> {
         Ok(Report::Transfer(transfer, totals))
     }
 
+    fn look(&self) -> Look<'_> {
+        Look::at(self.bench, NodeId::Gw1, &self.commands.marker)
+    }
+
     fn interfaces(&self) -> Interfaces {
         let (a, b) = self.bench.station_interfaces();
         let (gw1, gw2) = self.bench.cipher_interfaces();
@@ -444,19 +310,6 @@ impl Report {
                 latency,
                 payload_bytes: *payload_bytes,
             },
-        }
-    }
-}
-
-impl<'a> Trial<'a> {
-    /// The trial of a cell with the parameters of its campaign.
-    #[must_use]
-    pub fn of(cell: &'a Cell, repeat: u32, links: Links) -> Self {
-        Self {
-            cell,
-            repeat,
-            links,
-            parameters: command::parameters(cell),
         }
     }
 }

@@ -155,8 +155,9 @@ impl CpuReading {
             let spent = bench.node(id).cpu_time(Some(process))?;
             own_user_ns += spent.user_ns;
             match id {
-                NodeId::A => a_ns += total(spent),
-                _ => b_ns += total(spent),
+                // A station may stand in a gateway's place.
+                NodeId::A | NodeId::Gw1 => a_ns += total(spent),
+                NodeId::Gw2 | NodeId::B => b_ns += total(spent),
             }
         }
         for &(id, process) in &dut.processes {

@@ -6,7 +6,7 @@
 use crate::command;
 use crate::frames::FrameStep;
 use crate::links::links;
-use crate::measure::{Measurer, Trial, unix_ns};
+use crate::measurer::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
 use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};

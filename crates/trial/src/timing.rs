@@ -43,6 +43,15 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Of a program that sends for so long from its start.
+    pub(crate) const fn of_frames(duration_ns: u64) -> Self {
+        Self {
+            interval_ns: duration_ns,
+            warmup_ns: 0,
+            run_ns: duration_ns,
+        }
+    }
+
     pub(crate) fn of_ping(count: u32, interval_ns: u64) -> Self {
         let run_ns = u64::from(count).saturating_mul(interval_ns);
         Self {

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A server that does not listen by then never will.
 const READY_LIMIT: Duration = Duration::from_secs(5);
 /// Given to a tool between SIGTERM and SIGKILL.
-const STOP_GRACE: Duration = Duration::from_millis(300);
+pub(crate) const STOP_GRACE: Duration = Duration::from_millis(300);
 /// Of a tool's standard error, quoted in reasons.
 const STDERR_CHARS: usize = 200;
 
@@ -34,6 +34,49 @@ impl<'a> Tools<'a> {
         let process = self.bench.node(id).start(program.clone(), READY_LIMIT)?;
         self.running.push((id, process));
         Ok(process)
+    }
+
+    /// Starts several programs at the same time and waits until all are ready.
+    pub(crate) fn start_together(
+        &mut self,
+        programs: &[(NodeId, Program)],
+    ) -> Result<Vec<(NodeId, u64)>, LabError> {
+        if let [(id, program)] = programs {
+            return Ok(vec![(*id, self.start(*id, program)?)]);
+        }
+        let nodes = programs.iter().map(|(id, _)| self.bench.node(*id));
+        let starts: Vec<_> = nodes.zip(programs).collect();
+        let started: Vec<_> = std::thread::scope(|scope| {
+            let starting = starts.iter().map(|(node, (_, program))| {
+                scope.spawn(|| node.start(program.clone(), READY_LIMIT))
+            });
+            let starting: Vec<_> = starting.collect();
+            let ended = starting.into_iter().map(|thread| {
+                let started = thread.join();
+                started.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            ended.collect()
+        });
+        // Those that were started are stopped in the end, whatever became of the others.
+        let started = programs.iter().zip(started).map(|((id, _), started)| {
+            let process = started?;
+            self.running.push((*id, process));
+            Ok((*id, process))
+        });
+        let started: Vec<Result<_, LabError>> = started.collect();
+        started.into_iter().collect()
+    }
+
+    /// Stops a program and tells how it ended; it is killed when it takes longer than `grace`.
+    pub(crate) fn stop(
+        &mut self,
+        id: NodeId,
+        process: u64,
+        grace: Duration,
+    ) -> Result<Ended, LabError> {
+        let ended = self.bench.node(id).stop(process, grace)?;
+        self.running.retain(|&running| running != (id, process));
+        Ok(ended)
     }
 
     /// Waits for a program to end; it is killed when `limit` is up.
@@ -86,7 +129,7 @@ pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> 
 }
 
 /// Adds to a tool's own words how it ended.
-fn tool_error(id: NodeId, mut problem: String, ended: &Ended) -> TrialError {
+pub(crate) fn tool_error(id: NodeId, mut problem: String, ended: &Ended) -> TrialError {
     if ended.timed_out {
         problem += "; its time was up and it was killed";
     } else if let Some(signal) = ended.signal {

@@ -1,7 +1,6 @@
 //! What is read while the tools run: CPU time at both ends of the measured time, samples of the cipher link
 //! spread over it, and all of its frames that do not belong there.
 
-use crate::command::Commands;
 use crate::error::TrialError;
 use crate::reading::CpuReading;
 use crate::timing::Timing;
@@ -45,18 +44,41 @@ pub(crate) struct CipherWatching<'a> {
     watch: Option<u64>,
 }
 
+/// Where the cipher link is looked at, and for what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look<'a> {
+    /// Whose end.
+    pub(crate) gateway: NodeId,
+    pub(crate) interface: &'a str,
+    /// Bytes that the stations' traffic shows in clear; may be empty.
+    pub(crate) marker: &'a [u8],
+}
+
+impl<'a> Look<'a> {
+    /// At gw1's end, or at gw2's where a station stands in gw1's place.
+    pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Self {
+        let (gw1, gw2) = bench.cipher_interfaces();
+        let interface = if gateway == NodeId::Gw2 { gw2 } else { gw1 };
+        Self {
+            gateway,
+            interface,
+            marker,
+        }
+    }
+}
+
 impl<'a> CipherWatching<'a> {
-    /// Starts to watch every frame at gw1's end.
+    /// Starts to watch every frame there.
     pub(crate) fn start(
         bench: &'a dyn Bench,
         dut: &RunningDut,
-        marker: &[u8],
+        look: Look<'_>,
     ) -> Result<Self, LabError> {
-        let gateway = bench.node(NodeId::Gw1);
+        let gateway = bench.node(look.gateway);
         let request = Request::Watch {
-            interface: bench.cipher_interfaces().0.to_owned(),
+            interface: look.interface.to_owned(),
             esp_udp_ports: dut.esp_udp_ports.clone(),
-            marker: marker.to_vec(),
+            marker: look.marker.to_vec(),
         };
         match gateway.call(request)? {
             Response::Watching { watch } => Ok(Self {
@@ -92,9 +114,40 @@ impl Drop for CipherWatching<'_> {
 pub(crate) struct Watch<'a> {
     pub(crate) bench: &'a dyn Bench,
     pub(crate) dut: &'a RunningDut,
-    pub(crate) measurement: &'a Measurement,
-    pub(crate) commands: &'a Commands,
+    pub(crate) timing: Timing,
+    /// `None` where nothing crosses the cipher link.
+    pub(crate) look: Option<Look<'a>>,
+    pub(crate) sample: Sample,
     pub(crate) interrupt: &'a Interrupt,
+}
+
+/// How much is looked at at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    frames: u32,
+    limit: Duration,
+}
+
+impl Sample {
+    /// Of traffic as fast as it goes.
+    pub(crate) const BULK: Self = Self {
+        frames: FRAMES_BULK,
+        limit: SAMPLE,
+    };
+
+    /// Of what the tools of a measurement send.
+    pub(crate) fn of(measurement: &Measurement) -> Self {
+        match measurement {
+            Measurement::Ping { interval_ns, .. } => {
+                let two_requests = Duration::from_nanos(interval_ns.saturating_mul(2));
+                Self {
+                    frames: FRAMES_ECHO,
+                    limit: two_requests.clamp(SAMPLE, SAMPLE_MAX),
+                }
+            }
+            _ => Self::BULK,
+        }
+    }
 }
 
 /// One thing to do at its time.
@@ -113,7 +166,7 @@ impl Watch<'_> {
     ) -> Result<Seen, TrialError> {
         let mut seen = Seen::default();
         let mut first_reading: Option<CpuReading> = None;
-        for (after, step) in schedule(&self.commands.timing) {
+        for (after, step) in schedule(&self.timing) {
             self.sleep_until(started + after, tools)?;
             match step {
                 Step::CpuTime => {
@@ -189,19 +242,16 @@ impl Watch<'_> {
     }
 
     fn sample(&self, seen: &mut Seen) -> Result<(), TrialError> {
-        let (frames, limit) = match self.measurement {
-            Measurement::Ping { interval_ns, .. } => {
-                let two_requests = Duration::from_nanos(interval_ns.saturating_mul(2));
-                (FRAMES_ECHO, two_requests.clamp(SAMPLE, SAMPLE_MAX))
-            }
-            _ => (FRAMES_BULK, SAMPLE),
+        let Some(look) = self.look else {
+            return Ok(());
         };
-        let gateway = self.bench.node(NodeId::Gw1);
+        let Sample { frames, limit } = self.sample;
+        let gateway = self.bench.node(look.gateway);
         let request = Request::Sample {
-            interface: self.bench.cipher_interfaces().0.to_owned(),
+            interface: look.interface.to_owned(),
             frames,
             limit_ms: limit.as_millis() as u64,
-            marker: self.commands.marker.clone(),
+            marker: look.marker.to_vec(),
             esp_udp_ports: self.dut.esp_udp_ports.clone(),
         };
         match gateway.call(request)? {

@@ -5,8 +5,15 @@
 //! proves. To add one: write the function in the file of its kind, add it to `CHECKS`, describe it there.
 
 mod bounds;
+mod cipher;
+mod frames;
+mod gateway;
 mod link;
 mod tool;
+
+pub use cipher::CipherSeen;
+pub use frames::{FrameObserved, PathSeen, frame_checks};
+pub(crate) use gateway::gateways_balance;
 
 use crate::command::Commands;
 use crate::transfer::Totals;

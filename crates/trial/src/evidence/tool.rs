@@ -1,7 +1,7 @@
 //! Checks of the stations and of what their tools say.
 
 use super::{Load, Observed, check};
-use journal::record::Check;
+use journal::record::{Check, Cpu};
 use std::collections::BTreeSet;
 
 /// Share by which offered and intended load may differ, in percent.
@@ -62,7 +62,11 @@ pub(super) fn cores(observed: &Observed<'_>) -> Option<Check> {
 /// What else kept the machine busy. A fact rather than a test, as with shared cores. User time only: the kernel's work for the path is not told from others'.
 /// Our own program's and the stations' few milliseconds are in it.
 pub(super) fn machine_was_ours(observed: &Observed<'_>) -> Option<Check> {
-    let cpu = observed.cpu;
+    machine(observed.cpu)
+}
+
+/// As [`machine_was_ours`], of CPU times.
+pub(super) fn machine(cpu: &Cpu) -> Option<Check> {
     // The machine's time is counted in steps of 10 ms.
     if cpu.wall_ns < MACHINE_FROM_NS {
         return None;

@@ -86,12 +86,10 @@ pub struct FrameRun {
     pub latency: Vec<LatencyBucket>,
     /// Of a load with a second part.
     pub relief: Option<Relief>,
-    /// Intact frames of other trials.
-    pub stale: u64,
-    /// Frames that are not test traffic.
-    pub foreign: u64,
-    /// ESP packets that the station could not open, by reason.
-    pub refused: BTreeMap<String, u64>,
+    /// What came beside the frames of this trial.
+    pub strays: Strays,
+    /// Wall time of all of it, set-up and drain included, in nanoseconds.
+    pub took_ns: u64,
     /// The sending port.
     pub sender: FramePort,
     /// The receiving port.
@@ -107,4 +105,26 @@ pub struct Relief {
     pub received: u64,
     /// From the end of the first part to the last loss that was seen, in nanoseconds; 0: none was seen after it.
     pub last_loss_ns: u64,
+}
+
+/// What a receiver saw beside the frames of its trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strays {
+    /// Intact frames of other trials.
+    pub stale: u64,
+    /// Frames that are not test traffic.
+    pub foreign: u64,
+    /// ESP packets that the station could not open, by reason.
+    pub refused: BTreeMap<String, u64>,
+}
+
+impl Strays {
+    /// Adds what another receiver, or another trial, saw.
+    pub fn add(&mut self, other: &Self) {
+        self.stale += other.stale;
+        self.foreign += other.foreign;
+        for (reason, count) in &other.refused {
+            *self.refused.entry(reason.clone()).or_default() += count;
+        }
+    }
 }

@@ -1,0 +1,127 @@
+//! Checks of what was seen between the gateways.
+
+use super::check;
+use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters};
+
+/// Sampled ESP frames that are enough, however much traffic there was.
+const FRAMES_ENOUGH: u64 = 10;
+/// Control frames that are no objection however few frames were sampled: an ARP exchange begun by each end.
+const CONTROL_FRAMES: u64 = 4;
+
+/// What was seen between the gateways in one trial.
+#[derive(Debug, Clone, Copy)]
+pub struct CipherSeen<'a> {
+    /// What was sampled.
+    pub link: &'a CipherLink,
+    /// What did not belong there, of all frames.
+    pub watch: &'a CipherWatch,
+    /// Bytes that must not be seen in clear; may be empty.
+    pub marker: &'a [u8],
+    /// Counter differences of the interface that was looked at.
+    pub counters: InterfaceCounters,
+    /// Longest time that the samples may have looked, together.
+    pub sampling_ns: u64,
+    /// From reading the counters before to reading them after.
+    pub elapsed_ns: u64,
+}
+
+impl CipherSeen<'_> {
+    /// Without an encryptor the watch must see the stations' data: the proof that it would see them with one.
+    pub(super) fn clear_text_visible(&self) -> Option<Check> {
+        if self.marker.is_empty() {
+            return None;
+        }
+        let link = self.link;
+        let detail = format!(
+            "of {} frames between the gateways {} showed the stations' marker and {} were ESP",
+            link.frames, link.marker_frames, link.esp_frames
+        );
+        let passed = link.marker_frames > 0 && link.esp_frames == 0;
+        check("clear-text-visible", passed, detail)
+    }
+
+    /// All that was sampled between the gateways, control traffic apart, is the DUT's ESP.
+    pub(super) fn encrypted(&self) -> Option<Check> {
+        let link = self.link;
+        let wanted = self.frames_wanted();
+        let control = link
+            .frames
+            .saturating_sub(link.esp_frames.saturating_add(link.other_frames));
+        let control_most = (link.frames / 10).max(CONTROL_FRAMES);
+        let detail = format!(
+            "of {} frames between the gateways {} were ESP ({} SPIs), {control} ARP or ND and {} neither; at \
+             least {wanted} ESP frames had to be seen, and at most {control_most} of ARP or ND",
+            link.frames,
+            link.esp_frames,
+            link.spis.len(),
+            link.other_frames
+        );
+        let passed = link.other_frames == 0 && link.esp_frames >= wanted && control <= control_most;
+        check("cipher-link-encrypted", passed, detail)
+    }
+
+    /// A quarter of the frames that the samples met on average, or enough.
+    fn frames_wanted(&self) -> u64 {
+        let counters = self.counters;
+        let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
+        let met = packets * u128::from(self.sampling_ns) / u128::from(self.elapsed_ns.max(1));
+        u64::try_from(met / 4)
+            .unwrap_or(u64::MAX)
+            .clamp(1, FRAMES_ENOUGH)
+    }
+
+    /// No frame sampled between the gateways shows the stations' marker.
+    pub(super) fn no_clear_text(&self) -> Option<Check> {
+        if self.marker.is_empty() {
+            return None;
+        }
+        let shown = self.link.marker_frames;
+        check("no-clear-text", shown == 0, self.marker_shown())
+    }
+
+    /// How many of the frames sampled show the marker.
+    pub(super) fn marker_shown(&self) -> String {
+        // Text where it is a tool's pattern, addresses where the frames are ours.
+        let marker = match std::str::from_utf8(self.marker) {
+            Ok(text) if text.chars().all(|c| c.is_ascii_graphic()) => format!("{text:?}"),
+            _ => self
+                .marker
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        };
+        let CipherLink {
+            frames,
+            marker_frames,
+            ..
+        } = self.link;
+        format!(
+            "{marker_frames} of {frames} frames between the gateways showed the stations' marker {marker} in \
+             clear"
+        )
+    }
+
+    /// Without an encryptor all traffic is foreign: the watch must have counted some, or it counts nothing
+    /// with one.
+    pub(super) fn foreign_frames_visible(&self) -> Option<Check> {
+        let frames = self.watch.foreign_frames;
+        let detail =
+            format!("the watch counted {frames} frames between the gateways that were not ESP");
+        check("foreign-frames-visible", frames > 0, detail)
+    }
+
+    /// Of all frames between the gateways, none but the DUT's ESP and control traffic.
+    pub(super) fn no_foreign_frames(&self) -> Option<Check> {
+        let watch = self.watch;
+        let detail = match watch.foreign_frames {
+            0 => "every frame between the gateways was ESP, ARP or ND".to_owned(),
+            frames => format!(
+                "{frames} frames between the gateways were neither ESP nor ARP or ND, {} of the first ones \
+                 showed the stations' marker; for example {}",
+                watch.marker_frames,
+                watch.examples.join("; ")
+            ),
+        };
+        check("no-foreign-frames", watch.foreign_frames == 0, detail)
+    }
+}

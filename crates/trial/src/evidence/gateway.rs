@@ -1,0 +1,85 @@
+//! A DUT's own counters, gateway by gateway.
+
+use journal::record::Check;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A DUT's counters are read until they stand still; what arrives just then may be counted on one side only.
+const IN_FLIGHT_PACKETS: u64 = 64;
+
+/// Every packet into each gateway is a packet out or a drop; nothing where there are no counters.
+pub(crate) fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check> {
+    let names = counters.keys().filter_map(|key| key.split_once('/'));
+    let names: BTreeSet<&str> = names.map(|(gateway, _)| gateway).collect();
+    let gateways = names
+        .into_iter()
+        .filter_map(|name| Gateway::of(counters, name));
+    let balances: Vec<(bool, String)> = gateways
+        .map(|gateway| {
+            let (balanced, numbers) = gateway.balance();
+            (balanced, format!("{}: {numbers}", gateway.name))
+        })
+        .collect();
+    let said: Vec<&str> = balances.iter().map(|(_, said)| said.as_str()).collect();
+    (!said.is_empty()).then(|| Check {
+        name: "dut-counters".to_owned(),
+        passed: balances.iter().all(|(balanced, _)| *balanced),
+        detail: said.join("; "),
+    })
+}
+
+/// One gateway's counters by name; `dropped_packets` has one for each reason, behind a dot.
+pub(super) struct Gateway<'a> {
+    pub(super) name: &'a str,
+    counters: Vec<(&'a str, u64)>,
+}
+
+impl<'a> Gateway<'a> {
+    pub(super) fn of(counters: &'a BTreeMap<String, u64>, name: &'a str) -> Option<Self> {
+        let own = counters.iter().filter_map(|(key, &value)| {
+            let counter = key.strip_prefix(name)?.strip_prefix('/')?;
+            Some((counter, value))
+        });
+        let counters: Vec<_> = own.collect();
+        (!counters.is_empty()).then_some(Self { name, counters })
+    }
+
+    pub(super) fn count(&self, name: &str) -> u64 {
+        self.counters
+            .iter()
+            .find(|(counter, _)| *counter == name)
+            .map_or(0, |&(_, value)| value)
+    }
+
+    /// Whether every packet in is a packet out or a drop, and the numbers that say so.
+    pub(super) fn balance(&self) -> (bool, String) {
+        let (into, out) = (self.packets("rx"), self.packets("tx"));
+        let dropped: u64 = self.drops().map(|(_, count)| count).sum();
+        let balanced = into.abs_diff(out + dropped) <= IN_FLIGHT_PACKETS;
+        let reasons = self.reasons();
+        let numbers = format!("{into} packets in, {out} out, {dropped} dropped{reasons}");
+        (balanced, numbers)
+    }
+
+    fn packets(&self, way: &str) -> u64 {
+        self.count(&format!("clear_{way}_packets")) + self.count(&format!("cipher_{way}_packets"))
+    }
+
+    /// Drop reasons with their counts.
+    fn drops(&self) -> impl Iterator<Item = (&'a str, u64)> {
+        self.counters.iter().filter_map(|&(counter, value)| {
+            Some((counter.strip_prefix("dropped_packets.")?, value))
+        })
+    }
+
+    fn reasons(&self) -> String {
+        let reasons = self.drops().filter(|(_, count)| *count > 0);
+        let reasons: Vec<String> = reasons
+            .map(|(reason, count)| format!("{reason} {count}"))
+            .collect();
+        if reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", reasons.join(", "))
+        }
+    }
+}

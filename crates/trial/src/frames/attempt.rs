@@ -1,0 +1,214 @@
+//! One frame test on a lab of stations.
+//!
+//! 1. Links set, DUT brought up, earlier connections waited out.
+//! 2. The procedure carried out, trial by trial, with nothing else on the path.
+//! 3. One trial more, at the load that its figures stand on: every frame of the cipher link watched, samples
+//!    of it, CPU time, counters before and after.
+//! 4. DUT taken down, every check made.
+//!
+//! What watches the cipher link takes time of every frame, so it would find another throughput.
+
+use super::station::StationRig;
+use super::{Found, FrameRun, RigLoad, carry_out};
+use crate::command::Cores;
+use crate::error::TrialError;
+use crate::evidence::{CipherSeen, FrameObserved, PathSeen, frame_checks};
+use crate::measurer::{Tell, Trial, machine_cores, with_dut};
+use crate::quiet;
+use crate::reading::{Counters, offloads};
+use crate::timing::Timing;
+use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
+use campaign::plan::{Adapter, FrameTest};
+use journal::record::{CipherWatch, Evidence, Measured, Outcome};
+use lab::{Bench, FramePath, Interrupt, NodeId, RunningDut};
+
+/// Measures with frames.
+pub(crate) fn attempt(
+    bench: &mut dyn Bench,
+    (trial, test): (&Trial<'_>, &FrameTest),
+    tell: Tell<'_>,
+    interrupt: &Interrupt,
+    words: &mut Vec<Vec<String>>,
+) -> Result<Outcome, TrialError> {
+    bench.configure(trial.links)?;
+    // Before there is a DUT with interfaces of its own.
+    let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
+    let cores = Cores::assign(trial.cell.cores_per_station, machine_cores(bench)?)?;
+    with_dut(bench, trial, test.traffic.direction, |bench, dut| {
+        let path = dut.frame_path.as_ref().ok_or_else(|| TrialError::Frames {
+            problem: format!(
+                "`{}` has no place where frames go in and come out; choose another measurement for it",
+                trial.cell.dut.name
+            ),
+        })?;
+        let carrier = Carrier {
+            bench,
+            trial,
+            test,
+            dut,
+            path,
+            link_ends: ends(link_ends, path),
+            cores,
+            interrupt,
+        };
+        carrier.carry(tell, words)
+    })
+}
+
+/// With the path's own ends, which a DUT that is a link brings along.
+fn ends(mut link_ends: Vec<String>, path: &FramePath) -> Vec<String> {
+    for end in [&path.source, &path.sink] {
+        let name = format!("{}/{}", end.node.name(), end.interface);
+        if !link_ends.contains(&name) {
+            link_ends.push(name);
+        }
+    }
+    link_ends
+}
+
+/// Everything that the middle of a frame test needs: the path is up.
+struct Carrier<'a> {
+    bench: &'a dyn Bench,
+    trial: &'a Trial<'a>,
+    test: &'a FrameTest,
+    dut: &'a RunningDut,
+    path: &'a FramePath,
+    link_ends: Vec<String>,
+    cores: Cores,
+    interrupt: &'a Interrupt,
+}
+
+/// What was read of the trial with the evidence.
+struct Watched {
+    run: FrameRun,
+    seen: Seen,
+    watch: Option<CipherWatch>,
+    before: Counters,
+    after: Counters,
+}
+
+impl Carrier<'_> {
+    fn carry(
+        &self,
+        tell: Tell<'_>,
+        words: &mut Vec<Vec<String>>,
+    ) -> Result<(Measured, Option<String>), TrialError> {
+        let offloads = offloads(self.bench)?;
+        quiet::await_quiet(self.bench, self.interrupt)?;
+        let mut rig = StationRig::new(
+            self.bench,
+            &self.dut.processes,
+            (self.trial.cell, &self.test.traffic),
+            self.path,
+            self.cores.clone(),
+            self.trial.links.rate_bps,
+        );
+        let mut found = carry_out(self.trial.cell, self.test, &mut rig, tell, self.interrupt)?;
+        let marker = rig.marker();
+        let look = self
+            .looked_at()
+            .map(|gateway| Look::at(self.bench, gateway, &marker));
+        let watched = self.watched(&mut rig, &found.evidence_load, look)?;
+        words.extend(rig.commands(&found.evidence_load));
+        found.add_evidence(&watched.run);
+        let Found {
+            result,
+            strays,
+            objection,
+            ..
+        } = found;
+        let mut evidence = Evidence {
+            checks: Vec::new(),
+            cipher_link: watched.seen.cipher_link.clone(),
+            watch: watched.watch.clone(),
+            interfaces: watched.after.interfaces_since(&watched.before),
+            offloads,
+            dut_counters: watched.after.dut_since(&watched.before),
+            dut_facts: self.dut.facts.clone(),
+        };
+        evidence.checks = frame_checks(&FrameObserved {
+            test: self.test,
+            result: &result,
+            strays: &strays,
+            path: Some(self.seen(&evidence, &watched, look)),
+        });
+        let measured = Measured {
+            frames: Some(Box::new(result)),
+            cpu: watched.seen.cpu,
+            evidence,
+            ..Measured::default()
+        };
+        Ok((measured, objection))
+    }
+
+    /// Whose end of the cipher link is looked at: where the DUT's kernel sends or receives. What a station in a
+    /// gateway's place sends past its own kernel is not seen there.
+    fn looked_at(&self) -> Option<NodeId> {
+        match (&self.trial.cell.dut.adapter, self.path.source.node) {
+            (Adapter::Straight, _) => None,
+            (_, NodeId::Gw1) => Some(NodeId::Gw2),
+            _ => Some(NodeId::Gw1),
+        }
+    }
+
+    /// Makes the trial with the evidence.
+    fn watched(
+        &self,
+        rig: &mut StationRig<'_>,
+        load: &RigLoad,
+        look: Option<Look<'_>>,
+    ) -> Result<Watched, TrialError> {
+        let before = Counters::read(self.bench, self.dut)?;
+        let watching = look.map(|look| CipherWatching::start(self.bench, self.dut, look));
+        let watching = watching.transpose()?;
+        let running = rig.start(load)?;
+        let watch = Watch {
+            bench: self.bench,
+            dut: self.dut,
+            timing: Timing::of_frames(load.duration_ns),
+            look,
+            sample: Sample::BULK,
+            interrupt: self.interrupt,
+        };
+        let seen = watch.follow(running.started, running.programs())?;
+        let run = rig.finish(running, self.interrupt)?;
+        Ok(Watched {
+            run,
+            seen,
+            watch: watching.map(CipherWatching::end).transpose()?,
+            before,
+            after: Counters::read(self.bench, self.dut)?,
+        })
+    }
+
+    fn seen<'a>(
+        &'a self,
+        evidence: &'a Evidence,
+        watched: &'a Watched,
+        look: Option<Look<'a>>,
+    ) -> PathSeen<'a> {
+        let cipher = |look: Look<'a>| {
+            let name = format!("{}/{}", look.gateway.name(), look.interface);
+            Some(CipherSeen {
+                link: &evidence.cipher_link,
+                watch: evidence.watch.as_ref()?,
+                marker: look.marker,
+                counters: evidence.interfaces.get(&name).copied().unwrap_or_default(),
+                sampling_ns: watched.seen.sampling_ns,
+                elapsed_ns: watched.after.ns_since(&watched.before),
+            })
+        };
+        PathSeen {
+            cell: self.trial.cell,
+            links: self.trial.links,
+            path: self.path,
+            link_ends: &self.link_ends,
+            counters: &evidence.interfaces,
+            offloads: &evidence.offloads,
+            dut_counters: &evidence.dut_counters,
+            cipher: look.and_then(cipher),
+            cores: (&self.cores.a, &self.cores.b),
+            cpu: &watched.seen.cpu,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What is done with the traffic.
+//!
+//! | Procedure | Trials | Source |
+//! | --- | --- | --- |
+//! | load | one | |
+//! | throughput | a search ([`super::throughput`]) | RFC 9971, RFC 2544 §26.1 |
+//! | loss-curve | falling loads until two in a row lose nothing | RFC 2544 §26.3 |
+//! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
+//! | latency | a search, then one at each share of what it found | RFC 2544 §26.2 |
+//! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
+//!
+//! Each leaves the load that its figures stand on, for the trial whose evidence is read: that one comes
+//! after the procedure, since what watches the links costs time on the path.
+
+use super::throughput::throughput;
+use super::trials::{DRAIN_NS, Trials, counts};
+use super::{Found, FrameRun, Rig, RigLoad, Strays};
+use crate::error::TrialError;
+use crate::measurer::Tell;
+use campaign::plan::{
+    BackToBack, Cell, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery,
+    ThroughputSearch,
+};
+use journal::record::{BurstTrial, FrameResult, LatencyTrial, RecoveryTrial};
+use lab::Interrupt;
+use search::{BurstStep, Step};
+use traffic::spec::Then;
+
+/// Time of the trial whose evidence is read.
+const EVIDENCE_NS: u64 = 1_000_000_000;
+/// Of the highest load, the load of that trial where a procedure finds none: bursts.
+const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
+/// The last part of the time after an overload in which nothing may be lost, in per cent.
+const RECOVERED_PERCENT: u64 = 10;
+
+/// Carries out the procedure of a frame test, on a path that is up.
+///
+/// # Errors
+/// When a frame trial cannot be made, or the run is interrupted.
+pub fn carry_out(
+    cell: &Cell,
+    test: &FrameTest,
+    rig: &mut dyn Rig,
+    tell: Tell<'_>,
+    interrupt: &Interrupt,
+) -> Result<Found, TrialError> {
+    let mut trials = Trials {
+        cell,
+        rig,
+        tell,
+        interrupt,
+        result: FrameResult::default(),
+        strays: Strays::default(),
+        bounds: Vec::new(),
+    };
+    let stand = match &test.procedure {
+        Procedure::Load(plan) => load(&mut trials, plan)?,
+        Procedure::Throughput(plan) => search(&mut trials, plan)?,
+        Procedure::LossCurve(plan) => loss_curve(&mut trials, plan)?,
+        Procedure::BackToBack(plan) => back_to_back(&mut trials, plan)?,
+        Procedure::Latency(plan) => latency(&mut trials, plan)?,
+        Procedure::Recovery(plan) => recovery(&mut trials, plan)?,
+        other => {
+            let problem = format!(
+                "this version does not know the procedure `{}`",
+                other.name()
+            );
+            return Err(TrialError::Frames { problem });
+        }
+    };
+    Ok(Found {
+        result: trials.result,
+        strays: trials.strays,
+        evidence_load: RigLoad::new(stand.load, EVIDENCE_NS, stand.drain_ns),
+        objection: stand.objection,
+    })
+}
+
+/// What a procedure's figures stand on.
+struct Stand {
+    load: Option<u64>,
+    drain_ns: u64,
+    objection: Option<String>,
+}
+
+impl Stand {
+    const fn on(load: u64, drain_ns: u64) -> Self {
+        Self {
+            load: Some(load),
+            drain_ns,
+            objection: None,
+        }
+    }
+}
+
+fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Stand, TrialError> {
+    let run = trials.make(&RigLoad::new(plan.frames_per_s, plan.duration_ns, DRAIN_NS))?;
+    trials.result.latency.push(timed(None, &run));
+    Ok(Stand {
+        load: plan.frames_per_s,
+        drain_ns: DRAIN_NS,
+        objection: None,
+    })
+}
+
+fn search(trials: &mut Trials<'_>, plan: &ThroughputSearch) -> Result<Stand, TrialError> {
+    let found = throughput(trials, plan)?;
+    let lower = found.goals.first().and_then(|goal| goal.lower);
+    let lowest = plan.min_load.min(found.max_load);
+    trials.result.throughput = Some(found);
+    Ok(Stand::on(lower.unwrap_or(lowest), plan.drain_ns))
+}
+
+/// The throughput that shares are taken of, or why there is none.
+fn searched(
+    trials: &mut Trials<'_>,
+    plan: &ThroughputSearch,
+) -> Result<Result<u64, Stand>, TrialError> {
+    let mut stand = search(trials, plan)?;
+    let goal = trials.bounds.first();
+    if let Some(lower) = goal.and_then(|goal| goal.lower) {
+        return Ok(Ok(lower));
+    }
+    let name = goal.map_or("", |goal| &goal.goal);
+    stand.objection = Some(format!(
+        "no load met the goal `{name}`, not even the lowest of {} frames/s, so there is no throughput to \
+         take shares of: set a lower `min_load`, or a goal that allows more loss",
+        plan.min_load
+    ));
+    Ok(Err(stand))
+}
+
+fn loss_curve(trials: &mut Trials<'_>, plan: &LossCurve) -> Result<Stand, TrialError> {
+    let (max_load, _) = trials.highest_load(plan.max_load)?;
+    let mut curve = search::LossCurve::new(max_load, plan.step_percent, plan.trial_ns)?;
+    let (mut stand, mut lossless) = (max_load, None);
+    while let Step::Measure(trial) = curve.next() {
+        let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
+        let counts = counts(&trials.make(&load)?);
+        curve.record(trial, counts);
+        stand = trial.load;
+        if counts.lost() == 0 {
+            lossless = lossless.or(Some(trial.load));
+        }
+    }
+    Ok(Stand::on(lossless.unwrap_or(stand), plan.drain_ns))
+}
+
+fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Stand, TrialError> {
+    let (max_load, _) = trials.highest_load(None)?;
+    let longest = RigLoad::new(Some(max_load), plan.burst_ns_max, 0).intended();
+    let mut bursts = search::BackToBack::new(longest, plan.bursts)?;
+    while let BurstStep::Send { frames, confirming } = bursts.next() {
+        let run = trials.make(&RigLoad::burst(frames, max_load, plan.drain_ns))?;
+        let lost = counts(&run).lost();
+        bursts.record(lost);
+        trials.result.bursts.push(BurstTrial {
+            frames,
+            lost,
+            confirming,
+        });
+    }
+    let load = max_load * EVIDENCE_PERCENT_OF_MAX / 100;
+    Ok(Stand::on(load.max(1), plan.drain_ns))
+}
+
+fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Stand, TrialError> {
+    let throughput = match searched(trials, &plan.search)? {
+        Ok(throughput) => throughput,
+        Err(stand) => return Ok(stand),
+    };
+    for &percent in &plan.percents {
+        let load = match percent {
+            0 => plan.search.min_load.min(throughput),
+            _ => share(throughput, percent.into()),
+        };
+        let run = trials.make(&RigLoad::new(
+            Some(load),
+            plan.trial_ns,
+            plan.search.drain_ns,
+        ))?;
+        trials.result.latency.push(timed(Some(percent), &run));
+    }
+    Ok(Stand::on(throughput, plan.search.drain_ns))
+}
+
+fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialError> {
+    let throughput = match searched(trials, &plan.search)? {
+        Ok(throughput) => throughput,
+        Err(stand) => return Ok(stand),
+    };
+    // RFC 2544 §26.5: or the line's rate, whichever is lower.
+    let overload = share(throughput, plan.overload_percent.into());
+    let overload = trials
+        .rig
+        .line_rate()
+        .map_or(overload, |line| overload.min(line));
+    let relief = share(throughput, plan.relief_percent.into());
+    let run = trials.make(&RigLoad {
+        then: Some(Then {
+            frames_per_s: relief,
+            duration_ns: plan.relief_ns,
+        }),
+        ..RigLoad::new(Some(overload), plan.overload_ns, plan.search.drain_ns)
+    })?;
+    let after = run.relief.unwrap_or_default();
+    let relief_lost = after.sent.saturating_sub(after.received);
+    let quiet_from_ns = plan.relief_ns - plan.relief_ns / 100 * RECOVERED_PERCENT;
+    trials.result.recovery = Some(RecoveryTrial {
+        overload,
+        relief,
+        recovery_ns: after.last_loss_ns,
+        recovered: after.last_loss_ns < quiet_from_ns,
+        overload_lost: run.trial.lost().saturating_sub(relief_lost),
+        relief_lost,
+    });
+    Ok(Stand::on(throughput, plan.search.drain_ns))
+}
+
+/// A share of a load, at least one frame per second.
+fn share(load: u64, percent: u64) -> u64 {
+    let share = u128::from(load) * u128::from(percent) / 100;
+    u64::try_from(share).unwrap_or(u64::MAX).max(1)
+}
+
+/// The latency of a frame trial.
+pub(super) fn timed(percent: Option<u8>, run: &FrameRun) -> LatencyTrial {
+    LatencyTrial {
+        percent,
+        load: run.trial.load,
+        frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
+        histogram: run.latency.clone(),
+    }
+}

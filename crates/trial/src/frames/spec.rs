@@ -1,0 +1,281 @@
+//! What the generator's and the analyser's programs are told, and what their reports mean.
+
+use super::{FrameRun, Relief, RigLoad, Strays};
+use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
+use journal::record::{FramePort, FrameTrial, LatencyBucket};
+use lab::{FrameEnd, FramePath, StationEsp};
+use port::FramePortKind;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use traffic::report::{Received, Report, Sent};
+use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec};
+use wire::mix::LINE_GAP_BYTES;
+use wire::overhead::{Outer, outer_bytes};
+
+/// Longest time that the generator holds frames back to send them in one batch. Frames that leave one by one
+/// cost a system call each; latency counts from the batch's time, so it is no more than that too low for the
+/// last of it. At 1 M frames/s it is 50 frames, what the fastest ports take at once.
+pub const BURST_NS: u64 = 50_000;
+
+/// One direction of the traffic of a cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Way<'a> {
+    pub(crate) cell: &'a Cell,
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) path: FramePath,
+}
+
+impl Way<'_> {
+    /// What the sender does.
+    pub(crate) fn sender(&self, load: &RigLoad, tag: u16) -> Spec {
+        let FramePath { source, sink } = &self.path;
+        let address = |end| test_address(end, self.traffic, self.traffic.ports.tx);
+        let send = Send {
+            flows: Flows {
+                source_mac: source.mac,
+                target_mac: source.next_hop_mac,
+                source: address(source),
+                target: address(sink),
+                flows: self.traffic.flows,
+                tunnels: self.traffic.tunnels,
+            },
+            mix: self.traffic.mix.clone(),
+            frames_per_s: load.frames_per_s,
+            duration_ns: load.duration_ns,
+            burst_ns: BURST_NS,
+            esp: self.esp(source),
+            then: load.then,
+        };
+        self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))
+    }
+
+    /// What the receiver does.
+    pub(crate) fn receiver(&self, load: &RigLoad, tag: u16) -> Spec {
+        let sink = &self.path.sink;
+        let receive = Receive {
+            flows: self.traffic.flows,
+            expected: load.frames_per_s.map(|_| load.intended()),
+            esp: self.esp(sink),
+            first_frames: load.then.map(|_| load.first_intended()),
+        };
+        self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
+    }
+
+    fn spec(&self, end: &FrameEnd, port: Option<PortKind>, tag: u16, role: Role) -> Spec {
+        Spec {
+            interface: end.interface.clone(),
+            port: port.map(port_kind),
+            threads: self.cell.cores_per_station,
+            tag,
+            role,
+        }
+    }
+
+    fn esp(&self, end: &FrameEnd) -> Option<Esp> {
+        let StationEsp {
+            key_file,
+            suite,
+            local,
+            remote,
+            port,
+            lanes,
+        } = end.esp.clone()?;
+        Some(Esp {
+            key_file,
+            suite,
+            engine: peer_engine(&self.cell.dut.adapter).to_owned(),
+            local: local.into(),
+            remote: remote.into(),
+            port,
+            lanes,
+        })
+    }
+
+    /// Highest load, in frames/s, that a line of so many bit/s carries where the source's frames enter it.
+    pub(super) fn line_rate(&self, line_bps: u64) -> u64 {
+        let on_the_line = |frame_bytes: u16| {
+            // A station that seals sends its frames' IP packets as ESP.
+            let headers = ETHERNET_AND_FCS_BYTES;
+            let frame = match &self.path.source.esp {
+                Some(esp) => {
+                    let inner = usize::from(frame_bytes).saturating_sub(headers);
+                    headers + outer_bytes(esp.suite, Outer::UDP_IPV4, inner)
+                }
+                None => usize::from(frame_bytes),
+            };
+            frame as u64 + u64::from(LINE_GAP_BYTES)
+        };
+        let shares = &self.traffic.mix.shares;
+        let round = shares
+            .iter()
+            .map(|share| u128::from(share.weight) * u128::from(on_the_line(share.frame_bytes)) * 8);
+        let bits = round.sum::<u128>().max(1);
+        let frames = u128::from(line_bps) * u128::from(self.traffic.mix.weight()) / bits;
+        u64::try_from(frames).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes that every frame of the first tunnel carries in clear: addresses. Where addresses are translated
+    /// only the target stays; of IPv6, the prefix of the target, which all tunnels have.
+    pub(super) fn marker(&self) -> Vec<u8> {
+        let FramePath { source, sink } = &self.path;
+        let address = |end| test_address(end, self.traffic, self.traffic.ports.tx);
+        match (address(source), address(sink)) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => match self.cell.dut.adapter {
+                Adapter::Router { nat: true } => target.octets().to_vec(),
+                _ => [source.octets(), target.octets()].concat(),
+            },
+            (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
+            (_, IpAddr::V4(target)) => target.octets().to_vec(),
+        }
+    }
+}
+
+/// Ethernet header and FCS.
+const ETHERNET_AND_FCS_BYTES: usize = 14 + 4;
+/// The network part of a /64.
+const IPV6_PREFIX_BYTES: usize = 8;
+
+/// The engine of the DUT's peer: anything but the control that does not encrypt works with anything else.
+pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
+    match adapter {
+        Adapter::Cipherbench { engine, .. } if engine == "null" => "null",
+        _ => "auto",
+    }
+}
+
+/// Address of the first tunnel's frames at an end. Sockets need one that the kernel has.
+fn test_address(end: &FrameEnd, traffic: &Traffic, port: Option<PortKind>) -> IpAddr {
+    match (port, traffic.ip) {
+        (Some(PortKind::Socket), _) => end.address.into(),
+        (_, IpVersion::V4) => end.test_address.into(),
+        (_, IpVersion::V6) => end.test_address_v6.into(),
+    }
+}
+
+const fn port_kind(kind: PortKind) -> FramePortKind {
+    match kind {
+        PortKind::Xdp => FramePortKind::Xdp,
+        PortKind::Packet => FramePortKind::Packet,
+        PortKind::Socket => FramePortKind::Socket,
+        PortKind::Memory => FramePortKind::Memory,
+    }
+}
+
+const fn plan_kind(kind: FramePortKind) -> PortKind {
+    match kind {
+        FramePortKind::Xdp => PortKind::Xdp,
+        FramePortKind::Packet => PortKind::Packet,
+        FramePortKind::Socket => PortKind::Socket,
+        FramePortKind::Memory => PortKind::Memory,
+    }
+}
+
+impl FrameRun {
+    /// What a sender and a receiver have to say of one trial in one direction. `took_ns` is left 0.
+    #[must_use]
+    pub fn of(load: &RigLoad, sender: &Report, receiver: &Report) -> Self {
+        let sent = sender.sent.unwrap_or_default();
+        let received = receiver.received.clone().unwrap_or_default();
+        let latency = received.latency.iter();
+        Self {
+            trial: trial(load, sender, &sent, receiver, &received),
+            latency: latency
+                .map(|&(upto_ns, frames)| LatencyBucket { upto_ns, frames })
+                .collect(),
+            relief: load.then.map(|_| Relief {
+                sent: sent.then_frames,
+                received: received.then_frames,
+                last_loss_ns: received.last_loss_ns.saturating_sub(sent.then_ns),
+            }),
+            strays: Strays {
+                stale: received.stale,
+                foreign: received.foreign,
+                refused: received.refused,
+            },
+            took_ns: 0,
+            sender: port(sender),
+            receiver: port(receiver),
+        }
+    }
+
+    /// Adds the other direction of the same trial.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        let (sum, more) = (&mut self.trial, &other.trial);
+        sum.elapsed_ns = sum.elapsed_ns.max(more.elapsed_ns);
+        sum.intended += more.intended;
+        sum.sent += more.sent;
+        sum.sent_bytes += more.sent_bytes;
+        sum.received += more.received;
+        sum.received_bytes += more.received_bytes;
+        sum.duplicated += more.duplicated;
+        sum.reordered += more.reordered;
+        sum.corrupted += more.corrupted;
+        sum.receiver_dropped += more.receiver_dropped;
+        sum.sender_dropped += more.sender_dropped;
+        sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
+        sum.late_frames += more.late_frames;
+        self.latency = merged(&self.latency, &other.latency);
+        self.relief = match (self.relief, other.relief) {
+            (Some(one), Some(other)) => Some(Relief {
+                sent: one.sent + other.sent,
+                received: one.received + other.received,
+                last_loss_ns: one.last_loss_ns.max(other.last_loss_ns),
+            }),
+            (one, other) => one.or(other),
+        };
+        self.strays.add(&other.strays);
+        self.took_ns = self.took_ns.max(other.took_ns);
+        self
+    }
+}
+
+fn trial(
+    load: &RigLoad,
+    sender: &Report,
+    sent: &Sent,
+    receiver: &Report,
+    received: &Received,
+) -> FrameTrial {
+    let then_ns = load.then.map_or(0, |then| then.duration_ns);
+    let sender_dropped = sender.port_stats.send_failed;
+    FrameTrial {
+        load: load.frames_per_s.unwrap_or(0),
+        duration_ns: load.duration_ns.saturating_add(then_ns),
+        elapsed_ns: sent.elapsed_ns,
+        intended: sent.intended,
+        sent: sent.frames.saturating_sub(sender_dropped),
+        sent_bytes: sent.frame_bytes,
+        received: received.frames,
+        received_bytes: received.frame_bytes,
+        duplicated: received.duplicated,
+        reordered: received.reordered,
+        corrupted: received.corrupted,
+        receiver_dropped: receiver.port_stats.receive_dropped,
+        sender_dropped,
+        late_ns_max: sent.late_ns_max,
+        late_frames: sent.late_frames,
+    }
+}
+
+/// The frames of two histograms in one.
+fn merged(one: &[LatencyBucket], other: &[LatencyBucket]) -> Vec<LatencyBucket> {
+    let mut sums = BTreeMap::<u64, u64>::new();
+    for bucket in one.iter().chain(other) {
+        *sums.entry(bucket.upto_ns).or_default() += bucket.frames;
+    }
+    let buckets = sums.into_iter();
+    buckets
+        .map(|(upto_ns, frames)| LatencyBucket { upto_ns, frames })
+        .collect()
+}
+
+fn port(report: &Report) -> FramePort {
+    let reason = |(kind, reason): &(FramePortKind, String)| format!("{kind}: {reason}");
+    FramePort {
+        kind: report.port.map(plan_kind),
+        passed_over: report.passed_over.iter().map(reason).collect(),
+        threads: report.threads,
+        engine: report.engine.clone(),
+    }
+}

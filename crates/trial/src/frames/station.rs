@@ -1,0 +1,284 @@
+//! Frame trials by programs on the stations of a lab.
+//!
+//! 1. The receiver is started and waits for frames.
+//! 2. The sender is started, and sends at once.
+//! 3. The sender ends by itself. So does the receiver when all expected frames have come; else it is told to
+//!    stop when the drain is over.
+//! 4. Both have printed their reports.
+//!
+//! With both directions loaded, each step is made for both at the same time.
+
+use super::spec::Way;
+use super::{FrameRun, Rig, RigLoad};
+use crate::command::Cores;
+use crate::error::TrialError;
+use crate::measurer::unix_ns;
+use crate::tools::{STOP_GRACE, Tools, tool_error};
+use campaign::plan::{Cell, Traffic};
+use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
+use lab::{Bench, FramePath, Interrupt, LabError, NodeId};
+use std::time::{Duration, Instant};
+use traffic::report::{READY, Report};
+use traffic::spec::Spec;
+
+/// Name of the sub-command that serves a [`Spec`].
+const SUB_COMMAND: &str = "frames";
+/// Given to a sender beyond its time: a port that is slow, a report to print.
+const END_LIMIT: Duration = Duration::from_secs(8);
+/// A sender is first waited for this long before its end: until then it is looked whether all live.
+const END_MARGIN: Duration = Duration::from_millis(20);
+/// Ctrl-C is looked for this often.
+const INTERRUPT_STEP: Duration = Duration::from_millis(20);
+/// It is asked this often whether all live.
+const ALIVE_STEP: Duration = Duration::from_secs(1);
+/// It is asked this often whether a receiver has got all.
+const RECEIVED_STEP: Duration = Duration::from_millis(2);
+/// Given to a receiver that is told to stop, to print its report.
+const REPORT_GRACE: Duration = Duration::from_secs(3);
+
+/// Frame trials between two ends of a path that is up.
+pub(crate) struct StationRig<'a> {
+    bench: &'a dyn Bench,
+    /// The DUT's processes, which must live.
+    dut: &'a [(NodeId, u64)],
+    ways: Vec<Way<'a>>,
+    cores: Cores,
+    line_bps: Option<u64>,
+    tag: u16,
+}
+
+/// A frame trial that is going on.
+pub(super) struct Running<'a> {
+    tools: Tools<'a>,
+    load: RigLoad,
+    began: Instant,
+    /// When the senders were ready.
+    pub(super) started: Instant,
+    senders: Vec<(NodeId, u64)>,
+    receivers: Vec<(NodeId, u64)>,
+}
+
+impl<'a> StationRig<'a> {
+    pub(crate) fn new(
+        bench: &'a dyn Bench,
+        dut: &'a [(NodeId, u64)],
+        (cell, traffic): (&'a Cell, &'a Traffic),
+        path: &FramePath,
+        cores: Cores,
+        line_bps: Option<u64>,
+    ) -> Self {
+        let way = |path| Way {
+            cell,
+            traffic,
+            path,
+        };
+        let mut ways = vec![way(path.clone())];
+        if traffic.duplex {
+            ways.push(way(path.reversed()));
+        }
+        Self {
+            bench,
+            dut,
+            ways,
+            cores,
+            line_bps,
+            tag: first_tag(),
+        }
+    }
+
+    /// Bytes that the frames of the first tunnel show in clear.
+    pub(super) fn marker(&self) -> Vec<u8> {
+        self.ways[0].marker()
+    }
+
+    /// Programs that a trial starts, in the order in which they are.
+    pub(super) fn programs(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
+        let ways = self.ways.iter();
+        let receivers = ways.clone().map(|way| {
+            let node = way.path.sink.node;
+            (node, self.program(node, &way.receiver(load, self.tag)))
+        });
+        let senders = ways.map(|way| {
+            let node = way.path.source.node;
+            (node, self.program(node, &way.sender(load, self.tag)))
+        });
+        receivers.chain(senders).collect()
+    }
+
+    /// The programs of the last trial as commands that a shell repeats: what they read is the last word.
+    pub(super) fn commands(&self, load: &RigLoad) -> Vec<Vec<String>> {
+        let programs = self.programs(load).into_iter();
+        programs
+            .map(|(_, program)| {
+                let spec = program.stdin.trim_end();
+                ["cipherbench", SUB_COMMAND, "<<<", spec]
+                    .map(str::to_owned)
+                    .to_vec()
+            })
+            .collect()
+    }
+
+    fn program(&self, node: NodeId, spec: &Spec) -> Program {
+        // The station on A's side of the path has A's cores, wherever it stands.
+        let is_a = node == self.ways[0].path.source.node;
+        Program {
+            argv: vec![THIS_PROGRAM.to_owned(), SUB_COMMAND.to_owned()],
+            cores: if is_a { &self.cores.a } else { &self.cores.b }.clone(),
+            stdin: serde_json::to_string(spec).expect("a spec is numbers, names and lists") + "\n",
+            ready: Ready::Line(READY.to_owned()),
+        }
+    }
+
+    /// Starts a trial: when this returns, frames are being sent.
+    pub(super) fn start(&mut self, load: &RigLoad) -> Result<Running<'a>, TrialError> {
+        let began = Instant::now();
+        self.tag = self.tag.wrapping_add(1);
+        let programs = self.programs(load);
+        let (receivers, senders) = programs.split_at(self.ways.len());
+        let mut tools = Tools::new(self.bench);
+        let receivers = tools.start_together(receivers)?;
+        let senders = tools.start_together(senders)?;
+        Ok(Running {
+            tools,
+            load: *load,
+            began,
+            started: Instant::now(),
+            senders,
+            receivers,
+        })
+    }
+
+    /// Waits for the end of a trial and reads the reports.
+    pub(super) fn finish(
+        &self,
+        mut running: Running<'a>,
+        interrupt: &Interrupt,
+    ) -> Result<FrameRun, TrialError> {
+        self.await_senders(&running, interrupt)?;
+        let mut sent = Vec::new();
+        for (node, process) in running.senders.clone() {
+            let ended = running.tools.wait(node, process, END_LIMIT)?;
+            sent.push(report(node, &ended)?);
+        }
+        let drained = Instant::now() + Duration::from_nanos(running.load.drain_ns);
+        let mut received = Vec::new();
+        for (node, process) in running.receivers.clone() {
+            let ended =
+                self.end_receiver(&mut running.tools, (node, process), drained, interrupt)?;
+            received.push(report(node, &ended)?);
+        }
+        let ways = sent.iter().zip(&received);
+        let runs = ways.map(|(sent, received)| FrameRun::of(&running.load, sent, received));
+        let mut sum = runs
+            .reduce(|sum, run| sum.and(&run))
+            .ok_or_else(|| TrialError::Frames {
+                problem: "there is no path to send frames on".to_owned(),
+            })?;
+        sum.took_ns = u64::try_from(running.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(sum)
+    }
+
+    /// Waits until the senders are about to end.
+    fn await_senders(
+        &self,
+        running: &Running<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<(), TrialError> {
+        let then_ns = running.load.then.map_or(0, |then| then.duration_ns);
+        let duration_ns = running.load.duration_ns.saturating_add(then_ns);
+        let end = running.started + Duration::from_nanos(duration_ns).saturating_sub(END_MARGIN);
+        let mut asked = Instant::now();
+        loop {
+            interrupt.check()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if asked.elapsed() >= ALIVE_STEP {
+                self.expect_alive(running)?;
+                asked = Instant::now();
+            }
+            std::thread::sleep(left.min(INTERRUPT_STEP));
+        }
+    }
+
+    /// Expects that the DUT and the senders run. A receiver may end as soon as all has come.
+    fn expect_alive(&self, running: &Running<'_>) -> Result<(), TrialError> {
+        for &(id, process) in running.senders.iter().chain(self.dut) {
+            if let Some(ended) = status(self.bench, id, process)? {
+                let how = ended.how();
+                let problem = format!("ended before its time, {how}{}", ended.last_words());
+                return Err(TrialError::Tool {
+                    node: id.name(),
+                    problem,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a receiver has got all, or the drain is over, and ends it.
+    fn end_receiver(
+        &self,
+        tools: &mut Tools<'_>,
+        (node, process): (NodeId, u64),
+        drained: Instant,
+        interrupt: &Interrupt,
+    ) -> Result<Ended, TrialError> {
+        while status(self.bench, node, process)?.is_none() {
+            interrupt.check()?;
+            let left = drained.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(tools.stop(node, process, REPORT_GRACE)?);
+            }
+            std::thread::sleep(left.min(RECEIVED_STEP));
+        }
+        Ok(tools.wait(node, process, STOP_GRACE)?)
+    }
+}
+
+impl Running<'_> {
+    /// Every program of the trial, receivers first.
+    pub(super) fn programs(&self) -> &[(NodeId, u64)] {
+        self.tools.running()
+    }
+}
+
+impl Rig for StationRig<'_> {
+    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        let running = self.start(load)?;
+        self.finish(running, interrupt)
+    }
+
+    fn line_rate(&self) -> Option<u64> {
+        let line_bps = self.line_bps?;
+        let rates = self.ways.iter().map(|way| way.line_rate(line_bps));
+        rates.min()
+    }
+}
+
+/// How a program ended, if it has.
+fn status(bench: &dyn Bench, id: NodeId, process: u64) -> Result<Option<Ended>, LabError> {
+    let node = bench.node(id);
+    match node.call(Request::Status { process })? {
+        Response::Status(ended) => Ok(ended),
+        other => Err(node.unexpected(&other)),
+    }
+}
+
+/// The report that a program printed as its last line.
+fn report(id: NodeId, ended: &Ended) -> Result<Report, TrialError> {
+    let problem = match (ended.code, ended.stdout.trim_end().lines().next_back()) {
+        (Some(0), Some(line)) => match serde_json::from_str(line) {
+            Ok(report) => return Ok(report),
+            Err(error) => format!("the report of `{SUB_COMMAND}` cannot be read: {error}"),
+        },
+        _ => format!("`{SUB_COMMAND}` ended without a report"),
+    };
+    Err(tool_error(id, problem, ended))
+}
+
+/// A tag that the trial before most likely did not have: frames may still be on their way.
+fn first_tag() -> u16 {
+    (unix_ns() >> 20) as u16
+}

@@ -1,0 +1,71 @@
+//! Throughput: the search for the highest load that meets each goal.
+
+use super::RigLoad;
+use super::trials::{Trials, counts};
+use crate::error::TrialError;
+use campaign::plan::{Profile, ThroughputSearch};
+use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
+use search::{Goal, Limits, Method, Searcher, Step};
+
+/// Searches; every goal of the plan at once.
+pub(super) fn throughput(
+    trials: &mut Trials<'_>,
+    plan: &ThroughputSearch,
+) -> Result<ThroughputFound, TrialError> {
+    let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
+    let goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
+    // A device, or a generator, that is slower than the lowest load is measured at what there is.
+    let min_load = plan.min_load.min(max_load);
+    let limits = Limits::time(plan.timeout_ns);
+    let mut search = method(plan.profile).start(&goals, min_load, max_load, limits)?;
+    while let Step::Measure(trial) = search.next() {
+        let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
+        let run = trials.make(&load)?;
+        search.record(trial, counts(&run), run.took_ns);
+        trials.bounds = bounds(&*search, plan);
+    }
+    Ok(ThroughputFound {
+        max_load,
+        max_load_by: max_load_by.to_owned(),
+        goals: bounds(&*search, plan),
+        end: match search.timed_out() {
+            true => SearchEnd::TimedOut,
+            false => SearchEnd::Reached,
+        },
+        took_ns: search.took_ns(),
+    })
+}
+
+/// The way to search for what a profile asks.
+const fn method(profile: Profile) -> Method {
+    match profile {
+        Profile::Fast | Profile::Rfc2544 | Profile::Custom => Method::Mlr,
+        Profile::Tst009 => Method::Tst009,
+    }
+}
+
+const fn goal(goal: &campaign::plan::Goal) -> Goal {
+    Goal {
+        loss_ratio_ppm: goal.loss_ratio_ppm,
+        exceed_ratio_ppm: goal.exceed_ratio_ppm,
+        initial_trial_ns: goal.initial_trial_ns,
+        final_trial_ns: goal.final_trial_ns,
+        duration_sum_ns: goal.duration_sum_ns,
+        width_ppm: goal.width_ppm,
+    }
+}
+
+fn bounds(search: &dyn Searcher, plan: &ThroughputSearch) -> Vec<GoalBounds> {
+    let of = |(index, goal): (usize, &campaign::plan::Goal)| {
+        let found = search.bounds(index);
+        GoalBounds {
+            goal: goal.name.clone(),
+            lower: found.lower,
+            upper: found.upper,
+            conditional_throughput: found.conditional_throughput,
+            lower_trials: found.lower_trials,
+            upper_trials: found.upper_trials,
+        }
+    };
+    plan.goals.iter().enumerate().map(of).collect()
+}

@@ -1,0 +1,109 @@
+//! The frame trials of one trial: made one after the other, told and recorded.
+
+use super::{FrameRun, FrameStep, Rig, RigLoad, Strays};
+use crate::error::TrialError;
+use crate::measurer::Tell;
+use campaign::plan::Cell;
+use journal::record::{FrameResult, FrameTrial, GoalBounds};
+use lab::Interrupt;
+use search::Counts;
+
+/// Time of the flood by which the generator's ceiling is found.
+const FLOOD_NS: u64 = 250_000_000;
+/// Time for stragglers where a procedure names none.
+pub(super) const DRAIN_NS: u64 = 100_000_000;
+
+/// What a procedure works with.
+pub(super) struct Trials<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) rig: &'a mut dyn Rig,
+    pub(super) tell: Tell<'a>,
+    pub(super) interrupt: &'a Interrupt,
+    /// Filled as the trials are made.
+    pub(super) result: FrameResult,
+    pub(super) strays: Strays,
+    /// Of the search that is going on, or has ended.
+    pub(super) bounds: Vec<GoalBounds>,
+}
+
+impl Trials<'_> {
+    /// Makes and records one frame trial.
+    pub(super) fn make(&mut self, load: &RigLoad) -> Result<FrameRun, TrialError> {
+        self.interrupt.check()?;
+        (self.tell)(&FrameStep {
+            cell: self.cell,
+            number: self.result.trials.len() + 1,
+            load: load.frames_per_s,
+            duration_ns: load.duration_ns,
+            last: self.result.trials.last(),
+            bounds: &self.bounds,
+        });
+        let run = self.rig.run(load, self.interrupt)?;
+        self.result.trials.push(run.trial.clone());
+        self.result.sender = run.sender.clone();
+        self.result.receiver = run.receiver.clone();
+        self.strays.add(&run.strays);
+        Ok(run)
+    }
+
+    /// The highest load to try, and what bounds it: as [`journal::record::ThroughputFound::max_load_by`].
+    pub(super) fn highest_load(
+        &mut self,
+        given: Option<u64>,
+    ) -> Result<(u64, &'static str), TrialError> {
+        if let Some(load) = given {
+            return Ok((load, "given"));
+        }
+        if let Some(load) = self.rig.line_rate() {
+            return Ok((load, "line-rate"));
+        }
+        let flood = self.make(&RigLoad::new(None, FLOOD_NS, DRAIN_NS))?.trial;
+        let per_second = u128::from(flood.sent) * 1_000_000_000;
+        let load = u64::try_from(per_second / u128::from(flood.elapsed_ns.max(1)));
+        match load.unwrap_or(u64::MAX) {
+            0 => Err(TrialError::Frames {
+                problem: "the generator sent nothing at full speed, so there is no highest load; \
+                          set `max_load`"
+                    .to_owned(),
+            }),
+            load => Ok((load, "generator")),
+        }
+    }
+}
+
+/// Share by which a generator may take longer than it should, in percent, and a time beside: threads begin
+/// apart, and the last batch takes its time.
+const LATE_PERCENT: u64 = 2;
+const LATE_NS: u64 = 1_000_000;
+/// Share of the intended frames that may be missing, in percent.
+const MISSING_PERCENT: u64 = 2;
+
+/// Whether the load of a frame trial was what was intended: as many frames, in as much time.
+pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
+    let enough = u128::from(trial.intended) * u128::from(100 - MISSING_PERCENT);
+    u128::from(trial.sent) * 100 >= enough && !took_too_long(trial)
+}
+
+const fn took_too_long(trial: &FrameTrial) -> bool {
+    let allowed = trial.duration_ns / 100 * (100 + LATE_PERCENT) + LATE_NS;
+    trial.load > 0 && trial.elapsed_ns > allowed
+}
+
+/// What a search is told of a trial. Frames that the receiving station lost itself had come through the DUT.
+/// A generator that was too slow has not offered the load, even when it sent all frames in the end: what it
+/// sent counts in the share of time that it had.
+pub(super) fn counts(run: &FrameRun) -> Counts {
+    let trial = &run.trial;
+    let came = trial.received.saturating_add(trial.receiver_dropped);
+    let came = came.min(trial.sent);
+    let forwarded = if took_too_long(trial) {
+        let share = u128::from(came) * u128::from(trial.duration_ns);
+        u64::try_from(share / u128::from(trial.elapsed_ns)).unwrap_or(came)
+    } else {
+        came
+    };
+    Counts {
+        intended: trial.intended,
+        forwarded,
+    }
+}

@@ -1,0 +1,191 @@
+//! Whatever makes the trials of a run, and what all trials on a lab have in common.
+
+use crate::error::TrialError;
+use crate::frames::{self, FrameStep};
+use crate::measure::attempt;
+use crate::{command, evidence};
+use campaign::plan::{Cell, Direction, Measurement};
+use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
+use lab::protocol::{PROTOCOL_VERSION, Request, Response};
+use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A trial to make.
+#[derive(Debug, Clone)]
+pub struct Trial<'a> {
+    /// What to measure.
+    pub cell: &'a Cell,
+    /// From 1.
+    pub repeat: u32,
+    /// How the links are to be.
+    pub links: Links,
+    /// Parameters for the tools: [`crate::parameters`] of the cell, or what tuning found.
+    pub parameters: ToolParameters,
+}
+
+/// Hears of each frame trial that begins.
+pub type Tell<'a> = &'a mut dyn FnMut(&FrameStep<'_>);
+
+/// Whatever can make the trials of a plan: one for each kind of lab.
+pub trait Measurer {
+    /// Makes a trial; `tell` hears of the frame trials in it.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then this was
+    /// no trial. Any other failure is in the record.
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        tell: Tell<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError>;
+}
+
+/// Measures on a lab of stations: `NamespaceLab`.
+pub struct OnBench<'a> {
+    /// The lab.
+    pub bench: &'a mut dyn Bench,
+}
+
+impl Measurer for OnBench<'_> {
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        tell: Tell<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError> {
+        let record = record(trial, |words| match &trial.cell.measurement {
+            Measurement::Frames(test) => {
+                frames::attempt(self.bench, (trial, test), tell, interrupt, words)
+            }
+            _ => attempt(self.bench, trial, interrupt, words),
+        })?;
+        if matches!(record.outcome, Outcome::Failed { .. }) {
+            expect_stations(self.bench)?;
+        }
+        Ok(record)
+    }
+}
+
+/// Makes a trial on a lab of stations, and tells nobody how far it is.
+///
+/// # Errors
+/// As [`Measurer::measure`].
+pub fn measure(
+    bench: &mut dyn Bench,
+    trial: &Trial<'_>,
+    interrupt: &Interrupt,
+) -> Result<TrialRecord, LabError> {
+    OnBench { bench }.measure(trial, &mut |_| (), interrupt)
+}
+
+/// The record of what `make` makes of a trial; the words of the commands that it runs are filled in by it.
+///
+/// # Errors
+/// [`LabError::Interrupted`]: then it was no trial.
+pub(crate) fn record(
+    trial: &Trial<'_>,
+    make: impl FnOnce(&mut Vec<Vec<String>>) -> Result<Outcome, TrialError>,
+) -> Result<TrialRecord, LabError> {
+    let started_unix_ns = unix_ns();
+    let clock = Instant::now();
+    let mut commands = Vec::new();
+    let outcome = match make(&mut commands) {
+        Ok(outcome) => outcome,
+        Err(error) if error.is_interrupt() => return Err(LabError::Interrupted),
+        Err(error) => Outcome::Failed {
+            reason: error.to_string(),
+        },
+    };
+    Ok(TrialRecord {
+        cell: trial.cell.id.clone(),
+        repeat: trial.repeat,
+        started_unix_ns,
+        duration_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        commands,
+        outcome,
+    })
+}
+
+/// Expects that every station answers.
+fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
+    for id in NodeId::ALL {
+        bench.node(id).call(Request::Hello {
+            protocol: PROTOCOL_VERSION,
+        })?;
+    }
+    Ok(())
+}
+
+/// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.
+pub(crate) fn unix_ns() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Logical CPUs that the stations may use.
+pub(crate) fn machine_cores(bench: &dyn Bench) -> Result<u16, LabError> {
+    let station = bench.node(NodeId::A);
+    match station.call(Request::Hello {
+        protocol: PROTOCOL_VERSION,
+    })? {
+        Response::Hello { cores, .. } => Ok(cores),
+        other => Err(station.unexpected(&other)),
+    }
+}
+
+/// Brings the DUT up, has it measured, takes it down whatever happens, and judges. `carry` returns what it
+/// read, and why there is no figure where there is none.
+pub(crate) fn with_dut(
+    bench: &mut dyn Bench,
+    trial: &Trial<'_>,
+    direction: Direction,
+    carry: impl FnOnce(&dyn Bench, &RunningDut) -> Result<(Measured, Option<String>), TrialError>,
+) -> Result<Outcome, TrialError> {
+    let dut = bench.start_dut(&trial.cell.dut, trial.links, direction)?;
+    let carried = carry(&*bench, &dut);
+    let stopped = bench.stop_dut(dut);
+    match (carried, stopped) {
+        (Err(error), _) if error.is_interrupt() => Err(error),
+        (_, Err(LabError::Interrupted)) => Err(LabError::Interrupted.into()),
+        (Ok((measured, objection)), Ok(())) => Ok(judge(measured, None, objection)),
+        (Ok((measured, objection)), Err(death)) => {
+            Ok(judge(measured, Some(death.to_string()), objection))
+        }
+        (Err(error), Ok(())) => Err(error),
+        // The DUT's end is why the tools failed; what they say comes second.
+        (Err(error), Err(death)) => Ok(Outcome::Failed {
+            reason: format!("{death}; {error}"),
+        }),
+    }
+}
+
+/// Measured when nothing speaks against it.
+pub(crate) fn judge(
+    measured: Measured,
+    death: Option<String>,
+    objection: Option<String>,
+) -> Outcome {
+    let mut reasons: Vec<String> = death.into_iter().chain(objection).collect();
+    reasons.extend(evidence::objections(&measured.evidence.checks));
+    let measured = Box::new(measured);
+    match reasons.is_empty() {
+        true => Outcome::Measured(measured),
+        false => Outcome::Invalid { reasons, measured },
+    }
+}
+
+impl<'a> Trial<'a> {
+    /// The trial of a cell with the parameters of its campaign.
+    #[must_use]
+    pub fn of(cell: &'a Cell, repeat: u32, links: Links) -> Self {
+        Self {
+            cell,
+            repeat,
+            links,
+            parameters: command::parameters(cell),
+        }
+    }
+}

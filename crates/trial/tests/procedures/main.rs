@@ -1,0 +1,6 @@
+//! Procedures over simulated rigs of known truth.
+
+mod flaws;
+mod procedures;
+mod rig;
+mod searches;

@@ -1,0 +1,240 @@
+//! A rig of known truth: a simulated device between a tester that may have flaws of its own.
+
+use campaign::plan::{
+    Adapter, Cell, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports, Procedure,
+    Profile, ThroughputSearch, Traffic,
+};
+use journal::record::{Check, FramePort, FrameTrial, LatencyBucket};
+use lab::Interrupt;
+use search::Trial;
+use search::simulate::{Behaviour, Device};
+use trial::TrialError;
+use trial::evidence::{FrameObserved, frame_checks};
+use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Strays, carry_out};
+use wire::mix::FrameMix;
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1000 * MS;
+/// What the generator of every rig reaches, in frames/s, unless it is slower.
+pub(crate) const CEILING: u64 = 2_000_000;
+const FRAME_BYTES: u64 = 64;
+
+/// What the tester itself does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flaws {
+    /// Highest rate at which it sends; it sends all, but takes longer.
+    pub(crate) slow_sender: Option<u64>,
+    /// Highest rate at which it sends; it leaves out the rest.
+    pub(crate) lossy_sender: Option<u64>,
+    /// Highest rate at which it receives; it loses the rest and knows.
+    pub(crate) lossy_receiver: Option<u64>,
+}
+
+/// What the device does beside losing frames, in parts per million of those forwarded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Damage {
+    pub(crate) duplicated_ppm: u64,
+    pub(crate) reordered_ppm: u64,
+    pub(crate) corrupted_ppm: u64,
+}
+
+/// The rig.
+pub(crate) struct Simulated {
+    device: Device,
+    pub(crate) flaws: Flaws,
+    pub(crate) damage: Damage,
+    pub(crate) line_rate: Option<u64>,
+    /// From the end of an overload to the last loss.
+    pub(crate) recovers_in_ns: u64,
+    /// Set in the trial of that number, from 1.
+    pub(crate) interrupt_in: Option<usize>,
+    /// What was asked for so far.
+    pub(crate) loads: Vec<RigLoad>,
+}
+
+impl Simulated {
+    pub(crate) fn new(behaviour: Behaviour) -> Self {
+        Self {
+            device: Device::new(behaviour, 7),
+            flaws: Flaws::default(),
+            damage: Damage::default(),
+            line_rate: None,
+            recovers_in_ns: 0,
+            interrupt_in: None,
+            loads: Vec::new(),
+        }
+    }
+
+    /// Carries a procedure out.
+    pub(crate) fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
+        let test = test(procedure);
+        carry_out(&cell(&test), &test, self, &mut |_| (), &Interrupt::new())
+    }
+
+    /// What it counts of a load at a rate for a time.
+    fn measure(&mut self, load: u64, duration_ns: u64) -> FrameTrial {
+        let frames =
+            |rate: u64| (u128::from(rate) * u128::from(duration_ns) / 1_000_000_000) as u64;
+        let intended = frames(load);
+        let sent = self
+            .flaws
+            .lossy_sender
+            .map_or(intended, |rate| intended.min(frames(rate)));
+        let slowest = self.flaws.slow_sender.unwrap_or(u64::MAX).min(load).max(1);
+        let elapsed_ns = (u128::from(duration_ns) * u128::from(load) / u128::from(slowest)) as u64;
+        // The device is loaded at the rate at which frames come, for as long as they do.
+        let offered = (u128::from(sent) * 1_000_000_000).div_ceil(elapsed_ns.into()) as u64;
+        let counts = self.device.measure(Trial {
+            load: offered,
+            duration_ns: elapsed_ns,
+        });
+        let forwarded = sent.saturating_sub(counts.lost());
+        let kept = self
+            .flaws
+            .lossy_receiver
+            .map_or(forwarded, |rate| forwarded.min(frames(rate)));
+        let share = |ppm: u64| kept * ppm / 1_000_000;
+        let corrupted = share(self.damage.corrupted_ppm);
+        FrameTrial {
+            load,
+            duration_ns,
+            elapsed_ns,
+            intended,
+            sent,
+            sent_bytes: sent * FRAME_BYTES,
+            received: kept - corrupted,
+            received_bytes: (kept - corrupted) * FRAME_BYTES,
+            duplicated: share(self.damage.duplicated_ppm),
+            reordered: share(self.damage.reordered_ppm),
+            corrupted,
+            receiver_dropped: forwarded - kept,
+            sender_dropped: intended - sent,
+            late_ns_max: elapsed_ns.saturating_sub(duration_ns),
+            late_frames: 0,
+        }
+    }
+}
+
+impl Rig for Simulated {
+    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        self.loads.push(*load);
+        if self.interrupt_in == Some(self.loads.len()) {
+            interrupt.set();
+        }
+        interrupt.check()?;
+        let ceiling = self
+            .flaws
+            .slow_sender
+            .or(self.flaws.lossy_sender)
+            .unwrap_or(CEILING);
+        let rate = load.frames_per_s.unwrap_or(ceiling);
+        let mut trial = self.measure(rate, load.duration_ns);
+        trial.load = load.frames_per_s.unwrap_or(0);
+        let relief = load.then.map(|then| {
+            let after = self.measure(then.frames_per_s, then.duration_ns);
+            // What it still loses on the way back, frame by frame.
+            let lost_ns = self.recovers_in_ns.min(then.duration_ns);
+            let lost = (u128::from(then.frames_per_s) * u128::from(lost_ns) / 1_000_000_000) as u64;
+            trial.intended += after.intended;
+            trial.sent += after.sent;
+            trial.received += after.received - lost;
+            trial.duration_ns += after.duration_ns;
+            trial.elapsed_ns += after.elapsed_ns;
+            Relief {
+                sent: after.sent,
+                received: after.received - lost,
+                last_loss_ns: lost_ns,
+            }
+        });
+        // Latency tells the load apart.
+        let latency = vec![LatencyBucket {
+            upto_ns: 1000 + rate / 1000,
+            frames: trial.received,
+        }];
+        let took_ns = trial.elapsed_ns + load.drain_ns;
+        Ok(FrameRun {
+            trial,
+            latency,
+            relief,
+            strays: Strays::default(),
+            took_ns,
+            sender: FramePort::default(),
+            receiver: FramePort::default(),
+        })
+    }
+
+    fn line_rate(&self) -> Option<u64> {
+        self.line_rate
+    }
+}
+
+/// A frame test of one-way traffic in frames of 64 B.
+pub(crate) fn test(procedure: Procedure) -> FrameTest {
+    FrameTest {
+        traffic: Traffic {
+            mix: FrameMix::fixed(64),
+            ip: IpVersion::V4,
+            flows: 1,
+            tunnels: 1,
+            direction: Direction::Both,
+            duplex: false,
+            ports: Ports::default(),
+        },
+        procedure,
+    }
+}
+
+pub(crate) fn cell(test: &FrameTest) -> Cell {
+    Cell {
+        id: "cell".to_owned(),
+        group: "group".to_owned(),
+        dut: Dut {
+            name: "simulated".to_owned(),
+            adapter: Adapter::Direct,
+        },
+        mtu: 1500,
+        cores_per_station: 1,
+        offloads: false,
+        measurement: Measurement::Frames(test.clone()),
+        tune: false,
+        estimate_ns: 0,
+        calibration: false,
+    }
+}
+
+/// Zero loss and half a per cent, within half a per cent, in trials from 50 ms to 1 s.
+pub(crate) fn search() -> ThroughputSearch {
+    let goal = |name: &str, loss_ratio_ppm| Goal {
+        name: name.to_owned(),
+        loss_ratio_ppm,
+        exceed_ratio_ppm: 500_000,
+        initial_trial_ns: 50 * MS,
+        final_trial_ns: SECOND,
+        duration_sum_ns: 2 * SECOND,
+        width_ppm: 5000,
+    };
+    ThroughputSearch {
+        profile: Profile::Fast,
+        goals: vec![goal("ndr", 0), goal("pdr", 5000)],
+        max_load: None,
+        min_load: 1000,
+        drain_ns: 20 * MS,
+        timeout_ns: 600 * SECOND,
+    }
+}
+
+/// The checks of a procedure's frame trials.
+pub(crate) fn checks(procedure: Procedure, found: &Found) -> Vec<Check> {
+    frame_checks(&FrameObserved {
+        test: &test(procedure),
+        result: &found.result,
+        strays: &found.strays,
+        path: None,
+    })
+}
+
+/// The check of that name.
+pub(crate) fn check(procedure: Procedure, found: &Found, name: &str) -> Check {
+    let mut checks = checks(procedure, found).into_iter();
+    checks.find(|check| check.name == name).unwrap()
+}

@@ -1,0 +1,202 @@
+//! Searches end within their width of the truth, whatever the device does and whatever the tester does to it.
+
+use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, search};
+use campaign::plan::{Procedure, ThroughputSearch};
+use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
+use search::simulate::Behaviour;
+
+const CAPACITY: u64 = 777_777;
+
+fn throughput(rig: &mut Simulated, plan: ThroughputSearch) -> ThroughputFound {
+    let found = rig.carry_out(Procedure::Throughput(plan)).unwrap();
+    found.result.throughput.unwrap()
+}
+
+fn bounds(goal: &GoalBounds) -> (u64, u64) {
+    (goal.lower.unwrap(), goal.upper.unwrap())
+}
+
+fn assert_within_width(goal: &GoalBounds) {
+    let (lower, upper) = bounds(goal);
+    assert!(
+        lower < upper && (upper - lower) * 1_000_000 <= upper * 5000 + 1_000_000,
+        "{goal:?}"
+    );
+}
+
+#[test]
+fn a_hard_limit_lies_between_bounds_that_are_as_close_as_asked() {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+    let found = throughput(&mut rig, search());
+    assert_eq!(
+        (found.max_load, found.max_load_by.as_str()),
+        (CEILING, "generator")
+    );
+    assert_eq!(found.end, SearchEnd::Reached);
+    let [ndr, pdr] = &found.goals[..] else {
+        panic!("two goals")
+    };
+    assert_within_width(ndr);
+    assert_within_width(pdr);
+    let (lower, upper) = bounds(ndr);
+    assert!(lower <= CAPACITY && CAPACITY < upper, "{ndr:?}");
+    // Half a per cent may be lost: so much more may be offered.
+    let most = CAPACITY * 1_000_000 / (1_000_000 - 5000);
+    let (lower, upper) = bounds(pdr);
+    assert!(lower <= most && most <= upper, "{pdr:?}");
+    assert!(ndr.lower_trials > 0 && ndr.upper_trials > 0);
+    let took: u64 = rig.loads[1..]
+        .iter()
+        .map(|load| load.duration_ns + load.drain_ns)
+        .sum();
+    assert_eq!(found.took_ns, took);
+}
+
+#[test]
+fn the_highest_load_is_what_is_given_else_the_line_rate_else_what_the_generator_reaches() {
+    let of = |given, line_rate| {
+        let mut rig = Simulated::new(Behaviour::Hard { capacity: u64::MAX });
+        rig.line_rate = line_rate;
+        let plan = ThroughputSearch {
+            max_load: given,
+            ..search()
+        };
+        let found = throughput(&mut rig, plan);
+        assert_eq!(found.goals[0].lower, Some(found.max_load));
+        assert_eq!(found.goals[0].upper, None);
+        (found.max_load, found.max_load_by)
+    };
+    assert_eq!(of(Some(5000), Some(9000)), (5000, "given".to_owned()));
+    assert_eq!(of(None, Some(9000)), (9000, "line-rate".to_owned()));
+    assert_eq!(of(None, None), (CEILING, "generator".to_owned()));
+}
+
+#[test]
+fn a_noisy_device_is_found_in_its_noise() {
+    let band_ppm = 50_000;
+    let mut rig = Simulated::new(Behaviour::Noisy {
+        capacity: CAPACITY,
+        band_ppm,
+    });
+    let found = throughput(&mut rig, search());
+    let (lower, upper) = bounds(&found.goals[0]);
+    let noise_begins = CAPACITY - CAPACITY * u64::from(band_ppm) / 1_000_000;
+    assert!(noise_begins <= upper && lower <= CAPACITY, "{found:?}");
+    // Noise is far less than half a per cent.
+    assert_within_width(&found.goals[1]);
+}
+
+#[test]
+fn a_device_of_two_bands_is_found_in_one_of_them() {
+    let (low, high) = (600_000, 900_000);
+    let mut rig = Simulated::new(Behaviour::TwoBands {
+        low,
+        high,
+        low_ppm: 300_000,
+    });
+    let found = throughput(&mut rig, search());
+    let (lower, upper) = bounds(&found.goals[0]);
+    assert!(low <= upper && lower <= high, "{found:?}");
+}
+
+#[test]
+fn a_deep_buffer_raises_the_bound_by_no_more_than_it_holds() {
+    let frames = 10_000;
+    let mut rig = Simulated::new(Behaviour::Queue {
+        capacity: CAPACITY,
+        frames,
+    });
+    let found = throughput(&mut rig, search());
+    let (lower, upper) = bounds(&found.goals[0]);
+    // The last trials take a second, in which the buffer fills once.
+    assert!(CAPACITY <= upper && lower <= CAPACITY + frames, "{found:?}");
+}
+
+#[test]
+fn a_drifting_device_is_found_where_it_was_during_the_search() {
+    let per_second = -1000;
+    let mut rig = Simulated::new(Behaviour::Drifting {
+        capacity: CAPACITY,
+        per_second,
+    });
+    let found = throughput(&mut rig, search());
+    let seconds: u64 = rig.loads.iter().map(|load| load.duration_ns).sum::<u64>() / SECOND + 1;
+    let least = CAPACITY - seconds * per_second.unsigned_abs();
+    let (lower, upper) = bounds(&found.goals[0]);
+    assert!(least <= upper && lower <= CAPACITY, "{found:?}");
+}
+
+#[test]
+fn a_load_that_the_tester_cannot_offer_is_no_load_that_was_carried() {
+    let (tester, slack) = (500_000, 500_000 * 3 / 100);
+    let slow = Flaws {
+        slow_sender: Some(tester),
+        ..Flaws::default()
+    };
+    let lossy = Flaws {
+        lossy_sender: Some(tester),
+        ..Flaws::default()
+    };
+    for flaws in [slow, lossy] {
+        let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+        rig.flaws = flaws;
+        let plan = ThroughputSearch {
+            max_load: Some(CEILING),
+            ..search()
+        };
+        let found = rig.carry_out(Procedure::Throughput(plan.clone())).unwrap();
+        let goal = &found.result.throughput.as_ref().unwrap().goals[0];
+        let (lower, upper) = bounds(goal);
+        assert!(
+            lower <= tester + slack && upper >= tester - slack,
+            "{goal:?}"
+        );
+        let check = check(Procedure::Throughput(plan), &found, "offered-as-intended");
+        assert!(
+            check.passed
+                && check
+                    .detail
+                    .contains("the least load that it did not offer was")
+        );
+    }
+}
+
+#[test]
+fn what_the_receiver_loses_itself_is_not_taken_for_the_devices_loss_but_told() {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+    rig.flaws.lossy_receiver = Some(CAPACITY / 2);
+    let plan = search();
+    let found = rig.carry_out(Procedure::Throughput(plan.clone())).unwrap();
+    let goal = &found.result.throughput.as_ref().unwrap().goals[0];
+    let (lower, upper) = bounds(goal);
+    assert!(lower <= CAPACITY && CAPACITY < upper, "{goal:?}");
+    let check = check(Procedure::Throughput(plan), &found, "receiver-kept-up");
+    assert!(
+        check.detail.contains("at the lower bound of `ndr`"),
+        "{}",
+        check.detail
+    );
+}
+
+#[test]
+fn a_search_whose_time_is_up_says_so() {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+    let plan = ThroughputSearch {
+        timeout_ns: 400 * MS,
+        ..search()
+    };
+    let found = throughput(&mut rig, plan);
+    assert_eq!(found.end, SearchEnd::TimedOut);
+    assert!(found.took_ns <= 420 * MS, "{found:?}");
+}
+
+#[test]
+fn a_device_that_carries_not_even_the_lowest_load_has_no_lower_bound() {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: 10 });
+    let found = rig.carry_out(Procedure::Throughput(search())).unwrap();
+    let goal = &found.result.throughput.as_ref().unwrap().goals[0];
+    assert_eq!((goal.lower, goal.upper), (None, Some(1000)));
+    assert_eq!(found.objection, None);
+    // The evidence is still read, at the lowest load.
+    assert_eq!(found.evidence_load.frames_per_s, Some(1000));
+}
