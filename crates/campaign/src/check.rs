@@ -17,6 +17,7 @@ impl Draft {
         mistakes.extend(self.check_cores(host));
         mistakes.extend(self.check_mtu(lab));
         mistakes.extend(self.check_ports(lab));
+        mistakes.extend(self.check_stations_in_memory(lab));
         mistakes.extend(self.check_loads(lab));
         mistakes
     }
@@ -40,19 +41,21 @@ impl Draft {
                 format!("`{name}` needs the kernel's stack, and the lab's stations have none");
             return Some(self.trial.mistake(what, help));
         }
-        let forwards = matches!(
-            self.cell.dut.adapter,
-            Adapter::Direct | Adapter::Router { .. } | Adapter::Bridge
-        );
-        forwards.then(|| {
-            let name = &self.cell.dut.name;
-            let what = format!("`{name}` is the kernel's forwarding, and a lab in memory has none");
-            let help = match self.cell.dut.adapter {
-                Adapter::Direct => "the baseline there is `straight`; or `--lab namespaces`",
-                _ => help,
-            };
-            self.dut.mistake(what, help)
-        })
+        let name = &self.cell.dut.name;
+        match self.cell.dut.adapter {
+            Adapter::Router { .. } | Adapter::Bridge => {
+                let what =
+                    format!("`{name}` is the kernel's work, and a lab in memory has no kernel");
+                Some(self.dut.mistake(what, help))
+            }
+            Adapter::Cipherbench { workers, .. } if workers > 1 => {
+                let what = format!("`{name}` has {workers} workers, and a lab in memory runs one");
+                let help = "write `workers: 1`, or use a lab of kind `namespaces`: \
+                            `--lab namespaces`";
+                Some(self.dut.mistake(what, help))
+            }
+            Adapter::Cipherbench { .. } | Adapter::Direct | Adapter::Straight => None,
+        }
     }
 
     fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
@@ -132,6 +135,30 @@ impl Draft {
                 "write `ports: auto`, or use the lab in memory: `--lab memory`",
             ),
         })
+    }
+
+    /// In memory each station is one thread, and sends or receives.
+    fn check_stations_in_memory(&self, lab: &LabFile) -> Vec<Mistake> {
+        let (Some(test), Some(places)) = (self.frame_test(), &self.frames) else {
+            return Vec::new();
+        };
+        if lab.plan().kind != LabKind::Memory {
+            return Vec::new();
+        }
+        let help = "or use a lab of kind `namespaces`: `--lab namespaces`";
+        let cores = self.cell.cores_per_station;
+        let cores = (cores > 1).then(|| {
+            let what = format!("{cores} cores per station are more than the one in memory");
+            self.cores
+                .mistake(what, format!("write `cores: 1`, {help}"))
+        });
+        let duplex = test.traffic.duplex.then(|| {
+            let what = "a lab in memory is loaded one way only";
+            places
+                .duplex
+                .mistake(what, format!("leave `duplex` off, {help}"))
+        });
+        cores.into_iter().chain(duplex).collect()
     }
 
     fn check_loads(&self, lab: &LabFile) -> Vec<Mistake> {

@@ -191,6 +191,15 @@ pub(crate) fn slug(name: &str) -> String {
     name.replace(' ', "-")
 }
 
+/// Their names, as messages list them.
+pub(crate) fn names(duts: &[&Listed]) -> String {
+    let names: Vec<_> = duts
+        .iter()
+        .map(|dut| format!("`{}`", dut.dut.name))
+        .collect();
+    names.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

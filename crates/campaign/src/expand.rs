@@ -10,7 +10,7 @@
 
 mod tools;
 
-use crate::dut::{Listed, STRAIGHT, slug};
+use crate::dut::{Listed, STRAIGHT, names, slug};
 use crate::frames::{self, Places};
 use crate::plan::{Adapter, Cell, Dut, Measurement};
 use crate::trial::{Kind, Trial};
@@ -193,8 +193,32 @@ impl Point<'_> {
             (Measurement::Frames(test), Some(places)) => {
                 frames::for_duts(&test.traffic, places, duts, all)
             }
-            _ => Vec::new(),
+            _ => self.no_path(duts, all).into_iter().collect(),
         }
+    }
+
+    /// Tools need a path from station A's kernel to B's.
+    fn no_path(&self, duts: &[&Listed], all: &[Listed]) -> Option<(&Place, String, String)> {
+        let wrong: Vec<_> = duts
+            .iter()
+            .copied()
+            .filter(|dut| !dut.dut.adapter.joins_stations())
+            .collect();
+        if wrong.is_empty() {
+            return None;
+        }
+        let what = format!(
+            "`{}` cannot be measured of {}",
+            self.measurement.name(),
+            names(&wrong)
+        );
+        let others = all.iter().filter(|dut| dut.dut.adapter.joins_stations());
+        let others: Vec<_> = others.map(|dut| dut.dut.name.as_str()).collect();
+        let mut help = "frame tests alone are made without one of the gateways".to_owned();
+        if !others.is_empty() {
+            help.push_str(&format!("; write `duts: [{}]`", others.join(", ")));
+        }
+        Some((&self.trial.place, what, help))
     }
 
     fn draft(&self, group: &str, dut: &Listed) -> Draft {

@@ -135,13 +135,30 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             station_b: STATION_B,
         }),
     };
+    let kind = kind?;
+    if kind == LabKind::Memory {
+        no_links(map)?;
+    }
     Ok(LabPlan {
         name: name?.to_owned(),
-        kind: kind?,
+        kind,
         cipher_mtu: cipher_mtu?,
         link_bps: link_bps?,
         addresses: addresses?,
     })
+}
+
+/// Rings have no MTU, no rate and no addresses.
+fn no_links(map: &Map<'_>) -> Result<(), Reported> {
+    let given = ["cipher_mtu", "link_rate", "addresses"]
+        .into_iter()
+        .filter_map(|key| Some((key, map.optional(key)?)));
+    let mut result = Ok(());
+    for (key, node) in given {
+        let what = format!("`{key}` is of links, and a lab in memory has none");
+        result = Err(node.mistake(what, "remove it, or write `kind: namespaces`"));
+    }
+    result
 }
 
 const STATION_A: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 0);

@@ -210,6 +210,13 @@ impl Adapter {
         matches!(self, Self::Cipherbench { .. })
     }
 
+    /// Whether station A reaches B through it, so that tools can be used; frames need no more than two
+    /// ends of a path.
+    #[must_use]
+    pub const fn joins_stations(&self) -> bool {
+        matches!(self, Self::Direct | Self::Cipherbench { .. })
+    }
+
     /// The directions in which this DUT can be loaded.
     #[must_use]
     pub const fn directions(&self) -> &'static [Direction] {

@@ -40,7 +40,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 7);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -114,25 +114,53 @@ fn documented_keys(document: &str, heading: &str) -> Vec<String> {
 
 #[test]
 fn every_key_is_documented_and_no_other() {
-    let text = "x: 1\nduts: [direct: { x: 1 }, cipherbench: { x: 1 }]\n\
-                trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }]\n";
+    let text = "x: 1\nduts: [direct: { x: 1 }, straight: { x: 1 }, router: { x: 1 },\n  \
+                bridge: { x: 1 }, cipherbench: { x: 1 }]\n\
+                trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
+                throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
+                back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 }]\n";
     let mistakes = from_text("c.yaml", text).unwrap_err();
     let campaign = document("campaign.md");
-    for (path, heading) in [
-        ("x", "## The file"),
-        ("duts[0].direct.x", "### `direct`"),
-        ("duts[1].cipherbench.x", "### `cipherbench`"),
-        ("trials[0].tcp.x", "### `tcp`"),
-        ("trials[1].udp.x", "### `udp`"),
-        ("trials[2].ping.x", "### `ping`"),
+    let (all, frames) = ("## Trials", "## Frame tests");
+    let search = "A search has these keys, and up to eight goals:";
+    for (path, headings) in [
+        ("x", &["## The file"][..]),
+        ("duts[0].direct.x", &["### `direct`"]),
+        ("duts[1].straight.x", &["### `straight`"]),
+        ("duts[2].router.x", &["### `router`"]),
+        ("duts[3].bridge.x", &["### `bridge`"]),
+        ("duts[4].cipherbench.x", &["### `cipherbench`"]),
+        ("trials[0].tcp.x", &[all, "### `tcp`"]),
+        ("trials[1].udp.x", &[all, "### `udp`"]),
+        ("trials[2].ping.x", &[all, "### `ping`"]),
+        ("trials[3].load.x", &[all, frames, "### `load`"]),
+        ("trials[4].throughput.x", &[all, frames, search]),
+        (
+            "trials[4].throughput.goals[0].x",
+            &["        - { name: one, loss: 1 % }"],
+        ),
+        ("trials[5].loss-curve.x", &[all, frames, "### `loss-curve`"]),
+        (
+            "trials[6].back-to-back.x",
+            &[all, frames, "### `back-to-back`"],
+        ),
+        (
+            "trials[7].latency.x",
+            &[all, frames, search, "### `latency`"],
+        ),
+        (
+            "trials[8].recovery.x",
+            &[all, frames, search, "### `recovery`"],
+        ),
     ] {
-        let (mut known, mut documented) = (
-            known_keys(&mistakes, path),
-            documented_keys(&campaign, heading),
-        );
+        let mut known = known_keys(&mistakes, path);
+        let mut documented: Vec<_> = headings
+            .iter()
+            .flat_map(|heading| documented_keys(&campaign, heading))
+            .collect();
         known.sort();
         documented.sort();
-        assert_eq!(known, documented, "{heading}");
+        assert_eq!(known, documented, "{headings:?}");
     }
 
     let mistakes = lab_from_text("l.yaml", "x: 1\naddresses: { x: 1 }\n").unwrap_err();

@@ -1,6 +1,6 @@
 //! What axes of frame trials and DUTs do not go together.
 
-use crate::dut::Listed;
+use crate::dut::{Listed, names};
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
 use crate::plan::{Adapter, Direction, IpVersion, PortKind, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
@@ -16,6 +16,7 @@ pub(crate) struct Places {
     pub(crate) direction: Place,
     pub(crate) tunnels: Place,
     pub(crate) ports: Place,
+    pub(crate) duplex: Place,
     /// Loads that were given, in frames/s.
     pub(crate) loads: Vec<Spanned<u64>>,
 }
@@ -157,12 +158,4 @@ pub(crate) fn for_duts<'a>(
         wrong.push((&places.tunnels, what, help.to_owned()));
     }
     wrong
-}
-
-fn names(duts: &[&Listed]) -> String {
-    let names: Vec<_> = duts
-        .iter()
-        .map(|dut| format!("`{}`", dut.dut.name))
-        .collect();
-    names.join(", ")
 }

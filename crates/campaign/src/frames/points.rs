@@ -67,7 +67,7 @@ impl FrameTrial {
             &self.cores[cores],
         );
         let (tunnels, ports) = (&self.tunnels[tunnels], &self.ports[ports]);
-        let (ip, duplex) = (self.ip[ip].value, self.duplex[duplex].value);
+        let (ip, duplex) = (self.ip[ip].value, &self.duplex[duplex]);
         let offloads = self.offloads[offloads].value;
         let (flows, asked) = (self.flows[flows].value, &self.procedures[procedure]);
         let mix = &frame.value;
@@ -77,7 +77,7 @@ impl FrameTrial {
             flows: flows.unwrap_or_else(|| flows_for(tunnels.value, cores.value)),
             tunnels: tunnels.value,
             direction: direction.value,
-            duplex,
+            duplex: duplex.value,
             ports: ports.value,
         };
         let mut axes = vec![
@@ -90,7 +90,7 @@ impl FrameTrial {
                 flows.map_or("auto".to_owned(), |flows| flows.to_string()),
             ),
             sometimes("tunnels", tunnels.value),
-            sometimes("duplex", on_off(duplex)),
+            sometimes("duplex", on_off(duplex.value)),
             sometimes("ports", ports.value),
             sometimes("offloads", on_off(offloads)),
         ];
@@ -111,6 +111,7 @@ impl FrameTrial {
                 direction: direction.place.clone(),
                 tunnels: tunnels.place.clone(),
                 ports: ports.place.clone(),
+                duplex: duplex.place.clone(),
                 loads: loads.collect(),
             }),
             measurement: Measurement::Frames(FrameTest {

@@ -108,6 +108,8 @@ trials:
     for text in [
         "campaign: d\nduts: [direct]\ntrials: [load: { frame: 64 B, duts: [direct, router] }]\n",
         "campaign: d\nduts: [bridge]\ntrials: [load: { frame: 64 B, direction: encrypt }]\n",
+        "campaign: d\nduts: [direct, straight, router]\ntrials: [tcp: { mtu: 1500 B }]\n",
+        "campaign: d\nduts: [bridge]\ntrials: [ping: { mtu: 1500 B }]\n",
         "campaign: d\ncalibrate: on\nduts: [direct]\ntrials: [ping: { mtu: 1500 B }]\n",
         "campaign: d\nduts: [direct]\ntrials:\n  - load: { frame: { 64 B: 1, 65 B: 1 } }\n  \
          - load: { frame: { 64 B: 50 %, 65 B: 50 % } }\n",
@@ -141,11 +143,12 @@ trials:
 fn what_needs_a_kernel_is_told_in_the_lab_in_memory() {
     let text = "\
 campaign: memory
-duts: [straight, direct, router, bridge, cipherbench]
+duts: [straight, direct, router, bridge, cipherbench: { workers: [1, 2] }]
 trials:
-  - tcp: { mtu: 1500 B }
-  - ping: { mtu: 1500 B, duts: straight }
+  - tcp: { mtu: 1500 B, duts: [direct, cipherbench w1] }
+  - ping: { mtu: 1500 B, duts: direct }
   - load: { frame: 64 B, ports: [auto, memory, xdp, { send: memory, receive: packet }] }
+  - load: { frame: 65 B, cores: [1, 2], duplex: [off, on] }
 ";
     let campaign = from_text("c.yaml", text).unwrap();
     let lab = LabFile::built_in_named("memory").unwrap();

@@ -135,6 +135,17 @@ addresses:
             lab_from_text("l.yaml", &text).unwrap_err()
         ));
     }
+    for text in [
+        "lab: a\nlink_rate: 1 Gpps\n",
+        "lab: a\nlink_rate: 10 kbit/s\n",
+        "lab: a\nkind: memory\ncipher_mtu: 1500 B\nlink_rate: 1 Gbit/s\n\
+         addresses: { station_a: 10.9.0.0/24 }\n",
+    ] {
+        all.push_str(&format!(
+            "{}\n\n",
+            lab_from_text("l.yaml", text).unwrap_err()
+        ));
+    }
     compare("lab-mistakes.txt", &all);
 }
 
