@@ -37,7 +37,9 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
         kernel: machine.kernel,
         os: machine.os,
         hypervisor: machine.hypervisor,
-        privilege: privilege.map_or("none needed", Privilege::describe).to_owned(),
+        privilege: privilege
+            .map_or("none needed", Privilege::describe)
+            .to_owned(),
         sysctls: machine.sysctls,
         tools,
         ..Environment::default()

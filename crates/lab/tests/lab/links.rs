@@ -271,6 +271,26 @@ pub(crate) fn a_program_is_ready_when_its_port_listens() {
     assert!(error.contains("before it was ready; waited for it to listen on TCP port 5202: deaf"));
 }
 
+pub(crate) fn a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_told_at_its_stop() {
+    let lab = TestLab::direct().lab;
+    let node = lab.node(NodeId::Gw2);
+    let script = "grep Cpus_allowed_list /proc/self/status; read line; echo got $line; \
+                  trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    let program = Program {
+        cores: vec![0],
+        stdin: "input\n".to_owned(),
+        ready: Ready::Line("ready".to_owned()),
+        ..shell(script)
+    };
+    let process = node.start(program, PATIENCE).unwrap();
+    let ended = node.stop(process, PATIENCE).unwrap();
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    assert_eq!(lines[1..], ["got input", "ready", "stopped"], "{ended:?}");
+    let cores = lines[0].split_whitespace().nth(1).unwrap();
+    assert!(cores.parse::<u16>().is_ok(), "one core: {cores}");
+    assert_eq!(ended.code, Some(0));
+}
+
 pub(crate) fn the_namespace_is_closed_off_from_the_machine() {
     let lab = TestLab::direct().lab;
     let node = lab.node(NodeId::Gw1);

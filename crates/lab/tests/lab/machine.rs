@@ -5,7 +5,7 @@ use lab::host::{self, Status};
 use nix::sched::{CloneFlags, unshare};
 
 pub(crate) fn the_environment_of_a_journal_is_filled() {
-    let environment = host::environment(lab::privilege::current().unwrap());
+    let environment = host::environment(lab::privilege::current());
     assert!(environment.cpus > 0 && !environment.kernel.is_empty());
     assert!(
         environment.tools.contains_key("ip"),

@@ -13,6 +13,7 @@ mod machine;
 mod peer;
 mod programs;
 mod roles;
+mod shaping;
 mod support;
 
 use lab::privilege;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
             a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only,
             a_station_tells_buffer_limits_and_datagrams_that_found_no_room,
             a_program_is_ready_when_its_port_listens,
+            a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_told_at_its_stop,
             the_namespace_is_closed_off_from_the_machine,
         ),
         trials!(skipped, devices:
@@ -96,6 +98,10 @@ fn main() -> ExitCode {
             stations_joined_straight_seal_and_open_each_others_packets,
             what_a_dut_cannot_do_is_refused_in_words,
             ipv6_is_back_after_an_mtu_that_was_too_small_for_it,
+        ),
+        trials!(skipped, shaping:
+            the_rate_of_the_line_holds_for_long_and_short_frames,
+            a_full_queue_is_counted_and_a_shaper_goes_as_it_came,
         ),
         trials!(skipped, machine:
             the_environment_of_a_journal_is_filled,

@@ -1,0 +1,125 @@
+//! Links with a line rate.
+
+use crate::peer::{packet, send_frames};
+use crate::support::{LINKS, PATIENCE, TestLab, await_that, direct, shell, start};
+use campaign::plan::{Adapter, Direction, Dut};
+use journal::record::InterfaceCounters;
+use lab::protocol::{Program, Ready, Request, Response};
+use lab::{Bench, Links, NamespaceLab, NodeId};
+use std::time::Instant;
+
+/// FCS, preamble and gap, in bytes: what an interface does not count of a frame.
+const OVERHEAD_BYTES: u64 = 24;
+
+fn shaped(rate_bps: Option<u64>) -> Links {
+    Links {
+        offloads: false,
+        rate_bps,
+        ..LINKS
+    }
+}
+
+fn at_b(lab: &NamespaceLab) -> InterfaceCounters {
+    match lab
+        .node(NodeId::B)
+        .call(Request::InterfaceCounters)
+        .unwrap()
+    {
+        Response::InterfaceCounters(counters) => counters["b0"],
+        other => panic!("{other:?}"),
+    }
+}
+
+/// L1 rate at B of UDP datagrams of that length, offered at twice what the line takes, over half a
+/// second's worth of frames.
+fn rate_bps(lab: &NamespaceLab, line_bps: u64, datagram_bytes: u64) -> f64 {
+    let (a, b) = (lab.node(NodeId::A), lab.node(NodeId::B));
+    let server = Program {
+        ready: Ready::Listening(5201),
+        ..Program::new(["iperf3", "-s", "-p", "5201"])
+    };
+    let server = b.start(server, PATIENCE).unwrap();
+    let (target, length) = (lab.target().to_string(), datagram_bytes.to_string());
+    let (offered, time) = ((2 * line_bps).to_string(), PATIENCE.as_secs().to_string());
+    let client = [
+        "iperf3", "-c", &target, "-p", "5201", "-u", "-b", &offered, "-l", &length, "-t", &time,
+    ];
+    let (client, _) = start(a, Program::new(client));
+    let frame_bytes = datagram_bytes + 8 + 20 + 14 + OVERHEAD_BYTES;
+    let frames = line_bps / 2 / 8 / frame_bytes;
+    let await_frames = |from: u64| {
+        await_that("half a second's worth of frames came", || {
+            at_b(lab).rx_packets >= from + frames
+        });
+        (at_b(lab), Instant::now())
+    };
+    // Beyond its start, with full queues.
+    let (before, began) = await_frames(at_b(lab).rx_packets);
+    let (after, ended) = await_frames(before.rx_packets);
+    a.stop(client, PATIENCE).unwrap();
+    b.stop(server, PATIENCE).unwrap();
+    let packets = after.rx_packets - before.rx_packets;
+    let bytes = after.rx_bytes - before.rx_bytes + packets * OVERHEAD_BYTES;
+    bytes as f64 * 8.0 / ended.duration_since(began).as_secs_f64()
+}
+
+pub(crate) fn the_rate_of_the_line_holds_for_long_and_short_frames() {
+    const LINE_BPS: u64 = 20_000_000;
+    let mut lab = TestLab::build().lab;
+    let links = shaped(Some(LINE_BPS));
+    lab.configure(links).unwrap();
+    let dut = lab.start_dut(&direct(), links, Direction::Both).unwrap();
+    // The longest that fits, and the shortest frame.
+    for datagram_bytes in [1472, 18] {
+        let rate = rate_bps(&lab, LINE_BPS, datagram_bytes) / LINE_BPS as f64;
+        assert!((0.95..1.05).contains(&rate), "{datagram_bytes} B: {rate}");
+    }
+    lab.stop_dut(dut).unwrap();
+}
+
+pub(crate) fn a_full_queue_is_counted_and_a_shaper_goes_as_it_came() {
+    const FRAMES: u64 = 200;
+    let mut lab = TestLab::build().lab;
+    let disciplines = |lab: &NamespaceLab| {
+        NodeId::ALL.map(|id| {
+            lab.node(id)
+                .run(shell("tc qdisc show"), PATIENCE)
+                .unwrap()
+                .stdout
+        })
+    };
+    lab.configure(shaped(None)).unwrap();
+    assert!(disciplines(&lab).iter().all(|shown| !shown.contains("tbf")));
+    // Faster than gw1 may hand on.
+    let links = shaped(Some(1_000_000));
+    lab.configure(links).unwrap();
+    assert!(
+        disciplines(&lab)
+            .iter()
+            .all(|shown| shown.matches("tbf").count() == 2)
+    );
+    let router = Dut {
+        name: "router".to_owned(),
+        adapter: Adapter::Router { nat: false },
+    };
+    let dut = lab.start_dut(&router, links, Direction::Both).unwrap();
+    let a = lab.node(NodeId::A);
+    a.run(shell("tc qdisc replace dev a0 root noqueue"), PATIENCE)
+        .unwrap();
+    let path = dut.frame_path.as_ref().unwrap();
+    let packet = packet(
+        path.source.test_address.into(),
+        path.sink.test_address.into(),
+    );
+    send_frames(a, &path.source, &packet, FRAMES);
+    let mut counters = lab.dut_counters(&dut).unwrap();
+    await_that("every frame was sent or found no room", || {
+        counters = lab.dut_counters(&dut).unwrap();
+        counters["gw1/w0_tx_packets"] + counters["gw1/w0_queue_dropped"] == FRAMES
+    });
+    assert_eq!(counters["gw1/a1_rx_packets"], FRAMES);
+    assert!(counters["gw1/w0_queue_dropped"] > 0, "{counters:?}");
+    lab.stop_dut(dut).unwrap();
+    lab.configure(shaped(None)).unwrap();
+    assert!(disciplines(&lab).iter().all(|shown| !shown.contains("tbf")));
+}
