@@ -62,7 +62,8 @@ const fn partial(goal: Goal) -> Goal {
     }
 }
 
-/// Each search with its name and its goals: NDR, and PDR where there are two. All have the same width.
+/// Each search with its name and its goals: NDR, and PDR where there are two. All have the same
+/// width.
 const SEARCHES: [(&str, Method, &[Goal]); 6] = [
     (
         "MLRsearch, 50 ms to 1 s",
@@ -189,7 +190,8 @@ fn print(
             Outcome::Unfinished => "out of time",
         };
         let (lower, upper) = (load(bounds.lower), load(bounds.upper));
-        println!("  {head:<40}  {goal:<4} {lower:>9} {upper:>9}  {outcome}");
+        let row = format!("  {head:<40}  {goal:<4} {lower:>9} {upper:>9}  {outcome}");
+        println!("{}", row.trim_end());
         head.clear();
     }
     Ok(())

@@ -1,13 +1,15 @@
-//! The longest burst at the highest load that passes without loss (RFC 9004, which updates RFC 2544 §26.4).
+//! The longest burst at the highest load that passes without loss (RFC 9004, which updates RFC 2544
+//! §26.4).
 //!
 //! 1. The longest burst allowed is tried. When it passes, nothing longer is looked for.
-//! 2. Else the burst length is bisected between the longest that passed and the shortest that lost, down
-//!    to one frame.
-//! 3. The length found is confirmed by repeats. When one of them loses a frame, the search steps down, by
-//!    steps that double, and confirms again.
+//! 2. Else the burst length is bisected between the longest that passed and the shortest that lost,
+//!    down to one frame.
+//! 3. The length found is confirmed by repeats. When one of them loses a frame, the search steps
+//!    down, by steps that double, and confirms again.
 //!
 //! So the length that is reported passed every time. RFC 9004 §6.3 asks for the mean of independent
-//! searches instead; by that number one burst in two may lose frames where the device's buffer varies.
+//! searches instead; by that number one burst in two may lose frames where the device's buffer
+//! varies.
 
 use crate::SearchError;
 
@@ -62,8 +64,8 @@ pub struct BurstBounds {
 }
 
 impl BackToBack {
-    /// Starts a search up to a burst of so many frames, with so many repeats of the length found (RFC 2544
-    /// §26.4: at least 2 s at the highest load, and 50).
+    /// Starts a search up to a burst of so many frames, with so many repeats of the length found
+    /// (RFC 2544 §26.4: at least 2 s at the highest load, and 50).
     ///
     /// # Errors
     /// When the longest burst has no frame, or there are no repeats.
@@ -170,8 +172,8 @@ pub struct BufferTime {
     pub corrected_ns: Option<u64>,
 }
 
-/// The buffer that a burst without loss implies (RFC 9004 §6.4). Rates are in frames/s: the highest load,
-/// at which the burst was sent, and the device's throughput.
+/// The buffer that a burst without loss implies (RFC 9004 §6.4). Rates are in frames/s: the highest
+/// load, at which the burst was sent, and the device's throughput.
 #[must_use]
 pub fn buffer_time(frames: u64, max_load: u64, throughput: Option<u64>) -> BufferTime {
     let max_load = u128::from(max_load.max(1));

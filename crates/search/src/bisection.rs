@@ -1,15 +1,15 @@
 //! Bisection, the yardstick: trials of one length, from the highest load down.
 //!
-//! RFC 2544 §26.1 leaves open how the rate is lowered and raised; halving the interval is the usual way.
-//! ETSI GS NFV-TST 009 §12.3.3 adds loss verification: a lossy trial is repeated before it counts. The
-//! lowest load is taken to pass until the interval has shrunk to it; then it is tried.
+//! RFC 2544 §26.1 leaves open how the rate is lowered and raised; halving the interval is the usual
+//! way. ETSI GS NFV-TST 009 §12.3.3 adds loss verification: a lossy trial is repeated before it
+//! counts. The lowest load is taken to pass until the interval has shrunk to it; then it is tried.
 
 use crate::budget::Budget;
 use crate::{Bounds, Counts, Goal, Limits, Outcome, SearchError, Searcher, Step, Trial};
 use crate::{error, width};
 
-/// Bisection for one goal, with trials of its final duration. Of the goal, the initial duration and the
-/// exceed ratio are not used.
+/// Bisection for one goal, with trials of its final duration. Of the goal, the initial duration and
+/// the exceed ratio are not used.
 #[derive(Debug, Clone)]
 pub struct Bisection {
     goal: [Goal; 1],
@@ -50,11 +50,13 @@ impl Bisection {
     }
 
     /// Starts a search with loss verification (ETSI GS NFV-TST 009 §12.3.3) between two loads, in
-    /// frames/s: a load fails when every one of max(r) trials was lossy; the first that is not passes it.
+    /// frames/s: a load fails when every one of max(r) trials was lossy; the first that is not
+    /// passes it.
     ///
-    /// max(r) is the goal's duration sum over its final duration. There is no loss above which a trial is
-    /// not repeated (z is infinite), so that the same goal with max(r) of 2 and an exceed ratio of 50 % is
-    /// a compatible one for [`MlrSearch`](crate::MlrSearch) (RFC 9971, MLRsearch Compliant with TST009).
+    /// max(r) is the goal's duration sum over its final duration. There is no loss above which a
+    /// trial is not repeated (z is infinite), so that the same goal with max(r) of 2 and an exceed
+    /// ratio of 50 % is a compatible one for [`MlrSearch`](crate::MlrSearch) (RFC 9971, MLRsearch
+    /// Compliant with TST009).
     ///
     /// # Errors
     /// When goal, loads or limits do not fit together, or there is more than one goal.

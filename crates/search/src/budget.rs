@@ -5,8 +5,8 @@ use crate::{Step, Trial};
 /// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest time for all trials together. No trial is begun whose duration does not fit in what is
-    /// left; drains may still carry the sum past it.
+    /// Longest time for all trials together. No trial is begun whose duration does not fit in what
+    /// is left; drains may still carry the sum past it.
     pub time_ns: u64,
     /// Most trials: a device that answers at random must not keep a search going.
     pub trials: u32,
@@ -45,8 +45,8 @@ impl Budget {
         self.trials = self.trials.saturating_add(1);
     }
 
-    /// What comes of a plan: the trial if it fits, else the end. The second value tells whether a limit
-    /// is why.
+    /// What comes of a plan: the trial if it fits, else the end. The second value tells whether a
+    /// limit is why.
     pub(crate) const fn step(&self, plan: Option<Trial>) -> (Step, bool) {
         match plan {
             None => (Step::Done, false),

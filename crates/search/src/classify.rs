@@ -1,7 +1,7 @@
 //! Load classification and conditional throughput, as the appendices of RFC 9971 have them.
 //!
-//! All sums are whole nanoseconds and all ratios parts per million, so that both sides of each comparison
-//! are whole numbers. A trial's effective duration is its intended duration.
+//! All sums are whole nanoseconds and all ratios parts per million, so that both sides of each
+//! comparison are whole numbers. A trial's effective duration is its intended duration.
 
 use std::cmp::Ordering;
 
@@ -50,15 +50,15 @@ const fn is_full_length(trial: Trial, goal: &Goal) -> bool {
 
 /// Classifies a load by all trials made there (RFC 9971, Load Classification Code).
 ///
-/// Short trials count too: high-loss ones in full, so far as they exceed what the low-loss ones balance.
-/// Low-loss short trials alone never make a lower bound.
+/// Short trials count too: high-loss ones in full, so far as they exceed what the low-loss ones
+/// balance. Low-loss short trials alone never make a lower bound.
 #[must_use]
 pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
     let sums = Sums::of(trials, goal);
     let exceed = u128::from(goal.exceed_ratio_ppm);
     let subceed = u128::from(PPM) - exceed;
-    // Times are in units of 1/subceed nanoseconds: the balancing sum, which is divided by the subceed
-    // ratio, is whole then.
+    // Times are in units of 1/subceed nanoseconds: the balancing sum, which is divided by the
+    // subceed ratio, is whole then.
     let balancing = sums.short_low * exceed;
     let excess = (sums.short_high * subceed).saturating_sub(balancing);
     let high = sums.full_high * subceed + excess;
@@ -74,9 +74,9 @@ pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
     }
 }
 
-/// Forwarding rate to expect at a load, in frames/s (RFC 9971, Conditional Throughput Code): the load
-/// less the loss ratio of the full-length trial at the goal's quantile, where what is missing from the
-/// duration sum counts as lost whole.
+/// Forwarding rate to expect at a load, in frames/s (RFC 9971, Conditional Throughput Code): the
+/// load less the loss ratio of the full-length trial at the goal's quantile, where what is missing
+/// from the duration sum counts as lost whole.
 #[must_use]
 pub fn conditional_throughput(load: u64, trials: &[(Trial, Counts)], goal: &Goal) -> f64 {
     let mut full: Vec<_> = trials

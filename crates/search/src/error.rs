@@ -27,8 +27,8 @@ pub enum SearchError {
     },
     /// A trial at the lowest load would have no frame.
     #[error(
-        "goal {goal}: a trial of {initial_trial_ns} ns at the lowest load of {min_load} frames/s has no \
-         frame; make the initial trials longer or the lowest load higher"
+        "goal {goal}: a trial of {initial_trial_ns} ns at the lowest load of {min_load} frames/s \
+         has no frame; make the initial trials longer or the lowest load higher"
     )]
     EmptyTrial {
         /// Which goal.
@@ -52,8 +52,8 @@ pub enum SearchError {
     },
     /// Durations are not in order.
     #[error(
-        "goal {goal}: initial trial {initial_trial_ns} ns, final trial {final_trial_ns} ns and duration \
-         sum {duration_sum_ns} ns must be over 0 and in rising order"
+        "goal {goal}: initial trial {initial_trial_ns} ns, final trial {final_trial_ns} ns and \
+         duration sum {duration_sum_ns} ns must be over 0 and in rising order"
     )]
     Durations {
         /// Which goal.

@@ -10,16 +10,16 @@
 //! | Type | Finds | Source |
 //! | --- | --- | --- |
 //! | [`MlrSearch`] | throughput for several goals at once | RFC 9971 |
-//! | [`Bisection`] | throughput for one goal, with trials of one length; the yardstick | RFC 2544 §26.1 |
+//! | [`Bisection`] | throughput for one goal by trials of one length; the yardstick | RFC 2544 §26.1 |
 //! | | the same, where a lossy trial is repeated before it counts | ETSI GS NFV-TST 009 §12.3.3 |
 //! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
 //! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
 //!
-//! [`Method`] starts any of the first three behind [`Searcher`].
-//! [`simulate`] has devices of known truth to try searches on; `examples/compare.rs` does.
+//! [`Method`] starts any of the searches for throughput behind [`Searcher`]. [`simulate`] has devices of known truth to try searches on; `examples/compare.rs` does.
 //!
-//! What is deliberately not done: no search judges whether the tester was the bottleneck. A frame that
-//! was not sent counts as lost ([`Counts::lost`]); whoever has both counts can tell the two apart.
+//! What is deliberately not done: no search judges whether the tester was the bottleneck. A frame
+//! that was not sent counts as lost ([`Counts::lost`]); whoever has both counts can tell the two
+//! apart.
 
 #![forbid(unsafe_code)]
 
@@ -68,17 +68,17 @@ impl Counts {
         self.intended.saturating_sub(self.forwarded)
     }
 
-    /// Whether the trial was high-loss (RFC 9971, Trial Classification): its loss ratio is larger than
-    /// `loss_ratio_ppm`. Decided in whole numbers: with 0 ppm one lost frame is enough. A trial that
-    /// intended no frame shows nothing, and counts as high-loss.
+    /// Whether the trial was high-loss (RFC 9971, Trial Classification): its loss ratio is larger
+    /// than `loss_ratio_ppm`. Decided in whole numbers: with 0 ppm one lost frame is enough. A
+    /// trial that intended no frame shows nothing, and counts as high-loss.
     #[must_use]
     pub const fn is_high_loss(self, loss_ratio_ppm: u32) -> bool {
         self.intended == 0
             || self.lost() as u128 * PPM as u128 > self.intended as u128 * loss_ratio_ppm as u128
     }
 
-    /// Highest load that a trial's forwarding rate promises with a loss ratio, in frames/s: the rate
-    /// itself for none, more where some loss is allowed; at most the load.
+    /// Highest load that a trial's forwarding rate promises with a loss ratio, in frames/s: the
+    /// rate itself for none, more where some loss is allowed; at most the load.
     pub(crate) fn carried(self, load: u64, loss_ratio_ppm: u32) -> u64 {
         let forwarded = u128::from(self.intended - self.lost()) * u128::from(PPM);
         let allowed = u128::from(self.intended.max(1)) * u128::from(PPM - loss_ratio_ppm);
@@ -104,7 +104,8 @@ pub(crate) const PPM: u32 = 1_000_000;
 pub struct Goal {
     /// Goal Loss Ratio: a trial that loses more is a high-loss trial. Under 1 000 000.
     pub loss_ratio_ppm: u32,
-    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take. Under 1 000 000.
+    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take. Under 1 000
+    /// 000.
     pub exceed_ratio_ppm: u32,
     /// Goal Initial Trial Duration: trials begin with this duration. At most the final one.
     pub initial_trial_ns: u64,
@@ -112,9 +113,9 @@ pub struct Goal {
     pub final_trial_ns: u64,
     /// Goal Duration Sum: sum of trial durations that decides a load. At least the final duration.
     pub duration_sum_ns: u64,
-    /// Goal Width: relative distance of the bounds at which the goal is reached,
-    /// (upper - lower) / upper. From 1 to 999 999. Loads are whole numbers: bounds that are one frame/s
-    /// apart are close enough for any goal.
+    /// Goal Width: relative distance of the bounds at which the goal is reached, (upper - lower) /
+    /// upper. From 1 to 999 999. Loads are whole numbers: bounds that are one frame/s apart are
+    /// close enough for any goal.
     pub width_ppm: u32,
 }
 
@@ -130,14 +131,15 @@ pub enum Step {
 /// What a search says of one goal (RFC 9971, Goal Result).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Relevant lower bound: the highest load known to meet the goal, below the upper bound. `None` when
-    /// no load is known to.
+    /// Relevant lower bound: the highest load known to meet the goal, below the upper bound. `None`
+    /// when no load is known to.
     pub lower: Option<u64>,
     /// Relevant upper bound: the lowest load known not to meet the goal. `None` when none is known.
     pub upper: Option<u64>,
     /// Whether the result is regular, and if not, why.
     pub outcome: Outcome,
-    /// Conditional throughput at the lower bound: forwarding rate, in frames/s; 0 without a lower bound.
+    /// Conditional throughput at the lower bound: forwarding rate, in frames/s; 0 without a lower
+    /// bound.
     pub conditional_throughput: f64,
     /// Trials made at the lower bound's load.
     pub lower_trials: u32,
@@ -206,8 +208,8 @@ impl Method {
     /// Starts a search between two loads, in frames/s.
     ///
     /// # Errors
-    /// When the goals, loads or limits do not fit together, or the method takes one goal and there are
-    /// more.
+    /// When the goals, loads or limits do not fit together, or the method takes one goal and there
+    /// are more.
     pub fn start(
         self,
         goals: &[Goal],

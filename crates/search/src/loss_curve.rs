@@ -2,9 +2,11 @@
 
 use crate::{Counts, SearchError, Step, Trial};
 
-/// Loss at falling loads: from the highest down in equal steps, until two successive loads lose nothing.
+/// Loss at falling loads: from the highest down in equal steps, until two successive loads lose
+/// nothing.
 ///
-/// RFC 2544 wants steps of 10 % or finer. The curve also ends when the next step would leave no load.
+/// RFC 2544 wants steps of 10 % or finer. The curve also ends when the next step would leave no
+/// load.
 #[derive(Debug, Clone)]
 pub struct LossCurve {
     max_load: u64,
@@ -14,7 +16,8 @@ pub struct LossCurve {
 }
 
 impl LossCurve {
-    /// Starts a curve at a load in frames/s, with steps in per cent of it and trials of one duration.
+    /// Starts a curve at a load in frames/s, with steps in per cent of it and trials of one
+    /// duration.
     ///
     /// # Errors
     /// When the step is not from 1 to 50, or load or duration is 0.

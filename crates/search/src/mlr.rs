@@ -1,15 +1,15 @@
 //! MLRsearch: throughput for several goals at once (RFC 9971).
 //!
-//! 1. The first trials find where to look: one at the highest load, one at the forwarding rate that it
-//!    showed, and one at what that showed (or a width above, when it passed). They are as short as the
-//!    goals allow.
-//! 2. From then on each goal that is not reached names the trial it needs ([`selector`]), and the one at
-//!    the lowest load is made: bounds from below are safe, and a loss there is news to all goals above.
-//!    Every goal sees every trial.
+//! 1. The first trials find where to look: one at the highest load, one at the forwarding rate that
+//!    it showed, and one at what that showed (or a width above, when it passed). They are as short
+//!    as the goals allow.
+//! 2. From then on each goal that is not reached names the trial it needs ([`selector`]), and the
+//!    one at the lowest load is made: bounds from below are safe, and a loss there is news to all
+//!    goals above. Every goal sees every trial.
 //! 3. The search ends when no goal needs a trial, or by a limit.
 //!
-//! RFC 9971 specifies what a bound is and leaves the choice of trials free; the choice here follows the
-//! ideas of the authors' own implementation.
+//! RFC 9971 specifies what a bound is and leaves the choice of trials free; the choice here follows
+//! the ideas of the authors' own implementation.
 
 mod selector;
 mod target;
@@ -46,8 +46,8 @@ enum Phase {
 }
 
 impl MlrSearch {
-    /// Starts a search between two loads, in frames/s. `min_load` should be one that the device surely
-    /// carries, and must put a frame into the shortest trial.
+    /// Starts a search between two loads, in frames/s. `min_load` should be one that the device
+    /// surely carries, and must put a frame into the shortest trial.
     ///
     /// # Errors
     /// When goals, loads or limits do not fit together.
@@ -76,13 +76,11 @@ impl MlrSearch {
 
     /// Sets the next step.
     fn plan(&mut self) {
-        let plan = match &mut self.phase {
+        let plan = match self.phase {
             Phase::Max => Some(self.initial_trial(self.range.max)),
-            Phase::Rate(load) | Phase::Near { near: load, .. } => {
-                let load = *load;
-                Some(self.initial_trial(load))
-            }
-            Phase::Select(selectors) => nominate(selectors, &self.results, self.range),
+            Phase::Rate(rate) => Some(self.initial_trial(rate)),
+            Phase::Near { near, .. } => Some(self.initial_trial(near)),
+            Phase::Select(ref mut selectors) => nominate(selectors, &self.results, self.range),
         };
         (self.step, self.timed_out) = self.budget.step(plan);
     }

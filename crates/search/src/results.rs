@@ -39,8 +39,8 @@ impl Results {
         self.by_load.get(&load).map_or(&[], Vec::as_slice)
     }
 
-    /// The relevant bounds for a goal. A load that passes above one that fails is left out of account:
-    /// loss inversion is answered with the lower number.
+    /// The relevant bounds for a goal. A load that passes above one that fails is left out of
+    /// account: loss inversion is answered with the lower number.
     pub(crate) fn relevant(&self, goal: &Goal) -> Relevant {
         let mut relevant = Relevant::default();
         for (&load, trials) in &self.by_load {

@@ -1,7 +1,8 @@
 //! Devices of known truth, to try searches on.
 //!
-//! A [`Device`] answers trials as a device under test would, from a seed: the same seed and the same trials
-//! give the same counts. What a goal's bounds should be is known from what the device is.
+//! A [`Device`] answers trials as a device under test would, from a seed: the same seed and the
+//! same trials give the same counts. What a goal's bounds should be is known from what the device
+//! is.
 
 use crate::{Counts, Searcher, Step, Trial};
 
@@ -13,15 +14,16 @@ pub enum Behaviour {
         /// Its capacity.
         capacity: u64,
     },
-    /// As [`Behaviour::Hard`], but an overload costs more than the frames that are too many: each of
-    /// them costs so many others too.
+    /// As [`Behaviour::Hard`], but an overload costs more than the frames that are too many: each
+    /// of them costs so many others too.
     Collapsing {
         /// Its capacity.
         capacity: u64,
         /// Frames lost besides each one too many, in parts per million.
         cost_ppm: u32,
     },
-    /// As [`Behaviour::Hard`], and near the limit a trial may lose a little: the nearer, the likelier.
+    /// As [`Behaviour::Hard`], and near the limit a trial may lose a little: the nearer, the
+    /// likelier.
     Noisy {
         /// Its capacity.
         capacity: u64,
@@ -141,7 +143,8 @@ impl Device {
         self.uniform() < chance
     }
 
-    /// How many of so many frames meet a small chance; drawn as Poisson, or as normal where many do.
+    /// How many of so many frames meet a small chance; drawn as Poisson, or as normal where many
+    /// do.
     fn binomial(&mut self, frames: u64, chance: f64) -> u64 {
         let mean = frames as f64 * chance;
         let drawn = if mean < 30.0 {

@@ -1,13 +1,13 @@
 //! Distances between loads, and the loads at such a distance.
 //!
-//! Whether two loads are close enough is decided in whole numbers. Where to measure next is worked out
-//! on a logarithmic scale, so that a width means the same at every load; being off by a frame/s there
-//! costs a trial at worst, never a wrong bound.
+//! Whether two loads are close enough is decided in whole numbers. Where to measure next is worked
+//! out on a logarithmic scale, so that a width means the same at every load; being off by a frame/s
+//! there costs a trial at worst, never a wrong bound.
 
 use crate::PPM;
 
-/// Steps are this share of the width, so that rounding to whole frames/s does not leave an interval just
-/// over it.
+/// Steps are this share of the width, so that rounding to whole frames/s does not leave an interval
+/// just over it.
 const SLACK: f64 = 0.99;
 
 /// Whether bounds are as close as a width asks: (upper - lower) / upper <= width. Loads one frame/s
@@ -47,15 +47,17 @@ pub(crate) fn below(load: u64, distance: f64) -> u64 {
 
 /// A load between two that are not narrow, to split them.
 ///
-/// One part is a power of two times the width, so that later halves come out even, and the lower part
-/// is the smaller one: a trial there is more likely to pass, and that is where it is safe to be wrong.
+/// One part is a power of two times the width, so that later halves come out even, and the lower
+/// part is the smaller one: a trial there is more likely to pass, and that is where it is safe to
+/// be wrong.
 pub(crate) fn split(lower: u64, upper: u64, width_ppm: u32) -> u64 {
     let (whole, unit) = (distance(lower, upper), step(width_ppm));
     let units = whole / unit;
     let part = if units <= 2.0 {
         whole / 2.0
     } else {
-        // The largest power of two that is at most half, or what the next one leaves: the more even.
+        // The largest power of two that is at most half, or what the next one leaves: the more
+        // even.
         let power = (units / 2.0).log2().floor().exp2();
         unit * power.max(units - 2.0 * power)
     };

@@ -2,19 +2,22 @@
 //!
 //! A selector goes through its goal's targets. For each, in this order:
 //!
-//! 1. *Halve*: the middle of the interval that the target before ended with, when the width asks for it.
-//! 2. *Refine*: that interval's ends, the lower one first. With luck both hold and the target is reached.
-//! 3. *Extend*: when one bound is missing, or is far off while the truth is just outside that interval: a
-//!    step outwards from the other bound, longer after each miss. The first step down goes as far as the
-//!    forwarding rate says, when that is farther, and begins the target anew there.
+//! 1. *Halve*: the middle of the interval that the target before ended with, when the width asks
+//!    for it.
+//! 2. *Refine*: that interval's ends, the lower one first. With luck both hold and the target is
+//!    reached.
+//! 3. *Extend*: when one bound is missing, or is far off while the truth is just outside that
+//!    interval: a step outwards from the other bound, longer after each miss. The first step down
+//!    goes as far as the forwarding rate says, when that is farther, and begins the target anew
+//!    there.
 //! 4. *Bisect*: between both bounds.
 
 use super::target::targets;
 use crate::results::{Relevant, Results};
 use crate::{Goal, Outcome, Trial, width};
 
-/// How much longer a step outwards is than the one before that missed. Two is usual; four takes fewer
-/// trials where the truth is far off, and as many where it is near (simulated).
+/// How much longer a step outwards is than the one before that missed. Two is usual; four takes
+/// fewer trials where the truth is far off, and as many where it is near (simulated).
 const GROWTH: f64 = 4.0;
 
 /// The loads that may be tried.
@@ -51,8 +54,8 @@ pub(super) struct Selector {
     step: f64,
     /// The last step outwards, while its load has no class.
     extension: Option<Extension>,
-    /// Whether a forwarding rate has moved this target's interval: once, since a device that loses more
-    /// and more little by little would have it move so for ever.
+    /// Whether a forwarding rate has moved this target's interval: once, since a device that loses
+    /// more and more little by little would have it move so for ever.
     moved: bool,
 }
 
@@ -158,8 +161,8 @@ impl Selector {
         load
     }
 
-    /// The load that the upper bound's trials carried, when the interval to begin with lies above it and
-    /// a step down would not reach it; the interval moves there.
+    /// The load that the upper bound's trials carried, when the interval to begin with lies above
+    /// it and a step down would not reach it; the interval moves there.
     fn forwarded(
         &mut self,
         relevant: Relevant,
@@ -210,8 +213,8 @@ impl Selector {
         (load, Some(Extension::Down(load)))
     }
 
-    /// Between two bounds: the middle, unless one of them is far off by chance (another goal's, or the
-    /// highest load) and the interval to begin with lies by the other. Then a step from there.
+    /// Between two bounds: the middle, unless one of them is far off by chance (another goal's, or
+    /// the highest load) and the interval to begin with lies by the other. Then a step from there.
     fn inside(&self, lower: u64, upper: u64, target: &Goal) -> (u64, Option<Extension>) {
         let middle = width::split(lower, upper, target.width_ppm);
         let up = width::above(lower, self.step);

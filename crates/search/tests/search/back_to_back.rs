@@ -6,7 +6,8 @@ use search::{BackToBack, BurstBounds, BurstStep, buffer_time};
 
 const LONGEST: u64 = 2_976_190;
 
-/// Runs a search on a device that tells how many frames of a burst are lost; returns the bursts sent too.
+/// Runs a search on a device that tells how many frames of a burst are lost; returns the bursts
+/// sent too.
 fn search(repeats: u32, mut lost: impl FnMut(u64) -> u64) -> (BurstBounds, u32) {
     let mut search = BackToBack::new(LONGEST, repeats).unwrap();
     let mut bursts = 0;

@@ -1,5 +1,5 @@
-//! Load classification: the example of RFC 9971 (appendix Example Search: four goals, six points in time)
-//! and what makes a bound one.
+//! Load classification: the example of RFC 9971 (appendix Example Search: four goals, six points in
+//! time) and what makes a bound one.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -58,9 +58,10 @@ fn trials(point: usize) -> Vec<(Trial, Counts)> {
         .collect()
 }
 
-/// At points 5 and 6 the example's table (in the last draft of the RFC, the fifteenth) has the load as a lower bound for the goal that tolerates 20 %,
-/// by ratios of 42.857 % and 27.273 %. Both are larger than 20 %, so the code of the RFC, which is what
-/// defines a bound, makes it an upper bound; we follow the code.
+/// At points 5 and 6 the example's table (in the last draft of the RFC, the fifteenth) has the load
+/// as a lower bound for the goal that tolerates 20 %, by ratios of 42.857 % and 27.273 %. Both are
+/// larger than 20 %, so the code of the RFC, which is what defines a bound, makes it an upper
+/// bound; we follow the code.
 #[test]
 fn classifies_the_example_of_the_rfc_at_each_point() {
     use Class::{LowerBound as Lower, Undecided as Open, UpperBound as Upper};
@@ -173,8 +174,8 @@ prop_compose! {
     }
 }
 
-/// Time still missing from a goal's duration sum, in whole seconds: high-loss short trials may fill it
-/// too, so they are counted as if they did.
+/// Time still missing from a goal's duration sum, in whole seconds: high-loss short trials may fill
+/// it too, so they are counted as if they did.
 fn missing_seconds(trials: &[(Trial, Counts)], goal: &Goal) -> u64 {
     let counted = |&&(trial, counts): &&(Trial, Counts)| {
         trial.duration_ns >= goal.final_trial_ns || counts.is_high_loss(goal.loss_ratio_ppm)
@@ -188,8 +189,8 @@ fn missing_seconds(trials: &[(Trial, Counts)], goal: &Goal) -> u64 {
 }
 
 proptest! {
-    /// The meaning of a bound (RFC 9971, Upper Bound and Lower Bound): no results within what is left of
-    /// the duration sum change it.
+    /// The meaning of a bound (RFC 9971, Upper Bound and Lower Bound): no results within what is
+    /// left of the duration sum change it.
     #[test]
     fn a_bound_is_certain(
         goal in any_goal(),

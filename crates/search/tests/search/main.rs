@@ -54,13 +54,12 @@ const TST009: Goal = Goal {
 
 /// Runs a search to its end, which must not be a limit.
 fn found(method: Method, goals: &[Goal], behaviour: Behaviour, seed: u64) -> Box<dyn Searcher> {
+    // The last line before a failure is the one that failed.
+    println!("{method:?} on {behaviour:?}, seed {seed}");
     let limits = Limits::time(24 * 3_600 * SECOND);
     let mut search = method.start(goals, MIN_LOAD, MAX_LOAD, limits).unwrap();
     run(search.as_mut(), &mut Device::new(behaviour, seed), 0);
-    assert!(
-        !search.timed_out(),
-        "{behaviour:?} with seed {seed} came to a limit"
-    );
+    assert!(!search.timed_out(), "the search came to a limit");
     search
 }
 

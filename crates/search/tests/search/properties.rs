@@ -1,11 +1,12 @@
-//! Any goals on any device with a limit: the search ends, regular, with the truth between the bounds.
+//! Any goals on any device with a limit: the search ends, regular, with the truth between the
+//! bounds.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use search::Goal;
 use search::simulate::Behaviour;
 
-use crate::{MAX_LOAD, MILLI, MIN_LOAD, assert_between, mlr, regular, truth};
+use crate::{MAX_LOAD, MILLI, MIN_LOAD, SECOND, assert_between, mlr, regular, truth};
 
 prop_compose! {
     fn any_goal()(
@@ -27,12 +28,19 @@ prop_compose! {
     }
 }
 
-/// Spread evenly over magnitudes, and away from the ends of the range so that all results are regular.
+/// Spread evenly over magnitudes, and away from the ends of the range so that all results are
+/// regular.
 fn any_capacity() -> impl Strategy<Value = u64> {
     (0.1_f64..0.9).prop_map(|part| {
         let (min, max) = (MIN_LOAD as f64, MAX_LOAD as f64);
         (min * (max / min).powf(part)) as u64
     })
+}
+
+/// The goals that a device fails at the highest load, and their places.
+fn within_reach(goals: &[Goal], capacity: u64) -> impl Iterator<Item = (usize, &Goal)> {
+    let places = goals.iter().enumerate();
+    places.filter(move |(_, goal)| truth(capacity, goal) < MAX_LOAD)
 }
 
 /// Loads that a search may try for each goal, twenty-five, and trials that each may need.
@@ -47,7 +55,7 @@ proptest! {
     #[test]
     fn finds_a_hard_limit(capacity in any_capacity(), goals in vec(any_goal(), 1..4)) {
         let search = mlr(&goals, Behaviour::Hard { capacity }, 0);
-        for (place, goal) in goals.iter().enumerate().filter(|(_, goal)| truth(capacity, goal) < MAX_LOAD) {
+        for (place, goal) in within_reach(&goals, capacity) {
             assert_between(search.bounds(place), goal, truth(capacity, goal));
         }
         prop_assert!(u64::from(search.trials()) <= most_trials(&goals), "{}", search.trials());
@@ -60,9 +68,10 @@ proptest! {
         goals in vec(any_goal(), 1..4),
     ) {
         let search = mlr(&goals, Behaviour::Collapsing { capacity, cost_ppm }, 0);
-        for (place, goal) in goals.iter().enumerate().filter(|(_, goal)| truth(capacity, goal) < MAX_LOAD) {
+        for (place, goal) in within_reach(&goals, capacity) {
             let (lower, upper) = regular(search.bounds(place), goal);
-            // With a loss ratio the limit lies somewhat over the capacity: less, the dearer an overload.
+            // With a loss ratio the limit lies somewhat over the capacity: less, the dearer an
+            // overload.
             prop_assert!(lower <= truth(capacity, goal) + 250 && capacity <= upper + 250);
         }
         prop_assert!(u64::from(search.trials()) <= most_trials(&goals), "{}", search.trials());
@@ -75,7 +84,7 @@ proptest! {
         goal in any_goal(),
     ) {
         // What a queue hides from a trial of the goal's full length; the truth for that duration.
-        let carried = capacity + (u128::from(frames) * 1_000_000_000 / u128::from(goal.final_trial_ns)) as u64;
+        let carried = capacity + frames * SECOND / goal.final_trial_ns;
         let truth = truth(carried, &goal);
         prop_assume!(truth < MAX_LOAD / 10 * 9);
         let search = mlr(&[goal], Behaviour::Queue { capacity, frames }, 0);
@@ -93,7 +102,7 @@ proptest! {
     ) {
         let (low, high) = (low.min(high), low.max(high));
         let search = mlr(&goals, Behaviour::TwoBands { low, high, low_ppm }, seed);
-        for (place, goal) in goals.iter().enumerate().filter(|(_, goal)| truth(high, goal) < MAX_LOAD) {
+        for (place, goal) in within_reach(&goals, high) {
             let (lower, upper) = regular(search.bounds(place), goal);
             prop_assert!(lower <= truth(high, goal) + 250 && low <= upper + 250);
         }

@@ -1,7 +1,7 @@
 //! Time to the same width and a zero-loss goal, against bisection with trials of 60 s.
 //!
-//! Every trial is charged 100 ms beside its duration, for drain and set-up. `examples/compare.rs` prints
-//! the same for more devices.
+//! Every trial is charged 100 ms beside its duration, for drain and set-up. `examples/compare.rs`
+//! prints the same for more devices.
 
 use search::simulate::{Behaviour, Device, run};
 use search::{Goal, Limits, Method};
@@ -37,7 +37,8 @@ fn ndr_and_pdr_by_trials_up_to_a_second_take_an_eighth_of_bisection_at_most() {
     assert!(gain >= 8.0, "{gain:.1} times shorter");
 }
 
-/// One trial of a minute is the least that such a goal can take, and bisection needs nine to sixteen.
+/// One trial of a minute is the least that such a goal can take, and bisection needs nine to
+/// sixteen.
 #[test]
 fn ndr_by_one_trial_of_a_minute_takes_a_seventh_of_bisection_at_most_on_a_hard_limit() {
     let gain = gain(&[RFC2544]);
