@@ -10,6 +10,7 @@ mod kernel;
 mod memory;
 mod open;
 mod packet;
+mod socket;
 mod swallow;
 mod xdp;
 
@@ -19,6 +20,7 @@ pub use open::{
     AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_receivers, open_senders,
 };
 pub use packet::{PacketReceiver, PacketSender};
+pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
 pub use xdp::{XdpReceiver, XdpSender};
 

@@ -18,8 +18,8 @@ mod wait;
 pub use frame::{
     AnyReceiver, AnySender, FRAME_SLOT_BYTES, FrameClearPort, FramePortError, FramePortKind,
     FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver, MemoryFrameSender, OpenFrames,
-    Opened, PacketReceiver, PacketSender, Swallow, XdpReceiver, XdpSender, memory_frame_pair,
-    open_receivers, open_senders,
+    Opened, PacketReceiver, PacketSender, SocketReceiver, SocketSender, Swallow, XdpReceiver,
+    XdpSender, memory_frame_pair, open_receivers, open_senders,
 };
 pub use memory::{MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};

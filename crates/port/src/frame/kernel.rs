@@ -151,6 +151,23 @@ pub(super) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
     }
 }
 
+/// By how much CLOCK_REALTIME, in which the kernel notes arrivals, is ahead of CLOCK_MONOTONIC.
+pub(super) fn realtime_ahead_ns() -> i64 {
+    let read = |clock| {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` outlives the call; both clocks are always there.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    };
+    let before = read(libc::CLOCK_MONOTONIC);
+    let real = read(libc::CLOCK_REALTIME);
+    let after = read(libc::CLOCK_MONOTONIC);
+    real - before.midpoint(after)
+}
+
 /// A system call's result, or its error.
 pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
@@ -179,6 +196,8 @@ unsafe impl Plain for libc::tpacket_hdr_v1 {}
 unsafe impl Plain for libc::tpacket3_hdr {}
 // SAFETY: as above.
 unsafe impl Plain for libc::sock_fprog {}
+// SAFETY: as above.
+unsafe impl<const N: usize> Plain for [u32; N] {}
 // SAFETY: as above.
 unsafe impl Plain for u32 {}
 // SAFETY: as above.

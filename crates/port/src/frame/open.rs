@@ -4,15 +4,24 @@ use super::bpf::XdpMode;
 use super::kernel::Interface;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
 use super::packet::{PacketReceiver, PacketSender};
+use super::socket::{SocketReceiver, SocketSender};
 use super::xdp::{self, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
 use std::io;
 use std::os::fd::BorrowedFd;
 
 /// Kinds of senders in the order that they are tried in.
-const SENDERS: [FramePortKind; 2] = [FramePortKind::Xdp, FramePortKind::Packet];
+const SENDERS: [FramePortKind; 3] = [
+    FramePortKind::Xdp,
+    FramePortKind::Packet,
+    FramePortKind::Socket,
+];
 /// Kinds of receivers in the order that they are tried in.
-const RECEIVERS: [FramePortKind; 2] = [FramePortKind::Packet, FramePortKind::Xdp];
+const RECEIVERS: [FramePortKind; 3] = [
+    FramePortKind::Packet,
+    FramePortKind::Xdp,
+    FramePortKind::Socket,
+];
 
 /// What is asked of frame ports.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +140,10 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
                 .collect::<io::Result<_>>()
                 .map_err(|error| xdp_reason(&error))
         }
-        _ => Err(not_on_an_interface(kind)),
+        FramePortKind::Socket => Ok((0..wanted.threads)
+            .map(|_| AnySender::Socket(SocketSender::open(&interface)))
+            .collect()),
+        FramePortKind::Memory => Err(NOT_ON_AN_INTERFACE.to_owned()),
     })
 }
 
@@ -146,7 +158,10 @@ pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, Fr
             .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
             .map_err(|error| packet_reason(&error)),
         FramePortKind::Xdp => open_xdp_receivers(&interface, wanted),
-        _ => Err(not_on_an_interface(kind)),
+        FramePortKind::Socket => SocketReceiver::open(&interface, wanted.threads, wanted.udp_ports)
+            .map(|receivers| receivers.into_iter().map(AnyReceiver::Socket).collect())
+            .map_err(|error| socket_reason(&error)),
+        FramePortKind::Memory => Err(NOT_ON_AN_INTERFACE.to_owned()),
     })
 }
 
@@ -252,9 +267,17 @@ fn packet_reason(error: &io::Error) -> String {
     format!("{error}; {help}")
 }
 
-fn not_on_an_interface(kind: FramePortKind) -> String {
-    format!("{kind} ports join parts of one process; leave the choice open or choose another kind")
+fn socket_reason(error: &io::Error) -> String {
+    let help = match error.raw_os_error() {
+        Some(libc::EADDRINUSE) => "another process listens on a test port: stop that one",
+        Some(libc::EMFILE) => "raise `ulimit -n`",
+        _ => "see udp(7)",
+    };
+    format!("{error}; {help}")
 }
+
+const NOT_ON_AN_INTERFACE: &str =
+    "it joins parts of one process; leave the choice open or choose another kind";
 
 /// A sender of any kind.
 #[derive(Debug)]
@@ -263,6 +286,8 @@ pub enum AnySender {
     Xdp(XdpSender),
     /// AF_PACKET.
     Packet(PacketSender),
+    /// UDP sockets.
+    Socket(SocketSender),
     /// Memory.
     Memory(MemoryFrameSender),
 }
@@ -274,6 +299,8 @@ pub enum AnyReceiver {
     Xdp(XdpReceiver),
     /// AF_PACKET.
     Packet(PacketReceiver),
+    /// UDP sockets.
+    Socket(SocketReceiver),
     /// Memory.
     Memory(MemoryFrameReceiver),
 }
@@ -284,6 +311,7 @@ macro_rules! each {
         match $any {
             Self::Xdp($port) => $result,
             Self::Packet($port) => $result,
+            Self::Socket($port) => $result,
             Self::Memory($port) => $result,
         }
     };
@@ -296,6 +324,7 @@ impl AnySender {
         match self {
             Self::Xdp(_) => FramePortKind::Xdp,
             Self::Packet(_) => FramePortKind::Packet,
+            Self::Socket(_) => FramePortKind::Socket,
             Self::Memory(_) => FramePortKind::Memory,
         }
     }
@@ -308,6 +337,7 @@ impl AnyReceiver {
         match self {
             Self::Xdp(_) => FramePortKind::Xdp,
             Self::Packet(_) => FramePortKind::Packet,
+            Self::Socket(_) => FramePortKind::Socket,
             Self::Memory(_) => FramePortKind::Memory,
         }
     }

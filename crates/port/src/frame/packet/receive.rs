@@ -7,7 +7,7 @@
 
 use super::bind;
 use crate::frame::bpf::DropCaptured;
-use crate::frame::kernel::{self, Interface, Mapping};
+use crate::frame::kernel::{self, Interface, Mapping, realtime_ahead_ns};
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
 use std::cell::Cell;
 use std::io;
@@ -172,23 +172,6 @@ impl PacketReceiver {
         }
         block.num_pkts as usize
     }
-}
-
-/// By how much CLOCK_REALTIME, in which the kernel notes arrivals, is ahead of CLOCK_MONOTONIC.
-fn realtime_ahead_ns() -> i64 {
-    let read = |clock| {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` outlives the call; both clocks are always there.
-        unsafe { libc::clock_gettime(clock, &raw mut time) };
-        time.tv_sec * 1_000_000_000 + time.tv_nsec
-    };
-    let before = read(libc::CLOCK_MONOTONIC);
-    let real = read(libc::CLOCK_REALTIME);
-    let after = read(libc::CLOCK_MONOTONIC);
-    real - before.midpoint(after)
 }
 
 impl FrameReceiver for PacketReceiver {

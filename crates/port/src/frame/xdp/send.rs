@@ -34,7 +34,14 @@ pub struct XdpSender {
     /// Addresses of free slots, the one used last on top.
     free: Vec<u64>,
     socket: OwnedFd,
-    stats: FramePortStats,
+    /// Frames that came back: sent, or dropped by the driver.
+    completed_count: u64,
+    /// Of these, those that the driver dropped.
+    dropped_count: u64,
+    /// Frames that the kernel cannot take.
+    refused_count: u64,
+    /// Frames that a `flush` gave up on.
+    overdue_count: u64,
 }
 
 impl XdpSender {
@@ -70,7 +77,10 @@ impl XdpSender {
                 .map(|slot| slot * STRIDE_BYTES as u64)
                 .collect(),
             socket,
-            stats: FramePortStats::default(),
+            completed_count: 0,
+            dropped_count: 0,
+            refused_count: 0,
+            overdue_count: 0,
         })
     }
 
@@ -81,7 +91,8 @@ impl XdpSender {
             self.free.push(self.completed.read(nth));
         }
         self.completed.release(count);
-        self.stats.sent += u64::from(count);
+        self.completed_count += u64::from(count);
+        self.overdue_count = self.overdue_count.saturating_sub(count.into());
     }
 
     /// Fills up to `count` free slots and hands them to the kernel's ring; how many.
@@ -106,7 +117,7 @@ impl XdpSender {
                 submitted += 1;
             } else {
                 self.free.push(address);
-                self.stats.send_failed += 1;
+                self.refused_count += 1;
             }
         }
         self.sending.submit(submitted);
@@ -130,10 +141,7 @@ impl XdpSender {
             let Err(error) = result else { continue };
             match error.raw_os_error() {
                 // The driver dropped one, which still completes.
-                Some(libc::EBUSY) => {
-                    self.stats.send_failed += 1;
-                    self.stats.sent = self.stats.sent.wrapping_sub(1);
-                }
+                Some(libc::EBUSY) => self.dropped_count += 1,
                 Some(libc::EINTR) => {}
                 // It stopped at the end of its budget, or no buffer is free.
                 Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(false),
@@ -172,7 +180,7 @@ impl FrameSender for XdpSender {
                 return Ok(());
             }
             if Instant::now() > until {
-                self.stats.send_failed += left as u64;
+                self.overdue_count = left as u64;
                 return Ok(());
             }
             if !handed_over {
@@ -182,6 +190,10 @@ impl FrameSender for XdpSender {
     }
 
     fn stats(&self) -> FramePortStats {
-        self.stats
+        FramePortStats {
+            sent: self.completed_count.saturating_sub(self.dropped_count),
+            send_failed: self.dropped_count + self.refused_count + self.overdue_count,
+            receive_dropped: 0,
+        }
     }
 }
