@@ -24,6 +24,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a campaign and write its report
     Run(Run),
+    /// Measure the tester itself: the frame tests of a campaign with nothing in the path
+    ///
+    /// For each: how many frames the generator makes and the analyser takes, what is lost, and how long a
+    /// frame takes when there is no device. Campaigns with `calibrate: true` do the same beside their DUTs.
+    Calibrate(Run),
     /// Check campaign and lab files; tells all mistakes at once
     Check(Check),
     /// Show every cell of a campaign, its commands and the time it will take
@@ -45,13 +50,19 @@ pub(crate) enum Command {
     /// protocol is one JSON object a line. At end of file every program that it started is killed.
     #[command(hide = true)]
     Station(Station),
+    /// Send or check test frames, as the JSON on standard input says
+    ///
+    /// A run starts it on its stations. It prints `ready`, works, and prints what it did as one line of JSON;
+    /// SIGTERM ends it early.
+    #[command(hide = true)]
+    Frames,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Campaign file; the built-in quick campaign when there is none
+    /// Campaign file; a built-in campaign when there is none
     pub(crate) campaign: Option<PathBuf>,
-    /// Lab file; the built-in lab of four network namespaces when there is none
+    /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
     /// Folder in which the run's own folder is made
@@ -83,9 +94,9 @@ pub(crate) struct Check {
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// Campaign file; the built-in quick campaign when there is none
+    /// Campaign file; a built-in campaign when there is none
     pub(crate) campaign: Option<PathBuf>,
-    /// Lab file; the built-in lab of four network namespaces when there is none
+    /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
     /// Print the plan as JSON

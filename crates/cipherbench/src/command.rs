@@ -5,6 +5,7 @@
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod encrypt;
+pub(crate) mod frames;
 pub(crate) mod keys;
 pub(crate) mod plan;
 pub(crate) mod report;

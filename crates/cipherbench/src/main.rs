@@ -19,6 +19,7 @@ use exit::Exit;
 fn main() -> Exit {
     let result = match Cli::parse().command {
         Command::Run(arguments) => command::run::run(&arguments),
+        Command::Calibrate(arguments) => command::run::calibrate(&arguments),
         Command::Check(arguments) => command::check::check(&arguments),
         Command::Plan(arguments) => command::plan::plan(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
@@ -27,6 +28,7 @@ fn main() -> Exit {
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),
+        Command::Frames => command::frames::frames(),
     };
     result.unwrap_or_else(|failure| {
         output::stderr(&format!("{failure}\n"));

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Watch;
 use crate::{cli, output, signals};
 use campaign::Plan;
-use campaign::plan::LabPlan;
+use campaign::plan::{LabKind, LabPlan};
 use engine::EngineInfo;
 use journal::record::Environment;
 use journal::{Journal, Writer};
@@ -12,13 +12,20 @@ use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
 use stats::Results;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trial::{Conclusion, Done, OnBench};
+use trial::{Conclusion, Done, InMemory, Measurer, OnBench};
 
 /// A lab that stands, with what it took to build it.
 pub(crate) struct Session {
-    privilege: Privilege,
+    /// `None`: it needs none.
+    privilege: Option<Privilege>,
     interrupt: Interrupt,
-    lab: NamespaceLab,
+    place: Place,
+}
+
+/// Where trials are made.
+enum Place {
+    Namespaces(Box<NamespaceLab>),
+    Memory(InMemory),
 }
 
 impl Session {
@@ -26,6 +33,13 @@ impl Session {
     /// takes the lab down. The process must have one thread.
     pub(crate) fn open(plan: &LabPlan, options: &cli::Output) -> Result<Self, Failure> {
         let interrupt = signals::interrupt()?;
+        if plan.kind == LabKind::Memory {
+            return Ok(Self {
+                privilege: None,
+                interrupt,
+                place: Place::Memory(InMemory),
+            });
+        }
         let privilege = privilege::acquire()?;
         let lab = NamespaceLab::build(plan, &Setup::new(privilege, interrupt.clone())?)?;
         if !options.quiet {
@@ -34,9 +48,9 @@ impl Session {
             }
         }
         Ok(Self {
-            privilege,
+            privilege: Some(privilege),
             interrupt,
-            lab,
+            place: Place::Namespaces(Box::new(lab)),
         })
     }
 
@@ -60,18 +74,24 @@ impl Session {
         options: &cli::Output,
     ) -> Result<Exit, Failure> {
         let mut watch = Watch::new(options.quiet);
+        let mut on_bench;
+        let measurer: &mut dyn Measurer = match &mut self.place {
+            Place::Namespaces(lab) => {
+                on_bench = OnBench { bench: &mut **lab };
+                &mut on_bench
+            }
+            Place::Memory(in_memory) => in_memory,
+        };
         let conclusion = trial::run(
             plan,
-            &mut OnBench {
-                bench: &mut self.lab,
-            },
+            measurer,
             done,
             &mut |record| writer.append(record),
             &mut |progress| watch.tell(progress),
             &self.interrupt,
         );
         drop(watch);
-        drop(self.lab);
+        drop(self.place);
         // What cannot be recorded is not measured either. The journal keeps what it has.
         let conclusion = conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))?;
         let journal = journal::read(dir)?;

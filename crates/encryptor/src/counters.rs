@@ -135,7 +135,7 @@ impl Tally {
     }
 
     /// Every count by name: `clear_rx_packets`, `cipher_tx_bytes`, `dropped_packets.replayed` …
-    pub fn named(&self) -> impl Iterator<Item = (String, u64)> {
+    pub fn named(&self) -> impl Iterator<Item = (String, u64)> + use<> {
         let flows = ["clear_rx", "clear_tx", "cipher_rx", "cipher_tx"];
         let flows = flows
             .into_iter()

@@ -1,9 +1,10 @@
-//! `cipherbench run [CAMPAIGN]`: from a campaign to its report.
+//! `cipherbench run [CAMPAIGN]` and `calibrate [CAMPAIGN]`: from a campaign to its report.
 
 use crate::cli::Run;
 use crate::exit::{Exit, Failure};
 use crate::session::{Session, unix_ns};
 use crate::{planning, version};
+use campaign::Plan;
 use journal::record::{FORMAT_VERSION, Header};
 use journal::{Journal, Writer};
 use std::path::{Path, PathBuf};
@@ -12,14 +13,32 @@ use trial::Done;
 /// Nothing is left behind unless measuring has begun: the lab comes first, then the run's folder with every
 /// file that will be written at the end, then the trials.
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
+    carry_out(arguments, plan(arguments)?)
+}
+
+/// Runs the calibration of a campaign only: its frame tests with nothing in the path.
+pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
+    let plan = plan(arguments)?.calibration_only();
+    if plan.cells.is_empty() {
+        let text = "this campaign has nothing to calibrate: it has no frame tests\n\
+                    help: `throughput`, `latency` and their kin are; see docs/campaign.md";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    carry_out(arguments, plan)
+}
+
+fn plan(arguments: &Run) -> Result<Plan, Failure> {
     let Run {
         campaign,
         lab,
-        out,
         repeats,
-        output,
+        ..
     } = arguments;
-    let plan = planning::plan(campaign.as_deref(), lab.as_deref(), *repeats)?;
+    planning::plan(campaign.as_deref(), lab.as_deref(), *repeats)
+}
+
+fn carry_out(arguments: &Run, plan: Plan) -> Result<Exit, Failure> {
+    let Run { out, output, .. } = arguments;
     let session = Session::open(&plan.lab, output)?;
     let header = Header {
         format: FORMAT_VERSION,

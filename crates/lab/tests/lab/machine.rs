@@ -31,6 +31,13 @@ pub(crate) fn the_doctor_tries_what_a_lab_needs() {
         "ping",
         "TUN device",
         "AF_PACKET",
+        "AF_XDP",
+        "tc",
+        "nft",
+        "bridge",
+        "shaper",
+        "NAT",
+        "Linux bridge",
         "net.core.rmem_max",
     ] {
         assert!(

@@ -1,0 +1,144 @@
+//! The lab in memory: generator, gateways and analyser in this process, joined by rings.
+//!
+//! No privilege, no kernel in the way, no clock but the machine's: what is measured is the encryptor itself,
+//! or with `straight` the generator and the analyser. Each cell's gateways are threads of their own, so that
+//! their CPU time is known.
+//!
+//! What this deliberately does not do: tools of other makers, links of a rate, more than one core a station.
+
+mod ends;
+mod gateways;
+mod rig;
+mod threads;
+
+use crate::error::TrialError;
+use crate::evidence::{FrameObserved, frame_checks, gateways_balance};
+use crate::frames::{Found, Rig, Way, carry_out};
+use crate::measurer::{Measurer, Tell, Trial, judge, record};
+use campaign::plan::{FrameTest, Measurement};
+use gateways::Gateways;
+use journal::record::{Cpu, Evidence, Measured, Outcome, TrialRecord};
+use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
+use rig::MemoryRig;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Instant;
+
+/// Measures in this process.
+#[derive(Debug, Default)]
+pub struct InMemory;
+
+impl Measurer for InMemory {
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        tell: Tell<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError> {
+        record(trial, |_| match &trial.cell.measurement {
+            Measurement::Frames(test) => attempt(trial, test, tell, interrupt),
+            other => Err(TrialError::Frames {
+                problem: format!(
+                    "`{}` needs a kernel: measure it with `--lab namespaces`",
+                    other.name()
+                ),
+            }),
+        })
+    }
+}
+
+fn attempt(
+    trial: &Trial<'_>,
+    test: &FrameTest,
+    tell: Tell<'_>,
+    interrupt: &Interrupt,
+) -> Result<Outcome, TrialError> {
+    let (cell, traffic) = (trial.cell, &test.traffic);
+    if cell.cores_per_station > 1 || traffic.duplex {
+        return Err(TrialError::Frames {
+            problem: "in memory each station has one core, and one direction is loaded: write \
+                      `cores: 1` and leave `duplex` off"
+                .to_owned(),
+        });
+    }
+    let gateways = Gateways::start(&cell.dut, traffic.direction)?;
+    let way = Way {
+        cell,
+        traffic,
+        path: path(&gateways),
+    };
+    let mut rig = MemoryRig::new(gateways, way);
+    let measured = carry_out(cell, test, &mut rig, tell, interrupt)
+        .and_then(|found| with_evidence(test, found, &mut rig, interrupt));
+    let stopped = rig.gateways.stop(&cell.dut);
+    let (measured, objection) = measured?;
+    stopped?;
+    Ok(judge(measured, None, objection))
+}
+
+/// Makes the trial whose evidence is read.
+fn with_evidence(
+    test: &FrameTest,
+    mut found: Found,
+    rig: &mut MemoryRig<'_>,
+    interrupt: &Interrupt,
+) -> Result<(Measured, Option<String>), TrialError> {
+    let clock = Instant::now();
+    let (cpu_before, counters_before) = (rig.gateways.cpu_ns(), rig.gateways.counters());
+    let run = rig.run(&found.evidence_load, interrupt)?;
+    found.add_evidence(&run);
+    let mut dut_counters = rig.gateways.counters();
+    for (name, value) in &mut dut_counters {
+        *value -= counters_before.get(name).copied().unwrap_or(0);
+    }
+    let (station_a_ns, station_b_ns) = rig.stations_cpu_ns;
+    let (stations_ns, dut_ns) = (
+        station_a_ns + station_b_ns,
+        rig.gateways.cpu_ns() - cpu_before,
+    );
+    let cpu = Cpu {
+        wall_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        stations_ns,
+        station_a_ns,
+        station_b_ns,
+        dut_ns,
+        busy_ns: stations_ns + dut_ns,
+        ..Cpu::default()
+    };
+    let mut checks = frame_checks(&FrameObserved {
+        test,
+        result: &found.result,
+        strays: &found.strays,
+        path: None,
+    });
+    checks.extend(gateways_balance(&dut_counters));
+    let measured = Measured {
+        frames: Some(Box::new(found.result)),
+        cpu,
+        evidence: Evidence {
+            checks,
+            dut_counters,
+            dut_facts: rig.gateways.facts.clone(),
+            ..Evidence::default()
+        },
+        ..Measured::default()
+    };
+    Ok((measured, found.objection))
+}
+
+/// The path as frames name it: addresses that nobody has.
+fn path(gateways: &Gateways) -> FramePath {
+    let end = |node, number: u8, esp| FrameEnd {
+        node,
+        interface: "memory".to_owned(),
+        mac: [0x02, 0, 0, 0, 0, number],
+        next_hop_mac: [0x02, 0, 0, 0, 0, number ^ 3],
+        address: Ipv4Addr::new(198, 17 + number, 0, 1),
+        test_address: Ipv4Addr::new(198, 17 + number, 0, 1),
+        test_address_v6: Ipv6Addr::new(0x2001, 2, 0, 0x17 + u16::from(number), 0, 0, 0, 1),
+        esp,
+    };
+    FramePath {
+        source: end(NodeId::A, 1, gateways.source_esp.clone()),
+        sink: end(NodeId::B, 2, gateways.sink_esp.clone()),
+    }
+}

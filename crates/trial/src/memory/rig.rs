@@ -1,0 +1,166 @@
+//! Frame trials by two threads of this process.
+
+use super::gateways::Gateways;
+use super::threads::own_cpu_ns;
+use crate::error::TrialError;
+use crate::frames::{FrameRun, Rig, RigLoad, Way, peer_engine};
+use lab::{Interrupt, LabError};
+use port::{FramePortKind, FramePortStats, FrameReceiver as _, FrameSender as _, Stop};
+use std::fmt::Display;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+use traffic::report::{Received, Report, Sent};
+use traffic::spec::Role;
+use traffic::{Monotonic, TrafficError, receive, send};
+
+/// It is looked this often whether a thread has ended, or Ctrl-C was pressed.
+const STEP: Duration = Duration::from_millis(2);
+
+/// Frame trials over rings, on gateways that are up.
+pub(super) struct MemoryRig<'a> {
+    pub(super) gateways: Gateways,
+    way: Way<'a>,
+    tag: u16,
+    /// CPU time of the sender and of the receiver in the last trial.
+    pub(super) stations_cpu_ns: (u64, u64),
+}
+
+impl<'a> MemoryRig<'a> {
+    pub(super) const fn new(gateways: Gateways, way: Way<'a>) -> Self {
+        Self {
+            gateways,
+            way,
+            tag: 0,
+            stations_cpu_ns: (0, 0),
+        }
+    }
+}
+
+impl Rig for MemoryRig<'_> {
+    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        let began = Instant::now();
+        self.tag = self.tag.wrapping_add(1);
+        let (Role::Send(sending), Role::Receive(receiving)) = (
+            self.way.sender(load, self.tag).role,
+            self.way.receiver(load, self.tag).role,
+        ) else {
+            unreachable!("a sender sends, and a receiver receives")
+        };
+        let engine = (sending.esp.is_some() || receiving.esp.is_some())
+            .then(|| peer_engine(&self.way.cell.dut.adapter).to_owned());
+        let before_sent = self.gateways.entrance.stats();
+        let before_lost = self.gateways.lost_at_sink();
+        let (end_sender, end_receiver) = (stop()?, stop()?);
+        let tag = self.tag;
+        let Gateways { entrance, exit, .. } = &mut self.gateways;
+        let (sent, received) = thread::scope(|scope| {
+            // Frames that came too late for the trial before.
+            while exit.recv(|_| ()).is_ok() {}
+            let receiver = scope.spawn(|| {
+                let clock = Monotonic::new();
+                let received = receive(exit, &receiving, tag, &clock, &end_receiver);
+                (received, own_cpu_ns())
+            });
+            let sender = scope.spawn(|| {
+                let clock = Monotonic::new();
+                (
+                    send(entrance, &sending, tag, &clock, &end_sender),
+                    own_cpu_ns(),
+                )
+            });
+            let interrupted = await_end(&sender, None, interrupt).is_err();
+            if interrupted {
+                end_sender.raise();
+            }
+            let drain = if interrupted { 0 } else { load.drain_ns };
+            let until = Instant::now() + Duration::from_nanos(drain);
+            // The interrupt is looked for again when both have ended.
+            let _ = await_end(&receiver, Some(until), interrupt);
+            end_receiver.raise();
+            (join(sender), join(receiver))
+        });
+        interrupt.check()?;
+        self.stations_cpu_ns = (sent.1, received.1);
+        let sent = sender_report(
+            sent.0,
+            self.gateways.entrance.stats().sent - before_sent.sent,
+        )?;
+        let receiver_dropped = self.gateways.lost_at_sink() - before_lost;
+        let received = receiver_report(received.0, receiver_dropped)?;
+        let with_engine = |report: Report, esp: bool| Report {
+            engine: engine.clone().filter(|_| esp),
+            ..report
+        };
+        let sender = with_engine(sent, sending.esp.is_some());
+        let receiver = with_engine(received, receiving.esp.is_some());
+        Ok(FrameRun {
+            took_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            ..FrameRun::of(load, &sender, &receiver)
+        })
+    }
+
+    fn line_rate(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Waits until a thread has ended, or `until`.
+fn await_end<T>(
+    thread: &ScopedJoinHandle<'_, T>,
+    until: Option<Instant>,
+    interrupt: &Interrupt,
+) -> Result<(), LabError> {
+    while !thread.is_finished() && until.is_none_or(|until| Instant::now() < until) {
+        interrupt.check()?;
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let result = thread.join();
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn stop() -> Result<Stop, TrialError> {
+    Stop::new().map_err(|error| problem(&error))
+}
+
+fn sender_report(sent: Result<Sent, TrafficError>, left: u64) -> Result<Report, TrialError> {
+    Ok(Report {
+        sent: Some(sent.map_err(|error| problem(&error))?),
+        port_stats: FramePortStats {
+            sent: left,
+            ..FramePortStats::default()
+        },
+        ..report()
+    })
+}
+
+fn receiver_report(
+    received: Result<Received, TrafficError>,
+    dropped: u64,
+) -> Result<Report, TrialError> {
+    Ok(Report {
+        received: Some(received.map_err(|error| problem(&error))?),
+        port_stats: FramePortStats {
+            receive_dropped: dropped,
+            ..FramePortStats::default()
+        },
+        ..report()
+    })
+}
+
+fn report() -> Report {
+    Report {
+        port: Some(FramePortKind::Memory),
+        threads: 1,
+        ..Report::default()
+    }
+}
+
+fn problem(error: &impl Display) -> TrialError {
+    TrialError::Frames {
+        problem: error.to_string(),
+    }
+}

@@ -1,0 +1,57 @@
+//! Threads whose CPU time can be read.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+/// A thread, and where the kernel keeps its CPU time.
+pub(super) struct Thread<T> {
+    handle: JoinHandle<T>,
+    task: PathBuf,
+}
+
+impl<T: Send + 'static> Thread<T> {
+    pub(super) fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
+        let (tell, told) = mpsc::channel();
+        let handle = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                // Whoever started it waits for this.
+                let _ = tell.send(own_task());
+                work()
+            })?;
+        let task = told.recv().unwrap_or_default();
+        Ok(Self { handle, task })
+    }
+
+    /// CPU time so far, in nanoseconds; 0 when the kernel does not tell.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        cpu_ns(&self.task)
+    }
+
+    /// Waits for its end; its panic is ours.
+    pub(super) fn join(self) -> T {
+        let result = self.handle.join();
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// CPU time of the calling thread, in nanoseconds; 0 when the kernel does not tell.
+pub(super) fn own_cpu_ns() -> u64 {
+    cpu_ns(&own_task())
+}
+
+/// Folder of the calling thread under /proc.
+fn own_task() -> PathBuf {
+    let link = fs::read_link("/proc/thread-self").unwrap_or_default();
+    PathBuf::from("/proc").join(link)
+}
+
+/// The first field of `schedstat`: time on a CPU, in nanoseconds.
+fn cpu_ns(task: &std::path::Path) -> u64 {
+    let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let first = text.split_ascii_whitespace().next();
+    first.and_then(|time| time.parse().ok()).unwrap_or(0)
+}
