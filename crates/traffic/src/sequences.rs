@@ -173,3 +173,161 @@ impl Sequences {
         (sequence & (self.order_frames - 1)) as usize * self.flows.len() + flow
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One flow by the definitions of RFC 4737, with everything that ever came.
+    #[derive(Default)]
+    struct Model {
+        arrivals: Vec<u64>,
+    }
+
+    impl Model {
+        fn next(&self) -> u64 {
+            self.arrivals.iter().max().map_or(0, |highest| highest + 1)
+        }
+
+        fn note(&mut self, sequence: u64, window: u64) -> Arrival {
+            let next = self.next();
+            let first_later = self.arrivals.iter().position(|later| *later > sequence);
+            let arrival = if sequence >= next {
+                Arrival::Leading {
+                    gap: sequence > next,
+                }
+            } else if next - sequence > window {
+                return Arrival::TooLate;
+            } else if self.arrivals.contains(&sequence) {
+                return Arrival::Duplicate;
+            } else {
+                let extent = self.arrivals.len() - first_later.unwrap();
+                Arrival::Reordered {
+                    extent: extent as u64,
+                }
+            };
+            self.arrivals.push(sequence);
+            arrival
+        }
+    }
+
+    /// Where the next frame's number lies, seen from the one that is due.
+    #[derive(Debug, Clone, Copy)]
+    enum Hop {
+        Ahead(u64),
+        Back(u64),
+    }
+
+    fn hop() -> impl Strategy<Value = Hop> {
+        prop_oneof![
+            6 => Just(Hop::Ahead(0)),
+            2 => (0u64..5).prop_map(Hop::Ahead),
+            4 => (1u64..12).prop_map(Hop::Back),
+            2 => (1u64..200).prop_map(Hop::Back),
+            1 => (8000u64..8200).prop_map(Hop::Back),
+            1 => (0u64..20_000).prop_map(Hop::Ahead),
+            1 => (0u64..1 << 31).prop_map(Hop::Ahead),
+        ]
+    }
+
+    fn check(flows: u32, hops: &[(u16, Hop)]) -> Result<(), TestCaseError> {
+        let mut sequences = Sequences::new(flows);
+        let window = sequences.window();
+        let kept = sequences.order_frames;
+        let mut models: Vec<_> = (0..flows).map(|_| Model::default()).collect();
+        for &(flow, hop) in hops {
+            let flow = (u32::from(flow) % flows) as u16;
+            let model = &mut models[usize::from(flow)];
+            let next = model.next();
+            let sequence = match hop {
+                Hop::Ahead(by) => next + by,
+                Hop::Back(by) => next.saturating_sub(by),
+            };
+            prop_assert_eq!(sequences.infer(flow, sequence as u32), Some(sequence));
+            let expected = model.note(sequence, window);
+            let arrival = sequences.note(flow, sequence);
+            match (arrival, expected) {
+                (Arrival::Reordered { extent }, Arrival::Reordered { extent: exact })
+                    if next - sequence > kept =>
+                {
+                    prop_assert!((1..=exact).contains(&extent));
+                }
+                _ => prop_assert_eq!(arrival, expected),
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn one_flow_agrees_with_the_definitions(
+            hops in prop::collection::vec((Just(0), hop()), 1..600),
+        ) {
+            check(1, &hops)?;
+        }
+
+        #[test]
+        fn many_flows_keep_out_of_each_others_way(
+            hops in prop::collection::vec((0u16..7, hop()), 1..600),
+        ) {
+            check(7, &hops)?;
+        }
+
+        #[test]
+        fn the_smallest_rings_agree_too(hops in prop::collection::vec((0u16..3, hop()), 1..200)) {
+            check(9000, &hops)?;
+        }
+    }
+
+    #[test]
+    fn the_window_is_never_smaller_than_stated() {
+        for flows in [1, 2, 63, 64, 65, 1000, 8192, 8193, 65_535] {
+            assert!(Sequences::new(flows).window() >= 8128);
+        }
+        assert_eq!(Sequences::new(1).window(), (1 << 20) - 64);
+    }
+
+    #[test]
+    fn what_is_behind_the_window_is_too_late_and_what_is_in_it_is_not() {
+        let mut sequences = Sequences::new(65_535);
+        let window = sequences.window();
+        for sequence in [0, window + 1] {
+            sequences.note(3, sequence);
+        }
+        assert_eq!(sequences.note(3, 1), Arrival::TooLate);
+        assert_eq!(sequences.note(3, 0), Arrival::TooLate);
+        assert_eq!(sequences.note(3, 2), Arrival::Reordered { extent: 1 });
+        assert_eq!(sequences.note(3, 2), Arrival::Duplicate);
+    }
+
+    #[test]
+    fn numbers_go_on_beyond_32_bits() {
+        let mut sequences = Sequences::new(1);
+        let mut sequence = 0;
+        while sequence < 1 << 34 {
+            assert_eq!(sequences.infer(0, sequence as u32), Some(sequence));
+            sequences.note(0, sequence);
+            sequence += (1 << 31) - 5;
+        }
+    }
+
+    #[test]
+    fn no_flow_and_no_frame_beyond_what_there_is() {
+        let sequences = Sequences::new(2);
+        assert_eq!(sequences.infer(2, 0), None);
+        assert_eq!(sequences.infer(1, u32::MAX), None);
+    }
+
+    /// Frame 3 came before both late ones: three frames before 1, five before 2.
+    #[test]
+    fn extents_count_from_the_first_later_frame() {
+        let mut sequences = Sequences::new(1);
+        let order = [0, 3, 4, 5, 1, 6, 2];
+        let arrivals = order.map(|sequence| sequences.note(0, sequence));
+        assert_eq!(arrivals[1], Arrival::Leading { gap: true });
+        assert_eq!(arrivals[4], Arrival::Reordered { extent: 3 });
+        assert_eq!(arrivals[5], Arrival::Leading { gap: false });
+        assert_eq!(arrivals[6], Arrival::Reordered { extent: 5 });
+    }
+}

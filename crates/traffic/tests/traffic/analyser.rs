@@ -1,0 +1,357 @@
+//! The analyser against a wire that loses, repeats, delays and damages frames: its counts are the truth.
+
+use crate::wire_tap::{Player, Still, Timed, all_frames, receive, send};
+use port::Stop;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+use traffic::report::Received;
+use traffic::spec::{Receive, Send};
+use traffic::{Analyser, Part};
+use wire::mix::FrameMix;
+use wire::stamp::{Stamp, payload_offset};
+
+const TAG: u16 = 77;
+
+/// What the wire does to one frame.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Passes,
+    IsLost,
+    /// It comes again after so many others.
+    ComesTwice(usize),
+    /// It comes after so many others.
+    IsLate(usize),
+    /// This byte of the UDP payload, counted round, is changed by that.
+    IsDamaged(usize, u8),
+    /// A frame of something else goes in front.
+    FollowsForeign(usize),
+    /// A frame of another trial goes in front.
+    FollowsStale,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        10 => Just(Fate::Passes),
+        2 => Just(Fate::IsLost),
+        1 => (0usize..40).prop_map(Fate::ComesTwice),
+        2 => (1usize..30).prop_map(Fate::IsLate),
+        1 => (any::<usize>(), 1u8..).prop_map(|(at, change)| Fate::IsDamaged(at, change)),
+        1 => (0usize..5).prop_map(Fate::FollowsForeign),
+        1 => Just(Fate::FollowsStale),
+    ]
+}
+
+/// What is on the wire, for those who know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Intact,
+    Damaged,
+    Foreign,
+    Stale,
+}
+
+struct Wire {
+    ipv6: bool,
+    tagged: bool,
+    /// Frames by the place in which they come.
+    frames: Vec<(usize, Kind, Vec<u8>)>,
+}
+
+impl Wire {
+    fn put(&mut self, place: usize, kind: Kind, frame: &[u8]) {
+        let mut frame = frame.to_vec();
+        if self.tagged && frame.len() > 12 {
+            // An 802.1Q tag, VLAN 5, between the addresses and the EtherType.
+            frame.splice(12..12, [0x81, 0x00, 0x00, 0x05]);
+        }
+        self.frames.push((place, kind, frame));
+    }
+
+    /// All that comes, in order, one each microsecond.
+    fn arrivals(mut self) -> Vec<(Kind, Timed)> {
+        self.frames.sort_by_key(|(place, ..)| *place);
+        let times = (2_000_000_000u64..).step_by(1000);
+        let frames = self.frames.into_iter().zip(times);
+        frames
+            .map(|((_, kind, frame), time_ns)| (kind, (frame, time_ns)))
+            .collect()
+    }
+
+    fn carry(&mut self, index: usize, frame: &[u8], fate: Fate, stale: &[u8]) {
+        // Places are far enough apart for something to come between.
+        let place = |later: usize| (index + later) * 4 + 2;
+        match fate {
+            Fate::Passes => self.put(place(0), Kind::Intact, frame),
+            Fate::IsLost => {}
+            Fate::ComesTwice(later) => {
+                self.put(place(0), Kind::Intact, frame);
+                self.put(place(later) + 1, Kind::Intact, frame);
+            }
+            Fate::IsLate(later) => self.put(place(later) + 1, Kind::Intact, frame),
+            Fate::IsDamaged(at, change) => {
+                let mut frame = frame.to_vec();
+                let payload = payload_offset(self.ipv6);
+                let at = payload + at % (frame.len() - payload);
+                frame[at] ^= change;
+                self.put(place(0), Kind::Damaged, &frame);
+            }
+            Fate::FollowsForeign(which) => {
+                self.put(place(0) - 1, Kind::Foreign, &self.foreign(which, frame));
+                self.put(place(0), Kind::Intact, frame);
+            }
+            Fate::FollowsStale => {
+                self.put(place(0) - 1, Kind::Stale, stale);
+                self.put(place(0), Kind::Intact, frame);
+            }
+        }
+    }
+
+    /// A frame that is not test traffic.
+    fn foreign(&self, which: usize, frame: &[u8]) -> Vec<u8> {
+        let mut frame = frame.to_vec();
+        let udp = payload_offset(self.ipv6) - 8;
+        match which {
+            // Another target port, TCP, ARP.
+            0 => frame[udp + 3] ^= 1,
+            1 => frame[if self.ipv6 { 20 } else { 23 }] = 6,
+            2 => frame[12..14].copy_from_slice(&[0x08, 0x06]),
+            // No whole header, nothing at all.
+            3 => frame.truncate(udp + 3),
+            _ => frame.truncate(5),
+        }
+        frame
+    }
+}
+
+/// Counts from the definitions, by somebody who sees everything and forgets nothing.
+#[derive(Default)]
+struct Truth {
+    received: Received,
+    latencies: Vec<u64>,
+    came: BTreeMap<u16, Vec<u32>>,
+}
+
+impl Truth {
+    fn of(spec: &Receive, ipv6: bool, tagged: bool, arrivals: &[(Kind, Timed)]) -> Self {
+        let mut truth = Self::default();
+        for (kind, (frame, time_ns)) in arrivals {
+            let received = &mut truth.received;
+            match kind {
+                Kind::Damaged => received.corrupted += 1,
+                Kind::Foreign => received.foreign += 1,
+                Kind::Stale => received.stale += 1,
+                Kind::Intact => {
+                    let tag = if tagged { 4 } else { 0 };
+                    let stamp = Stamp::read(&frame[payload_offset(ipv6) + tag..]).unwrap();
+                    truth.intact(spec, stamp, frame.len() - tag, *time_ns);
+                }
+            }
+        }
+        truth
+    }
+
+    fn intact(&mut self, spec: &Receive, stamp: Stamp, bytes: usize, now_ns: u64) {
+        let received = &mut self.received;
+        let came = self.came.entry(stamp.flow).or_default();
+        if came.contains(&stamp.sequence) {
+            received.duplicated += 1;
+            return;
+        }
+        if let Some(first_later) = came.iter().position(|later| *later > stamp.sequence) {
+            received.reordered += 1;
+            let extent = (came.len() - first_later) as u64;
+            received.reordering_extent_max = received.reordering_extent_max.max(extent);
+        } else if stamp.sequence > came.iter().max().map_or(0, |highest| highest + 1) {
+            received.last_loss_ns = now_ns;
+        }
+        came.push(stamp.sequence);
+        let number = u64::from(stamp.sequence) * u64::from(spec.flows) + u64::from(stamp.flow);
+        received.then_frames += u64::from(spec.first_frames.is_some_and(|first| number >= first));
+        received.frames += 1;
+        received.frame_bytes += bytes as u64 + 4;
+        received.last_ns = now_ns;
+        self.latencies.push(now_ns - stamp.intended_ns);
+    }
+}
+
+/// Each latency lies in a bucket that is no more than 0.1 % away.
+fn check_latency(mut truth: Vec<u64>, buckets: &[(u64, u64)]) {
+    truth.sort_unstable();
+    assert!(buckets.is_sorted_by(|a, b| a.0 < b.0));
+    let upto = buckets
+        .iter()
+        .flat_map(|&(upto_ns, frames)| std::iter::repeat_n(upto_ns, frames as usize));
+    let upto: Vec<_> = upto.collect();
+    assert_eq!(upto.len(), truth.len());
+    for (upto_ns, latency_ns) in upto.iter().zip(truth) {
+        assert!((latency_ns..=latency_ns + latency_ns / 1000 + 1).contains(upto_ns));
+    }
+}
+
+fn analyse(spec: &Receive, arrivals: impl IntoIterator<Item = Timed>) -> Received {
+    let mut player = Player(arrivals.into_iter().collect());
+    let mut analyser = Analyser::new(spec, TAG, None).unwrap();
+    while analyser.poll(&mut player, &Still::default()).unwrap() > 0 {}
+    analyser.received()
+}
+
+fn traffic(ipv6: bool, flows: u32, tunnels: u32) -> Send {
+    let mut mix = FrameMix::named("imix").unwrap();
+    mix.shares[0].frame_bytes = if ipv6 { 84 } else { 64 };
+    let mut spec = send(ipv6, mix);
+    spec.flows.flows = flows;
+    spec.flows.tunnels = tunnels;
+    spec
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counts_are_exact_whatever_the_wire_does(
+        ipv6: bool,
+        tagged: bool,
+        flows in prop_oneof![Just(1u32), 2u32..5, 100u32..2000],
+        tunnels in 1u32..4,
+        first_frames in prop::option::of(0u64..1200),
+        fates in prop::collection::vec(fate(), 1000),
+    ) {
+        let spec = traffic(ipv6, flows, tunnels);
+        let (stale, _) = all_frames(&spec, TAG + 1, Part::WHOLE, None).swap_remove(3);
+        let mut wire = Wire { ipv6, tagged, frames: Vec::new() };
+        let sent = all_frames(&spec, TAG, Part::WHOLE, None);
+        prop_assert_eq!(sent.len(), fates.len());
+        for (index, ((frame, _), fate)) in sent.iter().zip(fates).enumerate() {
+            wire.carry(index, frame, fate, &stale);
+        }
+        let arrivals = wire.arrivals();
+        let spec = Receive { first_frames, ..receive(flows) };
+        let truth = Truth::of(&spec, ipv6, tagged, &arrivals);
+        let mut received = analyse(&spec, arrivals.into_iter().map(|(_, timed)| timed));
+
+        check_latency(truth.latencies, &received.latency);
+        received.latency.clear();
+        received.elapsed_ns = 0;
+        prop_assert_eq!(received, truth.received);
+    }
+}
+
+#[test]
+fn a_clean_wire_gives_back_what_was_sent() {
+    for (ipv6, flows) in [(false, 1), (true, 1), (false, 1000), (true, 65_535)] {
+        let frames = all_frames(&traffic(ipv6, flows, 3), TAG, Part::WHOLE, None);
+        let bytes = frames
+            .iter()
+            .map(|(frame, _)| frame.len() as u64 + 4)
+            .sum::<u64>();
+        let received = analyse(&receive(flows), frames);
+        let expected = Received {
+            frames: 1000,
+            frame_bytes: bytes,
+            elapsed_ns: 999_000_000,
+            last_ns: 999_000_000,
+            latency: vec![(1, 1000)],
+            ..Received::default()
+        };
+        assert_eq!(received, expected);
+    }
+}
+
+#[test]
+fn bytes_behind_the_packet_do_not_count() {
+    let mut frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    for (frame, _) in &mut frames {
+        frame.extend([0; 6]);
+    }
+    let received = analyse(&receive(1), frames);
+    assert_eq!((received.frames, received.corrupted), (1000, 0));
+    assert_eq!(received.frame_bytes, mean_bytes(&traffic(false, 1, 1)));
+}
+
+/// Bytes of a thousand frames.
+fn mean_bytes(spec: &Send) -> u64 {
+    let frames = all_frames(spec, TAG, Part::WHOLE, None);
+    frames.iter().map(|(frame, _)| frame.len() as u64 + 4).sum()
+}
+
+#[test]
+fn a_frame_that_was_cut_is_damaged() {
+    let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    for cut in [1, 5, 18] {
+        let mut frame = frames[0].0.clone();
+        frame.truncate(frame.len() - cut);
+        let received = analyse(&receive(1), [(frame, 1)]);
+        assert_eq!((received.corrupted, received.frames), (1, 0));
+    }
+}
+
+#[test]
+fn fragments_are_foreign() {
+    let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    for (at, value) in [(20, 0x20), (21, 1)] {
+        let mut frame = frames[0].0.clone();
+        frame[at] = value;
+        let received = analyse(&receive(1), [(frame, 1)]);
+        assert_eq!((received.foreign, received.frames), (1, 0));
+    }
+}
+
+#[test]
+fn flows_that_the_trial_has_not_are_stale() {
+    let frames = all_frames(&traffic(false, 4, 1), TAG, Part::WHOLE, None);
+    let received = analyse(&receive(3), frames);
+    assert_eq!((received.frames, received.stale), (750, 250));
+}
+
+#[test]
+fn a_frame_from_before_the_window_is_too_late_and_not_received() {
+    let mut spec = traffic(false, 1, 1);
+    spec.frames_per_s = Some(2000);
+    // As many flows as leave each the smallest window; frames of one of them.
+    let many = Receive {
+        flows: 65_535,
+        ..receive(1)
+    };
+    let window = Analyser::new(&many, TAG, None).unwrap().window();
+    assert_eq!(window, 8128);
+    spec.frames_per_s = Some(window + 10);
+    let mut frames: VecDeque<_> = all_frames(&spec, TAG, Part::WHOLE, None).into();
+    let first = frames.pop_front().unwrap();
+    let second = frames.pop_front().unwrap();
+    let at_the_edge = frames.remove(window as usize - 2).unwrap();
+    frames.truncate(window as usize - 2);
+    // All up to number `window - 1`, then number 0, which is just not too late. With number `window` only number
+    // 1 is that any more.
+    frames.extend([first.clone(), at_the_edge, second.clone(), second, first]);
+    let received = analyse(&many, frames);
+    assert_eq!((received.reordered, received.duplicated), (2, 1));
+    assert_eq!(received.too_late, 1);
+    assert_eq!(received.frames, window + 1);
+}
+
+#[test]
+fn it_ends_when_what_is_expected_has_come() {
+    let mut frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    // Damaged frames have arrived too.
+    frames[10].0[50] ^= 1;
+    let spec = Receive {
+        expected: Some(1000),
+        ..receive(1)
+    };
+    let mut player = Player(frames.into());
+    let stop = Stop::new().unwrap();
+    let received = traffic::receive(&mut player, &spec, TAG, &Still::default(), &stop).unwrap();
+    assert_eq!((received.frames, received.corrupted), (999, 1));
+    assert!(!stop.is_raised());
+}
+
+#[test]
+fn told_to_stop_it_takes_what_has_come() {
+    let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    let stop = Stop::new().unwrap();
+    stop.raise();
+    let mut player = Player(frames.into());
+    let received =
+        traffic::receive(&mut player, &receive(1), TAG, &Still::default(), &stop).unwrap();
+    assert_eq!(received.frames, 1000);
+}

@@ -1,0 +1,181 @@
+//! Frames that the station seals and opens by itself.
+
+use crate::wire_tap::{KeyPair, Player, Still, all_frames, esp, receive, send};
+use std::collections::{BTreeMap, BTreeSet};
+use traffic::report::Received;
+use traffic::spec::{Esp, Receive, Send};
+use traffic::{Analyser, Keys, Part, TrafficError, sender_threads};
+use wire::mix::FrameMix;
+
+const TAG: u16 = 3;
+
+fn sealing(keys: &KeyPair, outer_ipv6: bool, inner_ipv6: bool, lanes: u16) -> Send {
+    let mut spec = send(inner_ipv6, FrameMix::named("imix2").unwrap());
+    spec.flows.flows = 12;
+    spec.flows.tunnels = 5;
+    spec.esp = Some(esp(&keys.a, outer_ipv6, lanes));
+    spec
+}
+
+fn opening(keys: &KeyPair, outer_ipv6: bool, lanes: u16) -> Receive {
+    Receive {
+        esp: Some(esp(&keys.b, outer_ipv6, lanes)),
+        ..receive(12)
+    }
+}
+
+fn open_keys(esp: &Option<Esp>) -> Keys {
+    Keys::open(esp.as_ref().unwrap()).unwrap()
+}
+
+fn analyse(spec: &Receive, keys: &Keys, frames: Vec<(Vec<u8>, u64)>) -> Received {
+    let mut player = Player(frames.into());
+    let mut analyser = Analyser::new(spec, TAG, Some(keys)).unwrap();
+    while analyser.poll(&mut player, &Still::default()).unwrap() > 0 {}
+    analyser.received()
+}
+
+fn refused(reasons: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    let owned = |&(name, count): &(&str, u64)| (name.to_owned(), count);
+    reasons.iter().map(owned).collect()
+}
+
+#[test]
+fn what_is_sealed_is_opened_over_any_ip_version_and_number_of_lanes() {
+    for (outer, inner) in [(false, false), (false, true), (true, false), (true, true)] {
+        for lanes in [1, 5, 40] {
+            let keys = KeyPair::new();
+            let (send, receive) = (
+                sealing(&keys, outer, inner, lanes),
+                opening(&keys, outer, lanes),
+            );
+            let frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+            let received = analyse(&receive, &open_keys(&receive.esp), frames);
+            assert_eq!(received.frames, 1000, "{outer} {inner} {lanes}");
+            // Sizes are those of the clear side: ten rounds of the mix.
+            assert_eq!(received.frame_bytes, 10 * send.mix.round_bytes());
+            let others = received.foreign + received.corrupted + received.stale;
+            assert_eq!((others, received.refused), (0, BTreeMap::new()));
+        }
+    }
+}
+
+#[test]
+fn refused_packets_are_counted_by_reason() {
+    let keys = KeyPair::new();
+    let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
+    let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+    // ESP begins behind 42 bytes: damaged ciphertext, a replay, another lane's SPI, a runt, a keepalive.
+    frames[10].0[70] ^= 1;
+    frames[20] = frames[19].clone();
+    frames[30].0[45] ^= 1;
+    let short = |frame: &mut Vec<u8>, payload: &[u8]| {
+        frame.truncate(42);
+        frame.extend(payload);
+        frame[17] = 28 + payload.len() as u8;
+        frame[16] = 0;
+        frame[38..40].copy_from_slice(&[0, 8 + payload.len() as u8]);
+    };
+    short(&mut frames[40].0, &[1, 2]);
+    short(&mut frames[50].0, &[0xff]);
+    // In clear, and to another port: foreign.
+    frames[60] = all_frames(
+        &crate::wire_tap::send(false, FrameMix::fixed(64)),
+        TAG,
+        Part::WHOLE,
+        None,
+    )
+    .swap_remove(0);
+    frames[70].0[37] ^= 0x40;
+    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    let reasons = [
+        ("integrity_failed", 1),
+        ("keepalive", 1),
+        ("no_sa", 1),
+        ("replayed", 1),
+        ("runt", 1),
+    ];
+    assert_eq!(received.refused, refused(&reasons));
+    assert_eq!((received.frames, received.foreign), (993, 2));
+}
+
+#[test]
+fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
+    let keys = KeyPair::new();
+    let (send, receive) = (sealing(&keys, false, false, 40), opening(&keys, false, 40));
+    let good = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+    let mut frames = Vec::new();
+    for (index, frame) in good.into_iter().enumerate() {
+        let mut forged = frame.clone();
+        // An epoch that the peer may have some day.
+        forged.0[42] = index as u8 % 100 + 1;
+        frames.push(frame);
+        frames.push(forged);
+    }
+    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    // Seven frames make a batch, and two forgeries are tried in each: never is one of the peer's refused twice.
+    assert!(received.frames > 950, "{received:?}");
+    assert_eq!(
+        received.refused.values().sum::<u64>(),
+        2000 - received.frames
+    );
+}
+
+#[test]
+fn each_lane_belongs_to_one_thread() {
+    let keys = KeyPair::new();
+    let spec = sealing(&keys, false, false, 6);
+    for (asked, used) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 3), (6, 6), (200, 6)] {
+        assert_eq!(sender_threads(&spec, asked), used);
+    }
+    let opened = open_keys(&spec.esp);
+    let mut frames = Vec::new();
+    let mut owners = BTreeSet::new();
+    for index in 0..3 {
+        let part = all_frames(&spec, TAG, Part { index, of: 3 }, Some(&opened));
+        for (frame, _) in &part {
+            owners.insert((frame[36..38].to_vec(), index));
+        }
+        frames.extend(part);
+    }
+    assert_eq!(owners.len(), 6);
+    let receive = opening(&keys, false, 6);
+    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    assert_eq!((received.frames, received.refused), (1000, BTreeMap::new()));
+}
+
+#[test]
+fn what_cannot_be_sealed_is_refused_with_a_reason() {
+    let keys = KeyPair::new();
+    let good = esp(&keys.a, false, 1);
+    let error = |esp: Esp| Keys::open(&esp).err().expect("it must be refused");
+    let lanes = Esp {
+        lanes: 4097,
+        ..good.clone()
+    };
+    assert!(matches!(error(lanes), TrafficError::Lanes { .. }));
+    let ports = Esp {
+        lanes: 2,
+        port: 65_535,
+        ..good.clone()
+    };
+    assert!(matches!(error(ports), TrafficError::Lanes { .. }));
+    let engine = Esp {
+        engine: "abacus".to_owned(),
+        ..good.clone()
+    };
+    assert!(matches!(error(engine), TrafficError::Engine(_)));
+    let file = Esp {
+        key_file: "/nowhere/a.key".to_owned(),
+        ..good.clone()
+    };
+    assert!(matches!(error(file), TrafficError::Keys(_)));
+    let versions = Esp {
+        remote: "2001:db8::1".parse().unwrap(),
+        ..good
+    };
+    assert!(matches!(
+        error(versions),
+        TrafficError::MixedVersions { .. }
+    ));
+}
