@@ -8,10 +8,10 @@ ARGS ?=
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build lint fmt doc deny install clean
+.PHONY: help setup run test build bench-frames bench-memory bench-search lint fmt doc deny install clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing to build and run (Debian 12, Ubuntu 24.04)
 	@scripts/setup.sh run
@@ -25,6 +25,15 @@ test: ## Set up, then check format, lints, tests and docs: what CI runs
 
 build: ## Build the program: target/release/cipherbench
 	cargo build --release --locked --package cipherbench
+
+bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
+	bench/frames.py $(ARGS)
+
+bench-memory: ## Frames per second generated and checked in memory, on one core
+	cargo run --release --locked --package cipherbench-traffic --example memory
+
+bench-search: ## Trials and time of each search on simulated devices
+	cargo run --release --locked --package cipherbench-search --example compare
 
 lint: ## Check format and lints only
 	@scripts/test.sh lint
