@@ -1,8 +1,10 @@
 //! The documents and the shipped files say what the code does.
 
+use campaign::plan::{Measurement, Procedure};
 use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
 use std::fs;
 use std::path::{Path, PathBuf};
+use wire::mix::FrameMix;
 
 const HOST: HostFacts = HostFacts { cores: 8 };
 
@@ -171,4 +173,85 @@ fn every_key_is_documented_and_no_other() {
             .map(|key| format!("addresses.{key}")),
     );
     assert_eq!(known, documented_keys(&document("lab.md"), "## Keys"));
+}
+
+/// What a table's rows have in a column, by their first one.
+fn column<'d>(document: &'d str, heading: &str, column: usize) -> Vec<(&'d str, &'d str)> {
+    let (_, section) = document.split_once(heading).unwrap();
+    let table = section.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = table.take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        (cells[1].trim_matches('`'), cells[column])
+    })
+    .collect()
+}
+
+#[test]
+fn the_documented_mixes_are_those_that_have_a_name() {
+    let campaign = document("campaign.md");
+    let genomes = column(&campaign, "### Mixes", 2);
+    let means = column(&campaign, "### Mixes", 3);
+    assert_eq!(genomes.len(), 5);
+    for ((name, genome), (_, mean)) in genomes.into_iter().zip(means) {
+        let mix = FrameMix::named(name).unwrap();
+        assert!(genome.starts_with(&mix.to_string()), "{name}: {mix}");
+        assert_eq!(format!("{:.1} B", mix.mean_bytes()), mean, "{name}");
+    }
+}
+
+#[test]
+fn the_documented_profiles_are_those_of_plans() {
+    let campaign = document("campaign.md");
+    for (profile, at) in [("fast", 2), ("rfc2544", 3), ("tst009", 4)] {
+        let text = format!(
+            "campaign: c\nduts: [straight]\ntrials:\n  \
+             - latency: {{ frame: 64 B, profile: {profile} }}\n  \
+             - recovery: {{ frame: 64 B, profile: {profile} }}\n"
+        );
+        let plan = from_text("c.yaml", &text)
+            .unwrap()
+            .plan(&LabFile::built_in(), &HOST)
+            .unwrap();
+        let procedure = |cell: usize| match &plan.cells[cell].measurement {
+            Measurement::Frames(test) => test.procedure.clone(),
+            other => panic!("{other:?}"),
+        };
+        let (Procedure::Latency(latency), Procedure::Recovery(recovery)) =
+            (procedure(0), procedure(1))
+        else {
+            panic!("other procedures");
+        };
+        let time = |ns| units::time::print(std::time::Duration::from_nanos(ns));
+        let ratio = |ppm: u32| units::Ratio::from_ppm(ppm.into()).to_string();
+        let goals = latency.search.goals.iter();
+        let goals: Vec<_> = goals
+            .map(|goal| format!("`{}`: loss {}", goal.name, ratio(goal.loss_ratio_ppm)))
+            .collect();
+        let goal = &latency.search.goals[0];
+        assert_eq!(recovery.overload_ns, recovery.relief_ns);
+        let expected = [
+            goals.join(", "),
+            ratio(goal.exceed_ratio_ppm),
+            time(goal.initial_trial_ns),
+            time(goal.final_trial_ns),
+            time(goal.duration_sum_ns),
+            ratio(goal.width_ppm),
+            time(latency.search.drain_ns),
+            time(latency.search.timeout_ns),
+            time(latency.trial_ns),
+            time(recovery.overload_ns),
+        ];
+        let documented = column(
+            &campaign,
+            "a set of goals with the times that belong to it:",
+            at,
+        );
+        let documented: Vec<_> = documented.iter().map(|(_, value)| *value).collect();
+        // Times are documented as people say them.
+        let minutes = |text: &str| text.replace("1 min", "60 s").replace("2 min", "120 s");
+        let expected: Vec<_> = expected.iter().map(|text| minutes(text)).collect();
+        let documented: Vec<_> = documented.iter().map(|text| minutes(text)).collect();
+        assert_eq!(documented[..expected.len()], expected, "{profile}");
+    }
 }

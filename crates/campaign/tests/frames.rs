@@ -1,0 +1,459 @@
+//! What plans of frame tests promise to whoever carries them out.
+
+use campaign::estimate::FRAMES_AROUND;
+use campaign::plan::{
+    Adapter, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports, Procedure,
+    Profile, ThroughputSearch, Traffic,
+};
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, subsequence};
+use search::simulate::{Behaviour, Device, run};
+use search::{Limits, Method};
+use std::collections::HashSet;
+use std::time::Duration;
+use wire::mix::FrameMix;
+
+const HOST: HostFacts = HostFacts { cores: 128 };
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+
+fn plan_in(lab: &LabFile, duts: &str, trials: &str) -> Plan {
+    let text = format!("campaign: c\nduts: [{duts}]\ntrials: [{trials}]\n");
+    let campaign = from_text("c.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    campaign
+        .plan(lab, &HOST)
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn plan(duts: &str, trials: &str) -> Plan {
+    plan_in(&LabFile::built_in(), duts, trials)
+}
+
+fn ids(plan: &Plan) -> Vec<&str> {
+    plan.cells.iter().map(|cell| cell.id.as_str()).collect()
+}
+
+fn tests(plan: &Plan) -> Vec<&FrameTest> {
+    let tests = plan.cells.iter().map(|cell| match &cell.measurement {
+        Measurement::Frames(test) => test,
+        other => panic!("{other:?}"),
+    });
+    tests.collect()
+}
+
+fn search_of(plan: &Plan) -> &ThroughputSearch {
+    tests(plan)[0].procedure.search().unwrap()
+}
+
+#[test]
+fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
+    let plan = plan("direct", "throughput: { frame: 64 B }");
+    let cell = &plan.cells[1];
+    assert_eq!(
+        (cell.cores_per_station, cell.offloads, cell.tune),
+        (1, false, false)
+    );
+    // The least that IPv6 needs of a link.
+    assert_eq!(cell.mtu, 1280);
+    let test = tests(&plan)[1];
+    let expected = Traffic {
+        mix: FrameMix::fixed(64),
+        ip: IpVersion::V4,
+        flows: 64,
+        tunnels: 1,
+        direction: Direction::Both,
+        duplex: false,
+        ports: Ports::default(),
+    };
+    assert_eq!(test.traffic, expected);
+    let ndr = Goal {
+        name: "ndr".to_owned(),
+        loss_ratio_ppm: 0,
+        exceed_ratio_ppm: 500_000,
+        initial_trial_ns: 100 * MS,
+        final_trial_ns: 500 * MS,
+        duration_sum_ns: S,
+        width_ppm: 20_000,
+    };
+    let pdr = Goal {
+        name: "pdr".to_owned(),
+        loss_ratio_ppm: 5_000,
+        ..ndr.clone()
+    };
+    let expected = Procedure::Throughput(ThroughputSearch {
+        profile: Profile::Fast,
+        goals: vec![ndr, pdr],
+        max_load: None,
+        min_load: 1_000,
+        drain_ns: 100 * MS,
+        timeout_ns: 60 * S,
+    });
+    assert_eq!(test.procedure, expected);
+}
+
+#[test]
+fn flows_left_open_are_the_same_for_each_tunnel_and_enough_for_the_cores() {
+    let plan = plan(
+        "straight",
+        "load: { frame: 64 B, tunnels: [1, 3, 64, 1000, 65535], cores: [1, 100] }",
+    );
+    let flows: Vec<_> = tests(&plan).iter().map(|test| test.traffic.flows).collect();
+    // One core first, in each the tunnels rise.
+    assert_eq!(
+        flows,
+        [64, 66, 64, 1000, 65_535, 100, 102, 128, 1000, 65_535]
+    );
+}
+
+#[test]
+fn the_mtu_is_that_of_the_largest_frame() {
+    let plan = plan(
+        "straight",
+        "load: { frame: [1298 B, 1299 B, 9216 B, imix] }",
+    );
+    let mtus: Vec<_> = plan.cells.iter().map(|cell| cell.mtu).collect();
+    assert_eq!(mtus, [1280, 1281, 9198, 1500]);
+}
+
+#[test]
+fn ports_are_forced_alone_or_together() {
+    let plan = plan(
+        "straight",
+        "load: { frame: 64 B, ports: [auto, packet, { send: xdp }, { send: xdp, receive: packet }] }",
+    );
+    let ports: Vec<_> = tests(&plan).iter().map(|test| test.traffic.ports).collect();
+    let of = |tx, rx| Ports { tx, rx };
+    let (xdp, packet) = (Some(PortKind::Xdp), Some(PortKind::Packet));
+    assert_eq!(
+        ports,
+        [
+            of(None, None),
+            of(packet, packet),
+            of(xdp, None),
+            of(xdp, packet)
+        ]
+    );
+    assert!(
+        ids(&plan)[3].contains("/ports=xdp-packet/"),
+        "{:?}",
+        ids(&plan)
+    );
+}
+
+#[test]
+fn weights_and_shares_of_a_mix_are_in_lowest_terms() {
+    let plan = plan(
+        "straight",
+        "load: { frame: [{ 64 B: 70, 594 B: 40, 1518 B: 10 }, { 64 B: 12.5 %, 128 B: 87.5 % }, \
+         { 512 B: 3 }] }",
+    );
+    let mixes: Vec<_> = tests(&plan)
+        .iter()
+        .map(|test| test.traffic.mix.to_string())
+        .collect();
+    assert_eq!(mixes, ["7×64, 4×594, 1×1518", "1×64, 7×128", "512"]);
+}
+
+#[test]
+fn every_group_of_frame_tests_is_calibrated_once_and_first() {
+    let plan = plan(
+        "direct, cipherbench",
+        "ping: { mtu: 1500 B }, load: { frame: [64 B, 128 B] }, \
+         load: { frame: 64 B, direction: encrypt, duts: cipherbench }",
+    );
+    let expected = [
+        "ping/mtu=1500/direct",
+        "ping/mtu=1500/cipherbench",
+        "load/frame=64/direction=both/straight",
+        "load/frame=64/direction=both/direct",
+        "load/frame=64/direction=both/cipherbench",
+        "load/frame=128/direction=both/straight",
+        "load/frame=128/direction=both/direct",
+        "load/frame=128/direction=both/cipherbench",
+        "load/frame=64/direction=encrypt/straight",
+        "load/frame=64/direction=encrypt/cipherbench",
+    ];
+    assert_eq!(ids(&plan), expected);
+    for cell in &plan.cells {
+        let is_straight = cell.dut.adapter == Adapter::Straight;
+        assert_eq!(
+            (cell.calibration, cell.calibrates()),
+            (is_straight, is_straight)
+        );
+    }
+    let calibration = plan.clone().calibration_only();
+    assert_eq!(ids(&calibration), [expected[2], expected[5], expected[8]]);
+    // The same frames, the same procedure.
+    for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
+        assert!(
+            group
+                .iter()
+                .all(|cell| cell.measurement == group[0].measurement)
+        );
+    }
+}
+
+#[test]
+fn a_straight_control_serves_as_calibration() {
+    let plan = plan(
+        "direct, straight: { name: bare }",
+        "load: { frame: 64 B }, load: { frame: 128 B, duts: direct }",
+    );
+    assert_eq!(
+        ids(&plan),
+        [
+            "load/frame=64/direction=both/direct",
+            "load/frame=64/direction=both/bare",
+            "load/frame=128/direction=both/straight",
+            "load/frame=128/direction=both/direct",
+        ]
+    );
+    assert!(plan.cells[1].calibrates() && !plan.cells[1].calibration);
+    assert_eq!(plan.calibration_only().cells.len(), 2);
+}
+
+#[test]
+fn calibration_can_be_left_out() {
+    let text = "campaign: c\ncalibrate: off\nduts: [direct]\ntrials: [load: { frame: 64 B }]\n";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    assert_eq!(ids(&plan), ["load/frame=64/direction=both/direct"]);
+}
+
+#[test]
+fn the_name_of_an_entry_stands_for_all_its_duts() {
+    let plan = plan(
+        "direct, cipherbench: { workers: [1, 2] }, cipherbench: { name: other }",
+        "ping: { mtu: 1500 B, duts: [cipherbench] }, ping: { mtu: 1400 B, duts: cipherbench w2 }",
+    );
+    assert_eq!(
+        ids(&plan),
+        [
+            "ping/mtu=1500/cipherbench-w1",
+            "ping/mtu=1500/cipherbench-w2",
+            "ping/mtu=1400/cipherbench-w2",
+        ]
+    );
+}
+
+#[test]
+fn bit_rates_become_frames_of_the_mean_size() {
+    let lab = lab_from_text("l.yaml", "lab: l\nlink_rate: 1 Gbit/s\n").unwrap();
+    let plan = plan_in(
+        &lab,
+        "straight",
+        "load: { frame: [64 B, imix], rate: [1 Gbit/s L1, 100 Mbit/s L2, 100 Mbit/s IP] }",
+    );
+    let rates: Vec<_> = tests(&plan)
+        .iter()
+        .map(|test| match &test.procedure {
+            Procedure::Load(load) => load.frames_per_s.unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        rates,
+        [1_488_095, 195_312, 271_739, 327_367, 34_546, 36_354]
+    );
+    let line_rate = |frame: &str| plan.lab.line_rate(&FrameMix::named(frame).unwrap());
+    assert_eq!(line_rate("imix"), Some(327_367));
+}
+
+#[test]
+fn a_lab_is_built_in_by_its_name() {
+    let memory = LabFile::built_in_named("memory").unwrap();
+    assert_eq!(memory.plan().name, "memory");
+    assert_eq!(
+        LabFile::built_in_named("namespaces"),
+        Some(LabFile::built_in())
+    );
+    assert_eq!(LabFile::built_in_named("labs/memory.yaml"), None);
+}
+
+#[test]
+fn the_campaign_of_the_lab_in_memory_takes_less_than_ninety_seconds_on_one_core() {
+    let lab = LabFile::built_in_named("memory").unwrap();
+    let plan = Campaign::memory()
+        .plan(&lab, &HostFacts { cores: 1 })
+        .unwrap();
+    let estimate = Duration::from_nanos(plan.estimate_ns());
+    assert!(estimate < Duration::from_secs(90), "{estimate:?}");
+    // `straight` is listed, so nothing is measured twice.
+    assert!(plan.cells.iter().all(|cell| !cell.calibration));
+}
+
+fn simulated(
+    method: Method,
+    goals: &[Goal],
+    behaviour: Behaviour,
+    seed: u64,
+    overhead_ns: u64,
+) -> Duration {
+    let goals: Vec<_> = goals
+        .iter()
+        .map(|goal| search::Goal {
+            loss_ratio_ppm: goal.loss_ratio_ppm,
+            exceed_ratio_ppm: goal.exceed_ratio_ppm,
+            initial_trial_ns: goal.initial_trial_ns,
+            final_trial_ns: goal.final_trial_ns,
+            duration_sum_ns: goal.duration_sum_ns,
+            width_ppm: goal.width_ppm,
+        })
+        .collect();
+    let limits = Limits::time(24 * 3600 * S);
+    let mut search = method.start(&goals, 1_000, 1_488_095, limits).unwrap();
+    run(&mut *search, &mut Device::new(behaviour, seed), overhead_ns);
+    Duration::from_nanos(search.took_ns())
+}
+
+#[test]
+fn the_time_of_a_search_is_right_within_a_factor_of_four() {
+    for (profile, method) in [
+        ("fast", Method::Mlr),
+        ("rfc2544", Method::Mlr),
+        ("tst009", Method::Tst009),
+    ] {
+        let plan = plan(
+            "straight",
+            &format!("throughput: {{ frame: 64 B, profile: {profile} }}"),
+        );
+        let estimate = Duration::from_nanos(plan.cells[0].estimate_ns);
+        let search = search_of(&plan);
+        let overhead = search.drain_ns + u64::try_from(FRAMES_AROUND.as_nanos()).unwrap();
+        for seed in 1..20 {
+            let capacity = 700_000 + 10_007 * seed;
+            let steady = simulated(
+                method,
+                &search.goals,
+                Behaviour::Hard { capacity },
+                seed,
+                overhead,
+            );
+            let noisy = Behaviour::Noisy {
+                capacity,
+                band_ppm: 100_000,
+            };
+            let noisy = simulated(method, &search.goals, noisy, seed, overhead);
+            for took in [steady, noisy] {
+                let told = format!("{profile}: {estimate:?} told, {took:?} taken");
+                assert!(took < estimate * 4 && estimate < took * 4, "{told}");
+            }
+            let timeout = Duration::from_nanos(search.timeout_ns);
+            assert!(noisy < timeout, "{profile}: {noisy:?} of {timeout:?}");
+        }
+    }
+}
+
+#[test]
+fn times_count_every_trial_of_a_procedure() {
+    let time = |trial: &str| {
+        let plan = plan("straight", trial);
+        Duration::from_nanos(plan.cells[0].estimate_ns) - campaign::estimate::BRING_UP
+    };
+    let ms = Duration::from_millis;
+    let drained = |trial: u64| ms(trial + 100) + FRAMES_AROUND;
+    let search = drained(100) * 5 + (drained(500) * 2) * 2 * 2;
+    assert_eq!(
+        time("load: { frame: 64 B, duration: 3 s }"),
+        ms(3000) + FRAMES_AROUND
+    );
+    assert_eq!(time("throughput: { frame: 64 B }"), search);
+    assert_eq!(time("throughput: { frame: 64 B, timeout: 2 s }"), ms(2000));
+    assert_eq!(
+        time("loss-curve: { frame: 64 B, step: 30 % }"),
+        drained(1000) * 4
+    );
+    assert_eq!(
+        time("back-to-back: { frame: 64 B, burst: 1 s, bursts: 30 }"),
+        ms(2000) + drained(0) * 50
+    );
+    assert_eq!(
+        time("latency: { frame: 64 B, loads: [10 %, 90 %], duration: 4 s }"),
+        search + drained(4000) * 2
+    );
+    assert_eq!(
+        time("recovery: { frame: 64 B, overload_time: 5 s, relief_time: 3 s }"),
+        search + drained(8000)
+    );
+}
+
+/// A valid campaign of frame tests with lists out of these values.
+fn campaign_text() -> impl Strategy<Value = String> {
+    let list = |values: &'static [&'static str]| {
+        subsequence(values, 1..=values.len()).prop_map(|values| values.join(", "))
+    };
+    let frame = list(&[
+        "84 B",
+        "9216 B",
+        "imix2",
+        "{ 90 B: 7, 594 B: 4 }",
+        "{ 90 B: 50 %, 91 B: 50 % }",
+    ]);
+    let ip = list(&["4", "6"]);
+    let flows = list(&["auto", "1000", "2000"]);
+    let tunnels = list(&["1", "10", "1000"]);
+    let ports = list(&["auto", "xdp", "{ send: xdp, receive: packet }"]);
+    let rate = list(&["max", "100 k frames/s", "1 Gbit/s L1"]);
+    let duplex = list(&["on", "off"]);
+    (frame, ip, flows, tunnels, ports, rate, duplex).prop_map(
+        |(frame, ip, flows, tunnels, ports, rate, duplex)| {
+            format!(
+                "campaign: random\nrepeats: 2\nduts: [direct, router: {{ nat: [off, on] }}]\n\
+                 trials:\n  - throughput: {{ frame: [{frame}], ip: [{ip}], flows: [{flows}],\n      \
+                 tunnels: [{tunnels}], ports: [{ports}], duplex: [{duplex}] }}\n  \
+                 - load: {{ frame: [{frame}], rate: [{rate}], duplex: [{duplex}] }}\n  \
+                 - latency: {{ frame: [{frame}], profile: rfc2544 }}\n  \
+                 - latency: {{ frame: [{frame}], goals: [{{ name: a, loss: 1 % }}] }}\n"
+            )
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn ids_are_unique_and_cells_of_a_group_differ_by_dut_only(text in campaign_text()) {
+        let campaign = from_text("c.yaml", &text).unwrap();
+        let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+        let unique: HashSet<&str> = ids(&plan).into_iter().collect();
+        prop_assert_eq!(unique.len(), plan.cells.len());
+        for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
+            // Calibration, direct, and the router in two ways.
+            prop_assert_eq!(group.len(), 4);
+            prop_assert!(group[0].calibration);
+            for cell in group {
+                prop_assert_eq!(&cell.measurement, &group[0].measurement);
+                prop_assert_eq!(cell.id.matches('/').count(), group[0].id.matches('/').count());
+                prop_assert!(!cell.id.contains(' '));
+            }
+        }
+        let json = serde_json::to_string(&plan).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_mutated_campaign_never_panics(
+        text in campaign_text(),
+        edits in vec((any::<Index>(), 0..3_u8, any::<char>()), 1..8),
+    ) {
+        let mut chars: Vec<char> = text.chars().collect();
+        for (index, kind, c) in edits {
+            let at = index.index(chars.len());
+            match kind {
+                0 => chars[at] = c,
+                1 => chars.insert(at, c),
+                _ => drop(chars.remove(at)),
+            }
+        }
+        let text: String = chars.into_iter().collect();
+        match from_text("c.yaml", &text) {
+            Ok(campaign) => {
+                for lab in ["namespaces", "memory"] {
+                    drop(campaign.plan(&LabFile::built_in_named(lab).unwrap(), &HOST));
+                }
+            }
+            Err(mistakes) => prop_assert!(mistakes.count() > 0 && !mistakes.to_string().is_empty()),
+        }
+    }
+}
