@@ -7,8 +7,9 @@ use std::io;
 /// Does what standard input says until it is done, or a signal asks it to end; either way it reports.
 pub(crate) fn frames() -> Result<Exit, Failure> {
     let stop = signals::stop()?;
-    let spec = io::read_to_string(io::stdin())
-        .map_err(|error| Failure::new(Exit::Usage, format!("cannot read standard input: {error}")))?;
+    let spec = io::read_to_string(io::stdin()).map_err(|error| {
+        Failure::new(Exit::Usage, format!("cannot read standard input: {error}"))
+    })?;
     traffic::serve(&spec, io::stdout(), &stop)
         .map_err(|error| Failure::new(Exit::CannotBuild, error))?;
     Ok(Exit::Done)

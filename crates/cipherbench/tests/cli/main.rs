@@ -5,6 +5,7 @@
 
 mod encrypt;
 mod faults;
+mod frames;
 mod interrupts;
 mod runs;
 mod support;
@@ -76,6 +77,13 @@ fn main() -> ExitCode {
             a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason,
             doctor_applies_what_matters_and_reverts_it_exactly,
         ),
+        tests!(None, frames:
+            the_lab_in_memory_measures_without_any_privilege,
+            calibrate_measures_the_tester_alone,
+            ctrl_c_ends_a_long_frame_trial_within_a_second,
+            a_spec_that_is_none_is_an_error,
+        ),
+        tests!(no_lab, frames: each_direction_is_measured_apart_on_stations),
         tests!(no_lab, encrypt:
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,
             a_wrong_key_file_is_refused,

@@ -264,7 +264,13 @@ impl Builder<'_> {
     }
 
     fn keys(&self) -> Result<Keys, TrialError> {
-        Keys::make().map_err(|error| failed(self.dut, error))
+        Keys::make().map_err(|error| {
+            let reason = format!(
+                "got no keys: {error}; is {} a folder to write to? `TMPDIR` names another",
+                std::env::temp_dir().display()
+            );
+            failed(self.dut, reason)
+        })
     }
 
     fn thread(

@@ -1,0 +1,169 @@
+//! Frame tests: in memory without any privilege, on stations in every direction, and the tester alone.
+
+use crate::support::{Sandbox, end, kill, start, wait_for};
+use nix::sys::signal::SIGINT;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+
+/// A load that any machine carries beside other tests, through every kind of device in memory.
+const IN_MEMORY: &str = "\
+campaign: in-memory
+repeats: 1
+calibrate: true
+duts:
+  - direct
+  - cipherbench: { engine: [auto, \"null\"] }
+trials:
+  - load: { frame: [64 B, imix], rate: 5 k frames/s, duration: 200 ms, direction: both }
+";
+
+/// One device at a time: the station seals and opens by itself.
+const DIRECTIONS: &str = "\
+campaign: directions
+repeats: 1
+calibrate: true
+duts: [cipherbench]
+trials:
+  - load:
+      frame: 128 B
+      rate: 2 k frames/s
+      duration: 300 ms
+      direction: [encrypt, decrypt, both]
+";
+
+/// What a run found for a cell.
+fn cell<'a>(results: &'a Value, id: &str) -> &'a Value {
+    let cells = results["cells"].as_array().expect("cells");
+    let found = cells.iter().find(|cell| cell["id"] == id);
+    found.unwrap_or_else(|| {
+        let ids: Vec<_> = cells.iter().map(|cell| &cell["id"]).collect();
+        panic!("no cell {id} in {ids:?}")
+    })
+}
+
+fn results(sandbox: &Sandbox) -> Value {
+    serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON")
+}
+
+/// The trials of the only run: cell, and what came of it.
+fn trials(sandbox: &Sandbox) -> Vec<(String, Value)> {
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    let records = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    records
+        .filter(|record| record["record"] == "trial")
+        .map(|record| {
+            let cell = record["cell"].as_str().expect("a cell").to_owned();
+            (cell, record["outcome"].clone())
+        })
+        .collect()
+}
+
+/// Every frame of the evidence trial came through, intact and once.
+fn assert_every_frame_came(cell: &str, outcome: &Value) {
+    assert_eq!(outcome["kind"], "measured", "{cell}: {outcome}");
+    let frames = &outcome["frames"];
+    let trials = frames["trials"].as_array().expect("frame trials");
+    let last = trials.last().expect("a frame trial");
+    assert!(last["sent"].as_u64() > Some(100), "{cell}: {last}");
+    assert_eq!(last["sent"], last["intended"], "{cell}");
+    assert_eq!(last["sent"], last["received"], "{cell}");
+    for none in ["duplicated", "reordered", "corrupted"] {
+        assert_eq!(last[none], 0, "{cell}: {none}");
+    }
+}
+
+pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", IN_MEMORY);
+    let mut run = sandbox.program(&["run", "campaign.yaml", "--lab", "memory"]);
+    if nix::unistd::geteuid().is_root() {
+        let mode = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(sandbox.path(""), mode).expect("the folder is ours");
+        // Nobody has no capability, and the program needs none.
+        run.uid(65534).gid(65534).env("TMPDIR", sandbox.path(""));
+    }
+    end(&mut run).exits(0);
+    let trials = trials(&sandbox);
+    assert_eq!(
+        trials.len(),
+        2 * 4,
+        "two mixes, three devices and the tester alone"
+    );
+    for (cell, outcome) in &trials {
+        assert_every_frame_came(cell, outcome);
+    }
+    let results = results(&sandbox);
+    let straight = cell(&results, "load/frame=64/direction=both/straight");
+    assert_eq!(straight["calibration"], true, "{straight}");
+}
+
+pub(crate) fn each_direction_is_measured_apart_on_stations() {
+    let sandbox = Sandbox::new();
+    end(&mut sandbox.run(DIRECTIONS)).exits(0);
+    let trials = trials(&sandbox);
+    assert_eq!(
+        trials.len(),
+        3 * 2,
+        "three directions, one device and the tester alone"
+    );
+    for (cell, outcome) in &trials {
+        assert_every_frame_came(cell, outcome);
+        let gateways: Vec<bool> = ["gw1/", "gw2/"]
+            .map(|gateway| {
+                let counters = outcome["evidence"]["dut_counters"]
+                    .as_object()
+                    .expect("a map");
+                counters.keys().any(|name| name.starts_with(gateway))
+            })
+            .to_vec();
+        let expected = match cell.as_str() {
+            cell if cell.ends_with("/straight") => [false, false],
+            cell if cell.contains("=encrypt/") => [true, false],
+            cell if cell.contains("=decrypt/") => [false, true],
+            _ => [true, true],
+        };
+        assert_eq!(gateways, expected, "{cell}: which gateways were there");
+    }
+}
+
+pub(crate) fn calibrate_measures_the_tester_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", IN_MEMORY);
+    end(&mut sandbox.program(&["calibrate", "campaign.yaml", "--lab", "memory"])).exits(0);
+    let trials = trials(&sandbox);
+    assert_eq!(trials.len(), 2);
+    assert!(trials.iter().all(|(cell, _)| cell.ends_with("/straight")));
+
+    sandbox.write("tools.yaml", crate::support::PINGS);
+    end(&mut sandbox.program(&["calibrate", "tools.yaml"]))
+        .exits(2)
+        .says("nothing to calibrate");
+}
+
+pub(crate) fn ctrl_c_ends_a_long_frame_trial_within_a_second() {
+    let sandbox = Sandbox::new();
+    let long = IN_MEMORY
+        .replace("200 ms", "600 s")
+        .replace("[64 B, imix]", "64 B");
+    sandbox.write("campaign.yaml", &long);
+    let child = start(&mut sandbox.program(&["run", "campaign.yaml", "--lab", "memory"]));
+    let pid = i32::try_from(child.id()).expect("a process id");
+    wait_for("the run's journal", || {
+        let runs = std::fs::read_dir(sandbox.path("runs")).ok()?;
+        let mut journals = runs.flatten().map(|run| run.path().join("journal.jsonl"));
+        journals.any(|journal| journal.exists()).then_some(())
+    });
+    kill(pid, SIGINT);
+    crate::support::finish(child).exits(4).says("resume");
+    assert_eq!(sandbox.trials_recorded(), 0);
+}
+
+pub(crate) fn a_spec_that_is_none_is_an_error() {
+    let sandbox = Sandbox::new();
+    end(&mut sandbox.program(&["frames"]))
+        .exits(3)
+        .says("error:");
+}
