@@ -6,6 +6,9 @@
 //!  | a0 |-----------| a1   w0 |---------------------| w1   b1 |-----------| b0 |
 //!  '----'           '---------'  DUT in between     '---------'           '----'
 //!  tools            DUT process                     DUT process           tools
+//!  .----.                                                                 .----.
+//!  | c0 |-----------------------------------------------------------------| c1 |
+//!  '----'           past the gateways, to know the tester itself          '----'
 //! ```
 //!
 //! Each box is a network namespace without a name, held by one child process: a [`station`]. The
@@ -28,6 +31,7 @@ mod interrupt;
 mod kill;
 mod namespaces;
 mod offloads;
+mod on_node;
 pub mod privilege;
 mod procfs;
 pub mod protocol;
@@ -146,7 +150,7 @@ pub struct Links {
     pub mtu: u16,
     /// IP MTU of gw1 – gw2.
     pub cipher_mtu: u16,
-    /// TSO, GSO and UDP segmentation at all six ends. GRO stays as veth has it by default: off.
+    /// TSO, GSO and UDP segmentation at all ends. GRO stays as veth has it by default: off.
     /// With super-packets handed on whole it has nothing to merge, and costs most of the throughput
     /// of several streams.
     pub offloads: bool,

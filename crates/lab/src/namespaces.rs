@@ -4,6 +4,7 @@
 use crate::dut::{self, Site};
 use crate::kill::kill_all;
 use crate::offloads;
+use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
 use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::state::{self, Hold};
@@ -18,9 +19,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
-
-/// How long `ip` or `ethtool` may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long what is left in a namespace may take to be gone once it was killed.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -78,6 +76,14 @@ impl NamespaceLab {
     /// [`LabError::Taken`], [`LabError::CannotBuild`] with what to do, or
     /// [`LabError::Interrupted`]. Nothing is left then.
     pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self, LabError> {
+        if let Some(prefix) = Map::taken(&plan.addresses) {
+            return Err(LabError::CannotBuild {
+                what: format!("the lab's network {prefix}/24 is one that the lab has a use for"),
+                help: "take another than those of 198.18.0.0/15, where test frames come from, and \
+                       169.254.0.0/16"
+                    .to_owned(),
+            });
+        }
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
         let start = |id: NodeId| {
             let mut command = Command::new(THIS_PROGRAM);
@@ -346,64 +352,6 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         kill_all(|| procfs::members(self.id), KILL_LIMIT);
     }
-}
-
-/// Runs a batch of `ip` commands; nothing when there is none.
-pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<(), LabError> {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    run_tool(
-        node,
-        Program {
-            stdin: batch,
-            ..Program::new(["ip", "-batch", "-"])
-        },
-    )
-}
-
-/// Runs a batch of `tc` commands.
-fn tc(node: &dyn Node, batch: String) -> Result<(), LabError> {
-    let program = Program {
-        stdin: batch,
-        ..Program::new(["tc", "-batch", "-"])
-    };
-    run_tool(node, program).map_err(|error| match error {
-        LabError::Node { node, reason } if reason.contains("qdisc kind is unknown") => {
-            LabError::Node {
-                node,
-                reason: format!(
-                    "{reason}\nhelp: this kernel lacks the shaper: sudo modprobe sch_tbf; or \
-                     leave the links' rate out"
-                ),
-            }
-        }
-        error => error,
-    })
-}
-
-/// Runs a program that must succeed.
-pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<(), LabError> {
-    let what = program.argv.join(" ");
-    let input = program.stdin.clone();
-    let ended = node.run(program, TOOL_LIMIT)?;
-    if ended.code == Some(0) {
-        return Ok(());
-    }
-    let input = if input.is_empty() {
-        input
-    } else {
-        format!(" with\n{}\n", input.trim_end())
-    };
-    let reason = format!(
-        "`{what}`{input} failed ({}){}",
-        ended.how(),
-        ended.last_words()
-    );
-    Err(LabError::Node {
-        node: node.id().name(),
-        reason,
-    })
 }
 
 /// What goes wrong with a station while a lab is built is what keeps the lab from being built.

@@ -2,7 +2,7 @@
 
 use super::interfaces::Interfaces;
 use super::{Adapter, Site, dut_error};
-use crate::namespaces::{ip, run_tool};
+use crate::on_node::{ip, run_tool};
 use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{A0, A1, W0, W1, mac};

@@ -2,7 +2,7 @@
 
 use super::site::{all, on_each};
 use super::{Adapter, Site};
-use crate::namespaces::ip;
+use crate::on_node::ip;
 use crate::{LabError, RunningDut};
 
 /// Routes over the cipher link.

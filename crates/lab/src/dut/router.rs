@@ -3,7 +3,7 @@
 use super::direct::Direct;
 use super::interfaces::Interfaces;
 use super::{Adapter, Site};
-use crate::namespaces::run_tool;
+use crate::on_node::run_tool;
 use crate::protocol::Program;
 use crate::topology::W0;
 use crate::{LabError, Node, RunningDut};

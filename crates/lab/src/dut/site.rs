@@ -1,7 +1,7 @@
 //! Where a DUT is brought up, and which part of it is loaded.
 
 use super::{PATH_INTERVAL, PATH_LIMIT, dut_error, join};
-use crate::namespaces::ip;
+use crate::on_node::ip;
 use crate::protocol::{Program, Request, Response};
 use crate::topology::{self, A0, B0, Map, W0, W1};
 use crate::{FramePath, LabError, Links, Node, NodeId};

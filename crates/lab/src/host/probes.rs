@@ -10,6 +10,13 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::thread;
 
+/// What a router with NAT is made of.
+const NAT_RULES: &str = "add table inet cb-probe; \
+                         add chain inet cb-probe forward { type filter hook forward priority 0; }; \
+                         add rule inet cb-probe forward ct state established accept; \
+                         add chain inet cb-probe out { type nat hook postrouting priority 100; }; \
+                         add rule inet cb-probe out meta nfproto ipv4 masquerade";
+
 /// What came of each attempt; an error is the kernel's reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes {
@@ -23,6 +30,12 @@ pub struct Probes {
     pub packet_socket: Attempt<()>,
     /// AF_XDP sockets.
     pub xdp_socket: Attempt<()>,
+    /// Token buckets on a link.
+    pub shaper: Attempt<()>,
+    /// NAT and connection tracking by nftables.
+    pub nat: Attempt<()>,
+    /// Linux bridges.
+    pub bridge: Attempt<()>,
     /// ESP with AES-GCM in the kernel (xfrm).
     pub kernel_esp: Attempt<()>,
     /// WireGuard in the kernel.
@@ -66,6 +79,12 @@ impl Probes {
             udp_gro: udp_option(|socket| setsockopt(socket, sockopt::UdpGroSegment, &true)),
             packet_socket: packet_socket(),
             xdp_socket: xdp_socket(),
+            shaper: run(
+                "tc",
+                "qdisc replace dev lo root tbf rate 1mbit burst 10kb limit 10kb",
+            ),
+            nat: run("nft", NAT_RULES),
+            bridge: ip("link add cb-probe2 type bridge"),
             kernel_esp: kernel_esp(),
             kernel_wireguard: ip("link add cb-probe1 type wireguard"),
             kernel_l2tp: ip("l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip \
@@ -128,13 +147,18 @@ fn kernel_esp() -> Attempt<()> {
 
 /// Runs `ip` in this thread's namespace.
 fn ip(arguments: &str) -> Attempt<()> {
-    let output = Command::new("ip")
+    run("ip", arguments)
+}
+
+/// Runs a tool in this thread's namespace; its arguments stand apart by blanks.
+fn run(tool: &str, arguments: &str) -> Attempt<()> {
+    let output = Command::new(tool)
         .args(arguments.split(' '))
         .env("PATH", search_path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .output()
-        .map_err(|_| format!("no `ip`: {}", how_to_get("ip")))?;
+        .map_err(|_| format!("no `{tool}`: {}", how_to_get(tool)))?;
     if output.status.success() {
         return Ok(());
     }

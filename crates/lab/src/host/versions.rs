@@ -10,16 +10,19 @@ use std::time::Duration;
 
 /// Tools with the argument that makes them tell their version.
 const TOOLS: &[(&str, &str)] = &[
+    ("bridge", "-V"),
     ("ethtool", "--version"),
     ("ip", "-V"),
     ("iperf", "-v"),
     ("iperf3", "--version"),
+    ("nft", "--version"),
     ("nginx", "-v"),
     ("openssl", "version"),
     ("openvpn", "--version"),
     ("ping", "-V"),
     // `--version` asks the daemon.
     ("swanctl", "--help"),
+    ("tc", "-V"),
     ("tcpdump", "--version"),
     ("tshark", "--version"),
 ];
@@ -69,10 +72,13 @@ fn version(tool: &str, argument: &str) -> Option<String> {
     Some(find_version(&text).unwrap_or("?").to_owned())
 }
 
-/// The first word, or part of a word behind `-` or `/`, that begins with a digit.
+/// The first word, or part of a word behind `-` or `/`, that begins with a digit, or with a `v` and
+/// a digit.
 fn find_version(text: &str) -> Option<&str> {
-    let mut words = text.split(|c: char| c.is_whitespace() || "-/,()".contains(c));
-    words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+    let words = text.split(|c: char| c.is_whitespace() || "-/,()".contains(c));
+    words
+        .map(|word| word.strip_prefix('v').unwrap_or(word))
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -86,6 +92,7 @@ mod tests {
             ("ip utility, iproute2-6.1.0, libbpf 1.1.2\n", "6.1.0"),
             ("iperf version 2.1.8 (12 August 2022) pthreads\n", "2.1.8"),
             ("iperf 3.12 (cJSON 1.7.15)\nLinux vm 6.18.44\n", "3.12"),
+            ("nftables v1.0.6 (Lester Gooch #5)\n", "1.0.6"),
             ("nginx version: nginx/1.22.1\n", "1.22.1"),
             ("OpenSSL 3.0.22 25 Aug 2026\n", "3.0.22"),
             (

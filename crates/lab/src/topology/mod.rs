@@ -118,6 +118,19 @@ impl Map {
         }
     }
 
+    /// The first of the lab's prefixes that the lab needs for itself, for test frames or for the link
+    /// past the gateways.
+    pub(crate) fn taken(addresses: &Addresses) -> Option<Ipv4Addr> {
+        let Addresses {
+            station_a,
+            cipher,
+            station_b,
+        } = *addresses;
+        let is_taken =
+            |prefix: &Ipv4Addr| matches!(prefix.octets(), [198, 18 | 19, ..] | [169, 254, ..]);
+        [station_a, cipher, station_b].into_iter().find(is_taken)
+    }
+
     /// Whether this kernel has IPv6.
     pub(crate) const fn has_ipv6(&self) -> bool {
         self.ipv6

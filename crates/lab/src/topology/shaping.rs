@@ -2,8 +2,8 @@
 //!
 //! The bucket counts what the wire would carry (RFC 2544 §C.1 counts so too): behind the kernel's
 //! length, which begins with the Ethernet header, come FCS, preamble and gap, and a frame takes 84
-//! bytes at least. Super-packets are counted as one frame, or when the bucket cuts them, without
-//! those: their rate may be 2 % above the line's.
+//! bytes at least. A super-packet is counted as one frame: what TCP carries with offloads on may be
+//! 6 % above the line's rate.
 
 use super::{ends, line};
 use crate::{Links, NodeId};

@@ -1,12 +1,15 @@
 use super::*;
 
-fn map() -> Map {
-    let addresses = Addresses {
+fn addresses() -> Addresses {
+    Addresses {
         station_a: [10, 1, 0, 0].into(),
         cipher: [192, 0, 2, 0].into(),
         station_b: [10, 2, 0, 0].into(),
-    };
-    Map::new(&addresses, true)
+    }
+}
+
+fn map() -> Map {
+    Map::new(&addresses(), true)
 }
 
 const LINKS_1500: Links = Links {
@@ -89,4 +92,16 @@ fn a_bucket_holds_a_millisecond_or_two_frames() {
         none.starts_with("qdisc replace dev a0 root noqueue\n"),
         "{none}"
     );
+}
+
+#[test]
+fn prefixes_of_the_labs_own_networks_are_taken() {
+    assert_eq!(Map::taken(&addresses()), None);
+    for taken in [[198, 18, 7, 0], [198, 19, 0, 0], [169, 254, 1, 0]] {
+        let addresses = Addresses {
+            station_b: taken.into(),
+            ..addresses()
+        };
+        assert_eq!(Map::taken(&addresses), Some(taken.into()));
+    }
 }

@@ -17,6 +17,9 @@ const TOOLS: &[(&str, bool, &str)] = &[
     ("ethtool", true, "sets and reads the links' offloads"),
     ("ping", true, "latency, and whether a DUT forwards"),
     ("iperf3", true, "TCP and UDP throughput"),
+    ("tc", false, "line rates of links"),
+    ("nft", false, "a router with NAT as a DUT"),
+    ("bridge", false, "a switch as a DUT"),
     ("iperf", false, "cross-check of iperf3"),
     ("nginx", false, "HTTP trials"),
     ("tcpdump", false, "captures"),
@@ -180,6 +183,24 @@ fn features(probes: &Probes) -> Vec<Finding> {
             of_kernel,
         ),
         feature(
+            "shaper",
+            &probes.shaper,
+            "links with a line rate need it",
+            "sudo modprobe sch_tbf",
+        ),
+        feature(
+            "NAT",
+            &probes.nat,
+            "a router with NAT as a DUT needs it",
+            "sudo modprobe -a nf_tables nft_ct nft_masq",
+        ),
+        feature(
+            "Linux bridge",
+            &probes.bridge,
+            "a switch as a DUT needs it",
+            "sudo modprobe bridge",
+        ),
+        feature(
             "kernel ESP",
             &probes.kernel_esp,
             "the kernel's own IPsec as a DUT",
@@ -303,122 +324,4 @@ fn finding(status: Status, name: &str, found: &str, why: &str, advice: &str) -> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Privilege;
-    use crate::host::findings::render;
-    use crate::host::probes::TunSuperPackets;
-    use crate::host::tuning::Change;
-
-    fn good_facts() -> Facts {
-        let works = Ok(());
-        Facts {
-            privilege: Ok(Privilege::Root),
-            machine: Machine {
-                cpus: 16,
-                cpu_features: vec!["aes".to_owned()],
-                memory_bytes: 64 * GIB,
-                clock_source: "tsc".to_owned(),
-                ..Machine::default()
-            },
-            tools: TOOLS
-                .iter()
-                .map(|(name, ..)| ((*name).to_owned(), "1.0".to_owned()))
-                .collect(),
-            probes: Ok(Some(Probes {
-                tun: Ok(TunSuperPackets {
-                    tcp: true,
-                    udp: true,
-                }),
-                udp_segment: works.clone(),
-                udp_gro: works.clone(),
-                packet_socket: works.clone(),
-                xdp_socket: works.clone(),
-                kernel_esp: works.clone(),
-                kernel_wireguard: works.clone(),
-                kernel_l2tp: works,
-            })),
-            tuning: WANTED
-                .iter()
-                .map(|wanted| Change {
-                    name: wanted.name.to_owned(),
-                    before: Some(wanted.at_least.to_string()),
-                    after: Some(wanted.at_least.to_string()),
-                    reason: wanted.reason.to_owned(),
-                    refused: None,
-                })
-                .collect(),
-        }
-    }
-
-    fn find<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
-        findings
-            .iter()
-            .find(|finding| finding.name == name)
-            .unwrap()
-    }
-
-    #[test]
-    fn a_machine_that_has_everything_is_good_throughout() {
-        let findings = judge(&good_facts());
-        let bad: Vec<_> = findings
-            .iter()
-            .filter(|f| f.status != Status::Good)
-            .collect();
-        assert!(bad.is_empty(), "{bad:?}");
-        let text = render(&findings);
-        assert_eq!(text.lines().count(), findings.len());
-        assert!(text.starts_with("good     privilege"));
-    }
-
-    #[test]
-    fn what_is_missing_comes_with_why_and_what_to_do() {
-        let mut facts = good_facts();
-        facts.tools.remove("iperf3");
-        facts.tools.remove("openvpn");
-        if let Ok(Some(probes)) = &mut facts.probes {
-            probes.tun = Ok(TunSuperPackets {
-                tcp: true,
-                udp: false,
-            });
-            probes.kernel_esp = Err("Protocol not supported".to_owned());
-        }
-        facts.tuning[1].after = Some("4096".to_owned());
-        facts.machine.governor = "powersave".to_owned();
-        let findings = judge(&facts);
-        let iperf3 = find(&findings, "iperf3");
-        assert_eq!((iperf3.status, iperf3.needed), (Status::Missing, true));
-        assert!(iperf3.advice.contains("apt install iperf3"));
-        assert!(!find(&findings, "openvpn").needed);
-        assert_eq!(find(&findings, "TUN device").status, Status::Warning);
-        assert_eq!(
-            find(&findings, "kernel ESP").found,
-            "Protocol not supported"
-        );
-        let buffer = find(&findings, "net.core.rmem_max");
-        assert_eq!(buffer.status, Status::Warning);
-        assert!(buffer.advice.contains("67108864") && buffer.advice.contains("doctor --apply"));
-        assert_eq!(find(&findings, "CPU governor").status, Status::Warning);
-        assert!(
-            render(&findings)
-                .contains("help: install it, on Debian and Ubuntu: sudo apt install iperf3")
-        );
-    }
-
-    #[test]
-    fn without_privilege_no_feature_is_tried_and_the_command_that_gives_it_is_told() {
-        let mut facts = good_facts();
-        facts.privilege = Err(LabError::CannotBuild {
-            what: "user 1000 may not build a lab".to_owned(),
-            help: "sudo sysctl -w user.max_user_namespaces=15000".to_owned(),
-        });
-        facts.probes = Ok(None);
-        let findings = judge(&facts);
-        assert_eq!(
-            (findings[0].status, findings[0].needed),
-            (Status::Missing, true)
-        );
-        assert!(findings[0].advice.contains("max_user_namespaces=15000"));
-        assert!(findings.iter().all(|finding| finding.name != "TUN device"));
-    }
-}
+mod tests;
