@@ -27,6 +27,9 @@ const POLLS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Longest time for what is left in the port when the stop flag goes up.
 const DRAIN_NS: u64 = 200_000_000;
+/// A port that has shown nothing for so long has nothing left: the kernel holds frames back for some
+/// milliseconds until a block of them is full.
+const GRACE: Duration = Duration::from_millis(20);
 
 /// Checks and counts frames, and never waits.
 pub struct Analyser<'k> {
@@ -254,29 +257,37 @@ impl Goal {
         clock: &impl Clock,
         stop: &Stop,
     ) -> io::Result<()> {
-        let mut told = 0;
-        let mut idle = 0;
-        let mut drain_until_ns = None;
         self.note(0);
-        while !self.reached.is_raised() {
-            if drain_until_ns.is_none() && stop.is_raised() {
-                drain_until_ns = Some(clock.now_ns() + DRAIN_NS);
-            }
-            if analyser.poll(port, clock)? > 0 {
+        let mut idle = 0;
+        while !self.reached.is_raised() && !stop.is_raised() {
+            if self.poll(analyser, port, clock)? > 0 {
                 idle = 0;
-                self.note(analyser.arrived() - told);
-                told = analyser.arrived();
-                if drain_until_ns.is_none_or(|end_ns| clock.now_ns() < end_ns) {
-                    continue;
-                }
+            } else {
+                idle += 1;
+                self.wait(idle, port, stop)?;
             }
-            if drain_until_ns.is_some() {
+        }
+        let end_ns = clock.now_ns() + DRAIN_NS;
+        while !self.reached.is_raised() && clock.now_ns() < end_ns {
+            let more = self.poll(analyser, port, clock)? > 0
+                || wait_readable(port.readable().as_slice(), Some(GRACE))?;
+            if !more {
                 break;
             }
-            idle += 1;
-            self.wait(idle, port, stop)?;
         }
         Ok(())
+    }
+
+    fn poll(
+        &self,
+        analyser: &mut Analyser<'_>,
+        port: &mut impl FrameReceiver,
+        clock: &impl Clock,
+    ) -> io::Result<usize> {
+        let before = analyser.arrived();
+        let frames = analyser.poll(port, clock)?;
+        self.note(analyser.arrived() - before);
+        Ok(frames)
     }
 
     fn note(&self, arrived: u64) {

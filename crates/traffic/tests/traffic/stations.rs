@@ -1,1 +1,265 @@
-//! x
+//! Stations as the binary runs them: from a specification to a report, over rings in memory and a veth pair.
+
+use crate::wire_tap::{KeyPair, esp, receive, send};
+use nix::sched::{CloneFlags, unshare};
+use port::{FramePortKind, Stop, memory_frame_pair};
+use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+use traffic::report::{READY, Report};
+use traffic::spec::{Receive, Role, Send, Spec};
+use traffic::{
+    Keys, ServeError, TrafficError, analysers, generators, receive_all, send_all, sender_threads,
+    serve,
+};
+use wire::mix::FrameMix;
+
+const TAG: u16 = 500;
+
+#[test]
+fn several_threads_send_and_receive_over_memory() {
+    let keys = KeyPair::new();
+    for lanes in [None, Some(4)] {
+        let mut send = send(true, FrameMix::fixed(100));
+        send.flows.flows = 9;
+        send.frames_per_s = Some(200_000);
+        send.duration_ns = 100_000_000;
+        send.esp = lanes.map(|lanes| esp(&keys.a, false, lanes));
+        let receive = Receive {
+            expected: Some(20_000),
+            esp: lanes.map(|lanes| esp(&keys.b, false, lanes)),
+            first_frames: Some(5000),
+            ..receive(9)
+        };
+        let threads = sender_threads(&send, 2);
+        assert_eq!(threads, 2);
+        let (mut senders, mut receivers): (Vec<_>, Vec<_>) =
+            (0..threads).map(|_| memory_frame_pair(256)).unzip();
+        let open = |esp: &Option<_>| esp.as_ref().map(|esp| Keys::open(esp).unwrap());
+        let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
+        let generators = generators(&send, TAG, threads, send_keys.as_ref()).unwrap();
+        let analysers = analysers(&receive, TAG, threads, receive_keys.as_ref()).unwrap();
+        let stop = Stop::new().unwrap();
+        let (sent, received) = thread::scope(|scope| {
+            let sent = scope.spawn(|| send_all(generators, &mut senders, &stop).unwrap());
+            let keys = receive_keys.as_ref();
+            let received = receive_all(&receive, analysers, &mut receivers, keys, &stop).unwrap();
+            (sent.join().unwrap(), received)
+        });
+        assert_eq!((sent.intended, sent.frames), (20_000, 20_000));
+        assert_eq!((received.frames, received.then_frames), (20_000, 15_000));
+        assert_eq!(received.frame_bytes, sent.frame_bytes);
+        assert_eq!((received.reordered, received.duplicated), (0, 0));
+        assert!(received.refused.is_empty());
+    }
+}
+
+/// A standard output whose lines somebody reads.
+struct Lines {
+    line: Vec<u8>,
+    lines: Sender<String>,
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend(bytes);
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<_> = self.line.drain(..=end).collect();
+            let line = String::from_utf8(line).unwrap().trim_end().to_owned();
+            // Whoever does not listen any more has failed by himself.
+            let _ = self.lines.send(line);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A station on a thread, and the lines that it prints.
+struct Station {
+    thread: thread::JoinHandle<Result<(), ServeError>>,
+    lines: Receiver<String>,
+    stop: Stop,
+}
+
+impl Station {
+    fn start(interface: &str, port: Option<FramePortKind>, threads: u16, role: Role) -> Self {
+        let spec = Spec {
+            interface: interface.to_owned(),
+            port,
+            threads,
+            tag: TAG,
+            role,
+        };
+        let input = serde_json::to_string(&spec).unwrap();
+        let (sender, lines) = channel();
+        let stop = Stop::new().unwrap();
+        let raised = stop.clone();
+        let output = Lines {
+            line: Vec::new(),
+            lines: sender,
+        };
+        let thread = thread::spawn(move || serve(&input, output, &raised));
+        Self {
+            thread,
+            lines,
+            stop,
+        }
+    }
+
+    fn line(&self) -> String {
+        let line = self.lines.recv_timeout(Duration::from_secs(20));
+        line.expect("the station says something")
+    }
+
+    fn report(self) -> Report {
+        let report = serde_json::from_str(&self.line()).unwrap();
+        self.thread.join().unwrap().unwrap();
+        report
+    }
+}
+
+/// Runs `test` on a thread in a new network namespace, which goes with the thread.
+fn in_namespace(test: impl FnOnce() + std::marker::Send + 'static) {
+    let test = move || match unshare(CloneFlags::CLONE_NEWNET) {
+        Ok(()) => test(),
+        Err(error) => eprintln!("SKIPPED: no network namespace here ({error}): run as root"),
+    };
+    if let Err(panic) = thread::spawn(test).join() {
+        resume_unwind(panic);
+    }
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip")
+        .args(arguments.split(' '))
+        .status()
+        .expect("ip is installed");
+    assert!(status.success(), "ip {arguments}");
+}
+
+fn veth_pair() {
+    ip("link add p0 type veth peer name p1");
+    for end in ["p0", "p1"] {
+        ip(&format!("link set {end} mtu 1600 up"));
+    }
+}
+
+fn paced(frames_per_s: u64) -> Send {
+    let mut spec = send(false, FrameMix::named("imix").unwrap());
+    spec.flows.flows = 50;
+    spec.flows.tunnels = 10;
+    spec.frames_per_s = Some(frames_per_s);
+    spec.duration_ns = 300_000_000;
+    spec.burst_ns = 50_000;
+    spec
+}
+
+#[test]
+fn two_stations_agree_about_a_veth_pair() {
+    in_namespace(|| {
+        veth_pair();
+        let keys = KeyPair::new();
+        for lanes in [None, Some(3)] {
+            let send = Send {
+                esp: lanes.map(|lanes| esp(&keys.a, false, lanes)),
+                ..paced(40_000)
+            };
+            let receive = Receive {
+                expected: Some(12_000),
+                esp: lanes.map(|lanes| esp(&keys.b, false, lanes)),
+                ..receive(50)
+            };
+            let receiver = Station::start("p1", None, 1, Role::Receive(receive));
+            assert_eq!(receiver.line(), READY);
+            let sender = Station::start("p0", None, 2, Role::Send(send.clone()));
+            assert_eq!(sender.line(), READY);
+            let (sender, receiver) = (sender.report(), receiver.report());
+
+            let sent = sender.sent.unwrap();
+            let received = receiver.received.unwrap();
+            assert_eq!((sent.intended, sent.frames), (12_000, 12_000));
+            assert_eq!(sent.frame_bytes, 1000 * send.mix.round_bytes());
+            assert_eq!(received.frames, 12_000);
+            assert_eq!(received.frame_bytes, sent.frame_bytes);
+            assert_eq!(received.corrupted + received.duplicated + received.stale, 0);
+            let timed: u64 = received.latency.iter().map(|(_, frames)| frames).sum();
+            assert_eq!(timed, 12_000);
+            assert!(sender.port.is_some() && receiver.port.is_some());
+            // One thread where two cannot divide three lanes.
+            assert_eq!(sender.threads, if lanes.is_some() { 1 } else { 2 });
+            assert_eq!(sender.engine.is_some(), lanes.is_some());
+            assert_eq!(receiver.engine, sender.engine);
+            assert_eq!(sender.port_stats.sent, 12_000);
+        }
+    });
+}
+
+#[test]
+fn a_station_that_is_told_to_stop_reports_what_there_was() {
+    in_namespace(|| {
+        veth_pair();
+        let receiver = Station::start("p1", None, 1, Role::Receive(receive(50)));
+        assert_eq!(receiver.line(), READY);
+        let endless = Send {
+            duration_ns: u64::MAX / 2,
+            frames_per_s: Some(10_000),
+            ..paced(1)
+        };
+        let sender = Station::start("p0", None, 1, Role::Send(endless));
+        assert_eq!(sender.line(), READY);
+        sender.stop.raise();
+        let sent = sender.report().sent.unwrap();
+        receiver.stop.raise();
+        let received = receiver.report().received.unwrap();
+        assert!(sent.frames < sent.intended);
+        assert_eq!(received.frames, sent.frames);
+    });
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_a_reason() {
+    in_namespace(|| {
+        veth_pair();
+        let stop = Stop::new().unwrap();
+        let error = |spec: &Spec| {
+            let input = serde_json::to_string(spec).unwrap();
+            let mut output = Vec::new();
+            let error = serve(&input, &mut output, &stop).unwrap_err();
+            assert!(output.is_empty());
+            error
+        };
+        let spec = |interface: &str, role| Spec {
+            interface: interface.to_owned(),
+            port: None,
+            threads: 1,
+            tag: TAG,
+            role,
+        };
+        let gone = error(&spec("p7", Role::Send(paced(1))));
+        assert!(gone.to_string().contains("`p7`"), "{gone}");
+        let mut memory = spec("p0", Role::Receive(receive(1)));
+        memory.port = Some(FramePortKind::Memory);
+        assert!(matches!(error(&memory), ServeError::Port(_)));
+        let mut long = paced(1);
+        long.mix = FrameMix::fixed(9000);
+        assert!(matches!(
+            error(&spec("p0", Role::Send(long))),
+            ServeError::Port(_)
+        ));
+        let mut none = paced(1);
+        none.flows.flows = 0;
+        let none = error(&spec("p0", Role::Send(none)));
+        assert!(
+            matches!(none, ServeError::Traffic(TrafficError::Flows { .. })),
+            "{none}"
+        );
+        let text = serve("{", Vec::new(), &stop).unwrap_err();
+        assert!(matches!(text, ServeError::Spec(_)));
+    });
+}
