@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::io::Write;
 use std::time::{Duration, Instant};
+use units::Ratio;
 use yaml::{Mistakes, Node, Place, Reported};
 
 fn decode<T>(
@@ -31,6 +32,68 @@ fn report_all(node: Node<'_>) -> Result<(), Reported> {
         Err(_) => node.map(|_| Ok(())),
     };
     below.or_else(|_| node.text().and_then(|text| Err(node.mistake(text, ""))))
+}
+
+#[test]
+fn a_map_whose_keys_are_values_is_read_entry_by_entry() {
+    let text = "mix: { 64 B: 7, 594 B: 33.5 %, 1518 B: 1 }\n";
+    let read = |root: Node<'_>| {
+        root.map(|map| {
+            let mix = map.required("mix")?;
+            assert!(mix.is_map());
+            mix.entries(|key, value| {
+                Ok((
+                    key.value.to_owned(),
+                    marked(&key.place),
+                    value.text()?.to_owned(),
+                ))
+            })
+        })
+    };
+    let entry = |key: &str, value: &str| (key.to_owned(), key.to_owned(), value.to_owned());
+    let expected = [
+        entry("64 B", "7"),
+        entry("594 B", "33.5 %"),
+        entry("1518 B", "1"),
+    ];
+    assert_eq!(decode(text, read).unwrap(), expected);
+}
+
+#[test]
+fn every_mistake_among_entries_is_told() {
+    let text = "mix: { 64 B: x, 594 B: 1, 1518 B: y }\n";
+    let mistakes = decode(text, |root| {
+        root.map(|map| {
+            map.required("mix")?
+                .entries(|_, value| value.integer(1..=9_u8))
+        })
+    });
+    let places: Vec<_> = mistakes
+        .unwrap_err()
+        .iter()
+        .map(|mistake| marked(&mistake.place))
+        .collect();
+    assert_eq!(places, ["x", "y"]);
+    let mistakes = decode("mix: [1]\n", |root| {
+        root.map(|map| {
+            map.required("mix")?
+                .entries(|_, value| value.integer(1..=9_u8))
+        })
+    });
+    assert!(mistakes.unwrap_err().to_string().contains("expected a map"));
+}
+
+#[test]
+fn ratios_are_in_per_cent() {
+    let range = || Ratio::from_percent(1)..=Ratio::from_percent(50);
+    let read = |text: &str| {
+        decode(text, |root| {
+            root.map(|map| map.required("r")?.ratio(range()))
+        })
+    };
+    assert_eq!(read("r: 12.5 %\n").unwrap(), Ratio::from_ppm(125_000));
+    let told = read("r: 51 %\n").unwrap_err().to_string();
+    assert!(told.contains("`r` must be from 1 % to 50 %"), "{told}");
 }
 
 #[test]

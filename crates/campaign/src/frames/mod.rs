@@ -9,6 +9,7 @@ mod points;
 mod procedure;
 mod profile;
 mod rate;
+mod search;
 
 pub(crate) use check::{Places, for_duts};
 pub(crate) use points::packet_bytes_max;
@@ -101,7 +102,7 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
     let procedures = procedure::read(map, name);
     traffic.check(node);
     for asked in procedures.iter().flatten() {
-        asked.check_loads(node, &traffic.frame);
+        asked.check(node, &traffic.frame);
     }
     Ok(FrameTrial {
         frame: traffic.frame.all()?,

@@ -2,11 +2,9 @@
 
 use crate::axis::{Axis, RUN_MAX, axis, nanos};
 use crate::expand::{AxisValue, compact, compact_time, sometimes};
-use crate::frames::profile::{self, Times};
 use crate::frames::rate::{self, Rate};
-use crate::plan::{
-    BackToBack, Goal, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery, ThroughputSearch,
-};
+use crate::frames::search::Search;
+use crate::plan::{BackToBack, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;
@@ -62,18 +60,6 @@ pub(crate) enum Asked {
     },
 }
 
-/// A search as a campaign asks for it.
-#[derive(Debug, Clone)]
-pub(crate) struct Search {
-    profile: Profile,
-    goals: Vec<Goal>,
-    max_load: Option<Spanned<Rate>>,
-    min_load: Spanned<Rate>,
-    drain: Duration,
-    timeout: Duration,
-}
-
-const MIN_LOAD_DEFAULT: Rate = Rate::Frames(1_000);
 const LOAD_DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const TRIAL_DEFAULT: Duration = Duration::from_secs(1);
 const TRIAL_MIN: Duration = Duration::from_millis(10);
@@ -165,7 +151,7 @@ fn latency(map: &Map<'_>) -> Result<Asked, Reported> {
         })?;
         Ok(percents)
     });
-    let times = times_of(&search);
+    let times = Search::times(&search);
     let trial = map.with_default("duration", times.latency, trial_time);
     Ok(Asked::Latency {
         search: search?,
@@ -176,7 +162,7 @@ fn latency(map: &Map<'_>) -> Result<Asked, Reported> {
 
 fn recovery(map: &Map<'_>) -> Result<Asked, Reported> {
     let search = Search::read(map);
-    let times = times_of(&search);
+    let times = Search::times(&search);
     let overload = map.with_default("overload", OVERLOAD_PERCENT, |node| {
         whole_percent(node, 101..=1000)
     });
@@ -190,88 +176,6 @@ fn recovery(map: &Map<'_>) -> Result<Asked, Reported> {
         overload: overload_time?,
         relief: relief_time?,
     })
-}
-
-/// Defaults that depend on a search's profile; any when it could not be read.
-fn times_of(search: &Result<Search, Reported>) -> Times {
-    let profile = search
-        .as_ref()
-        .map_or(Profile::Fast, |search| search.profile);
-    profile.times()
-}
-
-impl Search {
-    fn read(map: &Map<'_>) -> Result<Self, Reported> {
-        let profile = map.optional("profile").map(|node| {
-            let profile = node.one_of("profile", &profile::NAMES)?;
-            Ok(node.spanned(profile))
-        });
-        let goals = map.optional("goals").map(profile::goals);
-        let max_load = max_load(map);
-        let default = map.node().spanned(MIN_LOAD_DEFAULT);
-        let min_load = map.with_default("min_load", default, |node| {
-            rate::read(node).map(|rate| node.spanned(rate))
-        });
-        if let (Some(Ok(profile)), Some(_)) = (&profile, &goals) {
-            let what = "`goals` are given, and a profile has goals of its own";
-            let help = "remove one of the two; what goals leave open is as in `fast`";
-            return Err(map.node().mistake_at(&profile.place, what, help));
-        }
-        let named = profile.transpose();
-        let base = match (&named, &goals) {
-            (_, Some(_)) => Profile::Custom,
-            (Ok(Some(profile)), None) => profile.value,
-            _ => Profile::Fast,
-        };
-        let times = base.times();
-        let drain = drain(map, times.drain);
-        let timeout = map.with_default("timeout", times.timeout, |node| {
-            node.duration(Duration::from_secs(1)..=RUN_MAX)
-        });
-        named?;
-        Ok(Self {
-            profile: base,
-            goals: goals.unwrap_or_else(|| Ok(base.goals()))?,
-            max_load: max_load?,
-            min_load: min_load?,
-            drain: drain?,
-            timeout: timeout?,
-        })
-    }
-
-    fn resolve(&self, mix: &FrameMix) -> ThroughputSearch {
-        ThroughputSearch {
-            profile: self.profile,
-            goals: self.goals.clone(),
-            max_load: self
-                .max_load
-                .as_ref()
-                .map(|load| load.value.frames_per_s(mix)),
-            min_load: self.min_load.value.frames_per_s(mix),
-            drain_ns: nanos(self.drain),
-            timeout_ns: nanos(self.timeout),
-        }
-    }
-
-    fn axes(&self) -> Vec<AxisValue> {
-        let goals = match self.profile {
-            Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
-            profile => profile.name().to_owned(),
-        };
-        // What is as the profile has it says nothing more than its name.
-        let times = self.profile.times();
-        let own = |time, usual| match time == usual {
-            true => "usual".to_owned(),
-            false => compact_time(time),
-        };
-        vec![
-            sometimes("profile", goals),
-            sometimes("max_load", load_id(&self.max_load, "auto")),
-            sometimes("min_load", compact(&self.min_load.value)),
-            sometimes("drain", own(self.drain, times.drain)),
-            sometimes("timeout", own(self.timeout, times.timeout)),
-        ]
-    }
 }
 
 impl Asked {
@@ -330,31 +234,31 @@ impl Asked {
             }
             Self::Throughput(search)
             | Self::Latency { search, .. }
-            | Self::Recovery { search, .. } => (search.max_load.as_ref(), Some(&search.min_load)),
+            | Self::Recovery { search, .. } => search.loads(),
             Self::BackToBack(_) => (None, None),
         };
         first.into_iter().chain(second)
     }
 
-    /// A search needs a highest load above its lowest, whatever the mix.
-    pub(crate) fn check_loads(&self, node: Node<'_>, mixes: &Axis<FrameMix>) {
-        let (Self::Throughput(search)
-        | Self::Latency { search, .. }
-        | Self::Recovery { search, .. }) = self
-        else {
-            return;
-        };
-        let Some(max_load) = &search.max_load else {
-            return;
-        };
-        let (max, min) = (max_load.value, search.min_load.value);
-        for mix in mixes.iter() {
-            if max.frames_per_s(&mix.value) <= min.frames_per_s(&mix.value) {
-                let what = format!("`max_load` of {max} is not above `min_load` of {min}");
-                let help = "raise `max_load`, or write a lower `min_load`";
-                node.mistake_at(&max_load.place, what, help);
-                return;
+    /// Loads and times that do not go together for some mix.
+    pub(crate) fn check(&self, node: Node<'_>, mixes: &Axis<FrameMix>) {
+        let mixes = || mixes.iter().map(|mix| &mix.value);
+        match self {
+            Self::Throughput(search)
+            | Self::Latency { search, .. }
+            | Self::Recovery { search, .. } => search.check(node, mixes),
+            Self::Load {
+                rate: Some(rate),
+                duration,
+            } => {
+                let load = mixes().map(|mix| rate.value.frames_per_s(mix)).min();
+                if load.is_some_and(|load| is_empty(load, *duration)) {
+                    let time = units::time::print(*duration);
+                    let what = format!("in {time} at {} there is no frame", rate.value);
+                    node.mistake_at(&rate.place, what, "raise `rate` or `duration`");
+                }
             }
+            Self::Load { rate: None, .. } | Self::LossCurve { .. } | Self::BackToBack(_) => {}
         }
     }
 
@@ -417,38 +321,29 @@ impl Asked {
     }
 }
 
-fn load_id(load: &Option<Spanned<Rate>>, word: &str) -> String {
+pub(super) fn load_id(load: &Option<Spanned<Rate>>, word: &str) -> String {
     load.as_ref()
         .map_or_else(|| word.to_owned(), |load| compact(&load.value))
 }
 
-/// A goal in a cell's id: `ndr(0%,50%,100ms,500ms,1s,5%)`.
-fn goal_id(goal: &Goal) -> String {
-    let ratio = |ppm: u32| compact(&Ratio::from_ppm(ppm.into()));
-    let time = |ns| compact_time(Duration::from_nanos(ns));
-    format!(
-        "{}({},{},{},{},{},{})",
-        goal.name,
-        ratio(goal.loss_ratio_ppm),
-        ratio(goal.exceed_ratio_ppm),
-        time(goal.initial_trial_ns),
-        time(goal.final_trial_ns),
-        time(goal.duration_sum_ns),
-        ratio(goal.width_ppm)
-    )
-}
-
-fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported> {
+/// Highest load; `None`: the line rate, or what the generator reaches.
+pub(super) fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported> {
     map.with_default("max_load", None, |node| {
         let rate = node.word_or("auto", rate::read)?;
         Ok(rate.map(|rate| node.spanned(rate)))
     })
 }
 
-fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Reported> {
+/// Time after the last frame in which stragglers still count.
+pub(super) fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Reported> {
     map.with_default("drain", default, |node| {
         node.duration(Duration::ZERO..=DRAIN_MAX)
     })
+}
+
+/// Whether a trial is too short for one frame.
+pub(super) fn is_empty(frames_per_s: u64, trial: Duration) -> bool {
+    u128::from(frames_per_s) * trial.as_nanos() < Duration::from_secs(1).as_nanos()
 }
 
 fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {

@@ -90,7 +90,12 @@ trials:
   - load: { frame: 64 B, tunnels: 10, ports: [auto, socket, { send: xdp, receive: socket }] }
   - throughput: { frame: 64 B, max_load: 10 k frames/s, min_load: 10 k frames/s }
   - throughput: { frame: [64 B, 1518 B], max_load: 1 Mbit/s L1 }
-  - throughput: { frame: 64 B, profile: fast, goals: [{ name: ndr, loss: 0 % }] }
+  - throughput: { frame: 64 B, profile: fast, goals: [{ name: ndr, loss: 0 % }], drain: 1 s }
+  - throughput: { frame: 64 B, min_load: 9 frames/s }
+  - throughput: { frame: 64 B, min_load: 9 frames/s, goals: [{ name: a, loss: 0 %, sum: 2 s }] }
+  - latency: { frame: [64 B, 9216 B], min_load: 500 kbit/s L1, profile: fast }
+  - recovery: { frame: 64 B, profile: rfc2544, timeout: 59 s }
+  - load: { frame: 64 B, rate: [9 frames/s, 10 frames/s], duration: 100 ms }
 ";
     compare("frame-axes-mistakes.txt", &told(text));
 }

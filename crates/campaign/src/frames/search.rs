@@ -1,0 +1,188 @@
+//! A search for throughput as a campaign asks for it.
+
+use crate::axis::{RUN_MAX, nanos};
+use crate::expand::{AxisValue, compact, compact_time, sometimes};
+use crate::frames::procedure::{drain, is_empty, load_id, max_load};
+use crate::frames::profile::{self, Times};
+use crate::frames::rate::{self, Rate};
+use crate::plan::{Goal, Profile, ThroughputSearch};
+use std::time::Duration;
+use units::{FrameRate, Ratio};
+use wire::mix::FrameMix;
+use yaml::{Map, Node, Reported, Spanned};
+
+/// Goals and loads of a search; loads may still be bit rates.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    profile: Profile,
+    goals: Vec<Goal>,
+    max_load: Option<Spanned<Rate>>,
+    min_load: Spanned<Rate>,
+    drain: Duration,
+    timeout: Spanned<Duration>,
+}
+
+const MIN_LOAD_DEFAULT: Rate = Rate::Frames(1_000);
+/// Goals that are spelled out may need any time; the named profiles are given so much of theirs.
+const TIMEOUT_SUMS: u32 = 30;
+
+impl Search {
+    pub(super) fn read(map: &Map<'_>) -> Result<Self, Reported> {
+        let (profile, goals) = goals(map);
+        let max_load = max_load(map);
+        let default = map.node().spanned(MIN_LOAD_DEFAULT);
+        let min_load = map.with_default("min_load", default, |node| {
+            rate::read(node).map(|rate| node.spanned(rate))
+        });
+        let times = profile.unwrap_or(Profile::Fast).times();
+        let drain = drain(map, times.drain);
+        let timeout = map.optional("timeout").map(|node| {
+            let timeout = node.duration(Duration::from_secs(1)..=RUN_MAX)?;
+            Ok(node.spanned(timeout))
+        });
+        let (profile, goals) = (profile?, goals?);
+        let usual = || map.node().spanned(timeout_for(profile, &goals));
+        Ok(Self {
+            profile,
+            max_load: max_load?,
+            min_load: min_load?,
+            drain: drain?,
+            timeout: timeout.transpose()?.unwrap_or_else(usual),
+            goals,
+        })
+    }
+
+    /// Defaults that depend on the profile; any when it could not be read.
+    pub(super) fn times(search: &Result<Self, Reported>) -> Times {
+        let profile = search
+            .as_ref()
+            .map_or(Profile::Fast, |search| search.profile);
+        profile.times()
+    }
+
+    /// Highest and lowest load.
+    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
+        (self.max_load.as_ref(), Some(&self.min_load))
+    }
+
+    /// Loads and times against one another, whatever the mix.
+    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
+    where
+        I: Iterator<Item = &'m FrameMix>,
+    {
+        let min = self.min_load.value;
+        if let Some(max_load) = &self.max_load {
+            let max = max_load.value;
+            if mixes().any(|mix| max.frames_per_s(mix) <= min.frames_per_s(mix)) {
+                let what = format!("`max_load` of {max} is not above `min_load` of {min}");
+                let help = "raise `max_load`, or write a lower `min_load`";
+                node.mistake_at(&max_load.place, what, help);
+            }
+        }
+        let lowest = mixes().map(|mix| min.frames_per_s(mix)).min();
+        let shortest = self.goals.iter().map(|goal| goal.initial_trial_ns).min();
+        if let (Some(lowest), Some(shortest)) = (lowest, shortest.map(Duration::from_nanos))
+            && is_empty(lowest, shortest)
+        {
+            let time = units::time::print(shortest);
+            let what = format!("a trial of {time} at `min_load` of {min} has no frame");
+            let least = Duration::from_secs(1)
+                .as_nanos()
+                .div_ceil(shortest.as_nanos());
+            let least = FrameRate::new(u64::try_from(least).unwrap_or(u64::MAX));
+            let help =
+                format!("write `min_load: {least}` or more, or goals with a longer `initial`");
+            node.mistake_at(&self.min_load.place, what, help);
+        }
+        let longest = self.goals.iter().map(|goal| goal.duration_sum_ns).max();
+        let longest = Duration::from_nanos(longest.unwrap_or_default());
+        if self.timeout.value < longest {
+            let print = units::time::print;
+            let (timeout, sum) = (print(self.timeout.value), print(longest));
+            let what = format!("a timeout of {timeout} is shorter than a goal's `sum` of {sum}");
+            let help = "not even one load could be decided: write a longer `timeout`";
+            node.mistake_at(&self.timeout.place, what, help);
+        }
+    }
+
+    /// The search for frames of this mix.
+    pub(super) fn resolve(&self, mix: &FrameMix) -> ThroughputSearch {
+        let max_load = self.max_load.as_ref();
+        ThroughputSearch {
+            profile: self.profile,
+            goals: self.goals.clone(),
+            max_load: max_load.map(|load| load.value.frames_per_s(mix)),
+            min_load: self.min_load.value.frames_per_s(mix),
+            drain_ns: nanos(self.drain),
+            timeout_ns: nanos(self.timeout.value),
+        }
+    }
+
+    /// The axes that a cell's id has of it where they vary.
+    pub(super) fn axes(&self) -> Vec<AxisValue> {
+        let goals = match self.profile {
+            Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
+            profile => profile.name().to_owned(),
+        };
+        // What is as the profile has it says nothing more than its name.
+        let own = |time, usual| match time == usual {
+            true => "usual".to_owned(),
+            false => compact_time(time),
+        };
+        let usual = timeout_for(self.profile, &self.goals);
+        vec![
+            sometimes("profile", goals),
+            sometimes("max_load", load_id(&self.max_load, "auto")),
+            sometimes("min_load", compact(&self.min_load.value)),
+            sometimes("drain", own(self.drain, self.profile.times().drain)),
+            sometimes("timeout", own(self.timeout.value, usual)),
+        ]
+    }
+}
+
+/// The goals, and where they come from.
+fn goals(map: &Map<'_>) -> (Result<Profile, Reported>, Result<Vec<Goal>, Reported>) {
+    let named = map.optional("profile");
+    let profile = named.map(|node| node.one_of("profile", &profile::NAMES));
+    let spelled_out = map.optional("goals").map(profile::goals);
+    match (profile, spelled_out) {
+        (Some(Ok(_)), Some(goals)) => {
+            let what = "`goals` are given, and a profile has goals of its own";
+            let help = "remove one of the two; what goals leave open is as in `fast`";
+            let place = named.map_or_else(|| map.node().place(), Node::place);
+            (Err(map.node().mistake_at(&place, what, help)), goals)
+        }
+        (Some(Err(reported)), goals) => (Err(reported), goals.unwrap_or(Err(reported))),
+        (None, Some(goals)) => (Ok(Profile::Custom), goals),
+        (Some(Ok(profile)), None) => (Ok(profile), Ok(profile.goals())),
+        (None, None) => (Ok(Profile::Fast), Ok(Profile::Fast.goals())),
+    }
+}
+
+fn timeout_for(profile: Profile, goals: &[Goal]) -> Duration {
+    let usual = profile.times().timeout;
+    if profile != Profile::Custom {
+        return usual;
+    }
+    let sums = goals
+        .iter()
+        .map(|goal| Duration::from_nanos(goal.duration_sum_ns));
+    let needed = sums.sum::<Duration>() * TIMEOUT_SUMS;
+    needed.clamp(usual, RUN_MAX)
+}
+
+/// A goal in a cell's id: `ndr(0%,50%,100ms,500ms,1s,5%)`.
+fn goal_id(goal: &Goal) -> String {
+    let ratio = |ppm: u32| compact(&Ratio::from_ppm(ppm.into()));
+    let time = |ns| compact_time(Duration::from_nanos(ns));
+    format!(
+        "{}({},{},{},{},{},{})",
+        goal.name,
+        ratio(goal.loss_ratio_ppm),
+        ratio(goal.exceed_ratio_ppm),
+        time(goal.initial_trial_ns),
+        time(goal.final_trial_ns),
+        time(goal.duration_sum_ns),
+        ratio(goal.width_ppm)
+    )
+}
