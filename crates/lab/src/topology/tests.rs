@@ -61,6 +61,16 @@ fn test_networks_lie_behind_the_side_that_they_are_named_after() {
     );
     // Too small for IPv6.
     assert_eq!(beyond(NodeId::Gw2, 1279), ["10.1.0.0/24", "198.18.0.0/16"]);
+    let without = Map::new(&addresses(), false);
+    assert_eq!(
+        without.beyond(NodeId::B, LINKS_1500),
+        ["10.1.0.0/24", "198.18.0.0/16"]
+    );
+    assert!(
+        !without
+            .route_test_networks(NodeId::Gw1, LINKS_1500)
+            .contains("2001:")
+    );
     let end = map().frame_end(W1);
     assert_eq!((end.mac, end.next_hop_mac), (W1.mac, W0.mac));
     assert_eq!(end.test_address, Ipv4Addr::new(198, 19, 0, 1));

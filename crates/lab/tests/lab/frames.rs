@@ -209,9 +209,12 @@ pub(crate) fn a_router_with_nat_translates_the_source_and_tracks_the_flow() {
                 "{seen:?}"
             );
             cross_in_clear(lab, path, IpVersion::V6);
+            // What comes from outside is routed as it is.
+            cross_in_clear(lab, &path.reversed(), IpVersion::V4);
             let counters = lab.lab.dut_counters(running).unwrap();
             assert_eq!(counters["gw1/a1_rx_packets"], 2 * FRAMES);
             assert_eq!(counters["gw1/w0_tx_packets"], 2 * FRAMES);
+            assert_eq!(counters["gw1/a1_tx_packets"], FRAMES);
             assert_eq!(counters["gw1/w0_tx_dropped"], 0);
         },
     );
@@ -277,6 +280,13 @@ fn seal_and_open(lab: &TestLab, clear: &FrameEnd, cipher: &FrameEnd, version: Ip
         // The one that has ended is forgotten.
         let _ = far.stop(receiver, PATIENCE);
     }
+    // Now nobody listens there, which the encryptor is not to be told.
+    let before = counters(lab, cipher);
+    send_frames(near, clear, &packet(source, target), FRAMES);
+    await_that("they are there", || {
+        counters(lab, cipher).rx_packets - before.rx_packets >= FRAMES
+    });
+    assert_eq!(counters(lab, cipher).tx_packets, before.tx_packets);
 
     let watch = start_watch(lab, clear, &[]);
     let before = counters(lab, clear);
