@@ -13,6 +13,8 @@ pub use send::XdpSender;
 use super::kernel::{self, Interface, Mapping};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The longest frame that is sent: a page.
 pub(super) const SEND_BYTES_MAX: usize = 4096;
@@ -20,6 +22,8 @@ pub(super) const SEND_BYTES_MAX: usize = 4096;
 const HEADROOM_BYTES: usize = 256;
 /// The longest frame that is received.
 pub(super) const RECEIVE_BYTES_MAX: usize = SEND_BYTES_MAX - HEADROOM_BYTES;
+/// How long the kernel may take to give up a closed socket's queue; some milliseconds are usual.
+const RELEASE_WAIT: Duration = Duration::from_millis(300);
 
 /// A socket with its frame memory, before it is bound.
 fn socket(frames: &Mapping, chunk_bytes: usize, flags: u32) -> io::Result<OwnedFd> {
@@ -36,6 +40,7 @@ fn socket(frames: &Mapping, chunk_bytes: usize, flags: u32) -> io::Result<OwnedF
     Ok(socket)
 }
 
+/// Binds to a queue. The kernel gives up the queue of a closed socket a little later: that is waited for.
 fn bind(socket: &OwnedFd, interface: &Interface, queue: u32) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
@@ -44,5 +49,13 @@ fn bind(socket: &OwnedFd, interface: &Interface, queue: u32) -> io::Result<()> {
         sxdp_queue_id: queue,
         sxdp_shared_umem_fd: 0,
     };
-    kernel::bind(socket, &address)
+    let until = Instant::now() + RELEASE_WAIT;
+    loop {
+        match kernel::bind(socket, &address) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
+                thread::sleep(RELEASE_WAIT / 100);
+            }
+            result => return result,
+        }
+    }
 }

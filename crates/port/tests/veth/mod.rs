@@ -81,3 +81,17 @@ pub(crate) fn ip(arguments: &str) {
         .expect("ip is installed");
     assert!(status.success(), "ip {arguments}");
 }
+
+/// What `ip` prints for these arguments in the thread's namespace.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for tests, not for the benchmark")
+)]
+pub(crate) fn output(arguments: &str) -> String {
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .expect("ip is installed");
+    assert!(output.status.success(), "ip {arguments}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

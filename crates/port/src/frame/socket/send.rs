@@ -163,6 +163,10 @@ fn open(interface: &str, source: SocketAddr) -> io::Result<Socket> {
         )
     };
     kernel::set_option(&socket, level, option, &probe)?;
+    if source.is_ipv6() {
+        // The frames say no flow label; the kernel would choose one.
+        kernel::set_option(&socket, level, libc::IPV6_AUTOFLOWLABEL, &0)?;
+    }
     socket.bind_device(Some(interface.as_bytes()))?;
     socket.bind(&source.into())?;
     Ok(socket)

@@ -1,0 +1,200 @@
+//! Which frame port is opened, why not another, and what is left behind.
+
+mod traffic;
+mod veth;
+
+use port::{
+    FramePortError, FramePortKind, FrameReceiver, FrameSender, OpenFrames, Swallow, open_receivers,
+    open_senders, wait_readable,
+};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::time::Duration;
+use traffic::{SOURCE_PORT, UDP_PORT, frame, receive, receiver, sender, wanted};
+use veth::{ip, with_pair};
+
+#[test]
+fn nothing_is_left_on_the_interface() {
+    with_pair(|pair| {
+        let from = UdpSocket::bind("10.8.0.1:0").unwrap();
+        let say = || {
+            from.send_to(b"hello, hello, hello", ("10.8.0.2", UDP_PORT))
+                .unwrap()
+        };
+        let listen = || {
+            let to = pair
+                .in_b(|| UdpSocket::bind(("10.8.0.2", UDP_PORT)))
+                .unwrap();
+            to.set_nonblocking(true).unwrap();
+            to
+        };
+        for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
+            let mut port = pair.in_b(|| receiver("v1", kind, 1514));
+            let to = listen();
+            say();
+            receive(&mut port, 1);
+            let error = to.recv(&mut [0; 99]).unwrap_err();
+            assert_eq!(
+                error.kind(),
+                io::ErrorKind::WouldBlock,
+                "{kind} lets frames through"
+            );
+            drop(port);
+            // Another test may be starting a process, which holds our descriptors for a moment.
+            let heard = (0..1000).any(|_| {
+                say();
+                wait_readable(&[to.as_fd()], Some(Duration::from_millis(10))).unwrap()
+            });
+            assert!(heard, "{kind} left something behind");
+        }
+        let shown = pair.in_b(|| veth::output("-details link show dev v1"));
+        assert!(!shown.contains("xdp"), "{shown}");
+    });
+}
+
+#[test]
+fn swallowed_ports_are_not_answered() {
+    with_pair(|pair| {
+        let swallow = pair.in_b(|| Swallow::bind("v1", &[UDP_PORT])).unwrap();
+        let ask = |port: u16| {
+            let socket = UdpSocket::bind("10.8.0.1:0").unwrap();
+            socket.connect(("10.8.0.2", port)).unwrap();
+            socket.send(b"anybody there?").unwrap();
+            socket
+        };
+        let is_refused = |socket: &UdpSocket| {
+            let answered = wait_readable(&[socket.as_fd()], Some(Duration::from_secs(10)));
+            assert!(answered.unwrap(), "no answer");
+            let error = socket.take_error().unwrap().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        };
+        let swallowed = ask(UDP_PORT);
+        is_refused(&ask(UDP_PORT + 1));
+        assert!(
+            swallowed.take_error().unwrap().is_none(),
+            "it was answered before the other"
+        );
+        drop(swallow);
+        is_refused(&ask(UDP_PORT));
+    });
+}
+
+#[test]
+fn the_fastest_is_chosen_and_what_was_passed_over_has_its_reason() {
+    with_pair(|pair| {
+        let (ports, passed_over) = open_senders(&wanted("v0", None, 1514)).unwrap();
+        assert_eq!(
+            (ports[0].kind(), passed_over.len()),
+            (FramePortKind::Xdp, 0)
+        );
+        // The queue is taken now.
+        let (second, passed_over) = open_senders(&wanted("v0", None, 1514)).unwrap();
+        assert_eq!(second[0].kind(), FramePortKind::Packet);
+        assert_eq!(passed_over[0].0, FramePortKind::Xdp);
+        assert!(
+            passed_over[0].1.contains("stop that one"),
+            "{passed_over:?}"
+        );
+        let (long, passed_over) = open_senders(&wanted("v0", None, 9000)).unwrap();
+        assert_eq!(long[0].kind(), FramePortKind::Packet);
+        assert!(passed_over[0].1.contains("fit a page"), "{passed_over:?}");
+        let receivers = pair
+            .in_b(|| open_receivers(&wanted("v1", None, 1514)))
+            .unwrap();
+        assert_eq!(
+            (receivers.0[0].kind(), receivers.1.len()),
+            (FramePortKind::Packet, 0)
+        );
+    });
+}
+
+#[test]
+fn without_privilege_sockets_are_chosen() {
+    with_pair(|_| {
+        // SAFETY: takes numbers only. By the system call itself, it changes this thread and not the process.
+        let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
+        if result != 0 {
+            eprintln!("SKIPPED: there is no user 65534 in this user namespace");
+            return;
+        }
+        let (ports, passed_over) = open_senders(&wanted("v0", None, 1514)).unwrap();
+        assert_eq!(ports[0].kind(), FramePortKind::Socket);
+        let kinds: Vec<_> = passed_over.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [FramePortKind::Xdp, FramePortKind::Packet]);
+        for (_, reason) in &passed_over {
+            assert!(reason.contains("CAP_NET_RAW"), "{reason}");
+        }
+        let (ports, passed_over) = open_receivers(&wanted("v0", None, 1514)).unwrap();
+        assert_eq!(
+            (ports[0].kind(), passed_over.len()),
+            (FramePortKind::Socket, 2)
+        );
+        let error = open_senders(&wanted("v0", Some(FramePortKind::Packet), 1514)).unwrap_err();
+        assert!(matches!(error, FramePortError::Forced { .. }), "{error}");
+        assert!(error.to_string().contains("run as root"), "{error}");
+    });
+}
+
+#[test]
+fn what_cannot_work_is_refused_in_one_sentence_and_a_remedy() {
+    with_pair(|_| {
+        let refused = |wanted: OpenFrames<'_>| open_senders(&wanted).unwrap_err().to_string();
+        assert_eq!(
+            refused(wanted("nosuch0", None, 1514)),
+            "there is no interface `nosuch0` in this network namespace\nhelp: `ip link` lists those that there are"
+        );
+        assert!(refused(wanted("", None, 1514)).contains("there is no interface"));
+        assert!(refused(wanted("v0", None, 9473)).contains("9472 B that a frame port carries"));
+        assert!(refused(wanted("v0", Some(FramePortKind::Memory), 60)).contains("one process"));
+        let long = refused(wanted("v0", Some(FramePortKind::Xdp), 5000));
+        assert!(
+            long.starts_with("AF_XDP does not work on interface `v0`"),
+            "{long}"
+        );
+        ip("link set v0 mtu 1500");
+        let mtu = refused(wanted("v0", None, 1515));
+        assert!(mtu.contains("MTU of 1500 B allows 1514 B"), "{mtu}");
+        assert!(mtu.contains("mtu 1501"), "{mtu}");
+        ip("link set v0 down");
+        let error = open_receivers(&wanted("v0", None, 1514)).unwrap_err();
+        assert!(error.to_string().contains("`ip link set v0 up`"), "{error}");
+    });
+}
+
+#[test]
+fn a_port_whose_interface_goes_down_says_so() {
+    for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
+        with_pair(move |_| {
+            let mut from = sender("v0", kind, 1514);
+            let mut to = receiver("v0", FramePortKind::Packet, 1514);
+            ip("link set v0 down");
+            let frame = frame(60, SOURCE_PORT);
+            let fill = |slot: &mut [u8]| {
+                slot[..60].copy_from_slice(&frame);
+                60
+            };
+            assert!(from.send(1, fill).is_err(), "{kind}");
+            let error = to.recv(|_| ()).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN));
+        });
+    }
+}
+
+#[test]
+fn a_socket_sender_names_the_source_that_it_cannot_have() {
+    with_pair(|_| {
+        let mut from = sender("v0", FramePortKind::Socket, 1514);
+        let mut frame = frame(60, SOURCE_PORT);
+        frame[29] = 77;
+        let fill = |slot: &mut [u8]| {
+            slot[..60].copy_from_slice(&frame);
+            60
+        };
+        let error = from.send(1, fill).unwrap_err().to_string();
+        assert!(
+            error.contains("10.8.0.77:40000") && error.contains("`v0`"),
+            "{error}"
+        );
+    });
+}

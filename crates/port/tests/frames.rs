@@ -1,0 +1,274 @@
+//! Frame ports over a real veth pair (`veth/mod.rs`): bytes, counts, waiting.
+
+mod traffic;
+mod veth;
+
+use port::{
+    AnyReceiver, AnySender, FramePortKind, FrameReceiver, FrameSender, OpenFrames, open_receivers,
+    wait_readable,
+};
+use std::io;
+use std::time::Duration;
+use traffic::{SOURCE_PORT, frame, frame_of, is_test_frame, receive, receiver, sender, wanted};
+use veth::{Pair, ip, with_pair};
+
+const KINDS: [FramePortKind; 3] = [
+    FramePortKind::Xdp,
+    FramePortKind::Packet,
+    FramePortKind::Socket,
+];
+
+/// The longest frame that both ends carry.
+fn longest(sender: FramePortKind, receiver: FramePortKind) -> usize {
+    match (sender, receiver) {
+        (_, FramePortKind::Xdp) => 3840,
+        (FramePortKind::Xdp, _) => 4096,
+        _ => 9212,
+    }
+}
+
+fn send(sender: &mut AnySender, frames: &[Vec<u8>]) {
+    let mut next = 0;
+    while next < frames.len() {
+        let count = frames.len() - next;
+        let fill = |slot: &mut [u8]| {
+            let frame = &frames[next];
+            slot[..frame.len()].copy_from_slice(frame);
+            next += 1;
+            frame.len()
+        };
+        sender.send(count, fill).unwrap();
+    }
+    sender.flush().unwrap();
+}
+
+/// Sets to zero what the kernel makes of its own.
+fn mask(frame: &mut [u8], sender: FramePortKind, receiver: FramePortKind) {
+    if receiver == FramePortKind::Socket {
+        frame[..12].fill(0);
+    }
+    // The checksum is left to the interface, which a veth pair never computes.
+    if sender == FramePortKind::Socket && receiver != FramePortKind::Socket {
+        let at = if frame[12..14] == [0x08, 0x00] {
+            40
+        } else {
+            60
+        };
+        frame[at..at + 2].fill(0);
+    }
+}
+
+fn carries_every_size(
+    sender: &mut AnySender,
+    receiver: &mut AnyReceiver,
+    back: bool,
+    longest: usize,
+) {
+    let kinds = (sender.kind(), receiver.kind());
+    let mut total = 0;
+    for ipv6 in [false, true] {
+        let sizes: Vec<usize> = (if ipv6 { 62 } else { 60 }..=longest).collect();
+        for sizes in sizes.chunks(32) {
+            let make = |bytes: &usize| frame_of(ipv6, *bytes, SOURCE_PORT, back);
+            let mut sent: Vec<_> = sizes.iter().map(make).collect();
+            send(sender, &sent);
+            total += sent.len() as u64;
+            let mut received = receive(receiver, sent.len());
+            for frame in sent.iter_mut().chain(&mut received) {
+                mask(frame, kinds.0, kinds.1);
+            }
+            for (sent, received) in sent.iter().zip(&received) {
+                let bytes = sent.len();
+                assert!(
+                    sent == received,
+                    "{bytes} B by {kinds:?}:\n{sent:x?}\n{received:x?}"
+                );
+            }
+            assert_eq!(received.len(), sent.len(), "{kinds:?}");
+        }
+    }
+    let stats = (sender.stats(), receiver.stats());
+    assert_eq!((stats.0.sent, stats.0.send_failed), (total, 0), "{kinds:?}");
+    assert_eq!(stats.1.receive_dropped, 0, "{kinds:?}");
+}
+
+#[test]
+fn every_kind_carries_frames_of_every_size_unchanged_both_ways() {
+    for from in KINDS {
+        for to in KINDS {
+            with_pair(move |pair| {
+                let max = longest(from, to);
+                let mut there = (
+                    sender("v0", from, max),
+                    pair.in_b(|| receiver("v1", to, max)),
+                );
+                carries_every_size(&mut there.0, &mut there.1, false, max);
+                drop(there);
+                let mut back = (
+                    pair.in_b(|| sender("v1", from, max)),
+                    receiver("v0", to, max),
+                );
+                // Sockets are opened when they are first used.
+                pair.in_b(|| carries_every_size(&mut back.0, &mut back.1, true, max));
+            });
+        }
+    }
+}
+
+#[test]
+fn af_xdp_works_in_the_driver_where_the_mtu_allows() {
+    with_pair(|pair| {
+        ip("link set v0 mtu 1500");
+        let mut to = pair.in_b(|| {
+            ip("link set v1 mtu 1500");
+            receiver("v1", FramePortKind::Xdp, 1514)
+        });
+        let shown = pair.in_b(|| veth::output("link show dev v1"));
+        assert!(
+            shown.contains(" xdp ") && !shown.contains("xdpgeneric"),
+            "{shown}"
+        );
+        let mut from = sender("v0", FramePortKind::Xdp, 1514);
+        carries_every_size(&mut from, &mut to, false, 1514);
+    });
+}
+
+/// Without IPv6, nothing but test frames comes.
+fn silence(pair: &Pair) {
+    let off = |name| std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+    off("v0").unwrap();
+    pair.in_b(|| off("v1")).unwrap();
+}
+
+#[test]
+fn every_frame_is_received_or_counted_as_dropped() {
+    for (kind, count, bytes) in [
+        (FramePortKind::Xdp, 6000, 60),
+        (FramePortKind::Packet, 8000, 9212),
+        (FramePortKind::Socket, 8000, 9212),
+    ] {
+        with_pair(move |pair| {
+            silence(pair);
+            let mut to = pair.in_b(|| receiver("v1", kind, bytes));
+            let mut from = sender("v0", FramePortKind::Packet, bytes);
+            send(&mut from, &vec![frame(bytes, SOURCE_PORT); count]);
+            assert_eq!(from.stats().sent, count as u64);
+            let mut received = 0;
+            let dropped = loop {
+                match to.recv(|_| received += 1) {
+                    Ok(_) => {}
+                    Err(_) if received + to.stats().receive_dropped == count as u64 => {
+                        break to.stats().receive_dropped;
+                    }
+                    Err(_) => {
+                        let fd = to.readable().unwrap();
+                        let came = wait_readable(&[fd], Some(Duration::from_secs(10))).unwrap();
+                        assert!(came, "{kind}: {received} received, {:?}", to.stats());
+                    }
+                }
+            };
+            assert!(dropped > 0, "{kind}: {count} frames did not fill it");
+            assert_eq!(
+                to.stats().receive_dropped,
+                dropped,
+                "counts stay when they are read"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_receiver_says_when_there_is_nothing_and_can_be_waited_for() {
+    for kind in KINDS {
+        with_pair(move |pair| {
+            silence(pair);
+            let mut to = pair.in_b(|| receiver("v1", kind, 1514));
+            let mut from = sender("v0", FramePortKind::Packet, 1514);
+            for _ in 0..3 {
+                let error = to.recv(|_| panic!("nothing was sent")).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{kind}");
+                let fd = to.readable().unwrap();
+                assert!(
+                    !wait_readable(&[fd], Some(Duration::ZERO)).unwrap(),
+                    "{kind}"
+                );
+                send(&mut from, &[frame(60, SOURCE_PORT)]);
+                assert_eq!(receive(&mut to, 1).len(), 1);
+            }
+        });
+    }
+}
+
+#[test]
+fn the_kernel_tells_when_a_frame_came() {
+    let now_ns = || {
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
+        (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64
+    };
+    for kind in [FramePortKind::Packet, FramePortKind::Socket] {
+        with_pair(move |pair| {
+            silence(pair);
+            let mut to = pair.in_b(|| receiver("v1", kind, 1514));
+            let mut from = sender("v0", FramePortKind::Packet, 1514);
+            let before_ns = now_ns();
+            send(&mut from, &[frame(60, SOURCE_PORT)]);
+            let fd = to.readable().unwrap();
+            assert!(wait_readable(&[fd], Some(Duration::from_secs(10))).unwrap());
+            let mut came = None;
+            to.recv_timed(|_, came_ns| came = came_ns).unwrap();
+            let came_ns = came.unwrap();
+            // 100 µs: the distance of the two clocks changes a little.
+            let range = before_ns - 100_000..now_ns() + 100_000;
+            assert!(
+                range.contains(&came_ns),
+                "{kind}: {came_ns} is not in {range:?}"
+            );
+        });
+    }
+}
+
+#[test]
+fn several_receivers_divide_the_flows() {
+    for kind in [FramePortKind::Packet, FramePortKind::Socket] {
+        with_pair(move |pair| {
+            let wanted = OpenFrames {
+                threads: 2,
+                ..wanted("v1", Some(kind), 1514)
+            };
+            let (mut receivers, _) = pair.in_b(|| open_receivers(&wanted)).unwrap();
+            assert_eq!(receivers.len(), 2);
+            let mut from = sender("v0", FramePortKind::Packet, 1514);
+            let flows = 64;
+            let frames: Vec<_> = (0..640)
+                .map(|at| frame(60, SOURCE_PORT + at % flows))
+                .collect();
+            send(&mut from, &frames);
+            let mut seen = [vec![0; flows.into()], vec![0; flows.into()]];
+            while seen.iter().flatten().sum::<usize>() < frames.len() {
+                let fds: Vec<_> = receivers
+                    .iter()
+                    .map(|port| port.readable().unwrap())
+                    .collect();
+                assert!(wait_readable(&fds, Some(Duration::from_secs(10))).unwrap());
+                for (receiver, seen) in receivers.iter_mut().zip(&mut seen) {
+                    let result = receiver.recv(|frame| {
+                        if is_test_frame(frame) {
+                            let port = u16::from_be_bytes([frame[34], frame[35]]);
+                            seen[usize::from(port - SOURCE_PORT)] += 1;
+                        }
+                    });
+                    if let Err(error) = result {
+                        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                    }
+                }
+            }
+            for (one, two) in seen[0].iter().zip(&seen[1]) {
+                assert!(matches!((one, two), (10, 0) | (0, 10)), "{kind}: {seen:?}");
+            }
+            assert!(
+                seen.iter()
+                    .all(|seen| seen.iter().any(|frames| *frames > 0))
+            );
+        });
+    }
+}
