@@ -11,7 +11,7 @@ use lab::{Bench, LabError, NodeId};
 use std::process::Command;
 use std::time::Instant;
 
-/// The encryptor with the engine `auto`, the stand-in of [`crate::roles`] with any other.
+/// The encryptor with the engine `auto` or `null`, the stand-in of [`crate::roles`] with any other.
 pub(crate) fn encryptor(engine: &str) -> Dut {
     let suite = wire::Suite::Aes256Gcm;
     let adapter = Adapter::Cipherbench {
@@ -142,6 +142,15 @@ pub(crate) fn a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear(
         "{seen:?}"
     );
     assert!(seen.examples[0].ends_with(", 98 B"), "{seen:?}");
+    lab.lab.stop_dut(dut).unwrap();
+}
+
+pub(crate) fn the_control_that_protects_nothing_carries_the_path_too() {
+    let mut lab = ready_lab();
+    let control = encryptor(engine::NULL);
+    let dut = lab.lab.start_dut(&control, LINKS, Direction::Both).unwrap();
+    assert_eq!(dut.facts["gw2/engine"], "null");
+    assert_eq!(ping(&lab.lab, &["-c", "3", "-i", "0.01"]).code, Some(0));
     lab.lab.stop_dut(dut).unwrap();
 }
 

@@ -84,6 +84,7 @@ fn main() -> ExitCode {
         trials!(skipped, devices:
             our_encryptor_carries_the_path_and_the_watch_sees_esp_only,
             a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear,
+            the_control_that_protects_nothing_carries_the_path_too,
             one_comes_up_tells_facts_and_counters_and_leaves_nothing,
             a_run_stays_with_its_program_when_another_one_takes_its_place,
             one_that_does_not_start_tells_why_and_leaves_nothing,

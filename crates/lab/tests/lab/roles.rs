@@ -39,7 +39,7 @@ fn serve(node: Option<NodeId>) -> Result<(), lab::LabError> {
     station::serve(node, std::io::stdin(), std::io::stdout())
 }
 
-/// The encryptor with the engine `auto`; a stand-in with any other, to show what the lab does with
+/// The encryptor with the engine `auto` or `null`; a stand-in with any other, to show what the lab does with
 /// one that fails: it makes an interface of that name, but forwards in clear. Its engine's name
 /// says how it behaves.
 fn encrypt(file: &Path) -> ExitCode {
@@ -52,7 +52,7 @@ fn encrypt(file: &Path) -> ExitCode {
             .unwrap()
             .to_owned()
     };
-    if value("engine: \"") == "auto" {
+    if ["auto", engine::NULL].contains(&value("engine: \"").as_str()) {
         return encrypt_for_real(file);
     }
     let (remote, engine, route) = (value("remote: "), value("engine: \""), value("routes: ["));
