@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
-//! `troubled`, `in-progress`, `empty`, `large`, `hostile`, `only-baseline`, `no-baseline`): to see
+//! `frames`, `troubled`, `in-progress`, `empty`, `large`, `hostile`, `only-baseline`, `no-baseline`): to see
 //! what a change of the report looks like without measuring anything.
 
 #[path = "../tests/report/fixture.rs"]
@@ -49,6 +49,7 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("large") => Ok(fixture::large()),
         Some("only-baseline") => Ok(fixture::only(true)),
         Some("no-baseline") => Ok(fixture::only(false)),
+        Some("frames") => Ok(fixture::frame_tests()),
         Some("hostile") => Ok(fixture::hostile()),
         Some(other) => Err(format!("no sample `{other}`")),
     }

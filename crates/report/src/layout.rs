@@ -2,7 +2,10 @@
 //!
 //! A [`Set`] holds the cells of one protocol that differ only in DUT, MTU, cores and datagram size.
 //! Within a set, a [`Point`] is one such combination, with a result for each DUT: the rows of a
-//! table, the groups of a chart.
+//! table, the groups of a chart. Frame tests have sets of their own ([`frames`]).
+
+pub(crate) mod frames;
+mod words;
 
 use campaign::Plan;
 use campaign::plan::{Adapter, Cell, Measurement};
@@ -103,7 +106,7 @@ impl<'a> Run<'a> {
         found.into_iter().find(|found| found.metric == metric)
     }
 
-    /// The DUT's place in the palette: baselines are grey (0), the others count from 1.
+    /// The DUT's place in the palette: baselines and the rig are grey (0), the others count from 1.
     pub(crate) fn color(&self, dut: &str) -> usize {
         self.colors.get(dut).copied().unwrap_or(0)
     }
@@ -134,12 +137,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The sets in the plan's order.
+    /// The sets in the plan's order; those of frame tests are elsewhere.
     pub(crate) fn sets(&self) -> Vec<Set<'_>> {
         let plan = self.plan();
         let mut keys: Vec<Key> = Vec::new();
         let mut sets: Vec<Set<'_>> = Vec::new();
         for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
+            if matches!(cell.measurement, Measurement::Frames(_)) {
+                continue;
+            }
             let key = Key::of(cell);
             let index = keys
                 .iter()
@@ -181,7 +187,7 @@ fn colors(plan: &Plan) -> BTreeMap<&str, usize> {
         colors
             .entry(cell.dut.name.as_str())
             .or_insert_with(|| match cell.dut.adapter {
-                Adapter::Direct => 0,
+                Adapter::Direct | Adapter::Straight => 0,
                 _ => {
                     devices += 1;
                     1 + (devices - 1) % (PALETTE_COLORS - 1)
@@ -222,7 +228,7 @@ impl<'a> Set<'a> {
             Measurement::Ping { .. } => Protocol::Ping,
             _ => Protocol::Tcp,
         };
-        let common = common(cell, repeats);
+        let common = words::common(cell, repeats);
         Self {
             protocol,
             common,
@@ -348,60 +354,4 @@ fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     values.sort();
     values.dedup();
     values
-}
-
-/// What all cells of a set have in common, for people.
-fn common(cell: &Cell, repeats: u32) -> String {
-    use crate::format::counted;
-    let mut parts = Vec::new();
-    let seconds = |duration_ns: u64| units::human::duration_ns(duration_ns as f64);
-    let streams = |count: u16| counted(count.into(), "stream");
-    let trials = match &cell.measurement {
-        Measurement::Tcp {
-            streams: count,
-            window_bytes,
-            duration_ns,
-            ..
-        } => {
-            match (cell.tune, window_bytes) {
-                (true, _) => parts.push("streams and window searched per cell".into()),
-                (false, Some(bytes)) => {
-                    parts.extend([streams(*count), format!("window {bytes} B")])
-                }
-                (false, None) => parts.push(streams(*count)),
-            }
-            seconds(*duration_ns)
-        }
-        Measurement::Udp {
-            rate_bps,
-            streams: count,
-            duration_ns,
-            ..
-        } => {
-            match (cell.tune, rate_bps) {
-                (true, _) => parts.push("rate and datagram size searched per cell".into()),
-                (false, Some(bps)) => {
-                    let rate = units::human::bit_rate(*bps as f64);
-                    parts.extend([streams(*count), format!("intended load {rate}")]);
-                }
-                (false, None) => {
-                    parts.extend([streams(*count), "as fast as the tool can send".into()]);
-                }
-            }
-            seconds(*duration_ns)
-        }
-        Measurement::Ping {
-            count, interval_ns, ..
-        } => {
-            parts.push(format!("one request every {}", seconds(*interval_ns)));
-            counted((*count).into(), "request")
-        }
-        other => other.name().to_owned(),
-    };
-    parts.push(format!(
-        "offloads {}",
-        if cell.offloads { "on" } else { "off" }
-    ));
-    parts.push(format!("{repeats} × {trials}"));
-    parts.join(", ")
 }

@@ -19,6 +19,7 @@ mod documents;
 mod evidence;
 mod format;
 mod headline;
+
 mod html;
 mod layout;
 mod prose;

@@ -45,10 +45,14 @@ pub(crate) enum Kind {
     Repeated,
     /// A figure, or other plain content.
     Plain,
+    /// A word that is never broken.
+    Term,
     /// Derived from other figures.
     Derived,
     /// Why there is no figure.
     Reason,
+    /// The same in a word, which stands where a figure would.
+    Word,
     /// A figure that is missing for no fault.
     Missing,
 }
@@ -132,6 +136,13 @@ impl Cell {
         }
     }
 
+    pub(crate) fn term(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            kind: Kind::Term,
+        }
+    }
+
     pub(crate) fn derived(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -143,6 +154,13 @@ impl Cell {
         Self {
             text: text.into(),
             kind: Kind::Reason,
+        }
+    }
+
+    pub(crate) fn word(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            kind: Kind::Word,
         }
     }
 

@@ -142,6 +142,11 @@ fn interval_95(values: &[f64]) -> Interval95 {
             needed: BOOTSTRAP_MIN_REPEATS as u32,
         };
     }
+    // Equal values have one mean, however they are drawn; losses are often all 0.
+    let (low, high) = (values[0], values[values.len() - 1]);
+    if low >= high {
+        return Interval95::Bootstrap { low, high };
+    }
     let mut random = SplitMix64(0x9e37_79b9_7f4a_7c15);
     let mut means: Vec<f64> = (0..RESAMPLES)
         .map(|_| {

@@ -32,7 +32,7 @@ pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
     BackToBackResult, Calibration, FrameFigures, GoalParameters, GoalResult, LayerRates,
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult,
-    ThroughputResult, TrafficInfo,
+    ThroughputResult, TrafficInfo, histogram_percentile, longest_burst,
 };
 pub use latency::{LatencyResult, Pooled, percentile};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};

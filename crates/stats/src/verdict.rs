@@ -4,10 +4,10 @@
 //!
 //! 1. No lower bound, two bands, or few repeats far apart: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
-//! 3. No device is in the path: *tester-limited*.
-//! 4. Without what the stations lost themselves, the load that failed would have met the goal:
+//! 3. No upper bound: what bounded the load is the limit, or, where the campaign did, *inconclusive*.
+//! 4. No device is in the path: *tester-limited*.
+//! 5. Without what the stations lost themselves, the load that failed would have met the goal:
 //!    *tester-limited*.
-//! 5. No upper bound: what bounded the load is the limit.
 //! 6. The rig's own figure is not known: *inconclusive*.
 //! 7. The figure is at least [`TESTER_LIMITED_RATIO`] of the rig's: *tester-limited*.
 //! 8. So is the upper bound, but not the figure: *inconclusive*.
@@ -204,9 +204,9 @@ fn decide(question: &Question<'_>) -> (Limit, String) {
     unsteady(question, figure)
         .map(|reason| (Limit::Inconclusive, reason))
         .or_else(|| Some((Limit::LinkLimited, full_link(question, figure)?)))
+        .or_else(|| unbounded(question, figure))
         .or_else(|| Some((Limit::TesterLimited, tester_alone(question, figure)?)))
         .or_else(|| Some((Limit::TesterLimited, tester_loss(question)?)))
-        .or_else(|| unbounded(question, figure))
         .unwrap_or_else(|| against_rig(question, figure))
 }
 
@@ -288,17 +288,16 @@ fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, Strin
     Some(match question.bounded {
         Bounded::Generator => (
             Limit::TesterLimited,
-            format!("The device carried the most that the generator reaches, {figure}."),
+            format!("The most that the generator reaches was carried, {figure}."),
         ),
         Bounded::Line => (
             Limit::LinkLimited,
-            format!("The device carried the line rate, {figure}."),
+            format!("The line rate was carried, {figure}."),
         ),
         Bounded::Given => (
             Limit::Inconclusive,
             format!(
-                "The device carried the highest load that was asked for, {figure}: its limit \
-                     was not reached."
+                "The highest load that was asked for was carried, {figure}: no limit was reached."
             ),
         ),
     })

@@ -107,7 +107,7 @@ fn frame(svg: &mut Svg, axis: &Log, decades: f64) {
 }
 
 /// Ticks are round: no decimals.
-fn short_time(value_ns: f64) -> String {
+pub(super) fn short_time(value_ns: f64) -> String {
     match value_ns {
         value if value >= 0.999e9 => format!("{:.0} s", value / 1e9),
         value if value >= 0.999e6 => format!("{:.0} ms", value / 1e6),

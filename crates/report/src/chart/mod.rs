@@ -9,6 +9,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod datagrams;
+pub(crate) mod frames;
 pub(crate) mod latency;
 mod scale;
 pub(crate) mod throughput;

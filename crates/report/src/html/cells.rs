@@ -26,6 +26,9 @@ fn one(run: &Run<'_>, cell: &CellResult) -> Markup {
         details.cell {
             summary { code { (cell.id) } " " span class=(class(cell)) { (verdict(cell)) } }
             @if let Some(tuned) = run.journal.tuned(&cell.id) { (table(&attempts(tuned))) }
+            @if let Some(found) = &cell.verdict {
+                p.small { b { (found.limit.name()) } ": " (rich(&found.reason)) }
+            }
             (commands(&trials))
             @for trial in &trials { (one_trial(trial)) }
             @if trials.is_empty() { p.note { "Not run." } }
@@ -43,6 +46,9 @@ fn class(cell: &CellResult) -> &'static str {
 }
 
 fn verdict(cell: &CellResult) -> String {
+    if let Some(figure) = crate::tables::frames::figure(cell) {
+        return figure;
+    }
     match (cell.status, &cell.bulk, &cell.latency) {
         (Status::Measured | Status::Partly, Some(bulk), _) => {
             format::bit_rate(&bulk.payload_throughput_bps)

@@ -2,6 +2,7 @@
 //! or dark, and in print.
 
 mod cells;
+mod frames;
 mod parts;
 mod results;
 
@@ -65,7 +66,10 @@ fn printable(page: &str) -> String {
 }
 
 fn masthead(run: &Run<'_>) -> Markup {
-    let contents: [(&str, &str, bool); 9] = [
+    let frames =
+        frames::SECTIONS.map(|(id, title, kinds)| (id, title, frames::is_shown(run, kinds)));
+    let has_frames = frames.iter().any(|(.., shown)| *shown);
+    let bulk = [
         ("tcp", "TCP", !run.sets_of(Protocol::Tcp).is_empty()),
         ("udp", "UDP", !run.sets_of(Protocol::Udp).is_empty()),
         (
@@ -73,6 +77,9 @@ fn masthead(run: &Run<'_>) -> Markup {
             "Latency",
             !run.sets_of(Protocol::Ping).is_empty(),
         ),
+    ];
+    let rest = [
+        ("tester", "The tester", has_frames),
         ("cpu", "CPU", true),
         ("evidence", "Evidence", true),
         ("warnings", "Warnings", !run.results.warnings.is_empty()),
@@ -86,7 +93,7 @@ fn masthead(run: &Run<'_>) -> Markup {
             h1 { (run.title()) }
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
-                @for (id, name, shown) in contents {
+                @for (id, name, shown) in bulk.into_iter().chain(frames).chain(rest) {
                     @if shown { a href=(format!("#{id}")) { (name) } " " }
                 }
             }

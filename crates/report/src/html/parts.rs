@@ -4,6 +4,9 @@ use crate::rich::{Span, spans};
 use crate::table::{Cell, Kind, Row, Table};
 use maud::{Markup, html};
 
+/// From so many columns on, a table is set smaller.
+const MANY_COLUMNS: usize = 9;
+
 /// A section with a heading that can be linked to.
 pub(super) fn section(id: &str, title: &str, content: Markup) -> Markup {
     html! {
@@ -38,7 +41,7 @@ fn unbroken(text: &str) -> String {
 pub(super) fn table(table: &Table) -> Markup {
     html! {
         div.table {
-            table {
+            table class=[(table.columns.len() >= MANY_COLUMNS).then_some("dense")] {
                 caption {
                     span.title { (table.caption) }
                     @if !table.note.is_empty() { span.note { (rich(&table.note)) } }
@@ -70,6 +73,8 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
     let class = match cell.kind {
         Kind::Derived => class(column, right, Some("derived")),
         Kind::Missing => class(column, right, Some("missing")),
+        Kind::Term => class(column, right, Some("term")),
+        Kind::Word => class(column, right, Some("term word")),
         // A sentence reads from the left, in a column of figures too.
         Kind::Reason => class(column, false, Some("reason")),
         Kind::Label | Kind::Repeated | Kind::Plain => class(column, right, None),

@@ -12,6 +12,7 @@ pub(super) fn sections(run: &Run<'_>) -> Markup {
         (of(run, Protocol::Tcp, "tcp", "TCP throughput", tcp))
         (of(run, Protocol::Udp, "udp", "UDP throughput and loss", udp))
         (of(run, Protocol::Ping, "latency", "Latency", latency))
+        (super::frames::sections(run))
         (cpu(run))
     }
 }
@@ -37,7 +38,7 @@ fn of(
 }
 
 /// A chart with what it shows; the tables stand beside it.
-fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
+pub(super) fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
     html! {
         figure {
             figcaption { span.title { (title) } span.note { (how_to_read) } }
@@ -126,6 +127,7 @@ fn cpu(run: &Run<'_>) -> Markup {
             }
             (table(&tables::cpu(run, set)))
         }
+        @for set in run.frame_sets() { (table(&tables::frames::cpu(run, &set))) }
     };
     section("cpu", "CPU", content)
 }

@@ -61,13 +61,20 @@ fn lab(run: &Run<'_>) -> String {
     let lab = &run.plan().lab;
     let kind = match lab.kind {
         LabKind::Namespaces => "namespaces on this machine",
+        LabKind::Memory => "rings in memory, in one process",
         _ => "other",
     };
     let mtu = match lab.cipher_mtu {
         Some(mtu) => format!("{mtu} B"),
         None => "as large as the cell needs".into(),
     };
-    format!("{}: {kind}, MTU between the gateways {mtu}", lab.name)
+    let links = lab.link_bps.map_or_else(String::new, |bps| {
+        format!(", links of {}", units::human::bit_rate(bps as f64))
+    });
+    format!(
+        "{}: {kind}, MTU between the gateways {mtu}{links}",
+        lab.name
+    )
 }
 
 /// Each device and its settings, in the plan's order.
@@ -84,13 +91,19 @@ fn devices<'a>(run: &Run<'a>) -> Vec<(&'a str, String)> {
 fn settings(adapter: &Adapter) -> String {
     match adapter {
         Adapter::Direct => "no encryption: the gateways forward in clear".into(),
+        Adapter::Straight => "nothing: the stations joined by a link; control: no device".into(),
+        Adapter::Router { nat: true } => "Linux forwarding with address translation".into(),
+        Adapter::Router { nat: false } => "Linux forwarding".into(),
+        Adapter::Bridge => "Linux bridge".into(),
         Adapter::Cipherbench {
             suite,
             workers,
             engine,
         } => format!(
-            "ESP {suite} in UDP, {} per gateway, engine {engine}",
-            counted((*workers).into(), "worker")
+            "ESP {suite} in UDP, {} per gateway, engine {engine}{}",
+            counted((*workers).into(), "worker"),
+            stats::Control::of(adapter)
+                .map_or_else(String::new, |control| format!("; {}", control.name()))
         ),
         other => format!("{other:?}"),
     }

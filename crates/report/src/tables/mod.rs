@@ -4,6 +4,7 @@
 mod cpu;
 mod environment;
 mod evidence;
+pub(crate) mod frames;
 mod latency;
 mod throughput;
 

@@ -11,7 +11,7 @@ use crate::tables;
 pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
     head(&mut page, run);
-    section(&mut page, "Results", super::result_tables(run));
+    section(&mut page, "Results", super::result_tables(run, false));
     section(&mut page, "CPU", super::cpu_tables(run));
     section(&mut page, "Evidence", vec![tables::evidence(run)]);
     let reasons = tables::reasons(run);
@@ -125,8 +125,10 @@ fn row(page: &mut String, cells: impl Iterator<Item = String>) {
 fn cell(cell: &Cell) -> String {
     match cell.kind {
         Kind::Repeated => String::new(),
-        Kind::Reason => format!("*{}*", rich(&cell.text)),
-        Kind::Label | Kind::Plain | Kind::Derived | Kind::Missing => escape(&cell.text),
+        Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.text)),
+        Kind::Label | Kind::Plain | Kind::Term | Kind::Derived | Kind::Missing => {
+            escape(&cell.text)
+        }
     }
 }
 

@@ -4,12 +4,14 @@ pub(crate) mod markdown;
 pub(crate) mod terminal;
 
 use crate::format::{command_line, counted};
+use crate::layout::frames::{FrameKind, FrameSet};
 use crate::layout::{Protocol, Run};
 use crate::table::Table;
 use crate::tables;
+use crate::tables::frames::{self, Quantity};
 
-/// The tables with figures, in the order of the documents.
-pub(crate) fn result_tables(run: &Run<'_>) -> Vec<Table> {
+/// The tables with figures, in the order of the documents; `short`: for the end of a run.
+pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
     let mut found = Vec::new();
     for set in run.sets_of(Protocol::Tcp) {
         found.extend(tables::throughput(run, &set));
@@ -24,12 +26,49 @@ pub(crate) fn result_tables(run: &Run<'_>) -> Vec<Table> {
     for set in run.sets_of(Protocol::Ping) {
         found.push(tables::latency(run, &set));
     }
+    for set in run.frame_sets() {
+        found.extend(frame_tables(run, &set, short));
+    }
+    if !short {
+        let tester = [
+            frames::calibration(run),
+            frames::verdicts(run),
+            frames::mixes(run),
+            frames::ports(run),
+        ];
+        found.extend(tester.into_iter().flatten());
+    }
+    found
+}
+
+/// The tables of a set of frame tests; `short`: without what stands behind the figures.
+fn frame_tables(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
+    let mut found = match set.kind {
+        FrameKind::Throughput if short => vec![frames::vendor(run, set, Quantity::Frames)],
+        FrameKind::Throughput => vec![
+            frames::vendor(run, set, Quantity::Frames),
+            frames::vendor(run, set, Quantity::L2),
+            frames::layers(run, set),
+        ],
+        FrameKind::LossCurve | FrameKind::Load => vec![frames::loads(run, set)],
+        FrameKind::Latency => vec![frames::latency(run, set)],
+        FrameKind::BackToBack => vec![frames::back_to_back(run, set)],
+        FrameKind::Recovery => vec![frames::recovery(run, set)],
+    };
+    if let (false, Some(goals)) = (short, frames::goals(set)) {
+        found.extend([goals, frames::bounds(run, set)]);
+    }
     found
 }
 
 /// The tables of CPU time, in the same order.
 pub(crate) fn cpu_tables(run: &Run<'_>) -> Vec<Table> {
-    run.sets().iter().map(|set| tables::cpu(run, set)).collect()
+    let bulk = run.sets().into_iter().map(|set| tables::cpu(run, &set));
+    let frames = run
+        .frame_sets()
+        .into_iter()
+        .map(|set| frames::cpu(run, &set));
+    bulk.chain(frames).collect()
 }
 
 /// When and where: `2026-11-20T11:30:00Z, Intel Xeon, 2 cores, Linux 6.18.44, cipherbench 0.1.0`.

@@ -25,7 +25,7 @@ pub(crate) fn write(run: &Run<'_>, files: Option<&Path>, width: usize, color: bo
         style: Style { color },
     };
     head(&mut page, run);
-    for table in super::result_tables(run) {
+    for table in super::result_tables(run, true) {
         page.table(&table);
     }
     for table in super::cpu_tables(run) {
@@ -149,9 +149,9 @@ impl Style {
     fn cell(self, kind: Kind, text: &str) -> String {
         match kind {
             Kind::Derived => self.paint("36", text),
-            Kind::Reason => self.red(text),
+            Kind::Reason | Kind::Word => self.red(text),
             Kind::Missing => self.dim(text),
-            Kind::Label | Kind::Repeated | Kind::Plain => text.to_owned(),
+            Kind::Label | Kind::Repeated | Kind::Plain | Kind::Term => text.to_owned(),
         }
     }
 }
@@ -293,7 +293,7 @@ fn natural_width(cell: &Cell, line: usize) -> usize {
     match cell.kind {
         Kind::Reason => width.min(REASON_WIDTH),
         Kind::Label | Kind::Repeated => width.min(line / 2),
-        Kind::Plain | Kind::Derived | Kind::Missing => width,
+        Kind::Plain | Kind::Term | Kind::Derived | Kind::Word | Kind::Missing => width,
     }
 }
 

@@ -7,6 +7,10 @@ use journal::{Journal, Record};
 use wire::Suite;
 
 // Named, since an example takes this file by its path.
+#[path = "fixture/evidence.rs"]
+mod evidence;
+#[path = "fixture/frames.rs"]
+mod frames;
 #[path = "fixture/maker.rs"]
 mod maker;
 use maker::Maker;
@@ -47,6 +51,11 @@ pub(crate) fn only(baseline: bool) -> Journal {
     journal.header.plan.cells.retain(|cell| keep(&cell.id));
     journal.trials.retain(|trial| keep(&trial.cell));
     journal
+}
+
+/// Frame tests by every procedure.
+pub(crate) fn frame_tests() -> Journal {
+    Maker::new(frames::plan()).finish()
 }
 
 /// A run that has only just begun.

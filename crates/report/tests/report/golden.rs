@@ -32,8 +32,9 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 8] {
+fn runs() -> [(&'static str, Journal); 9] {
     [
+        ("frames", fixture::frame_tests()),
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
@@ -52,6 +53,7 @@ fn markdown_is_as_it_was() {
         ("troubled", fixture::troubled()),
         ("empty", fixture::empty()),
         ("hostile", fixture::hostile()),
+        ("frames", fixture::frame_tests()),
     ] {
         let path = format!("crates/report/tests/golden/{name}.md");
         assert_golden(&path, &report::build(&journal).markdown);
@@ -67,6 +69,7 @@ fn the_terminal_shows_what_it_showed() {
         ("in-progress", fixture::in_progress()),
         ("only-baseline", fixture::only(true)),
         ("no-baseline", fixture::only(false)),
+        ("frames", fixture::frame_tests()),
     ] {
         let path = format!("crates/report/tests/golden/{name}.txt");
         assert_golden(&path, &report::terminal(&journal, Some(&files), 100, false));

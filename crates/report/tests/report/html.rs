@@ -33,6 +33,7 @@ fn every_report_is_well_formed() {
         fixture::empty(),
         fixture::large(),
         fixture::hostile(),
+        fixture::frame_tests(),
         fixture::only(true),
         fixture::only(false),
     ] {

@@ -19,6 +19,7 @@ fn the_result_keeps_to_the_published_schema() {
         fixture::empty(),
         fixture::large(),
         fixture::hostile(),
+        fixture::frame_tests(),
     ] {
         let result = json(&journal);
         let problems: Vec<String> = validator

@@ -61,8 +61,10 @@ fn estimate(
     Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }
 
-/// The length that was confirmed, else the longest burst without loss.
-fn longest(found: &FrameResult) -> Option<u64> {
+/// The length of burst that was confirmed, else the longest burst without loss; `None` when none was
+/// tried.
+#[must_use]
+pub fn longest_burst(found: &FrameResult) -> Option<u64> {
     let confirmed = found.bursts.iter().filter(|burst| burst.confirming);
     let passed = found.bursts.iter().filter(|burst| burst.lost == 0);
     let confirmed = confirmed.map(|burst| burst.frames).max();
@@ -82,7 +84,9 @@ fn burst_rate(repeats: &Repeats<'_>) -> Option<f64> {
 impl BackToBackResult {
     /// `None` when a repeat recorded no burst.
     pub(super) fn of(test: &BackToBack, repeats: &Repeats<'_>) -> Option<Self> {
-        let burst_frames = estimate(repeats, |found| longest(found).map(|frames| frames as f64))?;
+        let burst_frames = estimate(repeats, |found| {
+            longest_burst(found).map(|frames| frames as f64)
+        })?;
         let rate = burst_rate(repeats);
         let confirming = || {
             let bursts = repeats.iter().flat_map(|(_, found)| &found.bursts);

@@ -103,6 +103,13 @@ fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64,
     sum.into_iter().collect()
 }
 
+/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` where less than one
+/// frame would lie beyond it.
+#[must_use]
+pub fn histogram_percentile(histogram: &[LatencyBucket], per_mille: u64) -> Option<u64> {
+    percentile(&pooled(histogram), per_mille)
+}
+
 /// Nearest rank, `per_mille` below 1000; `None` where less than one frame would lie beyond it. The
 /// median is given of a single frame too.
 fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {

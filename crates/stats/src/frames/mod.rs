@@ -13,9 +13,9 @@ mod question;
 mod rates;
 mod throughput;
 
-pub use burst::{BackToBackResult, RecoveryResult};
+pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use calibration::Calibration;
-pub use latency::LoadLatency;
+pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::{LoadResult, LossAccount};
 pub use mean::MeanFrameRate;
 pub use rates::LayerRates;

@@ -178,9 +178,12 @@ fn without_an_upper_bound_what_bounded_the_load_is_the_limit() {
         bounded,
         ..Case::default()
     };
-    with(Bounded::Generator).assert(Limit::TesterLimited, &["the generator reaches, 400 kpps"]);
-    with(Bounded::Line).assert(Limit::LinkLimited, &["the line rate, 400 kpps"]);
-    with(Bounded::Given).assert(Limit::Inconclusive, &["was not reached"]);
+    with(Bounded::Generator).assert(
+        Limit::TesterLimited,
+        &["the generator reaches was carried, 400 kpps"],
+    );
+    with(Bounded::Line).assert(Limit::LinkLimited, &["The line rate was carried, 400 kpps"]);
+    with(Bounded::Given).assert(Limit::Inconclusive, &["no limit was reached"]);
 }
 
 #[test]

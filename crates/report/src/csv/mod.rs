@@ -1,7 +1,10 @@
-//! One row per trial, for spreadsheets: `results.csv` (RFC 4180).
+//! One row per trial, of a frame test one per figure, for spreadsheets: `results.csv` (RFC 4180).
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
-//! documentation (`docs/schema/results-csv.md`) come from the one list [`COLUMNS`].
+//! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`] and then
+//! [`frames::COLUMNS`].
+
+mod frames;
 
 use crate::layout::Run;
 use journal::record::{Cpu, Latency, Measured, Outcome, Transfer, TrialRecord};
@@ -14,6 +17,8 @@ struct Context<'a> {
     trial: &'a TrialRecord,
     /// Whether no later record of the same trial replaces this one.
     counts: bool,
+    /// What this row is of, where a trial has several figures.
+    figure: Option<frames::Figure<'a>>,
 }
 
 type Column = (
@@ -35,9 +40,11 @@ const COLUMNS: &[Column] = &[
     ("baseline", "true where nothing is encrypted", |row| {
         text(row.cell.baseline)
     }),
-    ("protocol", "tcp, udp or ping", |row| {
-        Some(row.cell.protocol.clone())
-    }),
+    (
+        "protocol",
+        "tcp, udp, ping, or a frame test's procedure",
+        |row| Some(row.cell.protocol.clone()),
+    ),
     ("mtu_bytes", "IP MTU of the stations' interfaces", |row| {
         text(row.cell.mtu_bytes)
     }),
@@ -169,25 +176,30 @@ const COLUMNS: &[Column] = &[
     }),
 ];
 
-/// Writes a header and a row per trial in the order made.
+fn columns() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().chain(frames::COLUMNS)
+}
+
+/// Writes a header and the rows of each trial in the order made.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
-    line(&mut page, COLUMNS.iter().map(|(key, ..)| (*key).to_owned()));
+    line(&mut page, columns().map(|(key, ..)| (*key).to_owned()));
     for trial in &run.journal.trials {
         let Some(cell) = run.cell(&trial.cell) else {
             continue;
         };
-        let row = Context {
-            cell,
-            trial,
-            counts: run.counts(trial),
-        };
-        line(
-            &mut page,
-            COLUMNS
-                .iter()
-                .map(|(.., read)| read(&row).unwrap_or_default()),
-        );
+        for figure in frames::figures(trial) {
+            let row = Context {
+                cell,
+                trial,
+                counts: run.counts(trial),
+                figure,
+            };
+            line(
+                &mut page,
+                columns().map(|(.., read)| read(&row).unwrap_or_default()),
+            );
+        }
     }
     page
 }
@@ -195,13 +207,14 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 /// What the columns mean, as Markdown.
 pub(crate) fn documentation() -> String {
     let mut page = String::from(
-        "# results.csv\n\nOne row per trial, in the order made; RFC 4180, UTF-8, a header line. \
+        "# results.csv\n\nOne row per trial, in the order made; of a frame test, one per goal, load \
+         or other figure of the trial. RFC 4180, UTF-8, a header line. \
          Keys carry units. The figures of a trial that is invalid or failed are empty, as is what \
          does not apply: a cell that is invalid has no number. Raw counters of every trial are in \
          the journal ([journal.md](../journal.md)).\n\nGenerated from the code; a test keeps it \
          true.\n\n| Column | Meaning |\n| --- | --- |\n",
     );
-    for (key, meaning, _) in COLUMNS {
+    for (key, meaning, _) in columns() {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "| `{key}` | {meaning} |");
     }
@@ -290,9 +303,9 @@ mod tests {
 
     #[test]
     fn column_keys_are_unique() {
-        let mut keys: Vec<_> = COLUMNS.iter().map(|(key, ..)| *key).collect();
+        let mut keys: Vec<_> = columns().map(|(key, ..)| *key).collect();
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), COLUMNS.len());
+        assert_eq!(keys.len(), columns().count());
     }
 }

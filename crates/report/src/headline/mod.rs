@@ -1,5 +1,7 @@
 //! The run in a few words and numbers.
 
+mod frames;
+
 use crate::evidence::Summary;
 use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
@@ -30,9 +32,12 @@ pub(crate) struct Fact {
 /// Each device that is not a baseline; where there is none, the baselines.
 pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     let cells = &run.results.cells;
-    let only_baselines = cells.iter().all(|cell| cell.baseline);
+    let only_baselines = cells
+        .iter()
+        .all(|cell| cell.baseline || cell.measures_rig());
     let mut names: Vec<&str> = Vec::new();
-    for cell in cells.iter().filter(|cell| only_baselines || !cell.baseline) {
+    let counts = |cell: &&CellResult| only_baselines || !(cell.baseline || cell.measures_rig());
+    for cell in cells.iter().filter(counts) {
         if !names.contains(&cell.dut.as_str()) {
             names.push(&cell.dut);
         }
@@ -50,13 +55,26 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         }
         facts.extend(of(Protocol::Ping).find_map(|set| latency(run, name, set)));
         facts.extend(efficiency(run, name));
+        facts.extend(frames::facts(run, name));
         Headline {
-            device: name.to_owned(),
+            device: label(run, name),
             color: run.color(name),
             facts,
         }
     };
     names.into_iter().map(headline).collect()
+}
+
+/// The name; of a control, with what it is a control for.
+fn label(run: &Run<'_>, device: &str) -> String {
+    let mut cells = run.results.cells.iter();
+    match cells
+        .find(|cell| cell.dut == device)
+        .and_then(|cell| cell.control)
+    {
+        Some(control) => format!("{device} ({})", control.name()),
+        None => device.to_owned(),
+    }
 }
 
 /// How much of the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`

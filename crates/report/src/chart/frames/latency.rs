@@ -1,0 +1,162 @@
+//! Latency by load: for each load and device from the median to the slowest frame.
+
+use super::{band_name, legend};
+use crate::chart::latency::short_time;
+use crate::chart::scale::Log;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::format::time_ns;
+use crate::layout::Run;
+use crate::layout::frames::{FramePoint, FrameSet};
+use maud::Markup;
+use stats::{CellResult, LoadLatency};
+
+const HEIGHT: f64 = 390.0;
+const PLOT: Area = Area {
+    x: 60.0,
+    y: LEGEND_HEIGHT + 12.0,
+    width: WIDTH - 60.0,
+    height: HEIGHT - LEGEND_HEIGHT - 12.0 - 48.0,
+};
+/// Between devices of one load.
+const MAX_STEP: f64 = 62.0;
+const BAR: f64 = 14.0;
+
+/// The chart of one mix; `None` when no cell has latencies.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    id: &str,
+) -> Option<Markup> {
+    let cells: Vec<(&CellResult, &[LoadLatency])> = set
+        .devices
+        .iter()
+        .filter_map(|device| point.cell(*device))
+        .filter_map(|cell| Some((cell, cell.frames.as_ref()?.latency.as_slice())))
+        .collect();
+    let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
+    let low = all().map(|load| load.p50_ns).min()?;
+    let high = all().map(|load| load.max_ns).max()?;
+    let axis = Log::new(0.75 * low as f64, high as f64);
+    let mut shares: Vec<u8> = all().filter_map(|load| load.percent).collect();
+    shares.sort_unstable();
+    shares.dedup();
+    let mut svg = Svg::new(id, HEIGHT);
+    legend(&mut svg, run, &set.devices);
+    for value in axis.ticks() {
+        let y = place(&axis, value);
+        svg.line("grid", (PLOT.x, y), (PLOT.right(), y));
+        let position = (PLOT.x - 7.0, y + 4.0);
+        svg.text("tick", position, Anchor::End, &short_time(value));
+    }
+    let width = PLOT.width / shares.len().max(1) as f64;
+    for (index, share) in shares.iter().enumerate() {
+        let x = PLOT.x + width * index as f64;
+        let band = Area { x, width, ..PLOT };
+        band_name(&mut svg, PLOT, band, &share_name(*share));
+        let step = (0.8 * width / cells.len() as f64).min(MAX_STEP);
+        let start = x + (width - step * cells.len() as f64) / 2.0;
+        for (index, (cell, loads)) in cells.iter().enumerate() {
+            let Some(load) = loads.iter().find(|load| load.percent == Some(*share)) else {
+                continue;
+            };
+            let middle = start + step * (index as f64 + 0.5);
+            one(
+                &mut svg,
+                &axis,
+                cell,
+                load,
+                run.color(&cell.dut),
+                middle,
+                step,
+            );
+        }
+    }
+    let middle = PLOT.x + PLOT.width / 2.0;
+    let what = "load in per cent of each device's own throughput";
+    svg.text("tick", (middle, PLOT.bottom() + 40.0), Anchor::Middle, what);
+    let described: Vec<String> = cells
+        .iter()
+        .map(|(cell, loads)| words(cell, loads))
+        .collect();
+    let description = format!(
+        "{}, {}. {}.",
+        point.name(),
+        set.common,
+        described.join("; ")
+    );
+    Some(svg.finish("Latency by load", &description))
+}
+
+fn share_name(share: u8) -> String {
+    match share {
+        0 => "lowest load".into(),
+        share => format!("{share} %"),
+    }
+}
+
+fn place(axis: &Log, value_ns: f64) -> f64 {
+    PLOT.bottom() - PLOT.height * axis.share(value_ns.max(1.0))
+}
+
+/// A bar from the median to the 99th percentile, a line on to the slowest frame, a mark at 99.9.
+fn one(
+    svg: &mut Svg,
+    axis: &Log,
+    cell: &CellResult,
+    load: &LoadLatency,
+    color: usize,
+    x: f64,
+    step: f64,
+) {
+    let at = |value: u64| place(axis, value as f64);
+    let tooltip = format!("{}: {}", cell.dut, quantiles(load));
+    let (median, slowest) = (at(load.p50_ns), at(load.max_ns));
+    svg.line(&format!("stem stroke-{color}"), (x, median), (x, slowest));
+    svg.line(
+        &format!("stem stroke-{color}"),
+        (x - 5.0, slowest),
+        (x + 5.0, slowest),
+    );
+    if let Some(p99) = load.p99_ns {
+        let bar = Area {
+            x: x - BAR / 2.0,
+            y: at(p99),
+            width: BAR,
+            height: median - at(p99),
+        };
+        svg.rect(&format!("fill-{color}"), bar, &tooltip);
+    }
+    if let Some(p99_9) = load.p99_9_ns {
+        let y = at(p99_9);
+        svg.line(&format!("stem stroke-{color}"), (x - 7.0, y), (x + 7.0, y));
+    }
+    svg.dot("median", (x, median), 3.6, &tooltip);
+    if step >= 44.0 {
+        let value = time_ns(load.p50_ns as f64);
+        svg.text("value halo", (x, median + 16.0), Anchor::Middle, &value);
+    }
+}
+
+fn quantiles(load: &LoadLatency) -> String {
+    let time = |value: u64| time_ns(value as f64);
+    let p99 = load.p99_ns.map_or("–".into(), time);
+    format!(
+        "p50 {}, p99 {p99}, max {}",
+        time(load.p50_ns),
+        time(load.max_ns)
+    )
+}
+
+fn words(cell: &CellResult, loads: &[LoadLatency]) -> String {
+    let loads: Vec<String> = loads
+        .iter()
+        .map(|load| {
+            let share = load
+                .percent
+                .map_or_else(String::new, |share| format!("{share} %: "));
+            format!("{share}{}", quantiles(load))
+        })
+        .collect();
+    format!("{} at {}", cell.dut, loads.join("; at "))
+}

@@ -1,0 +1,114 @@
+//! Loss by load: where it begins, and how fast it grows.
+
+use super::legend;
+use crate::chart::scale::Linear;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::format::{Scale, percent};
+use crate::layout::Run;
+use crate::layout::frames::{FramePoint, FrameSet};
+use crate::tables::frames::mean_rate;
+use maud::Markup;
+use stats::{CellResult, LoadResult};
+
+const HEIGHT: f64 = 340.0;
+const PLOT: Area = Area {
+    x: 56.0,
+    y: LEGEND_HEIGHT + 30.0,
+    width: WIDTH - 56.0 - 24.0,
+    height: HEIGHT - LEGEND_HEIGHT - 30.0 - 48.0,
+};
+const PPM_PER_PERCENT: f64 = 1e4;
+
+/// The chart of one mix; `None` when no cell has two loads.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    id: &str,
+) -> Option<Markup> {
+    let curves: Vec<(&CellResult, &[LoadResult])> = set
+        .devices
+        .iter()
+        .filter_map(|device| point.cell(*device))
+        .filter_map(|cell| Some((cell, cell.frames.as_ref()?.loads.as_slice())))
+        .filter(|(_, loads)| loads.len() > 1)
+        .collect();
+    curves.first()?;
+    let all = || curves.iter().flat_map(|(_, loads)| loads.iter());
+    let fastest = all()
+        .map(|load| load.offered.frames_per_s.mean)
+        .fold(0.0, f64::max);
+    let most = all().map(|load| load.lost_ppm.mean).fold(0.0, f64::max) / PPM_PER_PERCENT;
+    let x_axis = Linear::si(fastest, 8.0, "pps");
+    let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());
+    let mut svg = Svg::new(id, HEIGHT);
+    legend(&mut svg, run, &set.devices);
+    svg.y_axis(PLOT, &y_axis, "% lost");
+    svg.x_axis(PLOT, &x_axis);
+    let middle = PLOT.x + PLOT.width / 2.0;
+    let unit = format!("offered load, {}", x_axis.unit());
+    svg.text(
+        "tick",
+        (middle, PLOT.bottom() + 38.0),
+        Anchor::Middle,
+        &unit,
+    );
+    for (cell, loads) in &curves {
+        curve(&mut svg, run, cell, loads, &x_axis, &y_axis);
+    }
+    let described: Vec<String> = curves
+        .iter()
+        .map(|(cell, loads)| words(cell, loads))
+        .collect();
+    let description = format!(
+        "{}, {}. {}.",
+        point.name(),
+        set.common,
+        described.join("; ")
+    );
+    Some(svg.finish("Frame loss by offered load", &description))
+}
+
+fn curve(
+    svg: &mut Svg,
+    run: &Run<'_>,
+    cell: &CellResult,
+    loads: &[LoadResult],
+    x_axis: &Linear,
+    y_axis: &Linear,
+) {
+    let color = run.color(&cell.dut);
+    let place = |load: &LoadResult| {
+        let x = PLOT.x + PLOT.width * x_axis.share(load.offered.frames_per_s.mean);
+        let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
+        (x, PLOT.bottom() - PLOT.height * y_axis.share(lost))
+    };
+    let points: Vec<(f64, f64)> = loads.iter().map(place).collect();
+    svg.polyline(&format!("curve stroke-{color}"), &points, &cell.dut);
+    for load in loads {
+        let tooltip = format!(
+            "{}: {} lost of {}",
+            cell.dut,
+            percent(load.lost_ppm.mean / PPM_PER_PERCENT),
+            mean_rate(&load.offered.frames_per_s)
+        );
+        let (x, y) = place(load);
+        // A load without any loss is a ring: it is told from hardly any.
+        if load.account.lost == 0 {
+            svg.dot(&format!("ring stroke-{color}"), (x, y), 4.0, &tooltip);
+        } else {
+            svg.dot(&format!("fill-{color}"), (x, y), 3.5, &tooltip);
+        }
+    }
+}
+
+fn words(cell: &CellResult, loads: &[LoadResult]) -> String {
+    let without = loads.iter().find(|load| load.account.lost == 0);
+    let first = without.map_or_else(
+        || "loss at every load".to_owned(),
+        |load| format!("no loss up to {}", mean_rate(&load.offered.frames_per_s)),
+    );
+    let highest = loads.first().map_or(0.0, |load| load.lost_ppm.mean);
+    let highest = percent(highest / PPM_PER_PERCENT);
+    format!("{}: {first}, {highest} lost at the highest load", cell.dut)
+}

@@ -1,0 +1,247 @@
+//! The columns of frame tests, and which rows a trial has.
+
+use super::{Column, Context, text};
+use journal::record::{
+    FrameResult, FrameTrial, GoalBounds, LatencyTrial, Outcome, RecoveryTrial, TrialRecord,
+};
+use stats::{TrafficInfo, histogram_percentile};
+
+/// What a row is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Figure<'a> {
+    /// A goal of a search.
+    Goal(&'a GoalBounds),
+    /// A load of a `load` test or a loss curve.
+    Load(&'a FrameTrial),
+    /// Latency under a load.
+    Latency(&'a LatencyTrial),
+    /// The longest burst without loss.
+    Burst(u64),
+    /// Recovery from an overload.
+    Recovery(&'a RecoveryTrial),
+}
+
+/// The rows of a trial; one without a figure for other trials, and for those that have none.
+pub(super) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
+    let found = match &trial.outcome {
+        Outcome::Measured(measured) => measured.frames.as_deref(),
+        Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
+    };
+    let figures = found.map_or_else(Vec::new, of_result);
+    match figures.is_empty() {
+        true => vec![None],
+        false => figures.into_iter().map(Some).collect(),
+    }
+}
+
+fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
+    let goals = found.throughput.iter().flat_map(|found| &found.goals);
+    let mut figures: Vec<Figure<'_>> = goals.map(Figure::Goal).collect();
+    let shares = found.latency.iter().filter(|trial| trial.percent.is_some());
+    figures.extend(shares.map(Figure::Latency));
+    figures.extend(found.recovery.as_ref().map(Figure::Recovery));
+    figures.extend(stats::longest_burst(found).map(Figure::Burst));
+    // The trials of a search, or beside bursts, are in the journal.
+    if figures.is_empty() {
+        figures.extend(found.trials.iter().map(Figure::Load));
+    }
+    figures
+}
+
+/// Rates are of one direction, sizes include the FCS.
+pub(super) const COLUMNS: &[Column] = &[
+    (
+        "frame_mix",
+        "frame size in bytes with FCS, or name of the mix",
+        |row| Some(traffic(row)?.mix.clone()),
+    ),
+    (
+        "frame_genome",
+        "sizes of the mix and in what numbers",
+        |row| Some(traffic(row)?.genome.clone()),
+    ),
+    ("frame_bytes_mean", "mean frame size with FCS", |row| {
+        text(traffic(row)?.mean_frame_bytes)
+    }),
+    ("ip_version", "of the test packets", |row| {
+        text(traffic(row)?.ip_version)
+    }),
+    (
+        "direction",
+        "encrypt, decrypt or both: what part of the device is loaded",
+        |row| Some(traffic(row)?.direction.clone()),
+    ),
+    (
+        "duplex",
+        "whether the same load goes from B to A at the same time",
+        |row| text(traffic(row)?.duplex),
+    ),
+    ("flows", "flows", |row| text(traffic(row)?.flows)),
+    ("tunnels", "tunnels that the flows are spread over", |row| {
+        text(traffic(row)?.tunnels)
+    }),
+    (
+        "figure",
+        "what the row is of: goal, load, latency, burst or recovery",
+        |row| {
+            text(match row.figure? {
+                Figure::Goal(_) => "goal",
+                Figure::Load(_) => "load",
+                Figure::Latency(_) => "latency",
+                Figure::Burst(_) => "burst",
+                Figure::Recovery(_) => "recovery",
+            })
+        },
+    ),
+    ("goal", "name of the search goal", |row| {
+        match row.figure? {
+            Figure::Goal(found) => Some(found.goal.clone()),
+            _ => None,
+        }
+    }),
+    (
+        "lower_frames_per_s",
+        "relevant lower bound; empty when there is none",
+        |row| text(goal(row)?.lower?),
+    ),
+    (
+        "upper_frames_per_s",
+        "relevant upper bound; empty when there is none",
+        |row| text(goal(row)?.upper?),
+    ),
+    (
+        "conditional_throughput_frames_per_s",
+        "forwarding rate at the lower bound",
+        |row| {
+            let found = goal(row)?;
+            found.lower?;
+            text(found.conditional_throughput)
+        },
+    ),
+    (
+        "load_percent",
+        "in per cent of the throughput, for latency",
+        |row| match row.figure? {
+            Figure::Latency(found) => text(found.percent?),
+            _ => None,
+        },
+    ),
+    (
+        "load_frames_per_s",
+        "intended load; 0: as fast as the generator can",
+        |row| match row.figure? {
+            Figure::Load(found) => text(found.load),
+            Figure::Latency(found) => text(found.load),
+            Figure::Recovery(found) => text(found.overload),
+            Figure::Goal(_) | Figure::Burst(_) => None,
+        },
+    ),
+    (
+        "frames_intended",
+        "frames that the schedule asks for",
+        |row| text(load(row)?.intended),
+    ),
+    ("frames_sent", "frames that left the sender", |row| {
+        text(load(row)?.sent)
+    }),
+    (
+        "frames_received",
+        "intact frames, each counted once",
+        |row| text(load(row)?.received),
+    ),
+    ("frames_lost", "sent and not received", |row| {
+        text(load(row)?.lost())
+    }),
+    (
+        "frames_reordered",
+        "came after a later one of their flow",
+        |row| text(load(row)?.reordered),
+    ),
+    ("frames_duplicated", "came again", |row| {
+        text(load(row)?.duplicated)
+    }),
+    ("frames_corrupted", "came damaged", |row| {
+        text(load(row)?.corrupted)
+    }),
+    (
+        "frames_receiver_dropped",
+        "of those lost, lost in the receiving station",
+        |row| text(load(row)?.receiver_dropped),
+    ),
+    ("latency_frames", "frames that were timed", |row| {
+        text(timed(row)?.frames)
+    }),
+    ("latency_p50_ns", "median, one way", |row| {
+        percentile(row, 500)
+    }),
+    (
+        "latency_p99_ns",
+        "99th percentile; empty below 100 frames",
+        |row| percentile(row, 990),
+    ),
+    (
+        "latency_p99_9_ns",
+        "99.9th percentile; empty below 1000 frames",
+        |row| percentile(row, 999),
+    ),
+    ("latency_max_ns", "slowest frame", |row| {
+        let buckets = timed(row)?.histogram.iter();
+        let slowest = buckets
+            .filter(|bucket| bucket.frames > 0)
+            .map(|bucket| bucket.upto_ns);
+        text(slowest.max()?)
+    }),
+    (
+        "burst_frames",
+        "longest burst without loss",
+        |row| match row.figure? {
+            Figure::Burst(frames) => text(frames),
+            _ => None,
+        },
+    ),
+    (
+        "recovery_ns",
+        "from the end of the overload to the last loss; empty when it went on",
+        |row| match row.figure? {
+            Figure::Recovery(found) if found.recovered => text(found.recovery_ns),
+            _ => None,
+        },
+    ),
+    (
+        "verdict",
+        "what limits the cell's figure, over all repeats",
+        |row| {
+            row.figure?;
+            text(row.cell.verdict.as_ref()?.limit.name())
+        },
+    ),
+];
+
+fn traffic<'a>(row: &Context<'a>) -> Option<&'a TrafficInfo> {
+    row.cell.traffic.as_ref()
+}
+
+fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {
+    match row.figure? {
+        Figure::Goal(found) => Some(found),
+        _ => None,
+    }
+}
+
+fn load<'a>(row: &Context<'a>) -> Option<&'a FrameTrial> {
+    match row.figure? {
+        Figure::Load(found) => Some(found),
+        _ => None,
+    }
+}
+
+fn timed<'a>(row: &Context<'a>) -> Option<&'a LatencyTrial> {
+    match row.figure? {
+        Figure::Latency(found) => Some(found),
+        _ => None,
+    }
+}
+
+fn percentile(row: &Context<'_>, per_mille: u64) -> Option<String> {
+    text(histogram_percentile(&timed(row)?.histogram, per_mille)?)
+}

@@ -1,0 +1,85 @@
+//! Frame tests in a few words and numbers.
+
+use super::Fact;
+use crate::format::{Scale, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FrameSet};
+use stats::{CellResult, LoadLatency};
+
+/// What a device's frame tests came to: throughput of the smallest frames by direction, and latency
+/// at the middle load.
+pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
+    let sets = run.frame_sets();
+    let of = |kind| sets.iter().filter(move |set| set.kind == kind);
+    let throughput = of(FrameKind::Throughput).filter_map(|set| throughput(run, device, set));
+    let latency = of(FrameKind::Latency).find_map(|set| latency(device, set));
+    throughput.chain(latency).collect()
+}
+
+/// The device's cells of a set with the smallest frames first.
+fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult)> {
+    let mut points: Vec<_> = set.points.iter().collect();
+    points.sort_by(|a, b| {
+        a.traffic
+            .mean_frame_bytes
+            .total_cmp(&b.traffic.mean_frame_bytes)
+    });
+    let of = |point: &&crate::layout::frames::FramePoint<'s>| {
+        let own = |cell: &&&CellResult| cell.dut == device && !cell.calibration;
+        Some((point.name(), *point.cells.iter().find(own)?))
+    };
+    points.iter().filter_map(of).collect()
+}
+
+fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
+    let cells = cells(device, set);
+    let (size, cell) = cells.iter().find(|(_, cell)| cell.frame_rate().is_some())?;
+    let goal = cell.frames.as_ref()?.throughput.as_ref()?.goals.first()?;
+    let rates = goal.lower.as_ref()?;
+    let scale = Scale::si(rates.frames_per_s.mean, "pps");
+    let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
+    let mut detail = format!(
+        "{size} frames, {}: {} at L2",
+        goal.goal,
+        l2.value(rates.l2_bps.mean)
+    );
+    let means = run.results.mean_frame_rates.iter();
+    let own = |cell: &str| cells.iter().any(|(_, known)| known.id == cell);
+    let mut means = means.filter(|mean| mean.cells.iter().any(|cell| own(cell)));
+    if let Some(rate) = means.find_map(|mean| mean.frames_per_s) {
+        detail.push_str(&format!(
+            "; mean over sizes {}",
+            Scale::si(rate, "pps").value(rate)
+        ));
+    }
+    if let Some(verdict) = &cell.verdict {
+        detail.push_str(&format!("; {}", verdict.limit.name()));
+    }
+    Some(Fact {
+        label: format!("Throughput, {}", set.test.traffic.direction.name()),
+        figure: scale.number(rates.frames_per_s.mean),
+        unit: scale.unit,
+        detail,
+    })
+}
+
+fn latency(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
+    let cells = cells(device, set);
+    let (size, found) = cells.iter().find_map(|(size, cell)| {
+        let latency = &cell.frames.as_ref()?.latency;
+        let distance = |found: &&LoadLatency| found.percent.unwrap_or(0).abs_diff(50);
+        Some((size, latency.iter().min_by_key(distance)?))
+    })?;
+    let scale = Scale::time(found.p50_ns as f64);
+    let load = match found.percent {
+        Some(percent) => format!("at {percent} % of the throughput"),
+        None => "at the load of the evidence".into(),
+    };
+    let p99 = found.p99_ns.map_or("–".into(), |p99| time_ns(p99 as f64));
+    Some(Fact {
+        label: "Latency, one way".into(),
+        figure: scale.number(found.p50_ns as f64),
+        unit: scale.unit,
+        detail: format!("median {load}, {size} frames; p99 {p99}"),
+    })
+}

@@ -1,0 +1,305 @@
+//! Which cells of frame tests stand together.
+//!
+//! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix. The
+//! loads that a search begins and ends with may follow from the mix, so they do not tell sets apart.
+
+use super::Run;
+use crate::format::counted;
+use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Procedure};
+use stats::{CellResult, TrafficInfo};
+use units::human::duration_ns;
+use wire::mix::FrameMix;
+
+/// Frame-test cells that differ in DUT and mix only.
+pub(crate) struct FrameSet<'a> {
+    /// What is done with the frames.
+    pub(crate) kind: FrameKind,
+    /// What all cells have in common, for people: `direction encrypt, IPv4, 64 flows, 5 repeats`.
+    pub(crate) common: String,
+    /// The test, with the first cell's mix and loads.
+    pub(crate) test: &'a FrameTest,
+    /// One per mix, in the plan's order.
+    pub(crate) points: Vec<FramePoint<'a>>,
+    /// The devices in the plan's order, the rig's own row last.
+    pub(crate) devices: Vec<Device<'a>>,
+}
+
+/// Cells of one mix.
+pub(crate) struct FramePoint<'a> {
+    pub(crate) traffic: &'a TrafficInfo,
+    pub(crate) cells: Vec<&'a CellResult>,
+}
+
+/// A row of tables, a colour of charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Device<'a> {
+    pub(crate) dut: &'a str,
+    /// Whether it is the rig, measured to know the tester.
+    pub(crate) calibration: bool,
+}
+
+/// What is done with the frames. A procedure that a later plan may bring is shown as a load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    Throughput,
+    LossCurve,
+    Load,
+    Latency,
+    BackToBack,
+    Recovery,
+}
+
+impl FrameKind {
+    fn of(procedure: &Procedure) -> Self {
+        match procedure {
+            Procedure::Throughput(_) => Self::Throughput,
+            Procedure::LossCurve(_) => Self::LossCurve,
+            Procedure::Latency(_) => Self::Latency,
+            Procedure::BackToBack(_) => Self::BackToBack,
+            Procedure::Recovery(_) => Self::Recovery,
+            _ => Self::Load,
+        }
+    }
+
+    /// For people.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "Throughput",
+            Self::LossCurve => "Frame loss",
+            Self::Load => "Load",
+            Self::Latency => "Latency under load",
+            Self::BackToBack => "Back-to-back frames",
+            Self::Recovery => "Recovery",
+        }
+    }
+}
+
+impl Run<'_> {
+    /// The sets of frame tests in the plan's order.
+    pub(crate) fn frame_sets(&self) -> Vec<FrameSet<'_>> {
+        let plan = self.plan();
+        let mut keys: Vec<Key> = Vec::new();
+        let mut sets: Vec<FrameSet<'_>> = Vec::new();
+        for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
+            let (Measurement::Frames(test), Some(traffic)) = (&cell.measurement, &result.traffic)
+            else {
+                continue;
+            };
+            let key = Key::of(cell, test);
+            let place = keys.iter().position(|known| *known == key);
+            let place = place.unwrap_or_else(|| {
+                sets.push(FrameSet::new(cell, test, plan.repeats));
+                keys.push(key);
+                sets.len() - 1
+            });
+            sets[place].add(traffic, result);
+        }
+        for set in &mut sets {
+            set.devices.sort_by_key(|device| device.calibration);
+        }
+        sets
+    }
+
+    /// Sets of one kind.
+    pub(crate) fn frame_sets_of(&self, kind: FrameKind) -> Vec<FrameSet<'_>> {
+        let mut sets = self.frame_sets();
+        sets.retain(|set| set.kind == kind);
+        sets
+    }
+
+    /// Frames of a mix that a link carries per second, where links have a rate.
+    pub(crate) fn line_rate(&self, traffic: &TrafficInfo) -> Option<f64> {
+        let bits = 8.0 * (traffic.mean_frame_bytes + f64::from(wire::mix::LINE_GAP_BYTES));
+        self.plan().lab.link_bps.map(|bps| bps as f64 / bits)
+    }
+}
+
+/// All that the cells of a set have in common.
+#[derive(PartialEq)]
+struct Key {
+    test: FrameTest,
+    cores: u16,
+    offloads: bool,
+}
+
+impl Key {
+    fn of(cell: &Cell, test: &FrameTest) -> Self {
+        let mut test = test.clone();
+        test.traffic.mix = FrameMix::fixed(0);
+        match &mut test.procedure {
+            Procedure::Throughput(search) => (search.max_load, search.min_load) = (None, 0),
+            Procedure::Latency(latency) => {
+                (latency.search.max_load, latency.search.min_load) = (None, 0);
+            }
+            Procedure::Recovery(recovery) => {
+                (recovery.search.max_load, recovery.search.min_load) = (None, 0);
+            }
+            Procedure::LossCurve(curve) => curve.max_load = None,
+            Procedure::Load(load) => {
+                load.frames_per_s = load.frames_per_s.map(|_| 0);
+            }
+            _ => {}
+        }
+        Self {
+            test,
+            cores: cell.cores_per_station,
+            offloads: cell.offloads,
+        }
+    }
+}
+
+impl<'a> FrameSet<'a> {
+    fn new(cell: &Cell, test: &'a FrameTest, repeats: u32) -> Self {
+        Self {
+            kind: FrameKind::of(&test.procedure),
+            common: common(cell, test, repeats),
+            test,
+            points: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, traffic: &'a TrafficInfo, cell: &'a CellResult) {
+        match self
+            .points
+            .iter_mut()
+            .find(|point| point.traffic.genome == traffic.genome)
+        {
+            Some(point) => point.cells.push(cell),
+            None => self.points.push(FramePoint {
+                traffic,
+                cells: vec![cell],
+            }),
+        }
+        let device = Device::of(cell);
+        if !self.devices.contains(&device) {
+            self.devices.push(device);
+        }
+    }
+
+    /// All cells, by mix and then device.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&FramePoint<'a>, &'a CellResult)> {
+        self.points.iter().flat_map(move |point| {
+            let of = |device: &Device<'a>| point.cell(*device);
+            self.devices
+                .iter()
+                .filter_map(of)
+                .map(move |cell| (point, cell))
+        })
+    }
+
+    /// Goals of the search, where there is one.
+    pub(crate) fn goals(&self) -> &'a [campaign::plan::Goal] {
+        self.test
+            .procedure
+            .search()
+            .map_or(&[], |search| &search.goals)
+    }
+}
+
+impl<'a> FramePoint<'a> {
+    /// The device's cell.
+    pub(crate) fn cell(&self, device: Device<'_>) -> Option<&'a CellResult> {
+        self.cells
+            .iter()
+            .copied()
+            .find(|cell| Device::of(cell) == device)
+    }
+
+    /// `64 B`, `imix`.
+    pub(crate) fn short_name(&self) -> String {
+        match self.traffic.frame_bytes {
+            Some(_) => self.name(),
+            None if self.traffic.mix == "mix" => self.traffic.genome.clone(),
+            None => self.traffic.mix.clone(),
+        }
+    }
+
+    /// `64 B`, `imix (mean 362 B)`.
+    pub(crate) fn name(&self) -> String {
+        match self.traffic.frame_bytes {
+            Some(bytes) => format!("{bytes} B"),
+            None => format!(
+                "{} (mean {:.0} B)",
+                self.traffic.mix, self.traffic.mean_frame_bytes
+            ),
+        }
+    }
+}
+
+impl<'a> Device<'a> {
+    pub(crate) fn of(cell: &'a CellResult) -> Self {
+        Self {
+            dut: &cell.dut,
+            calibration: cell.measures_rig(),
+        }
+    }
+
+    /// Name in tables: what is no device under test is marked as what it is.
+    pub(crate) fn label(self, run: &Run<'_>) -> String {
+        if self.calibration {
+            return format!("{} (tester alone)", self.dut);
+        }
+        let adapter = run
+            .plan()
+            .cells
+            .iter()
+            .find(|cell| cell.dut.name == self.dut);
+        match adapter.map(|cell| &cell.dut.adapter) {
+            Some(Adapter::Direct) => format!("{} (baseline)", self.dut),
+            Some(adapter) => match stats::Control::of(adapter) {
+                Some(control) => format!("{} ({})", self.dut, control.name()),
+                None => self.dut.to_owned(),
+            },
+            None => self.dut.to_owned(),
+        }
+    }
+}
+
+/// What all cells of a set have in common, for people.
+fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
+    let traffic = &test.traffic;
+    let mut parts = vec![format!("direction {}", traffic.direction.name())];
+    if traffic.duplex {
+        parts.push("both ways at once".into());
+    }
+    parts.push(format!("IPv{}", traffic.ip.number()));
+    parts.push(counted(traffic.flows.into(), "flow"));
+    if traffic.tunnels > 1 {
+        parts.push(counted(traffic.tunnels.into(), "tunnel"));
+    }
+    parts.push(format!(
+        "{} per station",
+        counted(cell.cores_per_station.into(), "core")
+    ));
+    if cell.offloads {
+        parts.push("offloads on".into());
+    }
+    let time = |ns: u64| duration_ns(ns as f64);
+    match &test.procedure {
+        Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),
+        Procedure::LossCurve(curve) => parts.push(format!("{} per load", time(curve.trial_ns))),
+        Procedure::Latency(latency) => parts.push(format!("{} per load", time(latency.trial_ns))),
+        Procedure::BackToBack(test) => {
+            parts.push(format!("bursts of up to {}", time(test.burst_ns_max)));
+        }
+        Procedure::Recovery(test) => parts.push(format!(
+            "{} % of the throughput for {}, then {} %",
+            test.overload_percent,
+            time(test.overload_ns),
+            test.relief_percent
+        )),
+        Procedure::Load(load) => {
+            parts.push(
+                load.frames_per_s
+                    .map_or("as fast as the generator can".into(), |rate| {
+                        units::human::frame_rate(rate as f64)
+                    }),
+            );
+            parts.push(time(load.duration_ns));
+        }
+        _ => {}
+    }
+    parts.push(counted(repeats.into(), "repeat"));
+    parts.join(", ")
+}

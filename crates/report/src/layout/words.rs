@@ -1,0 +1,59 @@
+//! What the cells of a set have in common, in words.
+
+use crate::format::counted;
+use campaign::plan::{Cell, Measurement};
+
+/// What all cells of a set have in common, for people.
+pub(super) fn common(cell: &Cell, repeats: u32) -> String {
+    let mut parts = Vec::new();
+    let seconds = |duration_ns: u64| units::human::duration_ns(duration_ns as f64);
+    let streams = |count: u16| counted(count.into(), "stream");
+    let trials = match &cell.measurement {
+        Measurement::Tcp {
+            streams: count,
+            window_bytes,
+            duration_ns,
+            ..
+        } => {
+            match (cell.tune, window_bytes) {
+                (true, _) => parts.push("streams and window searched per cell".into()),
+                (false, Some(bytes)) => {
+                    parts.extend([streams(*count), format!("window {bytes} B")])
+                }
+                (false, None) => parts.push(streams(*count)),
+            }
+            seconds(*duration_ns)
+        }
+        Measurement::Udp {
+            rate_bps,
+            streams: count,
+            duration_ns,
+            ..
+        } => {
+            match (cell.tune, rate_bps) {
+                (true, _) => parts.push("rate and datagram size searched per cell".into()),
+                (false, Some(bps)) => {
+                    let rate = units::human::bit_rate(*bps as f64);
+                    parts.extend([streams(*count), format!("intended load {rate}")]);
+                }
+                (false, None) => {
+                    parts.extend([streams(*count), "as fast as the tool can send".into()]);
+                }
+            }
+            seconds(*duration_ns)
+        }
+        Measurement::Ping {
+            count, interval_ns, ..
+        } => {
+            parts.push(format!("one request every {}", seconds(*interval_ns)));
+            counted((*count).into(), "request")
+        }
+        other => other.name().to_owned(),
+    };
+    parts.push(format!(
+        "offloads {}",
+        if cell.offloads { "on" } else { "off" }
+    ));
+    parts.push(format!("{repeats} × {trials}"));
+    parts.join(", ")
+}

@@ -1,0 +1,56 @@
+//! What the rig does without a device.
+
+use super::{mean_rate, share};
+use crate::format::{Scale, time_ns};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::Calibration;
+
+/// The tester's own limits by group; `None` when no cell measures them.
+pub(crate) fn calibration(run: &Run<'_>) -> Option<Table> {
+    let found = &run.results.calibrations;
+    found.first()?;
+    let note = "the stations joined without a device; ceiling: relevant lower bound of the first \
+                goal, or the highest forwarding rate; loss: in the trials whose evidence is \
+                recorded; latency: at the lowest load that was timed, one way; jitter: p99 − p50";
+    let mut table = Table::new("Calibration: the tester alone", note)
+        .label("Group")
+        .figure("Ceiling")
+        .figure("L1")
+        .figure("Loss floor")
+        .figure("Timed at")
+        .figure("p50")
+        .figure("p99")
+        .figure("Jitter");
+    for one in found {
+        let mut cells = vec![Cell::label(&one.group)];
+        cells.extend(figures(one));
+        table.push(cells);
+    }
+    Some(table)
+}
+
+fn figures(found: &Calibration) -> [Cell; 7] {
+    let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
+    let ceiling = found.ceiling.as_ref();
+    let loss = match (found.sent, found.lost) {
+        (0, _) => Cell::missing(),
+        (sent, 0) => Cell::plain(format!(
+            "0 of {}",
+            Scale::si(sent as f64, "").value(sent as f64)
+        )),
+        (_, lost) => Cell::plain(share(lost, found.loss_floor_ppm.unwrap_or(0.0))),
+    };
+    let load = found.latency_load_frames_per_s;
+    [
+        Cell::or_missing(ceiling.map(|rates| mean_rate(&rates.frames_per_s))),
+        Cell::or_missing(
+            ceiling.map(|rates| Scale::si(rates.l1_bps.mean, "bit/s").value(rates.l1_bps.mean)),
+        ),
+        loss,
+        Cell::or_missing(load.map(|load| Scale::si(load, "pps").value(load))),
+        time(found.latency_p50_ns),
+        time(found.latency_p99_ns),
+        time(found.latency_jitter_ns),
+    ]
+}

@@ -1,0 +1,202 @@
+//! What stands behind throughput: bounds, trials, layers, goals, verdicts.
+
+use super::{head, interval, labels, mean_rate, rate, verdict, without_figure};
+use crate::format::{Scale, counted, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::{Cell, Table};
+use stats::{CellResult, GoalResult, ThroughputResult};
+use units::human::duration_ns;
+
+/// Both bounds of every goal, and what it took to find them.
+pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; frames/s of one direction; lower: mean ± largest distance from it (per cent of the \
+         mean), median, 95 % bootstrap interval of the mean; conditional: forwarding rate at the lower \
+         bound; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals",
+        set.common
+    );
+    let mut table = head(
+        set,
+        Table::new(super::caption(set, "Relevant bounds"), note),
+    )
+    .label("Goal")
+    .figure("Lower bound")
+    .figure("Median")
+    .figure("95 % interval")
+    .figure("Upper bound")
+    .figure("Conditional")
+    .figure("Trials")
+    .figure("Search");
+    for (point, cell) in set.rows() {
+        let Some(throughput) = throughput(cell) else {
+            let goal = Cell::label(set.goals().first().map_or("", |goal| &goal.name));
+            let mut cells = labels(run, set, point, cell);
+            cells.push(goal);
+            cells.extend(without_figure(cell, 7));
+            table.push(cells);
+            continue;
+        };
+        for (index, goal) in throughput.goals.iter().enumerate() {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(&goal.goal));
+            cells.extend(bound_cells(goal));
+            // All goals are searched for at once.
+            cells.push(match index {
+                0 => Cell::plain(time_ns(throughput.search_ns.mean)),
+                _ => Cell::plain(""),
+            });
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn throughput(cell: &CellResult) -> Option<&ThroughputResult> {
+    cell.frames.as_ref()?.throughput.as_ref()
+}
+
+fn bound_cells(goal: &GoalResult) -> [Cell; 6] {
+    let lower = goal.lower.as_ref().map(|rates| &rates.frames_per_s);
+    let upper = goal.upper.as_ref().map(|rates| &rates.frames_per_s);
+    let conditional = goal.conditional_throughput.as_ref();
+    let median = |found: &stats::Estimate| Scale::si(found.median, "pps").value(found.median);
+    [
+        lower.map_or_else(|| Cell::word("none"), |found| Cell::plain(rate(found))),
+        Cell::or_missing(lower.map(median)),
+        lower.map_or_else(Cell::missing, interval),
+        upper.map_or_else(
+            || Cell::term("not reached"),
+            |found| Cell::plain(mean_rate(found)),
+        ),
+        Cell::or_missing(conditional.map(|rates| mean_rate(&rates.frames_per_s))),
+        Cell::plain(format!("{} + {}", goal.lower_trials, goal.upper_trials)),
+    ]
+}
+
+/// One rate at each layer, side by side, of the first goal's lower bound.
+pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; relevant lower bound of the first goal; L1: with preamble and gap; L2: frames with \
+         FCS; IP: packets; of tester: by what the tester does without a device; of link: by the rate \
+         of the fuller link",
+        set.common
+    );
+    let mut table = head(set, Table::new(super::caption(set, "Rates by layer"), note))
+        .figure("Frames/s")
+        .figure("L1")
+        .figure("L2")
+        .figure("IP")
+        .figure("Of link")
+        .figure("Of tester")
+        .text("Verdict");
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        let rates = throughput(cell).and_then(|found| found.goals.first()?.lower.as_ref());
+        match rates {
+            Some(rates) => {
+                let bits = |found: &stats::Estimate| {
+                    Cell::plain(Scale::si(found.mean, "bit/s").value(found.mean))
+                };
+                let percent = |share: Option<f64>| {
+                    Cell::or_missing(share.map(|share| format!("{:.1} %", 100.0 * share)))
+                };
+                let judged = cell.verdict.as_ref();
+                cells.extend([
+                    Cell::plain(mean_rate(&rates.frames_per_s)),
+                    bits(&rates.l1_bps),
+                    bits(&rates.l2_bps),
+                    bits(&rates.ip_bps),
+                    percent(judged.and_then(|found| found.of_link)),
+                    percent(judged.and_then(|found| found.of_rig)),
+                    verdict(cell),
+                ]);
+            }
+            None if cell.frames.is_some() => {
+                let why = throughput(cell).and_then(|found| found.goals.first()?.irregular.first());
+                cells.push(Cell::reason(why.map_or("no lower bound", String::as_str)));
+                cells.extend((0..5).map(|_| Cell::missing()));
+                cells.push(verdict(cell));
+            }
+            None => cells.extend(without_figure(cell, 7)),
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// What the searches asked for.
+pub(crate) fn goals(set: &FrameSet<'_>) -> Option<Table> {
+    let search = set.test.procedure.search()?;
+    let highest = set.rows().find_map(|(_, cell)| throughput(cell));
+    let bounded = highest.map_or_else(String::new, |found| {
+        let words: Vec<&str> = found.max_load_by.iter().map(|by| bounded_by(by)).collect();
+        format!("; highest load: {}", words.join(" or "))
+    });
+    let note = format!(
+        "profile {}; load unit: frames/s of one direction; lowest load {}{bounded}; drain {} after \
+         each trial; at most {} for a search (RFC 9971)",
+        search.profile.name(),
+        units::human::frame_rate(search.min_load as f64),
+        duration_ns(search.drain_ns as f64),
+        duration_ns(search.timeout_ns as f64)
+    );
+    let mut table = Table::new(super::caption(set, "Search goals"), note)
+        .label("Goal")
+        .figure("Loss ratio")
+        .figure("Exceed ratio")
+        .figure("Initial trial")
+        .figure("Final trial")
+        .figure("Duration sum")
+        .figure("Width");
+    let percent = |ppm: u32| format!("{} %", f64::from(ppm) / 1e4);
+    for goal in &search.goals {
+        table.push(vec![
+            Cell::label(&goal.name),
+            Cell::plain(percent(goal.loss_ratio_ppm)),
+            Cell::plain(percent(goal.exceed_ratio_ppm)),
+            Cell::plain(duration_ns(goal.initial_trial_ns as f64)),
+            Cell::plain(duration_ns(goal.final_trial_ns as f64)),
+            Cell::plain(duration_ns(goal.duration_sum_ns as f64)),
+            Cell::plain(percent(goal.width_ppm)),
+        ]);
+    }
+    Some(table)
+}
+
+fn bounded_by(by: &str) -> &str {
+    match by {
+        "line-rate" => "the line rate",
+        "given" => "as the campaign says",
+        "generator" => "what the generator reaches",
+        other => other,
+    }
+}
+
+/// Every verdict with its sentence; `None` when there is none.
+pub(crate) fn verdicts(run: &Run<'_>) -> Option<Table> {
+    let judged = || {
+        let cells = run.results.cells.iter();
+        cells.filter_map(|cell| Some((cell, cell.verdict.as_ref()?)))
+    };
+    judged().next()?;
+    let note = format!(
+        "{} of frame tests; a figure is link-limited from {:.0} % of the link's rate on and \
+         tester-limited from {:.0} % of what the tester does without a device on",
+        counted(judged().count() as u64, "cell"),
+        100.0 * stats::LINK_LIMITED_RATIO,
+        100.0 * stats::TESTER_LIMITED_RATIO
+    );
+    let mut table = Table::new("What limits each figure", note)
+        .label("Cell")
+        .text("Verdict")
+        .text("Because");
+    for (cell, found) in judged() {
+        table.push(vec![
+            Cell::label(&cell.id),
+            verdict(cell),
+            Cell::plain(&found.reason),
+        ]);
+    }
+    Some(table)
+}

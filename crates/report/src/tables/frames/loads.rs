@@ -1,0 +1,68 @@
+//! Loads: loss, reordering, duplication and corruption, counted apart.
+
+use super::{head, labels, mean_rate, share, verdict, without_figure};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FrameSet};
+use crate::table::{Cell, Table};
+use stats::LoadResult;
+
+/// Every load of a loss curve, or the one of a `load` test.
+pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; frames/s of one direction; lost, reordered, duplicated, corrupted: of the frames that \
+         left the sender, mean of the repeats; 0 means none at all",
+        set.common
+    );
+    let curve = set.kind == FrameKind::LossCurve;
+    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note));
+    if curve {
+        table = table.label("Load");
+    }
+    table = table
+        .figure("Offered")
+        .figure("Forwarded")
+        .figure("Lost")
+        .figure("Not sent")
+        .figure("Reordered")
+        .figure("Duplicated")
+        .figure("Corrupted")
+        .text("Verdict");
+    for (point, cell) in set.rows() {
+        let loads = cell.frames.as_ref().map_or(&[][..], |found| &found.loads);
+        if loads.is_empty() {
+            let mut cells = labels(run, set, point, cell);
+            if curve {
+                cells.push(Cell::label(""));
+            }
+            cells.extend(without_figure(cell, 8));
+            table.push(cells);
+        }
+        for (index, load) in loads.iter().enumerate() {
+            let mut cells = labels(run, set, point, cell);
+            if let Some(percent) = load.percent {
+                cells.push(Cell::label(format!("{percent} %")));
+            }
+            cells.extend(load_cells(load));
+            cells.push(if index == 0 {
+                verdict(cell)
+            } else {
+                Cell::plain("")
+            });
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn load_cells(load: &LoadResult) -> [Cell; 7] {
+    let account = &load.account;
+    [
+        Cell::plain(mean_rate(&load.offered.frames_per_s)),
+        Cell::plain(mean_rate(&load.forwarded.frames_per_s)),
+        Cell::plain(share(account.lost, load.lost_ppm.mean)),
+        Cell::plain(account.not_sent.to_string()),
+        Cell::plain(share(account.reordered, load.reordered_ppm.mean)),
+        Cell::plain(share(account.duplicated, load.duplicated_ppm.mean)),
+        Cell::plain(share(account.corrupted, load.corrupted_ppm.mean)),
+    ]
+}

@@ -1,0 +1,118 @@
+//! Frame tests: throughput as vendors print it, and all that stands behind it.
+//!
+//! Rates are of one direction, sizes include the FCS.
+
+mod calibration;
+mod details;
+mod loads;
+mod ports;
+mod timing;
+mod vendor;
+
+pub(crate) use calibration::calibration;
+pub(crate) use details::{bounds, goals, layers, verdicts};
+pub(crate) use loads::loads;
+pub(crate) use ports::{cpu, mixes, ports};
+pub(crate) use timing::{back_to_back, latency, recovery};
+pub(crate) use vendor::{Quantity, vendor};
+
+use super::reason_cell;
+use crate::format::{self, Scale};
+use crate::layout::Run;
+use crate::layout::frames::{Device, FramePoint, FrameSet};
+use crate::table::{Cell, Table};
+use stats::{CellResult, Estimate, Interval95, Limit};
+
+/// The label columns of tables with a row per cell: the mix, where there are several, and the device.
+fn head(set: &FrameSet<'_>, table: Table) -> Table {
+    let table = match set.points.len() {
+        1 => table,
+        _ => table.label("Frames"),
+    };
+    table.label("Device")
+}
+
+fn labels(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    cell: &CellResult,
+) -> Vec<Cell> {
+    let device = Cell::label(Device::of(cell).label(run));
+    match set.points.len() {
+        1 => vec![device],
+        _ => vec![Cell::label(point.short_name()), device],
+    }
+}
+
+/// In place of a row's figures: why there are none.
+fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
+    let missing = (1..columns).map(|_| Cell::missing());
+    [reason_cell(cell)].into_iter().chain(missing).collect()
+}
+
+/// The figure that a frame test is there for, in a few words; `None` when it has none.
+pub(crate) fn figure(cell: &CellResult) -> Option<String> {
+    let found = cell.frames.as_ref()?;
+    let figure = match (&found.back_to_back, &found.recovery) {
+        (Some(burst), _) => {
+            format!("{} frames", Scale::plain().estimate(&burst.burst_frames))
+        }
+        (_, Some(recovery)) => format::time(recovery.recovery_ns.as_ref()?),
+        _ => rate(found.frame_rate()?),
+    };
+    let limit = cell.verdict.as_ref().map(|verdict| verdict.limit.name());
+    Some(format!("{figure}, {}", limit.unwrap_or("not judged")))
+}
+
+/// The verdict in a word.
+fn verdict(cell: &CellResult) -> Cell {
+    match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+        None => Cell::missing(),
+        Some(limit @ Limit::Inconclusive) => Cell::word(limit.name()),
+        Some(limit) => Cell::term(limit.name()),
+    }
+}
+
+/// `402 ± 1 kpps (< 1 %)`.
+fn rate(estimate: &Estimate) -> String {
+    Scale::si(estimate.mean, "pps").estimate(estimate)
+}
+
+/// `402 kpps`: the mean alone.
+pub(crate) fn mean_rate(estimate: &Estimate) -> String {
+    Scale::si(estimate.mean, "pps").value(estimate.mean)
+}
+
+/// `401–403 kpps`, or that there are too few repeats for an interval.
+fn interval(estimate: &Estimate) -> Cell {
+    match estimate.interval_95 {
+        Interval95::Bootstrap { low, high } => {
+            let scale = Scale::si(estimate.mean, "pps");
+            Cell::plain(format!("{}–{}", scale.number(low), scale.value(high)))
+        }
+        Interval95::TooFewRepeats { .. } => Cell {
+            text: format!("n = {}: too few for an interval", estimate.n),
+            ..Cell::missing()
+        },
+    }
+}
+
+/// `0`, `12 ppm`, `1.25 %`: how many frames of those sent. `0` is none at all.
+fn share(count: u64, ppm: f64) -> String {
+    match (count, ppm) {
+        (0, _) => "0".into(),
+        (_, ppm) if ppm < 0.01 => "< 0.01 ppm".into(),
+        (_, ppm) if ppm < 1000.0 => format!("{} ppm", Scale::plain().number(ppm)),
+        (_, ppm) => format::percent(ppm / 1e4),
+    }
+}
+
+/// Caption of a table of a set: `Throughput, encrypt`; with the mix where there is only one.
+fn caption(set: &FrameSet<'_>, what: &str) -> String {
+    let direction = set.test.traffic.direction.name();
+    match set.points.as_slice() {
+        [only] => format!("{what}, {direction}, frames of {}", only.name()),
+        _ => format!("{what}, {direction}"),
+    }
+}

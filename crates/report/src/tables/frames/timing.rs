@@ -1,0 +1,171 @@
+//! Latency under load, bursts and recovery.
+
+use super::{head, labels, mean_rate, verdict, without_figure};
+use crate::format::{self, Scale, counted, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::{Cell, Table};
+use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
+
+/// Percentiles by share of the throughput.
+pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; one way, from the intended send time; load: per cent of the throughput found, 0 being \
+         the lowest load; p50: mean ± largest distance of the repeats' medians; the other \
+         percentiles are of all repeats pooled; jitter: p99 − p50",
+        set.common
+    );
+    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
+        .label("Load")
+        .figure("Frames")
+        .figure("p50")
+        .figure("p90")
+        .figure("p99")
+        .figure("p99.9")
+        .figure("Max")
+        .figure("Jitter")
+        .text("Verdict");
+    for (point, cell) in set.rows() {
+        let found = cell.frames.as_ref().map_or(&[][..], |found| &found.latency);
+        if found.is_empty() {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(""));
+            cells.extend(without_figure(cell, 8));
+            table.push(cells);
+        }
+        for (index, latency) in found.iter().enumerate() {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(load_name(latency)));
+            cells.extend(latency_cells(latency));
+            cells.push(if index == 0 {
+                verdict(cell)
+            } else {
+                Cell::plain("")
+            });
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn load_name(latency: &LoadLatency) -> String {
+    let rate = mean_rate(&latency.load_frames_per_s);
+    match latency.percent {
+        Some(percent) => format!("{percent} % ({rate})"),
+        None => rate,
+    }
+}
+
+fn latency_cells(latency: &LoadLatency) -> [Cell; 7] {
+    let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
+    [
+        Cell::plain(latency.frames.to_string()),
+        Cell::plain(format::time(&latency.p50_each_ns)),
+        time(latency.p90_ns),
+        time(latency.p99_ns),
+        time(latency.p99_9_ns),
+        time(Some(latency.max_ns)),
+        time(latency.jitter_ns),
+    ]
+}
+
+/// Longest bursts without loss, and the buffer that they imply.
+pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; longest burst at the highest load without loss; buffer time: the burst by its rate, \
+         and less what the device forwards meanwhile where its throughput was measured too (RFC \
+         9004 §5.4); with loss: of the bursts of that length that were tried to confirm it",
+        set.common
+    );
+    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
+        .figure("Burst, frames")
+        .figure("Rate")
+        .figure("Implied buffer")
+        .figure("Corrected buffer")
+        .figure("With loss")
+        .text("Verdict");
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        match cell
+            .frames
+            .as_ref()
+            .and_then(|found| found.back_to_back.as_ref())
+        {
+            Some(found) => cells.extend(burst_cells(cell, found)),
+            None => cells.extend(without_figure(cell, 6)),
+        }
+        table.push(cells);
+    }
+    table
+}
+
+fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
+    let least = if found.longest_tried_passed {
+        "≥ "
+    } else {
+        ""
+    };
+    let burst = Scale::plain().estimate(&found.burst_frames);
+    let (rate, implied) = (found.burst_frames_per_s, found.implied_buffer_ns);
+    let full = !found.longest_tried_passed;
+    let corrected = found.corrected_buffer_ns.filter(|_| full);
+    [
+        Cell::plain(format!("{least}{burst}")),
+        Cell::or_missing(rate.map(|rate| Scale::si(rate, "pps").value(rate))),
+        Cell::or_missing(implied.map(|time| format!("{least}{}", time_ns(time)))),
+        // A burst that ended with the trial says nothing of what was forwarded beside it.
+        Cell::or_missing(corrected.map(time_ns)),
+        Cell::plain(format!(
+            "{} of {}",
+            found.confirming_with_loss, found.confirming_bursts
+        )),
+        verdict(cell),
+    ]
+}
+
+/// How long loss goes on after an overload.
+pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; from the end of the overload to the last loss: mean ± largest distance from it (per \
+         cent of the mean); the verdict is on the throughput that the loads are shares of",
+        set.common
+    );
+    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
+        .figure("Overload")
+        .figure("Relief")
+        .figure("Recovery")
+        .figure("Lost in overload")
+        .figure("Lost afterwards")
+        .text("Verdict");
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        match cell
+            .frames
+            .as_ref()
+            .and_then(|found| found.recovery.as_ref())
+        {
+            Some(found) => cells.extend(recovery_cells(cell, found)),
+            None => cells.extend(without_figure(cell, 6)),
+        }
+        table.push(cells);
+    }
+    table
+}
+
+fn recovery_cells(cell: &CellResult, found: &RecoveryResult) -> [Cell; 6] {
+    let recovery = match &found.recovery_ns {
+        Some(time) => Cell::plain(format::time(time)),
+        None => Cell::reason(format!(
+            "loss went on to the end in {}",
+            counted(found.not_recovered.into(), "repeat")
+        )),
+    };
+    [
+        Cell::plain(mean_rate(&found.overload_frames_per_s)),
+        Cell::plain(mean_rate(&found.relief_frames_per_s)),
+        recovery,
+        Cell::plain(found.overload_lost.to_string()),
+        Cell::plain(found.relief_lost.to_string()),
+        verdict(cell),
+    ]
+}

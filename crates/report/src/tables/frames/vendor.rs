@@ -1,0 +1,177 @@
+//! Throughput as vendors print it: devices down, frame sizes across, and the mean frame rate.
+
+use super::{caption, reason_cell};
+use crate::layout::Run;
+use crate::layout::frames::{Device, FrameSet};
+use crate::table::{Cell, Table};
+use stats::{CellResult, LayerRates, Limit, MeanFrameRate, Status};
+
+/// What a vendor's table is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Frames per second, in thousands.
+    Frames,
+    /// Mbit/s at L2.
+    L2,
+}
+
+impl Quantity {
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Frames => "kpps",
+            Self::L2 => "Mbit/s at L2",
+        }
+    }
+
+    fn of(self, rates: &LayerRates) -> (f64, f64) {
+        let (estimate, divisor) = match self {
+            Self::Frames => (&rates.frames_per_s, 1e3),
+            Self::L2 => (&rates.l2_bps, 1e6),
+        };
+        (estimate.mean / divisor, estimate.largest_distance / divisor)
+    }
+}
+
+/// The relevant lower bound of the first goal.
+pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> Table {
+    let goal = set.goals().first();
+    let goal = goal.map_or_else(String::new, |goal| match goal.loss_ratio_ppm {
+        0 => format!("goal {}, no loss", goal.name),
+        ppm => format!("goal {}, loss up to {} %", goal.name, f64::from(ppm) / 1e4),
+    });
+    let what = format!("Throughput by frame size in {}", quantity.unit());
+    let means = means(run, set, quantity);
+    let note = format!(
+        "{}; {goal}; relevant lower bound, mean ± largest distance from it; limited by: T the \
+         tester, L the link, ? cannot be told, else the device; none: no lower bound{}",
+        set.common,
+        left_out(&means)
+    );
+    let mut table = Table::new(caption(set, &what), note).label("Device");
+    for point in &set.points {
+        table = table.figure(point.short_name());
+    }
+    let shows_mean = !means.is_empty();
+    if shows_mean {
+        table = table.figure("Mean frame rate");
+    }
+    for device in &set.devices {
+        let mut cells = vec![Cell::label(device.label(run))];
+        for point in &set.points {
+            let figure = |cell| figure(cell, quantity);
+            cells.push(point.cell(*device).map_or_else(Cell::missing, figure));
+        }
+        if shows_mean {
+            let mean = means.iter().find(|(found, _)| found == device);
+            let mean = mean.and_then(|(_, mean)| mean.frames_per_s);
+            cells.push(match mean {
+                Some(rate) => Cell::derived(format!("{} kpps", number(rate / 1e3))),
+                None => Cell::missing(),
+            });
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// Means of the set's devices; only beside frame rates, which they are.
+fn means<'r>(
+    run: &'r Run<'_>,
+    set: &FrameSet<'r>,
+    quantity: Quantity,
+) -> Vec<(Device<'r>, &'r MeanFrameRate)> {
+    if quantity != Quantity::Frames {
+        return Vec::new();
+    }
+    let all = &run.results.mean_frame_rates;
+    let of = |device: &Device<'r>| {
+        let own = |cell: &&CellResult| Device::of(cell) == *device;
+        let cells = || {
+            set.points
+                .iter()
+                .flat_map(|point| point.cells.iter().copied())
+                .filter(own)
+        };
+        let mean = all
+            .iter()
+            .find(|mean| cells().any(|cell| mean.cells.contains(&cell.id)))?;
+        Some((*device, mean))
+    };
+    set.devices.iter().filter_map(of).collect()
+}
+
+/// What the means are of.
+fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
+    if means.is_empty() {
+        return String::new();
+    }
+    let sizes = |sizes: &[u16]| {
+        let sizes: Vec<String> = sizes.iter().map(u16::to_string).collect();
+        format!("{} B", sizes.join(", "))
+    };
+    let without = means.iter().filter_map(|(device, mean)| {
+        let mut parts = Vec::new();
+        if !mean.link_limited_frame_bytes.is_empty() {
+            let limited = sizes(&mean.link_limited_frame_bytes);
+            parts.push(format!("{limited} (the link is the limit)"));
+        }
+        if !mean.missing_frame_bytes.is_empty() {
+            parts.push(format!("{} (no figure)", sizes(&mean.missing_frame_bytes)));
+        }
+        (!parts.is_empty()).then(|| format!("{} without {}", device.dut, parts.join(" and ")))
+    });
+    let without: Vec<String> = without.collect();
+    let mut text = "; mean frame rate: arithmetic mean over the fixed sizes".to_owned();
+    if !without.is_empty() {
+        text.push_str(&format!(", {}", without.join(", ")));
+    }
+    text
+}
+
+fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
+    let Some(throughput) = cell
+        .frames
+        .as_ref()
+        .and_then(|found| found.throughput.as_ref())
+    else {
+        // The sentence has its place in the tables with a row per cell.
+        return match cell.status {
+            Status::Invalid => Cell::word("invalid"),
+            Status::Failed => Cell::word("failed"),
+            _ => reason_cell(cell),
+        };
+    };
+    let Some(rates) = throughput
+        .goals
+        .first()
+        .and_then(|goal| goal.lower.as_ref())
+    else {
+        return Cell::word("none");
+    };
+    let (mean, distance) = quantity.of(rates);
+    let decimals = decimals(mean);
+    let spread = match rates.frames_per_s.n {
+        1 => String::new(),
+        _ => format!(" ± {distance:.decimals$}"),
+    };
+    let mark = match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+        Some(Limit::TesterLimited) => " T",
+        Some(Limit::LinkLimited) => " L",
+        Some(Limit::Inconclusive) => " ?",
+        Some(Limit::DutLimited) | None => "",
+    };
+    Cell::plain(format!("{mean:.decimals$}{spread}{mark}"))
+}
+
+fn number(value: f64) -> String {
+    format!("{value:.*}", decimals(value))
+}
+
+/// One unit for the whole table, so that columns compare: three digits or so.
+fn decimals(value: f64) -> usize {
+    match value {
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    }
+}
