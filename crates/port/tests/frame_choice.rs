@@ -11,12 +11,15 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
-use traffic::{SOURCE_PORT, UDP_PORT, frame, receive, receiver, sender, wanted};
+use traffic::{SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, receive, receiver, sender, wanted};
 use veth::{ip, with_pair};
 
 #[test]
 fn nothing_is_left_on_the_interface() {
     with_pair(|pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
         let from = UdpSocket::bind("10.8.0.1:0").unwrap();
         let say = || {
             from.send_to(b"hello, hello, hello", ("10.8.0.2", UDP_PORT))
@@ -83,6 +86,9 @@ fn swallowed_ports_are_not_answered() {
 #[test]
 fn the_fastest_is_chosen_and_what_was_passed_over_has_its_reason() {
     with_pair(|pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
         let (ports, passed_over) = open_senders(&wanted("v0", None, 1514)).unwrap();
         assert_eq!(
             (ports[0].kind(), passed_over.len()),

@@ -250,7 +250,7 @@ fn xdp_reason(error: &io::Error) -> String {
         Some(libc::EINVAL) => "there are not as many queues as threads: `ethtool -l` shows them",
         Some(libc::ERANGE) => "the MTU is too long for the driver's XDP: set 3498 B or less",
         Some(libc::ENOBUFS | libc::ENOMEM) => {
-            "it locks 10 MB of memory a thread: raise `ulimit -l`"
+            "it locks 5 MB of memory a thread to send, 16 MB to receive: raise `ulimit -l`"
         }
         _ => "see the kernel's af_xdp.rst",
     };

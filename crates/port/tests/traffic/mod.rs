@@ -37,6 +37,18 @@ pub(crate) fn receiver(interface: &str, kind: FramePortKind, max: usize) -> AnyR
     ports.remove(0)
 }
 
+/// Whether programs may be loaded here; says so loudly where not: in a user namespace nobody may.
+pub(crate) fn bpf_is_allowed() -> bool {
+    let Err(error) = open_receivers(&wanted("v0", Some(FramePortKind::Xdp), 60)) else {
+        return true;
+    };
+    let refused = error.to_string().contains("CAP_BPF");
+    if refused {
+        eprintln!("SKIPPED: {error}");
+    }
+    !refused
+}
+
 /// A frame from A to B, or back, with the headers that the kernel would make.
 pub(crate) fn frame_of(ipv6: bool, bytes: usize, source_port: u16, back: bool) -> Vec<u8> {
     let (source_mac, target_mac, source, target) = if back {

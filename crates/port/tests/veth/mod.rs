@@ -9,6 +9,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::Command;
+use std::time::Duration;
 
 pub(crate) const A_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
 pub(crate) const B_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
@@ -43,6 +44,8 @@ impl Pair {
         let pair = Self { a, b };
         pair.set_up("v0", "1", "2", "02:00:00:00:00:0b");
         pair.in_b(|| pair.set_up("v1", "2", "1", "02:00:00:00:00:0a"));
+        wait_until_up("v0");
+        pair.in_b(|| wait_until_up("v1"));
         Ok(pair)
     }
 
@@ -83,10 +86,6 @@ pub(crate) fn ip(arguments: &str) {
 }
 
 /// What `ip` prints for these arguments in the thread's namespace.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for tests, not for the benchmark")
-)]
 pub(crate) fn output(arguments: &str) -> String {
     let output = Command::new("ip")
         .args(arguments.split(' '))
@@ -94,4 +93,16 @@ pub(crate) fn output(arguments: &str) -> String {
         .expect("ip is installed");
     assert!(output.status.success(), "ip {arguments}");
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Waits until the interface has its carrier: before, what is sent is lost.
+fn wait_until_up(name: &str) {
+    let is_up = |_| {
+        let up = output(&format!("link show dev {name}")).contains("state UP");
+        if !up {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        up
+    };
+    assert!((0..1000).any(is_up), "{name} has no carrier");
 }

@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-/// Slots, and entries of the rings: a slot always finds room.
-const SLOTS: u32 = 1024;
+/// Slots, and entries of the rings: a slot always finds room. 5 MB are locked, which an ordinary user may.
+const SLOTS: u32 = 512;
 /// From slot to slot: an odd number of cache lines, so that the first lines of slots share no cache set.
 const STRIDE_BYTES: usize = FRAME_SLOT_BYTES + 64;
 /// Frames handed to the kernel at a time.
