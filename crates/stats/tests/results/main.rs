@@ -2,4 +2,5 @@
 
 mod cells;
 mod fixture;
+mod frames;
 mod warnings;

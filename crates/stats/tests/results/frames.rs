@@ -1,0 +1,442 @@
+//! Frame tests: from records to figures, verdicts and warnings.
+
+use crate::fixture::{SECOND_NS, journal, measured, record};
+use campaign::plan::*;
+use journal::Journal;
+use journal::record::*;
+use stats::{CellResult, Limit, Results, WarningKind};
+use wire::Suite;
+use wire::mix::FrameMix;
+
+fn search() -> ThroughputSearch {
+    ThroughputSearch {
+        profile: Profile::Fast,
+        goals: vec![Goal {
+            name: "ndr".into(),
+            loss_ratio_ppm: 0,
+            exceed_ratio_ppm: 500_000,
+            initial_trial_ns: SECOND_NS,
+            final_trial_ns: SECOND_NS,
+            duration_sum_ns: SECOND_NS,
+            width_ppm: 5_000,
+        }],
+        max_load: None,
+        min_load: 1_000,
+        drain_ns: 0,
+        timeout_ns: 60 * SECOND_NS,
+    }
+}
+
+fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
+    let adapter = match dut {
+        "straight" => Adapter::Straight,
+        "router" => Adapter::Router { nat: false },
+        engine => Adapter::Cipherbench {
+            suite: Suite::Aes256Gcm,
+            workers: 1,
+            engine: engine.into(),
+        },
+    };
+    let group = format!("{}/frame={size}/direction=both", procedure.name());
+    Cell {
+        id: format!("{group}/{dut}"),
+        calibration: dut == "straight",
+        group,
+        dut: Dut {
+            name: dut.into(),
+            adapter,
+        },
+        mtu: 1500,
+        cores_per_station: 1,
+        offloads: false,
+        measurement: Measurement::Frames(FrameTest {
+            traffic: Traffic {
+                mix: FrameMix::fixed(size),
+                ip: IpVersion::V4,
+                flows: 1,
+                tunnels: 1,
+                direction: Direction::Both,
+                duplex: false,
+                ports: Ports::default(),
+            },
+            procedure,
+        }),
+        tune: false,
+        estimate_ns: 0,
+    }
+}
+
+/// A trial at that load in which so many frames came through.
+fn trial(load: u64, received: u64) -> FrameTrial {
+    FrameTrial {
+        load,
+        duration_ns: SECOND_NS,
+        elapsed_ns: SECOND_NS,
+        intended: load,
+        sent: load,
+        received,
+        ..FrameTrial::default()
+    }
+}
+
+/// A search that ended between those bounds.
+fn found(lower: Option<u64>, upper: Option<u64>) -> FrameResult {
+    let at = |load: Option<u64>, lost: u64| load.map(|load| trial(load, load - lost));
+    FrameResult {
+        trials: at(lower, 0)
+            .into_iter()
+            .chain(at(upper, 7))
+            .chain([trial(1_000, 1_000)])
+            .collect(),
+        throughput: Some(ThroughputFound {
+            max_load: 1_500_000,
+            max_load_by: "line-rate".into(),
+            goals: vec![GoalBounds {
+                goal: "ndr".into(),
+                lower,
+                upper,
+                conditional_throughput: lower.unwrap_or(0) as f64,
+                lower_trials: 1,
+                upper_trials: 1,
+            }],
+            end: SearchEnd::Reached,
+            took_ns: 3 * SECOND_NS,
+        }),
+        evidence_trial: Some(0),
+        ..FrameResult::default()
+    }
+}
+
+fn add(journal: &mut Journal, cell: &Cell, repeat: u32, frames: FrameResult) {
+    let outcome = measured(Measured {
+        frames: Some(Box::new(frames)),
+        cpu: Cpu {
+            wall_ns: 1,
+            ..Cpu::default()
+        },
+        ..Measured::default()
+    });
+    record(journal, &cell.id, repeat, outcome);
+}
+
+/// A run of those cells, each repeat with the bounds of its row.
+fn searched(cells: &[(Cell, &[(Option<u64>, Option<u64>)])]) -> Journal {
+    let repeats = cells[0].1.len() as u32;
+    let all = cells.iter().map(|(cell, _)| cell.clone()).collect();
+    let mut run = journal(all, repeats, 8);
+    for (cell, bounds) in cells {
+        for (repeat, (lower, upper)) in (1..).zip(*bounds) {
+            add(&mut run, cell, repeat, found(*lower, *upper));
+        }
+    }
+    run
+}
+
+fn limit(cell: &CellResult) -> Limit {
+    cell.verdict.as_ref().unwrap().limit
+}
+
+fn kinds(results: &Results) -> Vec<WarningKind> {
+    results
+        .warnings
+        .iter()
+        .map(|warning| warning.kind)
+        .collect()
+}
+
+fn throughput(dut: &str, size: u16) -> Cell {
+    cell(dut, size, Procedure::Throughput(search()))
+}
+
+const RIG: [(Option<u64>, Option<u64>); 3] = [(Some(1_400_000), Some(1_410_000)); 3];
+
+#[test]
+fn bounds_become_rates_at_every_layer_and_a_verdict_by_the_rig() {
+    let bounds = [400, 402, 398].map(|kpps| (Some(kpps * 1_000), Some(kpps * 1_010)));
+    let run = searched(&[
+        (throughput("auto", 64), &bounds),
+        (throughput("straight", 64), &RIG),
+    ]);
+    let results = Results::of(&run);
+    let cell = &results.cells[0];
+    let found = cell.frames.as_ref().unwrap().throughput.as_ref().unwrap();
+    let goal = &found.goals[0];
+    let lower = goal.lower.as_ref().unwrap();
+    assert_eq!((lower.frames_per_s.n, lower.frames_per_s.mean), (3, 400e3));
+    assert_eq!(lower.frames_per_s.largest_distance, 2e3);
+    assert_eq!(lower.l1_bps.mean, 400e3 * 84.0 * 8.0);
+    assert_eq!(lower.l2_bps.mean, 400e3 * 64.0 * 8.0);
+    assert_eq!(lower.ip_bps.mean, 400e3 * 46.0 * 8.0);
+    assert_eq!((goal.lower_trials, goal.upper_trials), (3, 3));
+    assert_eq!((found.frame_trials, found.timed_out), (9, 0));
+    assert_eq!(found.search_ns.mean, 3e9);
+    // 7 lost of each of three trials at the upper bound, all of them on the way.
+    let account = goal.upper_account.unwrap();
+    assert_eq!(
+        (account.trials, account.lost, account.lost_on_the_way()),
+        (3, 21, 21)
+    );
+
+    assert_eq!(limit(cell), Limit::DutLimited);
+    assert_eq!(limit(&results.cells[1]), Limit::TesterLimited);
+    let verdict = cell.verdict.as_ref().unwrap();
+    assert_eq!(verdict.rig, Some(1.4e6));
+    assert_eq!(
+        verdict.rig_cell.as_deref(),
+        Some("throughput/frame=64/direction=both/straight")
+    );
+    let ceiling = results.calibrations[0].ceiling.as_ref().unwrap();
+    assert_eq!(
+        (results.calibrations.len(), ceiling.frames_per_s.mean),
+        (1, 1.4e6)
+    );
+}
+
+#[test]
+fn a_missing_bound_is_told_with_its_repeats_and_never_averaged_away() {
+    let some = (Some(400_000), Some(402_000));
+    let low = [some, (None, Some(1_000)), some];
+    let high = [some, some, (Some(1_500_000), None)];
+    let run = searched(&[
+        (throughput("auto", 64), &low),
+        (throughput("null", 64), &high),
+    ]);
+    let results = Results::of(&run);
+    let goal = |index: usize| {
+        let found = results.cells[index].frames.as_ref().unwrap();
+        &found.throughput.as_ref().unwrap().goals[0]
+    };
+    assert_eq!(goal(0).lower, None);
+    assert!(goal(0).upper.is_some());
+    assert_eq!(
+        goal(0).irregular,
+        ["No lower bound in repeat 2: even the lowest load, 1 kpps, does not meet the goal."]
+    );
+    assert!(goal(1).lower.is_some() && goal(1).upper.is_none());
+    assert!(
+        goal(1).irregular[0].contains("No upper bound in repeat 3"),
+        "{:?}",
+        goal(1).irregular
+    );
+    assert_eq!(limit(&results.cells[0]), Limit::Inconclusive);
+    assert!(kinds(&results).contains(&WarningKind::Irregular));
+    assert!(kinds(&results).contains(&WarningKind::NoCalibration));
+}
+
+#[test]
+fn encryption_fills_the_cipher_link_before_the_clear_one() {
+    // 64 B frames are 120 B on the cipher side's line and more: 1 Gbit/s is full below 0.9 Mpps.
+    let bytes = wire::overhead::outer_bytes(Suite::Aes256Gcm, wire::overhead::Outer::UDP_IPV4, 46)
+        as u64
+        + 38;
+    let full = 1_000_000_000 / (8 * bytes);
+    let bounds = [(Some(full), Some(full + 5_000)); 3];
+    let mut run = searched(&[
+        (throughput("auto", 64), &bounds),
+        (throughput("router", 64), &bounds),
+        (throughput("straight", 64), &RIG),
+    ]);
+    run.header.plan.lab.link_bps = Some(1_000_000_000);
+    let results = Results::of(&run);
+    assert_eq!(limit(&results.cells[0]), Limit::LinkLimited);
+    assert!(
+        results.cells[0]
+            .verdict
+            .as_ref()
+            .unwrap()
+            .reason
+            .contains("cipher side")
+    );
+    // Unencrypted, the same frame rate leaves room.
+    assert_eq!(limit(&results.cells[1]), Limit::DutLimited);
+}
+
+#[test]
+fn the_mean_frame_rate_leaves_out_sizes_at_which_the_link_is_the_limit() {
+    let at = |rate: u64| [(Some(rate), Some(rate + 1_000)); 3];
+    let (small, middle, large) = (at(400_000), at(380_000), at(80_900));
+    let mut run = searched(&[
+        (throughput("router", 64), &small),
+        (throughput("router", 256), &middle),
+        (throughput("router", 1518), &large),
+    ]);
+    run.header.plan.lab.link_bps = Some(1_000_000_000);
+    let results = Results::of(&run);
+    let mean = &results.mean_frame_rates[0];
+    assert_eq!(mean.frame_bytes, [64, 256]);
+    assert_eq!(mean.link_limited_frame_bytes, [1518]);
+    assert_eq!(mean.frames_per_s, Some(390e3));
+}
+
+#[test]
+fn a_loss_curve_pairs_repeats_by_share_of_their_highest_load() {
+    let curve = cell(
+        "auto",
+        64,
+        Procedure::LossCurve(LossCurve {
+            max_load: None,
+            step_percent: 10,
+            trial_ns: SECOND_NS,
+            drain_ns: 0,
+        }),
+    );
+    let mut run = journal(vec![curve.clone()], 2, 8);
+    for (repeat, highest) in [(1, 1_000_000), (2, 1_100_000)] {
+        let mut trials = vec![
+            trial(highest, highest / 2),
+            trial(highest * 9 / 10, highest / 2),
+        ];
+        trials[1].reordered = 45;
+        trials[1].receiver_dropped = 1_000;
+        let frames = FrameResult {
+            trials,
+            ..FrameResult::default()
+        };
+        add(&mut run, &curve, repeat, frames);
+    }
+    let results = Results::of(&run);
+    let loads = &results.cells[0].frames.as_ref().unwrap().loads;
+    assert_eq!(
+        loads.iter().map(|load| load.percent).collect::<Vec<_>>(),
+        [Some(100), Some(90)]
+    );
+    assert_eq!(loads[0].lost_ppm.n, 2);
+    assert!((loads[0].lost_ppm.mean - 500e3).abs() < 1e-6);
+    assert_eq!(
+        loads[0].intended_frames_per_s.as_ref().unwrap().mean,
+        1.05e6
+    );
+    let account = &loads[1].account;
+    assert_eq!((account.trials, account.reordered), (2, 90));
+    assert_eq!(account.lost - account.lost_on_the_way(), 2_000);
+    assert_eq!(
+        account.intended,
+        account.not_sent + account.received + account.lost
+    );
+}
+
+#[test]
+fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
+    let test = BackToBack {
+        burst_ns_max: 2 * SECOND_NS,
+        bursts: 2,
+        drain_ns: 0,
+    };
+    let burst = cell("auto", 64, Procedure::BackToBack(test));
+    let bounds = [(Some(400_000), Some(402_000))];
+    let search = throughput("auto", 64);
+    let mut run = searched(&[(search.clone(), &bounds)]);
+    run.header.plan.cells.push(burst.clone());
+    let length = |frames, confirming| BurstTrial {
+        frames,
+        lost: 0,
+        confirming,
+    };
+    let frames = FrameResult {
+        trials: vec![trial(1_000_000, 1_000_000)],
+        bursts: vec![
+            length(9_000, false),
+            length(5_000, true),
+            length(5_000, true),
+        ],
+        ..FrameResult::default()
+    };
+    add(&mut run, &burst, 1, frames);
+    let results = Results::of(&run);
+    let found = results.cells[1]
+        .frames
+        .as_ref()
+        .unwrap()
+        .back_to_back
+        .as_ref()
+        .unwrap();
+    assert_eq!(found.burst_frames.mean, 5_000.0);
+    // 5000 frames at 1 Mpps are 5 ms, of which 40 % were forwarded meanwhile.
+    assert!((found.implied_buffer_ns.unwrap() - 5e6).abs() < 1.0);
+    assert!((found.corrected_buffer_ns.unwrap() - 3e6).abs() < 1.0);
+    assert_eq!(found.throughput_cell.as_ref(), Some(&search.id));
+    assert_eq!(
+        (found.confirming_bursts, found.longest_tried_passed),
+        (2, false)
+    );
+}
+
+#[test]
+fn recovery_has_no_figure_when_loss_went_on_to_the_end() {
+    let test = Recovery {
+        search: search(),
+        overload_percent: 110,
+        relief_percent: 50,
+        overload_ns: SECOND_NS,
+        relief_ns: SECOND_NS,
+    };
+    let cell = cell("auto", 64, Procedure::Recovery(test));
+    let mut run = journal(vec![cell.clone()], 2, 8);
+    for (repeat, recovered) in [(1, true), (2, false)] {
+        let frames = FrameResult {
+            recovery: Some(RecoveryTrial {
+                overload: 440_000,
+                relief: 200_000,
+                recovery_ns: 1_000_000,
+                recovered,
+                overload_lost: 40,
+                relief_lost: 2,
+            }),
+            ..found(Some(400_000), Some(402_000))
+        };
+        add(&mut run, &cell, repeat, frames);
+    }
+    let results = Results::of(&run);
+    let found = results.cells[0]
+        .frames
+        .as_ref()
+        .unwrap()
+        .recovery
+        .as_ref()
+        .unwrap();
+    assert_eq!((found.recovery_ns.as_ref(), found.not_recovered), (None, 1));
+    assert_eq!((found.overload_lost, found.relief_lost), (80, 4));
+}
+
+#[test]
+fn rates_of_both_directions_at_once_are_per_direction() {
+    let load = Procedure::Load(Load {
+        frames_per_s: Some(1_000),
+        duration_ns: SECOND_NS,
+    });
+    let mut cell = cell("auto", 64, load);
+    if let Measurement::Frames(test) = &mut cell.measurement {
+        test.traffic.duplex = true;
+    }
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let both = FrameTrial {
+        load: 1_000,
+        ..trial(2_000, 1_900)
+    };
+    let frames = FrameResult {
+        trials: vec![both],
+        ..FrameResult::default()
+    };
+    add(&mut run, &cell, 1, frames);
+    let results = Results::of(&run);
+    let load = &results.cells[0].frames.as_ref().unwrap().loads[0];
+    assert_eq!(load.offered.frames_per_s.mean, 1_000.0);
+    assert_eq!(load.forwarded.frames_per_s.mean, 950.0);
+    assert_eq!((load.account.lost, load.lost_ppm.mean), (100, 50_000.0));
+}
+
+#[test]
+fn a_measured_trial_without_frames_is_failed_and_says_so() {
+    let cell = throughput("auto", 64);
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    record(&mut run, &cell.id, 1, measured(Measured::default()));
+    let results = Results::of(&run);
+    assert_eq!(
+        results.cells[0].reasons[0].text,
+        "the record holds no frames"
+    );
+    assert_eq!(
+        (&results.cells[0].frames, &results.cells[0].verdict),
+        (&None, &None)
+    );
+}
