@@ -1,6 +1,5 @@
 //! What plans of frame tests promise to whoever carries them out.
 
-use campaign::estimate::FRAMES_AROUND;
 use campaign::plan::{
     Adapter, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports, Procedure,
     Profile, ThroughputSearch, Traffic,
@@ -9,8 +8,6 @@ use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
-use search::simulate::{Behaviour, Device, run};
-use search::{Limits, Method};
 use std::collections::HashSet;
 use std::time::Duration;
 use wire::mix::FrameMix;
@@ -43,10 +40,6 @@ fn tests(plan: &Plan) -> Vec<&FrameTest> {
     tests.collect()
 }
 
-fn search_of(plan: &Plan) -> &ThroughputSearch {
-    tests(plan)[0].procedure.search().unwrap()
-}
-
 #[test]
 fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
     let plan = plan("direct", "throughput: { frame: 64 B }");
@@ -75,7 +68,7 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
         initial_trial_ns: 100 * MS,
         final_trial_ns: 500 * MS,
         duration_sum_ns: S,
-        width_ppm: 20_000,
+        width_ppm: 50_000,
     };
     let pdr = Goal {
         name: "pdr".to_owned(),
@@ -282,101 +275,6 @@ fn the_campaign_of_the_lab_in_memory_takes_less_than_ninety_seconds_on_one_core(
     assert!(estimate < Duration::from_secs(90), "{estimate:?}");
     // `straight` is listed, so nothing is measured twice.
     assert!(plan.cells.iter().all(|cell| !cell.calibration));
-}
-
-fn simulated(
-    method: Method,
-    goals: &[Goal],
-    behaviour: Behaviour,
-    seed: u64,
-    overhead_ns: u64,
-) -> Duration {
-    let goals: Vec<_> = goals
-        .iter()
-        .map(|goal| search::Goal {
-            loss_ratio_ppm: goal.loss_ratio_ppm,
-            exceed_ratio_ppm: goal.exceed_ratio_ppm,
-            initial_trial_ns: goal.initial_trial_ns,
-            final_trial_ns: goal.final_trial_ns,
-            duration_sum_ns: goal.duration_sum_ns,
-            width_ppm: goal.width_ppm,
-        })
-        .collect();
-    let limits = Limits::time(24 * 3600 * S);
-    let mut search = method.start(&goals, 1_000, 1_488_095, limits).unwrap();
-    run(&mut *search, &mut Device::new(behaviour, seed), overhead_ns);
-    Duration::from_nanos(search.took_ns())
-}
-
-#[test]
-fn the_time_of_a_search_is_right_within_a_factor_of_four() {
-    for (profile, method) in [
-        ("fast", Method::Mlr),
-        ("rfc2544", Method::Mlr),
-        ("tst009", Method::Tst009),
-    ] {
-        let plan = plan(
-            "straight",
-            &format!("throughput: {{ frame: 64 B, profile: {profile} }}"),
-        );
-        let estimate = Duration::from_nanos(plan.cells[0].estimate_ns);
-        let search = search_of(&plan);
-        let overhead = search.drain_ns + u64::try_from(FRAMES_AROUND.as_nanos()).unwrap();
-        for seed in 1..20 {
-            let capacity = 700_000 + 10_007 * seed;
-            let steady = simulated(
-                method,
-                &search.goals,
-                Behaviour::Hard { capacity },
-                seed,
-                overhead,
-            );
-            let noisy = Behaviour::Noisy {
-                capacity,
-                band_ppm: 100_000,
-            };
-            let noisy = simulated(method, &search.goals, noisy, seed, overhead);
-            for took in [steady, noisy] {
-                let told = format!("{profile}: {estimate:?} told, {took:?} taken");
-                assert!(took < estimate * 4 && estimate < took * 4, "{told}");
-            }
-            let timeout = Duration::from_nanos(search.timeout_ns);
-            assert!(noisy < timeout, "{profile}: {noisy:?} of {timeout:?}");
-        }
-    }
-}
-
-#[test]
-fn times_count_every_trial_of_a_procedure() {
-    let time = |trial: &str| {
-        let plan = plan("straight", trial);
-        Duration::from_nanos(plan.cells[0].estimate_ns) - campaign::estimate::BRING_UP
-    };
-    let ms = Duration::from_millis;
-    let drained = |trial: u64| ms(trial + 100) + FRAMES_AROUND;
-    let search = drained(100) * 5 + (drained(500) * 2) * 2 * 2;
-    assert_eq!(
-        time("load: { frame: 64 B, duration: 3 s }"),
-        ms(3000) + FRAMES_AROUND
-    );
-    assert_eq!(time("throughput: { frame: 64 B }"), search);
-    assert_eq!(time("throughput: { frame: 64 B, timeout: 2 s }"), ms(2000));
-    assert_eq!(
-        time("loss-curve: { frame: 64 B, step: 30 % }"),
-        drained(1000) * 4
-    );
-    assert_eq!(
-        time("back-to-back: { frame: 64 B, burst: 1 s, bursts: 30 }"),
-        ms(2000) + drained(0) * 50
-    );
-    assert_eq!(
-        time("latency: { frame: 64 B, loads: [10 %, 90 %], duration: 4 s }"),
-        search + drained(4000) * 2
-    );
-    assert_eq!(
-        time("recovery: { frame: 64 B, overload_time: 5 s, relief_time: 3 s }"),
-        search + drained(8000)
-    );
 }
 
 /// A valid campaign of frame tests with lists out of these values.
