@@ -1,14 +1,84 @@
 //! What a report says about itself: how figures are made, and what they do not mean. A name and its
 //! text.
 
+use crate::layout::Run;
+use campaign::plan::LabKind;
+
+/// A name and its text.
+pub(crate) type Paragraph = (&'static str, &'static str);
+
 /// How the figures were made.
-pub(crate) const METHOD: &[(&str, &str)] = &[
+pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
+    let lab = match run.plan().lab.kind {
+        LabKind::Memory => MEMORY,
+        _ => NAMESPACES,
+    };
+    let has_frames = !run.frame_sets().is_empty();
+    let frames = if has_frames { FRAMES } else { &[] };
+    [&[lab], METHOD, frames].concat()
+}
+
+/// What the figures do not mean.
+pub(crate) fn limits(run: &Run<'_>) -> Vec<Paragraph> {
+    let has_udp = !run.sets_of(crate::layout::Protocol::Udp).is_empty();
+    let all = LIMITS.iter().copied();
+    // Beside frame tests it would be wrong: they search for zero loss.
+    let fits =
+        |(name, _): &Paragraph| *name != NOT_ZERO_LOSS || has_udp || run.frame_sets().is_empty();
+    all.filter(fits).collect()
+}
+
+const NAMESPACES: Paragraph = (
+    "Lab",
+    "Four network namespaces on one machine, station A – gateway 1 – gateway 2 – station B, joined \
+     by veth pairs. The device under test sits on the gateways; `direct` is the same path with \
+     plain forwarding.",
+);
+
+const MEMORY: Paragraph = (
+    "Lab",
+    "Generator, device and analyser in one process, joined by rings in memory: no kernel and no \
+     interface is in the path.",
+);
+
+const FRAMES: &[Paragraph] = &[
     (
-        "Lab",
-        "Four network namespaces on one machine, station A – gateway 1 – gateway 2 – station B, \
-         joined by veth pairs. The device under test sits on the gateways; `direct` is the same \
-         path with plain forwarding.",
+        "Frames",
+        "Made and checked by the tester itself. Each carries flow, sequence number, intended send \
+         time and checksum, so that loss, reordering (RFC 4737), duplication and corruption are \
+         counted apart. Lost is what left the sender and did not arrive intact. A search counts \
+         frames that were not sent as lost too: a load that was not offered was not carried.",
     ),
+    (
+        "Throughput",
+        "Searched by MLRsearch (RFC 9971), all goals at once. The relevant lower bound is the \
+         highest load known to meet the goal, the upper bound the lowest known not to. A missing \
+         bound is told, never filled in.",
+    ),
+    (
+        "One-way latency",
+        "From the intended send time, so that a frame that had to wait for the sender counts its \
+         wait. Frames leave in bursts on a schedule, and the schedule itself is what latency counts \
+         from. Percentiles come from histograms of three significant digits, all repeats pooled.",
+    ),
+    (
+        "Verdicts",
+        "A figure is link-limited when a link is filled to 99 % of its rate (behind an encryptor \
+         the cipher side's, where frames are longer); tester-limited from 95 % of what the tester \
+         does without a device on, or when the stations' own losses explain the failed load; \
+         dut-limited when even the upper bound lies below those 95 %; else inconclusive, as it is \
+         when repeats fall in two bands, or are fewer than 5 and more than 10 % apart from their \
+         mean.",
+    ),
+    (
+        "Frame sizes",
+        "Include the 4 bytes of FCS, as the device would receive them on its clear side. Links \
+         without FCS, preamble and gap (veth, rings) carry 4 bytes less; L1 rates on them are \
+         computed.",
+    ),
+];
+
+const METHOD: &[Paragraph] = &[
     (
         "Order",
         "All cells are measured once, then all again: a drift of the machine falls on device and \
@@ -43,8 +113,9 @@ pub(crate) const METHOD: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the figures do not mean.
-pub(crate) const LIMITS: &[(&str, &str)] = &[
+const NOT_ZERO_LOSS: &str = "Not zero loss";
+
+const LIMITS: &[Paragraph] = &[
     (
         "One machine",
         "Stations, gateways and kernel share its cores. What the stations use, the device lacks. \
@@ -57,7 +128,7 @@ pub(crate) const LIMITS: &[(&str, &str)] = &[
          offloads off as well.",
     ),
     (
-        "Not zero loss",
+        NOT_ZERO_LOSS,
         "UDP rates here are what arrived at the load offered, with the loss beside them. They are \
          not RFC 2544 throughput, which is the highest rate without any loss.",
     ),

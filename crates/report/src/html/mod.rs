@@ -43,7 +43,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                     (warnings(run))
                     (environment(run))
                     (cells::all(run))
-                    (method())
+                    (method(run))
                 }
                 (footer(run))
             }
@@ -199,7 +199,7 @@ fn environment(run: &Run<'_>) -> Markup {
     )
 }
 
-fn method() -> Markup {
+fn method(run: &Run<'_>) -> Markup {
     let list = |items: &[(&str, &str)]| {
         html! {
             dl.prose {
@@ -208,8 +208,8 @@ fn method() -> Markup {
         }
     };
     html! {
-        (section("method", "Method", list(prose::METHOD)))
-        (section("limits", "What these figures do not mean", list(prose::LIMITS)))
+        (section("method", "Method", list(&prose::method(run))))
+        (section("limits", "What these figures do not mean", list(&prose::limits(run))))
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     warnings(&mut page, run);
     section(&mut page, "Environment", vec![tables::environment(run)]);
     commands(&mut page, run);
-    method(&mut page);
+    method(&mut page, run);
     page.push_str(&format!(
         "\nMade by:\n\n{}",
         code_block(&super::command(run))
@@ -85,10 +85,10 @@ fn commands(page: &mut String, run: &Run<'_>) {
     }
 }
 
-fn method(page: &mut String) {
+fn method(page: &mut String, run: &Run<'_>) {
     for (title, paragraphs) in [
-        ("Method", crate::prose::METHOD),
-        ("Limits", crate::prose::LIMITS),
+        ("Method", crate::prose::method(run)),
+        ("Limits", crate::prose::limits(run)),
     ] {
         page.push_str(&format!("\n## {title}\n\n"));
         for (name, text) in paragraphs {

@@ -5,7 +5,7 @@ use journal::Journal;
 use scraper::{Html, Selector};
 use std::collections::BTreeSet;
 
-fn parse(journal: &Journal) -> (String, Html) {
+pub(crate) fn parse(journal: &Journal) -> (String, Html) {
     let text = report::build(journal).html;
     let page = Html::parse_document(&text);
     assert_eq!(
@@ -16,11 +16,11 @@ fn parse(journal: &Journal) -> (String, Html) {
     (text, page)
 }
 
-fn select<'p>(page: &'p Html, selector: &str) -> Vec<scraper::ElementRef<'p>> {
+pub(crate) fn select<'p>(page: &'p Html, selector: &str) -> Vec<scraper::ElementRef<'p>> {
     page.select(&Selector::parse(selector).unwrap()).collect()
 }
 
-fn text(element: scraper::ElementRef<'_>) -> String {
+pub(crate) fn text(element: scraper::ElementRef<'_>) -> String {
     element.text().collect::<String>()
 }
 

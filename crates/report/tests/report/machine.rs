@@ -4,7 +4,7 @@ use crate::fixture;
 use journal::Journal;
 use serde_json::Value;
 
-fn json(journal: &Journal) -> Value {
+pub(crate) fn json(journal: &Journal) -> Value {
     serde_json::from_str(&report::build(journal).json).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn a_cell_without_a_figure_has_null_in_its_place() {
 }
 
 /// Reads CSV as RFC 4180 has it, independently of how it is written.
-fn rows(text: &str) -> Vec<Vec<String>> {
+pub(crate) fn rows(text: &str) -> Vec<Vec<String>> {
     let mut rows = vec![];
     let (mut row, mut field, mut quoted) = (vec![], String::new(), false);
     let mut characters = text.chars().peekable();

@@ -10,6 +10,7 @@
 
 mod disk;
 mod fixture;
+mod frames;
 mod golden;
 mod html;
 mod machine;
