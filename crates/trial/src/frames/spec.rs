@@ -248,7 +248,8 @@ fn trial(
         sent_bytes: sent.frame_bytes,
         received: received.frames,
         received_bytes: received.frame_bytes,
-        duplicated: received.duplicated,
+        // What came too late to be told from a duplicate is lost, and not a frame less that came.
+        duplicated: received.duplicated.saturating_add(received.too_late),
         reordered: received.reordered,
         corrupted: received.corrupted,
         receiver_dropped: receiver.port_stats.receive_dropped,

@@ -1,5 +1,7 @@
-//! Trials and runs on a bench that is scripted: no lab, no privilege.
+//! Trials and runs on benches that are scripted: no lab, no privilege.
 
 mod bench;
+mod frames;
 mod measure;
 mod run;
+mod stations;

@@ -4,8 +4,10 @@
 //!  A ---- gw1 ==== gw2 ---- B      the gateways forward in clear, or the encryptor runs on them
 //! ```
 //!
-//! This executable is also the program that the lab starts: `station`, and `encrypt`, which is the real encryptor.
+//! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the real encryptor; and
+//! `frames`, the real generator and analyser.
 
+mod frames;
 mod trials;
 
 use encryptor::Config;
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["station", "--node", name] => return serve(NodeId::from_name(name)),
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
+        ["frames"] => return frame_trial(),
         _ => {}
     }
     // First of all: the process has one thread still.
@@ -32,7 +35,8 @@ fn main() -> ExitCode {
         eprintln!("SKIPPED: no lab can be built here: {error}");
     }
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
-    let tests = trials::ALL.map(|(name, test)| {
+    let all = trials::ALL.into_iter().chain(frames::ALL);
+    let tests = all.map(|(name, test)| {
         let skipped = Arc::clone(&skipped);
         Trial::ignorable_test(name, move || {
             if let Some(reason) = &*skipped {
@@ -45,7 +49,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They measure: one at a time.
     arguments.test_threads = Some(1);
-    libtest_mimic::run(&arguments, tests.into()).exit_code()
+    libtest_mimic::run(&arguments, tests.collect()).exit_code()
 }
 
 fn serve(node: Option<NodeId>) -> ExitCode {
@@ -61,13 +65,7 @@ fn encrypt(file: &Path) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    let stop = Stop::new().unwrap();
-    let raised = stop.clone();
-    let mut signals = Signals::new([SIGTERM]).unwrap();
-    std::thread::spawn(move || {
-        signals.forever().next();
-        raised.raise();
-    });
+    let stop = stop_at_sigterm();
     let ended = encryptor::run(&config, "test", &stop, |facts| {
         let facts: Vec<String> = facts
             .iter()
@@ -79,6 +77,28 @@ fn encrypt(file: &Path) -> ExitCode {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// The real generator or analyser, as its standard input says.
+fn frame_trial() -> ExitCode {
+    let stop = stop_at_sigterm();
+    let spec = std::io::read_to_string(std::io::stdin()).unwrap();
+    match traffic::serve(&spec, std::io::stdout(), &stop) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Raised when this process is told to end.
+fn stop_at_sigterm() -> Stop {
+    let stop = Stop::new().unwrap();
+    let raised = stop.clone();
+    let mut signals = Signals::new([SIGTERM]).unwrap();
+    std::thread::spawn(move || {
+        signals.forever().next();
+        raised.raise();
+    });
+    stop
 }
 
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {

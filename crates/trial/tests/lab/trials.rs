@@ -3,7 +3,7 @@
 use campaign::Plan;
 use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement};
 use journal::record::{Measured, Outcome, TrialRecord};
-use lab::{Interrupt, NamespaceLab, NodeId, Setup};
+use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -37,15 +37,15 @@ pub(crate) const ALL: [(&str, fn()); 7] = [
     ("an_interrupt_in_mid_trial", an_interrupt_in_mid_trial),
 ];
 
-struct TestLab {
+pub(crate) struct TestLab {
     // Dropped first.
-    lab: NamespaceLab,
-    interrupt: Interrupt,
+    pub(crate) lab: NamespaceLab,
+    pub(crate) interrupt: Interrupt,
     _folder: TempDir,
 }
 
 impl TestLab {
-    fn build() -> Self {
+    pub(crate) fn build() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = Interrupt::new();
         let setup = Setup {
@@ -60,16 +60,25 @@ impl TestLab {
         }
     }
 
-    fn record(&mut self, cell: &Cell) -> TrialRecord {
-        let trial = Trial::of(cell, 1, links(&plan(cell), cell));
+    pub(crate) fn record(&mut self, cell: &Cell) -> TrialRecord {
+        self.record_on(cell, links(&plan(cell), cell))
+    }
+
+    fn record_on(&mut self, cell: &Cell, links: Links) -> TrialRecord {
+        let trial = Trial::of(cell, 1, links);
         measure(&mut self.lab, &trial, &self.interrupt).unwrap()
     }
 
     /// Makes a trial that must pass every check. A machine that compiles at the same time may starve a
     /// paced sender, or start processes far apart; that is found out, and not what is tested here.
-    fn measured(&mut self, cell: &Cell) -> Measured {
+    pub(crate) fn measured(&mut self, cell: &Cell) -> Measured {
+        self.measured_on(cell, links(&plan(cell), cell))
+    }
+
+    /// As [`measured`](Self::measured), on links of another kind.
+    pub(crate) fn measured_on(&mut self, cell: &Cell, links: Links) -> Measured {
         for _ in 0..BUSY_MACHINE_ATTEMPTS {
-            match self.record(cell).outcome {
+            match self.record_on(cell, links).outcome {
                 Outcome::Measured(measured) => return *measured,
                 Outcome::Invalid { reasons, .. }
                     if reasons.iter().all(|reason| is_starvation(reason)) => {}
@@ -85,6 +94,7 @@ fn is_starvation(reason: &str) -> bool {
         "offered-as-intended",
         "processes-in-step",
         "station-kept-up",
+        "receiver-kept-up",
     ]
     .iter()
     .any(|check| reason.starts_with(check))
@@ -104,7 +114,7 @@ fn lab_plan() -> LabPlan {
     }
 }
 
-fn plan(cell: &Cell) -> Plan {
+pub(crate) fn plan(cell: &Cell) -> Plan {
     Plan {
         name: "test".to_owned(),
         title: String::new(),
@@ -114,7 +124,7 @@ fn plan(cell: &Cell) -> Plan {
     }
 }
 
-fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Measurement) -> Cell {
+pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Measurement) -> Cell {
     let group = format!("{}/cores={cores}/offloads={offloads}", measurement.name());
     Cell {
         id: group.clone(),
@@ -133,7 +143,7 @@ fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Measurement) 
     }
 }
 
-fn encrypting() -> Adapter {
+pub(crate) fn encrypting() -> Adapter {
     Adapter::Cipherbench {
         suite: Suite::Aes256Gcm,
         workers: 1,
@@ -279,7 +289,7 @@ fn a_dut_that_is_killed_in_mid_trial() {
 }
 
 /// Kills the `encrypt` among a station's children once that has used 50 ms of CPU time.
-fn kill_encryptor_below(station: u32) {
+pub(crate) fn kill_encryptor_below(station: u32) {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
