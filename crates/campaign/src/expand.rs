@@ -191,7 +191,7 @@ impl Point<'_> {
     fn wrong_for(&self, duts: &[&Listed], all: &[Listed]) -> Vec<(&Place, String, String)> {
         match (&self.measurement, &self.frames) {
             (Measurement::Frames(test), Some(places)) => {
-                frames::for_duts(&test.traffic, places, duts, all)
+                frames::for_duts(&test.traffic, self.offloads, places, duts, all)
             }
             _ => self.no_path(duts, all).into_iter().collect(),
         }

@@ -17,6 +17,7 @@ pub(crate) struct Places {
     pub(crate) tunnels: Place,
     pub(crate) ports: Place,
     pub(crate) duplex: Place,
+    pub(crate) offloads: Place,
     /// Loads that were given, in frames/s.
     pub(crate) loads: Vec<Spanned<u64>>,
 }
@@ -116,6 +117,7 @@ impl RawTraffic {
 /// What of the traffic some of the DUTs cannot do: where, what and what to do about it.
 pub(crate) fn for_duts<'a>(
     traffic: &Traffic,
+    offloads: bool,
     places: &'a Places,
     duts: &[&Listed],
     all: &[Listed],
@@ -156,6 +158,17 @@ pub(crate) fn for_duts<'a>(
         let help = "a process of this version serves one peer: write `tunnels: 1`, or measure more \
                     in a trial whose `duts` are others";
         wrong.push((&places.tunnels, what, help.to_owned()));
+    }
+    let in_trains = |dut: &&Listed| dut.dut.adapter.encrypts();
+    let in_trains: Vec<_> = duts.iter().copied().filter(in_trains).collect();
+    if offloads && direction == Direction::Encrypt && !in_trains.is_empty() {
+        let what = format!(
+            "with `offloads` on, {} may hand packets on in trains, which the station that opens \
+             them does not take apart",
+            names(&in_trains)
+        );
+        let help = "leave `offloads` off in direction `encrypt`";
+        wrong.push((&places.offloads, what, help.to_owned()));
     }
     wrong
 }

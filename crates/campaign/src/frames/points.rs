@@ -68,7 +68,7 @@ impl FrameTrial {
         );
         let (tunnels, ports) = (&self.tunnels[tunnels], &self.ports[ports]);
         let (ip, duplex) = (self.ip[ip].value, &self.duplex[duplex]);
-        let offloads = self.offloads[offloads].value;
+        let offloads = &self.offloads[offloads];
         let (flows, asked) = (self.flows[flows].value, &self.procedures[procedure]);
         let mix = &frame.value;
         let traffic = Traffic {
@@ -92,7 +92,7 @@ impl FrameTrial {
             sometimes("tunnels", tunnels.value),
             sometimes("duplex", on_off(duplex.value)),
             sometimes("ports", ports.value),
-            sometimes("offloads", on_off(offloads)),
+            sometimes("offloads", on_off(offloads.value)),
         ];
         axes.extend(asked.axes());
         let loads = asked.loads().map(|load| Spanned {
@@ -105,13 +105,14 @@ impl FrameTrial {
             mtu_place: &frame.place,
             cores: cores.value,
             cores_place: &cores.place,
-            offloads,
+            offloads: offloads.value,
             tune: false,
             frames: Some(Places {
                 direction: direction.place.clone(),
                 tunnels: tunnels.place.clone(),
                 ports: ports.place.clone(),
                 duplex: duplex.place.clone(),
+                offloads: offloads.place.clone(),
                 loads: loads.collect(),
             }),
             measurement: Measurement::Frames(FrameTest {

@@ -108,6 +108,7 @@ duts: [direct, router: { nat: [off, on] }, bridge, cipherbench: { workers: [1, 2
 trials:
   - load: { frame: 64 B, direction: [both, encrypt, decrypt] }
   - load: { frame: 65 B, tunnels: [1, 10, 100] }
+  - load: { frame: 66 B, offloads: [off, on], direction: [encrypt, both], duts: [direct, cipherbench] }
 ";
     let mut all = told(text);
     for text in [
