@@ -6,8 +6,9 @@
 //! ```
 //!
 //! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
-//! `frames`, `troubled`, `in-progress`, `empty`, `large`, `hostile`, `only-baseline`, `no-baseline`): to see
-//! what a change of the report looks like without measuring anything.
+//! `frames`, `troubled`, `in-progress`, `empty`, `large`, `hostile`, `hostile-frames`,
+//! `only-baseline`, `no-baseline`): to see what a change of the report looks like without measuring
+//! anything.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;
@@ -50,6 +51,7 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("only-baseline") => Ok(fixture::only(true)),
         Some("no-baseline") => Ok(fixture::only(false)),
         Some("frames") => Ok(fixture::frame_tests()),
+        Some("hostile-frames") => Ok(fixture::hostile_frames()),
         Some("hostile") => Ok(fixture::hostile()),
         Some(other) => Err(format!("no sample `{other}`")),
     }

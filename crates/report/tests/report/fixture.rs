@@ -11,8 +11,11 @@ use wire::Suite;
 mod evidence;
 #[path = "fixture/frames.rs"]
 mod frames;
+#[path = "fixture/hostile.rs"]
+mod hostile;
 #[path = "fixture/maker.rs"]
 mod maker;
+pub(crate) use hostile::{hostile, hostile_frames};
 use maker::Maker;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -85,54 +88,6 @@ pub(crate) fn large() -> Journal {
     let mut journal = Maker::new(plan).finish();
     journal.header.environment.cpus = 20;
     journal
-}
-
-/// A run whose every text is an attempt to be more than text.
-pub(crate) fn hostile() -> Journal {
-    const EVIL: &str = "<script>alert(1)</script>\"'&|`*_\\\n\x1b[31m";
-    let mut journal = troubled();
-    let header = &mut journal.header;
-    header.command.push(EVIL.into());
-    header.plan.title = EVIL.into();
-    header.environment.cpu_model = EVIL.into();
-    header.environment.tools.insert(EVIL.into(), EVIL.into());
-    for cell in &mut header.plan.cells {
-        if !matches!(cell.dut.adapter, Adapter::Direct) {
-            cell.dut.name = EVIL.into();
-        }
-        cell.id.push_str(EVIL);
-        cell.group.push_str(EVIL);
-    }
-    for trial in &mut journal.trials {
-        trial.cell.push_str(EVIL);
-        trial.commands.push(vec![EVIL.into()]);
-        match &mut trial.outcome {
-            Outcome::Measured(measured) => spoil(&mut measured.evidence, EVIL),
-            Outcome::Invalid { reasons, measured } => {
-                reasons.push(EVIL.into());
-                spoil(&mut measured.evidence, EVIL);
-            }
-            Outcome::Failed { reason } => reason.push_str(EVIL),
-        }
-    }
-    journal
-}
-
-fn spoil(evidence: &mut Evidence, evil: &str) {
-    evidence.checks.push(Check {
-        name: evil.into(),
-        passed: true,
-        detail: evil.into(),
-    });
-    evidence.cipher_link.spis.push(evil.into());
-    evidence
-        .interfaces
-        .insert(evil.into(), InterfaceCounters::default());
-    evidence
-        .offloads
-        .insert(evil.into(), [(evil.into(), evil.into())].into());
-    evidence.dut_counters.insert(evil.into(), 1);
-    evidence.dut_facts.insert(evil.into(), evil.into());
 }
 
 fn devices() -> [(&'static str, Adapter); 2] {

@@ -32,9 +32,10 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 9] {
+fn runs() -> [(&'static str, Journal); 10] {
     [
         ("frames", fixture::frame_tests()),
+        ("hostile-frames", fixture::hostile_frames()),
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),

@@ -34,6 +34,7 @@ fn every_report_is_well_formed() {
         fixture::large(),
         fixture::hostile(),
         fixture::frame_tests(),
+        fixture::hostile_frames(),
         fixture::only(true),
         fixture::only(false),
     ] {
@@ -121,7 +122,8 @@ fn every_chart_is_told_in_words_and_has_a_table_beside_it() {
 
 #[test]
 fn charts_stand_alone_as_xml() {
-    let html = report::build(&fixture::hostile()).html;
+    let pages = [fixture::hostile(), fixture::hostile_frames()];
+    let html = pages.map(|journal| report::build(&journal).html).concat();
     let mut charts = 0;
     for chart in html.split("<svg").skip(1) {
         let chart = format!("<svg{}</svg>", chart.split("</svg>").next().unwrap());
@@ -133,10 +135,12 @@ fn charts_stand_alone_as_xml() {
 
 #[test]
 fn whatever_a_journal_holds_is_text() {
-    let (text, page) = parse(&fixture::hostile());
-    assert!(!text.contains("<script"), "markup got through");
-    assert!(!text.contains('\x1b') && text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
-    assert!(select(&page, "script").is_empty());
+    for journal in [fixture::hostile(), fixture::hostile_frames()] {
+        let (text, page) = parse(&journal);
+        assert!(!text.contains("<script"), "markup got through");
+        assert!(!text.contains('\x1b') && text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+        assert!(select(&page, "script").is_empty());
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn the_result_keeps_to_the_published_schema() {
         fixture::large(),
         fixture::hostile(),
         fixture::frame_tests(),
+        fixture::hostile_frames(),
     ] {
         let result = json(&journal);
         let problems: Vec<String> = validator

@@ -54,7 +54,7 @@ pub struct GoalResult {
     pub irregular: Vec<String>,
 }
 
-/// A search goal (RFC 9971 §4.6).
+/// A search goal (RFC 9971).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GoalParameters {
     /// Goal Loss Ratio: a trial that loses more is a high-loss trial.
