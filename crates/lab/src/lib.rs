@@ -204,8 +204,8 @@ pub struct FrameEnd {
     pub interface: String,
     /// MAC address of that interface.
     pub mac: [u8; 6],
-    /// MAC address that frames from here are sent to: the DUT's, or the other end's where nothing
-    /// routes.
+    /// MAC address that frames from here are sent to: the DUT's, or where nothing routes one that
+    /// leads to the other end and is no interface's, so that the kernel there drops them at once.
     pub next_hop_mac: [u8; 6],
     /// The interface's own address, which the kernel answers for.
     pub address: std::net::Ipv4Addr,

@@ -32,9 +32,7 @@ impl Adapter for Bridge {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
         let site = &site.one_box();
         let switch = site.gateways[0];
-        let started = make(switch)
-            .and_then(|()| site.hold_back())
-            .and_then(|()| Interfaces::watch(site, switch));
+        let started = make(switch).and_then(|()| Interfaces::watch(site, switch));
         match started {
             Ok(interfaces) => self.interfaces = interfaces,
             Err(error) => {
@@ -43,8 +41,8 @@ impl Adapter for Bridge {
             }
         }
         let mut path = site.frame_path();
-        path.source.next_hop_mac = path.sink.mac;
-        path.sink.next_hop_mac = path.source.mac;
+        path.source.next_hop_mac = W1.test_mac;
+        path.sink.next_hop_mac = A0.test_mac;
         let facts = [("forwarding", "Ethernet"), ("stp", "off")];
         let named = |(name, value): (&str, &str)| {
             (format!("{}/{name}", switch.id().name()), value.to_owned())
@@ -80,7 +78,7 @@ impl Adapter for Bridge {
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
         let site = &site.one_box();
         // Its ports are free again with it; their addresses have stayed.
-        ip(site.gateways[0], format!("link del {NAME}\n")).and(site.let_go())
+        ip(site.gateways[0], format!("link del {NAME}\n"))
     }
 }
 
@@ -103,7 +101,7 @@ fn make(node: &dyn Node) -> Result<(), LabError> {
         }
         error => error,
     })?;
-    let known = [(A0.mac, A1), (W1.mac, W0)].map(|(station, port)| {
+    let known = [(A0.test_mac, A1), (W1.test_mac, W0)].map(|(station, port)| {
         let (station, port) = (mac(station), port.interface);
         format!("fdb replace {station} dev {port} master static\n")
     });

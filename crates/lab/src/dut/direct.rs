@@ -11,11 +11,12 @@ pub(super) struct Direct {}
 
 impl Adapter for Direct {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+        let to_station = site.stand_in().is_some();
         let routed = on_each(site.loaded(), |node| {
-            ip(node, site.map.route_in_clear(node.id(), site.links))
+            let routes = site.map.route_in_clear(node.id(), site.links, to_station);
+            ip(node, routes)
         });
-        let started = all(routed).and_then(|()| site.hold_back());
-        if let Err(error) = started {
+        if let Err(error) = all(routed) {
             // What was set, if anything.
             let _ = self.stop(site, RunningDut::default());
             return Err(error);
@@ -30,6 +31,6 @@ impl Adapter for Direct {
         let unrouted = on_each(site.loaded(), |node| {
             ip(node, site.map.unroute(node.id(), site.links))
         });
-        all(unrouted).and(site.let_go())
+        all(unrouted)
     }
 }

@@ -68,22 +68,6 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Keeps the gateway in whose place a station stands from handing test frames on.
-    pub(crate) fn hold_back(&self) -> Result<(), LabError> {
-        let Some(node) = self.stand_in() else {
-            return Ok(());
-        };
-        ip(node, self.map.hold_back_test_frames(node.id(), self.links))
-    }
-
-    /// Undoes [`hold_back`](Self::hold_back).
-    pub(crate) fn let_go(&self) -> Result<(), LabError> {
-        let Some(node) = self.stand_in() else {
-            return Ok(());
-        };
-        ip(node, self.map.route_test_networks(node.id(), self.links))
-    }
-
     /// Waits until A reaches B; with a station in a gateway's place there is nothing to wait for.
     pub(crate) fn await_path(&self) -> Result<(), LabError> {
         if self.stand_in().is_some() {

@@ -39,6 +39,9 @@ pub(crate) struct End {
     pub(crate) interface: &'static str,
     /// Locally administered. Fixed, so that neighbours are known before the first frame.
     pub(crate) mac: [u8; 6],
+    /// Where test frames to a station at this end go: no interface's address, so that its kernel
+    /// takes them for somebody else's and drops them first of all, when the analyser has seen them.
+    pub(crate) test_mac: [u8; 6],
 }
 
 const fn end(node: NodeId, interface: &'static str, number: u8) -> End {
@@ -46,6 +49,7 @@ const fn end(node: NodeId, interface: &'static str, number: u8) -> End {
         node,
         interface,
         mac: [0x02, 0xcb, 0, 0, 0, number],
+        test_mac: [0x02, 0xcb, 0, 0, 1, number],
     }
 }
 
@@ -179,19 +183,22 @@ impl Map {
         self.ipv6 && links.mtu.min(links.cipher_mtu) >= IPV6_MTU_MIN
     }
 
-    /// The end of a path of test frames that is at a link's end.
+    /// The end of a path of test frames, where a station is at a link's end.
     pub(crate) fn frame_end(&self, end: End) -> FrameEnd {
-        let other = LINKS.into_iter().find_map(|link| match end {
-            end if end == link.near => Some(link.far),
-            end if end == link.far => Some(link.near),
-            _ => None,
-        });
+        let next_hop_mac = match end {
+            C0 => C1.test_mac,
+            C1 => C0.test_mac,
+            A0 => A1.mac,
+            W0 => W1.mac,
+            W1 => W0.mac,
+            _ => B1.mac,
+        };
         let network = TestNetwork::of(end.node);
         FrameEnd {
             node: end.node,
             interface: end.interface.to_owned(),
             mac: end.mac,
-            next_hop_mac: other.map_or(end.mac, |other| other.mac),
+            next_hop_mac,
             address: self.address(end),
             test_address: network.first_ipv4(),
             test_address_v6: network.first_ipv6(),

@@ -6,13 +6,14 @@
 //! ```
 
 use crate::devices::encryptor;
-use crate::peer::{MARKER, datagram, open, packet, received, seal, send_frames, start_to_receive};
-use crate::support::{self, PATIENCE, TestLab, await_that, shell};
+use crate::peer::{
+    self, MARKER, datagram, open, packet, received, seal, send_frames, start_to_receive,
+};
+use crate::support::{self, PATIENCE, TestLab, await_that, dump};
 use campaign::plan::{Adapter, Direction, Dut, IpVersion};
 use journal::record::{CipherWatch, InterfaceCounters};
 use lab::protocol::{Request, Response};
 use lab::{Bench, FrameEnd, FramePath, LabError, Links, NodeId, RunningDut};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Every frame for itself: an encryptor would join those of one flow for a link that takes
@@ -36,23 +37,6 @@ fn dut(adapter: Adapter) -> Dut {
         name: "under test".to_owned(),
         adapter,
     }
-}
-
-/// All that a DUT could leave behind, by node.
-fn dump(lab: &TestLab) -> BTreeSet<String> {
-    const SCRIPT: &str = "ip -o -d link; ip -o address; ip route show table all; \
-                          ip -6 route show table all; ip neigh; ip -6 neigh; bridge fdb; \
-                          nft list ruleset; sysctl -a 2>/dev/null | grep forward; \
-                          tc qdisc | sed 's/ [0-9a-f]*: / /'";
-    let show = |id: NodeId| {
-        let ended = lab.lab.node(id).run(shell(SCRIPT), PATIENCE).unwrap();
-        let lines = ended
-            .stdout
-            .lines()
-            .map(|line| format!("{}: {line}", id.name()));
-        lines.collect::<Vec<_>>()
-    };
-    NodeId::ALL.into_iter().flat_map(show).collect()
 }
 
 /// Starts a DUT, uses it, stops it, and sees that nothing of it is left.
@@ -127,11 +111,15 @@ fn cross_in_clear(lab: &TestLab, path: &FramePath, version: IpVersion) -> Cipher
     let (source, target) = addresses(path, version);
     let watches = [&path.source, &path.sink].map(|end| start_watch(lab, end, &[]));
     let before = counters(lab, &path.sink);
+    let taken_in = || peer::taken_in(lab.lab.node(path.sink.node));
+    let taken_before = taken_in();
     let node = lab.lab.node(path.source.node);
     send_frames(node, &path.source, &packet(source, target), FRAMES);
     await_that("all frames are there", || {
         counters(lab, &path.sink).rx_packets - before.rx_packets >= FRAMES
     });
+    // The analyser's, and nobody else's.
+    assert_eq!(taken_in(), taken_before);
     let sent = end_watch(lab, &path.source, watches[0]);
     let seen = end_watch(lab, &path.sink, watches[1]);
     assert_eq!(

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use wire::Suite;
 
-use crate::support::{PATIENCE, this_program};
+use crate::support::{PATIENCE, shell, this_program};
 
 /// In every payload.
 pub(crate) const MARKER: &[u8] = b"Cipherbench";
@@ -122,6 +122,18 @@ pub(crate) fn received(node: &dyn Node, receiver: u64) -> Vec<u8> {
     let ended = node.wait(receiver, PATIENCE).unwrap();
     let line = ended.stdout.lines().nth(1);
     unhex(line.unwrap_or_else(|| panic!("nothing came: {ended:?}")))
+}
+
+/// Packets of either version that a node's IP has taken in, whatever became of them.
+pub(crate) fn taken_in(node: &dyn Node) -> u64 {
+    let script = "awk '/^Ip: [0-9]/ { print $4 } /^Ip6InReceives/ { print $2 }' \
+                  /proc/net/snmp /proc/net/snmp6";
+    let ended = node.run(shell(script), PATIENCE).unwrap();
+    let counts = ended
+        .stdout
+        .lines()
+        .map(|line| line.parse::<u64>().unwrap());
+    counts.sum()
 }
 
 fn run(node: &dyn Node, words: &[&str]) -> Ended {

@@ -4,6 +4,7 @@ use campaign::plan::{Adapter, Addresses, Direction, Dut, LabKind, LabPlan};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -160,4 +161,21 @@ pub(crate) fn reason(error: &LabError) -> String {
         LabError::Node { reason, .. } | LabError::Dut { reason, .. } => reason.clone(),
         other => panic!("{other}"),
     }
+}
+
+/// All that a DUT could leave behind, by node.
+pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
+    const SCRIPT: &str = "ip -o -d link; ip -o address; ip route show table all; \
+                          ip -6 route show table all; ip neigh; ip -6 neigh; bridge fdb; \
+                          nft list ruleset; sysctl -a 2>/dev/null | grep forward; \
+                          tc qdisc | sed 's/ [0-9a-f]*: / /'";
+    let show = |id: NodeId| {
+        let ended = lab.lab.node(id).run(shell(SCRIPT), PATIENCE).unwrap();
+        let lines = ended
+            .stdout
+            .lines()
+            .map(|line| format!("{}: {line}", id.name()));
+        lines.collect::<Vec<_>>()
+    };
+    NodeId::ALL.into_iter().flat_map(show).collect()
 }
