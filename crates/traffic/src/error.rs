@@ -9,7 +9,8 @@ use std::net::IpAddr;
 pub enum TrafficError {
     /// The caller's mistake: a size that no test frame can have.
     #[error(
-        "a test frame of {frame_bytes} B cannot be: over {ip} it has from {smallest} B to {largest} B\nhelp: sizes include the 4-byte FCS"
+        "a test frame of {frame_bytes} B cannot be: over {ip} it has from {smallest} B to {largest} B\n\
+         help: sizes include the 4-byte FCS"
     )]
     FrameSize {
         /// As asked for.
@@ -28,7 +29,8 @@ pub enum TrafficError {
     EmptyMix,
     /// The caller's mistake.
     #[error(
-        "{flows} flows in {tunnels} tunnels cannot be told apart\nhelp: from 1 to 65535 flows, at most 32768 for each tunnel, and one tunnel at least"
+        "{flows} flows in {tunnels} tunnels cannot be told apart\n\
+         help: from 1 to 65535 flows, at most 32768 for each tunnel, and one tunnel at least"
     )]
     Flows {
         /// As asked for.

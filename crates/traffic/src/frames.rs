@@ -142,7 +142,8 @@ impl Headers {
     }
 
     /// Writes headers and stamp to the start of `slot`, and returns their length: the pattern follows.
-    #[inline]
+    // Inlined, so that place and stamp stay in registers: passed through memory, they cost a fifth of a frame.
+    #[inline(always)]
     pub(crate) fn write_head(
         &self,
         slot: &mut [u8],
@@ -199,10 +200,11 @@ fn front<const BYTES: usize>(slot: &mut [u8]) -> &mut [u8; BYTES] {
 }
 
 /// Source port, length and checksum, then the stamp. `sum` is that of the addresses.
-#[inline]
+#[inline(always)]
 fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: u64) {
     let out = front::<{ UDP_HEADER_BYTES + STAMP_BYTES }>(out);
-    let stamp = stamp.to_bytes(size.payload_bytes);
+    let (udp, stamped) = out.split_at_mut(UDP_HEADER_BYTES);
+    let stamp_sum = stamp.write(front(stamped), size.payload_bytes);
     // `Flows::check` has seen to it that ports suffice.
     let source_port = SOURCE_PORT_MIN + place.within as u16;
     let length = size.udp_bytes();
@@ -212,12 +214,11 @@ fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: 
         + word(source_port)
         + word(TEST_PORT)
         + 2 * word(length)
-        + stamp_sum(&stamp)
+        + stamp_sum
         + size.pattern_sum;
-    put16(out, 0, source_port);
-    put16(out, 4, length);
-    out[6..8].copy_from_slice(&udp_checksum(sum));
-    out[8..].copy_from_slice(&stamp);
+    put16(udp, 0, source_port);
+    put16(udp, 4, length);
+    udp[6..].copy_from_slice(&udp_checksum(sum));
 }
 
 /// The checksum field of UDP, where 0 would mean "none" (RFC 768).
@@ -227,16 +228,6 @@ pub(crate) fn udp_checksum(sum: u64) -> [u8; 2] {
         [0, 0] => [0xff, 0xff],
         checksum => checksum,
     }
-}
-
-#[inline]
-fn stamp_sum(stamp: &[u8; STAMP_BYTES]) -> u64 {
-    let (words, last) = stamp.as_chunks::<4>();
-    let words = words
-        .iter()
-        .map(|word| u64::from(u32::from_ne_bytes(*word)));
-    let last = u64::from(u16::from_ne_bytes([last[0], last[1]]));
-    words.sum::<u64>() + last
 }
 
 /// An IPv6 address as it counts in a partial sum.

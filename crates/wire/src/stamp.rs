@@ -11,7 +11,8 @@
 //! over the 14 bytes before it and the payload's length in two bytes; addresses and ports are left out, for a
 //! DUT may translate them. The pattern needs no checksum: both ends know it, and it is compared.
 
-use crate::headers::{be16, be32};
+use crate::checksum::dword;
+use crate::headers::be32;
 use crate::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX};
 use crate::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -37,16 +38,17 @@ pub struct Stamp {
     pub intended_ns: u64,
 }
 
-/// Makes the bytes that the checksum reads begin where its 64-bit steps do.
+/// What the checksum is over. It begins where the checksum's 64-bit steps do.
 #[repr(align(8))]
 struct Checked([u8; CHECKED_BYTES]);
 
 impl Checked {
+    /// Of the stamp's first eight bytes, and the time and the payload's length behind it.
     #[inline]
-    fn new(stamp: &[u8; STAMP_BYTES], payload_bytes: u16) -> Self {
+    fn new(first: u64, second: u64) -> Self {
         let mut checked = [0; CHECKED_BYTES];
-        checked[..CHECKSUM_AT].copy_from_slice(&stamp[..CHECKSUM_AT]);
-        checked[CHECKSUM_AT..].copy_from_slice(&payload_bytes.to_be_bytes());
+        checked[..8].copy_from_slice(&first.to_be_bytes());
+        checked[8..].copy_from_slice(&second.to_be_bytes());
         Self(checked)
     }
 
@@ -57,17 +59,27 @@ impl Checked {
 }
 
 impl Stamp {
-    /// The stamp as it stands at the start of a UDP payload of `payload_bytes`.
+    /// Writes the stamp as it stands at the start of a UDP payload of `payload_bytes`, and returns its
+    /// [partial sum](crate::checksum).
+    // All in words of 64 bits: a word that was written in pieces would be slow to read back.
     #[inline]
+    pub fn write(self, out: &mut [u8; STAMP_BYTES], payload_bytes: u16) -> u64 {
+        let first =
+            u64::from(self.tag) << 48 | u64::from(self.flow) << 32 | u64::from(self.sequence);
+        let time = self.intended_ns << (u64::BITS - TIME_BITS);
+        let checksum = Checked::new(first, time | u64::from(payload_bytes)).checksum();
+        out[..8].copy_from_slice(&first.to_be_bytes());
+        out[8..16].copy_from_slice(&time.to_be_bytes());
+        out[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        let halves = |word: u64| dword((word >> 32) as u32) + dword(word as u32);
+        halves(first) + halves(time) + dword(checksum)
+    }
+
+    /// The stamp as it stands at the start of a UDP payload of `payload_bytes`.
     #[must_use]
     pub fn to_bytes(self, payload_bytes: u16) -> [u8; STAMP_BYTES] {
         let mut bytes = [0; STAMP_BYTES];
-        bytes[..2].copy_from_slice(&self.tag.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.flow.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.sequence.to_be_bytes());
-        bytes[8..CHECKSUM_AT].copy_from_slice(&self.intended_ns.to_be_bytes()[2..]);
-        let checksum = Checked::new(&bytes, payload_bytes).checksum();
-        bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        self.write(&mut bytes, payload_bytes);
         bytes
     }
 
@@ -77,7 +89,10 @@ impl Stamp {
     pub fn read(payload: &[u8]) -> Option<Self> {
         let (bytes, rest) = payload.split_first_chunk::<STAMP_BYTES>()?;
         let payload_bytes = u16::try_from(payload.len()).ok()?;
-        if Checked::new(bytes, payload_bytes).checksum() != be32(bytes, CHECKSUM_AT) {
+        let first = be64(bytes, 0);
+        let intended_ns = be64(bytes, 8) >> (u64::BITS - TIME_BITS);
+        let second = intended_ns << (u64::BITS - TIME_BITS) | u64::from(payload_bytes);
+        if Checked::new(first, second).checksum() != be32(bytes, CHECKSUM_AT) {
             return None;
         }
         // Frames of the smallest size have no pattern, and calls cost as much as the rest.
@@ -85,10 +100,10 @@ impl Stamp {
             return None;
         }
         Some(Self {
-            tag: be16(bytes, 0),
-            flow: be16(bytes, 2),
-            sequence: be32(bytes, 4),
-            intended_ns: u64::from(be16(bytes, 8)) << 32 | u64::from(be32(bytes, 10)),
+            tag: (first >> 48) as u16,
+            flow: (first >> 32) as u16,
+            sequence: first as u32,
+            intended_ns,
         })
     }
 
@@ -100,6 +115,12 @@ impl Stamp {
         let difference = now_ns.wrapping_sub(self.intended_ns) << UNUSED_BITS;
         difference.cast_signed() >> UNUSED_BITS
     }
+}
+
+/// The big-endian 64-bit field at `at`.
+#[inline]
+fn be64(bytes: &[u8; STAMP_BYTES], at: usize) -> u64 {
+    u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
 }
 
 /// The whole number that is nearest to `next` and has `low` as its low 32 bits; `None` when that is below 0.
@@ -157,6 +178,7 @@ const fn make_pattern() -> [u8; FRAME_BYTES_MAX as usize] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum::{fold, portable};
     use proptest::prelude::*;
 
     fn payload(stamp: Stamp, length: usize) -> Vec<u8> {
@@ -231,6 +253,14 @@ mod tests {
         #[test]
         fn what_is_written_is_read(stamp in stamp(), length in STAMP_BYTES..9216) {
             prop_assert_eq!(Stamp::read(&payload(stamp, length)), Some(stamp));
+        }
+
+        #[test]
+        fn the_sum_is_that_of_the_bytes(stamp in stamp(), length in STAMP_BYTES..9216) {
+            let mut bytes = [0xff; STAMP_BYTES];
+            let sum = stamp.write(&mut bytes, length as u16);
+            prop_assert_eq!(bytes, stamp.to_bytes(length as u16));
+            prop_assert_eq!(fold(sum), fold(portable(&bytes, 0)));
         }
 
         #[test]
