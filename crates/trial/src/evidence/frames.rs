@@ -1,22 +1,23 @@
 //! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during the one
 //! whose evidence is read.
 
-use super::cipher::CipherSeen;
-use super::gateway::Gateway;
-use super::{check, link, tool};
-use crate::frames::{Strays, was_offered};
-use campaign::plan::{Adapter, Cell, FrameTest, Procedure};
-use journal::record::{Check, Cpu, FrameResult, FrameTrial, InterfaceCounters};
-use lab::{FrameEnd, FramePath, Links, NodeId};
-use std::collections::{BTreeMap, BTreeSet};
+mod path;
 
-/// Ethernet header and FCS.
-const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
+use super::check;
+use super::cipher::CipherSeen;
+use crate::frames::{Strays, was_offered};
+use campaign::plan::{Cell, FrameTest, Procedure};
+use journal::record::{Check, Cpu, FrameResult, FrameTrial, InterfaceCounters};
+use lab::{FramePath, Links};
+use std::collections::BTreeMap;
+
 /// Frames that others may send on a link in a trial: ARP, ND, a gateway's own.
 const CONTROL_FRAMES: u64 = 64;
 /// Of so many frames, one may be missing where two counts of them are compared that are read one after the
 /// other.
 const COUNTED_ONE_IN: u64 = 1000;
+/// Share of the frames that may leave late before it is worth a word, in percent.
+const LATE_PERCENT: u64 = 5;
 /// Of so many frames, the receiving station may lose one.
 const STATION_LOST_ONE_IN: u64 = 1000;
 
@@ -68,14 +69,7 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
         only_test_frames(observed),
     ];
     if let Some(seen) = &observed.path {
-        checks.extend([
-            offloads(seen),
-            cores(seen),
-            tool::machine(seen.cpu),
-            interfaces_agree(observed, seen),
-        ]);
-        checks.extend(between_the_gateways(seen));
-        checks.push(dut_counters(observed, seen));
+        checks.extend(path::checks(observed, seen));
     }
     checks.into_iter().flatten().collect()
 }
@@ -122,9 +116,15 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
         .max()
         .unwrap_or(0)
         / 1000;
+    let sent: u64 = trials.iter().map(|trial| trial.sent).sum();
+    let suffers = if late.saturating_mul(100) > sent.saturating_mul(LATE_PERCENT) {
+        ", which comes in bursts then: the figure suffers"
+    } else {
+        ""
+    };
     let mut detail = format!(
-        "in {} of {} paced trials the station offered what was intended; {late} frames left over 1 ms late, \
-         the latest by {latest_us} us",
+        "in {} of {} paced trials the station offered what was intended; {late} frames left over 1 ms late\
+         {suffers}, the latest by {latest_us} us",
         paced.clone().count() - short.clone().count(),
         paced.count()
     );
@@ -234,183 +234,5 @@ fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
     check("only-test-frames", passed, detail)
 }
 
-/// As for tools: every interface of the path.
-fn offloads(seen: &PathSeen<'_>) -> Option<Check> {
-    let ends: BTreeSet<&String> = seen.link_ends.iter().collect();
-    link::offloads(seen.links.offloads, &ends, seen.offloads)
-}
-
-/// On which cores the stations' programs ran: a fact.
-fn cores(seen: &PathSeen<'_>) -> Option<Check> {
-    let list = |cores: &[u16]| {
-        let words: Vec<String> = cores.iter().map(u16::to_string).collect();
-        words.join(", ")
-    };
-    let (source, sink) = seen.cores;
-    let shared: Vec<u16> = source
-        .iter()
-        .copied()
-        .filter(|core| sink.contains(core))
-        .collect();
-    let mut detail = format!(
-        "the source ran on core {}, the sink on core {}",
-        list(source),
-        list(sink)
-    );
-    if !shared.is_empty() {
-        detail += &format!(": they shared core {}", list(&shared));
-    }
-    check("cores-of-stations", true, detail)
-}
-
-/// What the stations' interfaces carried is what the generator says it sent, and the analyser that it got.
-fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Check> {
-    let trial = evidence_trial(observed)?;
-    let ends = [&seen.path.source, &seen.path.sink];
-    let duplex = observed.test.traffic.duplex;
-    let counters = |end: &FrameEnd| {
-        let name = interface(end);
-        seen.counters.get(&name).copied().ok_or(name)
-    };
-    let (source, sink) = match (counters(ends[0]), counters(ends[1])) {
-        (Ok(source), Ok(sink)) => (source, sink),
-        (Err(name), _) | (_, Err(name)) => {
-            return check("interfaces-agree", false, format!("{name} has no counters"));
-        }
-    };
-    // With both directions loaded each end is a source and a sink.
-    let sum = |one: u64, other: u64| one + if duplex { other } else { 0 };
-    let left = sum(source.tx_packets, sink.tx_packets);
-    let came = sum(
-        sink.rx_packets + sink.rx_dropped,
-        source.rx_packets + source.rx_dropped,
-    );
-    let arrived = trial.received + trial.duplicated + trial.corrupted + trial.receiver_dropped;
-    let slack = CONTROL_FRAMES + trial.sent / COUNTED_ONE_IN;
-    // A virtual link may count a super-packet as one.
-    let least = |frames: u64| {
-        if seen.links.offloads {
-            0
-        } else {
-            frames.saturating_sub(slack)
-        }
-    };
-    let within = |counted: u64, frames: u64| (least(frames)..=frames + slack).contains(&counted);
-    let dropped = dropped_on_the_way(seen);
-    let detail = format!(
-        "{} sent {left} frames, the generator {}; {} received {came}, the analyser {} and lost {}; {slack} more \
-         or fewer are allowed{dropped}",
-        interface(ends[0]),
-        trial.sent,
-        interface(ends[1]),
-        arrived - trial.receiver_dropped,
-        trial.receiver_dropped
-    );
-    let passed = within(left, trial.sent) && within(came, arrived);
-    check("interfaces-agree", passed, detail)
-}
-
-/// Interfaces that dropped frames.
-fn dropped_on_the_way(seen: &PathSeen<'_>) -> String {
-    let dropped = seen.counters.iter().filter_map(|(name, found)| {
-        let frames = found.rx_dropped + found.tx_dropped;
-        (frames > 0).then(|| format!("; {name} dropped {frames}"))
-    });
-    dropped.collect()
-}
-
-/// What applies of the checks of the link between the gateways.
-fn between_the_gateways(seen: &PathSeen<'_>) -> Vec<Option<Check>> {
-    let Some(cipher) = &seen.cipher else {
-        return Vec::new();
-    };
-    match &seen.cell.dut.adapter {
-        Adapter::Cipherbench { engine, .. } => {
-            let clear = match engine.as_str() {
-                "null" => check(
-                    "no-clear-text",
-                    true,
-                    format!(
-                        "the engine does not encrypt, as asked: {}",
-                        cipher.marker_shown()
-                    ),
-                ),
-                _ => cipher.no_clear_text(),
-            };
-            vec![cipher.encrypted(), clear, cipher.no_foreign_frames()]
-        }
-        adapter if adapter.encrypts() => vec![
-            cipher.encrypted(),
-            cipher.no_clear_text(),
-            cipher.no_foreign_frames(),
-        ],
-        _ => vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()],
-    }
-}
-
-/// The DUT's own counters say that it sealed and opened what was received, and every packet in is a packet out
-/// or a drop.
-fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Check> {
-    if !seen.cell.dut.adapter.encrypts() {
-        return None;
-    }
-    let trial = evidence_trial(observed)?;
-    let ip_bytes = trial
-        .received_bytes
-        .saturating_sub(trial.received * ETHERNET_AND_FCS_BYTES);
-    let mut passed = true;
-    let mut said = Vec::new();
-    let (mut into, mut out) = (None::<u64>, None::<u64>);
-    for end in [&seen.path.source, &seen.path.sink] {
-        // Where the station seals and opens by itself, there is no gateway beside it.
-        let Some(name) = gateway_beside(end) else {
-            continue;
-        };
-        let Some(gateway) = Gateway::of(seen.dut_counters, name) else {
-            return check("dut-counters", false, format!("{name} shows no counters"));
-        };
-        let is_source = end == &seen.path.source;
-        let duplex = observed.test.traffic.duplex;
-        if is_source || duplex {
-            *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
-        }
-        if !is_source || duplex {
-            *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
-        }
-        let (balanced, balance) = gateway.balance();
-        passed &= balanced;
-        said.push(format!("{name}: {balance}"));
-    }
-    let both_ends = said.len() == 2;
-    let ways = match (into, out) {
-        // Each way crosses a single gateway, at its one side or the other.
-        (Some(into), Some(out)) if !both_ends => vec![("carried", into + out)],
-        (into, out) => [("took in", into), ("put out", out)]
-            .into_iter()
-            .filter_map(|(way, bytes)| Some((way, bytes?)))
-            .collect(),
-    };
-    for (way, bytes) in ways {
-        passed &= bytes >= ip_bytes;
-        said.push(format!(
-            "{way} {bytes} B in clear, of {ip_bytes} B or more expected"
-        ));
-    }
-    check("dut-counters", passed && !said.is_empty(), said.join("; "))
-}
-
-fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
-    match (end.node, &end.esp) {
-        (NodeId::A, None) => Some(NodeId::Gw1.name()),
-        (NodeId::B, None) => Some(NodeId::Gw2.name()),
-        _ => None,
-    }
-}
-
-fn evidence_trial<'a>(observed: &FrameObserved<'a>) -> Option<&'a FrameTrial> {
-    observed.result.trials.get(observed.result.evidence_trial?)
-}
-
-fn interface(end: &FrameEnd) -> String {
-    format!("{}/{}", end.node.name(), end.interface)
-}
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use crate::quiet;
 use crate::reading::{Counters, offloads};
 use crate::timing::Timing;
 use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
-use campaign::plan::{Adapter, FrameTest};
+use campaign::plan::{Adapter, FrameTest, IpVersion, PortKind, Traffic};
 use journal::record::{CipherWatch, Evidence, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, NodeId, RunningDut};
 
@@ -30,6 +30,7 @@ pub(crate) fn attempt(
     interrupt: &Interrupt,
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
+    expect_addresses(&test.traffic)?;
     bench.configure(trial.links)?;
     // Before there is a DUT with interfaces of its own.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
@@ -53,6 +54,19 @@ pub(crate) fn attempt(
         };
         carrier.carry(tell, words)
     })
+}
+
+/// The kernel makes a socket's headers, with the addresses that the lab's interfaces have.
+fn expect_addresses(traffic: &Traffic) -> Result<(), TrialError> {
+    let socket = Some(PortKind::Socket);
+    let sockets = traffic.ports.tx == socket || traffic.ports.rx == socket;
+    if sockets && traffic.ip == IpVersion::V6 {
+        return Err(TrialError::Frames {
+            problem: "plain sockets carry IPv4 only in this lab: write `ip: 4`, or `ports: packet`"
+                .to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// With the path's own ends, which a DUT that is a link brings along.

@@ -28,14 +28,14 @@ pub(crate) struct Way<'a> {
 impl Way<'_> {
     /// What the sender does.
     pub(crate) fn sender(&self, load: &RigLoad, tag: u16) -> Spec {
-        let FramePath { source, sink } = &self.path;
-        let address = |end| test_address(end, self.traffic, self.traffic.ports.tx);
+        let source = &self.path.source;
+        let (from, to) = self.addresses();
         let send = Send {
             flows: Flows {
                 source_mac: source.mac,
                 target_mac: source.next_hop_mac,
-                source: address(source),
-                target: address(sink),
+                source: from,
+                target: to,
                 flows: self.traffic.flows,
                 tunnels: self.traffic.tunnels,
             },
@@ -59,6 +59,16 @@ impl Way<'_> {
             first_frames: load.then.map(|_| load.first_intended()),
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
+    }
+
+    /// Source and target of the first tunnel's frames.
+    fn addresses(&self) -> (IpAddr, IpAddr) {
+        let FramePath { source, sink } = &self.path;
+        let ports = self.traffic.ports;
+        (
+            test_address(source, self.traffic, ports.tx),
+            test_address(sink, self.traffic, ports.rx),
+        )
     }
 
     fn spec(&self, end: &FrameEnd, port: Option<PortKind>, tag: u16, role: Role) -> Spec {
@@ -117,9 +127,7 @@ impl Way<'_> {
     /// Bytes that every frame of the first tunnel carries in clear: addresses. Where addresses are translated
     /// only the target stays; of IPv6, the prefix of the target, which all tunnels have.
     pub(super) fn marker(&self) -> Vec<u8> {
-        let FramePath { source, sink } = &self.path;
-        let address = |end| test_address(end, self.traffic, self.traffic.ports.tx);
-        match (address(source), address(sink)) {
+        match self.addresses() {
             (IpAddr::V4(source), IpAddr::V4(target)) => match self.cell.dut.adapter {
                 Adapter::Router { nat: true } => target.octets().to_vec(),
                 _ => [source.octets(), target.octets()].concat(),

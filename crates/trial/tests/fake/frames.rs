@@ -184,7 +184,7 @@ fn ports_and_ip_versions_are_as_the_plan_says() {
     let (source, target, port) = addresses(sockets, IpVersion::V4);
     assert_eq!(
         (source.as_str(), target.as_str()),
-        ("10.18.0.2", "10.19.0.2")
+        ("10.18.0.2", "198.19.0.1")
     );
     assert_eq!(port, Some(port::FramePortKind::Socket));
 }
@@ -320,6 +320,15 @@ fn a_program_that_fails_is_quoted() {
         test(),
     );
     assert!(reason.contains("was not ready"), "{reason}");
+}
+
+#[test]
+fn sockets_and_ipv6_are_refused_with_what_to_write() {
+    let mut test = test();
+    test.traffic.ip = IpVersion::V6;
+    test.traffic.ports.rx = Some(PortKind::Socket);
+    let reason = failure(Script::default(), test);
+    assert!(reason.contains("`ip: 4`"), "{reason}");
 }
 
 /// An hour.
