@@ -32,7 +32,7 @@ use std::os::fd::BorrowedFd;
 /// The largest frame that a port carries, without FCS: 9216 B with FCS, and ESP in UDP around it.
 pub const FRAME_SLOT_BYTES: usize = 9216 + 256;
 
-/// A kind of frame port. The order is that in which they are tried, the fastest first.
+/// A kind of frame port. [`open_senders`] and [`open_receivers`] say which is tried first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FramePortKind {

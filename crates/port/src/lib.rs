@@ -2,11 +2,13 @@
 //!
 //! A [`ClearPort`] carries IP packets and super-packets, each behind a `virtio_net_hdr`; a [`CipherPort`] carries
 //! datagrams, in trains of equal size where the kernel takes those. Both work on the caller's buffers and
-//! allocate nothing. Non-blocking: a caller that finds nothing waits with [`wait_readable`].
+//! allocate nothing. Test traffic goes by a [`FrameSender`] and a [`FrameReceiver`], which carry whole Ethernet
+//! frames in their own buffers. Non-blocking: a caller that finds nothing waits with [`wait_readable`].
 //!
 //! The only crate with I/O `unsafe`.
 //!
-//! To add a port: one file, one of the two traits, and the test of its kind in `tests/`.
+//! To add a port: one file, one of the traits, and the test of its kind in `tests/`; a frame port is also a kind
+//! in [`FramePortKind`] and a place in the orders of `frame/open.rs`.
 
 mod bell;
 mod frame;

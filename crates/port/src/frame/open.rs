@@ -1,4 +1,16 @@
 //! Opening the fastest frame port that works.
+//!
+//! The order is that of `examples/frames.rs`: 60-byte frames over a veth pair, one core sending, one receiving,
+//! millions of frames per second received (2 cores of an Intel Xeon, Linux 6.18, otherwise idle):
+//!
+//! | sender | nobody | AF_PACKET | AF_XDP | UDP socket |
+//! |---|---:|---:|---:|---:|
+//! | AF_XDP | 2.45 sent | 1.55 | 1.08 | 0.6 |
+//! | AF_PACKET | 1.57 sent | 0.9 to 1.0 | 0.76 | 0.4 |
+//! | UDP socket | 0.5 sent | 0.65 | 0.33 | 0.34 |
+//!
+//! So AF_XDP sends best, and AF_PACKET receives best: on a veth pair the receiving half of the kernel's work is done
+//! on the sender's core, and a copy into AF_PACKET's ring is less of it than the way to an AF_XDP socket.
 
 use super::bpf::XdpMode;
 use super::kernel::Interface;
@@ -10,13 +22,13 @@ use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, Fram
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Kinds of senders in the order that they are tried in.
+/// Kinds of senders, the fastest first.
 const SENDERS: [FramePortKind; 3] = [
     FramePortKind::Xdp,
     FramePortKind::Packet,
     FramePortKind::Socket,
 ];
-/// Kinds of receivers in the order that they are tried in.
+/// Kinds of receivers, the fastest first.
 const RECEIVERS: [FramePortKind; 3] = [
     FramePortKind::Packet,
     FramePortKind::Xdp,
@@ -113,7 +125,7 @@ fn list(reasons: &[(FramePortKind, String)]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// Opens senders, one a thread.
+/// Opens senders, one a thread: the first that works of AF_XDP, AF_PACKET, UDP sockets.
 ///
 /// # Errors
 /// [`FramePortError`] with what to do.
@@ -134,7 +146,7 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
             .collect::<io::Result<_>>()
             .map_err(|error| packet_reason(&error)),
         FramePortKind::Xdp => {
-            fits_a_page(wanted, xdp::SEND_BYTES_MAX)?;
+            fits_a_page(wanted.max_frame_bytes, xdp::SEND_BYTES_MAX)?;
             (0..wanted.threads)
                 .map(|queue| XdpSender::open(&interface, queue as u32).map(AnySender::Xdp))
                 .collect::<io::Result<_>>()
@@ -147,7 +159,8 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
     })
 }
 
-/// Opens receivers, one a thread, among which flows are divided.
+/// Opens receivers, one a thread, among which flows are divided: the first that works of AF_PACKET, AF_XDP, UDP
+/// sockets.
 ///
 /// # Errors
 /// [`FramePortError`] with what to do.
@@ -209,7 +222,11 @@ fn open_xdp_receivers(
     interface: &Interface,
     wanted: &OpenFrames<'_>,
 ) -> Result<Vec<AnyReceiver>, String> {
-    fits_a_page(wanted, xdp::RECEIVE_BYTES_MAX)?;
+    // What is longer than the MTU does not come.
+    let max_frame_bytes = wanted
+        .max_frame_bytes
+        .min(interface.mtu + ETHERNET_HEADER_BYTES);
+    fits_a_page(max_frame_bytes, xdp::RECEIVE_BYTES_MAX)?;
     let queues = interface.receive_queues as usize;
     if queues != wanted.threads {
         return Err(format!(
@@ -218,7 +235,7 @@ fn open_xdp_receivers(
             wanted.threads, interface.name, wanted.threads
         ));
     }
-    let open = |mode| XdpReceiver::open(interface, mode, wanted.max_frame_bytes, wanted.udp_ports);
+    let open = |mode| XdpReceiver::open(interface, mode, max_frame_bytes, wanted.udp_ports);
     open(XdpMode::Native)
         .or_else(|native| {
             open(XdpMode::Generic)
@@ -227,9 +244,8 @@ fn open_xdp_receivers(
         .map(|receivers| receivers.into_iter().map(AnyReceiver::Xdp).collect())
 }
 
-fn fits_a_page(wanted: &OpenFrames<'_>, max: usize) -> Result<(), String> {
-    if wanted.max_frame_bytes > max {
-        let bytes = wanted.max_frame_bytes;
+fn fits_a_page(bytes: usize, max: usize) -> Result<(), String> {
+    if bytes > max {
         return Err(format!(
             "it carries frames of up to {max} B, which fit a page of memory, and not of {bytes} B"
         ));

@@ -47,11 +47,16 @@ enum End {
 }
 
 impl End {
-    /// A program where the kernel allows one, else sockets: those cost the way through the stack.
-    fn of(interface: &Interface, udp_ports: &[u16]) -> io::Result<Self> {
-        match DropCaptured::attach(interface.index, udp_ports) {
-            Ok(program) => Ok(Self::Drop(program)),
-            Err(_) => Swallow::bind(&interface.name, udp_ports).map(Self::Swallow),
+    /// A program where the kernel allows one, else sockets: those cost the way through the stack. Where somebody
+    /// listens already, nothing is answered anyway.
+    fn of(interface: &Interface, udp_ports: &[u16]) -> io::Result<Option<Self>> {
+        if let Ok(program) = DropCaptured::attach(interface.index, udp_ports) {
+            return Ok(Some(Self::Drop(program)));
+        }
+        match Swallow::bind(&interface.name, udp_ports) {
+            Ok(sockets) => Ok(Some(Self::Swallow(sockets))),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
@@ -77,7 +82,7 @@ impl PacketReceiver {
             receivers.push(receiver);
         }
         if let Some(first) = receivers.first_mut() {
-            first.end = Some(End::of(interface, udp_ports)?);
+            first.end = End::of(interface, udp_ports)?;
         }
         Ok(receivers)
     }

@@ -8,6 +8,7 @@ use crate::wait::wait_writable;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Slots, and entries of the rings: a slot always finds room. 5 MB are locked, which an ordinary user may.
@@ -183,7 +184,9 @@ impl FrameSender for XdpSender {
                 self.overdue_count = left as u64;
                 return Ok(());
             }
-            if !handed_over {
+            if handed_over {
+                thread::yield_now();
+            } else {
                 wait_writable(self.socket.as_fd(), Duration::from_millis(1));
             }
         }
