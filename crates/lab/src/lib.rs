@@ -155,7 +155,8 @@ pub struct Links {
     /// of several streams.
     pub offloads: bool,
     /// Line rate (L1, preamble and gap counted) that every end of every link is shaped to, in bit/s.
-    /// A station's generator sends below its queue, and keeps to it by itself.
+    /// A station's generator sends below its queue, and keeps to it by itself. A super-packet counts
+    /// as one frame: with `offloads`, TCP may get 6 % more.
     pub rate_bps: Option<u64>,
 }
 

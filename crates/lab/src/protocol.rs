@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -108,6 +108,22 @@ pub enum Request {
         process: u64,
         /// Milliseconds between the two signals.
         grace_ms: u64,
+    },
+    /// Send SIGTERM, and do not wait.
+    Terminate {
+        /// From [`Response::Started`].
+        process: u64,
+    },
+    /// Wait until a started program has printed a whole line that begins so on standard output, has
+    /// ended, or `limit_ms` has passed. What it has to say is had before it has given back all that the
+    /// kernel lent it.
+    AwaitLine {
+        /// From [`Response::Started`].
+        process: u64,
+        /// How the line begins.
+        prefix: String,
+        /// Limit in milliseconds.
+        limit_ms: u64,
     },
     /// How a started program ended, or that it still runs. Neither waits nor signals.
     Status {
@@ -209,6 +225,10 @@ pub enum Response {
     },
     /// To `Wait` and `Stop`.
     Ended(Ended),
+    /// To `Terminate`.
+    Terminated,
+    /// To `AwaitLine`: the first such line, without its end; `None` when there is none.
+    Line(Option<String>),
     /// To `Status`: `None` while it runs.
     Status(Option<Ended>),
     /// To `CpuTime`.

@@ -1,5 +1,5 @@
-//! Our own encryptor: `cipherbench encrypt` on both gateways, with static keys made for this one
-//! start.
+//! Our own encryptor: `cipherbench encrypt` on the gateways that are loaded, with static keys made for
+//! this one start.
 
 use super::keys::{fresh_pair, write_file, write_keys};
 use super::site::{all, on_each};
@@ -27,7 +27,7 @@ const NULL_ENGINE: &str = "null";
 /// What its line begins with when it forwards.
 const READY: &str = "ready";
 
-/// An encryptor on each gateway.
+/// An encryptor on each gateway, or on one with the station for its peer.
 pub(super) struct Cipherbench {
     suite: Suite,
     workers: u16,

@@ -52,8 +52,7 @@ impl Adapter for Straight {
     }
 }
 
-/// Outside as inside, the addresses are nobody's: to an address of its own a station's kernel would
-/// answer that nobody listens.
+/// Outside as inside, the addresses are nobody's.
 fn stand_for_peer(end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
     end.esp = Some(StationEsp {
         key_file,

@@ -43,10 +43,12 @@ impl Capped {
         }
     }
 
-    /// Whether a whole line in the kept beginning starts so.
-    pub(super) fn has_line(&self, prefix: &str) -> bool {
-        let mut lines = self.head.split_inclusive(|byte| *byte == b'\n');
-        lines.any(|line| line.starts_with(prefix.as_bytes()) && line.ends_with(b"\n"))
+    /// The first whole line in the kept beginning that starts so, without its end.
+    pub(super) fn line(&self, prefix: &str) -> Option<String> {
+        let lines = self.head.split_inclusive(|byte| *byte == b'\n');
+        let mut whole = lines.filter_map(|line| line.strip_suffix(b"\n"));
+        let line = whole.find(|line| line.starts_with(prefix.as_bytes()))?;
+        Some(String::from_utf8_lossy(line).into_owned())
     }
 }
 
@@ -79,11 +81,11 @@ mod tests {
     #[test]
     fn only_a_whole_line_counts() {
         let mut output = Capped::default();
-        assert!(!output.has_line(""));
+        assert_eq!(output.line(""), None);
         output.push(b"starting\nready versi");
-        assert!(!output.has_line("ready"));
+        assert_eq!(output.line("ready"), None);
         output.push(b"on=1\n");
-        assert!(output.has_line("ready"));
-        assert!(!output.has_line("version"));
+        assert_eq!(output.line("ready").as_deref(), Some("ready version=1"));
+        assert_eq!(output.line("version"), None);
     }
 }

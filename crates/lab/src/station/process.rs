@@ -126,7 +126,7 @@ impl Process {
                 format!("to listen on TCP port {port}")
             }
             Ready::Line(prefix) => {
-                let found = |output: &Output| output.stdout.has_line(prefix);
+                let found = |output: &Output| output.stdout.line(prefix).is_some();
                 let output = self.await_output(deadline, |output| found(output) || output.complete);
                 if found(&output) {
                     return Ok(output.stdout.text());
@@ -153,6 +153,20 @@ impl Process {
         while state.exit.is_none() && !deadline.is_over() && !procfs::listens(port) {
             state = wait(&self.reaped, state, deadline.at_most(LISTENING_INTERVAL));
         }
+    }
+
+    /// Waits for a line that begins so, for its end or for `limit`.
+    pub(super) fn await_line(&self, prefix: &str, limit: Duration) -> Option<String> {
+        let found = |output: &Output| output.stdout.line(prefix);
+        let output = self.await_output(Deadline::after(limit), |output| {
+            output.complete || found(output).is_some()
+        });
+        found(&output)
+    }
+
+    /// SIGTERM.
+    pub(super) fn terminate(&self) {
+        self.signal_group(Signal::SIGTERM);
     }
 
     /// Waits for its end; kills it when `limit` is up.

@@ -115,6 +115,20 @@ impl Requests {
             Request::Stop { process, grace_ms } => {
                 self.tell_end(process, |p| p.stop(millis(grace_ms)))
             }
+            Request::Terminate { process } => {
+                self.processes.find(process)?.terminate();
+                Ok(Response::Terminated)
+            }
+            Request::AwaitLine {
+                process,
+                prefix,
+                limit_ms,
+            } => {
+                let process = self.processes.find(process)?;
+                Ok(Response::Line(
+                    process.await_line(&prefix, millis(limit_ms)),
+                ))
+            }
             Request::Status { process } => {
                 Ok(Response::Status(self.processes.find(process)?.ended()))
             }
