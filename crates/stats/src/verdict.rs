@@ -4,7 +4,8 @@
 //!
 //! 1. No lower bound, two bands, or few repeats far apart: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
-//! 3. No upper bound: what bounded the load is the limit, or, where the campaign did, *inconclusive*.
+//! 3. No upper bound: what bounded the load is the limit, or, where that was the
+//!    campaign or the search's time, *inconclusive*.
 //! 4. No device is in the path: *tester-limited*.
 //! 5. Without what the stations lost themselves, the load that failed would have met the goal:
 //!    *tester-limited*.
@@ -112,6 +113,8 @@ pub(crate) enum Bounded {
     Generator,
     /// The line rate.
     Line,
+    /// Nothing: there was no time to come to it.
+    Time,
 }
 
 /// What a figure is counted in.
@@ -293,6 +296,10 @@ fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, Strin
         Bounded::Line => (
             Limit::LinkLimited,
             format!("The line rate was carried, {figure}."),
+        ),
+        Bounded::Time => (
+            Limit::Inconclusive,
+            "The search's time was up before a load failed.".into(),
         ),
         Bounded::Given => (
             Limit::Inconclusive,

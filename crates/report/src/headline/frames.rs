@@ -25,7 +25,7 @@ fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult
             .total_cmp(&b.traffic.mean_frame_bytes)
     });
     let of = |point: &&crate::layout::frames::FramePoint<'s>| {
-        let own = |cell: &&&CellResult| cell.dut == device && !cell.calibration;
+        let own = |cell: &&&CellResult| cell.dut == device;
         Some((point.name(), *point.cells.iter().find(own)?))
     };
     points.iter().filter_map(of).collect()

@@ -80,6 +80,7 @@ fn masthead(run: &Run<'_>) -> Markup {
     ];
     let rest = [
         ("tester", "The tester", has_frames),
+        ("spread", "Spread", tables::spread(run).is_some()),
         ("cpu", "CPU", true),
         ("evidence", "Evidence", true),
         ("warnings", "Warnings", !run.results.warnings.is_empty()),

@@ -6,12 +6,14 @@ mod environment;
 mod evidence;
 pub(crate) mod frames;
 mod latency;
+mod spread;
 mod throughput;
 
 pub(crate) use cpu::cpu;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{evidence, reasons};
 pub(crate) use latency::latency;
+pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, throughput};
 
 use crate::format::{self, Scale};

@@ -12,6 +12,9 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
     head(&mut page, run);
     section(&mut page, "Results", super::result_tables(run, false));
+    if let Some(spread) = tables::spread(run) {
+        section(&mut page, "Spread", vec![spread]);
+    }
     section(&mut page, "CPU", super::cpu_tables(run));
     section(&mut page, "Evidence", vec![tables::evidence(run)]);
     let reasons = tables::reasons(run);

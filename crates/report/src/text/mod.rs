@@ -29,9 +29,16 @@ pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
     for set in run.frame_sets() {
         found.extend(frame_tables(run, &set, short));
     }
+    let rig_only = run
+        .results
+        .cells
+        .iter()
+        .all(stats::CellResult::measures_rig);
+    if rig_only || !short {
+        found.extend(frames::calibration(run));
+    }
     if !short {
         let tester = [
-            frames::calibration(run),
             frames::verdicts(run),
             frames::mixes(run),
             frames::ports(run),

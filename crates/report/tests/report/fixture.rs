@@ -197,6 +197,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
             kind: LabKind::Namespaces,
             cipher_mtu: None,
             link_bps: None,
+            path: Vec::new(),
             addresses: Addresses {
                 station_a: [10, 77, 1, 0].into(),
                 cipher: [10, 77, 0, 0].into(),

@@ -66,7 +66,10 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
             figure: goal.lower.as_ref().map(|rates| &rates.frames_per_s),
             upper: goal.upper.as_ref().map(|rates| &rates.frames_per_s),
             irregular: &goal.irregular,
-            bounded: bounded(&found.max_load_by),
+            bounded: match goal.time_was_up {
+                0 => bounded(&found.max_load_by),
+                _ => Bounded::Time,
+            },
             failed: goal.upper_account,
             allowed_ppm: goal.parameters.loss_ratio_ppm,
             ..Question::default()

@@ -52,6 +52,8 @@ pub struct GoalResult {
     pub upper_account: Option<LossAccount>,
     /// Why there is no bound where there is none: sentences.
     pub irregular: Vec<String>,
+    /// Repeats that lack a bound because the search's time was up.
+    pub time_was_up: u32,
 }
 
 /// A search goal (RFC 9971).
@@ -162,6 +164,7 @@ impl GoalResult {
             upper_trials: sum(|bounds| bounds.upper_trials),
             upper_account: upper_account(found, &bounds),
             irregular: irregular(search, found, &bounds),
+            time_was_up: missing(search, found, &bounds)[2].len() as u32,
         }
     }
 
@@ -197,12 +200,6 @@ fn irregular(
     found: &[Found<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
 ) -> Vec<String> {
-    let without = |lacks: fn(&GoalBounds) -> bool| {
-        let lacking = bounds
-            .iter()
-            .filter(|(_, bounds)| bounds.is_some_and(lacks));
-        lacking.map(|(repeat, _)| *repeat).collect::<Vec<u32>>()
-    };
     let mut told = Vec::new();
     let unknown = bounds.iter().filter(|(_, bounds)| bounds.is_none());
     let unknown: Vec<u32> = unknown.map(|(repeat, _)| *repeat).collect();
@@ -212,31 +209,53 @@ fn irregular(
             repeats(&unknown, bounds.len())
         ));
     }
-    let low = without(|bounds| bounds.lower.is_none());
-    if !low.is_empty() {
+    let [lowest_failed, highest_passed, time_was_up] = missing(search, found, bounds);
+    if !lowest_failed.is_empty() {
         told.push(format!(
             "No lower bound in {}: even the lowest load, {}, does not meet the goal.",
-            repeats(&low, bounds.len()),
+            repeats(&lowest_failed, bounds.len()),
             frame_rate(search.min_load as f64)
         ));
     }
-    let high = without(|bounds| bounds.upper.is_none());
-    if !high.is_empty() {
-        let first = found
-            .iter()
-            .find(|(repeat, ..)| high.contains(repeat))
-            .map(|(_, _, found)| found);
-        let (load, by) = first.map_or((0, ""), |found| {
+    if let Some(first) = highest_passed.first() {
+        let first = found.iter().find(|(repeat, ..)| repeat == first);
+        let (load, by) = first.map_or((0, ""), |(_, _, found)| {
             (found.max_load, found.max_load_by.as_str())
         });
         told.push(format!(
             "No upper bound in {}: the highest load, {} ({}), meets the goal.",
-            repeats(&high, bounds.len()),
+            repeats(&highest_passed, bounds.len()),
             frame_rate(load as f64),
             bounded_by(by)
         ));
     }
+    if !time_was_up.is_empty() {
+        told.push(format!(
+            "A bound is missing in {}: the search's time was up.",
+            repeats(&time_was_up, bounds.len())
+        ));
+    }
     told
+}
+
+/// The repeats whose lowest load failed, whose highest passed, and those that lack a bound for another
+/// reason, which can only be that there was no time to find it.
+fn missing(
+    search: &ThroughputSearch,
+    found: &[Found<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> [Vec<u32>; 3] {
+    let mut sorted = [const { Vec::new() }; 3];
+    for ((_, _, found), (repeat, bounds)) in found.iter().zip(bounds) {
+        let place = match bounds.map(|bounds| (bounds.lower, bounds.upper)) {
+            Some((None, Some(upper))) if upper <= search.min_load => 0,
+            Some((Some(lower), None)) if lower >= found.max_load => 1,
+            Some((Some(_), Some(_))) | None => continue,
+            Some(_) => 2,
+        };
+        sorted[place].push(*repeat);
+    }
+    sorted
 }
 
 /// What bounded the highest load, for people.

@@ -183,6 +183,7 @@ fn without_an_upper_bound_what_bounded_the_load_is_the_limit() {
         &["the generator reaches was carried, 400 kpps"],
     );
     with(Bounded::Line).assert(Limit::LinkLimited, &["The line rate was carried, 400 kpps"]);
+    with(Bounded::Time).assert(Limit::Inconclusive, &["time was up"]);
     with(Bounded::Given).assert(Limit::Inconclusive, &["no limit was reached"]);
 }
 

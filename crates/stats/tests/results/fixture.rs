@@ -14,6 +14,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
         kind: LabKind::Namespaces,
         cipher_mtu: None,
         link_bps: None,
+        path: Vec::new(),
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [10, 2, 0, 0].into(),

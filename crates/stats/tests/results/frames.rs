@@ -235,6 +235,39 @@ fn a_missing_bound_is_told_with_its_repeats_and_never_averaged_away() {
 }
 
 #[test]
+fn a_search_that_had_no_time_for_a_bound_is_not_taken_for_one_without_a_limit() {
+    let bounds = [
+        (Some(400_000), None),
+        (Some(400_000), Some(402_000)),
+        (None, Some(500_000)),
+    ];
+    let run = searched(&[(throughput("auto", 64), &bounds)]);
+    let results = Results::of(&run);
+    let found = results.cells[0]
+        .frames
+        .as_ref()
+        .unwrap()
+        .throughput
+        .as_ref()
+        .unwrap();
+    let goal = &found.goals[0];
+    assert_eq!(goal.time_was_up, 2);
+    assert_eq!(
+        goal.irregular,
+        ["A bound is missing in repeats 1, 3: the search's time was up."]
+    );
+
+    let bounds = [(Some(400_000), None); 3];
+    let run = searched(&[
+        (throughput("auto", 64), &bounds),
+        (throughput("straight", 64), &RIG),
+    ]);
+    let verdict = Results::of(&run).cells[0].verdict.clone().unwrap();
+    assert_eq!(verdict.limit, Limit::Inconclusive, "{verdict:?}");
+    assert!(verdict.reason.contains("time was up"), "{verdict:?}");
+}
+
+#[test]
 fn encryption_fills_the_cipher_link_before_the_clear_one() {
     // 64 B frames are 120 B on the cipher side's line and more: 1 Gbit/s is full below 0.9 Mpps.
     let bytes = wire::overhead::outer_bytes(Suite::Aes256Gcm, wire::overhead::Outer::UDP_IPV4, 46)

@@ -21,7 +21,7 @@ use crate::format::{self, Scale};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
 use crate::table::{Cell, Table};
-use stats::{CellResult, Estimate, Interval95, Limit};
+use stats::{CellResult, Estimate, Limit};
 
 /// The label columns of tables with a row per cell: the mix, where there are several, and the device.
 fn head(set: &FrameSet<'_>, table: Table) -> Table {
@@ -86,16 +86,7 @@ pub(crate) fn mean_rate(estimate: &Estimate) -> String {
 
 /// `401–403 kpps`, or that there are too few repeats for an interval.
 fn interval(estimate: &Estimate) -> Cell {
-    match estimate.interval_95 {
-        Interval95::Bootstrap { low, high } => {
-            let scale = Scale::si(estimate.mean, "pps");
-            Cell::plain(format!("{}–{}", scale.number(low), scale.value(high)))
-        }
-        Interval95::TooFewRepeats { .. } => Cell {
-            text: format!("n = {}: too few for an interval", estimate.n),
-            ..Cell::missing()
-        },
-    }
+    super::spread::interval(estimate, &Scale::si(estimate.mean, "pps"))
 }
 
 /// `0`, `12 ppm`, `1.25 %`: how many frames of those sent. `0` is none at all.
