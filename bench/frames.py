@@ -20,6 +20,8 @@ PAYLOAD_BYTES = FRAME_BYTES - 4 - 14 - 20 - 8
 SOURCE, TARGET = "198.18.0.1", "198.19.0.1"
 ADDRESS = {"a": "10.7.0.1", "b": "10.7.0.2"}
 MAC = {"a": "02:00:00:00:00:0a", "b": "02:00:00:00:00:0b"}
+# Frames to another station's address are dropped at the first look: what is left is the sender.
+NOBODY = "02:00:00:00:00:0c"
 CORE = {"a": "0", "b": "1"}
 
 
@@ -88,7 +90,7 @@ PORT = {"send": None, "receive": None}
 def frames(pair, seconds, tag, checked=True):
     """(frames/s sent, frames/s received intact, ports) of our own generator and analyser."""
     flows = {
-        "source_mac": octets(MAC["a"]), "target_mac": octets(MAC["b"]),
+        "source_mac": octets(MAC["a"]), "target_mac": octets(MAC["b"] if checked else NOBODY),
         "source": SOURCE, "target": TARGET, "flows": 1, "tunnels": 1,
     }
     mix = {"name": "64", "shares": [{"frame_bytes": FRAME_BYTES, "weight": 1}]}

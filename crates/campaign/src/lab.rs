@@ -144,6 +144,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         kind,
         cipher_mtu: cipher_mtu?,
         link_bps: link_bps?,
+        path: Vec::new(),
         addresses: addresses?,
     })
 }

@@ -90,6 +90,19 @@ pub struct LabPlan {
     /// `None`: as fast as the kernel passes frames on.
     #[serde(default)]
     pub link_bps: Option<u64>,
+    /// What stands between the gateways, from gw1 to gw2, in every cell; empty: a link.
+    #[serde(default)]
+    pub path: Vec<Element>,
+}
+
+/// A box between the gateways that is no DUT of the campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Element {
+    /// A switch: a Linux bridge.
+    Bridge,
+    /// A router: IP forwarding by Linux, so that the gateways are in two networks.
+    Router,
 }
 
 /// How a lab is built. Open: remote labs follow.

@@ -4,7 +4,7 @@ use crate::cli::Plan as Arguments;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning};
 use campaign::Plan;
-use campaign::plan::Cell;
+use campaign::plan::{Cell, Measurement};
 use lab::protocol::Program;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,8 +50,12 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// What runs on the stations in a trial of this cell: B's servers first, then A's clients. A cell that is
-/// tuned is shown with the parameters that the search starts from.
+/// tuned is shown with the parameters that the search starts from. Frame tests have none: what their programs
+/// are told is known when the path is up, and the journal keeps it.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
+    if matches!(cell.measurement, Measurement::Frames(_)) {
+        return Ok(Vec::new());
+    }
     let target = plan.lab.addresses.target();
     let commands = trial::commands(cell, &trial::parameters(cell), target, cores)?;
     let words = |program: Program| program.argv;

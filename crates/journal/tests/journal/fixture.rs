@@ -25,6 +25,7 @@ pub(crate) fn header() -> Header {
                 kind: LabKind::Namespaces,
                 cipher_mtu: None,
                 link_bps: None,
+                path: Vec::new(),
                 addresses: Addresses {
                     station_a: [10, 1, 0, 0].into(),
                     cipher: [10, 2, 0, 0].into(),

@@ -95,6 +95,7 @@ pub(crate) fn plan(name: &str) -> LabPlan {
         kind: LabKind::Namespaces,
         cipher_mtu: None,
         link_bps: None,
+        path: Vec::new(),
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),
