@@ -45,18 +45,20 @@ pub enum ServeError {
 }
 
 /// Does what the [`Spec`] in `input` (JSON) says: opens the ports, prints [`READY`] on a line of its own, works,
-/// and prints the [`Report`] on one line of JSON. When `stop` is raised it ends early, and still reports.
+/// and prints the [`Report`] on one line of JSON. When `stop` is raised it ends early, and still reports. The
+/// report comes before the ports are closed, for which the kernel may take longer than for all the rest.
 ///
 /// # Errors
 /// [`ServeError`]; nothing was printed then, or [`READY`] alone.
 pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
     let spec: Spec = serde_json::from_str(input)?;
-    let ready = |output: &mut dyn Write| writeln!(output, "{READY}").and_then(|()| output.flush());
-    let report = match &spec.role {
-        Role::Send(send) => serve_send(&spec, send, stop, || ready(&mut output))?,
-        Role::Receive(receive) => serve_receive(&spec, receive, stop, || ready(&mut output))?,
-    };
-    let line = serde_json::to_string(&report)?;
+    match &spec.role {
+        Role::Send(send) => serve_send(&spec, send, stop, &mut output),
+        Role::Receive(receive) => serve_receive(&spec, receive, stop, &mut output),
+    }
+}
+
+fn tell(output: &mut dyn Write, line: &str) -> Result<(), ServeError> {
     writeln!(output, "{line}")
         .and_then(|()| output.flush())
         .map_err(ServeError::Output)
@@ -66,8 +68,8 @@ fn serve_send(
     spec: &Spec,
     send: &Send,
     stop: &Stop,
-    ready: impl FnOnce() -> io::Result<()>,
-) -> Result<Report, ServeError> {
+    output: &mut dyn Write,
+) -> Result<(), ServeError> {
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
@@ -78,9 +80,9 @@ fn serve_send(
     let (mut ports, passed_over) = open_senders(&wanted)?;
     let keys = send.esp.as_ref().map(Keys::open).transpose()?;
     let generators = generators(send, spec.tag, ports.len(), keys.as_ref())?;
-    ready().map_err(ServeError::Output)?;
+    tell(output, READY)?;
     let sent = send_all(generators, &mut ports, stop)?;
-    Ok(Report {
+    let report = Report {
         port: ports.first().map(|port| port.kind()),
         passed_over,
         threads: ports.len() as u16,
@@ -88,15 +90,16 @@ fn serve_send(
         engine: keys.map(|keys| keys.engine().to_owned()),
         sent: Some(sent),
         received: None,
-    })
+    };
+    tell(output, &serde_json::to_string(&report)?)
 }
 
 fn serve_receive(
     spec: &Spec,
     receive: &Receive,
     stop: &Stop,
-    ready: impl FnOnce() -> io::Result<()>,
-) -> Result<Report, ServeError> {
+    output: &mut dyn Write,
+) -> Result<(), ServeError> {
     let udp_ports = udp_ports(receive.esp.as_ref());
     let wanted = OpenFrames {
         interface: &spec.interface,
@@ -108,17 +111,19 @@ fn serve_receive(
     let (mut ports, passed_over) = open_receivers(&wanted)?;
     let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
     let analysers = analysers(receive, spec.tag, ports.len(), keys.as_ref())?;
-    ready().map_err(ServeError::Output)?;
+    tell(output, READY)?;
     let received = receive_all(receive, analysers, &mut ports, keys.as_ref(), stop)?;
-    Ok(Report {
+    let report = Report {
         port: ports.first().map(|port| port.kind()),
         passed_over,
         threads: ports.len() as u16,
         port_stats: sum(ports.iter().map(FrameReceiver::stats)),
-        engine: keys.as_ref().map(|keys| keys.engine().to_owned()),
+        // Whoever reads the report may open the key file.
+        engine: keys.map(|keys| keys.engine().to_owned()),
         sent: None,
         received: Some(received),
-    })
+    };
+    tell(output, &serde_json::to_string(&report)?)
 }
 
 /// Threads that `send` can be divided among, up to `threads`: each has a flow at least. Where it seals, threads
