@@ -47,6 +47,9 @@ impl<'k> Analyser<'k> {
     ///
     /// # Errors
     /// [`TrafficError::Flows`].
+    ///
+    /// # Panics
+    /// When `receive` says ESP and there are no keys.
     pub fn new(
         receive: &spec::Receive,
         tag: u16,
@@ -58,10 +61,13 @@ impl<'k> Analyser<'k> {
                 tunnels: 1,
             });
         }
-        let opener = receive.esp.as_ref().zip(keys);
+        let opener = receive.esp.as_ref().map(|esp| {
+            let keys = keys.expect("who wants frames opened gives the keys");
+            Opener::new(esp, keys)
+        });
         Ok(Self {
             sequences: Sequences::new(receive.flows),
-            opener: opener.map(|(esp, keys)| Opener::new(esp, keys)),
+            opener,
             tally: Tally::new(),
             tag,
             flows: u64::from(receive.flows),

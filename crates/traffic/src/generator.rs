@@ -61,6 +61,10 @@ impl Generator {
     ///
     /// # Errors
     /// [`TrafficError`] when `send` asks for frames that cannot be.
+    ///
+    /// # Panics
+    /// When `send` says ESP and there are no keys, or parts do not divide its lanes
+    /// ([`sender_threads`](crate::sender_threads)): nothing leaves in clear, and no sequence number twice.
     pub fn new(
         send: &spec::Send,
         tag: u16,
@@ -229,8 +233,10 @@ impl Frames {
         let sizes = FrameSize::all(&send.mix, headers.is_ipv6())?;
         let lanes = send.esp.as_ref().map_or(1, |esp| esp.lanes);
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
-        let sealer = send.esp.as_ref().zip(keys);
-        let sealer = sealer.map(|(esp, keys)| Sealer::new(esp, &send.flows, part, keys, head));
+        let sealer = send.esp.as_ref().map(|esp| {
+            let keys = keys.expect("who wants frames sealed gives the keys");
+            Sealer::new(esp, &send.flows, part, keys, head)
+        });
         Ok(Self {
             headers,
             sizes,

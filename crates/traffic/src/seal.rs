@@ -33,7 +33,8 @@ pub(crate) struct Sealer {
 impl Sealer {
     /// A sealer for the flows of `part`. `head` is the length of what is in front of the pattern.
     pub(crate) fn new(esp: &Esp, flows: &Flows, part: Part, keys: &Keys, head: usize) -> Self {
-        // Flow i has lane i mod lanes and thread i mod threads, and threads divide lanes.
+        // Flow i has lane i mod lanes and part i mod parts.
+        assert_eq!(u32::from(esp.lanes) % part.of, 0, "parts divide lanes");
         let own = |lane: &u16| u32::from(*lane) % part.of == part.index;
         let sas = (0..esp.lanes)
             .map(|lane| own(&lane).then(|| keys.outbound(lane)))
@@ -72,7 +73,7 @@ impl Sealer {
     ) -> Result<usize, esp::SealError> {
         let sa = self.sas[place.lane as usize]
             .as_mut()
-            .expect("a thread's flows go by its own lanes");
+            .expect("a part's flows go by its own lanes");
         let at = self.outer.head_bytes;
         let dst = slot.get_mut(at..).ok_or(esp::SealError::NoRoom)?;
         let sealed = sa.seal(

@@ -179,3 +179,19 @@ fn what_cannot_be_sealed_is_refused_with_a_reason() {
         TrafficError::MixedVersions { .. }
     ));
 }
+
+#[test]
+#[should_panic(expected = "gives the keys")]
+fn nothing_leaves_in_clear_that_should_be_sealed() {
+    let spec = sealing(&KeyPair::new(), false, false, 1);
+    let _ = all_frames(&spec, TAG, Part::WHOLE, None);
+}
+
+#[test]
+#[should_panic(expected = "parts divide lanes")]
+fn no_lane_is_shared_by_two_threads() {
+    let keys = KeyPair::new();
+    let spec = sealing(&keys, false, false, 3);
+    let opened = open_keys(&spec.esp);
+    let _ = all_frames(&spec, TAG, Part { index: 0, of: 2 }, Some(&opened));
+}
