@@ -91,6 +91,11 @@ impl<'a> Tools<'a> {
         Ok(ended)
     }
 
+    /// Takes over what another has running.
+    pub(crate) fn take_over(&mut self, mut other: Self) {
+        self.running.append(&mut other.running);
+    }
+
     /// What is running, in the order started.
     pub(crate) fn running(&self) -> &[(NodeId, u64)] {
         &self.running

@@ -43,9 +43,9 @@ pub(crate) fn a_request_that_is_not_understood_is_answered_and_the_next_one_too(
         reply
             .result
             .unwrap_err()
-            .contains("protocol 1, its caller 999")
+            .contains("protocol 2, its caller 999")
     );
-    let reply = ask(r#"{"id": 9, "request": {"hello": {"protocol": 1}}}"#);
+    let reply = ask(r#"{"id": 9, "request": {"hello": {"protocol": 2}}}"#);
     assert!(matches!(reply.result, Ok(Response::Hello { .. })));
     drop(input);
     assert!(station.wait().unwrap().success());
@@ -63,10 +63,46 @@ pub(crate) fn an_unknown_process_is_an_error() {
             grace_ms: 1,
         },
         Request::Status { process: 99 },
+        Request::Terminate { process: 99 },
+        Request::AwaitLine {
+            process: 99,
+            prefix: String::new(),
+            limit_ms: 1,
+        },
         Request::CpuTime { process: Some(99) },
     ] {
         assert!(reason(&station.call(request).unwrap_err()).contains("process 99 is unknown"));
     }
+}
+
+pub(crate) fn a_line_is_had_as_soon_as_it_is_printed() {
+    let station = station();
+    let node: &dyn Node = &station;
+    let line = |process, prefix: &str, limit: Duration| {
+        let request = Request::AwaitLine {
+            process,
+            prefix: prefix.to_owned(),
+            limit_ms: limit.as_millis() as u64,
+        };
+        match node.call(request).unwrap() {
+            Response::Line(line) => line,
+            other => panic!("{other:?}"),
+        }
+    };
+    // Told to end, it says so and goes on: what it says does not wait for its end.
+    let script = "trap 'echo told; sleep 1000' TERM; echo first; while :; do sleep 0.01; done";
+    let process = node.start(shell(script), PATIENCE).unwrap();
+    assert_eq!(line(process, "fir", PATIENCE).as_deref(), Some("first"));
+    assert_eq!(line(process, "told", Duration::from_millis(1)), None);
+    let response = node.call(Request::Terminate { process }).unwrap();
+    assert!(matches!(response, Response::Terminated), "{response:?}");
+    assert_eq!(line(process, "told", PATIENCE).as_deref(), Some("told"));
+    let ended = node.stop(process, Duration::ZERO).unwrap();
+    assert_eq!(ended.stdout, "first\ntold\n");
+    // One that ends without it is not waited for.
+    let process = node.start(shell("echo second"), PATIENCE).unwrap();
+    assert_eq!(line(process, "first", PATIENCE), None);
+    assert_eq!(node.wait(process, PATIENCE).unwrap().code, Some(0));
 }
 
 pub(crate) fn a_missing_program_is_named_with_the_package_that_brings_it() {

@@ -2,9 +2,10 @@
 //!
 //! 1. The receiver is started and waits for frames.
 //! 2. The sender is started, and sends at once.
-//! 3. The sender ends by itself. So does the receiver when all expected frames have come; else it is told to
-//!    stop when the drain is over.
-//! 4. Both have printed their reports.
+//! 3. The sender reports when it has sent all. So does the receiver when all expected frames have come; else it
+//!    is told to stop when the drain is over.
+//! 4. Both end. The kernel takes a while to take their ports down, so this is waited for while the receiver of
+//!    the next trial is started, and before anything is sent.
 //!
 //! With both directions loaded, each step is made for both at the same time.
 
@@ -31,10 +32,12 @@ const END_MARGIN: Duration = Duration::from_millis(20);
 const INTERRUPT_STEP: Duration = Duration::from_millis(20);
 /// It is asked this often whether all live.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
-/// It is asked this often whether a receiver has got all.
-const RECEIVED_STEP: Duration = Duration::from_millis(2);
 /// Given to a receiver that is told to stop, to print its report.
-const REPORT_GRACE: Duration = Duration::from_secs(3);
+const REPORT_LIMIT: Duration = Duration::from_secs(3);
+/// Given to a program that has reported, to end.
+const LEAVE_LIMIT: Duration = Duration::from_secs(5);
+/// How a line begins that is a report: it is JSON.
+const REPORT: &str = "{";
 
 /// Frame trials between two ends of a path that is up.
 pub(crate) struct StationRig<'a> {
@@ -45,6 +48,8 @@ pub(crate) struct StationRig<'a> {
     cores: Cores,
     line_bps: Option<u64>,
     tag: u16,
+    /// Programs of the last trial, which have reported.
+    leaving: Tools<'a>,
 }
 
 /// A frame trial that is going on.
@@ -83,6 +88,7 @@ impl<'a> StationRig<'a> {
             cores,
             line_bps,
             tag: first_tag(),
+            leaving: Tools::new(bench),
         }
     }
 
@@ -137,6 +143,7 @@ impl<'a> StationRig<'a> {
         let (receivers, senders) = programs.split_at(self.ways.len());
         let mut tools = Tools::new(self.bench);
         let receivers = tools.start_together(receivers)?;
+        self.await_leaving()?;
         let senders = tools.start_together(senders)?;
         Ok(Running {
             tools,
@@ -148,25 +155,33 @@ impl<'a> StationRig<'a> {
         })
     }
 
+    /// Waits until what the last trial started has ended.
+    fn await_leaving(&mut self) -> Result<(), LabError> {
+        for (node, process) in self.leaving.running().to_vec() {
+            self.leaving.wait(node, process, LEAVE_LIMIT)?;
+        }
+        Ok(())
+    }
+
     /// Waits for the end of a trial and reads the reports.
     pub(super) fn finish(
-        &self,
+        &mut self,
         mut running: Running<'a>,
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
         self.await_senders(&running, interrupt)?;
         let mut sent = Vec::new();
-        for (node, process) in running.senders.clone() {
-            let ended = running.tools.wait(node, process, END_LIMIT)?;
-            sent.push(report(node, &ended)?);
+        for &sender in &running.senders {
+            let line = await_report(self.bench, sender, END_LIMIT)?;
+            sent.push(report(&mut running.tools, sender, line)?);
         }
         let drained = Instant::now() + Duration::from_nanos(running.load.drain_ns);
         let mut received = Vec::new();
-        for (node, process) in running.receivers.clone() {
-            let ended =
-                self.end_receiver(&mut running.tools, (node, process), drained, interrupt)?;
-            received.push(report(node, &ended)?);
+        for &receiver in &running.receivers {
+            let line = self.end_receiver(receiver, drained)?;
+            received.push(report(&mut running.tools, receiver, line)?);
         }
+        self.leaving.take_over(running.tools);
         let ways = sent.iter().zip(&received);
         let runs = ways.map(|(sent, received)| FrameRun::of(&running.load, sent, received));
         let mut sum = runs
@@ -217,23 +232,23 @@ impl<'a> StationRig<'a> {
         Ok(())
     }
 
-    /// Waits until a receiver has got all, or the drain is over, and ends it.
+    /// Waits until a receiver has got all and reports, or the drain is over and it is told to.
     fn end_receiver(
         &self,
-        tools: &mut Tools<'_>,
-        (node, process): (NodeId, u64),
+        receiver: (NodeId, u64),
         drained: Instant,
-        interrupt: &Interrupt,
-    ) -> Result<Ended, TrialError> {
-        while status(self.bench, node, process)?.is_none() {
-            interrupt.check()?;
-            let left = drained.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(tools.stop(node, process, REPORT_GRACE)?);
-            }
-            std::thread::sleep(left.min(RECEIVED_STEP));
+    ) -> Result<Option<String>, LabError> {
+        let left = drained.saturating_duration_since(Instant::now());
+        let line = await_report(self.bench, receiver, left)?;
+        if line.is_some() {
+            return Ok(line);
         }
-        Ok(tools.wait(node, process, STOP_GRACE)?)
+        let (id, process) = receiver;
+        let node = self.bench.node(id);
+        match node.call(Request::Terminate { process })? {
+            Response::Terminated => await_report(self.bench, receiver, REPORT_LIMIT),
+            other => Err(node.unexpected(&other)),
+        }
     }
 }
 
@@ -266,16 +281,37 @@ fn status(bench: &dyn Bench, id: NodeId, process: u64) -> Result<Option<Ended>, 
     }
 }
 
-/// The report that a program printed as its last line.
-fn report(id: NodeId, ended: &Ended) -> Result<Report, TrialError> {
-    let problem = match (ended.code, ended.stdout.trim_end().lines().next_back()) {
-        (Some(0), Some(line)) => match serde_json::from_str(line) {
-            Ok(report) => return Ok(report),
-            Err(error) => format!("the report of `{SUB_COMMAND}` cannot be read: {error}"),
-        },
-        _ => format!("`{SUB_COMMAND}` ended without a report"),
+/// The report of a program, if it prints one before its end and in time.
+fn await_report(
+    bench: &dyn Bench,
+    (id, process): (NodeId, u64),
+    limit: Duration,
+) -> Result<Option<String>, LabError> {
+    let node = bench.node(id);
+    let request = Request::AwaitLine {
+        process,
+        prefix: REPORT.to_owned(),
+        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
     };
-    Err(tool_error(id, problem, ended))
+    match node.call(request)? {
+        Response::Line(line) => Ok(line),
+        other => Err(node.unexpected(&other)),
+    }
+}
+
+/// Reads a report. Of a program that has none, its end is the reason.
+fn report(
+    tools: &mut Tools<'_>,
+    (id, process): (NodeId, u64),
+    line: Option<String>,
+) -> Result<Report, TrialError> {
+    let problem = match line.as_deref().map(serde_json::from_str) {
+        Some(Ok(report)) => return Ok(report),
+        Some(Err(error)) => format!("the report of `{SUB_COMMAND}` cannot be read: {error}"),
+        None => format!("`{SUB_COMMAND}` did not report"),
+    };
+    let ended = tools.stop(id, process, STOP_GRACE)?;
+    Err(tool_error(id, problem, &ended))
 }
 
 /// A tag that the trial before most likely did not have: frames may still be on their way.

@@ -303,7 +303,7 @@ fn a_program_that_fails_is_quoted() {
     };
     let reason = says("", 3);
     assert!(
-        reason.contains("`frames` ended without a report; it exited with 3"),
+        reason.contains("`frames` did not report; it exited with 3"),
         "{reason}"
     );
     assert!(reason.contains("what went wrong"), "{reason}");

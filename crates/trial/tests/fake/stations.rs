@@ -28,8 +28,6 @@ pub(crate) struct Script {
     pub(crate) unseen: u64,
     /// A program prints this instead of its report, and exits with that code.
     pub(crate) says: Option<(&'static str, i32)>,
-    /// Senders go on for so much longer than they should.
-    pub(crate) sender_hangs: Duration,
     /// The DUT's process is dead.
     pub(crate) dut_dead: bool,
     /// Receivers do not come up.
@@ -45,7 +43,6 @@ impl Default for Script {
             has_path: true,
             unseen: 0,
             says: None,
-            sender_hangs: Duration::ZERO,
             dut_dead: false,
             no_receiver: false,
             cipher_link: CipherLink {
@@ -64,6 +61,8 @@ struct Running {
     node: NodeId,
     spec: Option<Spec>,
     since: Instant,
+    /// To stop.
+    told: bool,
 }
 
 /// What happened.
@@ -223,6 +222,7 @@ impl StationNode {
             node: self.id,
             spec,
             since: Instant::now(),
+            told: false,
         };
         let process = world.handles;
         world.running.insert(process, running);
@@ -272,34 +272,41 @@ impl StationNode {
         }
         let running = &world.running[&process];
         let over = match &running.spec.as_ref()?.role {
-            Role::Send(send) => {
-                let time = Duration::from_nanos(send.duration_ns) + world.script.sender_hangs;
-                running.since.elapsed() >= time
-            }
-            Role::Receive(receive) => {
-                let tag = running.spec.as_ref()?.tag;
-                receive.expected == Some(self.towards(world, tag).1)
-            }
+            Role::Send(send) => running.since.elapsed() >= Duration::from_nanos(send.duration_ns),
+            Role::Receive(_) => running.told,
         };
         over.then(Ended::default)
     }
 
+    /// Forgets a program; whether it had reported is nobody's business any more.
     fn end(&self, world: &mut World, process: u64) -> Result<Ended, LabError> {
         let running = world.running.remove(&process);
         let running = running.ok_or_else(|| self.error("no such process"))?;
-        let Some(spec) = running.spec else {
-            return Ok(Ended {
-                code: Some(0),
-                ..Ended::default()
-            });
+        let says = world.script.says.filter(|_| running.spec.is_some());
+        Ok(Ended {
+            code: Some(says.map_or(0, |(_, code)| code)),
+            stderr: says.map_or("", |_| "what went wrong\n").to_owned(),
+            ..Ended::default()
+        })
+    }
+
+    /// The report of a program: a sender's as soon as its time is over, whoever asks; a receiver's when all has
+    /// come, or it was told to stop.
+    fn line(&self, world: &World, process: u64) -> Option<String> {
+        let running = &world.running[&process];
+        let spec = running.spec.clone()?;
+        if let Some((words, _)) = world.script.says {
+            return (!words.is_empty()).then(|| words.to_owned());
+        }
+        let ready = match &spec.role {
+            Role::Send(_) => true,
+            Role::Receive(receive) => {
+                let all = receive.expected == Some(self.towards(world, spec.tag).1);
+                all || running.told
+            }
         };
-        if let Some((words, code)) = world.script.says {
-            return Ok(Ended {
-                code: Some(code),
-                stdout: format!("ready\n{words}\n"),
-                stderr: "what went wrong\n".to_owned(),
-                ..Ended::default()
-            });
+        if !ready {
+            return None;
         }
         let report = Report {
             port: Some(FramePortKind::Packet),
@@ -309,12 +316,7 @@ impl StationNode {
             engine: None,
             ..self.report(world, &spec)
         };
-        let report = serde_json::to_string(&report).unwrap();
-        Ok(Ended {
-            code: Some(0),
-            stdout: format!("ready\n{report}\n"),
-            ..Ended::default()
-        })
+        Some(serde_json::to_string(&report).unwrap())
     }
 
     fn report(&self, world: &World, spec: &Spec) -> Report {
@@ -373,6 +375,11 @@ impl Node for StationNode {
                 Response::Ended(self.end(&mut world, process)?)
             }
             Request::Status { process } => Response::Status(self.status(&world, process)),
+            Request::AwaitLine { process, .. } => Response::Line(self.line(&world, process)),
+            Request::Terminate { process } => {
+                world.running.get_mut(&process).unwrap().told = true;
+                Response::Terminated
+            }
             Request::CpuTime { .. } => Response::CpuTime(CpuTime {
                 user_ns: MS,
                 ..CpuTime::default()
