@@ -1,9 +1,9 @@
 //! Receiving by a ring of blocks in memory shared with the kernel (TPACKET_V3).
 //!
 //! The kernel packs frames into a block and hands it over when it is full or a millisecond old: one wake-up for some
-//! hundred frames. (TPACKET_V2, which hands over each frame by itself, wakes the reader for each, and that
-//! costs the sending core of a veth pair half its rate.) The wait for the block is not part of a frame's
-//! latency: the kernel notes when each came, and [`FrameReceiver::recv_timed`] tells.
+//! hundred frames. (TPACKET_V2, which hands over each frame by itself, was tried: 0.60 million frames per second
+//! over a veth pair, against 1.03 with blocks.) The wait for the block is not part of a frame's latency: the
+//! kernel notes when each came, and [`FrameReceiver::recv_timed`] tells.
 
 use super::bind;
 use crate::frame::bpf::DropCaptured;
@@ -26,8 +26,9 @@ const NOMINAL_FRAME_BYTES: usize = 2048;
 
 /// Receives frames by AF_PACKET: all that come in by the interface, none that go out.
 ///
-/// The capture leaves the frames to the stack, which would work on them for as long again and answer that their
-/// port is unreachable. So test frames, known by their UDP target ports, end behind the capture.
+/// The capture leaves the frames to the stack, which would answer that their port is unreachable, and cost the rate
+/// a third (0.56 against 0.88 million frames per second over a veth pair). So test frames, known by their UDP
+/// target ports, end behind the capture.
 #[derive(Debug)]
 pub struct PacketReceiver {
     ring: Mapping,

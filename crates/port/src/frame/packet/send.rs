@@ -1,7 +1,7 @@
 //! Sending by `sendmmsg`, past the queueing discipline.
 //!
-//! The other way, a ring of frames that one call hands over (PACKET_TX_RING), was slower by a tenth: it
-//! makes the same buffer and copy per frame, and adds the ring's bookkeeping.
+//! The other way, a ring of frames that one call hands over (PACKET_TX_RING), sent a tenth less in a prototype in C
+//! (1.42 against 1.59 million frames per second over a veth pair), and was not built.
 
 use super::bind;
 use crate::frame::kernel::{self, Interface};
