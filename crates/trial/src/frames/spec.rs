@@ -8,9 +8,9 @@ use port::FramePortKind;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
-use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec};
+use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec, TEST_PORT};
 use wire::mix::LINE_GAP_BYTES;
-use wire::overhead::{Outer, outer_bytes};
+use wire::overhead::{IPV4_HEADER_BYTES, Outer, outer_bytes};
 
 /// Longest time that the generator holds frames back to send them in one batch. Frames that leave one by one
 /// cost a system call each; latency counts from the batch's time, so it is no more than that too low for the
@@ -124,16 +124,26 @@ impl Way<'_> {
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 
-    /// Bytes that every frame of the first tunnel carries in clear: addresses. Where addresses are translated
-    /// only the target stays; of IPv6, the prefix of the target, which all tunnels have.
+    /// Bytes that the frames carry in clear: source and target address, where all have the same; of addresses
+    /// that are translated, the target. Of IPv6 the prefix of the target, which all tunnels have. IPv4
+    /// addresses of several tunnels have too little in common: then the UDP header's port and length, of
+    /// frames of the size that is most frequent.
     pub(super) fn marker(&self) -> Vec<u8> {
         match self.addresses() {
-            (IpAddr::V4(source), IpAddr::V4(target)) => match self.cell.dut.adapter {
-                Adapter::Router { nat: true } => target.octets().to_vec(),
-                _ => [source.octets(), target.octets()].concat(),
-            },
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
-            (_, IpAddr::V4(target)) => target.octets().to_vec(),
+            (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.tunnels == 1 => {
+                match self.cell.dut.adapter {
+                    Adapter::Router { nat: true } => target.octets().to_vec(),
+                    _ => [source.octets(), target.octets()].concat(),
+                }
+            }
+            (_, IpAddr::V4(_)) => {
+                let shares = self.traffic.mix.shares.iter();
+                let most = shares.max_by_key(|share| share.weight);
+                let headers = (ETHERNET_AND_FCS_BYTES + IPV4_HEADER_BYTES) as u16;
+                let length = most.map_or(0, |share| share.frame_bytes.saturating_sub(headers));
+                [TEST_PORT.to_be_bytes(), length.to_be_bytes()].concat()
+            }
         }
     }
 }

@@ -51,21 +51,26 @@ fn load(ms: u64) -> Procedure {
     })
 }
 
-/// Eight flows in two tunnels, in one direction.
+/// Two hundred flows in a hundred tunnels, in one direction.
 fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Traffic {
     Traffic {
         mix,
         ip,
-        flows: 8,
-        tunnels: 2,
+        flows: 200,
+        tunnels: 100,
         direction,
         duplex: false,
         ports: Ports::default(),
     }
 }
 
+/// Eight flows in one tunnel, in frames of 64 B.
 fn short(direction: Direction) -> Traffic {
-    traffic(direction, FrameMix::fixed(64), IpVersion::V4)
+    Traffic {
+        flows: 8,
+        tunnels: 1,
+        ..traffic(direction, FrameMix::fixed(64), IpVersion::V4)
+    }
 }
 
 fn frames(adapter: Adapter, traffic: Traffic, procedure: Procedure) -> Cell {
