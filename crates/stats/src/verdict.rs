@@ -271,11 +271,12 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
     let allowed = u128::from(failed.intended) * u128::from(question.allowed_ppm);
     (own <= allowed).then(|| {
         format!(
-            "Of {} frames intended at the load that failed, {} never left the generator and {} \
-             were lost in the receiving station; {} were lost on the way: without the tester's \
-             part the load would have passed.",
+            "Of {} frames intended at the load that failed, {} never left the generator, {} left \
+             when its time was over, and {} were lost in the receiving station; {} were lost on \
+             the way: without the tester's part the load would have passed.",
             failed.intended,
             failed.not_sent,
+            failed.too_late,
             failed.receiver_dropped,
             failed.lost_on_the_way()
         )

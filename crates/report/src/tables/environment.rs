@@ -3,7 +3,7 @@
 use crate::format::counted;
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::plan::{Adapter, LabKind};
+use campaign::plan::{Adapter, Element, LabKind};
 
 /// Name and value of all that is known; what could not be read is left out.
 pub(crate) fn environment(run: &Run<'_>) -> Table {
@@ -71,8 +71,17 @@ fn lab(run: &Run<'_>) -> String {
     let links = lab.link_bps.map_or_else(String::new, |bps| {
         format!(", links of {}", units::human::bit_rate(bps as f64))
     });
+    let between = lab.path.iter().map(|element| match element {
+        Element::Bridge => "a bridge",
+        Element::Router => "a router",
+    });
+    let between: Vec<&str> = between.collect();
+    let between = match between.is_empty() {
+        true => String::new(),
+        false => format!(", between the gateways {}", between.join(", ")),
+    };
     format!(
-        "{}: {kind}, MTU between the gateways {mtu}{links}",
+        "{}: {kind}, MTU between the gateways {mtu}{links}{between}",
         lab.name
     )
 }

@@ -25,9 +25,9 @@ pub struct BackToBackResult {
     pub throughput_cell: Option<String>,
     /// Whether the longest burst that was tried passed in every repeat: the buffer may hold more.
     pub longest_tried_passed: bool,
-    /// Bursts of the found length that were tried, over all repeats.
+    /// Bursts that were to confirm a length, over all repeats.
     pub confirming_bursts: u64,
-    /// Of those, bursts that lost a frame.
+    /// Of those, bursts that lost a frame, after which a shorter length was tried.
     pub confirming_with_loss: u64,
 }
 
@@ -61,14 +61,21 @@ fn estimate(
     Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }
 
-/// The length of burst that was confirmed, else the longest burst without loss; `None` when none was
-/// tried.
+/// The length of burst that was confirmed: the last, since a search steps down until one is. Where
+/// none was to be confirmed, the longest without loss. 0 when every length lost a frame, `None` when
+/// none was tried.
 #[must_use]
 pub fn longest_burst(found: &FrameResult) -> Option<u64> {
-    let confirmed = found.bursts.iter().filter(|burst| burst.confirming);
-    let passed = found.bursts.iter().filter(|burst| burst.lost == 0);
-    let confirmed = confirmed.map(|burst| burst.frames).max();
-    confirmed.or_else(|| passed.map(|burst| burst.frames).max())
+    let bursts = &found.bursts;
+    bursts.first()?;
+    let passed = || bursts.iter().filter(|burst| burst.lost == 0);
+    let longest = match bursts.iter().any(|burst| burst.confirming) {
+        true => passed()
+            .rfind(|burst| burst.confirming)
+            .map(|burst| burst.frames),
+        false => passed().map(|burst| burst.frames).max(),
+    };
+    Some(longest.unwrap_or(0))
 }
 
 /// Highest rate of a frame trial, which is that within bursts.

@@ -5,10 +5,15 @@ use super::rates::{LayerRates, Lengths};
 use crate::bulk::{per_second, ratio};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::LossCurve;
-use journal::record::FrameTrial;
+use journal::record::{FrameResult, FrameTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// A generator may take so much longer than it should, in per cent, and a time beside: threads begin
+/// apart, and the last burst takes its time.
+const LATE_PERCENT: u64 = 2;
+const LATE_NS: u64 = 1_000_000;
 
 /// What became of a load, in one direction. Ratios are in parts per million of the frames sent.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -43,9 +48,12 @@ pub struct LossAccount {
     pub intended: u64,
     /// Of those, frames that never left the sender.
     pub not_sent: u64,
-    /// Of those, frames that arrived intact, each counted once.
+    /// Frames that left only when the load's time was over, of trials whose generator took more than 2 %
+    /// and a millisecond longer than it should: they were offered, but not at that load.
+    pub too_late: u64,
+    /// Of those intended, frames that arrived intact, each counted once.
     pub received: u64,
-    /// Of those, frames that left the sender and did not arrive.
+    /// Of those intended, frames that left the sender and did not arrive.
     pub lost: u64,
     /// Of the lost, frames that reached the receiving station and were lost in it.
     pub receiver_dropped: u64,
@@ -66,6 +74,7 @@ impl LossAccount {
         self.trials += 1;
         self.intended += intended;
         self.not_sent += intended - trial.sent;
+        self.too_late += too_late(trial);
         self.received += trial.received;
         self.lost += trial.lost();
         self.receiver_dropped += trial.receiver_dropped.min(trial.lost());
@@ -87,18 +96,39 @@ impl LossAccount {
         self.lost.saturating_sub(self.receiver_dropped)
     }
 
-    /// Frames lost by the stations themselves.
+    /// Frames that the stations themselves did not offer or did not count.
     #[must_use]
     pub const fn lost_by_tester(&self) -> u64 {
-        self.not_sent + self.receiver_dropped
+        self.not_sent + self.too_late + self.receiver_dropped
     }
+}
+
+/// Frames that left after the load's time, as if they had left evenly.
+fn too_late(trial: &FrameTrial) -> u64 {
+    let allowed_ns = trial.duration_ns / 100 * (100 + LATE_PERCENT) + LATE_NS;
+    if trial.load == 0 || trial.elapsed_ns <= allowed_ns {
+        return 0;
+    }
+    let in_time = u128::from(trial.sent) * u128::from(trial.duration_ns);
+    // No more than were sent, which fits.
+    let in_time = (in_time / u128::from(trial.elapsed_ns)) as u64;
+    trial.sent.saturating_sub(in_time)
+}
+
+/// The trials of the procedure itself, and then the one that was made for the evidence.
+fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
+    let is_evidence = |place: usize| found.evidence_trial == Some(place);
+    let trials = || found.trials.iter().enumerate();
+    let own = trials().filter(move |(place, _)| !is_evidence(*place));
+    let evidence = trials().filter(move |(place, _)| is_evidence(*place));
+    own.chain(evidence).map(|(_, trial)| trial)
 }
 
 /// The trial of each repeat of a `load` procedure.
 pub(super) fn single(lengths: &Lengths, repeats: &Repeats<'_>) -> Vec<LoadResult> {
     let trials: Vec<(u32, &FrameTrial)> = repeats
         .iter()
-        .filter_map(|(repeat, found)| Some((*repeat, found.trials.last()?)))
+        .filter_map(|(repeat, found)| Some((*repeat, own_first(found).next()?)))
         .collect();
     result(lengths, None, &trials).into_iter().collect()
 }
@@ -106,7 +136,7 @@ pub(super) fn single(lengths: &Lengths, repeats: &Repeats<'_>) -> Vec<LoadResult
 /// The trials of a loss curve, those at the same share of the highest load together.
 ///
 /// Shares and not loads, because the highest load may be what the generator reached, which differs
-/// between repeats. The last trial at a share counts.
+/// between repeats. The curve's own trial at a share counts, not that of the evidence.
 pub(super) fn curve(
     curve: &LossCurve,
     lengths: &Lengths,
@@ -114,7 +144,7 @@ pub(super) fn curve(
 ) -> Vec<LoadResult> {
     let mut shares: BTreeMap<u32, BTreeMap<u32, &FrameTrial>> = BTreeMap::new();
     for (repeat, found) in repeats {
-        let paced = || found.trials.iter().filter(|trial| trial.load > 0);
+        let paced = || own_first(found).filter(|trial| trial.load > 0);
         let tried = paced().map(|trial| trial.load).max();
         let Some(highest) = curve.max_load.or(tried) else {
             continue;
@@ -122,7 +152,8 @@ pub(super) fn curve(
         for trial in paced() {
             let percent = (200 * trial.load + highest) / (2 * highest.max(1));
             let percent = u32::try_from(percent).unwrap_or(u32::MAX);
-            shares.entry(percent).or_default().insert(*repeat, trial);
+            let repeats = shares.entry(percent).or_default();
+            repeats.entry(*repeat).or_insert(trial);
         }
     }
     let of = |(percent, trials): (u32, BTreeMap<u32, &FrameTrial>)| {

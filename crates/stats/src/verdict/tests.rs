@@ -114,6 +114,22 @@ fn a_load_that_was_not_offered_says_nothing_of_the_device() {
 }
 
 #[test]
+fn a_load_that_took_too_long_to_offer_says_nothing_of_the_device() {
+    // All were sent and all arrived, but not in the time that makes the load.
+    let failed = LossAccount {
+        intended: 400_000,
+        received: 400_000,
+        too_late: 20_000,
+        ..LossAccount::default()
+    };
+    Case {
+        failed,
+        ..Case::default()
+    }
+    .assert(Limit::TesterLimited, &["20000 left when its time was over"]);
+}
+
+#[test]
 fn what_the_receiving_station_dropped_is_not_the_devices_loss() {
     let failed = LossAccount {
         intended: 400_000,

@@ -1,166 +1,11 @@
 //! Frame tests: from records to figures, verdicts and warnings.
 
 use crate::fixture::{SECOND_NS, journal, measured, record};
+use crate::frame_fixture::*;
 use campaign::plan::*;
-use journal::Journal;
 use journal::record::*;
-use stats::{CellResult, Limit, Results, WarningKind};
+use stats::{Limit, Results, WarningKind};
 use wire::Suite;
-use wire::mix::FrameMix;
-
-fn search() -> ThroughputSearch {
-    ThroughputSearch {
-        profile: Profile::Fast,
-        goals: vec![Goal {
-            name: "ndr".into(),
-            loss_ratio_ppm: 0,
-            exceed_ratio_ppm: 500_000,
-            initial_trial_ns: SECOND_NS,
-            final_trial_ns: SECOND_NS,
-            duration_sum_ns: SECOND_NS,
-            width_ppm: 5_000,
-        }],
-        max_load: None,
-        min_load: 1_000,
-        drain_ns: 0,
-        timeout_ns: 60 * SECOND_NS,
-    }
-}
-
-fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
-    let adapter = match dut {
-        "straight" => Adapter::Straight,
-        "router" => Adapter::Router { nat: false },
-        engine => Adapter::Cipherbench {
-            suite: Suite::Aes256Gcm,
-            workers: 1,
-            engine: engine.into(),
-        },
-    };
-    let group = format!("{}/frame={size}/direction=both", procedure.name());
-    Cell {
-        id: format!("{group}/{dut}"),
-        calibration: dut == "straight",
-        group,
-        dut: Dut {
-            name: dut.into(),
-            adapter,
-        },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
-        measurement: Measurement::Frames(FrameTest {
-            traffic: Traffic {
-                mix: FrameMix::fixed(size),
-                ip: IpVersion::V4,
-                flows: 1,
-                tunnels: 1,
-                direction: Direction::Both,
-                duplex: false,
-                ports: Ports::default(),
-            },
-            procedure,
-        }),
-        tune: false,
-        estimate_ns: 0,
-    }
-}
-
-/// A trial at that load in which so many frames came through.
-fn trial(load: u64, received: u64) -> FrameTrial {
-    FrameTrial {
-        load,
-        duration_ns: SECOND_NS,
-        elapsed_ns: SECOND_NS,
-        intended: load,
-        sent: load,
-        received,
-        ..FrameTrial::default()
-    }
-}
-
-/// A search that ended between those bounds.
-fn found(lower: Option<u64>, upper: Option<u64>) -> FrameResult {
-    let at = |load: Option<u64>, lost: u64| load.map(|load| trial(load, load - lost));
-    FrameResult {
-        trials: at(lower, 0)
-            .into_iter()
-            .chain(at(upper, 7))
-            .chain([trial(1_000, 1_000)])
-            .collect(),
-        throughput: Some(ThroughputFound {
-            max_load: 1_500_000,
-            max_load_by: "line-rate".into(),
-            goals: vec![GoalBounds {
-                goal: "ndr".into(),
-                lower,
-                upper,
-                conditional_throughput: lower.unwrap_or(0) as f64,
-                lower_trials: 1,
-                upper_trials: 1,
-            }],
-            end: SearchEnd::Reached,
-            took_ns: 3 * SECOND_NS,
-        }),
-        evidence_trial: Some(0),
-        ..FrameResult::default()
-    }
-}
-
-fn add(journal: &mut Journal, cell: &Cell, repeat: u32, frames: FrameResult) {
-    let outcome = measured(Measured {
-        frames: Some(Box::new(frames)),
-        cpu: Cpu {
-            wall_ns: 1,
-            ..Cpu::default()
-        },
-        ..Measured::default()
-    });
-    record(journal, &cell.id, repeat, outcome);
-}
-
-/// Lower and upper bound of a repeat.
-type Bounds = (Option<u64>, Option<u64>);
-
-/// A run of those cells, each repeat with the bounds of its row.
-fn searched(cells: &[(Cell, &[Bounds])]) -> Journal {
-    let repeats = cells[0].1.len() as u32;
-    let all = cells.iter().map(|(cell, _)| cell.clone()).collect();
-    let mut run = journal(all, repeats, 8);
-    for (cell, bounds) in cells {
-        for (repeat, (lower, upper)) in (1..).zip(*bounds) {
-            add(&mut run, cell, repeat, found(*lower, *upper));
-        }
-    }
-    run
-}
-
-/// Floats that are the same but for rounding.
-#[track_caller]
-fn assert_close(found: f64, wanted: f64) {
-    assert!(
-        (found - wanted).abs() <= 1e-9 * wanted.abs(),
-        "{found} is not {wanted}"
-    );
-}
-
-fn limit(cell: &CellResult) -> Limit {
-    cell.verdict.as_ref().unwrap().limit
-}
-
-fn kinds(results: &Results) -> Vec<WarningKind> {
-    results
-        .warnings
-        .iter()
-        .map(|warning| warning.kind)
-        .collect()
-}
-
-fn throughput(dut: &str, size: u16) -> Cell {
-    cell(dut, size, Procedure::Throughput(search()))
-}
-
-const RIG: [Bounds; 3] = [(Some(1_400_000), Some(1_410_000)); 3];
 
 #[test]
 fn bounds_become_rates_at_every_layer_and_a_verdict_by_the_rig() {
@@ -360,6 +205,31 @@ fn a_loss_curve_pairs_repeats_by_share_of_their_highest_load() {
 }
 
 #[test]
+fn the_trial_for_the_evidence_is_no_load_of_the_procedure() {
+    let load = Procedure::Load(Load {
+        frames_per_s: Some(1_000),
+        duration_ns: SECOND_NS,
+    });
+    let cell = cell("auto", 64, load);
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let mut slow = trial(1_000, 1_000);
+    slow.elapsed_ns = 2 * SECOND_NS;
+    let frames = FrameResult {
+        trials: vec![slow, trial(1_000, 900)],
+        evidence_trial: Some(1),
+        ..FrameResult::default()
+    };
+    add(&mut run, &cell, 1, frames);
+    let results = Results::of(&run);
+    let found = results.cells[0].frames.as_ref().unwrap();
+    let account = found.loads[0].account;
+    assert_eq!((account.lost, account.not_sent), (0, 0));
+    // Half of it left in the second that makes the load.
+    assert_eq!((account.too_late, account.lost_by_tester()), (500, 500));
+    assert_eq!(found.at_evidence.as_ref().unwrap().account.lost, 100);
+}
+
+#[test]
 fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
     let test = BackToBack {
         burst_ns_max: 2 * SECOND_NS,
@@ -380,6 +250,10 @@ fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
         trials: vec![trial(1_000_000, 1_000_000)],
         bursts: vec![
             length(9_000, false),
+            BurstTrial {
+                lost: 1,
+                ..length(7_000, true)
+            },
             length(5_000, true),
             length(5_000, true),
         ],
@@ -401,7 +275,7 @@ fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
     assert_eq!(found.throughput_cell.as_ref(), Some(&search.id));
     assert_eq!(
         (found.confirming_bursts, found.longest_tried_passed),
-        (2, false)
+        (3, false)
     );
 }
 

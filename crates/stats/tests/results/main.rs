@@ -2,5 +2,6 @@
 
 mod cells;
 mod fixture;
+mod frame_fixture;
 mod frames;
 mod warnings;

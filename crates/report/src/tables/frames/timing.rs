@@ -74,7 +74,8 @@ pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; longest burst at the highest load without loss; buffer time: the burst by its rate, \
          and less what the device forwards meanwhile where its throughput was measured too (RFC \
-         9004 §5.4); with loss: of the bursts of that length that were tried to confirm it",
+         9004 §5.4); with loss: of the bursts that were to confirm a length, after \
+         which a shorter one was tried",
         set.common
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
