@@ -47,7 +47,8 @@ const FRAMES: &[Paragraph] = &[
         "Made and checked by the tester itself. Each carries flow, sequence number, intended send \
          time and checksum, so that loss, reordering (RFC 4737), duplication and corruption are \
          counted apart. Lost is what left the sender and did not arrive intact. A search counts \
-         frames that were not sent as lost too: a load that was not offered was not carried.",
+         frames that were not sent in time as lost too: a load that was not offered was not carried; \
+         what the receiving station dropped had come through the device.",
     ),
     (
         "Throughput",
