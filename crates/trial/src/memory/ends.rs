@@ -1,18 +1,16 @@
 //! A station's ends of rings in memory.
 //!
-//! Gateways take IP packets on their clear side and ESP on their cipher side; a station sends and receives
-//! Ethernet frames. So each end here takes the headers off, or puts them on.
+//! On its clear side a gateway takes frames as they are. On its cipher side it takes ESP; there a station's end
+//! takes the outer headers off, or puts them on.
 
 use port::{
-    Batch, CLEAR_BUFFER_BYTES, CipherPort, ClearPort, FRAME_SLOT_BYTES, FramePortStats,
-    FrameReceiver, FrameSender, MemoryCipherPort, MemoryClearPort, MemoryFrameReceiver,
-    MemoryFrameSender, Train,
+    Batch, CipherPort, FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender,
+    MemoryCipherPort, MemoryFrameReceiver, MemoryFrameSender, Train,
 };
 use std::io;
 use std::os::fd::BorrowedFd;
 use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
-use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 /// ESP in UDP over IPv4 over Ethernet: what stands before it.
 const OUTER_BYTES: usize = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
@@ -33,7 +31,6 @@ pub(super) struct Entrance {
 
 enum Target {
     Frames(MemoryFrameSender),
-    Clear(MemoryClearPort),
     Cipher(MemoryCipherPort),
 }
 
@@ -51,10 +48,6 @@ impl Entrance {
         Self::new(Target::Frames(port))
     }
 
-    pub(super) fn clear(port: MemoryClearPort) -> Self {
-        Self::new(Target::Clear(port))
-    }
-
     pub(super) fn cipher(port: MemoryCipherPort) -> Self {
         Self::new(Target::Cipher(port))
     }
@@ -68,10 +61,6 @@ impl Entrance {
     fn put(&mut self, length: usize) -> bool {
         match &mut self.target {
             Target::Frames(_) => false,
-            Target::Clear(port) => {
-                let packet = &self.scratch[ETHERNET_HEADER_BYTES..length];
-                port.send(&VnetHeader::PLAIN, packet, &[]).is_ok()
-            }
             Target::Cipher(port) => {
                 let esp = Train {
                     start: OUTER_BYTES,
@@ -92,7 +81,7 @@ impl FrameSender for Entrance {
     ) -> io::Result<usize> {
         let passed = match &mut self.target {
             Target::Frames(port) => port.send(count, &mut fill)?,
-            Target::Clear(_) | Target::Cipher(_) => 0,
+            Target::Cipher(_) => 0,
         };
         for _ in passed..count {
             let length = fill(&mut self.scratch);
@@ -119,10 +108,6 @@ impl FrameSender for Entrance {
 /// Where a station's frames come out.
 pub(super) enum Exit {
     Frames(MemoryFrameReceiver),
-    Clear {
-        port: MemoryClearPort,
-        buffer: Box<[u8]>,
-    },
     Cipher {
         port: MemoryCipherPort,
         batch: Batch,
@@ -132,15 +117,6 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    pub(super) fn clear(port: MemoryClearPort) -> Self {
-        // The Ethernet header takes the place of the virtio header, and begins before it.
-        let bytes = ETHERNET_HEADER_BYTES - VNET_HEADER_BYTES + CLEAR_BUFFER_BYTES;
-        Self::Clear {
-            port,
-            buffer: vec![0; bytes].into_boxed_slice(),
-        }
-    }
-
     pub(super) fn cipher(port: MemoryCipherPort, udp_port: u16) -> Self {
         Self::Cipher {
             port,
@@ -155,22 +131,6 @@ impl FrameReceiver for Exit {
     fn recv(&mut self, mut read: impl FnMut(&mut [u8])) -> io::Result<usize> {
         match self {
             Self::Frames(port) => port.recv(read),
-            Self::Clear { port, buffer } => {
-                const VNET_AT: usize = ETHERNET_HEADER_BYTES - VNET_HEADER_BYTES;
-                let mut frames = 0;
-                while frames < BATCH {
-                    let bytes = match port.recv(&mut buffer[VNET_AT..]) {
-                        Ok(bytes) => bytes,
-                        Err(_) if frames > 0 => break,
-                        Err(error) => return Err(error),
-                    };
-                    let is_ipv6 = buffer[ETHERNET_HEADER_BYTES] >> 4 == 6;
-                    ethernet(buffer, is_ipv6);
-                    read(&mut buffer[..VNET_AT + bytes]);
-                    frames += 1;
-                }
-                Ok(frames)
-            }
             Self::Cipher {
                 port,
                 batch,
@@ -194,7 +154,6 @@ impl FrameReceiver for Exit {
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Frames(port) => port.readable(),
-            Self::Clear { port, .. } => port.readable(),
             Self::Cipher { port, .. } => port.readable(),
         }
     }
@@ -204,17 +163,10 @@ impl FrameReceiver for Exit {
     }
 }
 
-/// An Ethernet header at the start of `frame`, of nobody in particular.
-fn ethernet(frame: &mut [u8], ipv6: bool) {
-    let ether_type: u16 = if ipv6 { 0x86dd } else { 0x0800 };
-    frame[..12].fill(0x02);
-    frame[12..ETHERNET_HEADER_BYTES].copy_from_slice(&ether_type.to_be_bytes());
-}
-
 /// The headers in front of ESP in UDP, as far as a receiver looks at them.
 fn outer(frame: &mut [u8], udp_port: u16, esp_bytes: usize) {
-    ethernet(frame, false);
-    let ip = &mut frame[ETHERNET_HEADER_BYTES..OUTER_BYTES];
+    let (ethernet, ip) = frame[..OUTER_BYTES].split_at_mut(ETHERNET_HEADER_BYTES);
+    ethernet.copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
     ip.fill(0);
     let udp_bytes = (UDP_HEADER_BYTES + esp_bytes) as u16;
     ip[0] = 0x45;

@@ -22,9 +22,8 @@ use esp::WindowSize;
 use keying::StaticKeys;
 use lab::StationEsp;
 use port::{
-    FrameReceiver as _, FrameSender as _, MemoryCipherPort, MemoryClearPort, MemoryFrameReceiver,
-    MemoryFrameSender, Stop, memory_cipher_pair, memory_clear_pair, memory_frame_pair,
-    wait_readable,
+    FrameClearPort, FrameReceiver as _, FrameSender as _, MemoryCipherPort, MemoryFrameReceiver,
+    MemoryFrameSender, Stop, memory_cipher_pair, memory_frame_pair, wait_readable,
 };
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -36,18 +35,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use wire::Suite;
-use wire::coalesce::Joinable;
 use yaml::Prefix;
 
 /// Frames that a ring holds: what a network card's ring does.
 const RING_FRAMES: usize = 4096;
 /// UDP port in the headers of ESP; nobody listens there.
 const ESP_PORT: u16 = 4500;
-/// A test frame is one packet: nothing is to be joined.
-const NOT_JOINED: Joinable = Joinable {
-    tcp: false,
-    udp: false,
-};
+/// Of nobody in particular.
+const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
 /// A device under test that is up, and the stations' ends of the path through it.
 pub(super) struct Gateways {
@@ -175,21 +170,27 @@ impl Builder<'_> {
         let (entrance, near_clear) = match self.direction {
             Direction::Decrypt => (None, None),
             Direction::Encrypt | Direction::Both => {
-                let (station, gateway) = memory_clear_pair(NOT_JOINED);
-                (Some(Entrance::clear(station)), Some(gateway))
+                let (station, entering) = memory_frame_pair(RING_FRAMES);
+                // Nothing comes back out of the entrance.
+                let (back, _) = memory_frame_pair(1);
+                let clear = FrameClearPort::new(entering, back, MACS[0], MACS[1]);
+                (Some(Entrance::frames(station)), Some(clear))
             }
         };
         let (exit, far_clear) = match self.direction {
             Direction::Encrypt => (None, None),
             Direction::Decrypt | Direction::Both => {
-                let (gateway, station) = memory_clear_pair(NOT_JOINED);
-                (Some(Exit::clear(station)), Some(gateway))
+                let (leaving, station) = memory_frame_pair(RING_FRAMES);
+                // Nothing goes in at the exit.
+                let (_, nothing) = memory_frame_pair(1);
+                let clear = FrameClearPort::new(nothing, leaving, MACS[0], MACS[1]);
+                (Some(Exit::Frames(station)), Some(clear))
             }
         };
         // Where a gateway is missing, the station has its end of the cipher link.
         let (near_cipher, far_cipher) = memory_cipher_pair();
         let mut made = Vec::new();
-        let mut spare = |clear: Option<MemoryClearPort>, cipher, name| match clear {
+        let mut spare = |clear: Option<FrameClearPort>, cipher, name| match clear {
             Some(clear) => {
                 made.push((name, clear, cipher));
                 None
@@ -221,7 +222,7 @@ impl Builder<'_> {
         gateways: &mut Gateways,
         keys: &Keys,
         (suite, engine): (Suite, &str),
-        (name, clear, cipher): (&'static str, MemoryClearPort, MemoryCipherPort),
+        (name, clear, cipher): (&'static str, FrameClearPort, MemoryCipherPort),
     ) -> Result<(), TrialError> {
         let failed = |error: &dyn Display| failed(self.dut, error);
         let choice = engine.parse().map_err(|error| failed(&error))?;
