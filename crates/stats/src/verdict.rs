@@ -26,6 +26,9 @@ pub const TESTER_LIMITED_RATIO: f64 = 0.95;
 /// From this share of a link's rate on, the link is taken to be the limit.
 pub const LINK_LIMITED_RATIO: f64 = 0.99;
 
+/// From this share on, the excess over a link's rate is explained.
+const SHAPER_EXCESS_RATIO: f64 = 1.005;
+
 /// What limits the figure of a frame test, with the numbers that say so.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
@@ -241,13 +244,19 @@ fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
 
 fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let link = question.link?;
-    (link.share() >= LINK_LIMITED_RATIO).then(|| {
+    let share = link.share();
+    // A shaper's bucket is emptied beside its rate: in short trials that shows.
+    let burst = match share > SHAPER_EXCESS_RATIO {
+        true => " at length (its shaper lets short bursts through)",
+        false => "",
+    };
+    (share >= LINK_LIMITED_RATIO).then(|| {
         format!(
-            "{} are {} on the {} side's line, {} of the {} that the link carries.",
+            "{} are {} on the {} side's line, {} of the {} that the link carries{burst}.",
             question.unit.text(figure.mean),
             bit_rate(link.l1_bps),
             link.side,
-            percent(link.share()),
+            percent(share),
             bit_rate(link.link_bps as f64)
         )
     })
@@ -348,8 +357,8 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
         return (Limit::Inconclusive, reason);
     }
     let crypto = if question.station_crypto {
-        ", there without sealing or opening frames itself; the stations lost too few of the frames \
-         at the load that failed to be its limit"
+        ", without sealing or opening frames itself; but frames were lost on the way at the load that \
+         failed, which the stations do not explain"
     } else {
         ""
     };
