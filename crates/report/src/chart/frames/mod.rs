@@ -9,7 +9,7 @@ use crate::layout::Run;
 use crate::layout::frames::{Device, FrameSet};
 
 /// Swatches of the devices, the rig's own last.
-fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) -> f64 {
+fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
     let labels: Vec<(String, String)> = devices
         .iter()
         .map(|device| {
@@ -21,7 +21,7 @@ fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) -> f64 {
         .iter()
         .map(|(class, label)| (class.clone(), label.as_str()))
         .collect();
-    svg.legend(&entries)
+    svg.legend(&entries);
 }
 
 /// Devices but the rig.

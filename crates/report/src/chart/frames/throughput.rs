@@ -3,7 +3,7 @@
 
 use super::{band_name, devices, legend};
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, text_width};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
@@ -11,12 +11,12 @@ use crate::tables::frames::mean_rate;
 use maud::Markup;
 use stats::{CellResult, GoalResult, Limit};
 
-const HEIGHT: f64 = 390.0;
+const HEIGHT: f64 = 402.0;
 const PLOT: Area = Area {
     x: 56.0,
-    y: LEGEND_HEIGHT + 30.0,
+    y: LEGEND_HEIGHT + 42.0,
     width: WIDTH - 56.0,
-    height: HEIGHT - LEGEND_HEIGHT - 30.0 - 32.0,
+    height: HEIGHT - LEGEND_HEIGHT - 42.0 - 32.0,
 };
 const MAX_BAR: f64 = 58.0;
 /// Narrower bars have their value turned.
@@ -49,8 +49,13 @@ pub(crate) fn draw(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup
     let lines = set.points.iter().filter_map(line).fold(highest, f64::max);
     let axis = Linear::si(1.12 * lines, 5.0, "pps");
     let mut svg = Svg::new(id, HEIGHT);
-    let end = legend(&mut svg, run, &shown);
-    marks(&mut svg, end);
+    legend(&mut svg, run, &shown);
+    let has_rig = set.devices.iter().any(|device| device.calibration);
+    marks(
+        &mut svg,
+        has_rig,
+        set.points.iter().any(|point| line(point).is_some()),
+    );
     svg.y_axis(PLOT, &axis, axis.unit());
     let width = PLOT.width / set.points.len() as f64;
     for (index, point) in set.points.iter().enumerate() {
@@ -97,12 +102,19 @@ fn word(cell: &CellResult) -> &'static str {
     }
 }
 
-/// What the lines mean, behind the devices' swatches.
-fn marks(svg: &mut Svg, x: f64) {
-    svg.line("ceiling", (x, 10.0), (x + 18.0, 10.0));
-    svg.text("label", (x + 24.0, 14.0), Anchor::Start, "the tester alone");
-    svg.line("limit", (x + 136.0, 10.0), (x + 154.0, 10.0));
-    svg.text("label", (x + 160.0, 14.0), Anchor::Start, "line rate");
+/// What the lines mean, below the devices' swatches; nothing of those that are not drawn.
+fn marks(svg: &mut Svg, has_rig: bool, has_line: bool) {
+    let mut x = 0.0;
+    for (drawn, class, name) in [
+        (has_rig, "ceiling", "the tester alone"),
+        (has_line, "limit", "line rate"),
+    ] {
+        if drawn {
+            svg.line(class, (x, 29.0), (x + 18.0, 29.0));
+            svg.text("label", (x + 24.0, 33.0), Anchor::Start, name);
+            x += 24.0 + text_width(name) + 22.0;
+        }
+    }
 }
 
 fn bars(
