@@ -1,8 +1,9 @@
 //! How the links of a lab are to be for a cell.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Cell};
+use campaign::plan::{Adapter, Cell, Direction, Measurement};
 use lab::Links;
+use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
 
 /// MTU of the cipher link: what the plan says, else what the largest packet of any cell needs when it is
@@ -10,15 +11,29 @@ use wire::overhead::{Outer, outer_bytes};
 #[must_use]
 pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| match cell.dut.adapter {
-        Adapter::Cipherbench { suite, .. } => {
-            outer_bytes(suite, Outer::UDP_IPV4, usize::from(cell.mtu))
-        }
+        Adapter::Cipherbench { suite, .. } => encapsulated(suite, cell.mtu),
+        // In one direction the stations do what an encryptor would.
+        Adapter::Straight if is_one_way(&cell.measurement) => Suite::ALL
+            .into_iter()
+            .map(|suite| encapsulated(suite, cell.mtu))
+            .fold(0, usize::max),
         _ => usize::from(cell.mtu),
     };
     let largest = plan.cells.iter().map(needed).max().unwrap_or(1500);
     plan.lab
         .cipher_mtu
         .unwrap_or_else(|| u16::try_from(largest).unwrap_or(u16::MAX))
+}
+
+fn encapsulated(suite: Suite, mtu: u16) -> usize {
+    outer_bytes(suite, Outer::UDP_IPV4, usize::from(mtu))
+}
+
+fn is_one_way(measurement: &Measurement) -> bool {
+    match measurement {
+        Measurement::Frames(test) => test.traffic.direction != Direction::Both,
+        _ => false,
+    }
 }
 
 /// The links for one cell of a plan.

@@ -74,8 +74,8 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     checks.into_iter().flatten().collect()
 }
 
-/// The trials that a figure is read of directly, rather than by a search, which takes a load that was not
-/// offered for one that was not carried.
+/// The trials that a figure is read of directly. A search takes a load that was not offered for one that was
+/// not carried, and a loss curve tells what was sent and what the receiver lost at each load.
 fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     let result = observed.result;
     let end = result.evidence_trial.unwrap_or(result.trials.len());
@@ -89,15 +89,6 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
         Procedure::Load(_) => last(1),
         Procedure::Latency(plan) if !result.latency.is_empty() => last(plan.percents.len()),
         Procedure::Recovery(_) if result.recovery.is_some() => last(1),
-        Procedure::LossCurve(_) => {
-            // The top of a curve may be more than the generator can do: the record of it tells.
-            let offered = trials.iter().filter(|trial| was_offered(trial));
-            let highest = offered.map(|trial| trial.load).max().unwrap_or(0);
-            trials
-                .iter()
-                .filter(|trial| trial.load <= highest)
-                .collect()
-        }
         _ => Vec::new(),
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! 1. The receiver is started and waits for frames.
 //! 2. The sender is started, and sends at once.
-//! 3. The sender reports when it has sent all. So does the receiver when all expected frames have come; else it
-//!    is told to stop when the drain is over.
+//! 3. The sender reports when it has sent all, or is told to stop when its time is long over. So does the
+//!    receiver when all expected frames have come, or is told to stop when the drain is over.
 //! 4. Both end. The kernel takes a while to take their ports down, so this is waited for while the receiver of
-//!    the next trial is started, and before anything is sent.
+//!    the next trial is started, and before anything is sent. A port of AF_XDP has its queue to itself: there
+//!    the next trial waits.
 //!
 //! With both directions loaded, each step is made for both at the same time.
 
@@ -18,21 +19,23 @@ use crate::tools::{STOP_GRACE, Tools, tool_error};
 use campaign::plan::{Cell, Traffic};
 use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId};
+use port::FramePortKind;
 use std::time::{Duration, Instant};
 use traffic::report::{READY, Report};
 use traffic::spec::Spec;
 
 /// Name of the sub-command that serves a [`Spec`].
 const SUB_COMMAND: &str = "frames";
-/// Given to a sender beyond its time: a port that is slow, a report to print.
-const END_LIMIT: Duration = Duration::from_secs(8);
+/// Given to a sender beyond its time, and a quarter of that. One that is later does not offer its load, and is
+/// told to stop: there may be minutes of frames left.
+const LATE_LIMIT: Duration = Duration::from_millis(250);
 /// A sender is first waited for this long before its end: until then it is looked whether all live.
 const END_MARGIN: Duration = Duration::from_millis(20);
 /// Ctrl-C is looked for this often.
 const INTERRUPT_STEP: Duration = Duration::from_millis(20);
 /// It is asked this often whether all live.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
-/// Given to a receiver that is told to stop, to print its report.
+/// Given to a program that is told to stop, to print its report.
 const REPORT_LIMIT: Duration = Duration::from_secs(3);
 /// Given to a program that has reported, to end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
@@ -50,6 +53,8 @@ pub(crate) struct StationRig<'a> {
     tag: u16,
     /// Programs of the last trial, which have reported.
     leaving: Tools<'a>,
+    /// Whether receivers of the next trial can be started beside them.
+    shares_ports: bool,
 }
 
 /// A frame trial that is going on.
@@ -89,6 +94,7 @@ impl<'a> StationRig<'a> {
             line_bps,
             tag: first_tag(),
             leaving: Tools::new(bench),
+            shares_ports: false,
         }
     }
 
@@ -142,6 +148,9 @@ impl<'a> StationRig<'a> {
         let programs = self.programs(load);
         let (receivers, senders) = programs.split_at(self.ways.len());
         let mut tools = Tools::new(self.bench);
+        if !self.shares_ports {
+            self.await_leaving()?;
+        }
         let receivers = tools.start_together(receivers)?;
         self.await_leaving()?;
         let senders = tools.start_together(senders)?;
@@ -169,19 +178,23 @@ impl<'a> StationRig<'a> {
         mut running: Running<'a>,
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
-        self.await_senders(&running, interrupt)?;
+        let duration = duration(&running.load);
+        self.await_senders(&running, duration, interrupt)?;
+        let late = running.started + duration + duration / 4 + LATE_LIMIT;
         let mut sent = Vec::new();
         for &sender in &running.senders {
-            let line = await_report(self.bench, sender, END_LIMIT)?;
+            let line = self.await_report_or_stop(sender, late)?;
             sent.push(report(&mut running.tools, sender, line)?);
         }
         let drained = Instant::now() + Duration::from_nanos(running.load.drain_ns);
         let mut received = Vec::new();
         for &receiver in &running.receivers {
-            let line = self.end_receiver(receiver, drained)?;
+            let line = self.await_report_or_stop(receiver, drained)?;
             received.push(report(&mut running.tools, receiver, line)?);
         }
         self.leaving.take_over(running.tools);
+        let is_packet = |report: &Report| report.port == Some(FramePortKind::Packet);
+        self.shares_ports = received.iter().all(is_packet);
         let ways = sent.iter().zip(&received);
         let runs = ways.map(|(sent, received)| FrameRun::of(&running.load, sent, received));
         let mut sum = runs
@@ -197,11 +210,10 @@ impl<'a> StationRig<'a> {
     fn await_senders(
         &self,
         running: &Running<'_>,
+        duration: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), TrialError> {
-        let then_ns = running.load.then.map_or(0, |then| then.duration_ns);
-        let duration_ns = running.load.duration_ns.saturating_add(then_ns);
-        let end = running.started + Duration::from_nanos(duration_ns).saturating_sub(END_MARGIN);
+        let end = running.started + duration.saturating_sub(END_MARGIN);
         let mut asked = Instant::now();
         loop {
             interrupt.check()?;
@@ -232,21 +244,21 @@ impl<'a> StationRig<'a> {
         Ok(())
     }
 
-    /// Waits until a receiver has got all and reports, or the drain is over and it is told to.
-    fn end_receiver(
+    /// The report of a program, which is told to stop and print it when the time comes; `None` when it has none.
+    fn await_report_or_stop(
         &self,
-        receiver: (NodeId, u64),
-        drained: Instant,
+        program: (NodeId, u64),
+        time: Instant,
     ) -> Result<Option<String>, LabError> {
-        let left = drained.saturating_duration_since(Instant::now());
-        let line = await_report(self.bench, receiver, left)?;
+        let left = time.saturating_duration_since(Instant::now());
+        let line = await_report(self.bench, program, left)?;
         if line.is_some() {
             return Ok(line);
         }
-        let (id, process) = receiver;
+        let (id, process) = program;
         let node = self.bench.node(id);
         match node.call(Request::Terminate { process })? {
-            Response::Terminated => await_report(self.bench, receiver, REPORT_LIMIT),
+            Response::Terminated => await_report(self.bench, program, REPORT_LIMIT),
             other => Err(node.unexpected(&other)),
         }
     }
@@ -270,6 +282,12 @@ impl Rig for StationRig<'_> {
         let rates = self.ways.iter().map(|way| way.line_rate(line_bps));
         rates.min()
     }
+}
+
+/// How long a load lasts, its second part included.
+fn duration(load: &RigLoad) -> Duration {
+    let then_ns = load.then.map_or(0, |then| then.duration_ns);
+    Duration::from_nanos(load.duration_ns.saturating_add(then_ns))
 }
 
 /// How a program ended, if it has.

@@ -46,7 +46,8 @@ impl Trials<'_> {
         Ok(run)
     }
 
-    /// The highest load to try, and what bounds it: as [`journal::record::ThroughputFound::max_load_by`].
+    /// The highest load to try, and what bounds it: as [`journal::record::ThroughputFound::max_load_by`]. Where
+    /// none is given, it is what the generator reaches when it tries the line rate, or all it can.
     pub(super) fn highest_load(
         &mut self,
         given: Option<u64>,
@@ -54,10 +55,13 @@ impl Trials<'_> {
         if let Some(load) = given {
             return Ok((load, "given"));
         }
-        if let Some(load) = self.rig.line_rate() {
+        let line_rate = self.rig.line_rate();
+        let flood = self
+            .make(&RigLoad::new(line_rate, FLOOD_NS, DRAIN_NS))?
+            .trial;
+        if let Some(load) = line_rate.filter(|_| was_offered(&flood)) {
             return Ok((load, "line-rate"));
         }
-        let flood = self.make(&RigLoad::new(None, FLOOD_NS, DRAIN_NS))?.trial;
         let per_second = u128::from(flood.sent) * 1_000_000_000;
         let load = u64::try_from(per_second / u128::from(flood.elapsed_ns.max(1)));
         match load.unwrap_or(u64::MAX) {

@@ -245,6 +245,19 @@ fn a_receiver_that_misses_frames_is_stopped_when_the_drain_is_over() {
 }
 
 #[test]
+fn a_sender_that_is_far_too_slow_is_stopped_and_has_not_offered_its_load() {
+    let reasons = reasons(Script {
+        slow_sender: true,
+        ..Script::default()
+    });
+    assert!(reasons.len() == 1, "{reasons:?}");
+    assert!(
+        reasons[0].contains("500 of 1000 frames sent"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn frames_that_no_report_has_speak_against_the_trial() {
     let unseen = Script {
         unseen: 1000,

@@ -28,6 +28,8 @@ pub(crate) struct Script {
     pub(crate) unseen: u64,
     /// A program prints this instead of its report, and exits with that code.
     pub(crate) says: Option<(&'static str, i32)>,
+    /// Senders have sent half of their frames when they are told to stop, and do not end before.
+    pub(crate) slow_sender: bool,
     /// The DUT's process is dead.
     pub(crate) dut_dead: bool,
     /// Receivers do not come up.
@@ -43,6 +45,7 @@ impl Default for Script {
             has_path: true,
             unseen: 0,
             says: None,
+            slow_sender: false,
             dut_dead: false,
             no_receiver: false,
             cipher_link: CipherLink {
@@ -239,7 +242,7 @@ impl StationNode {
             return;
         };
         let rate = send.frames_per_s.unwrap_or(1_000_000);
-        let sent = frames(rate, send.duration_ns);
+        let sent = frames(rate, send.duration_ns) / if world.script.slow_sender { 2 } else { 1 };
         let carried = sent.min(frames(world.script.capacity, send.duration_ns));
         world.sent.insert((spec.tag, self.id), (sent, carried));
         counter(world, self.id).tx_packets += sent;
@@ -299,7 +302,7 @@ impl StationNode {
             return (!words.is_empty()).then(|| words.to_owned());
         }
         let ready = match &spec.role {
-            Role::Send(_) => true,
+            Role::Send(_) => !world.script.slow_sender || running.told,
             Role::Receive(receive) => {
                 let all = receive.expected == Some(self.towards(world, spec.tag).1);
                 all || running.told
@@ -324,7 +327,7 @@ impl StationNode {
             Role::Send(send) => {
                 let (frames, _) = world.sent[&(spec.tag, self.id)];
                 let sent = Sent {
-                    intended: frames,
+                    intended: frames * if world.script.slow_sender { 2 } else { 1 },
                     frames,
                     frame_bytes: frames * FRAME_BYTES,
                     elapsed_ns: send.duration_ns,
@@ -359,7 +362,14 @@ impl Node for StationNode {
 
     fn call(&self, request: Request) -> Result<Response, LabError> {
         let mut world = self.world.lock().unwrap();
-        let interface = ["a0", "w0", "w1", "b0"][self.id as usize].to_owned();
+        let interface = match self.id {
+            NodeId::A => "a0",
+            NodeId::Gw1 => "w0",
+            NodeId::Gw2 => "w1",
+            NodeId::B => "b0",
+            NodeId::Element(_) => "p0",
+        };
+        let interface = interface.to_owned();
         Ok(match request {
             Request::Hello { protocol } => Response::Hello {
                 protocol,

@@ -2,8 +2,8 @@
 
 use crate::trials::{TestLab, cell, encrypting, kill_encryptor_below, plan};
 use campaign::plan::{
-    Adapter, Cell, Direction, FrameTest, Goal, IpVersion, Load, Measurement, Ports, Procedure,
-    Profile, Recovery, ThroughputSearch, Traffic,
+    Adapter, Cell, Direction, FrameTest, Goal, IpVersion, Load, Measurement, PortKind, Ports,
+    Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 use journal::record::{FrameResult, Measured, Outcome};
 use lab::{Interrupt, LabError, NodeId};
@@ -17,7 +17,7 @@ const MS: u64 = 1_000_000;
 const FRAMES_PER_S: u64 = 2000;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 9] = [
+pub(crate) const ALL: [(&str, fn()); 11] = [
     ("frames_in_clear", frames_in_clear),
     ("frames_past_the_gateways", frames_past_the_gateways),
     ("frames_through_boxes", frames_through_boxes),
@@ -26,6 +26,11 @@ pub(crate) const ALL: [(&str, fn()); 9] = [
         frames_through_the_encryptor_in_each_direction,
     ),
     ("frames_both_ways_at_once", frames_both_ways_at_once),
+    ("frames_by_each_kind_of_port", frames_by_each_kind_of_port),
+    (
+        "a_load_that_no_generator_offers_is_cut_short",
+        a_load_that_no_generator_offers_is_cut_short,
+    ),
     (
         "a_search_on_a_slow_line_reaches_its_rate",
         a_search_on_a_slow_line_reaches_its_rate,
@@ -196,6 +201,54 @@ fn frames_both_ways_at_once() {
         let measured = lab.measured(&frames(adapter, duplex, load(200)));
         assert_all_came(&measured, 200, 2);
     }
+}
+
+fn frames_by_each_kind_of_port() {
+    let mut lab = TestLab::build();
+    for kind in [PortKind::Xdp, PortKind::Packet, PortKind::Socket] {
+        let traffic = Traffic {
+            ports: Ports {
+                tx: Some(kind),
+                rx: Some(kind),
+            },
+            ..short(Direction::Both)
+        };
+        let measured = lab.measured(&frames(Adapter::Direct, traffic, load(200)));
+        let result = assert_all_came(&measured, 200, 1);
+        assert_eq!(
+            (result.sender.kind, result.receiver.kind),
+            (Some(kind), Some(kind))
+        );
+    }
+}
+
+fn a_load_that_no_generator_offers_is_cut_short() {
+    let mut lab = TestLab::build();
+    let procedure = Procedure::Load(Load {
+        frames_per_s: Some(1_000_000_000),
+        duration_ns: 200 * MS,
+    });
+    let since = Instant::now();
+    let record = lab.record(&frames(
+        Adapter::Straight,
+        short(Direction::Both),
+        procedure,
+    ));
+    // At a million frames/s it would have taken minutes.
+    assert!(
+        since.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        since.elapsed()
+    );
+    let Outcome::Invalid { reasons, .. } = record.outcome else {
+        panic!("{:#?}", record.outcome)
+    };
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.starts_with("offered-as-intended")),
+        "{reasons:?}"
+    );
 }
 
 fn search(max_load: Option<u64>) -> ThroughputSearch {

@@ -109,7 +109,7 @@ fn a_load_at_full_speed_is_whatever_was_offered() {
 }
 
 #[test]
-fn the_top_of_a_loss_curve_may_be_more_than_the_tester_can_offer() {
+fn loads_of_a_curve_that_the_tester_cannot_offer_are_told() {
     let curve = || {
         Procedure::LossCurve(LossCurve {
             max_load: Some(1_000_000),
@@ -122,23 +122,11 @@ fn the_top_of_a_loss_curve_may_be_more_than_the_tester_can_offer() {
         slow_sender: Some(750_000),
         ..Flaws::default()
     };
-    let mut found = flawed(flaws, curve());
+    let found = flawed(flaws, curve());
     let offered = check(curve(), &found, "offered-as-intended");
     assert!(offered.passed, "{}", offered.detail);
-    assert!(
-        offered.detail.contains("did not offer was 800000 frames/s"),
-        "{}",
-        offered.detail
-    );
-    // But not one in the middle.
-    let middle = found
-        .result
-        .trials
-        .iter_mut()
-        .find(|trial| trial.load == 600_000)
-        .unwrap();
-    middle.sent /= 2;
-    assert!(!check(curve(), &found, "offered-as-intended").passed);
+    let told = "the least load that it did not offer was 800000 frames/s";
+    assert!(offered.detail.contains(told), "{}", offered.detail);
 }
 
 #[test]

@@ -69,6 +69,15 @@ fn the_highest_load_is_what_is_given_else_the_line_rate_else_what_the_generator_
     assert_eq!(of(Some(5000), Some(9000)), (5000, "given".to_owned()));
     assert_eq!(of(None, Some(9000)), (9000, "line-rate".to_owned()));
     assert_eq!(of(None, None), (CEILING, "generator".to_owned()));
+    // A generator that is slower than the line.
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: u64::MAX });
+    rig.line_rate = Some(1_000_000);
+    rig.flaws.slow_sender = Some(CAPACITY);
+    let found = throughput(&mut rig, search());
+    assert_eq!(
+        (found.max_load, found.max_load_by.as_str()),
+        (CAPACITY, "generator")
+    );
 }
 
 #[test]
