@@ -1,55 +1,15 @@
 //! One frame test on a fake bench: what its stations are told, and that nothing is left whatever fails.
 
-use crate::stations::{Script, StationBench};
-use campaign::plan::{
-    Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, PortKind, Ports,
-    Procedure, Traffic,
-};
+use crate::stations::{Script, StationBench, cell, test};
+use campaign::plan::{Cell, Direction, FrameTest, IpVersion, Load, PortKind, Ports, Procedure};
 use journal::record::{CipherLink, Measured, Outcome, TrialRecord};
 use lab::{Interrupt, LabError, NodeId};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use traffic::spec::{Receive, Role, Send};
 use trial::{Trial, links, measure};
-use wire::mix::FrameMix;
 
 const MS: u64 = crate::bench::MS;
-
-fn test() -> FrameTest {
-    FrameTest {
-        traffic: Traffic {
-            mix: FrameMix::fixed(64),
-            ip: IpVersion::V4,
-            flows: 8,
-            tunnels: 2,
-            direction: Direction::Both,
-            duplex: false,
-            ports: Ports::default(),
-        },
-        procedure: Procedure::Load(Load {
-            frames_per_s: Some(50_000),
-            duration_ns: 20 * MS,
-        }),
-    }
-}
-
-fn cell(test: FrameTest) -> Cell {
-    Cell {
-        id: "load/direct".to_owned(),
-        group: "load".to_owned(),
-        dut: Dut {
-            name: "direct".to_owned(),
-            adapter: Adapter::Direct,
-        },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
-        measurement: Measurement::Frames(test),
-        tune: false,
-        estimate_ns: 0,
-        calibration: false,
-    }
-}
 
 fn run(
     bench: &mut StationBench,
@@ -394,10 +354,15 @@ fn an_interrupt_ends_a_long_trial_within_a_second() {
 fn more_cores_than_there_are_is_a_failure_that_says_how_many() {
     let mut cell = cell(test());
     cell.cores_per_station = 3;
-    let mut bench = StationBench::new(Script::default());
-    let record = run(&mut bench, &cell, &Interrupt::new()).unwrap();
-    let Outcome::Failed { reason } = record.outcome else {
-        panic!("{:?}", record.outcome)
-    };
-    assert!(reason.contains("this machine has 2"), "{reason}");
+    let record = run(
+        &mut StationBench::new(Script::default()),
+        &cell,
+        &Interrupt::new(),
+    )
+    .unwrap();
+    let reason = format!("{:?}", record.outcome);
+    assert!(
+        reason.starts_with("Failed") && reason.contains("this machine has 2"),
+        "{reason}"
+    );
 }
