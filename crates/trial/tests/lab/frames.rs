@@ -136,7 +136,10 @@ fn frames_in_clear() {
 fn frames_past_the_gateways() {
     let mut lab = TestLab::build();
     for direction in Direction::ALL {
-        let measured = lab.measured(&frames(Adapter::Straight, short(direction), load(200)));
+        // The largest frames too: sealed, they are larger than the stations' own links carry.
+        let mix = FrameMix::named("imix").unwrap();
+        let traffic = traffic(direction, mix, IpVersion::V4);
+        let measured = lab.measured(&frames(Adapter::Straight, traffic, load(200)));
         let result = assert_all_came(&measured, 200, 1);
         // In one direction only, each station does the DUT's part.
         let seals = direction != Direction::Both;
