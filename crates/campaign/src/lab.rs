@@ -1,7 +1,7 @@
 //! Lab files: where a campaign is measured.
 
 use crate::axis;
-use crate::plan::{Addresses, LabKind, LabPlan};
+use crate::plan::{Addresses, Element, LabKind, LabPlan};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use units::Layer;
@@ -20,6 +20,8 @@ const KINDS: [(&str, LabKind); 2] = [
     ("namespaces", LabKind::Namespaces),
     ("memory", LabKind::Memory),
 ];
+
+const ELEMENTS: [(&str, Element); 2] = [("bridge", Element::Bridge), ("router", Element::Router)];
 
 /// The built-in labs: name, file and text; the first is the default.
 const BUILT_IN: [(&str, &str, &str); 2] = [
@@ -46,6 +48,11 @@ const RANGES: [(Ipv4Addr, u8); 7] = [
     (Ipv4Addr::new(198, 51, 100, 0), 24),
     (Ipv4Addr::new(203, 0, 113, 0), 24),
 ];
+
+impl LabPlan {
+    /// Most elements of a path.
+    pub const ELEMENTS_MAX: usize = 4;
+}
 
 /// A lab without mistakes.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,6 +134,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             Ok(rate.bps())
         })
     });
+    let path = map.with_default("path", Vec::new(), read_path);
     let addresses = match map.optional("addresses") {
         Some(node) => node.map(read_addresses),
         None => Ok(Addresses {
@@ -144,14 +152,25 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         kind,
         cipher_mtu: cipher_mtu?,
         link_bps: link_bps?,
-        path: Vec::new(),
+        path: path?,
         addresses: addresses?,
     })
 }
 
-/// Rings have no MTU, no rate and no addresses.
+/// What stands between the gateways, from gw1 to gw2.
+fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
+    let path = node.list(|item| item.one_of("element", &ELEMENTS))?;
+    let most = LabPlan::ELEMENTS_MAX;
+    if path.len() > most {
+        let what = format!("the path has {} elements", path.len());
+        return Err(node.mistake(what, format!("write {most} at most")));
+    }
+    Ok(path)
+}
+
+/// Rings have no MTU, no rate and no addresses, and nothing stands between them.
 fn no_links(map: &Map<'_>) -> Result<(), Reported> {
-    let given = ["cipher_mtu", "link_rate", "addresses"]
+    let given = ["cipher_mtu", "link_rate", "path", "addresses"]
         .into_iter()
         .filter_map(|key| Some((key, map.optional(key)?)));
     let mut result = Ok(());

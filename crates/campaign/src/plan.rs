@@ -96,7 +96,7 @@ pub struct LabPlan {
 }
 
 /// A box between the gateways that is no DUT of the campaign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Element {
     /// A switch: a Linux bridge.

@@ -3,7 +3,7 @@
 mod frames;
 
 use crate::dut::NULL_ENGINE;
-use crate::plan::{Adapter, Cell, LabKind, LabPlan, Measurement, Plan};
+use crate::plan::{Adapter, Cell, Element, LabKind, LabPlan, Measurement, Plan};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -129,6 +129,9 @@ fn heading(plan: &Plan) -> String {
     }
     line(&mut text, "");
     line(&mut text, &format!("lab {}", lab_in_words(&plan.lab)));
+    if !plan.lab.path.is_empty() {
+        line(&mut text, &format!("path: {}", path_in_words(&plan.lab)));
+    }
     let cells = plan.cells.len() as u64;
     let total = human::duration_ns(plan.estimate_ns() as f64);
     line(
@@ -155,10 +158,25 @@ fn lab_in_words(lab: &LabPlan) -> String {
         .cipher_mtu
         .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
     let addresses = &lab.addresses;
+    // Behind a router gw2 is in another network.
+    let gateways = match lab.path.contains(&Element::Router) {
+        true => "gw1",
+        false => "gateways",
+    };
     format!(
-        "{}: A in {}/24, gateways in {}/24 (MTU {cipher_mtu}), B in {}/24{links}",
+        "{}: A in {}/24, {gateways} in {}/24 (MTU {cipher_mtu}), B in {}/24{links}",
         lab.name, addresses.station_a, addresses.cipher, addresses.station_b
     )
+}
+
+/// All that frames cross, in order.
+fn path_in_words(lab: &LabPlan) -> String {
+    let elements = lab.path.iter().map(|element| match element {
+        Element::Bridge => "bridge",
+        Element::Router => "router",
+    });
+    let stops = ["A", "gw1"].into_iter().chain(elements);
+    stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
 }
 
 fn settings(adapter: &Adapter) -> String {

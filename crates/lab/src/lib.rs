@@ -9,6 +9,12 @@
 //!  .----.                                                                 .----.
 //!  | c0 |-----------------------------------------------------------------| c1 |
 //!  '----'           past the gateways, to know the tester itself          '----'
+//!
+//!  with a path of elements, instead of the cipher link:
+//!     .---------.    .---------.    .---------.    .---------.
+//!  …--| gw1  w0 |----| p0   p1 |----| p0   p1 |----| w1  gw2 |--…
+//!     '---------'    '---------'    '---------'    '---------'
+//!                      bridge1        router2
 //! ```
 //!
 //! Each box is a network namespace without a name, held by one child process: a [`station`]. The
@@ -30,6 +36,7 @@ mod http;
 mod interrupt;
 mod kill;
 mod namespaces;
+mod node_id;
 mod offloads;
 mod on_node;
 pub mod privilege;
@@ -38,6 +45,7 @@ pub mod protocol;
 mod sample;
 pub mod state;
 pub mod station;
+mod switch;
 mod sync;
 mod tools;
 mod topology;
@@ -45,47 +53,13 @@ mod topology;
 pub use caller::Station;
 pub use interrupt::Interrupt;
 pub use namespaces::{NamespaceLab, Setup};
+pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
 
 use campaign::plan::{Direction, Dut, IpVersion};
 use protocol::{CpuTime, Ended, Program, Request, Response};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// The four places of the built-in lab, in the order of the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum NodeId {
-    /// Station A, the source of one-way traffic.
-    A,
-    /// The gateway beside A.
-    Gw1,
-    /// The gateway beside B.
-    Gw2,
-    /// Station B, the sink of one-way traffic.
-    B,
-}
-
-impl NodeId {
-    /// All, in the order of the path.
-    pub const ALL: [Self; 4] = [Self::A, Self::Gw1, Self::Gw2, Self::B];
-
-    /// Name in journals and messages: `a`, `gw1`, `gw2`, `b`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::A => "a",
-            Self::Gw1 => "gw1",
-            Self::Gw2 => "gw2",
-            Self::B => "b",
-        }
-    }
-
-    /// The place of that [`name`](Self::name).
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|node| node.name() == name)
-    }
-}
 
 /// What went wrong in a lab. The texts are for people: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +122,7 @@ pub trait Node: Send + Sync {
 pub struct Links {
     /// IP MTU of A – gw1 and gw2 – B.
     pub mtu: u16,
-    /// IP MTU of gw1 – gw2.
+    /// IP MTU of gw1 – gw2, and of all links there with elements between them.
     pub cipher_mtu: u16,
     /// TSO, GSO and UDP segmentation at all ends. GRO stays as veth has it by default: off.
     /// With super-packets handed on whole it has nothing to merge, and costs most of the throughput
@@ -239,7 +213,15 @@ pub struct StationEsp {
 /// A lab as `trial` needs it. Implemented by `NamespaceLab`, and by fakes in tests.
 pub trait Bench {
     /// One of its places.
+    ///
+    /// # Panics
+    /// For an element that is none of [`elements`](Self::elements).
     fn node(&self, id: NodeId) -> &dyn Node;
+
+    /// What stands between the gateways, from gw1 to gw2.
+    fn elements(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
 
     /// B's address, the target of A's traffic.
     fn target(&self) -> std::net::Ipv4Addr;

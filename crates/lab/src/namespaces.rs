@@ -1,5 +1,5 @@
-//! The built-in lab: four stations in namespaces of their own on this machine, and the DUT between
-//! them.
+//! The built-in lab: four stations in namespaces of their own on this machine, one more for each
+//! element of the path, and the DUT between them.
 
 use crate::dut::{self, Site};
 use crate::kill::kill_all;
@@ -8,9 +8,12 @@ use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
 use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::state::{self, Hold};
-use crate::topology::{self, CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
-use crate::{Bench, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station};
-use campaign::plan::{Direction, Dut, IpVersion, LabPlan};
+use crate::switch;
+use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
+use crate::{
+    Bench, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station,
+};
+use campaign::plan::{Direction, Dut, Element, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -50,7 +53,8 @@ impl Setup {
 pub struct NamespaceLab {
     // Dropped in this order: the name is given back when nothing is left.
     dut: Option<Up>,
-    stations: [Station; 4],
+    /// As [`NodeId::ALL`], then the elements in the order of the path.
+    stations: Vec<Station>,
     _namespaces: Vec<Namespace>,
     map: Map,
     links: Option<Links>,
@@ -84,6 +88,14 @@ impl NamespaceLab {
                     .to_owned(),
             });
         }
+        let most = LabPlan::ELEMENTS_MAX;
+        if plan.path.len() > most {
+            return Err(LabError::CannotBuild {
+                what: format!("the path has {} elements", plan.path.len()),
+                help: format!("write {most} at most"),
+            });
+        }
+        let map = Map::new(plan, procfs::has_ipv6());
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
         let start = |id: NodeId| {
             let mut command = Command::new(THIS_PROGRAM);
@@ -94,12 +106,12 @@ impl NamespaceLab {
             Station::start(id, command, &setup.interrupt)
         };
         // All at once: each takes some time to get ready.
-        let stations = [
-            start(NodeId::A)?,
-            start(NodeId::Gw1)?,
-            start(NodeId::Gw2)?,
-            start(NodeId::B)?,
-        ];
+        let elements = map.elements().iter().copied().map(NodeId::Element);
+        let stations = NodeId::ALL
+            .into_iter()
+            .chain(elements)
+            .map(start)
+            .collect::<Result<Vec<_>, _>>()?;
         for station in &stations {
             hold.record(station.id(), station.pid())?;
         }
@@ -115,7 +127,7 @@ impl NamespaceLab {
             dut: None,
             stations,
             _namespaces: namespaces,
-            map: Map::new(&plan.addresses, procfs::has_ipv6()),
+            map,
             links: None,
             shaped: false,
             swept,
@@ -138,13 +150,30 @@ impl NamespaceLab {
     }
 
     fn station(&self, id: NodeId) -> &Station {
-        &self.stations[id as usize]
+        self.stations
+            .iter()
+            .find(|station| station.id() == id)
+            .unwrap_or_else(|| panic!("this lab has no {}", id.name()))
     }
 
     fn join(&self) -> Result<(), LabError> {
         let pid = |id| self.station(id).pid();
-        self.on_all(|node| ip(node, Map::make_links(node.id(), pid)))?;
-        self.on_all(|node| ip(node, self.map.address_node(node.id())))
+        self.on_all(|node| ip(node, self.map.make_links(node.id(), pid)))?;
+        self.on_all(|node| match bridge(node.id()) {
+            Some(element) => switch::make(node, &self.map.ports(element)),
+            None => ip(node, self.map.address_node(node.id())),
+        })?;
+        // Both ends of every link are up.
+        self.on_all(|node| match bridge(node.id()) {
+            Some(_) if !switch::forwards(node)? => Err(LabError::Node {
+                node: node.id().name(),
+                reason: format!(
+                    "its ports do not forward within {} s",
+                    switch::READY_LIMIT.as_secs()
+                ),
+            }),
+            _ => Ok(()),
+        })
     }
 
     /// Does something on all nodes at the same time.
@@ -168,6 +197,7 @@ impl NamespaceLab {
             links,
             direction,
             gateways: [self.station(NodeId::Gw1), self.station(NodeId::Gw2)],
+            elements: &self.stations[NodeId::ALL.len()..],
             stations: [self.station(NodeId::A), self.station(NodeId::B)],
             map: &self.map,
         }
@@ -181,6 +211,11 @@ impl NamespaceLab {
 impl Bench for NamespaceLab {
     fn node(&self, id: NodeId) -> &dyn Node {
         self.station(id)
+    }
+
+    fn elements(&self) -> Vec<NodeId> {
+        let elements = self.map.elements().iter();
+        elements.copied().map(NodeId::Element).collect()
     }
 
     fn target(&self) -> Ipv4Addr {
@@ -206,17 +241,23 @@ impl Bench for NamespaceLab {
         self.shaped |= shape;
         self.on_all(|node| {
             let id = node.id();
-            ip(node, topology::set_mtu(id, links))?;
+            ip(node, self.map.set_mtu(id, links))?;
             if self.dut.is_none() {
                 // The kernel has forgotten them where an MTU was too small for IPv6.
                 ip(node, self.map.route_test_networks(id, links))?;
             }
-            for interface in topology::interfaces(id).filter(|_| !same_offloads) {
+            let own = bridge(id).map(|_| switch::NAME);
+            for interface in self
+                .map
+                .interfaces(id)
+                .chain(own)
+                .filter(|_| !same_offloads)
+            {
                 let program = Program::new(offloads::arguments(interface, links.offloads));
                 run_tool(node, program)?;
             }
             if shape {
-                tc(node, topology::shape(id, links))?;
+                tc(node, self.map.shape(id, links))?;
             }
             Ok(())
         })?;
@@ -279,7 +320,7 @@ impl Bench for NamespaceLab {
             Err(error)
         });
         if started.is_err() {
-            site.clear_gateways();
+            site.clear();
         }
         let running = started?;
         self.dut = Some(Up {
@@ -305,7 +346,7 @@ impl Bench for NamespaceLab {
         let site = self.site(&up.name, up.links, up.direction);
         let stopped = up.adapter.stop(&site, dut);
         if stopped.is_err() {
-            site.clear_gateways();
+            site.clear();
         }
         stopped
     }
@@ -315,6 +356,14 @@ impl Drop for NamespaceLab {
     fn drop(&mut self) {
         // All at once; each is waited for when it is dropped itself.
         self.stations.iter().for_each(Station::hang_up);
+    }
+}
+
+/// The element that a node is, if that is a bridge.
+fn bridge(node: NodeId) -> Option<ElementId> {
+    match node {
+        NodeId::Element(element) if element.kind() == Element::Bridge => Some(element),
+        _ => None,
     }
 }
 

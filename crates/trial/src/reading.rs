@@ -158,6 +158,8 @@ impl CpuReading {
                 // A station may stand in a gateway's place.
                 NodeId::A | NodeId::Gw1 => a_ns += total(spent),
                 NodeId::Gw2 | NodeId::B => b_ns += total(spent),
+                // No tool runs there.
+                NodeId::Element(_) => {}
             }
         }
         for &(id, process) in &dut.processes {

@@ -138,7 +138,10 @@ addresses:
     for text in [
         "lab: a\nlink_rate: 1 Gpps\n",
         "lab: a\nlink_rate: 10 kbit/s\n",
-        "lab: a\nkind: memory\ncipher_mtu: 1500 B\nlink_rate: 1 Gbit/s\n\
+        "lab: a\npath: [bridge, swich, router]\n",
+        "lab: a\npath: bridge\n",
+        "lab: a\npath: [bridge, router, bridge, router, bridge]\n",
+        "lab: a\nkind: memory\ncipher_mtu: 1500 B\nlink_rate: 1 Gbit/s\npath: [bridge]\n\
          addresses: { station_a: 10.9.0.0/24 }\n",
     ] {
         all.push_str(&format!(
@@ -176,6 +179,21 @@ trials:
 fn the_quick_plan_reads_well() {
     let plan = Campaign::quick().plan(&LabFile::built_in(), &HOST).unwrap();
     compare("quick-plan.txt", &to_text(&plan, commands));
+}
+
+#[test]
+fn a_plan_with_elements_names_them_in_the_order_of_the_path() {
+    let text = "campaign: c\nduts: [direct]\ntrials: [ping: { mtu: 1500 B }]\n";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let mut all = String::new();
+    for path in ["[bridge]", "[bridge, router]", "[]"] {
+        let lab = lab_from_text("l.yaml", &format!("lab: a\npath: {path}\n")).unwrap();
+        let plan = campaign.plan(&lab, &HOST).unwrap();
+        let text = to_text(&plan, |_| Vec::new());
+        let heading = text.split_once("\n\n").unwrap().0;
+        all.push_str(&format!("{heading}\n\n"));
+    }
+    compare("path-plan.txt", &all);
 }
 
 #[test]

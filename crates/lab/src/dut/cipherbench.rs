@@ -5,7 +5,7 @@ use super::keys::{fresh_pair, write_file, write_keys};
 use super::site::{all, on_each};
 use super::{Adapter, Daemon, Site, prometheus};
 use crate::protocol::{Request, Response, THIS_PROGRAM};
-use crate::topology::{End, W0, W1};
+use crate::topology::{End, Side, W0, W1};
 use crate::{FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
 use keying::FileTexts;
 use std::collections::BTreeMap;
@@ -64,13 +64,14 @@ impl Cipherbench {
     fn config(&self, site: &Site<'_>, id: NodeId, key_file: &str) -> String {
         let (own, peer) = cipher_ends(id);
         let (local, remote) = (site.map.address(own), site.map.address(peer));
+        let beyond = Side::of(peer);
         let Self {
             suite,
             workers,
             engine,
         } = self;
         let mtu = site.links.mtu;
-        let routes = site.map.beyond(id, site.links).join(", ");
+        let routes = site.map.networks_behind(beyond, site.links).join(", ");
         let mut config = format!(
             "local: {local}\n\
              remote: {remote}\n\
@@ -199,8 +200,8 @@ impl Adapter for Cipherbench {
 /// The cipher link's ends as a gateway has them: its own and its peer's.
 fn cipher_ends(id: NodeId) -> (End, End) {
     match id {
-        NodeId::A | NodeId::Gw1 => (W0, W1),
-        NodeId::Gw2 | NodeId::B => (W1, W0),
+        NodeId::Gw2 => (W1, W0),
+        _ => (W0, W1),
     }
 }
 

@@ -1,4 +1,4 @@
-//! No encryptor: the gateways forward in clear over the cipher link.
+//! No encryptor: the gateways, and routers between them, forward in clear over the cipher link.
 
 use super::site::{all, on_each};
 use super::{Adapter, Site};
@@ -11,9 +11,9 @@ pub(super) struct Direct {}
 
 impl Adapter for Direct {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
-        let to_station = site.stand_in().is_some();
-        let routed = on_each(site.loaded(), |node| {
-            let routes = site.map.route_in_clear(node.id(), site.links, to_station);
+        let last = site.last_hops();
+        let routed = on_each(&site.forwarding(), |node| {
+            let routes = site.map.route_in_clear(node.id(), site.links, last);
             ip(node, routes)
         });
         if let Err(error) = all(routed) {
@@ -28,7 +28,7 @@ impl Adapter for Direct {
     }
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
-        let unrouted = on_each(site.loaded(), |node| {
+        let unrouted = on_each(&site.forwarding(), |node| {
             ip(node, site.map.unroute(node.id(), site.links))
         });
         all(unrouted)

@@ -3,7 +3,6 @@
 
 use super::Site;
 use crate::protocol::{Program, Request, Response};
-use crate::topology;
 use crate::{LabError, Node};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -55,7 +54,7 @@ fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>, LabEr
     };
     let gateway = node.id().name();
     let mut counters = BTreeMap::new();
-    for interface in topology::interfaces(node.id()) {
+    for interface in site.map.interfaces(node.id()) {
         let Some(found) = found.get(interface) else {
             continue;
         };

@@ -15,8 +15,8 @@ pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2], LabError> {
 pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<String, LabError> {
     let id = node.id();
     let keys = match id {
-        NodeId::A | NodeId::Gw1 => a,
         NodeId::Gw2 | NodeId::B => b,
+        _ => a,
     };
     let name = format!("{}.key", id.name());
     let key_file = write_file(node, &name, &keys.key, true)?;

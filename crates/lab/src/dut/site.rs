@@ -3,8 +3,8 @@
 use super::{PATH_INTERVAL, PATH_LIMIT, dut_error, join};
 use crate::on_node::ip;
 use crate::protocol::{Program, Request, Response};
-use crate::topology::{self, A0, B0, Map, W0, W1};
-use crate::{FramePath, LabError, Links, Node, NodeId};
+use crate::topology::{A0, B0, Hop, Map, W0, W1};
+use crate::{FramePath, LabError, Links, Node, NodeId, Station};
 use campaign::plan::Direction;
 use std::thread;
 
@@ -18,6 +18,8 @@ pub(crate) struct Site<'a> {
     pub(crate) direction: Direction,
     /// gw1 and gw2.
     pub(crate) gateways: [&'a dyn Node; 2],
+    /// What stands between them, in order.
+    pub(crate) elements: &'a [Station],
     /// A and B.
     pub(crate) stations: [&'a dyn Node; 2],
     pub(crate) map: &'a Map,
@@ -48,6 +50,34 @@ impl<'a> Site<'a> {
             Direction::Decrypt => Some(self.gateways[0]),
             Direction::Both => None,
         }
+    }
+
+    /// The routers among the elements between the gateways.
+    pub(crate) fn routers(&self) -> Vec<&'a dyn Node> {
+        let elements = self.elements.iter().map(|element| element as &dyn Node);
+        elements
+            .filter(|element| element.id().forwards_ip())
+            .collect()
+    }
+
+    /// All that must forward IP in clear where nothing encrypts: the gateways that are loaded, and the
+    /// routers.
+    pub(crate) fn forwarding(&self) -> Vec<&'a dyn Node> {
+        let mut nodes = self.loaded().to_vec();
+        nodes.extend(self.routers());
+        nodes
+    }
+
+    /// The hops to gw1 and to gw2, or to the station that stands there.
+    pub(crate) fn last_hops(&self) -> [Hop; 2] {
+        let stand_in = self.stand_in().map(Node::id);
+        [W0, W1].map(|end| {
+            if stand_in == Some(end.node) {
+                self.map.station_hop(end)
+            } else {
+                self.map.node_hop(end)
+            }
+        })
     }
 
     /// The gateway of that id.
@@ -97,22 +127,24 @@ impl<'a> Site<'a> {
         Err(dut_error(self.dut, reason))
     }
 
-    /// Removes from the gateways what a DUT that failed may have left there: interfaces that are no
-    /// part of the path, and routes to what is beyond.
-    pub(crate) fn clear_gateways(&self) {
-        let cleared = on_each(&self.gateways, |node| {
+    /// Removes from gateways and routers what a DUT that failed may have left there: interfaces that
+    /// are no part of the path, and routes to what is beyond.
+    pub(crate) fn clear(&self) {
+        let mut nodes = self.gateways.to_vec();
+        nodes.extend(self.routers());
+        let cleared = on_each(&nodes, |node| {
             let found = match node.call(Request::InterfaceCounters)? {
                 Response::InterfaceCounters(counters) => counters.into_keys(),
                 other => return Err(node.unexpected(&other)),
             };
-            let own: Vec<_> = topology::interfaces(node.id()).collect();
+            let own: Vec<_> = self.map.interfaces(node.id()).collect();
             let foreign = found.filter(|name| !own.contains(&name.as_str()));
             let mut batch: String = foreign.map(|name| format!("link del {name}\n")).collect();
             batch.push_str(&self.map.unroute(node.id(), self.links));
             batch.push_str(&self.map.route_test_networks(node.id(), self.links));
             ip(node, batch)
         });
-        // What failed before says more; a gateway that is not clear shows at the next start.
+        // What failed before says more; a node that is not clear shows at the next start.
         drop(cleared);
     }
 }

@@ -18,7 +18,7 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// Of a station: test frames end here, and nothing is said about them.
+/// Of a station or a bridge: test frames end here, or pass below IP, and nothing is said about them.
 const STATION_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "0"),
     // No neighbour discovery, no addresses that come later: the links carry the measurement only.
@@ -26,8 +26,8 @@ const STATION_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// Of a gateway, in this order: forwarding sets others.
-const GATEWAY_SYSCTLS: &[(&str, &str)] = &[
+/// Of a gateway or a router, in this order: forwarding sets others.
+const ROUTER_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv4/conf/all/send_redirects", "0"),
     ("net/ipv4/conf/default/send_redirects", "0"),
@@ -77,9 +77,10 @@ pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
         Some("mode=0755"),
     )
     .map_err(|errno| refused("mount /run", errno))?;
-    let of_its_kind = match node {
-        NodeId::A | NodeId::B => STATION_SYSCTLS,
-        NodeId::Gw1 | NodeId::Gw2 => GATEWAY_SYSCTLS,
+    let of_its_kind = if node.forwards_ip() {
+        ROUTER_SYSCTLS
+    } else {
+        STATION_SYSCTLS
     };
     for (name, value) in SYSCTLS.iter().chain(of_its_kind) {
         set_sysctl(node, Path::new("/proc/sys").join(name), value)?;

@@ -14,18 +14,28 @@
 //! ```
 //!
 //! The last link leads past all gateways; what frames reach on it is the tester's own limit.
+//!
+//! With a path of elements, here `[bridge, router]`, the cipher link is several:
+//!
+//! ```text
+//!   gw1             bridge1            router2             gw2
+//!   w0 ------------ p0   p1 ---------- p0   p1 ------------ w1
+//!   .1                                 .2   .1              .2
+//!   [            cipher/24              ]   [ 198.51.100.0/24 ]
+//! ```
 
+mod path;
 mod shaping;
 mod test_networks;
 
-pub(crate) use shaping::shape;
-pub(crate) use test_networks::IPV6_MTU_MIN;
+pub(crate) use path::Side;
+pub(crate) use test_networks::{Hop, IPV6_MTU_MIN};
 
-use crate::{FrameEnd, Links, NodeId};
-use campaign::plan::Addresses;
+use crate::node_id::{ElementId, NodeId};
+use crate::{FrameEnd, Links};
+use campaign::plan::{Addresses, LabPlan};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
-use test_networks::TestNetwork;
 
 /// Interfaces of the cipher link: gw1's and gw2's end.
 pub(crate) const CIPHER_INTERFACES: (&str, &str) = (W0.interface, W1.interface);
@@ -76,8 +86,19 @@ impl Link {
         Self { near, far, cipher }
     }
 
+    /// Its ends from A's side to B's.
+    fn in_order(self) -> [End; 2] {
+        if self.near == B0 {
+            [self.far, self.near]
+        } else {
+            [self.near, self.far]
+        }
+    }
+
     fn mtu(self, links: Links) -> u16 {
-        if self.cipher {
+        // Past the gateways the stations may seal what they send.
+        let past_the_gateways = self.near.node == NodeId::A && self.far.node == NodeId::B;
+        if self.cipher || past_the_gateways {
             links.cipher_mtu
         } else {
             links.mtu
@@ -85,41 +106,42 @@ impl Link {
     }
 }
 
-/// The path's links, and the one past it.
-pub(crate) const LINKS: [Link; 4] = [
-    Link::new(A0, A1, false),
-    Link::new(W0, W1, true),
-    Link::new(B0, B1, false),
-    Link::new(C0, C1, false),
-];
-
-/// A node's ends of links, each with its link and the other end.
-pub(crate) fn ends(node: NodeId) -> impl Iterator<Item = (End, End, Link)> {
-    let both = LINKS
-        .into_iter()
-        .flat_map(|link| [(link.near, link.far, link), (link.far, link.near, link)]);
-    both.filter(move |(own, ..)| own.node == node)
-}
-
-/// A node's interfaces.
-pub(crate) fn interfaces(node: NodeId) -> impl Iterator<Item = &'static str> {
-    ends(node).map(|(own, ..)| own.interface)
-}
-
-/// Addresses and networks of the four nodes, from the lab's prefixes.
+/// Links, addresses and networks of all nodes, from the lab's path and prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Map {
     addresses: Addresses,
+    elements: Vec<ElementId>,
+    links: Vec<Link>,
+    /// The cipher link's, from gw1 to gw2.
+    networks: Vec<Ipv4Addr>,
     /// Whether this kernel has IPv6.
     ipv6: bool,
 }
 
 impl Map {
-    pub(crate) fn new(addresses: &Addresses, ipv6: bool) -> Self {
+    pub(crate) fn new(plan: &LabPlan, ipv6: bool) -> Self {
+        let elements: Vec<_> = ElementId::of_path(&plan.path).collect();
         Self {
-            addresses: addresses.clone(),
+            addresses: plan.addresses.clone(),
+            links: path::links(&elements),
+            networks: path::networks(&plan.addresses, &elements),
+            elements,
             ipv6,
         }
+    }
+
+    /// A node's ends of links, each with the link's other end and the link.
+    fn ends(&self, node: NodeId) -> impl Iterator<Item = (End, End, Link)> {
+        let both = self
+            .links
+            .iter()
+            .flat_map(|&link| [(link.near, link.far, link), (link.far, link.near, link)]);
+        both.filter(move |(own, ..)| own.node == node)
+    }
+
+    /// A node's interfaces at ends of links.
+    pub(crate) fn interfaces(&self, node: NodeId) -> impl Iterator<Item = &'static str> {
+        self.ends(node).map(|(own, ..)| own.interface)
     }
 
     /// The first of the lab's prefixes that the lab needs for itself, for test frames or for the link
@@ -149,31 +171,30 @@ impl Map {
     pub(crate) fn address(&self, end: End) -> Ipv4Addr {
         let Addresses {
             station_a,
-            cipher,
             station_b,
+            ..
         } = self.addresses;
         match end {
             A0 => host(station_a, 2),
             A1 => host(station_a, 1),
-            W0 => host(cipher, 1),
-            W1 => host(cipher, 2),
             B1 => host(station_b, 1),
             B0 => host(station_b, 2),
             // Link-local (RFC 3927): no lab's prefix.
             C0 => Ipv4Addr::new(169, 254, 0, 1),
-            _ => Ipv4Addr::new(169, 254, 0, 2),
+            C1 => Ipv4Addr::new(169, 254, 0, 2),
+            _ => self.cipher_address(end),
         }
     }
 
-    /// The networks behind the gateway beyond `node`: the station's own, and its test networks.
-    pub(crate) fn beyond(&self, node: NodeId, links: Links) -> Vec<String> {
-        let (station, test) = match node {
-            NodeId::A | NodeId::Gw1 => (self.addresses.station_b, TestNetwork::B),
-            NodeId::Gw2 | NodeId::B => (self.addresses.station_a, TestNetwork::A),
+    /// The networks behind a side's gateway: the station's own, and its test networks.
+    pub(crate) fn networks_behind(&self, side: Side, links: Links) -> Vec<String> {
+        let station = match side {
+            Side::A => self.addresses.station_a,
+            Side::B => self.addresses.station_b,
         };
-        let mut networks = vec![format!("{}/24", host(station, 0)), test.ipv4()];
+        let mut networks = vec![format!("{}/24", host(station, 0)), side.test_ipv4()];
         if self.carries_ipv6(links) {
-            networks.push(test.ipv6());
+            networks.push(side.test_ipv6());
         }
         networks
     }
@@ -188,28 +209,25 @@ impl Map {
         let next_hop_mac = match end {
             C0 => C1.test_mac,
             C1 => C0.test_mac,
-            A0 => A1.mac,
-            W0 => W1.mac,
-            W1 => W0.mac,
-            _ => B1.mac,
+            _ => self.next_hop(end).mac,
         };
-        let network = TestNetwork::of(end.node);
+        let side = Side::of(end);
         FrameEnd {
             node: end.node,
             interface: end.interface.to_owned(),
             mac: end.mac,
             next_hop_mac,
             address: self.address(end),
-            test_address: network.first_ipv4(),
-            test_address_v6: network.first_ipv6(),
+            test_address: side.first_ipv4(),
+            test_address_v6: side.first_ipv6(),
             esp: None,
         }
     }
 
     /// Makes the links that start at a node; `pid` tells in whose namespace the far ends go.
-    pub(crate) fn make_links(node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
+    pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
         let mut batch = "link set lo up\n".to_owned();
-        for Link { near, far, .. } in LINKS.iter().filter(|link| link.near.node == node) {
+        for Link { near, far, .. } in self.links.iter().filter(|link| link.near.node == node) {
             line(
                 &mut batch,
                 format_args!(
@@ -225,11 +243,13 @@ impl Map {
         batch
     }
 
-    /// Gives a node's interfaces their addresses, makes its neighbours known for good, and gives a
-    /// station its way out. All links exist by then.
+    /// Gives a node's interfaces their addresses, makes its neighbours known for good, and its routes
+    /// to where the encryptors and, from a station, everything else are. Not for a bridge. All links
+    /// exist by then.
     pub(crate) fn address_node(&self, node: NodeId) -> String {
         let mut batch = String::new();
-        for (own, other, _) in ends(node) {
+        for (own, ..) in self.ends(node) {
+            let other = self.next_hop(own);
             let (interface, prefix) = (own.interface, prefix_length(own));
             let (address, neighbour) = (self.address(own), self.address(other));
             let neighbour_mac = mac(other.mac);
@@ -248,23 +268,26 @@ impl Map {
         let gateway = match node {
             NodeId::A => self.address(A1),
             NodeId::B => self.address(B1),
-            NodeId::Gw1 | NodeId::Gw2 => return batch,
+            _ => {
+                self.route_cipher_networks(&mut batch, node);
+                return batch;
+            }
         };
         line(&mut batch, format_args!("route add default via {gateway}"));
         batch
     }
-}
 
-/// Sets the MTU of a node's interfaces, and forgets path MTUs that were learnt under the former
-/// ones.
-pub(crate) fn set_mtu(node: NodeId, links: Links) -> String {
-    let mut batch = String::new();
-    for (End { interface, .. }, _, link) in ends(node) {
-        let mtu = link.mtu(links);
-        line(&mut batch, format_args!("link set {interface} mtu {mtu}"));
+    /// Sets the MTU of a node's interfaces, and forgets path MTUs that were learnt under the former
+    /// ones.
+    pub(crate) fn set_mtu(&self, node: NodeId, links: Links) -> String {
+        let mut batch = String::new();
+        for (End { interface, .. }, _, link) in self.ends(node) {
+            let mtu = link.mtu(links);
+            line(&mut batch, format_args!("link set {interface} mtu {mtu}"));
+        }
+        line(&mut batch, format_args!("route flush cache"));
+        batch
     }
-    line(&mut batch, format_args!("route flush cache"));
-    batch
 }
 
 /// Bits of an interface's network.

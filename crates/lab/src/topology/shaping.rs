@@ -5,7 +5,7 @@
 //! bytes at least. A super-packet is counted as one frame: what TCP carries with offloads on may be
 //! 6 % above the line's rate.
 
-use super::{ends, line};
+use super::{Map, line};
 use crate::{Links, NodeId};
 
 /// The Ethernet header, which the kernel's length has.
@@ -29,26 +29,28 @@ const QUEUE_FRAMES_MIN: u64 = 8;
 /// the kernel makes up longer ones.
 const LENGTHS_MAX: u64 = 1 << 14;
 
-/// Shapes a node's interfaces to the links' rate, or takes their shapers away. Can be repeated.
-pub(crate) fn shape(node: NodeId, links: Links) -> String {
-    let mut batch = String::new();
-    for (end, _, link) in ends(node) {
-        let interface = end.interface;
-        match links.rate_bps {
-            Some(rate) => {
-                let bucket = bucket(link.mtu(links), rate);
-                line(
+impl Map {
+    /// Shapes a node's interfaces to the links' rate, or takes their shapers away. Can be repeated.
+    pub(crate) fn shape(&self, node: NodeId, links: Links) -> String {
+        let mut batch = String::new();
+        for (end, _, link) in self.ends(node) {
+            let interface = end.interface;
+            match links.rate_bps {
+                Some(rate) => {
+                    let bucket = bucket(link.mtu(links), rate);
+                    line(
+                        &mut batch,
+                        format_args!("qdisc replace dev {interface} root {bucket}"),
+                    );
+                }
+                None => line(
                     &mut batch,
-                    format_args!("qdisc replace dev {interface} root {bucket}"),
-                );
+                    format_args!("qdisc replace dev {interface} root noqueue"),
+                ),
             }
-            None => line(
-                &mut batch,
-                format_args!("qdisc replace dev {interface} root noqueue"),
-            ),
         }
+        batch
     }
-    batch
 }
 
 /// The token bucket for a rate in bit/s on an interface with that IP MTU.

@@ -8,7 +8,7 @@
 //! nothing that a kernel would announce, ask for or answer from, and no frame on the links that is
 //! not the measurement's.
 
-use super::{A0, A1, B0, B1, End, Map, W0, W1, ends, line, mac};
+use super::{A0, A1, B0, B1, End, Map, Side, line, mac};
 use crate::{Links, NodeId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,23 +17,7 @@ pub(crate) const IPV6_MTU_MIN: u16 = 1280;
 
 /// The test networks behind one side: a half of 198.18.0.0/15 (RFC 2544 §C.2.2) and a /64 of
 /// 2001:2::/48 (RFC 5180 §8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TestNetwork {
-    /// Behind A's side.
-    A,
-    /// Behind B's side.
-    B,
-}
-
-impl TestNetwork {
-    /// Of the side that a node is on.
-    pub(crate) const fn of(node: NodeId) -> Self {
-        match node {
-            NodeId::A | NodeId::Gw1 => Self::A,
-            NodeId::Gw2 | NodeId::B => Self::B,
-        }
-    }
-
+impl Side {
     const fn number(self) -> u8 {
         match self {
             Self::A => 18,
@@ -41,11 +25,11 @@ impl TestNetwork {
         }
     }
 
-    pub(crate) fn ipv4(self) -> String {
+    pub(super) fn test_ipv4(self) -> String {
         format!("198.{}.0.0/16", self.number())
     }
 
-    pub(crate) fn ipv6(self) -> String {
+    pub(super) fn test_ipv6(self) -> String {
         format!("2001:2:0:{}::/64", self.number())
     }
 
@@ -64,9 +48,10 @@ impl TestNetwork {
     }
 }
 
-/// The next hop at a link's end. But for a gateway's own IPv4 address, only the names of neighbour
+/// The next hop at a link's end. But for a node's own IPv4 address, only the names of neighbour
 /// entries.
-struct Hop {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hop {
     ipv4: Ipv4Addr,
     ipv6: Ipv6Addr,
     mac: [u8; 6],
@@ -74,93 +59,112 @@ struct Hop {
 
 impl Map {
     /// The node at that end itself.
-    fn node_hop(&self, end: End) -> Hop {
+    pub(crate) fn node_hop(&self, end: End) -> Hop {
         Hop {
             ipv4: self.address(end),
-            ipv6: hop_ipv6(end, 0),
+            ipv6: self.hop_ipv6(end, 0),
             mac: end.mac,
         }
     }
 
     /// A station at that end, as test frames reach it.
-    fn station_hop(&self, end: End) -> Hop {
+    pub(crate) fn station_hop(&self, end: End) -> Hop {
         let [a, b, c, number] = self.address(end).octets();
         Hop {
             ipv4: Ipv4Addr::new(a, b, c, number + 2),
-            ipv6: hop_ipv6(end, 2),
+            ipv6: self.hop_ipv6(end, 2),
             mac: end.test_mac,
         }
     }
 
-    /// A gateway's routes to the test networks of its own side, and its neighbours; nothing for a
-    /// station. Can be repeated.
-    pub(crate) fn route_test_networks(&self, node: NodeId, links: Links) -> String {
-        let (station, interface) = match node {
-            NodeId::Gw1 => (A0, A1.interface),
-            NodeId::Gw2 => (B0, B1.interface),
-            NodeId::A | NodeId::B => return String::new(),
+    fn hop_ipv6(&self, end: End, offset: u16) -> Ipv6Addr {
+        let link = match end {
+            A0 | A1 => 0xa,
+            B0 | B1 => 0xb,
+            _ => 0xc + self.network_of(end),
         };
-        let ipv6 = self.carries_ipv6(links);
+        // At most 0xc and a network behind each router.
+        let link = u16::try_from(link).unwrap_or(u16::MAX);
+        let [.., number] = self.address(end).octets();
+        Ipv6Addr::new(0x2001, 2, 0, link, 0, 0, 0, u16::from(number) + offset)
+    }
+
+    /// All that an end's node may send to over that link.
+    fn hops(&self, own: End) -> Vec<Hop> {
+        let next = self.next_hop(own);
+        let mut hops = vec![self.node_hop(next)];
+        if !matches!(next.node, NodeId::Element(_)) {
+            hops.push(self.station_hop(next));
+        }
+        // A gateway that only switches lets frames through to the station behind it.
+        if matches!(own.node, NodeId::Element(_)) && next.node == NodeId::Gw1 {
+            hops.push(self.station_hop(A0));
+        }
+        hops
+    }
+
+    /// The neighbours of a node that forwards IP, and a gateway's routes to the test networks of its
+    /// own side; nothing for others. Can be repeated.
+    pub(crate) fn route_test_networks(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
-        for (own, other, _) in ends(node) {
-            for hop in [self.node_hop(other), self.station_hop(other)] {
+        if !node.forwards_ip() {
+            return batch;
+        }
+        let ipv6 = self.carries_ipv6(links);
+        for (own, ..) in self.ends(node) {
+            for hop in self.hops(own) {
                 let names = [Some(hop.ipv4.into()), ipv6.then_some(hop.ipv6.into())];
                 for name in names.into_iter().flatten() {
                     neighbour(&mut batch, name, hop.mac, own.interface);
                 }
             }
         }
-        let network = TestNetwork::of(node);
-        let hop = self.station_hop(station);
-        route(&mut batch, &network.ipv4(), &hop, interface);
+        let (station, own) = match node {
+            NodeId::Gw1 => (A0, A1),
+            NodeId::Gw2 => (B0, B1),
+            _ => return batch,
+        };
+        let (side, hop) = (Side::of(station), self.station_hop(station));
+        route(&mut batch, &side.test_ipv4(), &hop, own.interface);
         if ipv6 {
-            route(&mut batch, &network.ipv6(), &hop, interface);
+            route(&mut batch, &side.test_ipv6(), &hop, own.interface);
         }
         batch
     }
 
-    /// A gateway's routes over the cipher link to what is behind the other one, or to a station that
-    /// stands in its place. Can be repeated.
-    pub(crate) fn route_in_clear(&self, node: NodeId, links: Links, to_station: bool) -> String {
-        let (other, interface) = match node {
-            NodeId::A | NodeId::Gw1 => (W1, W0.interface),
-            NodeId::Gw2 | NodeId::B => (W0, W1.interface),
-        };
-        let hop = if to_station {
-            self.station_hop(other)
-        } else {
-            self.node_hop(other)
-        };
+    /// The routes, over the cipher link, of a node that forwards IP to what is behind the gateways
+    /// ahead of it. `last` are the hops that take the place of gw1 and of gw2. Can be repeated.
+    pub(crate) fn route_in_clear(&self, node: NodeId, links: Links, last: [Hop; 2]) -> String {
         let mut batch = String::new();
-        for network in self.beyond(node, links) {
-            route(&mut batch, &network, &hop, interface);
+        for own in self.cipher_ends(node) {
+            let next = self.next_hop(own);
+            let hop = match next.node {
+                NodeId::A | NodeId::Gw1 => last[0],
+                NodeId::Gw2 | NodeId::B => last[1],
+                NodeId::Element(_) => self.node_hop(next),
+            };
+            for network in self.networks_behind(Side::ahead(own), links) {
+                route(&mut batch, &network, &hop, own.interface);
+            }
         }
         batch
     }
 
-    /// Removes a gateway's routes to what is behind the other one, whether they are there or not.
+    /// Removes the routes in clear of a node, whether they are there or not.
     pub(crate) fn unroute(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
-        for network in self.beyond(node, links) {
-            // There is one to delete then.
-            line(
-                &mut batch,
-                format_args!("route replace blackhole {network}"),
-            );
-            line(&mut batch, format_args!("route del {network}"));
+        for own in self.cipher_ends(node) {
+            for network in self.networks_behind(Side::ahead(own), links) {
+                // There is one to delete then.
+                line(
+                    &mut batch,
+                    format_args!("route replace blackhole {network}"),
+                );
+                line(&mut batch, format_args!("route del {network}"));
+            }
         }
         batch
     }
-}
-
-fn hop_ipv6(end: End, offset: u16) -> Ipv6Addr {
-    let link = match end.interface.as_bytes().first() {
-        Some(b'a') => 0xa,
-        Some(b'b') => 0xb,
-        _ => 0xc,
-    };
-    let host = if end.node == NodeId::Gw1 { 1 } else { 2 };
-    Ipv6Addr::new(0x2001, 2, 0, link, 0, 0, 0, host + offset)
 }
 
 /// Writes a neighbour down, for good.

@@ -91,16 +91,16 @@ pub(crate) fn an_interrupt_ends_a_call_that_a_stopped_station_does_not_take() {
 }
 
 /// A run in a process of its own, that can be killed.
-struct HeldRun {
+pub(crate) struct HeldRun {
     run: Child,
-    /// Stations in the order of the path.
-    stations: Vec<u32>,
+    /// Stations: A, gw1, gw2, B, and a bridge and a router between the gateways.
+    pub(crate) stations: Vec<u32>,
     /// A daemon on gw1.
     daemon: u32,
 }
 
 impl HeldRun {
-    fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
         Self::start_as(Command::new(this_program()).arg("hold").arg(folder))
     }
 
@@ -119,7 +119,7 @@ impl HeldRun {
             .map(|pid| pid.parse().unwrap())
             .collect();
         let daemon = stations.pop().unwrap();
-        assert_eq!(stations.len(), 4);
+        assert_eq!(stations.len(), 6);
         Self {
             run,
             stations,
@@ -127,7 +127,7 @@ impl HeldRun {
         }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.run.kill().unwrap();
         self.run.wait().unwrap();
     }
@@ -140,7 +140,7 @@ impl HeldRun {
     }
 }
 
-fn signal(pid: u32, signal: Signal) {
+pub(crate) fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
 }
 

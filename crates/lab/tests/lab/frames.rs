@@ -9,7 +9,7 @@ use crate::devices::encryptor;
 use crate::peer::{
     self, MARKER, datagram, open, packet, received, seal, send_frames, start_to_receive,
 };
-use crate::support::{self, PATIENCE, TestLab, await_that, dump};
+use crate::support::{self, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump};
 use campaign::plan::{Adapter, Direction, Dut, IpVersion};
 use journal::record::{CipherWatch, InterfaceCounters};
 use lab::protocol::{Request, Response};
@@ -18,13 +18,13 @@ use std::net::IpAddr;
 
 /// Every frame for itself: an encryptor would join those of one flow for a link that takes
 /// super-packets.
-const LINKS: Links = Links {
+pub(crate) const LINKS: Links = Links {
     offloads: false,
     ..support::LINKS
 };
 
 /// Frames of each kind.
-const FRAMES: u64 = 10;
+pub(crate) const FRAMES: u64 = 10;
 
 fn ready_lab() -> TestLab {
     let mut lab = TestLab::build();
@@ -40,7 +40,7 @@ fn dut(adapter: Adapter) -> Dut {
 }
 
 /// Starts a DUT, uses it, stops it, and sees that nothing of it is left.
-fn with_dut(
+pub(crate) fn with_dut(
     lab: &mut TestLab,
     adapter: Adapter,
     direction: Direction,
@@ -56,15 +56,10 @@ fn with_dut(
     let path = running.frame_path.clone().unwrap();
     action(lab, &running, &path);
     lab.lab.stop_dut(running).unwrap();
-    let after = dump(lab);
-    let differences: Vec<_> = before.symmetric_difference(&after).collect();
-    assert!(
-        differences.is_empty(),
-        "{adapter:?} {direction:?}: {differences:#?}"
-    );
+    assert_nothing_is_left(lab, &before, &format!("{adapter:?} {direction:?}"));
 }
 
-fn counters(lab: &TestLab, end: &FrameEnd) -> InterfaceCounters {
+pub(crate) fn counters(lab: &TestLab, end: &FrameEnd) -> InterfaceCounters {
     match lab
         .lab
         .node(end.node)
@@ -135,7 +130,7 @@ fn cross_in_clear(lab: &TestLab, path: &FramePath, version: IpVersion) -> Cipher
     seen
 }
 
-fn cross_both_ways(lab: &TestLab, path: &FramePath) {
+pub(crate) fn cross_both_ways(lab: &TestLab, path: &FramePath) {
     for path in [path.clone(), path.reversed()] {
         for version in [IpVersion::V4, IpVersion::V6] {
             let seen = cross_in_clear(lab, &path, version);
@@ -231,7 +226,12 @@ pub(crate) fn one_encryptor_alone_seals_what_the_station_opens_and_the_other_way
 }
 
 /// From the clear end to the station that opens, and back from the station that seals.
-fn seal_and_open(lab: &TestLab, clear: &FrameEnd, cipher: &FrameEnd, version: IpVersion) {
+pub(crate) fn seal_and_open(
+    lab: &TestLab,
+    clear: &FrameEnd,
+    cipher: &FrameEnd,
+    version: IpVersion,
+) {
     let esp = cipher.esp.as_ref().unwrap();
     let (near, far) = (lab.lab.node(clear.node), lab.lab.node(cipher.node));
     let forth = FramePath {

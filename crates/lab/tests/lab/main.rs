@@ -6,6 +6,7 @@
 //! kill.
 
 mod devices;
+mod elements;
 mod faults;
 mod frames;
 mod links;
@@ -100,6 +101,17 @@ fn main() -> ExitCode {
             stations_joined_straight_seal_and_open_each_others_packets,
             what_a_dut_cannot_do_is_refused_in_words,
             ipv6_is_back_after_an_mtu_that_was_too_small_for_it,
+        ),
+        trials!(skipped, elements:
+            a_reaches_b_past_bridges_and_routers,
+            frames_cross_bridges_and_routers_both_ways_and_nothing_is_left,
+            one_gateway_alone_is_loaded_past_bridges_and_routers,
+            a_box_of_the_kernel_is_loaded_past_bridges_and_routers,
+            mtu_offloads_and_rate_are_set_at_every_end_of_the_cipher_link,
+            a_bridge_is_a_switch_and_no_more,
+            a_dut_that_fails_leaves_no_route_on_a_router,
+            an_element_that_cannot_be_made_is_told_in_words,
+            a_stopped_element_of_a_killed_run_is_removed_by_the_next_run,
         ),
         trials!(skipped, shaping:
             the_rate_of_the_line_holds_for_long_and_short_frames,

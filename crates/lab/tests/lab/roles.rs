@@ -1,7 +1,7 @@
 //! What this executable is when it is not the tests.
 
 use crate::support;
-use campaign::plan::Direction;
+use campaign::plan::{Direction, Element};
 use lab::protocol::Program;
 use lab::{Bench, NamespaceLab, NodeId, privilege, station};
 use std::io::{Read, Write};
@@ -19,6 +19,7 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
         ["encrypt", "--config", file] => return Some(encrypt(Path::new(file))),
         ["hold", folder] => hold(Path::new(folder)),
         ["ordinary-user", folder] => ordinary_user(Path::new(folder)),
+        ["bridged", folder] => bridged(Path::new(folder)),
         ["replaced", folder] => replaced(Path::new(folder)),
         ["fill-a-socket"] => {
             fill_a_socket();
@@ -137,10 +138,14 @@ fn fill_a_socket() {
     }
 }
 
+/// What a run that can be killed has between its gateways.
+const HELD_PATH: [Element; 2] = [Element::Bridge, Element::Router];
+
 /// Builds a lab with a daemon on it, tells the process ids of all, and stays until it is killed.
 fn hold(folder: &Path) -> Result<(), lab::LabError> {
     privilege::acquire()?;
-    let lab = NamespaceLab::build(&support::plan("held"), &support::setup(folder))?;
+    let plan = support::plan_with_path("held", &HELD_PATH);
+    let lab = NamespaceLab::build(&plan, &support::setup(folder))?;
     let node = lab.node(NodeId::Gw1);
     let daemon = "setsid sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null & wait $!";
     let ready = lab::protocol::Ready::Line(String::new());
@@ -155,7 +160,8 @@ fn hold(folder: &Path) -> Result<(), lab::LabError> {
     let lab::protocol::Response::Started { stdout, .. } = node.call(request)? else {
         return Err(lab::LabError::Interrupted);
     };
-    let stations = NodeId::ALL.map(|id| lab.station_pid(id).to_string());
+    let stations = NodeId::ALL.into_iter().chain(lab.elements());
+    let stations: Vec<_> = stations.map(|id| lab.station_pid(id).to_string()).collect();
     println!("{} {}", stations.join(" "), stdout.trim());
     // Until it is killed, or nobody is there any more.
     let _ = std::io::stdin().read(&mut [0]);
@@ -178,10 +184,18 @@ fn replaced(folder: &Path) -> Result<(), lab::LabError> {
     lab.stop_dut(dut)
 }
 
+/// Builds a lab with a bridge in its path.
+fn bridged(folder: &Path) -> Result<(), lab::LabError> {
+    privilege::acquire()?;
+    let plan = support::plan_with_path("bridged", &[Element::Bridge]);
+    NamespaceLab::build(&plan, &support::setup(folder)).map(drop)
+}
+
 /// Builds a lab as an ordinary user, says what was left of an earlier one, and reaches B from A.
 fn ordinary_user(folder: &Path) -> Result<(), lab::LabError> {
     let privilege = privilege::acquire()?;
-    let mut lab = NamespaceLab::build(&support::plan("held"), &support::setup(folder))?;
+    let plan = support::plan_with_path("held", &HELD_PATH);
+    let mut lab = NamespaceLab::build(&plan, &support::setup(folder))?;
     lab.configure(support::LINKS)?;
     lab.start_dut(&support::direct(), support::LINKS, Direction::Both)?;
     let target = lab.target().to_string();

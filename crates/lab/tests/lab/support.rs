@@ -1,6 +1,6 @@
 //! What several tests need.
 
-use campaign::plan::{Adapter, Addresses, Direction, Dut, LabKind, LabPlan};
+use campaign::plan::{Adapter, Addresses, Direction, Dut, Element, LabKind, LabPlan};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
@@ -29,9 +29,14 @@ pub(crate) struct TestLab {
 
 impl TestLab {
     pub(crate) fn build() -> Self {
+        Self::with_path(&[])
+    }
+
+    /// With elements between the gateways.
+    pub(crate) fn with_path(path: &[Element]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let setup = setup(folder.path());
-        let lab = NamespaceLab::build(&plan("test"), &setup).unwrap();
+        let lab = NamespaceLab::build(&plan_with_path("test", path), &setup).unwrap();
         Self {
             lab,
             interrupt: setup.interrupt,
@@ -90,12 +95,16 @@ pub(crate) fn this_program() -> PathBuf {
 }
 
 pub(crate) fn plan(name: &str) -> LabPlan {
+    plan_with_path(name, &[])
+}
+
+pub(crate) fn plan_with_path(name: &str, path: &[Element]) -> LabPlan {
     LabPlan {
         name: name.to_owned(),
         kind: LabKind::Namespaces,
         cipher_mtu: None,
         link_bps: None,
-        path: Vec::new(),
+        path: path.to_vec(),
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),
@@ -164,12 +173,14 @@ pub(crate) fn reason(error: &LabError) -> String {
     }
 }
 
-/// All that a DUT could leave behind, by node.
+/// All that a DUT could leave behind, by node; without a bridge's timers and the state of interfaces,
+/// which the kernel brings up to date when it has time.
 pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
-    const SCRIPT: &str = "ip -o -d link; ip -o address; ip route show table all; \
+    const SCRIPT: &str = "ip -o -d link | sed 's/_timer *[0-9.]*//g; s/ state [A-Z]* mode / /'; \
+                          ip -o address; ip route show table all; \
                           ip -6 route show table all; ip neigh; ip -6 neigh; bridge fdb; \
                           nft list ruleset; sysctl -a 2>/dev/null | grep forward; \
-                          tc qdisc | sed 's/ [0-9a-f]*: / /'";
+                          tc qdisc | sed 's/ [0-9a-f]*: / /; s/ refcnt [0-9]*//'";
     let show = |id: NodeId| {
         let ended = lab.lab.node(id).run(shell(SCRIPT), PATIENCE).unwrap();
         let lines = ended
@@ -178,5 +189,13 @@ pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
             .map(|line| format!("{}: {line}", id.name()));
         lines.collect::<Vec<_>>()
     };
-    NodeId::ALL.into_iter().flat_map(show).collect()
+    let nodes = NodeId::ALL.into_iter().chain(lab.lab.elements());
+    nodes.flat_map(show).collect()
+}
+
+/// Fails with what is different from before.
+pub(crate) fn assert_nothing_is_left(lab: &TestLab, before: &BTreeSet<String>, of: &str) {
+    let after = dump(lab);
+    let differences: Vec<_> = before.symmetric_difference(&after).collect();
+    assert!(differences.is_empty(), "{of}: {differences:#?}");
 }

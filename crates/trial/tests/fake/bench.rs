@@ -368,6 +368,7 @@ impl FakeNode {
             NodeId::Gw1 => "w0",
             NodeId::Gw2 => "w1",
             NodeId::B => "b0",
+            NodeId::Element(_) => "p0",
         }
     }
 }
@@ -528,6 +529,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
             kind: LabKind::Namespaces,
             cipher_mtu: None,
             link_bps: None,
+            path: Vec::new(),
             addresses: Addresses {
                 station_a: Ipv4Addr::new(10, 1, 0, 0),
                 cipher: Ipv4Addr::new(192, 0, 2, 0),

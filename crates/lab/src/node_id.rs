@@ -1,0 +1,123 @@
+//! The places of a lab, and what they are called.
+
+use campaign::plan::{Element, LabPlan};
+
+/// A place of the built-in lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NodeId {
+    /// Station A, the source of one-way traffic.
+    A,
+    /// The gateway beside A.
+    Gw1,
+    /// The gateway beside B.
+    Gw2,
+    /// Station B, the sink of one-way traffic.
+    B,
+    /// What stands between the gateways.
+    Element(ElementId),
+}
+
+impl NodeId {
+    /// Those that every lab has, in the order of the path.
+    pub const ALL: [Self; 4] = [Self::A, Self::Gw1, Self::Gw2, Self::B];
+
+    /// Name in journals and messages: `a`, `gw1`, `gw2`, `b`, `bridge1`, `router2`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::Gw1 => "gw1",
+            Self::Gw2 => "gw2",
+            Self::B => "b",
+            Self::Element(element) => element.name(),
+        }
+    }
+
+    /// Whether its kernel forwards IP: a gateway's or a router's.
+    pub(crate) const fn forwards_ip(self) -> bool {
+        match self {
+            Self::A | Self::B => false,
+            Self::Gw1 | Self::Gw2 => true,
+            Self::Element(element) => matches!(element.kind, Element::Router),
+        }
+    }
+
+    /// The place of that [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let elements = ElementId::all().map(Self::Element);
+        Self::ALL
+            .into_iter()
+            .chain(elements)
+            .find(|node| node.name() == name)
+    }
+}
+
+/// An element of the path: what it is, and which in the order from gw1 to gw2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ElementId {
+    /// Counted from 0; below [`LabPlan::ELEMENTS_MAX`].
+    index: u8,
+    kind: Element,
+}
+
+impl ElementId {
+    /// Those of a path, in its order; what is more than [`LabPlan::ELEMENTS_MAX`] is left out.
+    pub(crate) fn of_path(path: &[Element]) -> impl Iterator<Item = Self> {
+        let numbered = (0..).zip(path).take(LabPlan::ELEMENTS_MAX);
+        numbered.map(|(index, &kind)| Self { index, kind })
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        [Element::Bridge, Element::Router]
+            .into_iter()
+            .flat_map(|kind| Self::of_path(&[kind; LabPlan::ELEMENTS_MAX]).collect::<Vec<_>>())
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn kind(self) -> Element {
+        self.kind
+    }
+
+    /// Which it is, counted from 0 at gw1.
+    pub(crate) const fn index(self) -> u8 {
+        self.index
+    }
+
+    /// What it is, and which, counted from 1: `bridge1`, `router2`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        const BRIDGES: [&str; LabPlan::ELEMENTS_MAX] = ["bridge1", "bridge2", "bridge3", "bridge4"];
+        const ROUTERS: [&str; LabPlan::ELEMENTS_MAX] = ["router1", "router2", "router3", "router4"];
+        let index = self.index as usize;
+        match self.kind {
+            Element::Bridge => BRIDGES[index],
+            Element::Router => ROUTERS[index],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_that_of_one_place() {
+        let path = [Element::Bridge, Element::Router, Element::Router];
+        let elements: Vec<_> = ElementId::of_path(&path).map(NodeId::Element).collect();
+        let names: Vec<_> = elements.iter().map(|node| node.name()).collect();
+        assert_eq!(names, ["bridge1", "router2", "router3"]);
+        for node in NodeId::ALL.into_iter().chain(elements) {
+            assert_eq!(NodeId::from_name(node.name()), Some(node));
+        }
+        for name in ["", "bridge", "bridge0", "bridge5", "router1 "] {
+            assert_eq!(NodeId::from_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_no_more_elements_than_a_plan_may_have() {
+        assert_eq!(ElementId::of_path(&[Element::Bridge; 9]).count(), 4);
+    }
+}

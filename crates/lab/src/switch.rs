@@ -1,0 +1,105 @@
+//! A Linux bridge on a node: as a DUT, and as an element of the path.
+
+use crate::on_node::{ip, run_tool};
+use crate::protocol::Program;
+use crate::sync::Deadline;
+use crate::topology::mac;
+use crate::{LabError, Node};
+use serde::Deserialize;
+use std::thread;
+use std::time::Duration;
+
+/// The bridge's own interface.
+pub(crate) const NAME: &str = "br0";
+
+/// How long its ports may take until they forward. Without a spanning tree they do at once.
+pub(crate) const READY_LIMIT: Duration = Duration::from_secs(5);
+const READY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long `bridge` may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// One of its two ports, and the stations that are known to be behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Port {
+    pub(crate) interface: &'static str,
+    /// Their MAC addresses.
+    pub(crate) known: Vec<[u8; 6]>,
+}
+
+/// Makes a bridge of two interfaces. What is behind them is written down, so that no frame is flooded.
+pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<(), LabError> {
+    let [near, far] = ports.each_ref().map(|port| port.interface);
+    let batch = format!(
+        "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
+         link set {near} master {NAME} up\n\
+         link set {far} master {NAME} up\n\
+         link set {NAME} up\n"
+    );
+    ip(node, batch).map_err(|error| match error {
+        LabError::Node { node, reason } if reason.contains("Unknown device type") => {
+            LabError::Node {
+                node,
+                reason: format!("{reason}\nhelp: this kernel lacks bridges: sudo modprobe bridge"),
+            }
+        }
+        error => error,
+    })?;
+    let mut known = String::new();
+    for Port {
+        interface,
+        known: stations,
+    } in ports
+    {
+        for &station in stations {
+            let station = mac(station);
+            known += &format!("fdb replace {station} dev {interface} master static\n");
+        }
+    }
+    run_tool(
+        node,
+        Program {
+            stdin: known,
+            ..Program::new(["bridge", "-batch", "-"])
+        },
+    )
+}
+
+/// Removes it. Its ports are free again with it; their addresses have stayed.
+pub(crate) fn remove(node: &dyn Node) -> Result<(), LabError> {
+    ip(node, format!("link del {NAME}\n"))
+}
+
+/// Waits until both ports forward; whether they do within [`READY_LIMIT`].
+pub(crate) fn forwards(node: &dyn Node) -> Result<bool, LabError> {
+    let deadline = Deadline::after(READY_LIMIT);
+    while !ports_forward(node)? {
+        if deadline.is_over() {
+            return Ok(false);
+        }
+        thread::sleep(READY_INTERVAL);
+    }
+    Ok(true)
+}
+
+/// A port's state, as `bridge -json` has it.
+#[derive(Deserialize)]
+struct PortState {
+    #[serde(default)]
+    state: String,
+}
+
+fn ports_forward(node: &dyn Node) -> Result<bool, LabError> {
+    let program = Program::new(["bridge", "-json", "link", "show"]);
+    let ended = node.run(program, TOOL_LIMIT)?;
+    let ports: Vec<PortState> =
+        serde_json::from_str(&ended.stdout).map_err(|error| LabError::Node {
+            node: node.id().name(),
+            reason: format!(
+                "cannot read the state of the bridge's ports: {error} ({}){}",
+                ended.how(),
+                ended.last_words()
+            ),
+        })?;
+    Ok(ports.len() == 2 && ports.iter().all(|port| port.state == "forwarding"))
+}

@@ -1,0 +1,186 @@
+//! What is between the gateways: links from element to element, and the networks on them.
+//!
+//! Without elements it is one link and one network. A bridge adds a link; a router a link and a network.
+
+use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, end, host, line};
+use crate::node_id::{ElementId, NodeId};
+use crate::switch::Port;
+use campaign::plan::{Addresses, Element};
+use std::net::Ipv4Addr;
+
+/// Ports of an element, towards gw1 and towards gw2.
+const PORTS: [&str; 2] = ["p0", "p1"];
+
+/// Networks behind routers, for documentation (RFC 5737) and private (RFC 1918): as many as a path may
+/// have routers, and those that the lab may use already.
+const BEHIND_ROUTERS: [Ipv4Addr; 7] = [
+    Ipv4Addr::new(192, 0, 2, 0),
+    Ipv4Addr::new(198, 51, 100, 0),
+    Ipv4Addr::new(203, 0, 113, 0),
+    Ipv4Addr::new(192, 168, 250, 0),
+    Ipv4Addr::new(192, 168, 251, 0),
+    Ipv4Addr::new(192, 168, 252, 0),
+    Ipv4Addr::new(192, 168, 253, 0),
+];
+
+/// A side of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Station A's.
+    A,
+    /// Station B's.
+    B,
+}
+
+impl Side {
+    /// The side that an end of the cipher link leads to.
+    pub(super) fn ahead(own: End) -> Self {
+        if own == W0 || own.interface == PORTS[1] {
+            Self::B
+        } else {
+            Self::A
+        }
+    }
+
+    /// The side that a station's or a gateway's end is on.
+    pub(crate) fn of(own: End) -> Self {
+        match own {
+            A0 | A1 | W0 | C0 => Self::A,
+            _ => Self::B,
+        }
+    }
+}
+
+/// All links: the path's in order, and the one past it.
+pub(super) fn links(elements: &[ElementId]) -> Vec<Link> {
+    let ports = elements.iter().flat_map(|&element| ports(element));
+    let ends: Vec<End> = [W0].into_iter().chain(ports).chain([W1]).collect();
+    let cipher = ends
+        .chunks_exact(2)
+        .map(|ends| Link::new(ends[0], ends[1], true));
+    [Link::new(A0, A1, false)]
+        .into_iter()
+        .chain(cipher)
+        .chain([Link::new(B0, B1, false), Link::new(C0, C1, false)])
+        .collect()
+}
+
+fn ports(element: ElementId) -> [End; 2] {
+    let first = 0xe0 + 2 * element.index();
+    let port = |index: u8| {
+        let name = PORTS[usize::from(index)];
+        end(NodeId::Element(element), name, first + index)
+    };
+    [port(0), port(1)]
+}
+
+/// The cipher link's networks, from gw1 to gw2: one, and one more behind each router.
+pub(super) fn networks(addresses: &Addresses, elements: &[ElementId]) -> Vec<Ipv4Addr> {
+    let Addresses {
+        station_a,
+        cipher,
+        station_b,
+    } = *addresses;
+    let own = [station_a, cipher, station_b].map(|prefix| host(prefix, 0));
+    let free = BEHIND_ROUTERS
+        .into_iter()
+        .filter(|network| !own.contains(network));
+    let routers = elements.iter().filter(|element| is_router(element));
+    let behind = routers.zip(free).map(|(_, network)| network);
+    [cipher].into_iter().chain(behind).collect()
+}
+
+fn is_router(element: &ElementId) -> bool {
+    element.kind() == Element::Router
+}
+
+impl Map {
+    /// What stands between the gateways, from gw1 to gw2.
+    pub(crate) fn elements(&self) -> &[ElementId] {
+        &self.elements
+    }
+
+    /// A node's ends of the cipher link.
+    pub(super) fn cipher_ends(&self, node: NodeId) -> impl Iterator<Item = End> {
+        self.ends(node)
+            .filter(|(.., link)| link.cipher)
+            .map(|(own, ..)| own)
+    }
+
+    /// The end of the nearest node at the other side of a link that is no bridge.
+    pub(super) fn next_hop(&self, own: End) -> End {
+        let mut next = self.other_end(own);
+        while let NodeId::Element(element) = next.node
+            && !is_router(&element)
+        {
+            let [near, far] = ports(element);
+            next = self.other_end(if next == near { far } else { near });
+        }
+        next
+    }
+
+    fn other_end(&self, own: End) -> End {
+        let (_, other, _) = self
+            .ends(own.node)
+            .find(|(end, ..)| *end == own)
+            .expect("every end is one of a link");
+        other
+    }
+
+    /// Address of an end of the cipher link; a bridge's has none of its own, and this is not asked.
+    pub(super) fn cipher_address(&self, own: End) -> Ipv4Addr {
+        let number = match Side::ahead(own) {
+            Side::B => 1,
+            Side::A => 2,
+        };
+        host(self.networks[self.network_of(own)], number)
+    }
+
+    /// Which of the cipher link's networks an end is in.
+    pub(super) fn network_of(&self, own: End) -> usize {
+        let routers = self.elements.iter().filter(|element| is_router(element));
+        match own.node {
+            NodeId::Element(element) => {
+                let before = routers.filter(|router| router.index() < element.index());
+                let behind_itself = is_router(&element) && Side::ahead(own) == Side::B;
+                before.count() + usize::from(behind_itself)
+            }
+            NodeId::Gw2 | NodeId::B => routers.count(),
+            NodeId::A | NodeId::Gw1 => 0,
+        }
+    }
+
+    /// A node's routes to those of the cipher link's networks that are behind routers.
+    pub(super) fn route_cipher_networks(&self, batch: &mut String, node: NodeId) {
+        for own in self.cipher_ends(node) {
+            let here = self.network_of(own);
+            let ahead = match Side::ahead(own) {
+                Side::B => &self.networks[here + 1..],
+                Side::A => &self.networks[..here],
+            };
+            let via = self.address(self.next_hop(own));
+            for network in ahead {
+                line(batch, format_args!("route add {network}/24 via {via}"));
+            }
+        }
+    }
+
+    /// The two ports of a bridge of the path, each with all that frames can come from or go to behind
+    /// it.
+    pub(crate) fn ports(&self, element: ElementId) -> [Port; 2] {
+        let path = self.links.iter().filter(|link| link.near != C0);
+        let ends: Vec<End> = path.flat_map(|link| link.in_order()).collect();
+        let [near, far] = ports(element);
+        let at = |port| ends.iter().position(|end| *end == port);
+        let split = at(far).expect("an element's ports are ends of the path's links");
+        let (before, behind) = ends.split_at(split);
+        let known = |ends: &[End], own: End| {
+            let others = ends.iter().filter(|end| end.node != own.node);
+            Port {
+                interface: own.interface,
+                known: others.flat_map(|end| [end.mac, end.test_mac]).collect(),
+            }
+        };
+        [known(before, near), known(behind, far)]
+    }
+}
