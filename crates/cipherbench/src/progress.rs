@@ -2,7 +2,9 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use journal::record::{Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord};
+use journal::record::{
+    FrameResult, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
@@ -141,7 +143,7 @@ impl Bar {
 /// A frame trial that begins: its load, what the one before lost, and the bounds so far.
 fn in_progress(step: &FrameStep<'_>) -> String {
     let load = match step.load {
-        Some(load) => format!("{} frames/s", human::number(load as f64)),
+        Some(load) => human::frame_rate(load as f64),
         None => "full speed".to_owned(),
     };
     let last = match step.last {
@@ -182,10 +184,47 @@ fn on_one_line(reason: &str) -> String {
 }
 
 fn figure(measured: &Measured) -> String {
-    match (&measured.transfer, &measured.latency) {
-        (Some(transfer), _) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
-        (None, Some(latency)) => human::duration_ns(mean_ns(latency)),
-        (None, None) => "nothing".to_owned(),
+    match (&measured.transfer, &measured.latency, &measured.frames) {
+        (Some(transfer), ..) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
+        (None, Some(latency), _) => human::duration_ns(mean_ns(latency)),
+        (None, None, Some(frames)) => frames_figure(frames),
+        (None, None, None) => "nothing".to_owned(),
+    }
+}
+
+/// Of a frame test: what its procedure is for, or what the last frame trial forwarded.
+fn frames_figure(frames: &FrameResult) -> String {
+    let longest = frames.bursts.iter().filter(|burst| burst.confirming);
+    if let Some(burst) = longest.map(|burst| burst.frames).max() {
+        return format!("{} frames back to back", human::number(burst as f64));
+    }
+    if let Some(recovery) = &frames.recovery {
+        return format!(
+            "recovery in {}",
+            human::duration_ns(recovery.recovery_ns as f64)
+        );
+    }
+    let found = frames.throughput.iter().flat_map(|found| &found.goals);
+    let goals: Vec<String> = found
+        .map(|goal| match goal.lower {
+            Some(load) => format!("{} {}", goal.goal, human::frame_rate(load as f64)),
+            None => format!("{} below the lowest load", goal.goal),
+        })
+        .collect();
+    if !goals.is_empty() {
+        return goals.join(", ");
+    }
+    match frames.trials.last() {
+        Some(last) if last.elapsed_ns > 0 && last.sent > 0 => {
+            let rate = last.received as f64 * 1e9 / last.elapsed_ns as f64;
+            let percent = 100.0 * last.lost() as f64 / last.sent as f64;
+            format!(
+                "{}, {} % lost",
+                human::frame_rate(rate),
+                human::number(percent)
+            )
+        }
+        _ => "no frame".to_owned(),
     }
 }
 
