@@ -42,6 +42,7 @@ mod on_node;
 pub mod privilege;
 mod procfs;
 pub mod protocol;
+mod remains;
 mod sample;
 pub mod state;
 pub mod station;

@@ -2,11 +2,11 @@
 //! element of the path, and the DUT between them.
 
 use crate::dut::{self, Site};
-use crate::kill::kill_all;
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
 use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
+use crate::remains::Remains;
 use crate::state::{self, Hold};
 use crate::switch;
 use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
@@ -15,16 +15,11 @@ use crate::{
 };
 use campaign::plan::{Direction, Dut, Element, IpVersion, LabPlan};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
-
-/// How long what is left in a namespace may take to be gone once it was killed.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a lab is built with, beside its plan. The stations are this very program, run as `station
 /// --node NAME`, and our encryptor is it as `encrypt --config FILE`.
@@ -55,7 +50,7 @@ pub struct NamespaceLab {
     dut: Option<Up>,
     /// As [`NodeId::ALL`], then the elements in the order of the path.
     stations: Vec<Station>,
-    _namespaces: Vec<Namespace>,
+    _remains: Vec<Remains>,
     map: Map,
     links: Option<Links>,
     /// Whether there may be shapers on the links.
@@ -118,15 +113,15 @@ impl NamespaceLab {
         for station in &stations {
             station.hello().map_err(cannot_build)?;
         }
-        let namespaces = stations
+        let remains = stations
             .iter()
-            .map(Namespace::of)
+            .map(Remains::of)
             .collect::<Result<_, _>>()
             .map_err(cannot_build)?;
         let lab = Self {
             dut: None,
             stations,
-            _namespaces: namespaces,
+            _remains: remains,
             map,
             links: None,
             shaped: false,
@@ -364,42 +359,6 @@ fn bridge(node: NodeId) -> Option<ElementId> {
     match node {
         NodeId::Element(element) if element.kind() == Element::Bridge => Some(element),
         _ => None,
-    }
-}
-
-/// A station's network namespace, emptied when this is dropped, after the station itself. A station
-/// kills all that it has; what is found here is a daemon whose station was killed.
-struct Namespace {
-    /// Keeps the number from being given to another namespace.
-    _file: File,
-    id: (u64, u64),
-}
-
-impl Namespace {
-    fn of(station: &Station) -> Result<Self, LabError> {
-        let failed = |reason: String| LabError::Node {
-            node: station.id().name(),
-            reason,
-        };
-        let look = |pid| {
-            procfs::network_namespace(pid)
-                .map_err(|error| failed(format!("cannot look at its network namespace: {error}")))
-        };
-        let (file, id) = look(station.pid())?;
-        let (_, own) = look(std::process::id())?;
-        // All that is in it will be killed: not for anything may it be the machine's own.
-        if id == own {
-            return Err(failed(
-                "it is in the same network namespace as the run".to_owned(),
-            ));
-        }
-        Ok(Self { _file: file, id })
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        kill_all(|| procfs::members(self.id), KILL_LIMIT);
     }
 }
 
