@@ -278,11 +278,19 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
         .filter(|failed| failed.lost_by_tester() > 0)?;
     let own = u128::from(failed.lost_on_the_way()) * 1_000_000;
     let allowed = u128::from(failed.intended) * u128::from(question.allowed_ppm);
+    let what = match question.unit {
+        Unit::Rate => "at the load that failed",
+        Unit::Burst => "in the shortest bursts that failed",
+    };
+    let passed = match question.unit {
+        Unit::Rate => "the load",
+        Unit::Burst => "the burst",
+    };
     (own <= allowed).then(|| {
         format!(
-            "Of {} frames intended at the load that failed, {} never left the generator, {} left \
+            "Of {} frames intended {what}, {} never left the generator, {} left \
              when its time was over, and {} were lost in the receiving station; {} were lost on \
-             the way: without the tester's part the load would have passed.",
+             the way: without the tester's part {passed} would have passed.",
             failed.intended,
             failed.not_sent,
             failed.too_late,

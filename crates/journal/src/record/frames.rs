@@ -48,6 +48,10 @@ pub struct FrameTrial {
     pub received_bytes: u64,
     /// Intact frames that had come before.
     pub duplicated: u64,
+    /// Intact frames so far behind the latest of their flow that nobody knows whether they had come before.
+    /// They are in no other count of what came.
+    #[serde(default)]
+    pub too_late: u64,
     /// Frames that came after a later one of their flow (RFC 4737 §3).
     pub reordered: u64,
     /// Damaged frames.

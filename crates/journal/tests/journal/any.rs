@@ -192,7 +192,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
 }
 
 fn frame_trial() -> impl Strategy<Value = FrameTrial> {
-    any::<([u64; 8], [u64; 7])>().prop_map(
+    any::<([u64; 8], [u64; 8])>().prop_map(
         |(
             [
                 load,
@@ -206,6 +206,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
             ],
             [
                 duplicated,
+                too_late,
                 reordered,
                 corrupted,
                 receiver_dropped,
@@ -223,6 +224,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
             received,
             received_bytes,
             duplicated,
+            too_late,
             reordered,
             corrupted,
             receiver_dropped,

@@ -1,6 +1,6 @@
 //! Bursts without loss, and recovery from an overload.
 
-use super::Repeats;
+use super::{LossAccount, Repeats};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::BackToBack;
 use journal::record::FrameResult;
@@ -29,6 +29,8 @@ pub struct BackToBackResult {
     pub confirming_bursts: u64,
     /// Of those, bursts that lost a frame, after which a shorter length was tried.
     pub confirming_with_loss: u64,
+    /// Where the frames of each repeat's shortest bursts with loss went; `null` when none lost a frame.
+    pub failed_account: Option<LossAccount>,
 }
 
 /// Recovery from an overload (RFC 2544 §26.5).
@@ -88,6 +90,24 @@ fn burst_rate(repeats: &Repeats<'_>) -> Option<f64> {
     rates.max().filter(|rate| *rate > 0).map(|rate| rate as f64)
 }
 
+/// The trials of each repeat's shortest burst with loss that is longer than the length found.
+fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
+    let mut sum: Option<LossAccount> = None;
+    for (_, found) in repeats {
+        let passed = longest_burst(found).unwrap_or(0);
+        let failed = found.bursts.iter().filter(|burst| burst.lost > 0);
+        let lengths = failed.map(|burst| burst.frames);
+        let Some(shortest) = lengths.filter(|frames| *frames > passed).min() else {
+            continue;
+        };
+        let trials = found.trials.iter();
+        for trial in trials.filter(|trial| trial.intended == shortest && trial.lost() > 0) {
+            sum.get_or_insert_default().add(trial);
+        }
+    }
+    sum
+}
+
 impl BackToBackResult {
     /// `None` when a repeat recorded no burst.
     pub(super) fn of(test: &BackToBack, repeats: &Repeats<'_>) -> Option<Self> {
@@ -110,6 +130,7 @@ impl BackToBackResult {
             confirming_bursts: confirming().count() as u64,
             confirming_with_loss: confirming().filter(|burst| burst.lost > 0).count() as u64,
             burst_frames,
+            failed_account: failed_account(repeats),
         })
     }
 

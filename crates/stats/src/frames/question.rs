@@ -80,6 +80,7 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
             figure: Some(&burst.burst_frames),
             upper: (!burst.longest_tried_passed).then_some(&burst.burst_frames),
             unit: Unit::Burst,
+            failed: burst.failed_account,
             ..Question::default()
         };
     }

@@ -49,6 +49,87 @@ fn bounds_become_rates_at_every_layer_and_a_verdict_by_the_rig() {
 }
 
 #[test]
+fn a_load_that_failed_because_the_receiver_lost_frames_is_the_testers_limit() {
+    let bounds = [(Some(400_000), Some(402_000)); 3];
+    let run = |dropped: u64| {
+        let search = throughput("auto", 64);
+        let rig = throughput("straight", 64);
+        let mut run = journal(vec![search.clone(), rig.clone()], 3, 8);
+        for (repeat, (lower, upper)) in (1..).zip(bounds) {
+            let mut searched = found(lower, upper);
+            for trial in searched.trials.iter_mut().filter(|trial| trial.lost() > 0) {
+                trial.receiver_dropped = dropped;
+            }
+            add(&mut run, &search, repeat, searched);
+            add(
+                &mut run,
+                &rig,
+                repeat,
+                found(Some(1_400_000), Some(1_407_000)),
+            );
+        }
+        Results::of(&run).cells[0].verdict.clone().unwrap()
+    };
+    // Of the 7 that were lost at the upper bound.
+    let verdict = run(7);
+    assert_eq!(verdict.limit, Limit::TesterLimited);
+    assert!(
+        verdict
+            .reason
+            .contains("21 were lost in the receiving station; 0 were lost"),
+        "{}",
+        verdict.reason
+    );
+    assert_eq!(run(6).limit, Limit::DutLimited);
+    // Strangers that the receiver lost are no excuse for more than was lost.
+    assert_eq!(run(700).limit, Limit::TesterLimited);
+}
+
+#[test]
+fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
+    let verdict = |dropped: u64| {
+        let test = BackToBack {
+            burst_ns_max: 2 * SECOND_NS,
+            bursts: 1,
+            drain_ns: 0,
+        };
+        let cell = cell("auto", 64, Procedure::BackToBack(test));
+        let mut run = journal(vec![cell.clone()], 1, 8);
+        let burst = |frames, lost, confirming| BurstTrial {
+            frames,
+            lost,
+            confirming,
+        };
+        let of = |frames, received| FrameTrial {
+            load: 1_000_000,
+            ..trial(frames, received)
+        };
+        let mut frames = FrameResult {
+            trials: vec![of(9_000, 8_000), of(5_001, 4_991), of(5_000, 5_000)],
+            bursts: vec![
+                burst(9_000, 1_000, false),
+                burst(5_001, 10, false),
+                burst(5_000, 0, true),
+            ],
+            ..FrameResult::default()
+        };
+        frames.trials[1].receiver_dropped = dropped;
+        add(&mut run, &cell, 1, frames);
+        Results::of(&run).cells[0].verdict.clone().unwrap()
+    };
+    let found = verdict(10);
+    assert_eq!(found.limit, Limit::TesterLimited, "{}", found.reason);
+    assert!(
+        found
+            .reason
+            .contains("Of 5001 frames intended in the shortest bursts"),
+        "{}",
+        found.reason
+    );
+    assert_eq!(verdict(9).limit, Limit::Inconclusive);
+}
+
+#[test]
 fn a_missing_bound_is_told_with_its_repeats_and_never_averaged_away() {
     let some = (Some(400_000), Some(402_000));
     let low = [some, (None, Some(1_000)), some];

@@ -174,7 +174,7 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
             if lost > 0 {
                 let name = &goal.goal;
                 detail += &format!(
-                    "; {lost} of them at the {bound} bound of `{name}`, which counts them as forwarded"
+                    "; {lost} of them at the {bound} bound of `{name}`, which counts them as lost"
                 );
             }
         }

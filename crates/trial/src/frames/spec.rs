@@ -227,6 +227,7 @@ impl FrameRun {
         sum.received += more.received;
         sum.received_bytes += more.received_bytes;
         sum.duplicated += more.duplicated;
+        sum.too_late += more.too_late;
         sum.reordered += more.reordered;
         sum.corrupted += more.corrupted;
         sum.receiver_dropped += more.receiver_dropped;
@@ -266,8 +267,8 @@ fn trial(
         sent_bytes: sent.frame_bytes,
         received: received.frames,
         received_bytes: received.frame_bytes,
-        // What came too late to be told from a duplicate is lost, and not a frame less that came.
-        duplicated: received.duplicated.saturating_add(received.too_late),
+        duplicated: received.duplicated,
+        too_late: received.too_late,
         reordered: received.reordered,
         corrupted: received.corrupted,
         receiver_dropped: receiver.port_stats.receive_dropped,

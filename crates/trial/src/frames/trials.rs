@@ -93,13 +93,14 @@ const fn took_too_long(trial: &FrameTrial) -> bool {
     trial.load > 0 && trial.elapsed_ns > allowed
 }
 
-/// What a search is told of a trial. Frames that the receiving station lost itself had come through the DUT.
-/// A generator that was too slow has not offered the load, even when it sent all frames in the end: what it
-/// sent counts in the share of time that it had.
+/// What a procedure is told of a trial: forwarded is what was received, and nothing else. What the receiving
+/// station lost itself is lost too: nobody has seen that these frames were test frames, intact, and came once. A
+/// load that the tester cannot check fails, and the verdict says whose loss it was. A generator that was too slow
+/// has not offered the load, even when it sent all frames in the end: what was received counts in the share of time
+/// that it had.
 pub(super) fn counts(run: &FrameRun) -> Counts {
     let trial = &run.trial;
-    let came = trial.received.saturating_add(trial.receiver_dropped);
-    let came = came.min(trial.sent);
+    let came = trial.received.min(trial.sent);
     let forwarded = if took_too_long(trial) {
         let share = u128::from(came) * u128::from(trial.duration_ns);
         u64::try_from(share / u128::from(trial.elapsed_ns)).unwrap_or(came)

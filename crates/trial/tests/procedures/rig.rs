@@ -105,6 +105,7 @@ impl Simulated {
             received: kept - corrupted,
             received_bytes: (kept - corrupted) * FRAME_BYTES,
             duplicated: share(self.damage.duplicated_ppm),
+            too_late: 0,
             reordered: share(self.damage.reordered_ppm),
             corrupted,
             receiver_dropped: forwarded - kept,

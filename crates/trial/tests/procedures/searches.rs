@@ -1,7 +1,7 @@
 //! Searches end within their width of the truth, whatever the device does and whatever the tester does to it.
 
 use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, search};
-use campaign::plan::{Procedure, ThroughputSearch};
+use campaign::plan::{BackToBack, LossCurve, Procedure, ThroughputSearch};
 use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
 use search::simulate::Behaviour;
 
@@ -170,21 +170,72 @@ fn a_load_that_the_tester_cannot_offer_is_no_load_that_was_carried() {
     }
 }
 
-#[test]
-fn what_the_receiver_loses_itself_is_not_taken_for_the_devices_loss_but_told() {
+/// A receiver at half of what the device carries: nobody has seen the rest come.
+fn slow_receiver() -> Simulated {
     let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
     rig.flaws.lossy_receiver = Some(CAPACITY / 2);
+    rig
+}
+
+#[test]
+fn no_bound_is_above_what_was_received_and_the_receivers_part_of_the_loss_is_told() {
+    let received = CAPACITY / 2;
     let plan = search();
-    let found = rig.carry_out(Procedure::Throughput(plan.clone())).unwrap();
+    let found = slow_receiver()
+        .carry_out(Procedure::Throughput(plan.clone()))
+        .unwrap();
     let goal = &found.result.throughput.as_ref().unwrap().goals[0];
+    assert_within_width(goal);
     let (lower, upper) = bounds(goal);
-    assert!(lower <= CAPACITY && CAPACITY < upper, "{goal:?}");
+    assert!(lower <= received && received < upper, "{goal:?}");
+    // By this the verdict knows that it was the tester who failed the load.
+    let failed = found.result.trials.iter().filter(|made| made.load == upper);
+    for trial in failed.clone() {
+        assert!(trial.lost() > 0, "{trial:?}");
+        assert_eq!(trial.lost(), trial.receiver_dropped);
+    }
+    assert!(failed.count() > 0);
     let check = check(Procedure::Throughput(plan), &found, "receiver-kept-up");
     assert!(
-        check.detail.contains("at the lower bound of `ndr`"),
+        check
+            .detail
+            .contains("at the upper bound of `ndr`, which counts them as lost"),
         "{}",
         check.detail
     );
+}
+
+#[test]
+fn a_loss_curve_has_no_lossless_load_that_was_not_received() {
+    let curve = LossCurve {
+        max_load: Some(CAPACITY),
+        step_percent: 20,
+        trial_ns: 100 * MS,
+        drain_ns: MS,
+    };
+    let found = slow_receiver()
+        .carry_out(Procedure::LossCurve(curve))
+        .unwrap();
+    let trials = found.result.trials.iter();
+    let lossless: Vec<bool> = trials.map(|made| made.lost() == 0).collect();
+    // 100, 80 and 60 % lose, 40 and 20 % do not: there the curve ends.
+    assert_eq!(lossless, [false, false, false, true, true]);
+    assert_eq!(found.evidence_load.frames_per_s, Some(CAPACITY * 40 / 100));
+}
+
+#[test]
+fn a_burst_that_was_not_received_is_a_burst_with_loss() {
+    let mut rig = slow_receiver();
+    rig.line_rate = Some(CAPACITY);
+    let plan = BackToBack {
+        burst_ns_max: 100 * MS,
+        bursts: 2,
+        drain_ns: MS,
+    };
+    let found = rig.carry_out(Procedure::BackToBack(plan)).unwrap();
+    // Its port holds nothing, so not even the shortest is slow enough.
+    let bursts = found.result.bursts.iter();
+    assert!(bursts.clone().all(|burst| burst.lost > 0), "{bursts:?}");
 }
 
 #[test]

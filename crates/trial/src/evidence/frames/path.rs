@@ -75,7 +75,8 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option
         sink.rx_packets + sink.rx_dropped,
         source.rx_packets + source.rx_dropped,
     );
-    let arrived = trial.received + trial.duplicated + trial.corrupted + trial.receiver_dropped;
+    let analysed = trial.received + trial.duplicated + trial.too_late + trial.corrupted;
+    let arrived = analysed + trial.receiver_dropped;
     let slack = CONTROL_FRAMES + trial.sent / COUNTED_ONE_IN;
     // A virtual link may count a super-packet as one.
     let least = |frames: u64| {
@@ -93,7 +94,7 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option
         interface(ends[0]),
         trial.sent,
         interface(ends[1]),
-        arrived - trial.receiver_dropped,
+        analysed,
         trial.receiver_dropped
     );
     let passed = within(left, trial.sent) && within(came, arrived);
