@@ -68,6 +68,10 @@ impl Refused {
         }
     }
 
+    pub(crate) fn sum(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
     /// As [`Received::refused`](crate::report::Received::refused) has it: reasons that occurred.
     pub(crate) fn by_name(&self) -> BTreeMap<String, u64> {
         let named = Refusal::ALL.map(|(refusal, name)| (name.to_owned(), self.0[refusal as usize]));
@@ -143,7 +147,8 @@ impl<'k> Opener<'k> {
         }
     }
 
-    /// Tries a packet of an unknown SPI with keys made for it; the SA is kept when it is authentic.
+    /// Tries a packet of an unknown SPI with keys made for it; the SA is kept when it is authentic. An epoch older
+    /// than the newest one proven is over: a copy of one of its packets would meet a window that knows of none.
     #[cold]
     fn open_with_candidate(
         &mut self,
@@ -151,7 +156,7 @@ impl<'k> Opener<'k> {
         spi: u32,
         packet: &mut [u8],
     ) -> Result<Opened, Refusal> {
-        if self.forgeries_left == 0 {
+        if self.forgeries_left == 0 || epoch_of(spi) < self.proven_epoch {
             return Err(Refusal::NoSa);
         }
         let mut sa = self.keys.candidate(spi, lane).ok_or(Refusal::NoSa)?;

@@ -122,6 +122,21 @@ fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
 }
 
 #[test]
+fn copies_of_an_epoch_that_is_over_are_not_opened() {
+    let keys = KeyPair::new();
+    let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
+    // Keys are opened twice, as by a peer that was started anew.
+    let epoch = || all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+    let (mut old, new) = (epoch(), epoch());
+    old.truncate(300);
+    let frames = [old.clone(), new, old].concat();
+    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    // The new epoch's first frames are the old one's sent again, which is told apart from a replay.
+    assert_eq!((received.frames, received.duplicated), (1000, 300));
+    assert_eq!(received.refused, refused(&[("no_sa", 300)]));
+}
+
+#[test]
 fn each_lane_belongs_to_one_thread() {
     let keys = KeyPair::new();
     let spec = sealing(&keys, false, false, 6);
