@@ -11,10 +11,11 @@ use crate::spec::{self, TEST_PORT};
 use crate::tally::Tally;
 use port::{FrameReceiver, Stop, wait_readable};
 use std::io;
-use std::os::fd::AsFd;
+use std::iter::once;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread::{panicking, yield_now};
-use std::time::Duration;
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 use wire::stamp::Stamp;
 
@@ -25,11 +26,12 @@ const FRAMES_PER_CLOCK: usize = 32;
 const POLLS: u32 = 8;
 /// How long a port that cannot be waited for is left alone.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Longest time for what is left in the port when the stop flag goes up.
-const DRAIN_NS: u64 = 200_000_000;
-/// A port that has shown nothing for so long has nothing left: the kernel holds frames back for some
-/// milliseconds until a block of them is full.
-const GRACE: Duration = Duration::from_millis(20);
+/// When nothing more of the trial has come for so long since the last frame that was expected, no copy of one
+/// follows. Every trial of a search waits for it.
+const COPY_GRACE: Duration = Duration::from_millis(10);
+/// A port that has shown nothing for so long has nothing left of what came before the stop: the kernel holds
+/// frames back for a millisecond, and up to 20 by slow timers, until a block of them is full.
+const STOP_GRACE: Duration = Duration::from_millis(20);
 
 /// Checks and counts frames, and never waits.
 pub struct Analyser<'k> {
@@ -87,11 +89,25 @@ impl<'k> Analyser<'k> {
     /// When the port is gone.
     #[inline]
     pub fn poll(&mut self, port: &mut impl FrameReceiver, clock: &impl Clock) -> io::Result<usize> {
+        self.poll_those(port, clock, |_| true)
+    }
+
+    /// As [`poll`](Self::poll), but leaves out frames that `counts` refuses, by the time that the port noted.
+    #[inline]
+    fn poll_those(
+        &mut self,
+        port: &mut impl FrameReceiver,
+        clock: &impl Clock,
+        mut counts: impl FnMut(Option<u64>) -> bool,
+    ) -> io::Result<usize> {
         if let Some(opener) = &mut self.opener {
             opener.begin_batch();
         }
         let (mut frames, mut now_ns) = (0, 0);
         let result = port.recv_timed(|frame, noted_ns| {
+            if !counts(noted_ns) {
+                return;
+            }
             if noted_ns.is_none() && frames % FRAMES_PER_CLOCK == 0 {
                 now_ns = clock.now_ns();
             }
@@ -175,11 +191,11 @@ impl<'k> Analyser<'k> {
         tally.intact(frame_bytes, now_ns, stamp.age_ns(now_ns));
     }
 
-    /// Frames that the end of a trial is told by: distinct intact ones, and damaged ones.
+    /// Distinct intact frames so far: the end of a trial is told by them.
     #[inline]
     #[must_use]
     pub const fn arrived(&self) -> u64 {
-        self.tally.frames + self.tally.corrupted
+        self.tally.frames
     }
 
     /// What was seen so far.
@@ -195,8 +211,9 @@ impl<'k> Analyser<'k> {
     }
 }
 
-/// Receives by one thread until all expected frames have come, or `stop` is raised; then takes what the port
-/// still has.
+/// Receives by one thread until all expected frames have come intact, and then until no copy of one has come for
+/// 10 ms; or until `stop` is raised. What came to the port before that and still waits there counts. What comes
+/// later is of no trial, and in no count.
 ///
 /// # Errors
 /// [`TrafficError`].
@@ -222,8 +239,8 @@ pub fn receive(
 pub(crate) struct Goal {
     expected: u64,
     arrived: AtomicU64,
-    /// Raised by whoever takes the last one.
-    reached: Stop,
+    /// Raised by whoever takes the last one, or gives up.
+    end: Stop,
 }
 
 impl Goal {
@@ -231,16 +248,16 @@ impl Goal {
         Ok(Self {
             expected: expected.unwrap_or(u64::MAX),
             arrived: AtomicU64::new(0),
-            reached: Stop::new().map_err(TrafficError::Resources)?,
+            end: Stop::new().map_err(TrafficError::Resources)?,
         })
     }
 
-    /// Ends all receivers.
+    /// Ends all receivers, whose counts nobody wants any more.
     pub(crate) fn give_up(&self) {
-        self.reached.raise();
+        self.end.raise();
     }
 
-    /// Runs one analyser until the goal is reached, `stop` is raised or another one has failed.
+    /// Runs one analyser until the goal is reached and no copies come, `stop` is raised, or another one has failed.
     pub(crate) fn pursue(
         &self,
         mut analyser: Analyser<'_>,
@@ -248,15 +265,17 @@ impl Goal {
         clock: &impl Clock,
         stop: &Stop,
     ) -> io::Result<(Tally, u32)> {
-        let _all = EndAllOnPanic(self);
-        let result = self.run(&mut analyser, port, clock, stop);
-        if result.is_err() {
-            self.give_up();
+        self.await_end(&mut analyser, port, clock, stop)?;
+        if self.is_reached() {
+            take_copies(&mut analyser, port, clock, stop)?;
         }
-        result.map(|()| analyser.finish())
+        if stop.is_raised() {
+            take_waiting(&mut analyser, port, clock)?;
+        }
+        Ok(analyser.finish())
     }
 
-    fn run(
+    fn await_end(
         &self,
         analyser: &mut Analyser<'_>,
         port: &mut impl FrameReceiver,
@@ -265,66 +284,102 @@ impl Goal {
     ) -> io::Result<()> {
         self.note(0);
         let mut idle = 0;
-        while !self.reached.is_raised() && !stop.is_raised() {
-            if self.poll(analyser, port, clock)? > 0 {
-                idle = 0;
-            } else {
-                idle += 1;
-                self.wait(idle, port, stop)?;
-            }
-        }
-        let end_ns = clock.now_ns() + DRAIN_NS;
-        while !self.reached.is_raised() && clock.now_ns() < end_ns {
-            let more = self.poll(analyser, port, clock)? > 0
-                || wait_readable(port.readable().as_slice(), Some(GRACE))?;
-            if !more {
-                break;
+        while !self.end.is_raised() && !stop.is_raised() {
+            let before = analyser.arrived();
+            let frames = analyser.poll(port, clock)?;
+            self.note(analyser.arrived() - before);
+            idle = if frames > 0 { 0 } else { idle + 1 };
+            if idle > POLLS {
+                wait_for(port, &[self.end.as_fd(), stop.as_fd()], None)?;
+            } else if idle > 0 {
+                yield_now();
             }
         }
         Ok(())
-    }
-
-    fn poll(
-        &self,
-        analyser: &mut Analyser<'_>,
-        port: &mut impl FrameReceiver,
-        clock: &impl Clock,
-    ) -> io::Result<usize> {
-        let before = analyser.arrived();
-        let frames = analyser.poll(port, clock)?;
-        self.note(analyser.arrived() - before);
-        Ok(frames)
     }
 
     fn note(&self, arrived: u64) {
-        let before = self.arrived.fetch_add(arrived, Relaxed);
-        if before + arrived >= self.expected {
-            self.reached.raise();
+        self.arrived.fetch_add(arrived, Relaxed);
+        if self.is_reached() {
+            self.end.raise();
         }
     }
 
-    /// Waits after so many empty polls; also ends for no reason.
-    fn wait(&self, idle: u32, port: &impl FrameReceiver, stop: &Stop) -> io::Result<()> {
-        if idle <= POLLS {
-            yield_now();
-            return Ok(());
-        }
-        let (reached, stop) = (self.reached.as_fd(), stop.as_fd());
-        match port.readable() {
-            Some(readable) => wait_readable(&[readable, reached, stop], None)?,
-            None => wait_readable(&[reached, stop], Some(PAUSE))?,
-        };
-        Ok(())
+    fn is_reached(&self) -> bool {
+        self.arrived.load(Relaxed) >= self.expected
     }
 }
 
-/// One receiver alone would wait for frames that nobody counts any more.
-struct EndAllOnPanic<'g>(&'g Goal);
-
-impl Drop for EndAllOnPanic<'_> {
-    fn drop(&mut self) {
-        if panicking() {
-            self.0.give_up();
+/// Takes what follows the last expected frame, until nothing of the trial has come for a while: most of it are
+/// copies. Foreign frames may go on for ever.
+fn take_copies(
+    analyser: &mut Analyser<'_>,
+    port: &mut impl FrameReceiver,
+    clock: &impl Clock,
+    stop: &Stop,
+) -> io::Result<()> {
+    let mut quiet_since = Instant::now();
+    while !stop.is_raised() {
+        let before = analyser.tally.of_this_trial();
+        let frames = analyser.poll(port, clock)?;
+        if analyser.tally.of_this_trial() > before {
+            quiet_since = Instant::now();
+        }
+        let left = COPY_GRACE.saturating_sub(quiet_since.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        if frames == 0 {
+            wait_for(port, &[stop.as_fd()], Some(left))?;
         }
     }
+    Ok(())
+}
+
+/// Takes what had come to the port when the stop flag was seen. Where the port notes no times, that is what it hands
+/// out until it is empty.
+fn take_waiting(
+    analyser: &mut Analyser<'_>,
+    port: &mut impl FrameReceiver,
+    clock: &impl Clock,
+) -> io::Result<()> {
+    let (stop_ns, stopped) = (clock.now_ns(), Instant::now());
+    let (mut quiet_since, mut was_empty) = (stopped, false);
+    loop {
+        // A port that is never empty gives what has come since.
+        let untimed_count = !was_empty && stopped.elapsed() < STOP_GRACE;
+        let mut any_counts = false;
+        let frames = analyser.poll_those(port, clock, |noted_ns| {
+            let counts = noted_ns.map_or(untimed_count, |noted_ns| noted_ns <= stop_ns);
+            any_counts |= counts;
+            counts
+        })?;
+        if any_counts {
+            quiet_since = Instant::now();
+        }
+        let left = STOP_GRACE.saturating_sub(quiet_since.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if frames == 0 {
+            was_empty = true;
+            wait_for(port, &[], Some(left))?;
+        }
+    }
+}
+
+/// Waits until the port has something, one of `ends` is up, or `limit` has passed; also ends for no reason.
+fn wait_for(
+    port: &impl FrameReceiver,
+    ends: &[BorrowedFd<'_>],
+    limit: Option<Duration>,
+) -> io::Result<()> {
+    match port.readable() {
+        Some(readable) => {
+            let all: Vec<_> = once(readable).chain(ends.iter().copied()).collect();
+            wait_readable(&all, limit)?
+        }
+        None => wait_readable(ends, Some(limit.map_or(PAUSE, |limit| limit.min(PAUSE))))?,
+    };
+    Ok(())
 }

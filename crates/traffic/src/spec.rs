@@ -30,7 +30,7 @@ pub struct Spec {
 pub enum Role {
     /// Make frames on schedule until all are sent.
     Send(Send),
-    /// Check frames until all expected ones have come, or until told to stop.
+    /// Check frames until all expected ones have come and no copies follow, or until told to stop.
     Receive(Receive),
 }
 
@@ -105,7 +105,8 @@ pub struct Esp {
 pub struct Receive {
     /// Flows, as the sender has them: how much state there is.
     pub flows: u32,
-    /// Frames after which the receiver ends by itself; `None`: when it is told to stop.
+    /// Distinct intact frames after which the receiver ends by itself, once no copy has followed for 10 ms; `None`:
+    /// when it is told to stop. What comes to the station after it was told to is in no count.
     pub expected: Option<u64>,
     /// Open each as the DUT's peer would; what is not ESP is foreign then.
     pub esp: Option<Esp>,

@@ -115,6 +115,11 @@ impl Tally {
             .expect("both histograms have the same bounds");
     }
 
+    /// All that came of this trial, and what may be of it.
+    pub(crate) fn of_this_trial(&self) -> u64 {
+        self.frames + self.duplicated + self.too_late + self.corrupted + self.refused.sum()
+    }
+
     pub(crate) fn received(&self) -> Received {
         let mut whole = self.clone();
         whole.end_run();

@@ -1,9 +1,12 @@
 //! The analyser against a wire that loses, repeats, delays and damages frames: its counts are the truth.
 
 use crate::wire_tap::{Player, Still, Timed, all_frames, receive, send};
-use port::Stop;
+use port::{FramePortStats, FrameReceiver, Stop};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::BorrowedFd;
 use traffic::report::Received;
 use traffic::spec::{Receive, Send};
 use traffic::{Analyser, Part};
@@ -329,29 +332,105 @@ fn a_frame_from_before_the_window_is_too_late_and_not_received() {
     assert_eq!(received.frames, window + 1);
 }
 
-#[test]
-fn it_ends_when_what_is_expected_has_come() {
-    let mut frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
-    // Damaged frames have arrived too.
-    frames[10].0[50] ^= 1;
-    let spec = Receive {
-        expected: Some(1000),
+fn expecting(frames: u64) -> Receive {
+    Receive {
+        expected: Some(frames),
         ..receive(1)
-    };
-    let mut player = Player(frames.into());
+    }
+}
+
+/// What is counted of these frames by whoever ends by himself.
+fn received_to_the_end(spec: &Receive, port: &mut impl FrameReceiver) -> Received {
     let stop = Stop::new().unwrap();
-    let received = traffic::receive(&mut player, &spec, TAG, &Still::default(), &stop).unwrap();
-    assert_eq!((received.frames, received.corrupted), (999, 1));
+    let received = traffic::receive(port, spec, TAG, &Still::default(), &stop).unwrap();
     assert!(!stop.is_raised());
+    received
 }
 
 #[test]
-fn told_to_stop_it_takes_what_has_come() {
+fn damaged_copies_do_not_end_a_trial() {
+    let mut frames = VecDeque::new();
+    for (index, frame) in all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None)
+        .into_iter()
+        .enumerate()
+    {
+        if index % 10 == 0 {
+            let mut damaged = frame.clone();
+            damaged.0[50] ^= 1;
+            frames.push_back(damaged);
+        }
+        frames.push_back(frame);
+    }
+    let received = received_to_the_end(&expecting(1000), &mut Player(frames));
+    assert_eq!((received.frames, received.corrupted), (1000, 100));
+}
+
+#[test]
+fn copies_count_though_all_that_is_expected_has_come() {
+    let sent = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    let copies = sent.iter().enumerate().map(|(at, frame)| (at + 500, frame));
+    let mut wire: Vec<_> = sent.iter().enumerate().chain(copies).collect();
+    wire.sort_by_key(|(place, _)| *place);
+    let mut player = Player(wire.into_iter().map(|(_, frame)| frame.clone()).collect());
+    let received = received_to_the_end(&expecting(1000), &mut player);
+    assert_eq!((received.frames, received.duplicated), (1000, 1000));
+}
+
+/// Frames of a trial, and then one and the same for ever, none with a time.
+struct Endless(Player, Vec<u8>);
+
+impl FrameReceiver for Endless {
+    fn recv(&mut self, mut read: impl FnMut(&mut [u8])) -> io::Result<usize> {
+        self.0.recv(&mut read).or_else(|_| {
+            read(&mut self.1.clone());
+            Ok(1)
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn stats(&self) -> FramePortStats {
+        FramePortStats::default()
+    }
+}
+
+#[test]
+fn foreign_frames_do_not_keep_a_trial_from_its_end() {
     let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    let mut port = Endless(Player(frames.into()), vec![0; 60]);
+    let received = received_to_the_end(&expecting(1000), &mut port);
+    assert_eq!((received.frames, received.duplicated), (1000, 0));
+    assert!(received.foreign > 0);
+}
+
+fn received_when_stopped(port: &mut impl FrameReceiver, now_ns: u64) -> Received {
     let stop = Stop::new().unwrap();
     stop.raise();
-    let mut player = Player(frames.into());
-    let received =
-        traffic::receive(&mut player, &receive(1), TAG, &Still::default(), &stop).unwrap();
+    let clock = Still(Cell::new(now_ns));
+    traffic::receive(port, &receive(1), TAG, &clock, &stop).unwrap()
+}
+
+#[test]
+fn told_to_stop_it_takes_what_has_come_and_nothing_that_comes_later() {
+    let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    for (stop_ns, came) in [(0, 1), (499_000_000, 500), (2_000_000_000, 1000)] {
+        let mut player = Player(frames.clone().into());
+        let received = received_when_stopped(&mut player, stop_ns);
+        let expected = (came, (came - 1) * 1_000_000);
+        assert_eq!((received.frames, received.last_ns), expected);
+        let others = received.too_late + received.foreign + received.stale;
+        assert_eq!(others, 0, "what is not counted is in no count");
+    }
+}
+
+#[test]
+fn told_to_stop_it_ends_though_frames_go_on() {
+    let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    let last = frames[999].0.clone();
+    let mut port = Endless(Player(frames.into()), last);
+    let received = received_when_stopped(&mut port, 0);
     assert_eq!(received.frames, 1000);
+    assert!(received.duplicated > 0);
 }
