@@ -14,6 +14,7 @@ use port::{
     open_receivers, open_senders,
 };
 use std::io::{self, Write};
+use std::mem::forget;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
@@ -154,7 +155,8 @@ pub fn generators(
         .collect()
 }
 
-/// Runs each generator on the port of its place, by a thread of its own, all on one schedule.
+/// Runs each generator on the port of its place, by a thread of its own, all on one schedule. When one fails or
+/// panics, `stop` is raised, and the others end.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`].
@@ -189,7 +191,7 @@ pub fn analysers<'k>(
 }
 
 /// Runs each analyser on the port of its place, by a thread of its own, until all together have seen what is
-/// expected, or `stop` is raised. Ports must keep each flow on one of them, or what is sent twice may be
+/// expected, or `stop` is raised; they end as [`receive`](crate::receive) does. Ports must keep each flow on one of them, or what is sent twice may be
 /// counted twice.
 ///
 /// # Errors
@@ -218,14 +220,22 @@ pub fn receive_all<P: FrameReceiver>(
     Ok(whole.received())
 }
 
-/// Does each task on a thread of its own; all results, or the first error. `cancel` ends those that were
-/// started, when not all can be.
+/// Does each task on a thread of its own; all results, or the first error. `cancel` ends the others when one fails,
+/// panics, or cannot be started.
 fn on_threads<T: std::marker::Send, R: std::marker::Send>(
     name: &str,
     tasks: impl Iterator<Item = T>,
     work: impl Fn(T) -> io::Result<R> + Sync,
-    cancel: impl Fn(),
+    cancel: impl Fn() + Sync,
 ) -> Result<Vec<R>, TrafficError> {
+    let work = |task| {
+        let others = Others(&cancel);
+        let result = work(task);
+        if result.is_ok() {
+            forget(others);
+        }
+        result
+    };
     let work = &work;
     thread::scope(|scope| {
         let start = |(index, task): (usize, T)| {
@@ -243,6 +253,15 @@ fn on_threads<T: std::marker::Send, R: std::marker::Send>(
         };
         threads.into_iter().map(join).collect()
     })
+}
+
+/// Ends the other threads when dropped.
+struct Others<C: Fn()>(C);
+
+impl<C: Fn()> Drop for Others<C> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// Length of the longest frame on the wire, without FCS.
