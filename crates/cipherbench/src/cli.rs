@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// frame takes when there is no device. Campaigns with `calibrate: true` do the same beside their DUTs.
     Calibrate(Run),
     /// Check campaign and lab files; tells all mistakes at once
+    ///
+    /// Campaigns are checked as this host would run them, in every lab among the files and that of `--lab`; when
+    /// there is none, in the built-in lab `namespaces`.
     Check(Check),
     /// Show every cell of a campaign, its commands and the time it will take
     Plan(Plan),
@@ -90,6 +93,9 @@ pub(crate) struct Check {
     /// Campaign or lab files
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Lab in which the campaigns are to run: a file, or a built-in lab (`namespaces`, `memory`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lab: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -30,7 +30,7 @@ pub(crate) fn plan(
 }
 
 /// Reads a lab file; a built-in lab when there is no file of that name.
-fn load_lab(path: &Path) -> Result<LabFile, Failure> {
+pub(crate) fn load_lab(path: &Path) -> Result<LabFile, Failure> {
     let built_in = path.to_str().and_then(LabFile::built_in_named);
     match built_in {
         Some(lab) if !path.exists() => Ok(lab),

@@ -2,18 +2,40 @@
 
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
-use crate::output;
-use campaign::{HostFacts, Input, LabFile};
-use std::path::Path;
+use crate::{output, planning};
+use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
 use units::human;
 use yaml::Mistakes;
 
 /// Prints a line for each file without a mistake, and all mistakes of the others.
+///
+/// Campaigns are checked as this host would run them, in every lab that is named: by `--lab`, or by its file among
+/// the others. Where none is, it is the lab that `run` takes then.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
+    let given = arguments.lab.as_deref().map(planning::load_lab);
+    let files: Vec<_> = arguments
+        .files
+        .iter()
+        .map(|file| campaign::load_input(file))
+        .collect();
+    let mut labs: Vec<LabFile> = given.transpose()?.into_iter().collect();
+    labs.extend(files.iter().flatten().filter_map(|input| match input {
+        Input::Lab(lab) => Some(lab.clone()),
+        Input::Campaign(_) => None,
+    }));
+    if labs.is_empty() {
+        labs.push(LabFile::built_in());
+    }
+    let host = planning::host_facts();
     let mut exit = Exit::Done;
-    for file in &arguments.files {
-        match summary(file) {
-            Ok(summary) => output::stdout(&format!("ok  {}  {summary}\n", file.display()))?,
+    for (path, file) in arguments.files.iter().zip(files) {
+        let summary = match file {
+            Ok(Input::Lab(lab)) => Ok(format!("lab {}", lab.plan().name)),
+            Ok(Input::Campaign(campaign)) => in_labs(&campaign, &labs, &host),
+            Err(mistakes) => Err(mistakes.to_string()),
+        };
+        match summary {
+            Ok(summary) => output::stdout(&format!("ok  {}  {summary}\n", path.display()))?,
             Err(mistakes) => {
                 output::stderr(&format!("{mistakes}\n"));
                 exit = Exit::Usage;
@@ -23,22 +45,51 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What a file without mistakes is.
-///
-/// A campaign is checked with the built-in lab and on a host of any size: whether this host can run it in the
-/// lab that is meant, `plan` tells.
-fn summary(file: &Path) -> Result<String, Mistakes> {
-    match campaign::load_input(file)? {
-        Input::Lab(lab) => Ok(format!("lab {}", lab.plan().name)),
-        Input::Campaign(campaign) => {
-            let plan = campaign.plan(&LabFile::built_in(), &HostFacts { cores: u16::MAX })?;
-            Ok(format!(
-                "campaign {}: {} cells, {} trials, {}",
-                plan.name,
-                plan.cells.len(),
-                plan.trials().count(),
-                human::duration_ns(plan.estimate_ns() as f64)
-            ))
+/// What a campaign is that all labs can have, or what they cannot, with the names of those that cannot.
+fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<String, String> {
+    let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
+    let mut plan = None;
+    for lab in labs {
+        match campaign.plan(lab, host) {
+            Ok(made) => plan = Some(made),
+            // What is wrong with the host is wrong in every lab; it is told once.
+            Err(mistakes) => match refused.iter_mut().find(|(known, _)| *known == mistakes) {
+                Some((_, names)) => names.push(&lab.plan().name),
+                None => refused.push((mistakes, vec![&lab.plan().name])),
+            },
         }
     }
+    match plan.filter(|_| refused.is_empty()) {
+        Some(plan) => Ok(format!(
+            "{}, in {}",
+            summary(&plan),
+            lab_names(&names_of(labs))
+        )),
+        None => {
+            let told = refused
+                .iter()
+                .map(|(mistakes, names)| format!("{mistakes}, checked in {}", lab_names(names)));
+            Err(told.collect::<Vec<_>>().join("\n\n"))
+        }
+    }
+}
+
+fn summary(plan: &Plan) -> String {
+    format!(
+        "campaign {}: {} cells, {} trials, {}",
+        plan.name,
+        plan.cells.len(),
+        plan.trials().count(),
+        human::duration_ns(plan.estimate_ns() as f64)
+    )
+}
+
+fn names_of(labs: &[LabFile]) -> Vec<&str> {
+    labs.iter().map(|lab| lab.plan().name.as_str()).collect()
+}
+
+/// `lab namespaces`, `labs a, b`.
+fn lab_names(names: &[&str]) -> String {
+    let noun = if names.len() == 1 { "lab" } else { "labs" };
+    format!("{noun} {}", names.join(", "))
 }
