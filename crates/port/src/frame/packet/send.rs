@@ -8,6 +8,8 @@ use crate::frame::kernel::{self, Interface};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
 use crate::wait::wait_writable;
 use std::io;
+use std::mem::zeroed;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -25,16 +27,12 @@ const FLUSH_WAIT: Duration = Duration::from_secs(1);
 pub struct PacketSender {
     socket: OwnedFd,
     slots: Box<[u8]>,
-    /// One a slot, the buffer's address and length within.
-    vectors: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
+    /// One a slot: the length of the frame within.
+    lengths: Box<[usize]>,
     /// Slots that are filled and not yet sent.
-    waiting: std::ops::Range<usize>,
+    waiting: Range<usize>,
     stats: FramePortStats,
 }
-
-// SAFETY: the pointers point into boxes of this value, which do not move with it, and are used by nobody else.
-unsafe impl Send for PacketSender {}
 
 impl PacketSender {
     /// Opens the interface for sending.
@@ -49,25 +47,10 @@ impl PacketSender {
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
             .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
         bind(&socket, interface, 0)?;
-        let mut slots = vec![0; BATCH_FRAMES * STRIDE_BYTES].into_boxed_slice();
-        let vector = |slot: &mut [u8]| libc::iovec {
-            iov_base: slot.as_mut_ptr().cast(),
-            iov_len: 0,
-        };
-        let mut vectors: Box<[_]> = slots.chunks_mut(STRIDE_BYTES).map(vector).collect();
-        let message = |vector: &mut libc::iovec| {
-            // SAFETY: all-zero is a valid value of this plain C structure.
-            let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message
-        };
-        let messages = vectors.iter_mut().map(message).collect();
         Ok(Self {
             socket,
-            slots,
-            vectors,
-            messages,
+            slots: vec![0; BATCH_FRAMES * STRIDE_BYTES].into_boxed_slice(),
+            lengths: vec![0; BATCH_FRAMES].into_boxed_slice(),
             waiting: 0..0,
             stats: FramePortStats::default(),
         })
@@ -76,21 +59,10 @@ impl PacketSender {
     /// Hands over what waits; whether nothing is left.
     fn push(&mut self) -> io::Result<bool> {
         while !self.waiting.is_empty() {
-            let messages = &mut self.messages[self.waiting.clone()];
-            // SAFETY: each message points to its vector, and that to its slot, with the length that was filled; the
-            // kernel reads the slots and writes `msg_len`.
-            let sent = kernel::check(unsafe {
-                libc::sendmmsg(
-                    self.socket.as_raw_fd(),
-                    messages.as_mut_ptr(),
-                    messages.len() as libc::c_uint,
-                    libc::MSG_DONTWAIT,
-                )
-            });
-            let error = match sent {
+            let error = match self.send_waiting() {
                 Ok(sent) => {
                     self.stats.sent += sent as u64;
-                    self.waiting.start += sent as usize;
+                    self.waiting.start += sent;
                     continue;
                 }
                 Err(error) => error,
@@ -109,6 +81,37 @@ impl PacketSender {
         Ok(true)
     }
 
+    /// Sends the frames that wait, in one call; how many it took.
+    fn send_waiting(&self) -> io::Result<usize> {
+        // SAFETY: all-zero is a valid value of these plain C structures.
+        let (mut messages, mut vectors): (
+            [libc::mmsghdr; BATCH_FRAMES],
+            [libc::iovec; BATCH_FRAMES],
+        ) = unsafe { (zeroed(), zeroed()) };
+        for ((message, vector), at) in messages
+            .iter_mut()
+            .zip(&mut vectors)
+            .zip(self.waiting.clone())
+        {
+            let frame = &self.slots[at * STRIDE_BYTES..][..self.lengths[at]];
+            vector.iov_base = frame.as_ptr().cast_mut().cast();
+            vector.iov_len = frame.len();
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: the first `waiting.len()` messages (at most a batch) each point to a vector, and that to a frame, all
+        // of which outlive the call; the kernel only reads the frames.
+        let sent = kernel::check(unsafe {
+            libc::sendmmsg(
+                self.socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                self.waiting.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+            )
+        });
+        sent.map(|sent| sent as usize)
+    }
+
     fn lose(&mut self, count: usize) {
         self.stats.send_failed += count as u64;
         self.waiting.start += count;
@@ -125,9 +128,8 @@ impl FrameSender for PacketSender {
         while self.push()? && filled < count {
             let batch = (count - filled).min(BATCH_FRAMES);
             let slots = self.slots.chunks_mut(STRIDE_BYTES);
-            for (slot, vector) in slots.zip(&mut self.vectors).take(batch) {
-                let bytes = fill(&mut slot[..FRAME_SLOT_BYTES]);
-                vector.iov_len = bytes.min(FRAME_SLOT_BYTES);
+            for (slot, length) in slots.zip(&mut self.lengths[..batch]) {
+                *length = fill(&mut slot[..FRAME_SLOT_BYTES]).min(FRAME_SLOT_BYTES);
             }
             self.waiting = 0..batch;
             filled += batch;
