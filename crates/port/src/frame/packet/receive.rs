@@ -7,7 +7,7 @@
 
 use super::bind;
 use crate::frame::bpf::DropCaptured;
-use crate::frame::kernel::{self, Interface, Mapping, realtime_ahead_ns};
+use crate::frame::kernel::{self, ErrorWatch, Interface, Mapping, realtime_ahead_ns};
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
 use std::cell::Cell;
 use std::io;
@@ -36,6 +36,7 @@ pub struct PacketReceiver {
     next: usize,
     /// Frames lost so far; the kernel forgets its count when it is read.
     dropped: Cell<u64>,
+    errors: ErrorWatch,
     socket: OwnedFd,
     end: Option<End>,
 }
@@ -117,6 +118,7 @@ impl PacketReceiver {
             blocks,
             next: 0,
             dropped: Cell::new(0),
+            errors: ErrorWatch::default(),
             socket,
             end: None,
         })
@@ -195,11 +197,11 @@ impl FrameReceiver for PacketReceiver {
                 return Ok(count);
             }
         }
-        kernel::pending_error(&self.socket)?;
-        Err(io::ErrorKind::WouldBlock.into())
+        Err(self.errors.empty(&self.socket))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.errors.note_wait();
         Some(self.socket.as_fd())
     }
 

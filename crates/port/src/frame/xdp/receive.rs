@@ -3,7 +3,7 @@
 use super::ring::{Ring, Which};
 use super::{HEADROOM_BYTES, bind, socket};
 use crate::frame::bpf::{XdpMode, XdpRedirect};
-use crate::frame::kernel::{self, Interface, Mapping};
+use crate::frame::kernel::{self, ErrorWatch, Interface, Mapping};
 use crate::frame::{FramePortStats, FrameReceiver};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,6 +21,7 @@ pub struct XdpReceiver {
     free: Ring<u64>,
     frames: Mapping,
     chunk_bytes: usize,
+    errors: ErrorWatch,
     socket: OwnedFd,
     /// The program stays attached as long as one of its receivers is open.
     _redirect: Arc<XdpRedirect>,
@@ -77,6 +78,7 @@ impl XdpReceiver {
             free,
             frames,
             chunk_bytes,
+            errors: ErrorWatch::default(),
             socket,
             _redirect: redirect,
         })
@@ -87,8 +89,7 @@ impl FrameReceiver for XdpReceiver {
     fn recv(&mut self, mut read: impl FnMut(&mut [u8])) -> io::Result<usize> {
         let count = self.received.produced().min(BATCH_FRAMES);
         if count == 0 {
-            kernel::pending_error(&self.socket)?;
-            return Err(io::ErrorKind::WouldBlock.into());
+            return Err(self.errors.empty(&self.socket));
         }
         for nth in 0..count {
             let frame = self.received.read(nth);
@@ -106,6 +107,7 @@ impl FrameReceiver for XdpReceiver {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.errors.note_wait();
         Some(self.socket.as_fd())
     }
 
