@@ -4,9 +4,12 @@ use crate::error::TrialError;
 use journal::record::{FramePort, FrameTrial, LatencyBucket};
 use lab::Interrupt;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use traffic::spec::Then;
 
 const NS_PER_S: u64 = 1_000_000_000;
+/// Given to a sender beyond its time, and a quarter of that.
+const LATE_LIMIT: Duration = Duration::from_millis(250);
 
 /// Makes frame trials on a path that is up.
 pub trait Rig {
@@ -52,6 +55,19 @@ impl RigLoad {
         let ns = (u128::from(frames) * u128::from(NS_PER_S)).div_ceil(frames_per_s.max(1).into());
         let duration_ns = u64::try_from(ns).unwrap_or(u64::MAX);
         Self::new(Some(frames_per_s), duration_ns, drain_ns)
+    }
+
+    /// How long it lasts, the second part included.
+    pub(crate) fn time(&self) -> Duration {
+        let then_ns = self.then.map_or(0, |then| then.duration_ns);
+        Duration::from_nanos(self.duration_ns.saturating_add(then_ns))
+    }
+
+    /// When a sender that has not ended is told to stop, from its start. One that is later does not offer its
+    /// load, and there may be minutes of frames left.
+    pub(crate) fn sender_limit(&self) -> Duration {
+        let time = self.time();
+        time + time / 4 + LATE_LIMIT
     }
 
     /// Frames that the schedule asks for, the second part included; 0 of an unpaced load.

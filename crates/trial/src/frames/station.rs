@@ -26,9 +26,6 @@ use traffic::spec::Spec;
 
 /// Name of the sub-command that serves a [`Spec`].
 const SUB_COMMAND: &str = "frames";
-/// Given to a sender beyond its time, and a quarter of that. One that is later does not offer its load, and is
-/// told to stop: there may be minutes of frames left.
-const LATE_LIMIT: Duration = Duration::from_millis(250);
 /// A sender is first waited for this long before its end: until then it is looked whether all live.
 const END_MARGIN: Duration = Duration::from_millis(20);
 /// Ctrl-C is looked for this often.
@@ -39,6 +36,8 @@ const ALIVE_STEP: Duration = Duration::from_secs(1);
 const REPORT_LIMIT: Duration = Duration::from_secs(3);
 /// Given to a program that has reported, to end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
+/// Ways that a test loads at most: both directions.
+const WAYS_MAX: u16 = 2;
 /// How a line begins that is a report: it is JSON.
 const REPORT: &str = "{";
 
@@ -50,6 +49,7 @@ pub(crate) struct StationRig<'a> {
     ways: Vec<Way<'a>>,
     cores: Cores,
     line_bps: Option<u64>,
+    /// Of the first way; even, so that the second has the next one.
     tag: u16,
     /// Programs of the last trial, which have reported.
     leaving: Tools<'a>,
@@ -105,14 +105,15 @@ impl<'a> StationRig<'a> {
 
     /// Programs that a trial starts, in the order in which they are.
     pub(super) fn programs(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
-        let ways = self.ways.iter();
-        let receivers = ways.clone().map(|way| {
+        // Each way has a tag: what a device sends back where it came from is no frame of the other way.
+        let ways = self.ways.iter().zip([self.tag, self.tag + 1]);
+        let receivers = ways.clone().map(|(way, tag)| {
             let node = way.path.sink.node;
-            (node, self.program(node, &way.receiver(load, self.tag)))
+            (node, self.program(node, &way.receiver(load, tag)))
         });
-        let senders = ways.map(|way| {
+        let senders = ways.map(|(way, tag)| {
             let node = way.path.source.node;
-            (node, self.program(node, &way.sender(load, self.tag)))
+            (node, self.program(node, &way.sender(load, tag)))
         });
         receivers.chain(senders).collect()
     }
@@ -144,7 +145,7 @@ impl<'a> StationRig<'a> {
     /// Starts a trial: when this returns, frames are being sent.
     pub(super) fn start(&mut self, load: &RigLoad) -> Result<Running<'a>, TrialError> {
         let began = Instant::now();
-        self.tag = self.tag.wrapping_add(1);
+        self.tag = self.tag.wrapping_add(WAYS_MAX);
         let programs = self.programs(load);
         let (receivers, senders) = programs.split_at(self.ways.len());
         let mut tools = Tools::new(self.bench);
@@ -178,9 +179,8 @@ impl<'a> StationRig<'a> {
         mut running: Running<'a>,
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
-        let duration = duration(&running.load);
-        self.await_senders(&running, duration, interrupt)?;
-        let late = running.started + duration + duration / 4 + LATE_LIMIT;
+        self.await_senders(&running, interrupt)?;
+        let late = running.started + running.load.sender_limit();
         let mut sent = Vec::new();
         for &sender in &running.senders {
             let line = self.await_report_or_stop(sender, late)?;
@@ -210,10 +210,9 @@ impl<'a> StationRig<'a> {
     fn await_senders(
         &self,
         running: &Running<'_>,
-        duration: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), TrialError> {
-        let end = running.started + duration.saturating_sub(END_MARGIN);
+        let end = running.started + running.load.time().saturating_sub(END_MARGIN);
         let mut asked = Instant::now();
         loop {
             interrupt.check()?;
@@ -284,12 +283,6 @@ impl Rig for StationRig<'_> {
     }
 }
 
-/// How long a load lasts, its second part included.
-fn duration(load: &RigLoad) -> Duration {
-    let then_ns = load.then.map_or(0, |then| then.duration_ns);
-    Duration::from_nanos(load.duration_ns.saturating_add(then_ns))
-}
-
 /// How a program ended, if it has.
 fn status(bench: &dyn Bench, id: NodeId, process: u64) -> Result<Option<Ended>, LabError> {
     let node = bench.node(id);
@@ -334,5 +327,5 @@ fn report(
 
 /// A tag that the trial before most likely did not have: frames may still be on their way.
 fn first_tag() -> u16 {
-    (unix_ns() >> 20) as u16
+    (unix_ns() >> 20) as u16 / WAYS_MAX * WAYS_MAX
 }

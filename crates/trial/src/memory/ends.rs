@@ -19,18 +19,21 @@ const BATCH: usize = 32;
 
 /// Where a station's frames enter.
 ///
-/// They enter at the sender's pace: what finds no room is lost there, as in front of a device whose queue is
-/// full.
+/// A device takes them at the sender's pace: what finds no room is lost there, as in front of a queue that is
+/// full. Where the analyser's own ring is all there is, the sender waits for room instead, and is late: its
+/// highest rate is then one at which every frame was checked.
 pub(super) struct Entrance {
     target: Target,
     scratch: Box<[u8]>,
     sent: u64,
-    /// Of [`sent`](Self::sent), those that found no room.
-    lost: u64,
 }
 
 enum Target {
-    Frames(MemoryFrameSender),
+    /// The analyser's ring.
+    Straight(MemoryFrameSender),
+    /// A device's clear side.
+    Clear(MemoryFrameSender),
+    /// A device's cipher side.
     Cipher(MemoryCipherPort),
 }
 
@@ -40,36 +43,19 @@ impl Entrance {
             target,
             scratch: vec![0; FRAME_SLOT_BYTES].into_boxed_slice(),
             sent: 0,
-            lost: 0,
         }
     }
 
-    pub(super) fn frames(port: MemoryFrameSender) -> Self {
-        Self::new(Target::Frames(port))
+    pub(super) fn straight(port: MemoryFrameSender) -> Self {
+        Self::new(Target::Straight(port))
+    }
+
+    pub(super) fn clear(port: MemoryFrameSender) -> Self {
+        Self::new(Target::Clear(port))
     }
 
     pub(super) fn cipher(port: MemoryCipherPort) -> Self {
         Self::new(Target::Cipher(port))
-    }
-
-    /// Frames that found no room so far.
-    pub(super) const fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Whether the scratch's frame of `length` bytes found room.
-    fn put(&mut self, length: usize) -> bool {
-        match &mut self.target {
-            Target::Frames(_) => false,
-            Target::Cipher(port) => {
-                let esp = Train {
-                    start: OUTER_BYTES,
-                    bytes: length - OUTER_BYTES,
-                    datagram_bytes: length - OUTER_BYTES,
-                };
-                port.send(&self.scratch, &[esp]).datagrams == 1
-            }
-        }
     }
 }
 
@@ -79,18 +65,33 @@ impl FrameSender for Entrance {
         count: usize,
         mut fill: impl FnMut(&mut [u8]) -> usize,
     ) -> io::Result<usize> {
-        let passed = match &mut self.target {
-            Target::Frames(port) => port.send(count, &mut fill)?,
-            Target::Cipher(_) => 0,
-        };
-        for _ in passed..count {
-            let length = fill(&mut self.scratch);
-            if !self.put(length) {
-                self.lost += 1;
+        let scratch = &mut self.scratch;
+        let sent = match &mut self.target {
+            Target::Straight(port) => port.send(count, fill)?,
+            Target::Clear(port) => {
+                let passed = port.send(count, &mut fill)?;
+                // Lost, but sent: their numbers are missing behind the device.
+                for _ in passed..count {
+                    fill(scratch);
+                }
+                count
             }
-        }
-        self.sent += count as u64;
-        Ok(count)
+            Target::Cipher(port) => {
+                for _ in 0..count {
+                    let length = fill(scratch);
+                    let esp = Train {
+                        start: OUTER_BYTES,
+                        bytes: length - OUTER_BYTES,
+                        datagram_bytes: length - OUTER_BYTES,
+                    };
+                    // What finds no room is lost.
+                    port.send(scratch, &[esp]);
+                }
+                count
+            }
+        };
+        self.sent += sent as u64;
+        Ok(sent)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -177,4 +178,37 @@ fn outer(frame: &mut [u8], udp_port: u16, esp_bytes: usize) {
     udp[..2].copy_from_slice(&udp_port.to_be_bytes());
     udp[2..4].copy_from_slice(&udp_port.to_be_bytes());
     udp[4..6].copy_from_slice(&udp_bytes.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use port::memory_frame_pair;
+
+    const ROOM: usize = 4;
+
+    /// How many of six frames are sent, and how many were made.
+    fn six(mut entrance: Entrance) -> (usize, usize) {
+        let mut made = 0;
+        let fill = |_: &mut [u8]| {
+            made += 1;
+            60
+        };
+        let sent = entrance.send(6, fill).unwrap();
+        assert_eq!(entrance.stats().sent, sent as u64);
+        (sent, made)
+    }
+
+    #[test]
+    fn without_a_device_frames_wait_for_room_at_the_analyser() {
+        let (near, _far) = memory_frame_pair(ROOM);
+        assert_eq!(six(Entrance::straight(near)), (ROOM, ROOM));
+    }
+
+    #[test]
+    fn a_device_that_has_no_room_has_lost_a_frame_that_was_sent() {
+        let (near, mut far) = memory_frame_pair(ROOM);
+        assert_eq!(six(Entrance::clear(near)), (6, 6));
+        assert_eq!(far.recv(|_| ()).unwrap(), ROOM);
+    }
 }

@@ -30,9 +30,11 @@ use std::fmt::Display;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use tempfile::TempDir;
 use wire::Suite;
 use yaml::Prefix;
@@ -58,8 +60,6 @@ pub(super) struct Gateways {
     counters: Vec<(&'static str, Arc<Counters>)>,
     /// Frames that `direct` could not hand on.
     copies_lost: Arc<AtomicU64>,
-    /// Whether there is a device at all: the frames that find no room are its loss then.
-    is_device: bool,
     stop: Stop,
     /// Key files of this one use.
     _keys: Option<Keys>,
@@ -113,24 +113,33 @@ impl Gateways {
             let dropped = counters.read().dropped;
             dropped[DropReason::WriteFailed as usize] + dropped[DropReason::SendFailed as usize]
         });
-        let at_entrance = if self.is_device {
-            0
-        } else {
-            self.entrance.lost()
-        };
-        by_encryptor + self.copies_lost.load(Relaxed) + at_entrance
+        by_encryptor + self.copies_lost.load(Relaxed)
     }
 
-    /// Ends its threads.
+    /// Ends its threads, all of them.
     ///
     /// # Errors
     /// When one of them had ended before.
-    pub(super) fn stop(self, dut: &Dut) -> Result<(), TrialError> {
-        self.stop.raise();
-        for thread in self.threads {
-            thread.join().map_err(|error| failed(&dut.name, error))?;
+    pub(super) fn stop(mut self, dut: &Dut) -> Result<(), TrialError> {
+        let mut ended = Ok(());
+        for result in self.join() {
+            let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+            ended = ended.and(result.map_err(|error| failed(&dut.name, error)));
         }
-        Ok(())
+        ended
+    }
+
+    /// Tells all threads to end, and waits until each has.
+    fn join(&mut self) -> Vec<thread::Result<io::Result<()>>> {
+        self.stop.raise();
+        self.threads.drain(..).map(Thread::join).collect()
+    }
+}
+
+/// A device that is only half up, or whose measurement has failed, leaves no thread behind, and no key file in use.
+impl Drop for Gateways {
+    fn drop(&mut self) {
+        self.join();
     }
 }
 
@@ -143,7 +152,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn straight(self) -> Result<Gateways, TrialError> {
         let (near, far) = memory_frame_pair(RING_FRAMES);
-        let mut gateways = self.gateways(Entrance::frames(near), Exit::Frames(far));
+        let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(far));
         if self.direction != Direction::Both {
             // The station's own sealing and opening is part of what is calibrated.
             let keys = self.keys()?;
@@ -157,8 +166,7 @@ impl Builder<'_> {
     fn direct(self) -> Result<Gateways, TrialError> {
         let (near, entering) = memory_frame_pair(RING_FRAMES);
         let (leaving, far) = memory_frame_pair(RING_FRAMES);
-        let mut gateways = self.gateways(Entrance::frames(near), Exit::Frames(far));
-        gateways.is_device = true;
+        let mut gateways = self.gateways(Entrance::clear(near), Exit::Frames(far));
         let (stop, lost) = (self.stop.clone(), Arc::clone(&gateways.copies_lost));
         let copy = move || copy(entering, leaving, &lost, &stop);
         gateways.threads.push(self.thread("copies", copy)?);
@@ -174,7 +182,7 @@ impl Builder<'_> {
                 // Nothing comes back out of the entrance.
                 let (back, _) = memory_frame_pair(1);
                 let clear = FrameClearPort::new(entering, back, MACS[0], MACS[1]);
-                (Some(Entrance::frames(station)), Some(clear))
+                (Some(Entrance::clear(station)), Some(clear))
             }
         };
         let (exit, far_clear) = match self.direction {
@@ -208,7 +216,6 @@ impl Builder<'_> {
         };
         let mut gateways = self.gateways(entrance, exit);
         (gateways.source_esp, gateways.sink_esp) = (source_esp, sink_esp);
-        gateways.is_device = true;
         for (name, clear, cipher) in made {
             self.add(&mut gateways, &keys, (suite, engine), (name, clear, cipher))?;
         }
@@ -258,7 +265,6 @@ impl Builder<'_> {
             threads: Vec::new(),
             counters: Vec::new(),
             copies_lost: Arc::default(),
-            is_device: false,
             stop: self.stop.clone(),
             _keys: None,
         }
@@ -359,3 +365,6 @@ fn failed(dut: &str, reason: impl Display) -> TrialError {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;

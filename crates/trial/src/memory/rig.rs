@@ -1,12 +1,16 @@
 //! Frame trials by two threads of this process.
 
+use super::ends::Exit;
 use super::gateways::Gateways;
 use super::threads::own_cpu_ns;
 use crate::error::TrialError;
 use crate::frames::{FrameRun, Rig, RigLoad, Way, peer_engine};
 use lab::{Interrupt, LabError};
-use port::{FramePortKind, FramePortStats, FrameReceiver as _, FrameSender as _, Stop};
+use port::{FramePortKind, FramePortStats, FrameReceiver, FrameSender as _, Stop};
 use std::fmt::Display;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use traffic::report::{Received, Report, Sent};
@@ -56,11 +60,20 @@ impl Rig for MemoryRig<'_> {
         let (sent, received) = thread::scope(|scope| {
             // Frames that came too late for the trial before.
             while exit.recv(|_| ()).is_ok() {}
+            let (ready, is_ready) = mpsc::channel();
             let receiver = scope.spawn(|| {
                 let clock = Monotonic::new();
-                let received = receive(exit, &receiving, tag, &clock, &end_receiver);
+                let mut exit = Announced {
+                    port: exit,
+                    ready: Some(ready),
+                };
+                let received = receive(&mut exit, &receiving, tag, &clock, &end_receiver);
                 (received, own_cpu_ns())
             });
+            // Keys are opened and memory is taken before frames come. Without a receiver nothing is sent.
+            if is_ready.recv().is_err() {
+                end_sender.raise();
+            }
             let sender = scope.spawn(|| {
                 let clock = Monotonic::new();
                 (
@@ -68,14 +81,13 @@ impl Rig for MemoryRig<'_> {
                     own_cpu_ns(),
                 )
             });
-            let interrupted = await_end(&sender, None, interrupt).is_err();
-            if interrupted {
-                end_sender.raise();
-            }
+            let late = Instant::now() + load.sender_limit();
+            let interrupted = await_end(&sender, late, interrupt).is_err();
+            end_sender.raise();
             let drain = if interrupted { 0 } else { load.drain_ns };
             let until = Instant::now() + Duration::from_nanos(drain);
             // The interrupt is looked for again when both have ended.
-            let _ = await_end(&receiver, Some(until), interrupt);
+            let _ = await_end(&receiver, until, interrupt);
             end_receiver.raise();
             (join(sender), join(receiver))
         });
@@ -104,13 +116,37 @@ impl Rig for MemoryRig<'_> {
     }
 }
 
+/// A receiver's port that tells when it is asked for frames for the first time.
+struct Announced<'a> {
+    port: &'a mut Exit,
+    ready: Option<mpsc::Sender<()>>,
+}
+
+impl FrameReceiver for Announced<'_> {
+    fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize> {
+        if let Some(ready) = self.ready.take() {
+            // Whoever started this thread waits for it.
+            let _ = ready.send(());
+        }
+        self.port.recv(read)
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.port.readable()
+    }
+
+    fn stats(&self) -> FramePortStats {
+        self.port.stats()
+    }
+}
+
 /// Waits until a thread has ended, or `until`.
 fn await_end<T>(
     thread: &ScopedJoinHandle<'_, T>,
-    until: Option<Instant>,
+    until: Instant,
     interrupt: &Interrupt,
 ) -> Result<(), LabError> {
-    while !thread.is_finished() && until.is_none_or(|until| Instant::now() < until) {
+    while !thread.is_finished() && Instant::now() < until {
         interrupt.check()?;
         thread::sleep(STEP);
     }
@@ -164,3 +200,6 @@ fn problem(error: &impl Display) -> TrialError {
         problem: error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

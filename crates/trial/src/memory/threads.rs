@@ -31,10 +31,9 @@ impl<T: Send + 'static> Thread<T> {
         cpu_ns(&self.task)
     }
 
-    /// Waits for its end; its panic is ours.
-    pub(super) fn join(self) -> T {
-        let result = self.handle.join();
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    /// Waits for its end.
+    pub(super) fn join(self) -> thread::Result<T> {
+        self.handle.join()
     }
 }
 

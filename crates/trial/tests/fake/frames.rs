@@ -173,6 +173,22 @@ fn with_both_directions_loaded_counts_are_sums() {
 }
 
 #[test]
+fn a_device_that_sends_frames_back_carries_none_of_the_other_direction() {
+    let mut test = test();
+    test.traffic.duplex = true;
+    let script = Script {
+        reflects: true,
+        ..Script::default()
+    };
+    // Each way sends what the other one expects, but for its tag.
+    let Outcome::Invalid { measured, .. } = outcome(script, test) else {
+        panic!("what nobody counted as received did arrive")
+    };
+    let trial = &measured.frames.unwrap().trials[0];
+    assert_eq!((trial.sent, trial.received, trial.lost()), (2000, 0, 2000));
+}
+
+#[test]
 fn the_dut_comes_up_in_the_direction_of_the_traffic_and_is_watched_where_its_kernel_is() {
     for (direction, watched) in [
         (Direction::Encrypt, NodeId::Gw1),

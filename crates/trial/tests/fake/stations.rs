@@ -38,6 +38,8 @@ pub(crate) struct Script {
     pub(crate) dut_dead: bool,
     /// Receivers do not come up.
     pub(crate) no_receiver: bool,
+    /// Whether the device sends frames back where they came from.
+    pub(crate) reflects: bool,
     /// What is seen between the gateways.
     pub(crate) cipher_link: CipherLink,
 }
@@ -52,6 +54,7 @@ impl Default for Script {
             slow_sender: false,
             dut_dead: false,
             no_receiver: false,
+            reflects: false,
             cipher_link: CipherLink {
                 frames: 100,
                 marker_frames: 100,

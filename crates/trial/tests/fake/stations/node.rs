@@ -74,18 +74,22 @@ impl StationNode {
             running.node != self.id && tag == Some(spec.tag)
         });
         // A receiver is there before the sender is.
-        let sink = receiver.unwrap().node;
+        let sink = match world.script.reflects {
+            true => self.id,
+            false => receiver.unwrap().node,
+        };
         let unseen = world.script.unseen;
         counter(world, sink).rx_packets += carried + unseen;
     }
 
     /// Frames sent and carried towards a receiver.
     fn towards(&self, world: &World, tag: u16) -> (u64, u64) {
-        let other = world
+        let comes_back = world.script.reflects;
+        let source = world
             .sent
             .iter()
-            .find(|((of, node), _)| *of == tag && *node != self.id);
-        other.map_or((0, 0), |(_, &counts)| counts)
+            .find(|((of, node), _)| *of == tag && (*node == self.id) == comes_back);
+        source.map_or((0, 0), |(_, &counts)| counts)
     }
 
     fn status(&self, world: &World, process: u64) -> Option<Ended> {

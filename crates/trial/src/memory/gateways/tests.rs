@@ -1,0 +1,74 @@
+use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Weak;
+
+fn dut(adapter: Adapter) -> Dut {
+    Dut {
+        name: "dut".to_owned(),
+        adapter,
+    }
+}
+
+fn encryptors() -> Gateways {
+    let adapter = Adapter::Cipherbench {
+        suite: Suite::Aes256Gcm,
+        workers: 1,
+        engine: "auto".to_owned(),
+    };
+    Gateways::start(&dut(adapter), Direction::Both).unwrap()
+}
+
+/// What the gateways' threads hold as long as they are there.
+fn held(gateways: &Gateways) -> Vec<Weak<Counters>> {
+    let counters = gateways.counters.iter();
+    counters
+        .map(|(_, counters)| Arc::downgrade(counters))
+        .collect()
+}
+
+fn assert_gone(held: &[Weak<Counters>]) {
+    assert!(held.iter().all(|counters| counters.strong_count() == 0));
+}
+
+#[test]
+fn gateways_that_nobody_stops_end_with_whoever_had_them() {
+    let gateways = encryptors();
+    let held = held(&gateways);
+    assert_eq!(held.len(), 2);
+    drop(gateways);
+    assert_gone(&held);
+}
+
+#[test]
+fn a_panic_in_a_procedure_leaves_no_gateway_behind() {
+    let gateways = encryptors();
+    let held = held(&gateways);
+    let procedure = catch_unwind(AssertUnwindSafe(move || {
+        let _measured = gateways;
+        panic!("a procedure fails");
+    }));
+    assert!(procedure.is_err());
+    assert_gone(&held);
+}
+
+#[test]
+fn when_one_thread_has_failed_the_others_are_waited_for_all_the_same() {
+    let dut = dut(Adapter::Straight);
+    let mut gateways = Gateways::start(&dut, Direction::Both).unwrap();
+    let fails = || Err(io::Error::other("the ring is gone"));
+    gateways
+        .threads
+        .push(Thread::start("fails", fails).unwrap());
+    let (stop, works) = (gateways.stop.clone(), Arc::new(()));
+    let held = Arc::downgrade(&works);
+    let waits = move || {
+        let _works = works;
+        wait_readable(&[stop.as_fd()], None).map(|_| ())
+    };
+    gateways
+        .threads
+        .push(Thread::start("waits", waits).unwrap());
+    let error = gateways.stop(&dut).unwrap_err();
+    assert!(error.to_string().contains("the ring is gone"), "{error}");
+    assert_eq!(held.strong_count(), 0);
+}

@@ -1,0 +1,92 @@
+use super::super::path;
+use super::*;
+use campaign::plan::{
+    Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, Ports, Procedure,
+    Traffic,
+};
+use port::memory_frame_pair;
+use wire::mix::FrameMix;
+
+const MS: u64 = 1_000_000;
+
+fn cell(direction: Direction) -> Cell {
+    let traffic = Traffic {
+        mix: FrameMix::fixed(64),
+        ip: IpVersion::V4,
+        flows: 4,
+        tunnels: 1,
+        direction,
+        duplex: false,
+        ports: Ports::default(),
+    };
+    let procedure = Procedure::Load(Load {
+        frames_per_s: None,
+        duration_ns: MS,
+    });
+    Cell {
+        id: "cell".to_owned(),
+        group: "group".to_owned(),
+        dut: Dut {
+            name: "straight".to_owned(),
+            adapter: Adapter::Straight,
+        },
+        mtu: 1500,
+        cores_per_station: 1,
+        offloads: false,
+        measurement: Measurement::Frames(FrameTest { traffic, procedure }),
+        tune: false,
+        estimate_ns: 0,
+        calibration: true,
+    }
+}
+
+fn run(cell: &Cell, load: &RigLoad) -> FrameRun {
+    let Measurement::Frames(test) = &cell.measurement else {
+        unreachable!("the cell has a frame test")
+    };
+    let gateways = Gateways::start(&cell.dut, test.traffic.direction).unwrap();
+    let way = Way {
+        cell,
+        traffic: &test.traffic,
+        path: path(&gateways),
+    };
+    let mut rig = MemoryRig::new(gateways, way);
+    rig.run(load, &Interrupt::new()).unwrap()
+}
+
+#[test]
+fn at_full_speed_without_a_device_every_frame_generated_is_checked() {
+    for direction in [Direction::Both, Direction::Encrypt] {
+        let run = run(&cell(direction), &RigLoad::new(None, 30 * MS, 100 * MS));
+        let trial = &run.trial;
+        assert!(trial.sent > 0, "{trial:?}");
+        assert_eq!(trial.received, trial.sent, "{trial:?}");
+        assert_eq!((trial.receiver_dropped, trial.corrupted), (0, 0));
+        assert_eq!(run.strays.foreign, 0);
+    }
+}
+
+#[test]
+fn a_load_that_cannot_be_checked_in_time_is_a_load_that_was_not_offered() {
+    let load = RigLoad::new(Some(1_000_000_000), 20 * MS, 100 * MS);
+    let trial = run(&cell(Direction::Both), &load).trial;
+    assert_eq!(trial.received, trial.sent, "{trial:?}");
+    assert!(!crate::frames::was_offered(&trial), "{trial:?}");
+}
+
+#[test]
+fn a_receiver_is_ready_when_it_looks_for_frames() {
+    let (_near, far) = memory_frame_pair(4);
+    let mut exit = Exit::Frames(far);
+    let (ready, is_ready) = mpsc::channel();
+    let mut announced = Announced {
+        port: &mut exit,
+        ready: Some(ready),
+    };
+    assert_eq!(is_ready.try_recv(), Err(mpsc::TryRecvError::Empty));
+    assert!(announced.recv(|_| ()).is_err());
+    assert_eq!(is_ready.try_recv(), Ok(()));
+    // Whoever fails before that is not waited for.
+    drop(announced);
+    assert!(is_ready.recv().is_err());
+}
