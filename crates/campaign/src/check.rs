@@ -166,9 +166,14 @@ impl Draft {
             return Vec::new();
         };
         let mix = &test.traffic.mix;
-        let (Some(bps), Some(line_rate)) = (lab.plan().link_bps, lab.plan().line_rate(mix)) else {
+        let lab = lab.plan();
+        let (Some(bps), Some(line_rate)) = (lab.link_bps, lab.line_rate(&self.cell)) else {
             return Vec::new();
         };
+        let sealed = test.traffic.sealed_by_station(&self.cell.dut.adapter);
+        let sealed = sealed.map_or_else(String::new, |suite| {
+            format!(" that the station sends as ESP ({suite})")
+        });
         let above = places.loads.iter().filter(|load| load.value > line_rate);
         let mistakes = above.map(|load| {
             let what = format!(
@@ -183,8 +188,8 @@ impl Draft {
                 " on average"
             };
             let help = format!(
-                "that is what links of {} carry of frames of {mean} B{size}, preamble and gap \
-                 counted: write {line_rate} frames/s or less",
+                "that is what links of {} carry of frames of {mean} B{size}{sealed}, preamble and \
+                 gap counted: write {line_rate} frames/s or less",
                 BitRate::new(bps, Layer::L1)
             );
             load.place.mistake(what, help)

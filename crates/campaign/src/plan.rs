@@ -12,9 +12,7 @@ pub use frames::{
 };
 
 use serde::{Deserialize, Serialize};
-use units::Layer;
 use wire::Suite;
-use wire::mix::FrameMix;
 
 /// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,12 +54,15 @@ impl Plan {
 }
 
 impl LabPlan {
-    /// Frames of this mix that a link carries per second (L1, preamble and gap counted), rounded
-    /// down; `None` when the lab sets no line rate.
+    /// Highest load of this cell that the links carry, in frames/s where its frames enter them
+    /// ([`Traffic::line_rate`]); `None` when the lab sets no line rate, or a tool makes the load.
     #[must_use]
-    pub fn line_rate(&self, mix: &FrameMix) -> Option<u64> {
-        self.link_bps
-            .map(|bps| crate::frames::frames_per_s(bps, Layer::L1, mix))
+    pub fn line_rate(&self, cell: &Cell) -> Option<u64> {
+        let Measurement::Frames(test) = &cell.measurement else {
+            return None;
+        };
+        let bps = self.link_bps?;
+        Some(test.traffic.line_rate(bps, &cell.dut.adapter))
     }
 }
 

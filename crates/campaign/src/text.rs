@@ -25,7 +25,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
             &format!("\n{}  {}", first.group, in_words(first)),
         );
         if let Measurement::Frames(test) = &first.measurement {
-            for detail in frames::details(test, &plan.lab) {
+            for detail in frames::details(test, group, &plan.lab) {
                 line(&mut text, &format!("    {detail}"));
             }
         }

@@ -250,8 +250,37 @@ fn bit_rates_become_frames_of_the_mean_size() {
         rates,
         [1_488_095, 195_312, 271_739, 327_367, 34_546, 36_354]
     );
-    let line_rate = |frame: &str| plan.lab.line_rate(&FrameMix::named(frame).unwrap());
-    assert_eq!(line_rate("imix"), Some(327_367));
+    let line_rates = plan.cells.iter().map(|cell| plan.lab.line_rate(cell));
+    let line_rates: Vec<_> = line_rates.flatten().collect();
+    assert_eq!(line_rates, [[1_488_095; 3], [327_367; 3]].concat());
+}
+
+#[test]
+fn a_line_carries_less_of_frames_that_the_station_seals() {
+    let lab = lab_from_text("l.yaml", "lab: l\nlink_rate: 1 Gbit/s\n").unwrap();
+    let load = |direction: &str, rate: &str| {
+        format!("load: {{ frame: [64 B, imix], direction: {direction}, rate: {rate} }}")
+    };
+    let told = |direction: &str, rate: &str| {
+        let trial = load(direction, rate);
+        let text = format!("campaign: c\nduts: [direct, cipherbench]\ntrials: [{trial}]\n");
+        let campaign = from_text("c.yaml", &text).unwrap();
+        campaign.plan(&lab, &HOST).map_err(|told| told.to_string())
+    };
+    let plan = told("decrypt", "100 k frames/s").unwrap();
+    let rates: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| plan.lab.line_rate(cell).unwrap())
+        .collect();
+    // 46 B of IP packet are 108 B in ESP in UDP: 20 + 8 + 8 + 8 of headers and IV, 46 + 2 padded to 48, 16 of
+    // ICV; with 18 + 20 B around them 146 B. Calibration and `direct` send them in clear.
+    assert_eq!(rates[..3], [1_488_095, 1_488_095, 1_000_000_000 / 8 / 146]);
+    assert!(rates[5] < 327_367, "{rates:?}");
+    assert!(told("both", "1 Gbit/s L1").is_ok());
+    let told = told("decrypt", "1 Gbit/s L1").unwrap_err();
+    assert!(told.contains("--> c.yaml:3:"), "{told}");
+    assert!(told.contains("as ESP (aes-256-gcm)"), "{told}");
 }
 
 #[test]

@@ -99,6 +99,12 @@ impl<'a> Run<'a> {
         self.results.cells.get(*self.cells.get(id)?)
     }
 
+    /// The cell of the plan that a result is of.
+    pub(crate) fn planned(&self, cell: &CellResult) -> Option<&'a Cell> {
+        let place = *self.cells.get(cell.id.as_str())?;
+        self.plan().cells.get(place)
+    }
+
     /// A DUT cell's comparison with its baseline.
     pub(crate) fn comparison(&self, cell: &CellResult, metric: Metric) -> Option<&Comparison> {
         let places = self.comparisons.get(&cell.id)?.iter();

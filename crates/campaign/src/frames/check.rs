@@ -2,7 +2,7 @@
 
 use crate::dut::{Listed, names};
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
-use crate::plan::{Adapter, Direction, IpVersion, PortKind, Traffic};
+use crate::plan::{Adapter, Direction, IpVersion, PortKind, Ports, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
@@ -102,13 +102,21 @@ impl RawTraffic {
 
     fn check_ports(&self, node: Node<'_>) {
         let many = self.tunnels.iter().any(|tunnels| tunnels.value > 1);
-        let is_socket = |kind| kind == Some(PortKind::Socket);
+        let v6 = self.ip.iter().any(|ip| ip.value == IpVersion::V6);
         let mut ports = self.ports.iter();
-        let socket = ports.find(|ports| is_socket(ports.value.tx) || is_socket(ports.value.rx));
-        if let Some(socket) = socket.filter(|_| many) {
+        let is_socket = |ports: &Ports| [ports.tx, ports.rx].contains(&Some(PortKind::Socket));
+        let Some(socket) = ports.find(|ports| is_socket(&ports.value)) else {
+            return;
+        };
+        if many {
             let what =
                 "plain sockets have the station's own address only, and tunnels differ by it";
             let help = "write `ports: packet` or `xdp`, or `tunnels: 1`";
+            node.mistake_at(&socket.place, what, help);
+        }
+        if v6 {
+            let what = "plain sockets have the station's own address, which is of IPv4";
+            let help = "write `ports: packet` or `xdp`, or `ip: 4`";
             node.mistake_at(&socket.place, what, help);
         }
     }
@@ -170,5 +178,32 @@ pub(crate) fn for_duts<'a>(
         let help = "leave `offloads` off in direction `encrypt`";
         wrong.push((&places.offloads, what, help.to_owned()));
     }
+    wrong.extend(no_esp_by_sockets(traffic, places, duts));
     wrong
+}
+
+/// A station that seals or opens does so with whole frames: plain sockets have none.
+fn no_esp_by_sockets<'a>(
+    traffic: &Traffic,
+    places: &'a Places,
+    duts: &[&Listed],
+) -> Option<(&'a Place, String, String)> {
+    let (station_does, dut_does, key, kind) = match traffic.direction {
+        Direction::Encrypt => ("opens", "seals", "receive", traffic.ports.rx),
+        Direction::Decrypt => ("seals", "opens", "send", traffic.ports.tx),
+        Direction::Both => return None,
+    };
+    let encrypts = |dut: &&Listed| dut.dut.adapter.encrypts();
+    let duts: Vec<_> = duts.iter().copied().filter(encrypts).collect();
+    if kind != Some(PortKind::Socket) || duts.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "in direction `{}` the station {station_does} what {} {dut_does}, and plain sockets carry \
+         clear packets only",
+        traffic.direction.name(),
+        names(&duts)
+    );
+    let help = format!("write `{key}: packet` or `xdp` there, or `direction: both`");
+    Some((&places.ports, what, help))
 }

@@ -14,7 +14,6 @@ mod search;
 pub(crate) use check::{Places, for_duts};
 pub(crate) use points::packet_bytes_max;
 pub(crate) use procedure::{NAMES, Name};
-pub(crate) use rate::frames_per_s;
 
 use crate::axis::{Axis, CORES_MAX, axis, required_axis};
 use crate::plan::{Direction, IpVersion, PortKind, Ports};

@@ -42,7 +42,7 @@ impl fmt::Display for Rate {
 }
 
 /// Whole frames of a mix in a second of that bit rate. Payload is counted as IP is.
-pub(crate) fn frames_per_s(bps: u64, layer: Layer, mix: &FrameMix) -> u64 {
+fn frames_per_s(bps: u64, layer: Layer, mix: &FrameMix) -> u64 {
     let (round, frames) = (u128::from(mix.round_bytes()), u128::from(mix.weight()));
     let bytes = match layer {
         Layer::L1 => round + frames * u128::from(PREAMBLE_AND_GAP_BYTES),

@@ -2,9 +2,12 @@
 //!
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
+use crate::plan::Adapter;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use wire::mix::FrameMix;
+use wire::Suite;
+use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FrameMix, LINE_GAP_BYTES};
+use wire::overhead::{Outer, outer_bytes};
 
 /// Traffic of our own generator, and the procedure that it is used in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +58,41 @@ pub enum Direction {
     Decrypt,
     /// A – gw1 – gw2 – B: one device encrypts, the other decrypts.
     Both,
+}
+
+impl Traffic {
+    /// Highest load, in frames/s and rounded down, that a line of so many bit/s (L1, preamble and gap
+    /// counted) carries where a station's frames enter it: as ESP where the station
+    /// [seals](Self::sealed_by_station).
+    #[must_use]
+    pub fn line_rate(&self, line_bps: u64, adapter: &Adapter) -> u64 {
+        let sealed = self.sealed_by_station(adapter);
+        let on_the_line = |frame_bytes: u16| {
+            let frame = usize::from(frame_bytes);
+            let around = ETHERNET_HEADER_BYTES + usize::from(FCS_BYTES);
+            let frame = match sealed {
+                Some(suite) => {
+                    around + outer_bytes(suite, Outer::UDP_IPV4, frame.saturating_sub(around))
+                }
+                None => frame,
+            };
+            (frame + usize::from(LINE_GAP_BYTES)) as u128
+        };
+        let shares = self.mix.shares.iter();
+        let round = shares.map(|share| u128::from(share.weight) * on_the_line(share.frame_bytes));
+        let bits = (8 * round.sum::<u128>()).max(1);
+        let frames = u128::from(line_bps) * u128::from(self.mix.weight()) / bits;
+        u64::try_from(frames).unwrap_or(u64::MAX)
+    }
+
+    /// The suite in which a station sends its frames itself; `None` where they leave it in clear.
+    #[must_use]
+    pub const fn sealed_by_station(&self, adapter: &Adapter) -> Option<Suite> {
+        match (self.direction, adapter) {
+            (Direction::Decrypt, Adapter::Cipherbench { suite, .. }) => Some(*suite),
+            _ => None,
+        }
+    }
 }
 
 impl IpVersion {

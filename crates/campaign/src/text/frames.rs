@@ -38,22 +38,38 @@ pub(super) fn in_words(cell: &Cell, test: &FrameTest) -> String {
     )
 }
 
-/// What does not fit in that line: the mix, its line rate, what is done.
-pub(super) fn details(test: &FrameTest, lab: &LabPlan) -> Vec<String> {
+/// What does not fit in that line of a group: the mix, its line rate, what is done.
+pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
     let mut lines = Vec::new();
     let mix = &test.traffic.mix;
     if mix.shares.len() > 1 {
         let mean = human::number(mix.mean_bytes());
         lines.push(format!("sizes {mix} B, {mean} B on average"));
     }
-    if let Some(line_rate) = lab.line_rate(mix) {
-        lines.push(format!("line rate {line_rate} frames/s"));
-    }
+    lines.extend(line_rates(test, group, lab));
     if let Some(search) = test.procedure.search() {
         lines.extend(search.goals.iter().map(goal));
         lines.push(range(search));
     }
     lines.extend(own(&test.procedure));
+    lines
+}
+
+/// The line rate in clear, then those where the station sends ESP.
+fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for cell in group {
+        let Some(line_rate) = lab.line_rate(cell) else {
+            continue;
+        };
+        let line = match test.traffic.sealed_by_station(&cell.dut.adapter) {
+            Some(suite) => format!("line rate {line_rate} frames/s in ESP ({suite})"),
+            None => format!("line rate {line_rate} frames/s"),
+        };
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
     lines
 }
 

@@ -88,6 +88,8 @@ trials:
   - load: { frame: 64 B, flows: [1, 8, 40000], cores: [1, 16] }
   - load: { frame: 64 B, duplex: [off, on], direction: [both, encrypt] }
   - load: { frame: 64 B, tunnels: 10, ports: [auto, socket, { send: xdp, receive: socket }] }
+  - load: { frame: 84 B, ip: 6, ports: [socket, { send: socket, receive: packet }] }
+  - load: { frame: 84 B, ip: [4, 6], ports: [auto, { send: packet, receive: socket }] }
   - throughput: { frame: 64 B, max_load: 10 k frames/s, min_load: 10 k frames/s }
   - throughput: { frame: [64 B, 1518 B], max_load: 1 Mbit/s L1 }
   - throughput: { frame: 64 B, profile: fast, goals: [{ name: ndr, loss: 0 % }], drain: 1 s }
@@ -109,6 +111,11 @@ trials:
   - load: { frame: 64 B, direction: [both, encrypt, decrypt] }
   - load: { frame: 65 B, tunnels: [1, 10, 100] }
   - load: { frame: 66 B, offloads: [off, on], direction: [encrypt, both], duts: [direct, cipherbench] }
+  - load: { frame: 67 B, ports: socket, direction: [encrypt, both], duts: [direct, cipherbench w1] }
+  - load: { frame: 68 B, ports: socket, direction: [decrypt, both], duts: [direct, cipherbench w1] }
+  - load: { frame: 69 B, ports: { send: socket }, direction: [both, encrypt], duts: cipherbench w1 }
+  - load: { frame: 70 B, ports: { receive: socket }, direction: [both, decrypt], duts: cipherbench w1 }
+  - load: { frame: 71 B, ports: { receive: socket }, direction: encrypt, duts: direct }
 ";
     let mut all = told(text);
     for text in [

@@ -107,10 +107,12 @@ impl Run<'_> {
         sets
     }
 
-    /// Frames of a mix that a link carries per second, where links have a rate.
-    pub(crate) fn line_rate(&self, traffic: &TrafficInfo) -> Option<f64> {
-        let bits = 8.0 * (traffic.mean_frame_bytes + f64::from(wire::mix::LINE_GAP_BYTES));
-        self.plan().lab.link_bps.map(|bps| bps as f64 / bits)
+    /// Frames of a point's mix per second that a link carries where they enter it, the device with the longest
+    /// ones counted; where links have a rate.
+    pub(crate) fn line_rate(&self, point: &FramePoint<'_>) -> Option<u64> {
+        let plan = self.plan();
+        let of = |cell: &&CellResult| plan.lab.line_rate(self.planned(cell)?);
+        point.cells.iter().filter_map(of).min()
     }
 }
 

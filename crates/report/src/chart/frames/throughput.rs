@@ -43,7 +43,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup
         return None;
     }
     let line = |point: &FramePoint<'_>| {
-        let rate = run.line_rate(point.traffic)?;
+        let rate = run.line_rate(point)? as f64;
         (rate <= LINE_RATE_REACH * highest).then_some(rate)
     };
     let lines = set.points.iter().filter_map(line).fold(highest, f64::max);
