@@ -57,6 +57,41 @@ fn nothing_is_left_on_the_interface() {
 }
 
 #[test]
+fn frames_to_the_ports_are_taken_and_those_to_their_neighbours_are_not() {
+    with_pair(|pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
+        let taken = [5000, 5001, 5002, 5003, 7000, 65_535];
+        let left = [1, 4999, 5004, 6999, 7001, 65_534];
+        for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
+            let wanted = OpenFrames {
+                udp_ports: &taken,
+                ..wanted("v1", Some(kind), 1514)
+            };
+            let (_port, _) = pair.in_b(|| open_receivers(&wanted)).unwrap();
+            let listen = |port| {
+                let socket = pair.in_b(|| UdpSocket::bind(("10.8.0.2", port))).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                socket
+            };
+            let heard = |socket: &UdpSocket, limit| {
+                wait_readable(&[socket.as_fd()], Some(Duration::from_secs(limit))).unwrap()
+            };
+            let (taken, left) = (taken.map(listen), left.map(listen));
+            let from = UdpSocket::bind("10.8.0.1:0").unwrap();
+            for socket in taken.iter().chain(&left) {
+                from.send_to(b"hello", socket.local_addr().unwrap())
+                    .unwrap();
+            }
+            // These were sent last: what the others were to hear has been there.
+            assert!(left.iter().all(|socket| heard(socket, 10)), "{kind}");
+            assert!(!taken.iter().any(|socket| heard(socket, 0)), "{kind}");
+        }
+    });
+}
+
+#[test]
 fn swallowed_ports_are_not_answered() {
     with_pair(|pair| {
         let swallow = pair.in_b(|| Swallow::bind("v1", &[UDP_PORT])).unwrap();

@@ -139,9 +139,11 @@ const ADD: u8 = 0x07;
 const AND: u8 = 0x57;
 const SET: u8 = 0xb7;
 const COPY: u8 = 0xbf;
+const TO_BIG_ENDIAN: u8 = 0xdc;
 const JUMP: u8 = 0x05;
 const IF_ABOVE: u8 = 0x2d;
 const IF_NOT_ABOVE: u8 = 0xbd;
+const IF_NOT_ABOVE_VALUE: u8 = 0xb5;
 const IF_EQUAL: u8 = 0x15;
 const IF_NOT_EQUAL: u8 = 0x55;
 const CALL: u8 = 0x85;
@@ -210,8 +212,13 @@ impl Assembly {
         self.jump(IF_NOT_EQUAL, 5, 0, udp, Place::Miss);
         self.add(LOAD_U16, 5, 2, 56, 0);
         self.place(Place::Ports);
-        for port in udp_ports {
-            self.jump(IF_EQUAL, 5, 0, network(*port), Place::Hit);
+        self.add(TO_BIG_ENDIAN, 5, 0, 0, 16);
+        // Ports in a row, as those of lanes are, are one distance from the first: below it, it is huge.
+        for ports in udp_ports.chunk_by(|port, next| port.checked_add(1) == Some(*next)) {
+            self.add(COPY, 4, 5, 0, 0);
+            self.add(ADD, 4, 0, 0, -i32::from(ports[0]));
+            let last = ports.len() as i32 - 1;
+            self.jump(IF_NOT_ABOVE_VALUE, 4, 0, last, Place::Hit);
         }
         self.place(Place::Miss);
     }
@@ -365,4 +372,17 @@ fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<libc::c_int> {
         )
     };
     kernel::check(result as libc::c_int)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_in_a_row_cost_no_more_than_one() {
+        let lanes: Vec<u16> = (4500..4500 + 4096).collect();
+        let one = drop_program(&lanes[..1]).len();
+        assert_eq!(drop_program(&lanes).len(), one);
+        assert!(drop_program(&[4500, 4502, 65_535]).len() > one);
+    }
 }
