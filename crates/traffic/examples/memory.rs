@@ -106,6 +106,7 @@ fn run(case: &Case) -> f64 {
         expected: None,
         esp: esp(&b),
         first_frames: None,
+        frame_bytes_max: None,
     };
     let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
 

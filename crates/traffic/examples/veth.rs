@@ -159,6 +159,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
         expected: frames_per_s.map(|rate| rate * DURATION_NS / 1_000_000_000),
         esp: None,
         first_frames: None,
+        frame_bytes_max: None,
     }
 }
 

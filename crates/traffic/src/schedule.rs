@@ -45,7 +45,7 @@ pub struct Load {
     pub frames_per_s: u64,
     /// How long.
     pub duration_ns: u64,
-    /// Longest time for which frames are held back to leave together.
+    /// Time whose frames leave together, at its start: up to so much earlier than evenly spaced ones would.
     pub burst_ns: u64,
     /// When the first burst is due.
     pub start_ns: u64,

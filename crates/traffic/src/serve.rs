@@ -74,7 +74,7 @@ fn serve_send(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
-        max_frame_bytes: slot_bytes_max(send),
+        max_frame_bytes: slot_bytes(send.mix.largest_bytes(), send.esp.as_ref()),
         threads: sender_threads(send, spec.threads),
         udp_ports: &[],
     };
@@ -105,7 +105,11 @@ fn serve_receive(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
-        max_frame_bytes: FRAME_SLOT_BYTES,
+        max_frame_bytes: receive
+            .frame_bytes_max
+            .map_or(FRAME_SLOT_BYTES, |frame_bytes| {
+                slot_bytes(frame_bytes, receive.esp.as_ref())
+            }),
         threads: usize::from(spec.threads.max(1)),
         udp_ports: &udp_ports,
     };
@@ -264,10 +268,10 @@ impl<C: Fn()> Drop for Others<C> {
     }
 }
 
-/// Length of the longest frame on the wire, without FCS.
-fn slot_bytes_max(send: &Send) -> usize {
-    let clear = usize::from(send.mix.largest_bytes().saturating_sub(FCS_BYTES));
-    match &send.esp {
+/// Length in a port's slot, without FCS, of a frame that has `frame_bytes` on the clear side.
+fn slot_bytes(frame_bytes: u16, esp: Option<&Esp>) -> usize {
+    let clear = usize::from(frame_bytes.saturating_sub(FCS_BYTES));
+    match esp {
         None => clear,
         Some(esp) => {
             let outer = Outer {

@@ -45,8 +45,9 @@ pub struct Send {
     pub frames_per_s: Option<u64>,
     /// How long, in nanoseconds. Paced, exactly `frames_per_s × duration` frames are intended.
     pub duration_ns: u64,
-    /// Longest time that frames are held back to leave in one burst. The schedule itself is made of such
-    /// bursts, and latency counts from it. 0: each frame has its own time.
+    /// Time whose frames leave in one burst, at its start: the last of them up to so much earlier than evenly spaced
+    /// ones would. The schedule itself is made of such bursts, and latency counts from it: that of the last frame
+    /// of a burst has in it the time to send those before. 0: each frame has its own time.
     pub burst_ns: u64,
     /// Seal each as the DUT's peer would.
     pub esp: Option<Esp>,
@@ -115,4 +116,8 @@ pub struct Receive {
     /// that of flow n mod `flows` with sequence number n / `flows`.
     #[serde(default)]
     pub first_frames: Option<u64>,
+    /// Size of the longest frame on the clear side, FCS counted; `None`: any that a port carries. AF_XDP receives
+    /// only what fits a page of memory, and is refused where longer frames may come.
+    #[serde(default)]
+    pub frame_bytes_max: Option<u16>,
 }

@@ -224,10 +224,15 @@ fn open_xdp_receivers(
     wanted: &OpenFrames<'_>,
 ) -> Result<Vec<AnyReceiver>, String> {
     // What is longer than the MTU does not come.
-    let max_frame_bytes = wanted
-        .max_frame_bytes
-        .min(interface.mtu + ETHERNET_HEADER_BYTES);
-    fits_a_page(max_frame_bytes, xdp::RECEIVE_BYTES_MAX)?;
+    let longest_by_mtu = interface.mtu + ETHERNET_HEADER_BYTES;
+    let max_frame_bytes = wanted.max_frame_bytes.min(longest_by_mtu);
+    fits_a_page(max_frame_bytes, xdp::RECEIVE_BYTES_MAX).map_err(|reason| {
+        format!(
+            "{reason}; where no frames are longer, `ip link set {} mtu {}` says so",
+            interface.name,
+            xdp::RECEIVE_BYTES_MAX - ETHERNET_HEADER_BYTES
+        )
+    })?;
     let queues = interface.receive_queues as usize;
     if queues != wanted.threads {
         return Err(format!(
@@ -265,7 +270,10 @@ fn xdp_reason(error: &io::Error) -> String {
             "another AF_XDP port has the queue, or another program the interface: stop that one"
         }
         Some(libc::EINVAL) => "there are not as many queues as threads: `ethtool -l` shows them",
-        Some(libc::ERANGE) => "the MTU is too long for the driver's XDP: set 3498 B or less",
+        Some(libc::ERANGE) => {
+            "the interface's MTU, whatever the frames, is longer than its driver's XDP takes (veth: \
+             3498 B): set a shorter one"
+        }
         Some(libc::ENOBUFS | libc::ENOMEM) => {
             "it locks 5 MB of memory a thread to send, 16 MB to receive: raise `ulimit -l`"
         }

@@ -296,6 +296,59 @@ fn a_station_that_is_told_to_stop_reports_what_there_was() {
 }
 
 #[test]
+fn af_xdp_receives_short_frames_where_the_mtu_allows_long_ones() {
+    in_namespace(|| {
+        veth_pair();
+        ip("link set p1 mtu 9216");
+        let receive = Receive {
+            expected: Some(1000),
+            ..receive(1)
+        };
+        let spec = |receive: &Receive| Spec {
+            interface: "p1".to_owned(),
+            port: Some(FramePortKind::Xdp),
+            threads: 1,
+            tag: TAG,
+            role: Role::Receive(receive.clone()),
+        };
+        let stop = Stop::new().unwrap();
+        let any = serde_json::to_string(&spec(&receive)).unwrap();
+        let refused = serve(&any, Vec::new(), &stop).unwrap_err().to_string();
+        assert!(refused.contains("`ip link set p1 mtu 3826`"), "{refused}");
+
+        let short = Receive {
+            frame_bytes_max: Some(1518),
+            ..receive
+        };
+        stop.raise();
+        let input = serde_json::to_string(&spec(&short)).unwrap();
+        let served = serve(&input, Vec::new(), &stop).map_err(|error| error.to_string());
+        if served
+            .as_ref()
+            .is_err_and(|reason| reason.contains("CAP_BPF"))
+        {
+            eprintln!("SKIPPED: {served:?}");
+            return;
+        }
+        served.unwrap();
+        let receiver = Station::start("p1", Some(FramePortKind::Xdp), 1, Role::Receive(short));
+        assert_eq!(receiver.line(), READY);
+        let send = Send {
+            mix: FrameMix::fixed(1518),
+            frames_per_s: Some(10_000),
+            duration_ns: 100_000_000,
+            ..send(false, FrameMix::fixed(64))
+        };
+        let sender = Station::start("p0", None, 1, Role::Send(send));
+        assert_eq!(sender.line(), READY);
+        assert_eq!(sender.report().sent.unwrap().frames, 1000);
+        let report = receiver.report();
+        assert_eq!(report.port, Some(FramePortKind::Xdp));
+        assert_eq!(report.received.unwrap().frames, 1000);
+    });
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_with_a_reason() {
     in_namespace(|| {
         veth_pair();

@@ -141,6 +141,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
         expected: None,
         esp: None,
         first_frames: None,
+        frame_bytes_max: None,
     }
 }
 

@@ -12,9 +12,10 @@ use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec, TEST_PORT};
 use wire::mix::LINE_GAP_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, Outer, outer_bytes};
 
-/// Longest time that the generator holds frames back to send them in one batch. Frames that leave one by one
-/// cost a system call each; latency counts from the batch's time, so it is no more than that too low for the
-/// last of it. At 1 M frames/s it is 50 frames, what the fastest ports take at once.
+/// Interval of the generator's schedule: the frames of each leave together at its start, in one batch, since frames
+/// that leave one by one cost a system call each. No frame waits for others: the last of a burst leaves up to
+/// this much earlier than evenly spaced frames would, and its latency counts from the burst's time. At 1 M frames/s it
+/// is 50 frames, what the fastest ports take at once.
 pub const BURST_NS: u64 = 50_000;
 
 /// One direction of the traffic of a cell.
@@ -57,6 +58,7 @@ impl Way<'_> {
             expected: load.frames_per_s.map(|_| load.intended()),
             esp: self.esp(sink),
             first_frames: load.then.map(|_| load.first_intended()),
+            frame_bytes_max: Some(self.traffic.mix.largest_bytes()),
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
     }
