@@ -17,8 +17,8 @@ pub struct Bisection {
     max: u64,
     /// Trials that must all be lossy for a load to fail; at least 1.
     repeats: u64,
-    /// Trials at the current load, all of them lossy.
-    lossy: u64,
+    /// A load that is not decided yet, and how many trials in a row were made at it, all of them lossy.
+    lossy: Option<(u64, u64)>,
     lower: Option<Decided>,
     upper: Option<Decided>,
     budget: Budget,
@@ -87,7 +87,7 @@ impl Bisection {
             min,
             max,
             repeats: repeats(&goal),
-            lossy: 0,
+            lossy: None,
             lower: None,
             upper: None,
             budget: Budget::new(limits),
@@ -135,24 +135,25 @@ impl Bisection {
 
     /// Takes in a trial of full length; one that says nothing new changes nothing.
     fn decide(&mut self, trial: Trial, counts: Counts) {
-        let decided = Decided {
-            load: trial.load,
-            trials: u32::try_from(self.lossy + 1).unwrap_or(u32::MAX),
-            forwarding_rate: trial.load as f64 * counts.forwarding_ratio(),
-        };
         let below_upper = self.upper.is_none_or(|upper| trial.load < upper.load);
         let above_lower = self.lower.is_none_or(|lower| lower.load < trial.load);
         if !(below_upper && above_lower) {
             return;
         }
+        // Only those at the same load are its repeats.
+        let before = self.lossy.take().filter(|(load, _)| *load == trial.load);
+        let trials = before.map_or(0, |(_, lossy)| lossy) + 1;
+        let decided = Decided {
+            load: trial.load,
+            trials: u32::try_from(trials).unwrap_or(u32::MAX),
+            forwarding_rate: trial.load as f64 * counts.forwarding_ratio(),
+        };
         if !counts.is_high_loss(self.goal[0].loss_ratio_ppm) {
             self.lower = Some(decided);
-            self.lossy = 0;
-        } else if self.lossy + 1 >= self.repeats {
+        } else if trials >= self.repeats {
             self.upper = Some(decided);
-            self.lossy = 0;
         } else {
-            self.lossy += 1;
+            self.lossy = Some((trial.load, trials));
         }
     }
 }

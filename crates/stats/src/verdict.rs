@@ -245,9 +245,13 @@ fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
 fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let link = question.link?;
     let share = link.share();
-    // A shaper's bucket is emptied beside its rate: in short trials that shows.
+    // In a short trial more enters the path than its rate: the shaper's bucket is emptied beside it, and what
+    // queues hold at the trial's end leaves them afterwards, within the drain time.
     let burst = match share > SHAPER_EXCESS_RATIO {
-        true => " at length (its shaper lets short bursts through)",
+        true => {
+            " at length (in a short trial its shaper lets a burst through, and queues on the path hold the rest \
+             until the trial is over)"
+        }
         false => "",
     };
     (share >= LINK_LIMITED_RATIO).then(|| {

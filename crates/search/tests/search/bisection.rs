@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use search::simulate::Behaviour;
-use search::{Bisection, Goal, Limits, Method, Outcome, SearchError};
+use search::{Bisection, Counts, Goal, Limits, Method, Outcome, SearchError, Searcher, Trial};
 
 use crate::{
     MAX_LOAD, MIN_LOAD, NDR, PDR, RFC2544, SECOND, TST009, assert_between, found, regular,
@@ -10,7 +10,7 @@ use crate::{
 
 const CAPACITY: u64 = 3_141_592;
 
-fn bisection(goal: Goal, behaviour: Behaviour) -> Box<dyn search::Searcher> {
+fn bisection(goal: Goal, behaviour: Behaviour) -> Box<dyn Searcher> {
     found(Method::Bisection, &[goal], behaviour, 0)
 }
 
@@ -77,6 +77,30 @@ fn loss_verification_repeats_lossy_trials_only() {
 }
 
 #[test]
+fn lossy_trials_at_two_loads_are_no_repeats_of_one() {
+    let mut search =
+        Bisection::tst009(&[TST009], MIN_LOAD, MAX_LOAD, Limits::time(600 * SECOND)).unwrap();
+    let lossy = Counts {
+        intended: 1000,
+        forwarded: 999,
+    };
+    let mut record = |load| {
+        let trial = Trial {
+            load,
+            duration_ns: TST009.final_trial_ns,
+        };
+        search.record(trial, lossy, 0);
+        let bounds = search.bounds(0);
+        (bounds.upper, bounds.upper_trials)
+    };
+    // A tester that cannot set the same load twice.
+    assert_eq!(record(MAX_LOAD), (None, 0));
+    assert_eq!(record(MAX_LOAD - 1), (None, 0));
+    assert_eq!(record(MAX_LOAD), (None, 0));
+    assert_eq!(record(MAX_LOAD), (Some(MAX_LOAD), 2));
+}
+
+#[test]
 fn loss_verification_finds_the_better_of_two_bands() {
     let (low, high) = (3_000_000, 3_300_000);
     let device = Behaviour::TwoBands {
@@ -105,20 +129,20 @@ fn loss_verification_finds_the_better_of_two_bands() {
 fn a_short_trial_decides_nothing() {
     let mut search =
         Bisection::rfc2544(&[RFC2544], MIN_LOAD, MAX_LOAD, Limits::time(u64::MAX)).unwrap();
-    let trial = search::Trial {
+    let trial = Trial {
         load: MAX_LOAD,
         duration_ns: SECOND,
     };
-    search::Searcher::record(
+    Searcher::record(
         &mut search,
         trial,
-        search::Counts {
+        Counts {
             intended: 9,
             forwarded: 9,
         },
         SECOND,
     );
-    assert_eq!(search::Searcher::bounds(&search, 0).lower, None);
+    assert_eq!(Searcher::bounds(&search, 0).lower, None);
 }
 
 #[test]

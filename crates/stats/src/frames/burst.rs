@@ -100,9 +100,14 @@ fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
         let Some(shortest) = lengths.filter(|frames| *frames > passed).min() else {
             continue;
         };
-        let trials = found.trials.iter();
-        for trial in trials.filter(|trial| trial.intended == shortest && trial.lost() > 0) {
-            sum.get_or_insert_default().add(trial);
+        // Each burst was a trial; before them came that for the highest load, after them that for the evidence.
+        let end = found.evidence_trial.unwrap_or(found.trials.len());
+        let own = &found.trials[..end.min(found.trials.len())];
+        let trials = &own[own.len().saturating_sub(found.bursts.len())..];
+        for (burst, trial) in found.bursts.iter().zip(trials) {
+            if burst.frames == shortest && burst.lost > 0 {
+                sum.get_or_insert_default().add(trial);
+            }
         }
     }
     sum

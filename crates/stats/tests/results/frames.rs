@@ -105,7 +105,14 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
             ..trial(frames, received)
         };
         let mut frames = FrameResult {
-            trials: vec![of(9_000, 8_000), of(5_001, 4_991), of(5_000, 5_000)],
+            trials: vec![
+                trial(1_000_000, 1_000_000),
+                of(9_000, 8_000),
+                of(5_001, 4_991),
+                of(5_000, 5_000),
+                of(5_001, 0),
+            ],
+            evidence_trial: Some(4),
             bursts: vec![
                 burst(9_000, 1_000, false),
                 burst(5_001, 10, false),
@@ -113,7 +120,7 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
             ],
             ..FrameResult::default()
         };
-        frames.trials[1].receiver_dropped = dropped;
+        frames.trials[2].receiver_dropped = dropped;
         add(&mut run, &cell, 1, frames);
         Results::of(&run).cells[0].verdict.clone().unwrap()
     };

@@ -1,6 +1,6 @@
 //! One frame test on a lab of stations.
 //!
-//! 1. Links set, DUT brought up, earlier connections waited out.
+//! 1. Links set, and whether they carry the IP version; DUT brought up, earlier connections waited out.
 //! 2. The procedure carried out, trial by trial, with nothing else on the path.
 //! 3. One trial more, at the load that its figures stand on: every frame of the cipher link watched, samples
 //!    of it, CPU time, counters before and after.
@@ -20,7 +20,7 @@ use crate::timing::Timing;
 use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
 use campaign::plan::{Adapter, FrameTest, IpVersion, PortKind, Traffic};
 use journal::record::{CipherWatch, Evidence, Measured, Outcome};
-use lab::{Bench, FramePath, Interrupt, NodeId, RunningDut};
+use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Measures with frames.
 pub(crate) fn attempt(
@@ -32,6 +32,7 @@ pub(crate) fn attempt(
 ) -> Result<Outcome, TrialError> {
     expect_addresses(&test.traffic)?;
     bench.configure(trial.links)?;
+    expect_ip(bench, trial, test.traffic.ip)?;
     // Before there is a DUT with interfaces of its own.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let cores = Cores::assign(trial.cell.cores_per_station, machine_cores(bench)?)?;
@@ -54,6 +55,18 @@ pub(crate) fn attempt(
         };
         carrier.carry(tell, words)
     })
+}
+
+/// A reason is one sentence.
+fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result<(), TrialError> {
+    bench
+        .check_ip(version, trial.links)
+        .map_err(|error| match error {
+            LabError::CannotBuild { what, help } => TrialError::Frames {
+                problem: format!("{what}: {help}"),
+            },
+            other => other.into(),
+        })
 }
 
 /// The kernel makes a socket's headers, with the addresses that the lab's interfaces have.

@@ -46,6 +46,7 @@ pub fn carry_out(
 ) -> Result<Found, TrialError> {
     let mut trials = Trials {
         cell,
+        directions: if test.traffic.duplex { 2 } else { 1 },
         rig,
         tell,
         interrupt,

@@ -16,6 +16,8 @@ pub(super) const DRAIN_NS: u64 = 100_000_000;
 /// What a procedure works with.
 pub(super) struct Trials<'a> {
     pub(super) cell: &'a Cell,
+    /// Directions that are loaded: counts are sums over them, loads are those of one.
+    pub(super) directions: u64,
     pub(super) rig: &'a mut dyn Rig,
     pub(super) tell: Tell<'a>,
     pub(super) interrupt: &'a Interrupt,
@@ -62,7 +64,7 @@ impl Trials<'_> {
         if let Some(load) = line_rate.filter(|_| was_offered(&flood)) {
             return Ok((load, "line-rate"));
         }
-        let per_second = u128::from(flood.sent) * 1_000_000_000;
+        let per_second = u128::from(flood.sent / self.directions) * 1_000_000_000;
         let load = u64::try_from(per_second / u128::from(flood.elapsed_ns.max(1)));
         match load.unwrap_or(u64::MAX) {
             0 => Err(TrialError::Frames {

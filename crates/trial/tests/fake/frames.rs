@@ -312,6 +312,31 @@ fn a_program_that_fails_is_quoted() {
 }
 
 #[test]
+fn a_lab_that_does_not_carry_the_ip_version_is_a_failure_before_a_dut_comes_up() {
+    let mut bench = StationBench::new(Script {
+        carries_ipv6: false,
+        ..Script::default()
+    });
+    let mut test = test();
+    measured(
+        run(&mut bench, &cell(test.clone()), &Interrupt::new())
+            .unwrap()
+            .outcome,
+    );
+    test.traffic.ip = IpVersion::V6;
+    let record = run(&mut bench, &cell(test), &Interrupt::new()).unwrap();
+    let Outcome::Failed { reason } = record.outcome else {
+        panic!("no frame could pass")
+    };
+    assert_eq!(
+        reason,
+        "an MTU of 1000 B is too small for IPv6: raise the MTU"
+    );
+    // Only the first of the two.
+    assert_eq!(bench.world.lock().unwrap().directions.len(), 1);
+}
+
+#[test]
 fn sockets_and_ipv6_are_refused_with_what_to_write() {
     let mut test = test();
     test.traffic.ip = IpVersion::V6;

@@ -38,6 +38,8 @@ pub(crate) struct Script {
     pub(crate) dut_dead: bool,
     /// Receivers do not come up.
     pub(crate) no_receiver: bool,
+    /// Whether the links carry IPv6.
+    pub(crate) carries_ipv6: bool,
     /// Whether the device sends frames back where they came from.
     pub(crate) reflects: bool,
     /// What is seen between the gateways.
@@ -54,6 +56,7 @@ impl Default for Script {
             slow_sender: false,
             dut_dead: false,
             no_receiver: false,
+            carries_ipv6: true,
             reflects: false,
             cipher_link: CipherLink {
                 frames: 100,
@@ -154,6 +157,16 @@ impl Bench for StationBench {
     }
 
     fn configure(&mut self, _links: Links) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn check_ip(&self, version: IpVersion, _links: Links) -> Result<(), LabError> {
+        if version == IpVersion::V6 && !self.world.lock().unwrap().script.carries_ipv6 {
+            return Err(LabError::CannotBuild {
+                what: "an MTU of 1000 B is too small for IPv6".to_owned(),
+                help: "raise the MTU".to_owned(),
+            });
+        }
         Ok(())
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Simulated {
     pub(crate) flaws: Flaws,
     pub(crate) damage: Damage,
     pub(crate) line_rate: Option<u64>,
+    /// Whether the test loads both directions: then counts are sums of two alike.
+    pub(crate) duplex: bool,
     /// From the end of an overload to the last loss.
     pub(crate) recovers_in_ns: u64,
     /// Set in the trial of that number, from 1.
@@ -59,6 +61,7 @@ impl Simulated {
             flaws: Flaws::default(),
             damage: Damage::default(),
             line_rate: None,
+            duplex: false,
             recovers_in_ns: 0,
             interrupt_in: None,
             loads: Vec::new(),
@@ -67,7 +70,8 @@ impl Simulated {
 
     /// Carries a procedure out.
     pub(crate) fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
-        let test = test(procedure);
+        let mut test = test(procedure);
+        test.traffic.duplex = self.duplex;
         carry_out(&cell(&test), &test, self, &mut |_| (), &Interrupt::new())
     }
 
@@ -147,6 +151,12 @@ impl Rig for Simulated {
                 last_loss_ns: lost_ns,
             }
         });
+        if self.duplex {
+            trial.intended *= 2;
+            trial.sent *= 2;
+            trial.received *= 2;
+            trial.receiver_dropped *= 2;
+        }
         // Latency tells the load apart.
         let latency = vec![LatencyBucket {
             upto_ns: 1000 + rate / 1000,

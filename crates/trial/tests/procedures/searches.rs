@@ -81,6 +81,17 @@ fn the_highest_load_is_what_is_given_else_the_line_rate_else_what_the_generator_
 }
 
 #[test]
+fn what_the_generators_of_both_directions_reach_is_a_load_of_one() {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: u64::MAX });
+    rig.duplex = true;
+    let found = throughput(&mut rig, search());
+    assert_eq!(
+        (found.max_load, found.max_load_by.as_str()),
+        (CEILING, "generator")
+    );
+}
+
+#[test]
 fn a_noisy_device_is_found_in_its_noise() {
     let band_ppm = 50_000;
     let mut rig = Simulated::new(Behaviour::Noisy {
