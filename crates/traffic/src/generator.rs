@@ -289,6 +289,7 @@ pub fn send(
 ) -> Result<Sent, TrafficError> {
     let keys = send.esp.as_ref().map(Keys::open).transpose()?;
     let mut generator = Generator::new(send, tag, Part::WHOLE, keys.as_ref())?;
+    clock.settle();
     generator.begin_at(clock.now_ns());
     drive(generator, port, clock, stop).map_err(TrafficError::PortGone)
 }

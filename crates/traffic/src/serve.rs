@@ -169,10 +169,12 @@ pub fn send_all<P: FrameSender>(
     ports: &mut [P],
     stop: &Stop,
 ) -> Result<Sent, TrafficError> {
-    let start_ns = Monotonic::new().now_ns() + LEAD_NS;
+    let clock = Monotonic::new();
+    clock.settle();
+    let start_ns = clock.now_ns() + LEAD_NS;
     let work = |(mut generator, port): (Generator, &mut P)| {
         generator.begin_at(start_ns);
-        drive(generator, port, &Monotonic::new(), stop)
+        drive(generator, port, &clock, stop)
     };
     let tasks = generators.into_iter().zip(ports);
     let sent = on_threads("send", tasks, work, || stop.raise())?;
@@ -208,9 +210,8 @@ pub fn receive_all<P: FrameReceiver>(
     stop: &Stop,
 ) -> Result<Received, TrafficError> {
     let goal = Goal::new(receive.expected)?;
-    let work = |(analyser, port): (Analyser<'_>, &mut P)| {
-        goal.pursue(analyser, port, &Monotonic::new(), stop)
-    };
+    let clock = Monotonic::new();
+    let work = |(analyser, port): (Analyser<'_>, &mut P)| goal.pursue(analyser, port, &clock, stop);
     let mut whole = Tally::new();
     let mut proven_epoch = 0;
     let tasks = analysers.into_iter().zip(ports);
