@@ -5,7 +5,7 @@
 //! 1. No lower bound, two bands, or few repeats far apart: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
 //! 3. No upper bound: what bounded the load is the limit, or, where that was the
-//!    campaign or the search's time, *inconclusive*.
+//!    campaign, the search's time, or a generator that does more without the device, *inconclusive*.
 //! 4. No device is in the path: *tester-limited*.
 //! 5. Without what the stations lost themselves, the load that failed would have met the goal:
 //!    *tester-limited*.
@@ -102,8 +102,6 @@ pub(crate) struct Question<'a> {
     pub(crate) link: Option<Link>,
     /// What is known of the rig.
     pub(crate) rig: Rig<'a>,
-    /// Whether a station sealed or opened, which the rig without a device does not.
-    pub(crate) station_crypto: bool,
 }
 
 /// What bounded the highest load tried.
@@ -309,8 +307,23 @@ fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, Strin
     if question.upper.is_some() {
         return None;
     }
+    let held_up = match question.rig {
+        Rig::Known(_, rig) if figure.mean < TESTER_LIMITED_RATIO * rig => {
+            Some(question.unit.text(rig))
+        }
+        _ => None,
+    };
     let figure = question.unit.text(figure.mean);
     Some(match question.bounded {
+        // The device runs on the generator's cores: that it is slower beside it is the doing of both.
+        Bounded::Generator if held_up.is_some() => (
+            Limit::Inconclusive,
+            format!(
+                "The generator reaches {figure} beside the device, and all of it was carried; without \
+                 the device it reaches {}. They share cores: give the device cores of its own.",
+                held_up.unwrap_or_default()
+            ),
+        ),
         Bounded::Generator => (
             Limit::TesterLimited,
             format!("The most that the generator reaches was carried, {figure}."),
@@ -368,15 +381,9 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
         );
         return (Limit::Inconclusive, reason);
     }
-    let crypto = if question.station_crypto {
-        ", without sealing or opening frames itself; but frames were lost on the way at the load that \
-         failed, which the stations do not explain"
-    } else {
-        ""
-    };
     let reason = format!(
         "The tester does {} without the device, {:.2} times the {} that the device does at \
-         most{crypto}.",
+         most.",
         text(rig),
         rig / upper,
         text(upper)

@@ -42,7 +42,6 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let question = Question {
         link: figure(frames).and_then(|rate| fuller_link(plan, planned, test, rate.mean)),
         rig,
-        station_crypto: frames.sender.engine.is_some() || frames.receiver.engine.is_some(),
         ..of_procedure(test, frames)
     };
     Some(judge(&question))

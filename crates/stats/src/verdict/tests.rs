@@ -17,7 +17,6 @@ struct Case {
     allowed_ppm: u32,
     link: Option<Link>,
     rig: Rig<'static>,
-    station_crypto: bool,
 }
 
 impl Default for Case {
@@ -35,7 +34,6 @@ impl Default for Case {
             allowed_ppm: 0,
             link: None,
             rig: Rig::Known("rig", 1.5e6),
-            station_crypto: false,
         }
     }
 }
@@ -52,7 +50,6 @@ impl Case {
             allowed_ppm: self.allowed_ppm,
             link: self.link,
             rig: self.rig,
-            station_crypto: self.station_crypto,
         })
     }
 
@@ -195,6 +192,14 @@ fn without_an_upper_bound_what_bounded_the_load_is_the_limit() {
         ..Case::default()
     };
     with(Bounded::Generator).assert(
+        Limit::Inconclusive,
+        &["reaches 400 kpps beside the device", "They share cores"],
+    );
+    let equal = Case {
+        rig: Rig::Known("calib", 410e3),
+        ..with(Bounded::Generator)
+    };
+    equal.assert(
         Limit::TesterLimited,
         &["the generator reaches was carried, 400 kpps"],
     );
@@ -244,14 +249,4 @@ fn repeats_in_two_bands_or_few_and_far_apart_are_inconclusive() {
         ..Case::default()
     }
     .assert(Limit::DutLimited, &[]);
-}
-
-#[test]
-fn a_rig_that_does_no_crypto_is_told_where_the_station_does() {
-    let station_crypto = true;
-    Case {
-        station_crypto,
-        ..Case::default()
-    }
-    .assert(Limit::DutLimited, &["without sealing or opening"]);
 }
