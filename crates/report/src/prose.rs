@@ -48,7 +48,7 @@ const FRAMES: &[Paragraph] = &[
          time and checksum, so that loss, reordering (RFC 4737), duplication and corruption are \
          counted apart. Lost is what left the sender and did not arrive intact. A search counts \
          frames that were not sent in time as lost too: a load that was not offered was not carried; \
-         what the receiving station dropped had come through the device.",
+         what the receiving station dropped is lost too, and the verdict says so.",
     ),
     (
         "Throughput",
