@@ -176,6 +176,16 @@ impl Cell {
         let is_frames = matches!(self.measurement, Measurement::Frames(_));
         self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
     }
+
+    /// The [`group`](Self::group) without the size of the frames: cells of one series differ in size and DUT
+    /// only. What else varies in the campaign is in it as the campaign has it: a load of `1 Gbit/s L1` is
+    /// one, though it is another number of frames for each size.
+    #[must_use]
+    pub fn series(&self) -> String {
+        let parts = self.group.split('/');
+        let parts: Vec<_> = parts.filter(|part| !part.starts_with("frame=")).collect();
+        parts.join("/")
+    }
 }
 
 /// A device under test with its settings.

@@ -55,8 +55,13 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     if let Some(verdict) = &cell.verdict {
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
+    detail.push_str(&few(rates.frames_per_s.n));
+    let direction = set.test.traffic.direction.name();
+    let load = set
+        .load()
+        .map_or_else(String::new, |load| format!(", {load}"));
     Some(Fact {
-        label: format!("Throughput, {}", set.test.traffic.direction.name()),
+        label: format!("Throughput, {direction}{load}"),
         figure: scale.number(rates.frames_per_s.mean),
         unit: scale.unit,
         detail,
@@ -80,6 +85,20 @@ fn latency(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         label: "Latency, one way".into(),
         figure: scale.number(found.p50_ns as f64),
         unit: scale.unit,
-        detail: format!("median {load}, {size} frames; p99 {p99}"),
+        detail: format!(
+            "median {load}, {size} frames; p99 {p99}{}",
+            few(found.p50_each_ns.n)
+        ),
     })
+}
+
+/// With fewer repeats than this nothing can be said of their spread.
+const REPEATS_ENOUGH: u32 = 3;
+
+/// ` (n = 1)`, where repeats are too few for more than a hint.
+fn few(repeats: u32) -> String {
+    match repeats {
+        REPEATS_ENOUGH.. => String::new(),
+        n => format!(" (n = {n})"),
+    }
 }

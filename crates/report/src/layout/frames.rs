@@ -1,11 +1,13 @@
 //! Which cells of frame tests stand together.
 //!
-//! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix. The
-//! loads that a search begins and ends with may follow from the mix, so they do not tell sets apart.
+//! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix. Loads
+//! that are given as bit rates are other numbers of frames for each mix, so it is not by these numbers that
+//! sets are told apart, but by the series of the plan. A set has at most one cell for each mix and device, so
+//! that no table leaves one out.
 
 use super::Run;
 use crate::format::counted;
-use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Procedure};
+use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Ports, Procedure};
 use stats::{CellResult, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
@@ -22,6 +24,8 @@ pub(crate) struct FrameSet<'a> {
     pub(crate) points: Vec<FramePoint<'a>>,
     /// The devices in the plan's order, the rig's own row last.
     pub(crate) devices: Vec<Device<'a>>,
+    /// The loads that the campaign gives, in frames/s; empty where it leaves them open.
+    loads: Vec<u64>,
 }
 
 /// Cells of one mix.
@@ -86,16 +90,22 @@ impl Run<'_> {
                 continue;
             };
             let key = Key::of(cell, test);
-            let place = keys.iter().position(|known| *known == key);
+            let mut places = keys.iter().zip(&sets);
+            let place = places.position(|(known, set)| *known == key && !set.has(traffic, result));
             let place = place.unwrap_or_else(|| {
                 sets.push(FrameSet::new(cell, test, plan.repeats));
                 keys.push(key);
                 sets.len() - 1
             });
             sets[place].add(traffic, result);
+            sets[place].loads.extend(given_load(&test.procedure));
         }
-        for set in &mut sets {
+        let own: Vec<String> = (0..sets.len())
+            .map(|at| own_words(&sets, &keys, at))
+            .collect();
+        for (set, own) in sets.iter_mut().zip(own) {
             set.devices.sort_by_key(|device| device.calibration);
+            set.common.push_str(&own);
         }
         sets
     }
@@ -119,6 +129,7 @@ impl Run<'_> {
 /// All that the cells of a set have in common.
 #[derive(PartialEq)]
 struct Key {
+    series: String,
     test: FrameTest,
     cores: u16,
     offloads: bool,
@@ -143,11 +154,27 @@ impl Key {
             _ => {}
         }
         Self {
+            series: cell.series(),
             test,
             cores: cell.cores_per_station,
             offloads: cell.offloads,
         }
     }
+}
+
+/// What tells a set from others of the same words, as cell ids have it: `, min_load=2kpps`.
+fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
+    let words = |at: usize| (sets[at].kind, &sets[at].common, sets[at].load());
+    let same = (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
+    let mut own = Vec::new();
+    for other in same {
+        let theirs: Vec<&str> = keys[other].series.split('/').collect();
+        let parts = keys[at].series.split('/');
+        own.extend(parts.filter(|part| !theirs.contains(part)));
+    }
+    own.sort_unstable();
+    own.dedup();
+    own.iter().map(|part| format!(", {part}")).collect()
 }
 
 impl<'a> FrameSet<'a> {
@@ -158,15 +185,33 @@ impl<'a> FrameSet<'a> {
             test,
             points: Vec::new(),
             devices: Vec::new(),
+            loads: Vec::new(),
         }
     }
 
+    /// Whether there is a cell of this mix and device already.
+    fn has(&self, traffic: &TrafficInfo, cell: &CellResult) -> bool {
+        let point = self.points.iter().find(|point| point.is_of(traffic));
+        point.is_some_and(|point| point.cell(Device::of(cell)).is_some())
+    }
+
+    /// `at 100 kpps`, `loads up to 81.27 kpps to 1.488 Mpps, by size`: the load that the campaign gives,
+    /// where it gives one.
+    pub(crate) fn load(&self) -> Option<String> {
+        let (least, most) = (*self.loads.iter().min()?, *self.loads.iter().max()?);
+        let rate = |load: u64| units::human::frame_rate(load as f64);
+        let word = match self.kind {
+            FrameKind::Load => "at",
+            _ => "loads up to",
+        };
+        Some(match least == most {
+            true => format!("{word} {}", rate(most)),
+            false => format!("{word} {} to {}, by size", rate(least), rate(most)),
+        })
+    }
+
     fn add(&mut self, traffic: &'a TrafficInfo, cell: &'a CellResult) {
-        match self
-            .points
-            .iter_mut()
-            .find(|point| point.traffic.genome == traffic.genome)
-        {
+        match self.points.iter_mut().find(|point| point.is_of(traffic)) {
             Some(point) => point.cells.push(cell),
             None => self.points.push(FramePoint {
                 traffic,
@@ -200,6 +245,11 @@ impl<'a> FrameSet<'a> {
 }
 
 impl<'a> FramePoint<'a> {
+    /// One mix can be in a campaign by its name and spelled out.
+    fn is_of(&self, traffic: &TrafficInfo) -> bool {
+        (&self.traffic.genome, &self.traffic.mix) == (&traffic.genome, &traffic.mix)
+    }
+
     /// The device's cell.
     pub(crate) fn cell(&self, device: Device<'_>) -> Option<&'a CellResult> {
         self.cells
@@ -258,6 +308,15 @@ impl<'a> Device<'a> {
     }
 }
 
+/// The load that the campaign gives a procedure, or the highest that it may try.
+fn given_load(procedure: &Procedure) -> Option<u64> {
+    match procedure {
+        Procedure::Load(load) => load.frames_per_s,
+        Procedure::LossCurve(curve) => curve.max_load,
+        procedure => procedure.search()?.max_load,
+    }
+}
+
 /// What all cells of a set have in common, for people.
 fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     let traffic = &test.traffic;
@@ -277,6 +336,9 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     if cell.offloads {
         parts.push("offloads on".into());
     }
+    if traffic.ports != Ports::default() {
+        parts.push(format!("ports {}", traffic.ports));
+    }
     let time = |ns: u64| duration_ns(ns as f64);
     match &test.procedure {
         Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),
@@ -292,12 +354,9 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
             test.relief_percent
         )),
         Procedure::Load(load) => {
-            parts.push(
-                load.frames_per_s
-                    .map_or("as fast as the generator can".into(), |rate| {
-                        units::human::frame_rate(rate as f64)
-                    }),
-            );
+            if load.frames_per_s.is_none() {
+                parts.push("as fast as the generator can".into());
+            }
             parts.push(time(load.duration_ns));
         }
         _ => {}

@@ -16,7 +16,7 @@ mod hostile;
 #[path = "fixture/maker.rs"]
 mod maker;
 pub(crate) use hostile::{hostile, hostile_frames};
-use maker::Maker;
+pub(crate) use maker::Maker;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const STARTED_NS: u64 = 1_795_174_200 * SECOND_NS;

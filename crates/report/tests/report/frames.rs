@@ -3,6 +3,8 @@
 use crate::fixture;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
+use journal::Journal;
+use journal::record::Outcome;
 use std::collections::BTreeSet;
 
 /// The rows of the first table whose caption begins so, each cell's text.
@@ -178,4 +180,140 @@ fn csv_has_a_row_per_goal_load_and_figure() {
         (irregular[0][lower].as_str(), irregular[1][lower].is_empty()),
         ("", false)
     );
+}
+
+/// The made-up run of a campaign, in a lab whose links have a rate.
+fn run_of(text: &str) -> Journal {
+    let campaign = campaign::from_text("c.yaml", text).unwrap();
+    let lab = campaign::lab_from_text("l.yaml", "lab: l\nlink_rate: 2.5 Gbit/s\n").unwrap();
+    let plan = campaign.plan(&lab, &campaign::HostFacts { cores: 8 });
+    fixture::Maker::new(plan.unwrap()).finish()
+}
+
+/// Rows of all Markdown tables whose title begins so.
+fn markdown_rows(markdown: &str, title: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut lines = markdown.lines().peekable();
+    while let Some(line) = lines.next() {
+        if !line.trim_start_matches(['#', '*', ' ']).starts_with(title) {
+            continue;
+        }
+        let table = lines
+            .by_ref()
+            .skip_while(|line| !line.starts_with('|'))
+            .take_while(|line| line.starts_with('|'));
+        let cells = |line: &str| -> Vec<String> {
+            let cells = line.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().to_owned()).collect()
+        };
+        // The head, and the line under it.
+        found.extend(table.skip(2).map(cells));
+    }
+    found
+}
+
+#[test]
+fn no_cell_of_a_plan_is_left_out_of_the_tables() {
+    let campaign = "\
+campaign: all
+repeats: 2
+duts: [direct, cipherbench: { workers: [1, 2] }]
+trials:
+  - load: { frame: [64 B, 1518 B], rate: [max, 10 k frames/s, 20 k frames/s, 100 Mbit/s L1], duration: [1 s, 2 s] }
+  - throughput: { frame: [64 B, 512 B, 1518 B] }
+  - throughput: { frame: [64 B, 512 B], max_load: 200 k frames/s }
+  - throughput: { frame: [64 B, 512 B], max_load: 1 Gbit/s L1 }
+  - throughput: { frame: [64 B, 512 B], max_load: 1 Gbit/s L1, min_load: 2 k frames/s }
+  - throughput: { frame: 512 B, ports: packet }
+  - throughput: { frame: [imix, { 64 B: 7, 594 B: 4, 1518 B: 1 }], direction: [encrypt, both], duts: cipherbench }
+  - throughput: { frame: 64 B, goals: [{ name: one, loss: 1 % }], max_load: 200 k frames/s }
+  - loss-curve: { frame: [64 B, 512 B], step: 50 %, max_load: 100 k frames/s }
+  - loss-curve: { frame: 64 B, step: 50 %, max_load: 200 k frames/s, duration: 2 s }
+  - back-to-back: { frame: 64 B, bursts: 10 }
+  - back-to-back: { frame: 64 B, bursts: 20 }
+  - latency: { frame: [64 B, 512 B], max_load: 100 k frames/s, loads: 50 % }
+  - latency: { frame: 64 B, max_load: 200 k frames/s, loads: 50 % }
+  - recovery: { frame: 64 B, max_load: 100 k frames/s }
+  - recovery: { frame: 64 B, max_load: 200 k frames/s, cores: 2 }
+";
+    let journal = run_of(campaign);
+    let report = report::build(&journal);
+    let markdown = &report.markdown;
+    let cells = &journal.header.plan.cells;
+    let of = |kind: &'static str| {
+        cells
+            .iter()
+            .filter(move |cell| cell.measurement.name() == kind)
+    };
+    for (kind, title) in [
+        ("load", "Load, both"),
+        ("throughput", "Rates by layer, "),
+        ("back-to-back", "Back-to-back frames, both"),
+        ("latency", "Latency under load, both"),
+        ("recovery", "Recovery, both"),
+    ] {
+        let rows = markdown_rows(markdown, title);
+        assert_eq!(rows.len(), of(kind).count(), "{kind}: {rows:#?}");
+    }
+    assert_eq!(markdown_rows(markdown, "CPU by role, ").len(), cells.len());
+    let curves = markdown_rows(markdown, "Frame loss, both");
+    let first = curves
+        .iter()
+        .filter(|row| row.contains(&"100 %".to_owned()));
+    assert_eq!(first.count(), of("loss-curve").count());
+    // Each table with what tells it from the others.
+    for words in ["at 10 kpps", "at 20 kpps", "up to 200 kpps", "load=2kpps"] {
+        assert!(markdown.contains(words), "{words}");
+    }
+    let page = scraper::Html::parse_document(&report.html);
+    let mut captions: Vec<String> = select(&page, "caption").into_iter().map(text).collect();
+    captions.retain(|caption| caption.contains("direction "));
+    let all = captions.len();
+    captions.sort_unstable();
+    captions.dedup();
+    assert_eq!(captions.len(), all, "{captions:#?}");
+}
+
+#[test]
+fn a_load_says_what_left_too_late_beside_what_never_left() {
+    let campaign = "campaign: late\nrepeats: 1\nduts: [direct]\ncalibrate: off\n\
+                    trials: [load: { frame: 64 B, rate: 100 k frames/s, duration: 1 s }]\n";
+    let mut journal = run_of(campaign);
+    let Outcome::Measured(measured) = &mut journal.trials[0].outcome else {
+        panic!("{:?}", journal.trials[0].outcome);
+    };
+    let trial = &mut measured.frames.as_mut().unwrap().trials[0];
+    // Twice the time that it should have taken: half of the frames were late.
+    trial.elapsed_ns = 2 * trial.duration_ns;
+    (trial.sent, trial.received) = (90_000, 90_000);
+    let found = markdown_rows(&report::build(&journal).markdown, "Load, both");
+    let late = found[0].iter().position(|cell| cell == "45000");
+    assert_eq!(
+        late,
+        found[0]
+            .iter()
+            .position(|cell| cell == "10000")
+            .map(|place| place + 1)
+    );
+    assert!(late.is_some(), "{found:?}");
+}
+
+#[test]
+fn a_headline_from_fewer_than_three_repeats_says_so() {
+    let campaign = |repeats: u32| {
+        let text = format!(
+            "campaign: few\nrepeats: {repeats}\nduts: [cipherbench]\n\
+             trials: [throughput: {{ frame: 64 B }}, latency: {{ frame: 64 B }}]\n"
+        );
+        report::build(&run_of(&text)).markdown
+    };
+    for (repeats, words) in [(1, "(n = 1)"), (2, "(n = 2)")] {
+        let markdown = campaign(repeats);
+        let verdict = format!("dut-limited {words}");
+        let told = |line: &str| line.starts_with("- Throughput") && line.ends_with(&verdict);
+        assert!(markdown.lines().any(told), "{markdown}");
+        let told = |line: &str| line.starts_with("- Latency") && line.ends_with(words);
+        assert!(markdown.lines().any(told), "{markdown}");
+    }
+    assert!(!campaign(3).contains("(n = "));
 }

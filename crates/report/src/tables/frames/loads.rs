@@ -10,7 +10,8 @@ use stats::LoadResult;
 pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lost, reordered, duplicated, corrupted: of the frames that \
-         left the sender, mean of the repeats; 0 means none at all",
+         left the sender, mean of the repeats; 0 means none at all; not sent, sent too late: frames that the \
+         generator kept back, or that left when the load's time was over, over all repeats",
         set.common
     );
     let curve = set.kind == FrameKind::LossCurve;
@@ -23,6 +24,7 @@ pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figure("Forwarded")
         .figure("Lost")
         .figure("Not sent")
+        .figure("Sent too late")
         .figure("Reordered")
         .figure("Duplicated")
         .figure("Corrupted")
@@ -34,7 +36,7 @@ pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             if curve {
                 cells.push(Cell::label(""));
             }
-            cells.extend(without_figure(cell, 8));
+            cells.extend(without_figure(cell, 9));
             table.push(cells);
         }
         for (index, load) in loads.iter().enumerate() {
@@ -54,13 +56,14 @@ pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table
 }
 
-fn load_cells(load: &LoadResult) -> [Cell; 7] {
+fn load_cells(load: &LoadResult) -> [Cell; 8] {
     let account = &load.account;
     [
         Cell::plain(mean_rate(&load.offered.frames_per_s)),
         Cell::plain(mean_rate(&load.forwarded.frames_per_s)),
         Cell::plain(share(account.lost, load.lost_ppm.mean)),
         Cell::plain(account.not_sent.to_string()),
+        Cell::plain(account.too_late.to_string()),
         Cell::plain(share(account.reordered, load.reordered_ppm.mean)),
         Cell::plain(share(account.duplicated, load.duplicated_ppm.mean)),
         Cell::plain(share(account.corrupted, load.corrupted_ppm.mean)),

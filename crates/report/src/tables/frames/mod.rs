@@ -99,11 +99,16 @@ fn share(count: u64, ppm: f64) -> String {
     }
 }
 
-/// Caption of a table of a set: `Throughput, encrypt`; with the mix where there is only one.
+/// Caption of a table of a set: `Throughput, encrypt`; with the mix where there is only one, and the load where the
+/// campaign gives it.
 fn caption(set: &FrameSet<'_>, what: &str) -> String {
-    let direction = set.test.traffic.direction.name();
-    match set.points.as_slice() {
-        [only] => format!("{what}, {direction}, frames of {}", only.name()),
-        _ => format!("{what}, {direction}"),
+    let mut parts = vec![
+        what.to_owned(),
+        set.test.traffic.direction.name().to_owned(),
+    ];
+    if let [only] = set.points.as_slice() {
+        parts.push(format!("frames of {}", only.name()));
     }
+    parts.extend(set.load());
+    parts.join(", ")
 }
