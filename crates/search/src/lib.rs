@@ -18,8 +18,8 @@
 //! [`Method`] starts any of the searches for throughput behind [`Searcher`]. [`simulate`] has devices of known truth to try searches on; `examples/compare.rs` does.
 //!
 //! What is deliberately not done: no search judges whether the tester was the bottleneck. A frame
-//! that was not sent counts as lost ([`Counts::lost`]); whoever has both counts can tell the two
-//! apart.
+//! that was not sent counts as lost ([`Counts::lost`]), and so does one that the tester lost itself;
+//! whoever has all counts can tell them apart.
 
 #![forbid(unsafe_code)]
 
@@ -56,13 +56,13 @@ pub struct Trial {
 pub struct Counts {
     /// Frames that should have been sent at the intended load.
     pub intended: u64,
-    /// Frames that were forwarded, each once.
+    /// Frames that were forwarded: received intact, each once.
     pub forwarded: u64,
 }
 
 impl Counts {
-    /// Frames that were not forwarded. What the tester did not send counts too: a load that was not
-    /// offered was not carried.
+    /// Frames that were not forwarded. What the tester did not send, or lost before it was checked, counts
+    /// too: a load that was not offered, or not received, was not carried.
     #[must_use]
     pub const fn lost(self) -> u64 {
         self.intended.saturating_sub(self.forwarded)

@@ -103,6 +103,8 @@ fn stations_are_told_what_the_plan_says() {
         (Some(50_000), 20 * MS)
     );
     assert_eq!((receive.flows, receive.expected), (8, Some(1000)));
+    let longest = test().traffic.mix.largest_bytes();
+    assert_eq!(receive.frame_bytes_max, Some(longest));
     let world = bench.world.lock().unwrap();
     let places = world
         .started
