@@ -310,8 +310,8 @@ impl Goal {
     }
 }
 
-/// Takes what follows the last expected frame, until nothing of the trial has come for a while: most of it are
-/// copies. Foreign frames may go on for ever.
+/// Takes what follows the last expected frame, until nothing of the trial has come for a while: copies, for
+/// the most part. Foreign frames may go on for ever.
 fn take_copies(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
