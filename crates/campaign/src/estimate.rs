@@ -4,13 +4,15 @@
 //! | --- | --- |
 //! | TCP, UDP | warm-up + duration, up to the next whole second |
 //! | ping | count × interval |
-//! | load | duration |
+//! | load | duration, as one trial of frames |
 //! | search for throughput | 5 × initial trial + per goal 2 × duration sum, no more than its timeout |
 //! | loss curve | 100 % ÷ step × duration |
-//! | back-to-back | 2 × burst + (bursts + 20) × what is around a trial of frames |
+//! | back-to-back | (20 + bursts) × burst, as if the longest passed |
 //! | latency | search + loads × duration |
 //! | recovery | search + overload + relief |
-//! | around each trial of frames | drain + [`FRAMES_AROUND`] |
+//! | before all of these but load, when no highest load is given (bursts: always) | [`FLOOD_RUN`] |
+//! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
+//! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | around it all | [`BRING_UP`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
@@ -19,7 +21,7 @@
 
 mod frames;
 
-pub use frames::FRAMES_AROUND;
+pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND};
 
 use crate::plan::{Cell, Measurement};
 use std::time::Duration;

@@ -154,7 +154,7 @@ impl Campaign {
     }
 
     /// The built-in campaign for the lab in memory: frames through the bundled encryptor in one
-    /// process, in about a minute.
+    /// process, in about a minute and a half.
     ///
     /// # Panics
     /// Never: the file is part of the program, and tests read it.

@@ -1,6 +1,6 @@
 //! How long frame tests are said to take.
 
-use campaign::estimate::{BRING_UP, FRAMES_AROUND};
+use campaign::estimate::{BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND};
 use campaign::plan::{Cell, Goal, Measurement};
 use campaign::{HostFacts, LabFile, from_text};
 use search::simulate::{Behaviour, Device, run};
@@ -53,12 +53,16 @@ fn the_time_of_a_search_is_right_within_a_factor_of_four() {
         let cell = cell(&format!(
             "throughput: {{ frame: 64 B, profile: {profile} }}"
         ));
-        let estimate = Duration::from_nanos(cell.estimate_ns);
+        let whole = Duration::from_nanos(cell.estimate_ns);
         let Measurement::Frames(test) = &cell.measurement else {
             panic!("{:?}", cell.measurement);
         };
         let search = test.procedure.search().unwrap();
         let overhead = search.drain_ns + u64::try_from(FRAMES_AROUND.as_nanos()).unwrap();
+        // Of the whole, the search alone.
+        let evidence = EVIDENCE_RUN + Duration::from_nanos(overhead);
+        let flood = FLOOD_RUN + Duration::from_millis(100) + FRAMES_AROUND;
+        let estimate = whole - BRING_UP - evidence - flood;
         for seed in 1..20 {
             let capacity = 700_000 + 10_007 * seed;
             let steady = simulated(
@@ -89,26 +93,40 @@ fn times_count_every_trial_of_a_procedure() {
     let ms = Duration::from_millis;
     let drained = |trial: u64| ms(trial + 100) + FRAMES_AROUND;
     let search = drained(100) * 5 + (drained(500) * 2) * 2 * 2;
+    // The flood before and the trial of the evidence after, which `trial` makes.
+    let (flood, evidence) = (drained(250), drained(1000));
+    let around = flood + evidence;
     assert_eq!(
         time("load: { frame: 64 B, duration: 3 s }"),
-        ms(3000) + FRAMES_AROUND
+        drained(3000) + evidence
     );
-    assert_eq!(time("throughput: { frame: 64 B }"), search);
-    assert_eq!(time("throughput: { frame: 64 B, timeout: 2 s }"), ms(2000));
+    assert_eq!(time("throughput: { frame: 64 B }"), search + around);
+    assert_eq!(
+        time("throughput: { frame: 64 B, max_load: 1 M frames/s }"),
+        search + evidence
+    );
+    assert_eq!(
+        time("throughput: { frame: 64 B, timeout: 2 s }"),
+        ms(2000) + around
+    );
+    assert_eq!(
+        time("throughput: { frame: 64 B, drain: 1 s, timeout: 2 s }"),
+        ms(2000) + flood + ms(2000) + FRAMES_AROUND
+    );
     assert_eq!(
         time("loss-curve: { frame: 64 B, step: 30 % }"),
-        drained(1000) * 4
+        drained(1000) * 4 + around
     );
     assert_eq!(
         time("back-to-back: { frame: 64 B, burst: 1 s, bursts: 30 }"),
-        ms(2000) + drained(0) * 50
+        drained(1000) * 50 + around
     );
     assert_eq!(
         time("latency: { frame: 64 B, loads: [10 %, 90 %], duration: 4 s }"),
-        search + drained(4000) * 2
+        search + drained(4000) * 2 + around
     );
     assert_eq!(
         time("recovery: { frame: 64 B, overload_time: 5 s, relief_time: 3 s }"),
-        search + drained(8000)
+        search + drained(8000) + around
     );
 }

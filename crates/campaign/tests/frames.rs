@@ -295,13 +295,13 @@ fn a_lab_is_built_in_by_its_name() {
 }
 
 #[test]
-fn the_campaign_of_the_lab_in_memory_takes_less_than_ninety_seconds_on_one_core() {
+fn the_campaign_of_the_lab_in_memory_takes_less_than_two_minutes_on_one_core() {
     let lab = LabFile::built_in_named("memory").unwrap();
     let plan = Campaign::memory()
         .plan(&lab, &HostFacts { cores: 1 })
         .unwrap();
     let estimate = Duration::from_nanos(plan.estimate_ns());
-    assert!(estimate < Duration::from_secs(90), "{estimate:?}");
+    assert!(estimate < Duration::from_secs(120), "{estimate:?}");
     // `straight` is listed, so nothing is measured twice.
     assert!(plan.cells.iter().all(|cell| !cell.calibration));
 }

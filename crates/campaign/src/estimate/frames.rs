@@ -1,13 +1,21 @@
 //! Time of frame tests.
 //!
-//! How many trials a search needs depends on the DUT: a steady one needs half of what is counted
-//! here, a noisy one twice as many. `tests/estimates.rs` holds the figures against simulated DUTs.
+//! How many trials a search needs depends on the DUT: a steady one needs less than half of what is
+//! counted here, a noisy one twice as many. `tests/estimates.rs` holds the figures against simulated DUTs.
+//! Bursts are counted as if the longest passed; a DUT that does not carry the highest load takes
+//! less.
 
 use crate::plan::{Procedure, ThroughputSearch};
 use std::time::Duration;
 
 /// Around each trial of frames, beside its drain: stations made ready, results read.
 pub const FRAMES_AROUND: Duration = Duration::from_millis(50);
+/// The trial after the procedure whose evidence is read.
+pub const EVIDENCE_RUN: Duration = Duration::from_secs(1);
+/// The flood by which a highest load is found that the campaign leaves open.
+pub const FLOOD_RUN: Duration = Duration::from_millis(250);
+/// Time for stragglers where a procedure names none.
+const DRAIN: Duration = Duration::from_millis(100);
 
 /// Trials of a search that look for where the bounds are; of the initial duration.
 const SHORT_TRIALS: u32 = 5;
@@ -17,31 +25,55 @@ const FULL_LOADS: u32 = 2;
 /// frame.
 const BURST_HALVINGS: u32 = 20;
 
-/// Time that a procedure takes, drains included.
+/// Time that a procedure takes with the trials before and after it, drains included.
 pub(super) fn time(procedure: &Procedure) -> Duration {
     let nanos = Duration::from_nanos;
-    match procedure {
-        Procedure::Load(load) => nanos(load.duration_ns) + FRAMES_AROUND,
+    let drain = match procedure {
+        Procedure::Load(_) => DRAIN,
+        Procedure::LossCurve(test) => nanos(test.drain_ns),
+        Procedure::BackToBack(test) => nanos(test.drain_ns),
+        Procedure::Throughput(search) => nanos(search.drain_ns),
+        Procedure::Latency(test) => nanos(test.search.drain_ns),
+        Procedure::Recovery(test) => nanos(test.search.drain_ns),
+    };
+    let trial = |time: Duration| time + drain + FRAMES_AROUND;
+    let own = match procedure {
+        Procedure::Load(load) => trial(nanos(load.duration_ns)),
         Procedure::Throughput(test) => search(test),
         Procedure::LossCurve(test) => {
             let loads = 100_u32.div_ceil(u32::from(test.step_percent.max(1)));
-            (nanos(test.trial_ns) + nanos(test.drain_ns) + FRAMES_AROUND) * loads
+            trial(nanos(test.trial_ns)) * loads
         }
         Procedure::BackToBack(test) => {
-            // The first burst is the longest, and those after it halve; what then passes is short.
             let bursts = test.bursts.saturating_add(BURST_HALVINGS);
-            nanos(test.burst_ns_max) * 2 + (nanos(test.drain_ns) + FRAMES_AROUND) * bursts
+            trial(nanos(test.burst_ns_max)) * bursts
         }
         Procedure::Latency(test) => {
             // A list of per cents, each once.
             let loads = test.percents.len() as u32;
-            let trial = nanos(test.trial_ns) + nanos(test.search.drain_ns) + FRAMES_AROUND;
-            search(&test.search) + trial * loads
+            search(&test.search) + trial(nanos(test.trial_ns)) * loads
         }
         Procedure::Recovery(test) => {
-            let trial = nanos(test.overload_ns) + nanos(test.relief_ns);
-            search(&test.search) + trial + nanos(test.search.drain_ns) + FRAMES_AROUND
+            search(&test.search) + trial(nanos(test.overload_ns) + nanos(test.relief_ns))
         }
+    };
+    let flood = if is_flooded(procedure) {
+        FLOOD_RUN + DRAIN + FRAMES_AROUND
+    } else {
+        Duration::ZERO
+    };
+    flood + own + trial(EVIDENCE_RUN)
+}
+
+/// Whether the highest load is to be found first.
+fn is_flooded(procedure: &Procedure) -> bool {
+    match procedure {
+        Procedure::Load(_) => false,
+        Procedure::BackToBack(_) => true,
+        Procedure::LossCurve(test) => test.max_load.is_none(),
+        Procedure::Throughput(search) => search.max_load.is_none(),
+        Procedure::Latency(test) => test.search.max_load.is_none(),
+        Procedure::Recovery(test) => test.search.max_load.is_none(),
     }
 }
 
