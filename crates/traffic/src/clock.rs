@@ -15,8 +15,10 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// The last part of a wait is spent spinning, since a sleeper wakes up late: so much of it, unless the clock has
 /// found out how late that is.
 const SPIN_NS_MAX: u64 = 60_000;
-/// What the clock adds to what it has found.
-const SPIN_MARGIN_NS: u64 = 5_000;
+/// The least.
+const SPIN_NS_MIN: u64 = 5_000;
+/// The share of a wait that is added to what the clock has found: the longer a sleep, the later it ends.
+const WAITS_PER_MARGIN: u64 = 10;
 /// Sleeps by which the clock finds out.
 const TRIES: usize = 10;
 /// How long each is.
@@ -44,7 +46,8 @@ pub trait Clock {
 /// that spins all the time between them is one that a DUT on the same machine has not.
 #[derive(Debug)]
 pub struct Monotonic {
-    spin_ns: AtomicU64,
+    /// How late a sleeper wakes up.
+    late_ns: AtomicU64,
 }
 
 impl Monotonic {
@@ -55,7 +58,7 @@ impl Monotonic {
         // Where the kernel refuses, wakes are later, which the generator measures and tells.
         let _ = set_timerslack(1);
         Self {
-            spin_ns: AtomicU64::new(SPIN_NS_MAX),
+            late_ns: AtomicU64::new(SPIN_NS_MAX),
         }
     }
 }
@@ -76,7 +79,8 @@ impl Clock for Monotonic {
     }
 
     fn wait_until(&self, time_ns: u64, stop: &Stop) {
-        let spin_ns = self.spin_ns.load(Relaxed);
+        let wait_ns = time_ns.saturating_sub(self.now_ns());
+        let spin_ns = spin_ns(self.late_ns.load(Relaxed), wait_ns);
         while !stop.is_raised() {
             let left = time_ns.saturating_sub(self.now_ns());
             if left == 0 {
@@ -94,20 +98,22 @@ impl Clock for Monotonic {
     }
 
     fn settle(&self) {
-        let late_ns = from_fn(|_| {
+        let mut late_ns: [_; TRIES] = from_fn(|_| {
             let time_ns = self.now_ns() + TRY_NS;
             sleep_until(time_ns);
             self.now_ns().saturating_sub(time_ns)
         });
-        self.spin_ns.store(spin_for(late_ns), Relaxed);
+        late_ns.sort_unstable();
+        // The median: the latest were kept from their core by something else, which no spinning mends.
+        self.late_ns.store(late_ns[TRIES / 2], Relaxed);
     }
 }
 
-/// How long to spin where sleepers woke up so late. The median counts: the latest were kept from their core by something
-/// else, which no spinning mends.
-fn spin_for(mut late_ns: [u64; TRIES]) -> u64 {
-    late_ns.sort_unstable();
-    (late_ns[TRIES / 2] + SPIN_MARGIN_NS).min(SPIN_NS_MAX)
+/// How much of a wait to spin where sleepers wake up so late.
+fn spin_ns(late_ns: u64, wait_ns: u64) -> u64 {
+    late_ns
+        .saturating_add(wait_ns / WAITS_PER_MARGIN)
+        .clamp(SPIN_NS_MIN, SPIN_NS_MAX)
 }
 
 /// Sleeps until then, or until a signal: the caller looks at the clock.
@@ -128,14 +134,14 @@ mod tests {
 
         #[test]
         fn no_wait_ends_early(
-            spin_ns in prop_oneof![Just(0u64), SPIN_MARGIN_NS..=SPIN_NS_MAX],
+            late_ns in 0..=SPIN_NS_MAX,
             wait_ns in prop_oneof![
                 0..2 * SPIN_NS_MAX,
                 0..2 * INTERRUPTIBLE_NS,
             ],
         ) {
             let (clock, stop) = (Monotonic::new(), Stop::new().unwrap());
-            clock.spin_ns.store(spin_ns, Relaxed);
+            clock.late_ns.store(late_ns, Relaxed);
             let time_ns = clock.now_ns() + wait_ns;
             clock.wait_until(time_ns, &stop);
             prop_assert!(clock.now_ns() >= time_ns);
@@ -143,16 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn it_spins_as_long_as_sleepers_are_late() {
-        // Some were kept from their core by something else.
-        let late_ns = |late_ns| from_fn(|at| if at % 3 == 0 { 3_000_000 } else { late_ns });
-        assert_eq!(spin_for(late_ns(12_000)), 12_000 + SPIN_MARGIN_NS);
-        assert_eq!(spin_for([0; TRIES]), SPIN_MARGIN_NS);
-        assert_eq!(spin_for(late_ns(900_000)), SPIN_NS_MAX);
+    fn it_spins_as_long_as_sleepers_are_late_and_a_tenth_of_the_wait() {
+        assert_eq!(spin_ns(0, 0), SPIN_NS_MIN);
+        assert_eq!(spin_ns(12_000, 50_000), 17_000);
+        assert_eq!(spin_ns(12_000, 100_000), 22_000);
+        assert_eq!(spin_ns(12_000, 1_000_000), SPIN_NS_MAX);
+        assert_eq!(spin_ns(u64::MAX, u64::MAX), SPIN_NS_MAX);
+    }
+
+    #[test]
+    fn it_finds_out_how_late_sleepers_are() {
         let clock = Monotonic::new();
+        assert_eq!(clock.late_ns.load(Relaxed), SPIN_NS_MAX);
         clock.settle();
-        let spin_ns = clock.spin_ns.load(Relaxed);
-        assert!((SPIN_MARGIN_NS..=SPIN_NS_MAX).contains(&spin_ns));
+        // Whatever else goes on, sleepers do not wake up on the nanosecond.
+        assert!((1..1_000_000_000).contains(&clock.late_ns.load(Relaxed)));
     }
 
     #[test]
