@@ -25,6 +25,9 @@ pub struct FrameResult {
     pub receiver: FramePort,
     /// Index in `trials` of the one whose CPU time and evidence are recorded.
     pub evidence_trial: Option<usize>,
+    /// Index in `trials` of the one by which the highest load was found; no figure is read of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood_trial: Option<usize>,
 }
 
 /// One load for one time, in one direction or, with `duplex`, the sum of both.

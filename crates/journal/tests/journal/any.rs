@@ -165,7 +165,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
         vec(frame_latency(), 0..3),
         option::of(recovery),
         [frame_port(), frame_port()],
-        any::<Option<usize>>(),
+        any::<[Option<usize>; 2]>(),
     )
         .prop_map(
             |(
@@ -175,7 +175,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
                 latency,
                 recovery,
                 [sender, receiver],
-                evidence_trial,
+                [evidence_trial, flood_trial],
             )| {
                 FrameResult {
                     trials,
@@ -186,6 +186,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
                     sender,
                     receiver,
                     evidence_trial,
+                    flood_trial,
                 }
             },
         )

@@ -115,10 +115,15 @@ fn too_late(trial: &FrameTrial) -> u64 {
     trial.sent.saturating_sub(in_time)
 }
 
-/// The trials of the procedure itself, and then the one that was made for the evidence.
+/// The trials of the procedure itself, and then the one that was made for the evidence; not that by which the
+/// highest load was found.
 fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let is_evidence = |place: usize| found.evidence_trial == Some(place);
-    let trials = || found.trials.iter().enumerate();
+    let is_flood = |place: usize| found.flood_trial == Some(place);
+    let trials = move || {
+        let trials = found.trials.iter().enumerate();
+        trials.filter(move |(place, _)| !is_flood(*place))
+    };
     let own = trials().filter(move |(place, _)| !is_evidence(*place));
     let evidence = trials().filter(move |(place, _)| is_evidence(*place));
     own.chain(evidence).map(|(_, trial)| trial)

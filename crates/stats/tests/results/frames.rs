@@ -318,6 +318,37 @@ fn the_trial_for_the_evidence_is_no_load_of_the_procedure() {
 }
 
 #[test]
+fn the_trial_that_found_the_highest_load_is_no_row_of_the_curve() {
+    let curve = Procedure::LossCurve(campaign::plan::LossCurve {
+        max_load: None,
+        step_percent: 50,
+        trial_ns: SECOND_NS,
+        drain_ns: 0,
+    });
+    let cell = cell("auto", 64, curve);
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let of = |load, frames, received| FrameTrial {
+        load,
+        ..trial(frames, received)
+    };
+    let frames = FrameResult {
+        trials: vec![
+            // Paced at a line rate that the generator is far from.
+            of(14_000_000, 1_000, 1_000),
+            of(1_000, 1_000, 900),
+            of(500, 500, 500),
+        ],
+        flood_trial: Some(0),
+        ..FrameResult::default()
+    };
+    add(&mut run, &cell, 1, frames);
+    let results = Results::of(&run);
+    let loads = &results.cells[0].frames.as_ref().unwrap().loads;
+    let percents: Vec<_> = loads.iter().map(|load| load.percent).collect();
+    assert_eq!(percents, [Some(100), Some(50)]);
+}
+
+#[test]
 fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
     let test = BackToBack {
         burst_ns_max: 2 * SECOND_NS,

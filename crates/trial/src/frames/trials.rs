@@ -58,6 +58,7 @@ impl Trials<'_> {
             return Ok((load, "given"));
         }
         let line_rate = self.rig.line_rate();
+        self.result.flood_trial = Some(self.result.trials.len());
         let flood = self
             .make(&RigLoad::new(line_rate, FLOOD_NS, DRAIN_NS))?
             .trial;
