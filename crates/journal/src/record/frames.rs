@@ -59,7 +59,8 @@ pub struct FrameTrial {
     pub reordered: u64,
     /// Damaged frames.
     pub corrupted: u64,
-    /// Frames that reached the receiving station and were lost in it.
+    /// Frames that reached the receiving station and were lost in it. Nobody looked at these: duplicates and
+    /// frames that are no test traffic may be among them.
     pub receiver_dropped: u64,
     /// Frames that the sending station lost before the wire.
     pub sender_dropped: u64,

@@ -167,6 +167,19 @@ fn a_full_link_is_the_limit_whatever_the_rig_does() {
     );
     let rig = Rig::Itself;
     Case { rig, ..full }.assert(Limit::LinkLimited, &[]);
+    // More than it carries at length, in trials of a second or less.
+    Case {
+        link: link(1.06e9),
+        ..Case::default()
+    }
+    .assert(
+        Limit::LinkLimited,
+        &[
+            "106.0 %",
+            "lets a burst through",
+            "queues on the path hold the rest",
+        ],
+    );
     Case {
         link: link(0.989e9),
         ..Case::default()

@@ -52,14 +52,14 @@ impl Rig for MemoryRig<'_> {
         };
         let engine = (sending.esp.is_some() || receiving.esp.is_some())
             .then(|| peer_engine(&self.way.cell.dut.adapter).to_owned());
+        // Frames that came too late for the trial before are no loss of this one.
+        while self.gateways.exit.recv(|_| ()).is_ok() {}
         let before_sent = self.gateways.entrance.stats();
         let before_lost = self.gateways.lost_at_sink();
         let (end_sender, end_receiver) = (stop()?, stop()?);
         let tag = self.tag;
         let Gateways { entrance, exit, .. } = &mut self.gateways;
         let (sent, received) = thread::scope(|scope| {
-            // Frames that came too late for the trial before.
-            while exit.recv(|_| ()).is_ok() {}
             let (ready, is_ready) = mpsc::channel();
             let receiver = scope.spawn(|| {
                 let clock = Monotonic::new();
