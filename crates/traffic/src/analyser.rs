@@ -166,10 +166,12 @@ impl<'k> Analyser<'k> {
             tally.stale += 1;
             return;
         };
+        let age_ns = stamp.age_ns(now_ns);
+        let intended_ns = now_ns.saturating_add_signed(-age_ns);
         match self.sequences.note(stamp.flow, sequence) {
             Arrival::Leading { gap } => {
                 if gap {
-                    tally.last_loss_ns = now_ns;
+                    tally.last_loss_ns = tally.last_loss_ns.max(intended_ns);
                 }
             }
             Arrival::Reordered { extent } => {
@@ -188,7 +190,8 @@ impl<'k> Analyser<'k> {
         let number = sequence * self.flows + u64::from(stamp.flow);
         tally.then_frames += u64::from(number >= self.first_frames);
         let frame_bytes = ETHERNET_HEADER_BYTES as u16 + found.ip_bytes + FCS_BYTES;
-        tally.intact(frame_bytes, now_ns, stamp.age_ns(now_ns));
+        tally.last_intended_ns = tally.last_intended_ns.max(intended_ns);
+        tally.intact(frame_bytes, now_ns, age_ns);
     }
 
     /// Distinct intact frames so far: the end of a trial is told by them.

@@ -85,8 +85,12 @@ pub struct Received {
     pub elapsed_ns: u64,
     /// When the last frame came, CLOCK_MONOTONIC, in nanoseconds.
     pub last_ns: u64,
-    /// When the last gap in a flow's sequence was seen, CLOCK_MONOTONIC; 0: never.
+    /// When the frame that showed the last gap in its flow's sequence was intended to leave, CLOCK_MONOTONIC: those
+    /// missing in the gap were intended before it. 0: there was no gap.
     pub last_loss_ns: u64,
+    /// Latest intended time of an intact frame, CLOCK_MONOTONIC; 0: none came.
+    #[serde(default)]
+    pub last_intended_ns: u64,
     /// Frames by latency from the intended send time, three significant digits: (highest value of the
     /// bucket in ns, frames), rising. Of use only where both stations read one clock.
     pub latency: Vec<(u64, u64)>,

@@ -27,6 +27,7 @@ pub(crate) struct Tally {
     first_ns: u64,
     last_ns: u64,
     pub(crate) last_loss_ns: u64,
+    pub(crate) last_intended_ns: u64,
     latency: Histogram<u64>,
     /// Frames of a burst often have one latency: it is recorded once for all that follow each other.
     run: Run,
@@ -55,6 +56,7 @@ impl Tally {
             first_ns: u64::MAX,
             last_ns: 0,
             last_loss_ns: 0,
+            last_intended_ns: 0,
             latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
                 .expect("the bounds and the digits are within what the histogram takes"),
             run: Run::default(),
@@ -110,6 +112,7 @@ impl Tally {
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
         self.last_loss_ns = self.last_loss_ns.max(other.last_loss_ns);
+        self.last_intended_ns = self.last_intended_ns.max(other.last_intended_ns);
         self.latency
             .add(&other.latency)
             .expect("both histograms have the same bounds");
@@ -143,6 +146,7 @@ impl Tally {
             elapsed_ns: self.last_ns.saturating_sub(self.first_ns),
             last_ns: self.last_ns,
             last_loss_ns: self.last_loss_ns,
+            last_intended_ns: self.last_intended_ns,
             latency: latency.collect(),
         }
     }

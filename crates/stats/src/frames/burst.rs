@@ -3,7 +3,7 @@
 use super::{LossAccount, Repeats};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::BackToBack;
-use journal::record::FrameResult;
+use journal::record::{FrameResult, RecoveryTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,6 +40,8 @@ pub struct RecoveryResult {
     pub recovery_ns: Option<Estimate>,
     /// Repeats in which loss went on until the time was up.
     pub not_recovered: u32,
+    /// Repeats in which the overload lost nothing, so that there was nothing to recover from.
+    pub not_overloaded: u32,
     /// Load of the overload.
     pub overload_frames_per_s: Estimate,
     /// Load afterwards.
@@ -158,18 +160,26 @@ impl BackToBackResult {
     }
 }
 
+const fn overloaded(found: &RecoveryTrial) -> bool {
+    found.overload_lost > 0
+}
+
 impl RecoveryResult {
     /// `None` when a repeat recorded no recovery.
     pub(super) fn of(repeats: &Repeats<'_>) -> Option<Self> {
-        let of = |value: fn(&journal::record::RecoveryTrial) -> Option<u64>| {
+        let of = |value: fn(&RecoveryTrial) -> Option<u64>| {
             estimate(repeats, |found| {
                 value(found.recovery.as_ref()?).map(|value| value as f64)
             })
         };
         let all = || repeats.iter().filter_map(|(_, found)| found.recovery);
         Some(Self {
-            recovery_ns: of(|found| found.recovered.then_some(found.recovery_ns)),
+            recovery_ns: of(|found| {
+                let counts = found.recovered && overloaded(found);
+                counts.then_some(found.recovery_ns)
+            }),
             not_recovered: all().filter(|found| !found.recovered).count() as u32,
+            not_overloaded: all().filter(|found| !overloaded(found)).count() as u32,
             overload_frames_per_s: of(|found| Some(found.overload))?,
             relief_frames_per_s: of(|found| Some(found.relief))?,
             overload_lost: all().map(|found| found.overload_lost).sum(),

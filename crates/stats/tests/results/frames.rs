@@ -319,7 +319,7 @@ fn the_trial_for_the_evidence_is_no_load_of_the_procedure() {
 
 #[test]
 fn the_trial_that_found_the_highest_load_is_no_row_of_the_curve() {
-    let curve = Procedure::LossCurve(campaign::plan::LossCurve {
+    let curve = Procedure::LossCurve(LossCurve {
         max_load: None,
         step_percent: 50,
         trial_ns: SECOND_NS,
@@ -433,6 +433,37 @@ fn recovery_has_no_figure_when_loss_went_on_to_the_end() {
         .unwrap();
     assert_eq!((found.recovery_ns.as_ref(), found.not_recovered), (None, 1));
     assert_eq!((found.overload_lost, found.relief_lost), (80, 4));
+    assert_eq!(found.not_overloaded, 0);
+}
+
+#[test]
+fn recovery_has_no_figure_when_the_overload_lost_nothing() {
+    let test = Recovery {
+        search: search(),
+        overload_percent: 110,
+        relief_percent: 50,
+        overload_ns: SECOND_NS,
+        relief_ns: SECOND_NS,
+    };
+    let cell = cell("auto", 64, Procedure::Recovery(test));
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let frames = FrameResult {
+        recovery: Some(RecoveryTrial {
+            overload: 440_000,
+            relief: 200_000,
+            recovered: true,
+            ..RecoveryTrial::default()
+        }),
+        ..found(Some(400_000), Some(402_000))
+    };
+    add(&mut run, &cell, 1, frames);
+    let results = Results::of(&run);
+    let found = results.cells[0].frames.as_ref().unwrap();
+    let recovery = found.recovery.as_ref().unwrap();
+    assert_eq!(
+        (recovery.recovery_ns.as_ref(), recovery.not_overloaded),
+        (None, 1)
+    );
 }
 
 #[test]

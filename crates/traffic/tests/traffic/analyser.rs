@@ -165,7 +165,7 @@ impl Truth {
             let extent = (came.len() - first_later) as u64;
             received.reordering_extent_max = received.reordering_extent_max.max(extent);
         } else if stamp.sequence > came.iter().max().map_or(0, |highest| highest + 1) {
-            received.last_loss_ns = now_ns;
+            received.last_loss_ns = received.last_loss_ns.max(stamp.intended_ns);
         }
         came.push(stamp.sequence);
         let number = u64::from(stamp.sequence) * u64::from(spec.flows) + u64::from(stamp.flow);
@@ -173,6 +173,7 @@ impl Truth {
         received.frames += 1;
         received.frame_bytes += bytes as u64 + 4;
         received.last_ns = now_ns;
+        received.last_intended_ns = received.last_intended_ns.max(stamp.intended_ns);
         self.latencies.push(now_ns - stamp.intended_ns);
     }
 }
@@ -253,6 +254,7 @@ fn a_clean_wire_gives_back_what_was_sent() {
             frame_bytes: bytes,
             elapsed_ns: 999_000_000,
             last_ns: 999_000_000,
+            last_intended_ns: 999_000_000,
             latency: vec![(1, 1000)],
             ..Received::default()
         };

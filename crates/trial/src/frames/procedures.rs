@@ -210,8 +210,14 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
     trials.result.recovery = Some(RecoveryTrial {
         overload,
         relief,
-        recovery_ns: after.last_loss_ns,
-        recovered: after.last_loss_ns < quiet_from_ns,
+        // Gaps that reordering left and filled are no loss, and those of the overload were seen later.
+        recovery_ns: if relief_lost > 0 {
+            after.last_loss_ns
+        } else {
+            0
+        },
+        recovered: relief_lost == 0
+            || after.last_loss_ns < quiet_from_ns && after.last_received_ns >= quiet_from_ns,
         overload_lost: run.trial.lost().saturating_sub(relief_lost),
         relief_lost,
     });

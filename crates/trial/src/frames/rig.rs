@@ -119,8 +119,11 @@ pub struct Relief {
     pub sent: u64,
     /// Of those, received.
     pub received: u64,
-    /// From the end of the first part to the last loss that was seen, in nanoseconds; 0: none was seen after it.
+    /// From the end of the first part to the intended time of the frame that showed the last gap, in nanoseconds; 0:
+    /// there was no gap after it.
     pub last_loss_ns: u64,
+    /// Likewise, of the last frame that was received.
+    pub last_received_ns: u64,
 }
 
 /// What a receiver saw beside the frames of its trial.

@@ -206,6 +206,7 @@ impl FrameRun {
                 sent: sent.then_frames,
                 received: received.then_frames,
                 last_loss_ns: received.last_loss_ns.saturating_sub(sent.then_ns),
+                last_received_ns: received.last_intended_ns.saturating_sub(sent.then_ns),
             }),
             strays: Strays {
                 stale: received.stale,
@@ -242,6 +243,8 @@ impl FrameRun {
                 sent: one.sent + other.sent,
                 received: one.received + other.received,
                 last_loss_ns: one.last_loss_ns.max(other.last_loss_ns),
+                // A way that went silent has not recovered.
+                last_received_ns: one.last_received_ns.min(other.last_received_ns),
             }),
             (one, other) => one.or(other),
         };

@@ -106,6 +106,7 @@ fn lab_plan() -> LabPlan {
         kind: LabKind::Namespaces,
         cipher_mtu: None,
         link_bps: None,
+        path: Vec::new(),
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),

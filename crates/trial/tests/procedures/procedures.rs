@@ -204,6 +204,15 @@ fn a_device_that_still_loses_at_the_end_has_not_recovered() {
 }
 
 #[test]
+fn a_device_that_forwards_nothing_any_more_has_not_recovered() {
+    let mut rig = hard();
+    rig.dies = true;
+    let found = rig.carry_out(Procedure::Recovery(recovery())).unwrap();
+    let recovery = found.result.recovery.unwrap();
+    assert!(recovery.relief_lost > 0 && !recovery.recovered);
+}
+
+#[test]
 fn an_overload_is_no_more_than_the_line_carries() {
     let mut rig = hard();
     rig.line_rate = Some(CAPACITY + 1000);

@@ -48,6 +48,8 @@ pub(crate) struct Simulated {
     pub(crate) duplex: bool,
     /// From the end of an overload to the last loss.
     pub(crate) recovers_in_ns: u64,
+    /// Whether it forwards nothing any more after an overload: then there is no gap to see.
+    pub(crate) dies: bool,
     /// Set in the trial of that number, from 1.
     pub(crate) interrupt_in: Option<usize>,
     /// What was asked for so far.
@@ -63,6 +65,7 @@ impl Simulated {
             line_rate: None,
             duplex: false,
             recovers_in_ns: 0,
+            dies: false,
             interrupt_in: None,
             loads: Vec::new(),
         }
@@ -138,7 +141,10 @@ impl Rig for Simulated {
         let relief = load.then.map(|then| {
             let after = self.measure(then.frames_per_s, then.duration_ns);
             // What it still loses on the way back, frame by frame.
-            let lost_ns = self.recovers_in_ns.min(then.duration_ns);
+            let lost_ns = match self.dies {
+                true => then.duration_ns,
+                false => self.recovers_in_ns.min(then.duration_ns),
+            };
             let lost = (u128::from(then.frames_per_s) * u128::from(lost_ns) / 1_000_000_000) as u64;
             trial.intended += after.intended;
             trial.sent += after.sent;
@@ -148,7 +154,8 @@ impl Rig for Simulated {
             Relief {
                 sent: after.sent,
                 received: after.received - lost,
-                last_loss_ns: lost_ns,
+                last_loss_ns: if self.dies { 0 } else { lost_ns },
+                last_received_ns: if self.dies { 0 } else { then.duration_ns },
             }
         });
         if self.duplex {

@@ -156,6 +156,10 @@ pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 fn recovery_cells(cell: &CellResult, found: &RecoveryResult) -> [Cell; 6] {
     let recovery = match &found.recovery_ns {
         Some(time) => Cell::plain(format::time(time)),
+        None if found.not_overloaded > 0 => Cell::reason(format!(
+            "the overload lost nothing in {}",
+            counted(found.not_overloaded.into(), "repeat")
+        )),
         None => Cell::reason(format!(
             "loss went on to the end in {}",
             counted(found.not_recovered.into(), "repeat")
