@@ -2,21 +2,30 @@
 
 use crate::expand::Draft;
 use crate::file::HostFacts;
-use crate::frames::packet_bytes_max;
+use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
-use crate::plan::{Adapter, FrameTest, LabKind, Measurement, PortKind};
+use crate::plan::{
+    Adapter, Direction, FrameTest, IpVersion, LabKind, Measurement, PortKind, Traffic,
+};
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
 use wire::overhead::{Outer, inner_mtu, outer_bytes};
 use yaml::Mistake;
 
+/// Longest frames, FCS not counted, that an AF_XDP port of a virtual link takes: a page of memory, and on
+/// receipt what the kernel keeps free before them.
+const XDP_SEND_BYTES_MAX: usize = 4096;
+const XDP_RECEIVE_BYTES_MAX: usize = XDP_SEND_BYTES_MAX - 256;
+
 impl Draft {
-    /// All that this cell cannot have there.
-    pub(crate) fn check(&self, lab: &LabFile, host: &HostFacts) -> Vec<Mistake> {
+    /// All that this cell cannot have there; the cipher link's packets may be so long.
+    pub(crate) fn check(&self, lab: &LabFile, cipher_mtu: usize, host: &HostFacts) -> Vec<Mistake> {
         let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
         mistakes.extend(self.check_cores(host));
         mistakes.extend(self.check_mtu(lab));
+        mistakes.extend(self.check_ipv6(lab));
         mistakes.extend(self.check_ports(lab));
+        mistakes.extend(self.check_xdp(lab, cipher_mtu));
         mistakes.extend(self.check_stations_in_memory(lab));
         mistakes.extend(self.check_loads(lab));
         mistakes
@@ -116,6 +125,23 @@ impl Draft {
         Some(self.mtu.mistake(what, help))
     }
 
+    /// Links of a smaller MTU have no IPv6 (RFC 8200 §5).
+    fn check_ipv6(&self, lab: &LabFile) -> Option<Mistake> {
+        let limit = lab.plan().cipher_mtu.filter(|mtu| *mtu < LINK_MTU_MIN)?;
+        let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
+        (test.traffic.ip == IpVersion::V6).then(|| {
+            let what = format!(
+                "the cipher link's MTU of {limit} B is too small for IPv6, which needs \
+                 {LINK_MTU_MIN} B"
+            );
+            let help = format!(
+                "write `ip: 4`; or `cipher_mtu: auto` or {LINK_MTU_MIN} B in {}",
+                lab.file()
+            );
+            places.ip.mistake(what, help)
+        })
+    }
+
     fn check_ports(&self, lab: &LabFile) -> Option<Mistake> {
         let ports = self.frame_test()?.traffic.ports;
         let place = &self.frames.as_ref()?.ports;
@@ -135,6 +161,53 @@ impl Draft {
                 "write `ports: auto`, or use the lab in memory: `--lab memory`",
             ),
         })
+    }
+
+    /// AF_XDP needs a queue for each core, of which a virtual link has one, and a page for each frame.
+    fn check_xdp(&self, lab: &LabFile, cipher_mtu: usize) -> Option<Mistake> {
+        let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
+        let Traffic {
+            ports, direction, ..
+        } = &test.traffic;
+        let is_xdp = |kind| kind == Some(PortKind::Xdp);
+        if lab.plan().kind == LabKind::Memory || !(is_xdp(ports.tx) || is_xdp(ports.rx)) {
+            return None;
+        }
+        let cores = self.cell.cores_per_station;
+        if cores > 1 {
+            let what = format!(
+                "AF_XDP needs a queue for each of {cores} cores, and the lab's links have one"
+            );
+            let help = "write `ports: packet` or `auto`, or `cores: 1`";
+            return Some(places.ports.mistake(what, help));
+        }
+        let packet = usize::from(self.packet_bytes());
+        let encrypts = self.cell.dut.adapter.encrypts();
+        let sent = match test.traffic.sealed_by_station(&self.cell.dut.adapter) {
+            Some(_) => (self.cipher_packet_bytes(), "the cipher link's frames"),
+            None => (packet, "frames"),
+        };
+        // A port must be ready for all that its link may carry.
+        let received = match direction {
+            Direction::Encrypt if encrypts => (cipher_mtu, "the cipher link's frames"),
+            _ => (packet, "frames"),
+        };
+        let ends = [
+            ("send", ports.tx, sent, XDP_SEND_BYTES_MAX),
+            ("receive", ports.rx, received, XDP_RECEIVE_BYTES_MAX),
+        ];
+        let too_long = |(_, kind, (packet, _), most): &(_, _, (usize, _), usize)| {
+            is_xdp(*kind) && packet + HEADER_BYTES as usize > *most
+        };
+        let (key, _, (packet, noun), most) = ends.into_iter().find(too_long)?;
+        let around = (HEADER_BYTES + FCS_BYTES) as usize;
+        let what = format!(
+            "{noun} of {} B are longer than the {} B that AF_XDP can {key}",
+            packet + around,
+            most + FCS_BYTES as usize
+        );
+        let help = format!("write `{key}: packet` or `auto` there, or shorter frames");
+        Some(places.ports.mistake(what, help))
     }
 
     /// In memory each station is one thread, and sends or receives.
@@ -176,8 +249,13 @@ impl Draft {
         });
         let above = places.loads.iter().filter(|load| load.value > line_rate);
         let mistakes = above.map(|load| {
+            // Where no load stands, it is the default of the one that every search has.
+            let (noun, key) = match load.place == self.trial {
+                true => ("the usual `min_load`", "min_load: "),
+                false => ("a load", ""),
+            };
             let what = format!(
-                "a load of {} is above the line rate of {}",
+                "{noun} of {} is above the line rate of {}",
                 FrameRate::new(load.value),
                 FrameRate::new(line_rate)
             );
@@ -189,7 +267,7 @@ impl Draft {
             };
             let help = format!(
                 "that is what links of {} carry of frames of {mean} B{size}{sealed}, preamble and \
-                 gap counted: write {line_rate} frames/s or less",
+                 gap counted: write `{key}{line_rate} frames/s` or less",
                 BitRate::new(bps, Layer::L1)
             );
             load.place.mistake(what, help)

@@ -218,8 +218,16 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
-        for draft in self.by_overhead() {
-            draft.check(lab, host).into_iter().for_each(&mut put);
+        let by_overhead = self.by_overhead();
+        let longest = by_overhead
+            .first()
+            .map_or(0, |draft| draft.cipher_packet_bytes());
+        let cipher_mtu = lab.plan().cipher_mtu.map_or(longest, usize::from);
+        for draft in by_overhead {
+            draft
+                .check(lab, cipher_mtu, host)
+                .into_iter()
+                .for_each(&mut put);
         }
         self.too_long().into_iter().for_each(&mut put);
         if let Some(mistakes) = Mistakes::new(mistakes) {

@@ -321,7 +321,7 @@ fn campaign_text() -> impl Strategy<Value = String> {
     let ip = list(&["4", "6"]);
     let flows = list(&["auto", "1000", "2000"]);
     let tunnels = list(&["1", "10", "1000"]);
-    let ports = list(&["auto", "xdp", "{ send: xdp, receive: packet }"]);
+    let ports = list(&["auto", "packet", "{ send: packet, receive: auto }"]);
     let rate = list(&["max", "100 k frames/s", "1 Gbit/s L1"]);
     let duplex = list(&["on", "off"]);
     (frame, ip, flows, tunnels, ports, rate, duplex).prop_map(

@@ -194,7 +194,15 @@ impl<'d> Node<'d> {
     ) -> Result<Vec<T>, Reported> {
         match self.kind() {
             Kind::List(items) => collect(items.iter().map(|item| self.child(*item)), read),
-            _ => Err(self.wrong_kind("a list")),
+            _ => {
+                let reported = self.wrong_kind("a list");
+                // An alias has been reported as one.
+                if !self.is_empty() && !matches!(self.kind(), Kind::Refused) {
+                    let mut sink = self.document.sink.borrow_mut();
+                    sink.amend_help("write its items in brackets: `[one, another]`");
+                }
+                Err(reported)
+            }
         }
     }
 

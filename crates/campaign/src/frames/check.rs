@@ -13,6 +13,7 @@ const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEAD
 /// Places of what can still be wrong with some DUT, in some lab or on some host.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
+    pub(crate) ip: Place,
     pub(crate) direction: Place,
     pub(crate) tunnels: Place,
     pub(crate) ports: Place,

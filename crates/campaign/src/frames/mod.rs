@@ -12,7 +12,7 @@ mod rate;
 mod search;
 
 pub(crate) use check::{Places, for_duts};
-pub(crate) use points::packet_bytes_max;
+pub(crate) use points::{LINK_MTU_MIN, packet_bytes_max};
 pub(crate) use procedure::{NAMES, Name};
 
 use crate::axis::{Axis, CORES_MAX, axis, required_axis};

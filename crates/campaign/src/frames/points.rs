@@ -9,7 +9,7 @@ use wire::mix::FrameMix;
 use yaml::Spanned;
 
 /// A link of a smaller MTU carries no IPv6 (RFC 8200 §5), and below 68 B no IPv4.
-const LINK_MTU_MIN: u16 = 1280;
+pub(crate) const LINK_MTU_MIN: u16 = 1280;
 
 /// The largest frame's IP packet.
 pub(crate) fn packet_bytes_max(mix: &FrameMix) -> u16 {
@@ -67,13 +67,13 @@ impl FrameTrial {
             &self.cores[cores],
         );
         let (tunnels, ports) = (&self.tunnels[tunnels], &self.ports[ports]);
-        let (ip, duplex) = (self.ip[ip].value, &self.duplex[duplex]);
+        let (ip, duplex) = (&self.ip[ip], &self.duplex[duplex]);
         let offloads = &self.offloads[offloads];
         let (flows, asked) = (self.flows[flows].value, &self.procedures[procedure]);
         let mix = &frame.value;
         let traffic = Traffic {
             mix: mix.clone(),
-            ip,
+            ip: ip.value,
             flows: flows.unwrap_or_else(|| flows_for(tunnels.value, cores.value)),
             tunnels: tunnels.value,
             direction: direction.value,
@@ -83,7 +83,7 @@ impl FrameTrial {
         let mut axes = vec![
             always("frame", mix_id(mix)),
             always("direction", direction.value.name()),
-            sometimes("ip", ip.number()),
+            sometimes("ip", ip.value.number()),
             sometimes("cores", cores.value),
             sometimes(
                 "flows",
@@ -108,6 +108,7 @@ impl FrameTrial {
             offloads: offloads.value,
             tune: false,
             frames: Some(Places {
+                ip: ip.place.clone(),
                 direction: direction.place.clone(),
                 tunnels: tunnels.place.clone(),
                 ports: ports.place.clone(),

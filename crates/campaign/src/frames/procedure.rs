@@ -244,9 +244,37 @@ impl Asked {
     pub(crate) fn check(&self, node: Node<'_>, mixes: &Axis<FrameMix>) {
         let mixes = || mixes.iter().map(|mix| &mix.value);
         match self {
-            Self::Throughput(search)
-            | Self::Latency { search, .. }
-            | Self::Recovery { search, .. } => search.check(node, mixes),
+            Self::Throughput(search) | Self::Recovery { search, .. } => search.check(node, mixes),
+            Self::Latency {
+                search,
+                percents,
+                trial,
+            } => {
+                search.check(node, mixes);
+                // The other loads are shares of what is found.
+                if percents.contains(&0) {
+                    search.check_lowest(node, mixes, *trial);
+                }
+            }
+            Self::LossCurve {
+                max_load: Some(load),
+                step_percent,
+                trial,
+                ..
+            } => {
+                let highest = mixes().map(|mix| load.value.frames_per_s(mix)).min();
+                let lowest = highest.map(|highest| highest * lowest_percent(*step_percent) / 100);
+                if lowest.is_some_and(|lowest| is_empty(lowest, *trial)) {
+                    let time = units::time::print(*trial);
+                    let what = format!(
+                        "in {time} at the lowest load, {} % of {}, there is no frame",
+                        lowest_percent(*step_percent),
+                        load.value
+                    );
+                    let help = "raise `max_load`, `step` or `duration`";
+                    node.mistake_at(&load.place, what, help);
+                }
+            }
             Self::Load {
                 rate: Some(rate),
                 duration,
@@ -258,7 +286,9 @@ impl Asked {
                     node.mistake_at(&rate.place, what, "raise `rate` or `duration`");
                 }
             }
-            Self::Load { rate: None, .. } | Self::LossCurve { .. } | Self::BackToBack(_) => {}
+            Self::Load { rate: None, .. }
+            | Self::LossCurve { max_load: None, .. }
+            | Self::BackToBack(_) => {}
         }
     }
 
@@ -319,6 +349,12 @@ impl Asked {
             }
         }
     }
+}
+
+/// The lowest load of a loss curve, in per cent of the highest.
+fn lowest_percent(step_percent: u8) -> u64 {
+    let step = u64::from(step_percent.max(1));
+    100 - (100 - 1) / step * step
 }
 
 pub(super) fn load_id(load: &Option<Spanned<Rate>>, word: &str) -> String {

@@ -66,6 +66,12 @@ pub(crate) fn read(node: Node<'_>) -> Result<Rate, Reported> {
         Some((number, layer)) => BitRate::parse(number, layer).map(Rate::Bits),
         None => match BitRate::parse(text, Layer::L1) {
             Ok(rate) => return Err(no_layer(node, rate)),
+            Err(_) if text.contains("bit/s") => {
+                let what = format!("`{text}` is no bit rate of a layer");
+                let help =
+                    "write for example `1 Gbit/s L1`, `1 Gbit/s L2` or `1 Gbit/s IP`, or frames/s";
+                return Err(node.mistake(what, help));
+            }
             Err(_) => FrameRate::parse(text).map(|rate| Rate::Frames(rate.fps())),
         },
     };

@@ -105,6 +105,21 @@ impl Search {
         }
     }
 
+    /// A trial of its own at the lowest load, of that time.
+    pub(super) fn check_lowest<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I, trial: Duration)
+    where
+        I: Iterator<Item = &'m FrameMix>,
+    {
+        let min = self.min_load.value;
+        let lowest = mixes().map(|mix| min.frames_per_s(mix)).min();
+        if lowest.is_some_and(|lowest| is_empty(lowest, trial)) {
+            let time = units::time::print(trial);
+            let what = format!("in {time} at `min_load` of {min}, which is 0 %, there is no frame");
+            let help = "raise `min_load` or `duration`, or leave 0 % out of `loads`";
+            node.mistake_at(&self.min_load.place, what, help);
+        }
+    }
+
     /// The search for frames of this mix.
     pub(super) fn resolve(&self, mix: &FrameMix) -> ThroughputSearch {
         let max_load = self.max_load.as_ref();

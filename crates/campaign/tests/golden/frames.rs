@@ -98,6 +98,11 @@ trials:
   - latency: { frame: [64 B, 9216 B], min_load: 500 kbit/s L1, profile: fast }
   - recovery: { frame: 64 B, profile: rfc2544, timeout: 59 s }
   - load: { frame: 64 B, rate: [9 frames/s, 10 frames/s], duration: 100 ms }
+  - load: { frame: 65 B, rate: 1 Gbit/s L3 }
+  - loss-curve: { frame: 64 B, max_load: 99 frames/s, duration: 100 ms }
+  - loss-curve: { frame: 64 B, max_load: 100 frames/s, step: 30 %, duration: 100 ms }
+  - latency: { frame: 64 B, min_load: 10 frames/s, duration: 90 ms }
+  - latency: { frame: 64 B, min_load: 10 frames/s, duration: 90 ms, loads: 50 % }
 ";
     compare("frame-axes-mistakes.txt", &told(text));
 }
@@ -150,6 +155,32 @@ trials:
     let lab = lab_from_text("labs/e.yaml", lab).unwrap();
     let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
     compare("frames-in-lab-mistakes.txt", &format!("{mistakes}\n"));
+}
+
+#[test]
+fn what_virtual_links_do_not_have_is_told_at_its_place_in_the_campaign() {
+    let text = "\
+campaign: lab
+duts: [direct, cipherbench]
+trials:
+  - load: { frame: 64 B, ports: [xdp, { send: xdp }, { receive: xdp }, packet], cores: [1, 2] }
+  - load: { frame: [3844 B, 3845 B], ports: { receive: xdp } }
+  - load: { frame: [4100 B, 4101 B], ports: { send: xdp } }
+  - load: { frame: 4090 B, ports: { send: xdp }, direction: decrypt }
+  - load: { frame: 1518 B, ports: { receive: xdp }, direction: [both, encrypt] }
+  - load: { frame: 84 B, ip: [4, 6] }
+  - throughput: { frame: 9216 B }
+";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let in_lab = |lab: &str| {
+        let lab = lab_from_text("labs/e.yaml", lab).unwrap();
+        format!("{}\n", campaign.plan(&lab, &HOST).unwrap_err())
+    };
+    let mut all = in_lab("lab: e\n");
+    all.push_str(&in_lab(
+        "lab: e\ncipher_mtu: 1279 B\nlink_rate: 10 Mbit/s\n",
+    ));
+    compare("virtual-links-mistakes.txt", &all);
 }
 
 #[test]
