@@ -173,7 +173,9 @@ pub(crate) fn a_journal_that_cannot_be_read_is_told_with_its_line() {
     )
     .expect("written");
     assert_refused("journal.jsonl:2: ");
-    fs::write(&path, whole.replacen(r#""format":1"#, r#""format":99"#, 1)).expect("written");
+    let format = format!(r#""format":{}"#, journal::record::FORMAT_VERSION);
+    assert!(whole.contains(&format), "{format}");
+    fs::write(&path, whole.replacen(&format, r#""format":99"#, 1)).expect("written");
     assert_refused("format 99");
     fs::write(&path, "").expect("written");
     assert_refused("no header");
