@@ -76,6 +76,18 @@ impl FrameTrial {
     pub const fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
+
+    /// Whether a set load took so much longer to send than it should that it was not offered: over 2 % and
+    /// 1 ms, with a tenth of the frames more than 1 ms late. A stall just at the end makes the first true and
+    /// not the second; over 10 % and 20 ms is too long whatever the frames.
+    #[must_use]
+    pub const fn took_too_long(&self) -> bool {
+        let percent = self.duration_ns / 100;
+        let long = self.elapsed_ns > 102 * percent + 1_000_000;
+        let very_long = self.elapsed_ns > 110 * percent + 20_000_000;
+        let late = self.late_frames > self.sent / 10;
+        self.load > 0 && (very_long || long && late)
+    }
 }
 
 /// What a search found.

@@ -10,11 +10,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A generator may take so much longer than it should, in per cent, and a time beside: threads begin
-/// apart, and the last burst takes its time.
-const LATE_PERCENT: u64 = 2;
-const LATE_NS: u64 = 1_000_000;
-
 /// What became of a load, in one direction. Ratios are in parts per million of the frames sent.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadResult {
@@ -105,8 +100,7 @@ impl LossAccount {
 
 /// Frames that left after the load's time, as if they had left evenly.
 fn too_late(trial: &FrameTrial) -> u64 {
-    let allowed_ns = trial.duration_ns / 100 * (100 + LATE_PERCENT) + LATE_NS;
-    if trial.load == 0 || trial.elapsed_ns <= allowed_ns {
+    if !trial.took_too_long() {
         return 0;
     }
     let in_time = u128::from(trial.sent) * u128::from(trial.duration_ns);

@@ -112,3 +112,50 @@ pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
         "Read the offered load, not the intended one; give the stations more cores.",
     )
 }
+
+/// The search ran without what watches the links, which costs time on the path.
+pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
+    let lossy = with(cells, |frames| {
+        let goal = frames
+            .throughput
+            .as_ref()
+            .and_then(|found| found.goals.first());
+        let Some((goal, seen)) = goal.zip(frames.at_evidence.as_ref()) else {
+            return false;
+        };
+        let (lost, intended) = (seen.account.lost, seen.account.intended);
+        let allowed = u128::from(intended) * u128::from(goal.parameters.loss_ratio_ppm);
+        u128::from(lost) * 1_000_000 > allowed
+    });
+    about(
+        WarningKind::LossyEvidence,
+        lossy,
+        |cells| {
+            format!(
+                "In {} the trial whose evidence is recorded lost more than the first goal allows, at the \
+                 very load that the search found: what watches the links costs time on the path.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Take the CPU figures and the latency there for those of a path at its limit; more cores, or \
+         more repeats of longer trials, make the two agree.",
+    )
+}
+
+pub(super) fn damaged(cells: &[CellResult]) -> Option<Warning> {
+    let damaged = with(cells, |frames| {
+        let loads = frames.loads.iter().chain(&frames.at_evidence);
+        loads.into_iter().any(|load| load.account.corrupted > 0)
+    });
+    about(
+        WarningKind::DamagedFrames,
+        damaged,
+        |cells| {
+            format!(
+                "In {} frames came out damaged.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Look for what changes payloads on the way: a tunnel must never do so.",
+    )
+}

@@ -79,6 +79,10 @@ pub enum WarningKind {
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
     NoCalibration,
+    /// The frame trial whose evidence is recorded lost more than the goal allows.
+    LossyEvidence,
+    /// A device damaged frames.
+    DamagedFrames,
 }
 
 pub(crate) fn warnings(
@@ -108,6 +112,8 @@ pub(crate) fn warnings(
         frames::no_calibration(cells),
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),
+        frames::lossy_evidence(cells),
+        frames::damaged(cells),
     ];
     found.into_iter().flatten().collect()
 }

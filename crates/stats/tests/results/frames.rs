@@ -509,3 +509,22 @@ fn a_measured_trial_without_frames_is_failed_and_says_so() {
         (&None, &None)
     );
 }
+
+#[test]
+fn an_evidence_that_contradicts_the_figure_and_damage_are_told() {
+    let cell = throughput("auto", 64);
+    let with = |received: u64, corrupted: u64| {
+        let mut run = journal(vec![cell.clone()], 1, 8);
+        let mut frames = found(Some(400_000), Some(402_000));
+        let mut seen = trial(400_000, received);
+        seen.corrupted = corrupted;
+        frames.trials.push(seen);
+        frames.evidence_trial = Some(frames.trials.len() - 1);
+        add(&mut run, &cell, 1, frames);
+        kinds(&Results::of(&run))
+    };
+    assert!(!with(400_000, 0).contains(&WarningKind::LossyEvidence));
+    assert!(with(390_000, 0).contains(&WarningKind::LossyEvidence));
+    assert!(!with(390_000, 0).contains(&WarningKind::DamagedFrames));
+    assert!(with(390_000, 3).contains(&WarningKind::DamagedFrames));
+}

@@ -78,22 +78,13 @@ impl Trials<'_> {
     }
 }
 
-/// Share by which a generator may take longer than it should, in percent, and a time beside: threads begin
-/// apart, and the last batch takes its time.
-const LATE_PERCENT: u64 = 2;
-const LATE_NS: u64 = 1_000_000;
 /// Share of the intended frames that may be missing, in percent.
 const MISSING_PERCENT: u64 = 2;
 
 /// Whether the load of a frame trial was what was intended: as many frames, in as much time.
 pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
     let enough = u128::from(trial.intended) * u128::from(100 - MISSING_PERCENT);
-    u128::from(trial.sent) * 100 >= enough && !took_too_long(trial)
-}
-
-const fn took_too_long(trial: &FrameTrial) -> bool {
-    let allowed = trial.duration_ns / 100 * (100 + LATE_PERCENT) + LATE_NS;
-    trial.load > 0 && trial.elapsed_ns > allowed
+    u128::from(trial.sent) * 100 >= enough && !trial.took_too_long()
 }
 
 /// What a procedure is told of a trial: forwarded is what was received, and nothing else. What the receiving
@@ -104,7 +95,7 @@ const fn took_too_long(trial: &FrameTrial) -> bool {
 pub(super) fn counts(run: &FrameRun) -> Counts {
     let trial = &run.trial;
     let came = trial.received.min(trial.sent);
-    let forwarded = if took_too_long(trial) {
+    let forwarded = if trial.took_too_long() {
         let share = u128::from(came) * u128::from(trial.duration_ns);
         u64::try_from(share / u128::from(trial.elapsed_ns)).unwrap_or(came)
     } else {

@@ -118,7 +118,7 @@ impl Simulated {
             receiver_dropped: forwarded - kept,
             sender_dropped: intended - sent,
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
-            late_frames: 0,
+            late_frames: late_frames(sent, elapsed_ns.saturating_sub(duration_ns)),
         }
     }
 }
@@ -255,4 +255,12 @@ pub(crate) fn checks(procedure: Procedure, found: &Found) -> Vec<Check> {
 pub(crate) fn check(procedure: Procedure, found: &Found, name: &str) -> Check {
     let mut checks = checks(procedure, found).into_iter();
     checks.find(|check| check.name == name).unwrap()
+}
+
+/// Frames that leave more than 1 ms late when lateness grows evenly up to `late_ns`.
+fn late_frames(sent: u64, late_ns: u64) -> u64 {
+    match late_ns.checked_sub(MS) {
+        Some(beyond) => (u128::from(sent) * u128::from(beyond) / u128::from(late_ns)) as u64,
+        None => 0,
+    }
 }
