@@ -66,7 +66,12 @@ impl Traffic {
     /// [seals](Self::sealed_by_station).
     #[must_use]
     pub fn line_rate(&self, line_bps: u64, adapter: &Adapter) -> u64 {
-        let sealed = self.sealed_by_station(adapter);
+        self.line_rate_as(line_bps, self.sealed_by_station(adapter))
+    }
+
+    /// The same where it is known in which suite the frames are sealed when they enter the line.
+    #[must_use]
+    pub fn line_rate_as(&self, line_bps: u64, sealed: Option<Suite>) -> u64 {
         let on_the_line = |frame_bytes: u16| {
             let frame = usize::from(frame_bytes);
             let around = ETHERNET_HEADER_BYTES + usize::from(FCS_BYTES);

@@ -30,6 +30,8 @@ pub struct MeanFrameRate {
 #[derive(PartialEq)]
 struct Key<'a> {
     dut: &'a str,
+    /// What the campaign asked for beside the size, its loads included.
+    series: String,
     cores: u16,
     offloads: bool,
     calibration: bool,
@@ -69,6 +71,7 @@ fn key(cell: &Cell) -> Option<Key<'_>> {
     }
     Some(Key {
         dut: &cell.dut.name,
+        series: cell.series(),
         cores: cell.cores_per_station,
         offloads: cell.offloads,
         calibration: cell.calibration,

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
 use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec, TEST_PORT};
-use wire::mix::LINE_GAP_BYTES;
-use wire::overhead::{IPV4_HEADER_BYTES, Outer, outer_bytes};
+use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Interval of the generator's schedule: the frames of each leave together at its start, in one batch, since frames
 /// that leave one by one cost a system call each. No frame waits for others: the last of a burst leaves up to
@@ -101,29 +100,6 @@ impl Way<'_> {
             port,
             lanes,
         })
-    }
-
-    /// Highest load, in frames/s, that a line of so many bit/s carries where the source's frames enter it.
-    pub(super) fn line_rate(&self, line_bps: u64) -> u64 {
-        let on_the_line = |frame_bytes: u16| {
-            // A station that seals sends its frames' IP packets as ESP.
-            let headers = ETHERNET_AND_FCS_BYTES;
-            let frame = match &self.path.source.esp {
-                Some(esp) => {
-                    let inner = usize::from(frame_bytes).saturating_sub(headers);
-                    headers + outer_bytes(esp.suite, Outer::UDP_IPV4, inner)
-                }
-                None => usize::from(frame_bytes),
-            };
-            frame as u64 + u64::from(LINE_GAP_BYTES)
-        };
-        let shares = &self.traffic.mix.shares;
-        let round = shares
-            .iter()
-            .map(|share| u128::from(share.weight) * u128::from(on_the_line(share.frame_bytes)) * 8);
-        let bits = round.sum::<u128>().max(1);
-        let frames = u128::from(line_bps) * u128::from(self.traffic.mix.weight()) / bits;
-        u64::try_from(frames).unwrap_or(u64::MAX)
     }
 
     /// Bytes that the frames carry in clear: source and target address, where all have the same; of addresses
