@@ -140,6 +140,13 @@ impl HeldRun {
     }
 }
 
+/// The parent of a process that lives.
+fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 pub(crate) fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
 }
@@ -205,11 +212,13 @@ pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_n
     let folder = tempfile::tempdir().unwrap();
     let mut run = HeldRun::start(folder.path());
     // As `killall -9` does it: the daemon has nobody left.
+    let shell = parent(run.daemon);
     signal(run.stations[1], Signal::SIGSTOP);
     run.kill();
     signal(run.stations[1], Signal::SIGKILL);
-    await_that("all stations are gone", || {
-        run.stations.iter().all(|pid| !is_alive(*pid))
+    // The shell that has started the daemon goes with its station.
+    await_that("all stations and the shell are gone", || {
+        run.stations.iter().all(|pid| !is_alive(*pid)) && !is_alive(shell)
     });
     assert!(is_alive(run.daemon));
     let lab = NamespaceLab::build(&plan("held"), &setup(folder.path())).unwrap();
