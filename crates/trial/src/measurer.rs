@@ -3,6 +3,7 @@
 use crate::error::TrialError;
 use crate::frames::{self, FrameStep};
 use crate::measure::attempt;
+use crate::reading::places;
 use crate::{command, evidence};
 use campaign::plan::{Cell, Direction, Measurement};
 use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
@@ -109,7 +110,7 @@ pub(crate) fn record(
 
 /// Expects that every station answers.
 fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
-    for id in NodeId::ALL {
+    for id in places(bench) {
         bench.node(id).call(Request::Hello {
             protocol: PROTOCOL_VERSION,
         })?;

@@ -23,7 +23,7 @@ pub(crate) struct Counters {
 impl Counters {
     pub(crate) fn read(bench: &dyn Bench, dut: &RunningDut) -> Result<Self, LabError> {
         let mut interfaces = BTreeMap::new();
-        for id in NodeId::ALL {
+        for id in places(bench) {
             let node = bench.node(id);
             match node.call(Request::InterfaceCounters)? {
                 Response::InterfaceCounters(found) => interfaces.extend(
@@ -108,12 +108,17 @@ pub(crate) fn station_lost(bench: &dyn Bench) -> Result<u64, LabError> {
     }
 }
 
+/// Every place of a lab: stations, gateways, and the elements between them.
+pub(crate) fn places(bench: &dyn Bench) -> impl Iterator<Item = NodeId> {
+    NodeId::ALL.into_iter().chain(bench.elements())
+}
+
 /// Offloads in force on the whole path, by `node/interface`.
 pub(crate) fn offloads(
     bench: &dyn Bench,
 ) -> Result<BTreeMap<String, BTreeMap<String, String>>, LabError> {
     let mut offloads = BTreeMap::new();
-    for id in NodeId::ALL {
+    for id in places(bench) {
         let node = bench.node(id);
         match node.call(Request::Offloads)? {
             Response::Offloads(found) => offloads.extend(
