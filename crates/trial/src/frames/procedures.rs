@@ -17,6 +17,7 @@ use super::trials::{DRAIN_NS, Trials, counts};
 use super::{Found, FrameRun, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::measurer::Tell;
+use campaign::estimate;
 use campaign::plan::{
     BackToBack, Cell, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery,
     ThroughputSearch,
@@ -27,7 +28,7 @@ use search::{BurstStep, Step};
 use traffic::spec::Then;
 
 /// Time of the trial whose evidence is read.
-const EVIDENCE_NS: u64 = 1_000_000_000;
+const EVIDENCE_NS: u64 = estimate::EVIDENCE_RUN.as_nanos() as u64;
 /// Of the highest load, the load of that trial where a procedure finds none: bursts.
 const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
 /// The last part of the time after an overload in which nothing may be lost, in per cent.

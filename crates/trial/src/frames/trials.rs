@@ -3,13 +3,14 @@
 use super::{FrameRun, FrameStep, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::measurer::Tell;
+use campaign::estimate;
 use campaign::plan::Cell;
 use journal::record::{FrameResult, FrameTrial, GoalBounds};
 use lab::Interrupt;
 use search::Counts;
 
 /// Time of the flood by which the generator's ceiling is found.
-const FLOOD_NS: u64 = 250_000_000;
+const FLOOD_NS: u64 = estimate::FLOOD_RUN.as_nanos() as u64;
 /// Time for stragglers where a procedure names none.
 pub(super) const DRAIN_NS: u64 = 100_000_000;
 
