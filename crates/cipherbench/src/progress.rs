@@ -194,8 +194,7 @@ fn figure(measured: &Measured) -> String {
 
 /// Of a frame test: what its procedure is for, or what the last frame trial forwarded.
 fn frames_figure(frames: &FrameResult) -> String {
-    let longest = frames.bursts.iter().filter(|burst| burst.confirming);
-    if let Some(burst) = longest.map(|burst| burst.frames).max() {
+    if let Some(burst) = stats::longest_burst(frames) {
         return format!("{} frames back to back", human::number(burst as f64));
     }
     if let Some(recovery) = &frames.recovery {
