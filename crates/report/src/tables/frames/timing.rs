@@ -5,7 +5,7 @@ use crate::format::{self, Scale, counted, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
-use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
+use stats::{BackToBackResult, CellResult, FrameFigures, LoadLatency, RecoveryResult};
 
 /// Percentiles by share of the throughput.
 pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
@@ -78,26 +78,16 @@ pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          which a shorter one was tried",
         set.common
     );
-    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
+    let table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .figure("Burst, frames")
         .figure("Rate")
         .figure("Implied buffer")
         .figure("Corrected buffer")
         .figure("With loss")
         .text("Verdict");
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        match cell
-            .frames
-            .as_ref()
-            .and_then(|found| found.back_to_back.as_ref())
-        {
-            Some(found) => cells.extend(burst_cells(cell, found)),
-            None => cells.extend(without_figure(cell, 6)),
-        }
-        table.push(cells);
-    }
-    table
+    fill(table, run, set, |cell, frames| {
+        Some(burst_cells(cell, frames.back_to_back.as_ref()?))
+    })
 }
 
 fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
@@ -124,6 +114,25 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
     ]
 }
 
+/// A row for each cell: its figures, or why it has none.
+fn fill<const FIGURES: usize>(
+    mut table: Table,
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    figures: impl Fn(&CellResult, &FrameFigures) -> Option<[Cell; FIGURES]>,
+) -> Table {
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        let found = cell.frames.as_ref();
+        match found.and_then(|frames| figures(cell, frames)) {
+            Some(figures) => cells.extend(figures),
+            None => cells.extend(without_figure(cell, FIGURES)),
+        }
+        table.push(cells);
+    }
+    table
+}
+
 /// How long loss goes on after an overload.
 pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
@@ -131,26 +140,16 @@ pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          cent of the mean); the verdict is on the throughput that the loads are shares of",
         set.common
     );
-    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
+    let table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .figure("Overload")
         .figure("Relief")
         .figure("Recovery")
         .figure("Lost in overload")
         .figure("Lost afterwards")
         .text("Verdict");
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        match cell
-            .frames
-            .as_ref()
-            .and_then(|found| found.recovery.as_ref())
-        {
-            Some(found) => cells.extend(recovery_cells(cell, found)),
-            None => cells.extend(without_figure(cell, 6)),
-        }
-        table.push(cells);
-    }
-    table
+    fill(table, run, set, |cell, frames| {
+        Some(recovery_cells(cell, frames.recovery.as_ref()?))
+    })
 }
 
 fn recovery_cells(cell: &CellResult, found: &RecoveryResult) -> [Cell; 6] {
