@@ -38,11 +38,13 @@ pub enum DropReason {
     Policy,
     /// Cipher side: the clear port did not take it.
     WriteFailed,
+    /// Cipher side: the crypto engine failed, and there was no other.
+    EngineFailed,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Tally::dropped`].
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Malformed,
         Self::TooBig,
         Self::SequenceExhausted,
@@ -58,6 +60,7 @@ impl DropReason {
         Self::NotIp,
         Self::Policy,
         Self::WriteFailed,
+        Self::EngineFailed,
     ];
 
     /// Number of reasons that the clear side has; the rest are the cipher side's.
@@ -82,6 +85,7 @@ impl DropReason {
             Self::NotIp => "not_ip",
             Self::Policy => "policy",
             Self::WriteFailed => "write_failed",
+            Self::EngineFailed => "engine_failed",
         }
     }
 }

@@ -10,7 +10,7 @@
 use crate::counters::{DropReason, Flow, Tally};
 use crate::policy::Networks;
 use esp::{InboundSa, OpenError};
-use port::{Batch, CipherPort, ClearPort};
+use port::{Batch, CipherPort, ClearPort, Train};
 use std::io;
 use wire::checksum::Sum;
 use wire::coalesce::{Coalescer, Sink};
@@ -52,7 +52,7 @@ impl<K: InboundKeys> Inbound<K> {
             sa: None,
             networks,
             sum,
-            batch: Batch::new(TRAINS),
+            batch: Batch::for_trains(TRAINS),
         }
     }
 
@@ -83,7 +83,8 @@ impl<K: InboundKeys> Inbound<K> {
             written: Flow::default(),
             failed: 0,
         };
-        for datagram in self.batch.datagrams() {
+        let Batch { buffer, trains } = &mut self.batch;
+        for datagram in split(buffer, trains) {
             tally.cipher_rx.add(datagram.len());
             match opener.open(datagram) {
                 Ok((packet, view)) => coalescer.push(packet, view, &mut writer),
@@ -96,6 +97,20 @@ impl<K: InboundKeys> Inbound<K> {
         tally.drop(DropReason::WriteFailed, writer.failed);
         Ok(true)
     }
+}
+
+/// The datagrams of the trains, each to be opened where it lies.
+fn split<'a>(buffer: &'a mut [u8], trains: &'a [Train]) -> impl Iterator<Item = &'a mut [u8]> {
+    let ranges = trains.iter().flat_map(Train::ranges);
+    let mut rest = buffer;
+    let mut at = 0;
+    ranges.map(move |range| {
+        let (_, behind) = std::mem::take(&mut rest).split_at_mut(range.start - at);
+        let (datagram, behind) = behind.split_at_mut(range.len());
+        rest = behind;
+        at = range.end;
+        datagram
+    })
 }
 
 /// What opening needs of the lane, apart from the buffers.
@@ -166,6 +181,7 @@ const fn reason(error: OpenError) -> DropReason {
         OpenError::TooOld => DropReason::TooOld,
         OpenError::IntegrityFailed => DropReason::IntegrityFailed,
         OpenError::BadTrailer => DropReason::BadTrailer,
+        OpenError::EngineFailed => DropReason::EngineFailed,
     }
 }
 

@@ -18,7 +18,7 @@ pub fn halves(
 ) -> (Outbound, Inbound<LaneKeys>) {
     let sum = engine::checksum::fastest();
     let sa = lock(keys).outbound(selection.suite(), lane);
-    let sa = OutboundSa::new(sa.spi, sa.salt, selection.key(&sa.key));
+    let sa = OutboundSa::new(sa.spi, selection.transform(&sa.keymat));
     let keys = LaneKeys {
         keys: Arc::clone(keys),
         selection: selection.clone(),
@@ -41,8 +41,7 @@ impl InboundKeys for LaneKeys {
         let sa = lock(&self.keys).inbound(self.selection.suite(), spi, self.lane)?;
         Some(InboundSa::new(
             sa.spi,
-            sa.salt,
-            self.selection.key(&sa.key),
+            self.selection.transform(&sa.keymat),
             self.window,
         ))
     }

@@ -8,9 +8,11 @@
 //! No payload byte is copied between the two system calls but by the cipher itself.
 
 use crate::counters::{DropReason, Tally};
-use arrayvec::ArrayVec;
-use esp::{OutboundSa, TRAILER_ROOM};
-use port::{CLEAR_BUFFER_BYTES, CipherPort, ClearPort, Sent, TRAIN_BYTES_MAX, Train};
+use esp::OutboundSa;
+use port::{
+    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, Sent, TRAIN_BYTES_MAX,
+    Train,
+};
 use std::io;
 use std::ops::Range;
 use wire::checksum::Sum;
@@ -20,18 +22,20 @@ use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
 /// Packets or super-packets read before the other direction has its turn.
 const READS_MAX: usize = 32;
-/// Trains held back at most.
-const TRAINS_MAX: usize = 32;
 const OUT_BYTES: usize = 4 * TRAIN_BYTES_MAX;
 
 /// The sealing half of a lane.
 pub struct Outbound {
+    packet: Box<[u8]>,
+    sealer: Sealer,
+}
+
+/// Seals packets into the outgoing batch.
+struct Sealer {
     sa: OutboundSa,
     sum: Sum,
-    packet: Box<[u8]>,
-    out: Box<[u8]>,
+    batch: Batch,
     used: usize,
-    trains: ArrayVec<Train, TRAINS_MAX>,
     /// The last train got its short datagram, or is full.
     closed: bool,
 }
@@ -41,13 +45,14 @@ impl Outbound {
     #[must_use]
     pub fn new(sa: OutboundSa, sum: Sum) -> Self {
         Self {
-            sa,
-            sum,
-            packet: vec![0; CLEAR_BUFFER_BYTES + TRAILER_ROOM].into_boxed_slice(),
-            out: vec![0; OUT_BYTES].into_boxed_slice(),
-            used: 0,
-            trains: ArrayVec::new(),
-            closed: false,
+            packet: vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES].into_boxed_slice(),
+            sealer: Sealer {
+                sa,
+                sum,
+                batch: Batch::new(OUT_BYTES),
+                used: 0,
+                closed: false,
+            },
         }
     }
 
@@ -63,23 +68,31 @@ impl Outbound {
     ) -> io::Result<bool> {
         let mut any = false;
         for _ in 0..READS_MAX {
-            match clear.recv(&mut self.packet[..CLEAR_BUFFER_BYTES]) {
-                Ok(bytes) => {
+            match clear.recv(&mut self.packet) {
+                Ok((packet, bytes)) => {
                     any = true;
-                    self.take(bytes, cipher, tally);
+                    self.sealer.take(packet, bytes, cipher, tally);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        self.flush(cipher, tally);
+        self.sealer.flush(cipher, tally);
         Ok(any)
     }
+}
 
+impl Sealer {
     /// Takes the packet of `bytes` that stands in the buffer.
-    fn take(&mut self, bytes: usize, cipher: &mut impl CipherPort, tally: &mut Tally) {
-        if self.take_valid(bytes, cipher, tally).is_none() {
+    fn take(
+        &mut self,
+        packet: &mut [u8],
+        bytes: usize,
+        cipher: &mut impl CipherPort,
+        tally: &mut Tally,
+    ) {
+        if self.take_valid(packet, bytes, cipher, tally).is_none() {
             tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
             tally.drop(DropReason::Malformed, 1);
         }
@@ -88,24 +101,25 @@ impl Outbound {
     #[inline]
     fn take_valid(
         &mut self,
+        packet: &mut [u8],
         bytes: usize,
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> Option<()> {
         let whole = VNET_HEADER_BYTES..bytes;
-        let (header, rest) = self.packet[..bytes].split_first_chunk_mut::<VNET_HEADER_BYTES>()?;
+        let (header, rest) = packet[..bytes].split_first_chunk_mut::<VNET_HEADER_BYTES>()?;
         let vnet = VnetHeader::parse(header)?;
         let view = IpView::parse(rest)?;
         let next_header = view.next_header();
         if vnet.gso == Gso::None {
             complete_checksum(&vnet, rest, self.sum).ok()?;
-            self.seal(whole, next_header, cipher, tally);
+            self.seal(packet, whole, next_header, cipher, tally);
             return Some(());
         }
         let mut segmenter = Segmenter::new(&vnet, rest).ok()?;
-        while let Some(range) = segmenter.next(&mut self.packet[whole.clone()], self.sum) {
+        while let Some(range) = segmenter.next(&mut packet[whole.clone()], self.sum) {
             let range = range.start + whole.start..range.end + whole.start;
-            self.seal(range, next_header, cipher, tally);
+            self.seal(packet, range, next_header, cipher, tally);
         }
         Some(())
     }
@@ -114,40 +128,42 @@ impl Outbound {
     #[inline]
     fn seal(
         &mut self,
-        packet: Range<usize>,
+        packet: &mut [u8],
+        range: Range<usize>,
         next_header: u8,
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) {
-        let inner = packet.len();
+        let inner = range.len();
         tally.clear_rx.add(inner);
         let sealed = self.sa.sealed_len(inner);
         if sealed > TRAIN_BYTES_MAX {
             return tally.drop(DropReason::TooBig, 1);
         }
         let joins = self.joins_train(sealed, cipher.train_max());
-        if !joins && (self.trains.is_full() || self.used + sealed > OUT_BYTES) {
+        if !joins && (self.batch.trains.is_full() || self.used + sealed > OUT_BYTES) {
             self.flush(cipher, tally);
         }
-        let out = &mut self.out[self.used..self.used + sealed];
+        let out = &mut self.batch.buffer[self.used..self.used + sealed];
         // Both buffers have room, so there is one reason left to refuse.
         if self
             .sa
-            .seal(&mut self.packet[packet.start..], inner, next_header, out)
+            .seal(&mut packet[range.start..], inner, next_header, out)
             .is_err()
         {
             return tally.drop(DropReason::SequenceExhausted, 1);
         }
-        match self.trains.last_mut() {
+        match self.batch.trains.last_mut() {
             Some(train) if joins => {
                 train.bytes += sealed;
                 self.closed = sealed < train.datagram_bytes;
             }
             _ => {
-                self.trains.push(Train {
+                self.batch.trains.push(Train {
                     start: self.used,
                     bytes: sealed,
                     datagram_bytes: sealed,
+                    ..Train::default()
                 });
                 self.closed = false;
             }
@@ -159,7 +175,7 @@ impl Outbound {
     /// Whether a datagram of `bytes` may follow in the last train.
     #[inline]
     fn joins_train(&self, bytes: usize, train_max: usize) -> bool {
-        let Some(train) = self.trains.last() else {
+        let Some(train) = self.batch.trains.last() else {
             return false;
         };
         !self.closed
@@ -173,6 +189,7 @@ impl Outbound {
     #[inline]
     fn send_if_full(&mut self, bytes: usize, cipher: &mut impl CipherPort, tally: &mut Tally) {
         let full = self
+            .batch
             .trains
             .last()
             .is_some_and(|train| train.bytes + bytes > TRAIN_BYTES_MAX);
@@ -183,7 +200,7 @@ impl Outbound {
 
     /// Sends what is held.
     fn flush(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
-        if self.trains.is_empty() {
+        if self.batch.trains.is_empty() {
             return;
         }
         let Sent {
@@ -191,12 +208,11 @@ impl Outbound {
             bytes,
             too_big,
             failed,
-        } = cipher.send(&self.out, &self.trains);
+        } = cipher.send(&mut self.batch);
         tally.cipher_tx.packets += datagrams;
         tally.cipher_tx.bytes += bytes;
         tally.drop(DropReason::TooBig, too_big);
         tally.drop(DropReason::SendFailed, failed);
-        self.trains.clear();
         self.used = 0;
         self.closed = false;
     }

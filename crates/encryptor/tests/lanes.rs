@@ -13,8 +13,8 @@ use engine::Choice;
 use esp::{InboundSa, OutboundSa, WindowSize};
 use etherparse::PacketBuilder;
 use port::{
-    CLEAR_BUFFER_BYTES, CipherPort, ClearPort, MemoryCipherPort, MemoryClearPort, Train,
-    memory_cipher_pair, memory_clear_pair,
+    CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, MemoryCipherPort, MemoryClearPort,
+    Train, memory_cipher_pair, memory_clear_pair,
 };
 use proptest::prelude::*;
 use wire::Suite;
@@ -28,7 +28,6 @@ const JOINABLE: Joinable = Joinable {
     tcp: true,
     udp: true,
 };
-const SALT: [u8; 4] = *b"salt";
 const LEFT_SPI: u32 = 0x1000;
 const RIGHT_SPI: u32 = 0x2000;
 
@@ -38,16 +37,16 @@ struct TestKeys {
     confirmed: Vec<u32>,
 }
 
-fn aead(spi: u32) -> Box<dyn engine::Aead> {
+fn transform(spi: u32) -> Box<dyn engine::Transform> {
     let selection = engine::select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
-    selection.key(&spi.to_be_bytes().repeat(8))
+    selection.transform(&spi.to_be_bytes().repeat(9))
 }
 
 impl InboundKeys for TestKeys {
     fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
         let over = self.confirmed.iter().any(|confirmed| spi < *confirmed);
         (self.known.contains(&spi) && !over)
-            .then(|| InboundSa::new(spi, SALT, aead(spi), WindowSize::DEFAULT))
+            .then(|| InboundSa::new(spi, transform(spi), WindowSize::DEFAULT))
     }
 
     fn confirmed(&mut self, spi: u32) {
@@ -58,7 +57,7 @@ impl InboundKeys for TestKeys {
 type TestWorker = Worker<MemoryClearPort, MemoryCipherPort, TestKeys>;
 
 fn worker(clear: MemoryClearPort, cipher: MemoryCipherPort, spi: u32, peer: u32) -> TestWorker {
-    let sa = OutboundSa::new(spi, SALT, aead(spi));
+    let sa = OutboundSa::new(spi, transform(spi));
     let keys = TestKeys {
         known: [peer, peer + 1],
         confirmed: Vec::new(),
@@ -123,7 +122,7 @@ impl Bench {
 }
 
 fn drain_cipher(port: &mut MemoryCipherPort) -> Vec<Vec<u8>> {
-    let mut batch = port::Batch::new(64);
+    let mut batch = port::Batch::for_trains(64);
     let mut datagrams = Vec::new();
     while port.recv(&mut batch).is_ok() {
         datagrams.extend(batch.datagrams().map(|datagram| datagram.to_vec()));
@@ -132,10 +131,10 @@ fn drain_cipher(port: &mut MemoryCipherPort) -> Vec<Vec<u8>> {
 }
 
 fn drain_clear(port: &mut MemoryClearPort) -> Vec<Vec<u8>> {
-    let mut buffer = vec![0; CLEAR_BUFFER_BYTES];
+    let mut buffer = vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
     let mut packets = Vec::new();
-    while let Ok(bytes) = port.recv(&mut buffer) {
-        let (header, packet) = buffer[..bytes]
+    while let Ok((packet, bytes)) = port.recv(&mut buffer) {
+        let (header, packet) = packet[..bytes]
             .split_first_chunk_mut::<VNET_HEADER_BYTES>()
             .unwrap();
         let vnet = VnetHeader::parse(header).unwrap();
@@ -307,7 +306,7 @@ fn an_epoch_is_over_when_the_next_is_proven() {
     assert_eq!(bench.open(&old[..1]).len(), 1);
     // The peer has restarted: its next epoch.
     let spi = LEFT_SPI + 1;
-    let mut sa = OutboundSa::new(spi, SALT, aead(spi));
+    let mut sa = OutboundSa::new(spi, transform(spi));
     let mut new = vec![0; sa.sealed_len(packet.len())];
     let mut src = [packet.as_slice(), &[0; esp::TRAILER_ROOM]].concat();
     sa.seal(&mut src, packet.len(), 4, &mut new).unwrap();
@@ -413,7 +412,8 @@ fn trains_hold_datagrams_of_one_length_and_a_shorter_last_one() {
     /// A cipher port that keeps the trains it is given.
     struct Recorder(Vec<Vec<(usize, usize)>>);
     impl CipherPort for Recorder {
-        fn send(&mut self, _: &[u8], trains: &[Train]) -> port::Sent {
+        fn send(&mut self, batch: &mut port::Batch) -> port::Sent {
+            let trains = std::mem::take(&mut *batch.trains);
             self.0.push(
                 trains
                     .iter()
@@ -449,7 +449,7 @@ fn trains_hold_datagrams_of_one_length_and_a_shorter_last_one() {
     let sealed = |payload: usize| wire::overhead::esp_bytes(Suite::Aes256Gcm, payload + 28);
     let (long, middle, short) = (sealed(1000), sealed(400), sealed(200));
     let mut outbound = Outbound::new(
-        OutboundSa::new(LEFT_SPI, SALT, aead(LEFT_SPI)),
+        OutboundSa::new(LEFT_SPI, transform(LEFT_SPI)),
         checksum::portable,
     );
     let mut recorder = Recorder(Vec::new());

@@ -18,11 +18,12 @@ impl Engine for AwsLc {
         Ok(concat!("aws-lc-rs ", env!("AWS_LC_RS_VERSION")).to_owned())
     }
 
-    fn key(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
+    fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
         let algorithm = match suite {
             Suite::Aes128Gcm => &AES_128_GCM,
             Suite::Aes256Gcm => &AES_256_GCM,
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+            Suite::EncryptThenMac(..) => unreachable!("{suite} is not served"),
         };
         let key = UnboundKey::new(algorithm, key)
             .expect("only the length can be wrong, and the caller has checked it");
@@ -55,6 +56,18 @@ impl Aead for Key {
         self.key
             .seal_out_of_place_scatter(nonce, Aad::from(aad), src, ciphertext, &[], tag)
             .expect("the lengths fit and no packet is near the 64 GiB that one nonce may seal");
+    }
+
+    fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) {
+        let (text, tag) = buf
+            .split_last_chunk_mut::<TAG_BYTES>()
+            .expect("room for the tag");
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let made = self
+            .key
+            .seal_in_place_separate_tag(nonce, Aad::from(aad), text)
+            .expect("no packet is near the 64 GiB that one nonce may seal");
+        tag.copy_from_slice(made.as_ref());
     }
 
     fn open(

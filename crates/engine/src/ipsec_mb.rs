@@ -22,10 +22,11 @@ impl Engine for IpsecMb {
         LOADED.get_or_init(load).clone()
     }
 
-    fn key(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
+    fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
         match suite {
             Suite::Aes128Gcm | Suite::Aes256Gcm => Box::new(GcmKey::new(suite, key)),
             Suite::ChaCha20Poly1305 => Box::new(ChaChaKey::new(key)),
+            Suite::EncryptThenMac(..) => unreachable!("{suite} is not served"),
         }
     }
 }
@@ -61,6 +62,11 @@ fn assert_room(src: &[u8], dst: &[u8]) {
         src.len() + TAG_BYTES,
         "room for the ciphertext and the tag"
     );
+}
+
+/// Length of the text in `buf`, which has room for the tag behind it.
+fn room(buf: &[u8]) -> usize {
+    buf.len().checked_sub(TAG_BYTES).expect("room for the tag")
 }
 
 /// An expanded AES-GCM key; wiped by the shim when dropped.
@@ -110,6 +116,24 @@ impl Aead for GcmKey {
                 src.as_ptr(),
                 src.len(),
                 dst.as_mut_ptr(),
+            );
+        }
+    }
+
+    fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) {
+        let len = room(buf);
+        let text = buf.as_mut_ptr();
+        // SAFETY: the key is ours alone by `&mut self`; `text` is valid for `len` bytes and a tag, and the library
+        // works in place.
+        unsafe {
+            ffi::cb_imb_gcm_seal(
+                self.key.as_ptr(),
+                nonce.as_ptr(),
+                aad.as_ptr(),
+                aad.len(),
+                text,
+                len,
+                text,
             );
         }
     }
@@ -187,6 +211,31 @@ impl Aead for ChaChaKey {
                     src.as_ptr(),
                     src.len(),
                     dst.as_mut_ptr(),
+                )
+            }
+        });
+        assert!(
+            done != 0,
+            "ipsec-mb finishes a ChaCha20-Poly1305 job when it is submitted"
+        );
+    }
+
+    fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) {
+        let len = room(buf);
+        let text = buf.as_mut_ptr();
+        let done = Manager::with(|manager| {
+            // SAFETY: the manager is this thread's; `text` is valid for `len` bytes and a tag, and the library
+            // works in place.
+            unsafe {
+                ffi::cb_imb_chacha_seal(
+                    manager,
+                    self.key.as_ptr(),
+                    nonce.as_ptr(),
+                    aad.as_ptr(),
+                    aad.len(),
+                    text,
+                    len,
+                    text,
                 )
             }
         });

@@ -1,7 +1,8 @@
 //! Crypto engines behind one interface, each proven by known answers before first use.
 //!
-//! An [`Aead`] is one key ready for use on one engine. It is made by [`Selection::key`], lives in one SA,
-//! and belongs to one thread.
+//! A [`Transform`] is the keying material of one SA ready for use on one engine. It is made by
+//! [`Selection::transform`], works on batches of ESP packets, and belongs to one thread. An [`Aead`] is what most of
+//! them stand on, with nonces and additional data of any form: known answers are given to both.
 //!
 //! The only crate with SIMD and foreign-function `unsafe`.
 
@@ -15,10 +16,12 @@ mod ipsec_mb;
 mod known_answers;
 mod null;
 mod selection;
+mod transform;
 pub mod vectors;
 
 pub use known_answers::Failure;
 pub use selection::{Choice, EngineError, EngineInfo, PassedOver, Selection, engines, select};
+pub use transform::{EngineFailed, Packet, Transform};
 
 use wire::Suite;
 
@@ -26,9 +29,9 @@ use wire::Suite;
 /// unless it is named.
 pub const NULL: &str = "null";
 
-/// Length of the tag of every suite so far.
+/// Length of every AEAD's tag.
 pub const TAG_BYTES: usize = 16;
-/// Length of the nonce of every suite so far: 4 bytes of salt, 8 of IV.
+/// Length of every AEAD's nonce: 4 bytes of salt, 8 of IV.
 pub const NONCE_BYTES: usize = 12;
 
 /// The tag did not match: nothing of the output may be used.
@@ -46,6 +49,12 @@ pub trait Aead: Send {
     /// # Panics
     /// If the lengths do not fit.
     fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]);
+
+    /// Seals `buf` in place: all but its last [`TAG_BYTES`] is plaintext, and those are room for the tag.
+    ///
+    /// # Panics
+    /// If `buf` is shorter than a tag.
+    fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]);
 
     /// Opens `buf` (ciphertext, then tag) in place; the plaintext is all but its last [`TAG_BYTES`].
     ///

@@ -4,10 +4,12 @@
 //! on packets places it. The tests then hold it to every vector and to the other engines.
 
 use crate::Aead;
+use crate::Transform;
 use crate::aws_lc::AwsLc;
 use crate::ipsec_mb::IpsecMb;
 use crate::known_answers::{self, Failure};
 use crate::null::Null;
+use crate::transform::EspAead;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -22,8 +24,24 @@ pub(crate) trait Engine: Sync {
     /// Version of what computes; or, for people, why it cannot be used here and what would help.
     fn probe(&self) -> Result<String, String>;
 
-    /// A key ready for use. Called only after `probe` has succeeded, with a key of the suite's length.
-    fn key(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead>;
+    /// Whether it has the suite.
+    fn serves(&self, suite: Suite) -> bool {
+        Suite::AEADS.contains(&suite)
+    }
+
+    /// An AEAD's key ready for use. Called only after `probe` has succeeded, for a suite that it serves, with a
+    /// key of the suite's length.
+    fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead>;
+
+    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), with
+    /// [`Suite::keymat_bytes`].
+    fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
+        let (key, rest) = keymat.split_at(suite.key_bytes());
+        let salt = rest
+            .try_into()
+            .expect("an AEAD's keying material ends in its salt");
+        Box::new(EspAead::new(self.aead(suite, key), salt))
+    }
 }
 
 /// Every engine, in the order in which [`Choice::Auto`] tries them: ipsec-mb is the faster one at every
@@ -112,6 +130,14 @@ pub enum EngineError {
         /// For people, with what would help.
         reason: String,
     },
+    /// The engine does not have the suite.
+    #[error("engine {name} does not have {suite}")]
+    NotServed {
+        /// The engine.
+        name: &'static str,
+        /// The suite.
+        suite: Suite,
+    },
     /// The engine computes wrongly: it must not be used, whoever is at fault.
     #[error("engine {name} is refused for {suite}: it {failure}")]
     Refused {
@@ -175,19 +201,32 @@ impl Selection {
         &self.passed_over
     }
 
-    /// A key ready for use. It wipes itself when dropped; whoever passes `key` wipes that.
+    /// The keying material of one SA ready for use: cipher key, then salt or HMAC key. It wipes itself when
+    /// dropped; whoever passes `keymat` wipes that.
     ///
     /// # Panics
-    /// If `key` has not [`Suite::key_bytes`].
+    /// If `keymat` has not [`Suite::keymat_bytes`].
     #[must_use]
-    pub fn key(&self, key: &[u8]) -> Box<dyn Aead> {
+    pub fn transform(&self, keymat: &[u8]) -> Box<dyn Transform> {
         assert_eq!(
-            key.len(),
-            self.suite.key_bytes(),
-            "key length of {}",
+            keymat.len(),
+            self.suite.keymat_bytes(),
+            "length of the keying material of {}",
             self.suite
         );
-        self.engine.key(self.suite, key)
+        self.engine.transform(self.suite, keymat)
+    }
+
+    /// An AEAD's key alone, without salt.
+    ///
+    /// # Panics
+    /// If the suite is none, or `key` has not [`Suite::key_bytes`].
+    #[must_use]
+    pub fn aead(&self, key: &[u8]) -> Box<dyn Aead> {
+        let suite = self.suite;
+        assert!(Suite::AEADS.contains(&suite), "{suite} is an AEAD");
+        assert_eq!(key.len(), suite.key_bytes(), "key length of {suite}");
+        self.engine.aead(suite, key)
     }
 }
 
@@ -268,12 +307,15 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
     let version = engine
         .probe()
         .map_err(|reason| EngineError::Unavailable { name, reason })?;
+    if !engine.serves(suite) {
+        return Err(EngineError::NotServed { name, suite });
+    }
     // Holding the lock while an engine is checked makes a second thread wait for the answer, as it must.
     // A poisoned map is as good as any: entries are complete when they are put in.
     let mut proven = PROVEN.lock().unwrap_or_else(PoisonError::into_inner);
     proven
         .entry((name, suite))
-        .or_insert_with(|| known_answers::check(suite, &|key| engine.key(suite, key)))
+        .or_insert_with(|| known_answers::check(suite, &|key| engine.aead(suite, key)))
         .clone()
         .map_err(|failure| EngineError::Refused {
             name,
@@ -327,9 +369,9 @@ mod tests {
             Ok("faulty 1".to_owned())
         }
 
-        fn key(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
+        fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
             Box::new(FaultyKey {
-                inner: AwsLc.key(suite, key),
+                inner: AwsLc.aead(suite, key),
                 fault: self.fault,
             })
         }
@@ -350,6 +392,10 @@ mod tests {
             if self.fault == Fault::WrongCiphertext {
                 dst[0] ^= 0x80;
             }
+        }
+
+        fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) {
+            self.inner.seal_in_place(nonce, aad, buf);
         }
 
         fn open(
@@ -416,7 +462,7 @@ mod tests {
 
     #[test]
     fn auto_falls_to_the_next_engine_and_tells_why() {
-        for suite in Suite::ALL {
+        for suite in Suite::AEADS {
             let selection = select_from(&[&ABSENT, &WRONG, &AwsLc], &Choice::Auto, suite).unwrap();
             assert_eq!(selection.engine(), "aws-lc");
             assert_eq!(selection.suite(), suite);
@@ -492,6 +538,6 @@ mod tests {
     #[should_panic(expected = "key length of aes-256-gcm")]
     fn a_key_of_the_wrong_length_is_a_mistake_of_the_caller() {
         let selection = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
-        drop(selection.key(&[0; 16]));
+        drop(selection.aead(&[0; 16]));
     }
 }

@@ -1,14 +1,11 @@
 //! The opening half of an SA.
 
 use crate::window::{Rejected, Window, WindowSize};
-use crate::{PREFIX_BYTES, SALT_BYTES, aad, nonce};
-use engine::{Aead, TAG_BYTES};
+use engine::{EngineFailed, Packet, Transform};
 use std::fmt;
 use std::ops::Range;
-use wire::overhead::ESP_TRAILER_BYTES;
-
-/// The shortest packet: no inner packet, no padding.
-const MIN_BYTES: usize = PREFIX_BYTES + ESP_TRAILER_BYTES + TAG_BYTES;
+use wire::Suite;
+use wire::overhead::{self, ESP_HEADER_BYTES, ESP_TRAILER_BYTES};
 
 /// An opened packet: where the inner packet lies, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +39,15 @@ pub enum OpenError {
     /// Authentic, but its padding or trailer is not as RFC 4303 §2.4–2.6 has it: the peer is at fault.
     #[error("authentic, but its padding is malformed")]
     BadTrailer,
+    /// The engine did not do it.
+    #[error("the engine failed")]
+    EngineFailed,
+}
+
+impl From<EngineFailed> for OpenError {
+    fn from(_: EngineFailed) -> Self {
+        Self::EngineFailed
+    }
 }
 
 impl From<Rejected> for OpenError {
@@ -56,19 +62,23 @@ impl From<Rejected> for OpenError {
 /// An SA that opens.
 pub struct InboundSa {
     spi: u32,
-    salt: [u8; SALT_BYTES],
-    aead: Box<dyn Aead>,
+    transform: Box<dyn Transform>,
+    suite: Suite,
+    /// Length of the shortest packet: no inner packet.
+    bytes_min: usize,
     window: Window,
 }
 
 impl InboundSa {
     /// An SA that has opened nothing yet.
     #[must_use]
-    pub fn new(spi: u32, salt: [u8; SALT_BYTES], aead: Box<dyn Aead>, window: WindowSize) -> Self {
+    pub fn new(spi: u32, transform: Box<dyn Transform>, window: WindowSize) -> Self {
+        let suite = transform.suite();
         Self {
             spi,
-            salt,
-            aead,
+            transform,
+            suite,
+            bytes_min: overhead::esp_bytes(suite, 0),
             window: Window::new(window),
         }
     }
@@ -90,29 +100,78 @@ impl InboundSa {
     /// [`OpenError`]; after [`OpenError::IntegrityFailed`] nothing in `packet` is of use.
     #[inline]
     pub fn open(&mut self, packet: &mut [u8]) -> Result<Opened, OpenError> {
-        if packet.len() < MIN_BYTES {
-            return Err(OpenError::Runt);
-        }
-        let Some((prefix, sealed)) = packet.split_first_chunk_mut::<PREFIX_BYTES>() else {
+        let sequence = self.expect(packet)?;
+        let whole = Packet {
+            at: 0,
+            bytes: packet.len(),
+            sequence_high: (sequence >> 32) as u32,
+        };
+        let mut authentic = [false];
+        self.transform.open(packet, &[whole], &mut authentic)?;
+        self.accept(packet, sequence, authentic[0])
+    }
+
+    /// The whole sequence number that a packet must have, if it may be one of this SA at all: the step before
+    /// it is opened. Changes nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the packet is not to be opened.
+    #[inline]
+    pub fn expect(&self, packet: &[u8]) -> Result<u64, OpenError> {
+        let [p0, p1, p2, p3, s0, s1, s2, s3, ..] = *packet else {
             return Err(OpenError::Runt);
         };
-        let [p0, p1, p2, p3, s0, s1, s2, s3, iv @ ..] = *prefix;
-        if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi {
+        if packet.len() < self.bytes_min {
+            return Err(OpenError::Runt);
+        }
+        let sealed = packet.len() - self.bytes_min;
+        if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi
+            || !sealed.is_multiple_of(self.suite.pad_to_bytes())
+        {
             return Err(OpenError::IntegrityFailed);
         }
         let sequence = self.window.infer(u32::from_be_bytes([s0, s1, s2, s3]))?;
         self.window.check(sequence)?;
+        Ok(sequence)
+    }
 
-        let aad = aad(self.spi, sequence);
-        if self.aead.open(&nonce(self.salt, iv), &aad, sealed).is_err() {
+    /// Opens packets in place, each of which [`expect`](Self::expect) has let pass, and says which are
+    /// authentic. [`accept`](Self::accept) must follow for each.
+    ///
+    /// # Errors
+    /// [`EngineFailed`]: all of them are to be dropped.
+    #[inline]
+    pub fn open_staged(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        self.transform.open(buffer, packets, authentic)
+    }
+
+    /// The step after a packet was opened: notes its sequence number, and takes padding and trailer off. A packet
+    /// that came twice in one batch is found here.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    #[inline]
+    pub fn accept(
+        &mut self,
+        packet: &[u8],
+        sequence: u64,
+        authentic: bool,
+    ) -> Result<Opened, OpenError> {
+        if !authentic {
             return Err(OpenError::IntegrityFailed);
         }
+        self.window.check(sequence)?;
         self.window.mark(sequence);
-
-        let plaintext = &sealed[..sealed.len() - TAG_BYTES];
+        let prefix = ESP_HEADER_BYTES + self.suite.iv_bytes();
+        let plaintext = &packet[prefix..packet.len() - self.suite.icv_bytes()];
         let (inner_len, next_header) = unpad(plaintext).ok_or(OpenError::BadTrailer)?;
         Ok(Opened {
-            inner: PREFIX_BYTES..PREFIX_BYTES + inner_len,
+            inner: prefix..prefix + inner_len,
             next_header,
         })
     }
@@ -144,7 +203,7 @@ impl fmt::Debug for InboundSa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InboundSa")
             .field("spi", &format_args!("{:#010x}", self.spi))
-            .field("suite", &self.aead.suite())
+            .field("suite", &self.suite)
             .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ mod round_trip;
 mod scapy;
 
 use crate::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
-use engine::{Aead, Choice, engines, select};
+use engine::{Choice, Transform, engines, select};
 use wire::Suite;
 
 const SPI: u32 = 0x1001;
@@ -15,30 +15,33 @@ const SALT: [u8; 4] = *b"salt";
 const INNER: &[u8; 29] =
     b"\x45\0\0\x1d\0\x01\0\0\x40\x11\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\x35\0\x35\0\x09\0\0!";
 
-/// Key bytes 0, 1, 2 … of the suite's length.
+/// Key bytes 0, 1, 2 … of the suite's length, then the salt.
 fn secret(suite: Suite) -> Vec<u8> {
-    (0..suite.key_bytes() as u8).collect()
+    let key = 0..suite.key_bytes() as u8;
+    key.chain(SALT).collect()
 }
 
 /// One key of every engine that this host can run, the same secret in each.
-fn aeads(suite: Suite) -> Vec<Box<dyn Aead>> {
+fn transforms(suite: Suite) -> Vec<Box<dyn Transform>> {
     let usable = engines().iter().filter(|info| info.version.is_ok());
     let choices = usable.map(|info| Choice::Named(info.name.to_owned()));
     choices
-        .map(|choice| select(&choice, suite).unwrap().key(&secret(suite)))
+        .map(|choice| select(&choice, suite).unwrap().transform(&secret(suite)))
         .collect()
 }
 
-fn aead(suite: Suite) -> Box<dyn Aead> {
-    select(&Choice::Auto, suite).unwrap().key(&secret(suite))
+fn transform(suite: Suite) -> Box<dyn Transform> {
+    select(&Choice::Auto, suite)
+        .unwrap()
+        .transform(&secret(suite))
 }
 
 /// The two halves of one SA.
 fn pair(suite: Suite) -> (OutboundSa, InboundSa) {
-    let outbound = OutboundSa::new(SPI, SALT, aead(suite));
+    let outbound = OutboundSa::new(SPI, transform(suite));
     (
         outbound,
-        InboundSa::new(SPI, SALT, aead(suite), WindowSize::DEFAULT),
+        InboundSa::new(SPI, transform(suite), WindowSize::DEFAULT),
     )
 }
 

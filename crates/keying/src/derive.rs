@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 
 /// Length of the secret in a key file.
 pub(crate) const SECRET_BYTES: usize = 32;
-pub use wire::SALT_BYTES;
 /// What the derivation is for, and its version.
 const LABEL: &[u8] = b"cipherbench static v1";
 
@@ -16,10 +15,8 @@ const LABEL: &[u8] = b"cipherbench static v1";
 pub struct SaKeys {
     /// The SA's SPI.
     pub spi: u32,
-    /// The cipher key, of the suite's length; wiped when dropped.
-    pub key: Zeroizing<Vec<u8>>,
-    /// What the nonces start with.
-    pub salt: [u8; SALT_BYTES],
+    /// The keying material, of [`Suite::keymat_bytes`]: cipher key, then salt or HMAC key. Wiped when dropped.
+    pub keymat: Zeroizing<Vec<u8>>,
 }
 
 impl fmt::Debug for SaKeys {
@@ -30,7 +27,7 @@ impl fmt::Debug for SaKeys {
     }
 }
 
-/// HKDF-SHA-256 (RFC 5869) with no salt; key and SA salt are its output, in that order.
+/// HKDF-SHA-256 (RFC 5869) with no salt; cipher key, then SA salt or HMAC key, are its output, in that order.
 ///
 /// The context is a run of fields, each behind its length in two bytes, so that no two contexts are the same
 /// bytes: label, suite, direction, epoch in four bytes, lane in two.
@@ -59,19 +56,15 @@ pub(crate) fn sa_keys(
         context.extend_from_slice(field);
     }
 
-    let mut key = Zeroizing::new(vec![0; suite.key_bytes() + SALT_BYTES]);
+    let mut keymat = Zeroizing::new(vec![0; suite.keymat_bytes()]);
     Salt::new(HKDF_SHA256, &[])
         .extract(secret)
-        .expand(&[&context], OutputLength(key.len()))
-        .and_then(|output| output.fill(&mut key))
+        .expand(&[&context], OutputLength(keymat.len()))
+        .and_then(|output| output.fill(&mut keymat))
         .expect("HKDF-SHA-256 gives up to 8160 bytes, and the buffer has the length asked for");
-    let mut salt = [0; SALT_BYTES];
-    salt.copy_from_slice(&key[suite.key_bytes()..]);
-    key.truncate(suite.key_bytes());
     SaKeys {
         spi: spi_of(epoch, lane),
-        key,
-        salt,
+        keymat,
     }
 }
 
@@ -118,10 +111,7 @@ mod tests {
         ];
         for ((suite, sender, epoch, lane), key, salt) in cases {
             let keys = sa_keys(&secret(), suite, sender, epoch, lane);
-            assert_eq!(
-                (hex(&keys.key), hex(&keys.salt)),
-                (key.to_owned(), salt.to_owned())
-            );
+            assert_eq!(hex(&keys.keymat), format!("{key}{salt}"));
             assert_eq!(keys.spi, spi_of(epoch, lane));
         }
     }
@@ -134,7 +124,7 @@ mod tests {
                 for epoch in 1..6 {
                     for lane in 0..6 {
                         let made = sa_keys(&secret(), suite, sender, epoch, lane);
-                        assert!(keys.insert(made.key[..16].to_vec()));
+                        assert!(keys.insert(made.keymat[..16].to_vec()));
                     }
                 }
             }
@@ -142,7 +132,7 @@ mod tests {
         let mut other = secret();
         other[31] ^= 1;
         let made = sa_keys(&other, Suite::Aes256Gcm, Side::A, 1, 0);
-        assert!(keys.insert(made.key[..16].to_vec()));
+        assert!(keys.insert(made.keymat[..16].to_vec()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod files;
 mod static_keys;
 mod text;
 
-pub use derive::{SALT_BYTES, SaKeys};
+pub use derive::SaKeys;
 pub use error::KeyError;
 pub use files::{FileTexts, create_pair, pair_texts};
 pub use static_keys::{KeyFile, StaticKeys};

@@ -55,7 +55,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 fn same(one: &SaKeys, other: &SaKeys) -> bool {
-    one.spi == other.spi && one.key == other.key && one.salt == other.salt
+    one.spi == other.spi && one.keymat == other.keymat
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn each_end_receives_with_the_keys_that_the_other_sends_with() {
         assert!(same(&from_b, &a.inbound(suite, from_b.spi, lane).unwrap()));
         assert_eq!(from_a.spi, from_b.spi, "both are in their first epoch");
         assert_ne!(
-            from_a.key, from_b.key,
+            from_a.keymat, from_b.keymat,
             "a packet sent back is not authentic"
         );
-        assert_eq!(from_a.key.len(), suite.key_bytes());
+        assert_eq!(from_a.keymat.len(), suite.keymat_bytes());
     }
 }
 
@@ -112,7 +112,7 @@ fn every_start_has_a_new_spi_and_new_keys() {
         assert_eq!(a.outbound_epoch(), epoch);
         for lane in 0..3 {
             let sa = a.outbound(SUITE, lane);
-            assert!(spis.insert(sa.spi) && keys.insert(sa.key.to_vec()));
+            assert!(spis.insert(sa.spi) && keys.insert(sa.keymat.to_vec()));
         }
     }
 }

@@ -28,7 +28,9 @@ pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::{UdpLane, UdpOffloads};
 pub use wait::{Stop, wait_readable};
 
+use arrayvec::ArrayVec;
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use wire::coalesce::Joinable;
 use wire::vnet::VnetHeader;
@@ -38,14 +40,21 @@ pub const CLEAR_BUFFER_BYTES: usize = wire::vnet::VNET_HEADER_BYTES + 65_535;
 
 /// The largest payload of one UDP send or receive over IPv4.
 pub const TRAIN_BYTES_MAX: usize = 65_507;
+/// Trains in one batch at most.
+pub const TRAINS_MAX: usize = 64;
 
-/// Where clear packets come from and go to.
+/// Bytes that a clear port leaves behind a packet it hands out, for the padding and trailer of its ESP packet.
+pub const CLEAR_ROOM_BYTES: usize = 24;
+
+/// Where clear packets come from and go to: IP packets, or Ethernet frames for a port on a link.
 pub trait ClearPort: Send {
-    /// Reads one packet: virtio header, then the packet. The length of both.
+    /// Takes one packet: virtio header, then the packet, whose length with its header is told. It lies at the
+    /// start of the slice, which is `buffer` or memory of the port's own, and goes on for
+    /// [`CLEAR_ROOM_BYTES`] at least. `buffer` has [`CLEAR_BUFFER_BYTES`] and that room.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is none.
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+    fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)>;
 
     /// Writes one packet or super-packet from its pieces.
     ///
@@ -61,9 +70,9 @@ pub trait ClearPort: Send {
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// A run of datagrams to send: `bytes` of the caller's buffer, cut every `datagram_bytes`; the last may be
-/// shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A run of datagrams to or from one peer: `bytes` of a batch's buffer, cut every `datagram_bytes`; the last may
+/// be shorter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Train {
     /// Offset of the first byte.
     pub start: usize,
@@ -71,13 +80,60 @@ pub struct Train {
     pub bytes: usize,
     /// Length of each datagram but the last.
     pub datagram_bytes: usize,
+    /// Whom to send it to: the number of one of the port's peers. Without meaning in what was received.
+    pub peer: u16,
+    /// DSCP and ECN of the outer headers (RFC 2474, RFC 3168), as in the second byte of an IPv4 header.
+    pub tos: u8,
 }
 
 impl Train {
-    /// Number of datagrams.
+    /// Number of datagrams. An empty datagram is one, too.
     #[must_use]
-    pub const fn datagrams(&self) -> u64 {
-        self.bytes.div_ceil(self.datagram_bytes) as u64
+    pub fn datagrams(&self) -> u64 {
+        self.ranges().count() as u64
+    }
+
+    /// Where each datagram lies in the batch's buffer.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (start, end) = (self.start, self.start + self.bytes);
+        let step = self.datagram_bytes.max(1);
+        let count = self.bytes.div_ceil(step).max(1);
+        (0..count).map(move |index| {
+            let at = start + index * step;
+            at..end.min(at + step)
+        })
+    }
+}
+
+/// Trains, and the buffer that they lie in.
+#[derive(Debug)]
+pub struct Batch {
+    /// What the trains point into. A port may exchange it for another of the same length.
+    pub buffer: Box<[u8]>,
+    /// The trains, in order. No more than [`TRAINS_MAX`]: nothing is allocated.
+    pub trains: Box<ArrayVec<Train, TRAINS_MAX>>,
+}
+
+impl Batch {
+    /// An empty batch with a buffer of that length.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            buffer: vec![0; bytes].into_boxed_slice(),
+            trains: Box::default(),
+        }
+    }
+
+    /// An empty batch with room for as many of the longest trains.
+    #[must_use]
+    pub fn for_trains(trains: usize) -> Self {
+        Self::new(trains * TRAIN_BYTES_MAX)
+    }
+
+    /// The datagrams, in order.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        let ranges = self.trains.iter().flat_map(Train::ranges);
+        ranges.map(|range| &self.buffer[range])
     }
 }
 
@@ -94,10 +150,10 @@ pub struct Sent {
     pub failed: u64,
 }
 
-/// Where datagrams come from and go to: one peer.
+/// Where datagrams come from and go to: one or more peers.
 pub trait CipherPort: Send {
-    /// Sends trains that lie in `buffer`.
-    fn send(&mut self, buffer: &[u8], trains: &[Train]) -> Sent;
+    /// Sends the trains of a batch, which is empty then; its buffer holds nothing of use.
+    fn send(&mut self, batch: &mut Batch) -> Sent;
 
     /// Receives into `batch`, replacing what it held.
     ///
@@ -111,39 +167,4 @@ pub trait CipherPort: Send {
     /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for. To be called
     /// anew before each wait: only then does a ring in memory know that somebody sleeps.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
-}
-
-/// Buffers for received trains.
-#[derive(Debug)]
-pub struct Batch {
-    buffers: Vec<Box<[u8]>>,
-    /// Length and datagram length of each filled buffer.
-    filled: Vec<(usize, usize)>,
-}
-
-impl Batch {
-    /// Room for `trains` trains.
-    #[must_use]
-    pub fn new(trains: usize) -> Self {
-        let buffer = || vec![0; TRAIN_BYTES_MAX].into_boxed_slice();
-        Self {
-            buffers: (0..trains).map(|_| buffer()).collect(),
-            filled: Vec::with_capacity(trains),
-        }
-    }
-
-    /// The received datagrams, in order.
-    pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.buffers
-            .iter_mut()
-            .zip(&self.filled)
-            .flat_map(|(buffer, &(bytes, datagram))| {
-                // An empty datagram is one too.
-                let chunks = buffer[..bytes.max(1)].chunks_mut(datagram.max(1));
-                chunks.map(move |chunk| {
-                    let length = chunk.len().min(bytes);
-                    &mut chunk[..length]
-                })
-            })
-    }
 }

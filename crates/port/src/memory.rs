@@ -4,7 +4,7 @@
 //! which there is no room is lost, as on a wire. No lock, no allocation after set-up.
 
 use crate::bell::Bell;
-use crate::{Batch, CipherPort, ClearPort, Sent, Train};
+use crate::{Batch, CLEAR_BUFFER_BYTES, CipherPort, ClearPort, Sent, TRAIN_BYTES_MAX, Train};
 use rtrb::chunks::ChunkError;
 use rtrb::{Consumer, CopyToUninit, Producer, RingBuffer};
 use std::io;
@@ -155,11 +155,13 @@ pub fn memory_clear_pair(joinable: Joinable) -> (MemoryClearPort, MemoryClearPor
 
 impl ClearPort for MemoryClearPort {
     #[inline]
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
         let bytes = self.rx.next_bytes().ok_or(io::ErrorKind::WouldBlock)?;
-        self.rx
-            .take(bytes, buffer)
-            .map_err(|_| io::ErrorKind::WouldBlock.into())
+        let taken = self
+            .rx
+            .take(bytes, &mut buffer[..CLEAR_BUFFER_BYTES])
+            .map_err(|_| io::ErrorKind::WouldBlock)?;
+        Ok((buffer, taken))
     }
 
     #[inline]
@@ -235,32 +237,39 @@ impl MemoryCipherPort {
 }
 
 impl CipherPort for MemoryCipherPort {
-    fn send(&mut self, buffer: &[u8], trains: &[Train]) -> Sent {
+    fn send(&mut self, batch: &mut Batch) -> Sent {
         let mut sent = Sent::default();
-        for train in trains {
-            let bytes = &buffer[train.start..train.start + train.bytes];
-            for datagram in bytes.chunks(train.datagram_bytes) {
-                if self.tx.put(datagram.len(), once(datagram)) {
-                    sent.datagrams += 1;
-                    sent.bytes += datagram.len() as u64;
-                } else {
-                    sent.failed += 1;
-                }
+        for datagram in batch.datagrams() {
+            if self.tx.put(datagram.len(), once(datagram)) {
+                sent.datagrams += 1;
+                sent.bytes += datagram.len() as u64;
+            } else {
+                sent.failed += 1;
             }
         }
+        batch.trains.clear();
         self.tx.bell.ring_if_armed();
         sent
     }
 
     fn recv(&mut self, batch: &mut Batch) -> io::Result<()> {
-        let Batch { buffers, filled } = batch;
-        filled.clear();
-        filled.extend(
-            buffers
-                .iter_mut()
-                .map_while(|buffer| self.take_train(buffer)),
-        );
-        if filled.is_empty() {
+        batch.trains.clear();
+        let mut start = 0;
+        while !batch.trains.is_full() {
+            let end = batch.buffer.len().min(start + TRAIN_BYTES_MAX);
+            let Some((bytes, datagram_bytes)) = self.take_train(&mut batch.buffer[start..end])
+            else {
+                break;
+            };
+            batch.trains.push(Train {
+                start,
+                bytes,
+                datagram_bytes,
+                ..Train::default()
+            });
+            start += bytes;
+        }
+        if batch.trains.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(())

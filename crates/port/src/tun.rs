@@ -4,7 +4,7 @@
 //! one of each kind: an ioctl that succeeds proves little. The probes are addressed to 255.255.255.255
 //! from 0.0.0.0, which no kernel forwards or answers.
 
-use crate::ClearPort;
+use crate::{CLEAR_BUFFER_BYTES, ClearPort};
 use arrayvec::ArrayVec;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
@@ -191,8 +191,9 @@ impl Tun {
 }
 
 impl ClearPort for Tun {
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read(buffer)
+    fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
+        let bytes = self.file.read(&mut buffer[..CLEAR_BUFFER_BYTES])?;
+        Ok((buffer, bytes))
     }
 
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {

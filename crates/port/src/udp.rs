@@ -8,7 +8,7 @@
 //! forge those, so they are read away and change nothing: not even the path's MTU, which is the route's.
 
 use crate::wait::wait_writable;
-use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, Train};
+use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, TRAINS_MAX, Train};
 use arrayvec::ArrayVec;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -38,7 +38,7 @@ const ABOUT_THE_SOCKET: [libc::c_int; 5] = [
     libc::EINVAL,
 ];
 /// Messages in one system call.
-const MESSAGES_MAX: usize = 64;
+const MESSAGES_MAX: usize = TRAINS_MAX;
 
 /// Trains on a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +113,9 @@ impl UdpLane {
         let takes = |datagrams: &usize| {
             let bytes = [KEEPALIVE; TRAIN_DATAGRAMS[0]];
             let train = Train {
-                start: 0,
                 bytes: *datagrams,
                 datagram_bytes: 1,
+                ..Train::default()
             };
             // The first error may be a report about the probe before.
             (0..2).any(|_| self.send_messages(&bytes, &[train]).is_ok())
@@ -222,6 +222,7 @@ impl UdpLane {
                 start,
                 bytes,
                 datagram_bytes: bytes,
+                ..train
             });
             if singles.is_full() {
                 self.send_all(buffer, &singles, sent);
@@ -233,13 +234,13 @@ impl UdpLane {
 
     /// Receives trains, one a message.
     fn receive_messages(&self, batch: &mut Batch) -> io::Result<()> {
-        batch.filled.clear();
+        batch.trains.clear();
         // SAFETY: all-zero is a valid value of these plain C structures.
         let mut messages: [libc::mmsghdr; MESSAGES_MAX] = unsafe { zeroed() };
         let mut controls = [Control([0; 32]); MESSAGES_MAX];
         let mut vectors: ArrayVec<libc::iovec, MESSAGES_MAX> = batch
-            .buffers
-            .iter_mut()
+            .buffer
+            .chunks_exact_mut(TRAIN_BYTES_MAX)
             .take(MESSAGES_MAX)
             .map(|buffer| libc::iovec {
                 iov_base: buffer.as_mut_ptr().cast(),
@@ -267,19 +268,24 @@ impl UdpLane {
         if count < 0 {
             return Err(io::Error::last_os_error());
         }
-        for message in &messages[..count as usize] {
+        for (at, message) in messages[..count as usize].iter().enumerate() {
             let bytes = message.msg_len as usize;
-            let datagram = gro_size(&message.msg_hdr).unwrap_or(bytes);
-            batch.filled.push((bytes, datagram));
+            batch.trains.push(Train {
+                start: at * TRAIN_BYTES_MAX,
+                bytes,
+                datagram_bytes: gro_size(&message.msg_hdr).unwrap_or(bytes),
+                ..Train::default()
+            });
         }
         Ok(())
     }
 }
 
 impl CipherPort for UdpLane {
-    fn send(&mut self, buffer: &[u8], trains: &[Train]) -> Sent {
+    fn send(&mut self, batch: &mut Batch) -> Sent {
         let mut sent = Sent::default();
-        self.send_all(buffer, trains, &mut sent);
+        self.send_all(&batch.buffer, &batch.trains, &mut sent);
+        batch.trains.clear();
         sent
     }
 

@@ -31,7 +31,7 @@ fn pair(a_offloads: UdpOffloads, b_offloads: UdpOffloads) -> (UdpLane, UdpLane) 
 
 /// All datagrams of at least `count`, but not the probes' keepalives.
 fn receive(lane: &mut UdpLane, count: usize) -> Vec<Vec<u8>> {
-    let mut batch = Batch::new(4);
+    let mut batch = Batch::for_trains(4);
     let mut datagrams = Vec::new();
     while datagrams.len() < count {
         let fd = lane.readable().unwrap();
@@ -168,7 +168,7 @@ fn no_icmp_message_ends_a_lane_or_shrinks_its_path() {
     let (a, b) = addresses();
     let mut lane = UdpLane::connect(a, b, OFF).unwrap();
     let path_mtu = lane.path_mtu().unwrap();
-    let mut batch = Batch::new(4);
+    let mut batch = Batch::for_trains(4);
     // Host, network, protocol unreachable; fragmentation needed; prohibited; parameter problem.
     for (kind, code, rest) in [
         (3, 1, 0),

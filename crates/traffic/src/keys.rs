@@ -54,14 +54,14 @@ impl Keys {
     /// The SA to seal with in a lane. Once for each lane: a second one would repeat nonces, and panics.
     pub(crate) fn outbound(&self, lane: u16) -> OutboundSa {
         let sa = self.lock().outbound(self.suite, lane);
-        OutboundSa::new(sa.spi, sa.salt, self.selection.key(&sa.key))
+        OutboundSa::new(sa.spi, self.selection.transform(&sa.keymat))
     }
 
     /// An SA to open with, when the SPI can be the peer's in that lane; nothing is proven yet.
     pub(crate) fn candidate(&self, spi: u32, lane: u16) -> Option<InboundSa> {
         let sa = self.lock().inbound(self.suite, spi, lane)?;
-        let aead = self.selection.key(&sa.key);
-        Some(InboundSa::new(sa.spi, sa.salt, aead, WindowSize::DEFAULT))
+        let transform = self.selection.transform(&sa.keymat);
+        Some(InboundSa::new(sa.spi, transform, WindowSize::DEFAULT))
     }
 
     /// Notes an epoch that packets have proven. Writes to the disk: not while packets come.

@@ -25,10 +25,11 @@ pub(crate) enum Refusal {
     BadTrailer,
     Dummy,
     NotIp,
+    EngineFailed,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::Runt, "runt"),
         (Self::Keepalive, "keepalive"),
         (Self::NoSa, "no_sa"),
@@ -38,6 +39,7 @@ impl Refusal {
         (Self::BadTrailer, "bad_trailer"),
         (Self::Dummy, "dummy"),
         (Self::NotIp, "not_ip"),
+        (Self::EngineFailed, "engine_failed"),
     ];
 }
 
@@ -49,6 +51,7 @@ impl From<OpenError> for Refusal {
             OpenError::TooOld => Self::TooOld,
             OpenError::IntegrityFailed => Self::IntegrityFailed,
             OpenError::BadTrailer => Self::BadTrailer,
+            OpenError::EngineFailed => Self::EngineFailed,
         }
     }
 }

@@ -13,7 +13,7 @@ pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| match cell.dut.adapter {
         Adapter::Cipherbench { suite, .. } => encapsulated(suite, cell.mtu),
         // In one direction the stations do what an encryptor would.
-        Adapter::Straight if is_one_way(&cell.measurement) => Suite::ALL
+        Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
             .into_iter()
             .map(|suite| encapsulated(suite, cell.mtu))
             .fold(0, usize::max),

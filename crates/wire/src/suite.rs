@@ -1,30 +1,165 @@
 //! ESP cipher suites: their names and the lengths they fix on the wire.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Length of every suite's salt, which is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
+/// Length of every AEAD suite's salt, which is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
 pub const SALT_BYTES: usize = 4;
 
 /// An ESP transform: cipher and integrity together.
 ///
-/// Closed on purpose: whoever adds one is shown every place that must know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Closed on purpose: whoever adds one is shown every place that must know it. In files it is its
+/// [`name`](Self::name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suite {
     /// AES-128-GCM with a 16-byte ICV (RFC 4106).
-    #[serde(rename = "aes-128-gcm")]
     Aes128Gcm,
     /// AES-256-GCM with a 16-byte ICV (RFC 4106).
-    #[serde(rename = "aes-256-gcm")]
     Aes256Gcm,
     /// ChaCha20-Poly1305 (RFC 7634).
-    #[serde(rename = "chacha20-poly1305")]
     ChaCha20Poly1305,
+    /// A cipher, then an HMAC over header, IV and ciphertext (RFC 4303 §3.3.2.1).
+    EncryptThenMac(Cipher, Hmac),
 }
 
+/// The cipher of a suite that has an HMAC beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cipher {
+    /// None: what is sent can be read (RFC 2410).
+    Null,
+    /// DES-CBC (RFC 2405).
+    DesCbc,
+    /// Triple DES in CBC (RFC 2451).
+    TripleDesCbc,
+    /// AES-128-CBC (RFC 3602).
+    Aes128Cbc,
+    /// AES-256-CBC (RFC 3602).
+    Aes256Cbc,
+}
+
+/// The HMAC of a suite, truncated as ESP has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hmac {
+    /// HMAC-MD5-96 (RFC 2403).
+    Md5,
+    /// HMAC-SHA-1-96 (RFC 2404).
+    Sha1,
+    /// HMAC-SHA-256-128 (RFC 4868).
+    Sha256,
+    /// HMAC-SHA-512-256 (RFC 4868).
+    Sha512,
+}
+
+impl Cipher {
+    /// Every one, weakest first.
+    pub const ALL: [Self; 5] = [
+        Self::Null,
+        Self::DesCbc,
+        Self::TripleDesCbc,
+        Self::Aes128Cbc,
+        Self::Aes256Cbc,
+    ];
+
+    /// Length of its key in bytes.
+    #[must_use]
+    pub const fn key_bytes(self) -> usize {
+        match self {
+            Self::Null => 0,
+            Self::DesCbc => 8,
+            Self::Aes128Cbc => 16,
+            Self::TripleDesCbc => 24,
+            Self::Aes256Cbc => 32,
+        }
+    }
+
+    /// Length of its blocks in bytes, which is that of its IV as well, but for no cipher: 1, without IV.
+    #[must_use]
+    pub const fn block_bytes(self) -> usize {
+        match self {
+            Self::Null => 1,
+            Self::DesCbc | Self::TripleDesCbc => 8,
+            Self::Aes128Cbc | Self::Aes256Cbc => 16,
+        }
+    }
+}
+
+impl Hmac {
+    /// Every one, weakest first.
+    pub const ALL: [Self; 4] = [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512];
+
+    /// Length of its key in bytes: that of the hash.
+    #[must_use]
+    pub const fn key_bytes(self) -> usize {
+        match self {
+            Self::Md5 => 16,
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// Length of what is sent of it, in bytes.
+    #[must_use]
+    pub const fn icv_bytes(self) -> usize {
+        match self {
+            Self::Md5 | Self::Sha1 => 12,
+            Self::Sha256 => 16,
+            Self::Sha512 => 32,
+        }
+    }
+}
+
+/// Names of the suites with an HMAC, in the order of [`Cipher::ALL`] and [`Hmac::ALL`].
+const ENCRYPT_THEN_MAC: [[&str; 4]; 5] = [
+    [
+        "null-hmac-md5",
+        "null-hmac-sha1",
+        "null-hmac-sha256",
+        "null-hmac-sha512",
+    ],
+    [
+        "des-cbc-hmac-md5",
+        "des-cbc-hmac-sha1",
+        "des-cbc-hmac-sha256",
+        "des-cbc-hmac-sha512",
+    ],
+    [
+        "3des-cbc-hmac-md5",
+        "3des-cbc-hmac-sha1",
+        "3des-cbc-hmac-sha256",
+        "3des-cbc-hmac-sha512",
+    ],
+    [
+        "aes-128-cbc-hmac-md5",
+        "aes-128-cbc-hmac-sha1",
+        "aes-128-cbc-hmac-sha256",
+        "aes-128-cbc-hmac-sha512",
+    ],
+    [
+        "aes-256-cbc-hmac-md5",
+        "aes-256-cbc-hmac-sha1",
+        "aes-256-cbc-hmac-sha256",
+        "aes-256-cbc-hmac-sha512",
+    ],
+];
+
 impl Suite {
-    /// Every suite, strongest first.
-    pub const ALL: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
+    /// Every suite, the AEADs first.
+    pub const ALL: [Self; 23] = {
+        let mut all = [Self::Aes256Gcm; 23];
+        all[1] = Self::Aes128Gcm;
+        all[2] = Self::ChaCha20Poly1305;
+        let mut at = 0;
+        while at < 20 {
+            // The strongest first here too.
+            let cipher = Cipher::ALL[4 - at / 4];
+            all[3 + at] = Self::EncryptThenMac(cipher, Hmac::ALL[3 - at % 4]);
+            at += 1;
+        }
+        all
+    };
+
+    /// The suites that encrypt and authenticate in one.
+    pub const AEADS: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// The name used in campaigns, configuration and reports.
     #[must_use]
@@ -33,6 +168,7 @@ impl Suite {
             Self::Aes128Gcm => "aes-128-gcm",
             Self::Aes256Gcm => "aes-256-gcm",
             Self::ChaCha20Poly1305 => "chacha20-poly1305",
+            Self::EncryptThenMac(cipher, hmac) => ENCRYPT_THEN_MAC[cipher as usize][hmac as usize],
         }
     }
 
@@ -42,36 +178,129 @@ impl Suite {
         Self::ALL.into_iter().find(|suite| suite.name() == name)
     }
 
-    /// Length of the cipher key in bytes, without the salt.
+    /// Why nobody should protect anything with it; `None` for one that is as good as any.
+    #[must_use]
+    pub const fn insecure(self) -> Option<&'static str> {
+        match self {
+            Self::EncryptThenMac(Cipher::Null, _) => Some("it does not encrypt"),
+            Self::EncryptThenMac(Cipher::DesCbc, _) => {
+                Some("DES keys of 56 bits are found by trying")
+            }
+            Self::EncryptThenMac(Cipher::TripleDesCbc, _) => {
+                Some("blocks of 64 bits give plaintext away (CVE-2016-2183)")
+            }
+            Self::EncryptThenMac(_, Hmac::Md5) => Some("MD5 is broken as a hash"),
+            _ => None,
+        }
+    }
+
+    /// Whether it is there for old peers only (DES, triple DES, MD5), and wants to be asked for.
+    #[must_use]
+    pub const fn is_legacy(self) -> bool {
+        matches!(
+            self,
+            Self::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _)
+                | Self::EncryptThenMac(_, Hmac::Md5)
+        )
+    }
+
+    /// Length of the cipher key in bytes, without salt or HMAC key.
     #[must_use]
     pub const fn key_bytes(self) -> usize {
         match self {
             Self::Aes128Gcm => 16,
             Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+            Self::EncryptThenMac(cipher, _) => cipher.key_bytes(),
         }
+    }
+
+    /// Length of an SA's keying material in bytes: cipher key, then salt (RFC 4106 §8.1) or HMAC key
+    /// (RFC 7296 §2.17).
+    #[must_use]
+    pub const fn keymat_bytes(self) -> usize {
+        self.key_bytes()
+            + match self {
+                Self::EncryptThenMac(_, hmac) => hmac.key_bytes(),
+                _ => SALT_BYTES,
+            }
     }
 
     /// Length of the initialisation vector that is sent, in bytes.
     #[must_use]
     pub const fn iv_bytes(self) -> usize {
-        8
+        match self {
+            Self::EncryptThenMac(Cipher::Null, _) => 0,
+            Self::EncryptThenMac(cipher, _) => cipher.block_bytes(),
+            _ => 8,
+        }
     }
 
     /// Length of the integrity check value, in bytes.
     #[must_use]
     pub const fn icv_bytes(self) -> usize {
-        16
+        match self {
+            Self::EncryptThenMac(_, hmac) => hmac.icv_bytes(),
+            _ => 16,
+        }
     }
 
-    /// The plaintext with its trailer is padded to a multiple of this (RFC 4303 §2.4).
+    /// The plaintext with its trailer is padded to a multiple of this (RFC 4303 §2.4): 4 or the cipher's block.
     #[must_use]
     pub const fn pad_to_bytes(self) -> usize {
-        4
+        match self {
+            Self::EncryptThenMac(cipher, _) if cipher.block_bytes() > 4 => cipher.block_bytes(),
+            _ => 4,
+        }
     }
 }
 
 impl std::fmt::Display for Suite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl Serialize for Suite {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Suite {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::from_name(&name)
+            .ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(&name), &"an ESP suite"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_suite_has_a_name_of_its_own_that_leads_back_to_it() {
+        let names: BTreeSet<_> = Suite::ALL.iter().map(|suite| suite.name()).collect();
+        assert_eq!(names.len(), Suite::ALL.len());
+        for suite in Suite::ALL {
+            assert_eq!(Suite::from_name(suite.name()), Some(suite));
+            let text = serde_json::to_string(&suite).unwrap();
+            assert_eq!(text, format!("\"{suite}\""));
+            assert_eq!(serde_json::from_str::<Suite>(&text).unwrap(), suite);
+        }
+        for (at, cipher) in Cipher::ALL.into_iter().enumerate() {
+            assert_eq!(cipher as usize, at);
+        }
+        for (at, hmac) in Hmac::ALL.into_iter().enumerate() {
+            assert_eq!(hmac as usize, at);
+        }
+    }
+
+    #[test]
+    fn legacy_suites_are_insecure() {
+        for suite in Suite::ALL {
+            assert!(!suite.is_legacy() || suite.insecure().is_some(), "{suite}");
+        }
     }
 }

@@ -16,7 +16,7 @@ fn run(name: TestName, suite: Suite, expected: usize) {
                 && group.key_size == 8 * suite.key_bytes();
             for test in group.tests.iter().filter(|_| ours) {
                 let case = format!("{} {suite} test {}", selection.engine(), test.tc_id);
-                let mut key = selection.key(&test.key);
+                let mut key = selection.aead(&test.key);
                 let nonce: &[u8; 12] = test.nonce[..].try_into().unwrap();
                 let combined = [&test.ct[..], &test.tag[..]].concat();
 

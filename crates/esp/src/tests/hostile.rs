@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 #[test]
 fn a_damaged_packet_is_refused_and_leaves_the_genuine_one_acceptable() {
-    for suite in Suite::ALL {
+    for suite in Suite::AEADS {
         let (mut outbound, mut inbound) = pair(suite);
         let sealed = seal(&mut outbound, INNER, 4);
         for bit in 0..8 * sealed.len() {
@@ -146,7 +146,7 @@ fn authentic(plaintext: &[u8]) -> Vec<u8> {
 
 #[test]
 fn an_sa_stops_for_good_at_its_last_sequence_number() {
-    let outbound = OutboundSa::new(SPI, SALT, aead(Suite::Aes256Gcm));
+    let outbound = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
     let mut outbound = outbound.with_sequence_limit(3);
     let ivs: HashSet<_> = (0..3)
         .map(|_| seal(&mut outbound, INNER, 4)[8..16].to_vec())

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn suite() -> impl Strategy<Value = Suite> {
-    prop::sample::select(&Suite::ALL[..])
+    prop::sample::select(&Suite::AEADS[..])
 }
 
 proptest! {
@@ -15,11 +15,11 @@ proptest! {
         suite in suite(),
         packets in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..2000), any::<u8>()), 1..8),
     ) {
-        for sealer in aeads(suite) {
+        for sealer in transforms(suite) {
             let mut outbound = OutboundSa::new(SPI, SALT, sealer);
             let sealed: Vec<_> =
                 packets.iter().map(|(inner, next)| seal(&mut outbound, inner, *next)).collect();
-            for opener in aeads(suite) {
+            for opener in transforms(suite) {
                 let mut inbound = InboundSa::new(SPI, SALT, opener, WindowSize::DEFAULT);
                 for ((inner, next_header), sealed) in packets.iter().zip(&sealed) {
                     let mut packet = sealed.clone();
@@ -53,7 +53,7 @@ proptest! {
 
 #[test]
 fn numbers_on_the_wire_are_the_low_half_and_the_iv_the_whole() {
-    for suite in Suite::ALL {
+    for suite in Suite::AEADS {
         let (mut outbound, mut inbound) = pair(suite);
         let first = 0xffff_fffe;
         outbound.skip_to(first);

@@ -74,7 +74,7 @@ fn scapy_opens_what_we_seal_and_we_open_what_it_seals() {
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>()
     };
-    for suite in Suite::ALL {
+    for suite in Suite::AEADS {
         let key = hex(&[&secret(suite)[..], &SALT].concat());
         let (mut outbound, mut inbound) = pair(suite);
         for sequence in [

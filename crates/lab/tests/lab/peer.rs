@@ -196,8 +196,9 @@ fn seal_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let suite = Suite::from_name(suite).unwrap();
     let mut keys = StaticKeys::open(Path::new(key_file)).unwrap();
     let keys = keys.outbound(suite, 0);
-    let aead = engine::select(&Choice::Auto, suite).unwrap().key(&keys.key);
-    let mut sa = OutboundSa::new(keys.spi, keys.salt, aead);
+    let selection = engine::select(&Choice::Auto, suite).unwrap();
+    let transform = selection.transform(&keys.keymat);
+    let mut sa = OutboundSa::new(keys.spi, transform);
     let mut inner = unhex(packet);
     let length = inner.len();
     let next_header = if inner[0] >> 4 == 4 { 4 } else { 41 };
@@ -216,8 +217,9 @@ fn open_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let mut packet = unhex(packet);
     let spi = wire::headers::be32(&packet, 0);
     let keys = keys.inbound(suite, spi, keying::lane_of(spi)).unwrap();
-    let aead = engine::select(&Choice::Auto, suite).unwrap().key(&keys.key);
-    let mut sa = InboundSa::new(keys.spi, keys.salt, aead, WindowSize::DEFAULT);
+    let selection = engine::select(&Choice::Auto, suite).unwrap();
+    let transform = selection.transform(&keys.keymat);
+    let mut sa = InboundSa::new(keys.spi, transform, WindowSize::DEFAULT);
     let opened = sa.open(&mut packet).unwrap();
     packet[opened.inner].to_vec()
 }

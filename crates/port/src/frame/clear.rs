@@ -52,7 +52,7 @@ impl FrameClearPort {
 
 impl ClearPort for FrameClearPort {
     /// Frames that are not IP are passed over, and padding is cut off.
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
         let mut received = None;
         while received.is_none() {
             let read = |frame: &mut [u8]| {
@@ -72,7 +72,8 @@ impl ClearPort for FrameClearPort {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
         }
-        received.ok_or(io::ErrorKind::WouldBlock.into())
+        let bytes = received.ok_or(io::ErrorKind::WouldBlock)?;
+        Ok((buffer, bytes))
     }
 
     /// A packet for which there is no room is lost, with [`io::ErrorKind::StorageFull`].

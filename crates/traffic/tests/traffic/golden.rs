@@ -279,7 +279,7 @@ for line in sys.stdin.read().splitlines():
             let lane = index % LANES;
             let spi = keying::spi_of(1, lane);
             let keys = peer.inbound(Suite::Aes256Gcm, spi, lane).unwrap();
-            format!("{}{} {}", hex(&keys.key), hex(&keys.salt), hex(frame))
+            format!("{} {}", hex(&keys.keymat), hex(frame))
         };
         let lines: Vec<_> = (0..).zip(&sealed).map(line).collect();
         let Some(output) = python(program, &lines) else {

@@ -34,7 +34,7 @@ enum Target {
     /// A device's clear side.
     Clear(MemoryFrameSender),
     /// A device's cipher side.
-    Cipher(MemoryCipherPort),
+    Cipher(MemoryCipherPort, Batch),
 }
 
 impl Entrance {
@@ -55,7 +55,7 @@ impl Entrance {
     }
 
     pub(super) fn cipher(port: MemoryCipherPort) -> Self {
-        Self::new(Target::Cipher(port))
+        Self::new(Target::Cipher(port, Batch::new(FRAME_SLOT_BYTES)))
     }
 }
 
@@ -76,16 +76,17 @@ impl FrameSender for Entrance {
                 }
                 count
             }
-            Target::Cipher(port) => {
+            Target::Cipher(port, batch) => {
                 for _ in 0..count {
-                    let length = fill(scratch);
-                    let esp = Train {
+                    let length = fill(&mut batch.buffer);
+                    batch.trains.push(Train {
                         start: OUTER_BYTES,
                         bytes: length - OUTER_BYTES,
                         datagram_bytes: length - OUTER_BYTES,
-                    };
+                        ..Train::default()
+                    });
                     // What finds no room is lost.
-                    port.send(scratch, &[esp]);
+                    port.send(batch);
                 }
                 count
             }
@@ -121,7 +122,7 @@ impl Exit {
     pub(super) fn cipher(port: MemoryCipherPort, udp_port: u16) -> Self {
         Self::Cipher {
             port,
-            batch: Batch::new(BATCH),
+            batch: Batch::for_trains(BATCH),
             frame: vec![0; FRAME_SLOT_BYTES].into_boxed_slice(),
             udp_port,
         }

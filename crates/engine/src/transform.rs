@@ -1,0 +1,160 @@
+//! ESP transforms on whole batches: what an engine does for one SA.
+
+use crate::{Aead, NONCE_BYTES};
+use wire::overhead::ESP_HEADER_BYTES;
+use wire::{SALT_BYTES, Suite};
+
+/// Where one packet of a batch lies in its buffer: ESP header, IV, text and ICV in a row.
+///
+/// ```text
+/// |SPI 4|sequence number, low half 4|IV, iv_bytes()|text|ICV, icv_bytes()|
+/// ^ at                                                                   ^ at + bytes
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Offset of the SPI.
+    pub at: usize,
+    /// Length from the SPI to the end of the ICV.
+    pub bytes: usize,
+    /// High half of the extended sequence number, which is authenticated and not sent (RFC 4303 §2.2.1).
+    pub sequence_high: u32,
+}
+
+/// The engine did not do it: a device that is gone, or says that it failed. The batch is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("engine {engine} failed: {reason}")]
+pub struct EngineFailed {
+    /// The engine.
+    pub engine: &'static str,
+    /// What it said, for people.
+    pub reason: String,
+}
+
+/// The keying material of one SA on one engine. Belongs to one thread.
+///
+/// Header and IV are the caller's: they stand in the packet before it is sealed. The text is padded and has
+/// its trailer. A packet is at least header, IV, one unit of [`Suite::pad_to_bytes`] and ICV long, and its
+/// text a multiple of the cipher's block: a caller who breaks that, or gives packets that lie outside the
+/// buffer, out of order or over one another, makes it panic.
+pub trait Transform: Send {
+    /// The suite of the SA.
+    fn suite(&self) -> Suite;
+
+    /// Seals `text` into `packet`, which has header and IV already: ciphertext, then ICV. For packets so long
+    /// that a copy would cost more than a batch gains.
+    ///
+    /// # Errors
+    /// [`EngineFailed`]: `packet` holds nothing of use but header and IV.
+    fn seal_from(
+        &mut self,
+        sequence_high: u32,
+        text: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), EngineFailed>;
+
+    /// Seals packets in place.
+    ///
+    /// # Errors
+    /// [`EngineFailed`]: the buffer is as it was, and the same batch may be sealed by another engine.
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed>;
+
+    /// Opens packets in place, and says of each whether it is authentic; where it is not, its text holds zeros.
+    ///
+    /// # Errors
+    /// [`EngineFailed`]: the buffer is as it was, `authentic` means nothing.
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed>;
+}
+
+/// Length of the additional authenticated data: SPI and the whole sequence number.
+const AAD_BYTES: usize = 12;
+/// Length of an AEAD's IV.
+const IV_BYTES: usize = NONCE_BYTES - SALT_BYTES;
+/// What stands before the text.
+const PREFIX_BYTES: usize = ESP_HEADER_BYTES + IV_BYTES;
+
+/// Any AEAD as an ESP transform (RFC 4106, RFC 7634), packet by packet.
+pub(crate) struct EspAead {
+    aead: Box<dyn Aead>,
+    salt: [u8; SALT_BYTES],
+}
+
+impl EspAead {
+    pub(crate) const fn new(aead: Box<dyn Aead>, salt: [u8; SALT_BYTES]) -> Self {
+        Self { aead, salt }
+    }
+}
+
+/// Additional data and nonce of a packet with that prefix (RFC 4106 §3.1, §5; RFC 7634 §2, §2.1).
+#[inline]
+pub(crate) fn aad_and_nonce(
+    prefix: &[u8; PREFIX_BYTES],
+    sequence_high: u32,
+    salt: [u8; SALT_BYTES],
+) -> ([u8; AAD_BYTES], [u8; NONCE_BYTES]) {
+    let mut aad = [0; AAD_BYTES];
+    aad[..4].copy_from_slice(&prefix[..4]);
+    aad[4..8].copy_from_slice(&sequence_high.to_be_bytes());
+    aad[8..].copy_from_slice(&prefix[4..8]);
+    let mut nonce = [0; NONCE_BYTES];
+    nonce[..SALT_BYTES].copy_from_slice(&salt);
+    nonce[SALT_BYTES..].copy_from_slice(&prefix[ESP_HEADER_BYTES..]);
+    (aad, nonce)
+}
+
+impl Transform for EspAead {
+    fn suite(&self) -> Suite {
+        self.aead.suite()
+    }
+
+    #[inline]
+    fn seal_from(
+        &mut self,
+        sequence_high: u32,
+        text: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), EngineFailed> {
+        let (prefix, sealed) = split(packet);
+        let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
+        self.aead.seal(&nonce, &aad, text, sealed);
+        Ok(())
+    }
+
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        for packet in packets {
+            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
+            let (prefix, sealed) = split(bytes);
+            let (aad, nonce) = aad_and_nonce(prefix, packet.sequence_high, self.salt);
+            self.aead.seal_in_place(&nonce, &aad, sealed);
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        for (packet, authentic) in packets.iter().zip(authentic) {
+            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
+            let (prefix, sealed) = split(bytes);
+            let (aad, nonce) = aad_and_nonce(prefix, packet.sequence_high, self.salt);
+            *authentic = self.aead.open(&nonce, &aad, sealed).is_ok();
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn split(packet: &mut [u8]) -> (&[u8; PREFIX_BYTES], &mut [u8]) {
+    let (prefix, rest) = packet
+        .split_first_chunk_mut()
+        .expect("a packet begins with header and IV");
+    (prefix, rest)
+}
