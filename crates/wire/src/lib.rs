@@ -11,6 +11,7 @@
 
 pub mod checksum;
 pub mod coalesce;
+pub mod flow;
 pub mod headers;
 pub mod mix;
 pub mod overhead;
