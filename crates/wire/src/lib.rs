@@ -11,6 +11,7 @@
 
 pub mod checksum;
 pub mod coalesce;
+pub mod ethernet;
 pub mod flow;
 pub mod headers;
 pub mod mix;
@@ -20,4 +21,4 @@ pub mod stamp;
 mod suite;
 pub mod vnet;
 
-pub use suite::{SALT_BYTES, Suite};
+pub use suite::{Cipher, Hmac, SALT_BYTES, Suite};
