@@ -5,10 +5,13 @@
 //! its transport checksum is right: joining makes the kernel compute a new one, which must not
 //! bless a broken packet.
 //!
+//! Ethernet frames join as well, when their link headers are equal too.
+//!
 //! Flows do not wait for one another, but packets of one flow keep their order. Nothing is held
 //! beyond [`Coalescer::flush`], which the caller calls at the end of each batch.
 
 use crate::checksum::{self, Sum, word};
+use crate::ethernet::{self, EthernetView};
 use crate::headers::{IpView, TCP, UDP, be16, be32, put16};
 use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 use arrayvec::ArrayVec;
@@ -17,9 +20,10 @@ use arrayvec::ArrayVec;
 const RUNS_MAX: usize = 8;
 /// Segments in one super-packet. 64 KB of 512-byte segments; the write's vector stays on the stack.
 pub const SEGMENTS_MAX: usize = 128;
-/// An IP packet's length field holds no more.
+/// An IP packet's length field holds no more. A frame is kept within it too, link header and all: the kernel
+/// would cut a longer one in software.
 const PACKET_BYTES_MAX: usize = 65_535;
-const HEADERS_MAX: usize = 40 + 60;
+const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + 40 + 60;
 
 const DONT_FRAGMENT: u8 = 0x40;
 const ACK: u8 = 0x10;
@@ -34,8 +38,8 @@ pub struct Joinable {
     pub udp: bool,
 }
 
-/// Where packets go: a virtio header, the packet's headers, its payload in pieces, and how many wire
-/// packets that is.
+/// Where packets go: a virtio header, the packet's headers with its link header in front, its payload in
+/// pieces, and how many wire packets that is.
 pub trait Sink {
     /// Takes one packet or super-packet.
     fn emit(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize);
@@ -50,8 +54,9 @@ impl<F: FnMut(&VnetHeader, &[u8], &[&[u8]], usize)> Sink for F {
 /// One flow's packets so far; empty when `payload` is.
 struct Run<'a> {
     /// The first packet whole, its headers the template of the super-packet.
-    first: &'a [u8],
+    first: Packet<'a>,
     view: IpView,
+    /// IP and transport header.
     header_bytes: usize,
     /// Payload of the first packet, and so of all but the last.
     segment_bytes: usize,
@@ -62,6 +67,25 @@ struct Run<'a> {
     /// A shorter packet or PSH ended it.
     closed: bool,
     payload: ArrayVec<&'a [u8], SEGMENTS_MAX>,
+}
+
+/// An IP packet and the link header, often empty, that stands right in front of it.
+#[derive(Clone, Copy)]
+struct Packet<'a> {
+    frame: &'a [u8],
+    link_bytes: usize,
+}
+
+impl<'a> Packet<'a> {
+    #[inline]
+    fn link(&self) -> &'a [u8] {
+        &self.frame[..self.link_bytes]
+    }
+
+    #[inline]
+    fn ip(&self) -> &'a [u8] {
+        &self.frame[self.link_bytes..]
+    }
 }
 
 /// Joins the packets of one batch.
@@ -88,25 +112,51 @@ impl<'a> Coalescer<'a> {
     /// Takes one packet, `view` being [`IpView::parse`] of it; bytes behind its length are ignored.
     #[inline]
     pub fn push(&mut self, packet: &'a [u8], view: IpView, sink: &mut impl Sink) {
-        let packet = &packet[..view.total_bytes];
-        let Some(header_bytes) = self.transport(packet, &view) else {
-            // Not of a flow that is known here: it may belong to any, so all go first.
-            self.flush(sink);
-            return emit_single(packet, sink);
+        let packet = Packet {
+            frame: &packet[..view.total_bytes],
+            link_bytes: 0,
         };
-        let run = self
-            .runs
-            .iter()
-            .position(|run| run.is_flow_of(packet, &view));
-        if !self.may_join(packet, &view, header_bytes) {
+        self.push_ip(packet, view, true, sink);
+    }
+
+    /// Takes one Ethernet frame, `view` being [`EthernetView::parse`] of it.
+    ///
+    /// A frame that goes on behind its IP packet does not join: what is there may be more than padding.
+    #[inline]
+    pub fn push_frame(&mut self, frame: &'a [u8], view: &EthernetView, sink: &mut impl Sink) {
+        let link_bytes = view.header_bytes;
+        match view.ip {
+            Some(ip) => {
+                let is_whole = frame.len() == link_bytes + ip.total_bytes;
+                self.push_ip(Packet { frame, link_bytes }, ip, is_whole, sink);
+            }
+            None => self.pass(frame, sink),
+        }
+    }
+
+    /// Takes one packet that never joins; it does not overtake what is held.
+    pub fn pass(&mut self, packet: &[u8], sink: &mut impl Sink) {
+        self.flush(sink);
+        emit_single(packet, sink);
+    }
+
+    #[inline]
+    fn push_ip(&mut self, packet: Packet<'a>, view: IpView, is_whole: bool, sink: &mut impl Sink) {
+        let ip = packet.ip();
+        let Some(header_bytes) = self.transport(ip, &view) else {
+            // Not of a flow that is known here: it may belong to any, so all go first.
+            return self.pass(packet.frame, sink);
+        };
+        let run = self.runs.iter().position(|run| run.is_flow_of(ip, &view));
+        if !is_whole || !self.may_join(ip, &view, header_bytes) {
             if let Some(run) = run {
                 self.runs[run].flush(sink);
             }
-            return emit_single(packet, sink);
+            return emit_single(packet.frame, sink);
         }
         match run {
             Some(at) if self.runs[at].takes(packet, header_bytes) => {
-                self.runs[at].append(packet, header_bytes);
+                self.runs[at].append(ip, header_bytes);
             }
             Some(at) => {
                 self.runs[at].flush(sink);
@@ -163,7 +213,10 @@ impl<'a> Coalescer<'a> {
 
 impl<'a> Run<'a> {
     const EMPTY: Self = Self {
-        first: &[],
+        first: Packet {
+            frame: &[],
+            link_bytes: 0,
+        },
         view: IpView {
             version: 4,
             header_bytes: 0,
@@ -189,33 +242,38 @@ impl<'a> Run<'a> {
             return false;
         }
         let (from, ports) = if view.version == 4 { (12, 20) } else { (8, 40) };
-        self.first[from..ports] == packet[from..ports]
-            && self.first[ports..ports + 4] == packet[ports..ports + 4]
+        let first = self.first.ip();
+        first[from..ports] == packet[from..ports]
+            && first[ports..ports + 4] == packet[ports..ports + 4]
     }
 
     #[inline]
-    fn begin(&mut self, packet: &'a [u8], view: IpView, header_bytes: usize) {
+    fn begin(&mut self, packet: Packet<'a>, view: IpView, header_bytes: usize) {
+        let ip = packet.ip();
         self.first = packet;
         self.view = view;
         self.header_bytes = header_bytes;
-        self.segment_bytes = packet.len() - header_bytes;
+        self.segment_bytes = ip.len() - header_bytes;
         self.payload_bytes = 0;
         self.closed = false;
         self.push = false;
-        self.add(packet, header_bytes);
+        self.add(ip, header_bytes);
     }
 
     /// Whether nothing but what a segmenter changes differs, and there is room.
     #[inline]
-    fn takes(&self, packet: &[u8], header_bytes: usize) -> bool {
-        let payload = packet.len() - header_bytes;
+    fn takes(&self, packet: Packet<'_>, header_bytes: usize) -> bool {
+        let link_bytes = packet.link_bytes;
+        let ip = packet.ip();
+        let payload = ip.len() - header_bytes;
         !self.closed
             && header_bytes == self.header_bytes
             && payload <= self.segment_bytes
             && !self.payload.is_full()
-            && self.header_bytes + self.payload_bytes + payload <= PACKET_BYTES_MAX
-            && self.same_ip_fields(packet)
-            && (self.view.protocol == UDP || self.same_tcp_fields(packet))
+            && link_bytes + self.header_bytes + self.payload_bytes + payload <= PACKET_BYTES_MAX
+            && self.first.link() == packet.link()
+            && self.same_ip_fields(ip)
+            && (self.view.protocol == UDP || self.same_tcp_fields(ip))
     }
 
     /// DSCP, ECN, lifetime and the don't-fragment bit, or the flow label.
@@ -224,7 +282,7 @@ impl<'a> Run<'a> {
     /// elsewhere the numbers must be those that it will give.
     #[inline]
     fn same_ip_fields(&self, packet: &[u8]) -> bool {
-        let first = self.first;
+        let first = self.first.ip();
         if self.view.version == 4 {
             let next_id = be16(first, 4).wrapping_add(self.payload.len() as u16);
             first[1] == packet[1]
@@ -240,7 +298,7 @@ impl<'a> Run<'a> {
     fn same_tcp_fields(&self, packet: &[u8]) -> bool {
         let at = self.view.header_bytes;
         let (a, b) = (
-            &self.first[at..self.header_bytes],
+            &self.first.ip()[at..self.header_bytes],
             &packet[at..self.header_bytes],
         );
         be32(b, 4) == self.next_sequence
@@ -276,15 +334,11 @@ impl<'a> Run<'a> {
     fn flush(&mut self, sink: &mut impl Sink) {
         match self.payload.len() {
             0 => return,
-            1 => emit_single(self.first, sink),
+            1 => emit_single(self.first.frame, sink),
             segments => {
                 let (vnet, headers) = self.joined_headers();
-                sink.emit(
-                    &vnet,
-                    &headers[..self.header_bytes],
-                    &self.payload,
-                    segments,
-                );
+                let headers = &headers[..self.first.link_bytes + self.header_bytes];
+                sink.emit(&vnet, headers, &self.payload, segments);
             }
         }
         self.payload.clear();
@@ -296,23 +350,28 @@ impl<'a> Run<'a> {
         let at = self.view.header_bytes;
         let total = self.header_bytes + self.payload_bytes;
         let length = (total - at) as u16;
-        let mut headers = [0; HEADERS_MAX];
-        headers[..self.header_bytes].copy_from_slice(&self.first[..self.header_bytes]);
-        let pseudo = checksum::fold(self.view.pseudo_sum(self.first) + word(length)).to_ne_bytes();
+        let link_bytes = self.first.link_bytes;
+        let mut whole = [0; HEADERS_MAX];
+        let whole_bytes = link_bytes + self.header_bytes;
+        whole[..whole_bytes].copy_from_slice(&self.first.frame[..whole_bytes]);
+        // From here on all is counted from the IP header.
+        let headers = &mut whole[link_bytes..whole_bytes];
+        let pseudo = self.view.pseudo_sum(headers) + word(length);
+        let pseudo = checksum::fold(pseudo).to_ne_bytes();
         if self.view.version == 4 {
-            put16(&mut headers, 2, total as u16);
-            put16(&mut headers, 10, 0);
+            put16(headers, 2, total as u16);
+            put16(headers, 10, 0);
             let sum = checksum::finish(checksum::portable(&headers[..20], 0));
             headers[10..12].copy_from_slice(&sum);
         } else {
-            put16(&mut headers, 4, (total - 40) as u16);
+            put16(headers, 4, (total - 40) as u16);
         }
         let tcp = self.view.protocol == TCP;
         let csum_offset = if tcp { 16 } else { 6 };
         if tcp {
             headers[at + 13] |= if self.push { PSH } else { 0 };
         } else {
-            put16(&mut headers, at + 4, length);
+            put16(headers, at + 4, length);
         }
         headers[at + csum_offset..][..2].copy_from_slice(&pseudo);
         let gso = match (tcp, self.view.version) {
@@ -323,12 +382,12 @@ impl<'a> Run<'a> {
         let vnet = VnetHeader {
             flags: NEEDS_CSUM,
             gso,
-            hdr_len: self.header_bytes as u16,
+            hdr_len: whole_bytes as u16,
             gso_size: self.segment_bytes as u16,
-            csum_start: at as u16,
+            csum_start: (link_bytes + at) as u16,
             csum_offset: csum_offset as u16,
         };
-        (vnet, headers)
+        (vnet, whole)
     }
 }
 

@@ -10,15 +10,18 @@
 //!
 //! Checksums: what all segments share is summed once; each segment adds its own fields and payload.
 //!
+//! A link header in front of the packet (a frame of a packet socket) is repeated on each segment.
+//!
 //! It does not fragment, and leaves IP options and IPv6 extension headers in super-packets alone (an error).
 
 use crate::checksum::{self, Sum, dword, word};
+use crate::ethernet;
 use crate::headers::{IpView, TCP, UDP, be16, be32, put16, put32};
 use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 use std::ops::Range;
 
-/// IPv4 without options or IPv6, and the longest TCP header.
-const HEADERS_MAX: usize = 40 + 60;
+/// The longest link header, IPv4 without options or IPv6, and the longest TCP header.
+const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + 40 + 60;
 
 const TCP_FLAGS_AT: usize = 13;
 const TCP_CHECKSUM_AT: usize = 16;
@@ -33,8 +36,11 @@ pub struct Malformed;
 /// One super-packet being cut.
 #[derive(Debug)]
 pub struct Segmenter {
+    /// Link, IP and transport header of every segment, and their length.
     headers: [u8; HEADERS_MAX],
     header_bytes: usize,
+    link_bytes: usize,
+    /// Offset of the transport header from that of the IP header.
     transport_at: usize,
     version: u8,
     tcp: bool,
@@ -56,7 +62,26 @@ impl Segmenter {
     ///
     /// # Errors
     /// [`Malformed`] when `vnet` is not that of a super-packet, or the two contradict each other.
+    #[inline]
     pub fn new(vnet: &VnetHeader, packet: &[u8]) -> Result<Self, Malformed> {
+        Self::with_link(vnet, packet, 0)
+    }
+
+    /// Prepares to cut the IP packet behind the first `link_bytes` of `frame`
+    /// ([`EthernetView::header_bytes`](ethernet::EthernetView::header_bytes)). Each segment begins with
+    /// those bytes.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and when `link_bytes` are more than [`ethernet::HEADER_BYTES_MAX`] or `frame` has.
+    pub fn with_link(
+        vnet: &VnetHeader,
+        frame: &[u8],
+        link_bytes: usize,
+    ) -> Result<Self, Malformed> {
+        if link_bytes > ethernet::HEADER_BYTES_MAX {
+            return Err(Malformed);
+        }
+        let packet = frame.get(link_bytes..).ok_or(Malformed)?;
         let ip = IpView::parse(packet).ok_or(Malformed)?;
         let fits = match vnet.gso {
             Gso::None => false,
@@ -65,25 +90,26 @@ impl Segmenter {
             Gso::UdpL4 => ip.protocol == UDP,
         };
         let transport = ip.transport_header_bytes(packet).ok_or(Malformed)?;
-        let header_bytes = ip.header_bytes + transport;
+        let header_bytes = link_bytes + ip.header_bytes + transport;
+        let end = link_bytes + ip.total_bytes;
         let segment_bytes = usize::from(vnet.gso_size);
-        if !fits || ip.opaque || segment_bytes == 0 || header_bytes >= ip.total_bytes {
+        if !fits || ip.opaque || segment_bytes == 0 || header_bytes >= end {
             return Err(Malformed);
         }
         let mut headers = [0; HEADERS_MAX];
-        headers[..header_bytes].copy_from_slice(&packet[..header_bytes]);
-        let at = ip.header_bytes;
+        headers[..header_bytes].copy_from_slice(&frame[..header_bytes]);
         let mut segmenter = Self {
             header_bytes,
-            transport_at: at,
+            link_bytes,
+            transport_at: ip.header_bytes,
             version: ip.version,
             tcp: ip.protocol == TCP,
             segment_bytes,
             next: header_bytes,
-            end: ip.total_bytes,
+            end,
             ip_sum: 0,
             transport_sum: ip.pseudo_sum(packet),
-            identification: be16(&headers, 4),
+            identification: be16(packet, 4),
             sequence: 0,
             flags: 0,
             first: true,
@@ -96,24 +122,24 @@ impl Segmenter {
     /// Takes the fields that vary out of the header template, and sums what is left.
     fn sum_constant_parts(&mut self) {
         let at = self.transport_at;
+        let headers = &mut self.headers[self.link_bytes..self.header_bytes];
         if self.version == 4 {
             for field in [2, 4, 10] {
-                put16(&mut self.headers, field, 0);
+                put16(headers, field, 0);
             }
-            self.ip_sum = checksum::portable(&self.headers[..20], 0);
+            self.ip_sum = checksum::portable(&headers[..20], 0);
         }
         if self.tcp {
-            self.sequence = be32(&self.headers, at + 4);
-            self.flags = self.headers[at + TCP_FLAGS_AT];
-            put32(&mut self.headers, at + 4, 0);
-            self.headers[at + TCP_FLAGS_AT] = 0;
-            put16(&mut self.headers, at + TCP_CHECKSUM_AT, 0);
+            self.sequence = be32(headers, at + 4);
+            self.flags = headers[at + TCP_FLAGS_AT];
+            put32(headers, at + 4, 0);
+            headers[at + TCP_FLAGS_AT] = 0;
+            put16(headers, at + TCP_CHECKSUM_AT, 0);
         } else {
-            put16(&mut self.headers, at + 4, 0);
-            put16(&mut self.headers, at + UDP_CHECKSUM_AT, 0);
+            put16(headers, at + 4, 0);
+            put16(headers, at + UDP_CHECKSUM_AT, 0);
         }
-        self.transport_sum =
-            checksum::portable(&self.headers[at..self.header_bytes], self.transport_sum);
+        self.transport_sum = checksum::portable(&headers[at..], self.transport_sum);
     }
 
     /// Number of segments that are left.
@@ -122,7 +148,8 @@ impl Segmenter {
         (self.end - self.next).div_ceil(self.segment_bytes)
     }
 
-    /// Makes the next wire packet in `packet`, the buffer given to [`new`](Self::new), and says where it is.
+    /// Makes the next wire packet in `packet`, the buffer given to [`new`](Self::new) or
+    /// [`with_link`](Self::with_link), and says where it is, link header included.
     ///
     /// The bytes before that range are spent. The caller may change bytes inside and behind the range, but
     /// must put back those behind it before the next call.
@@ -138,7 +165,9 @@ impl Segmenter {
 
         let headers = &mut packet[range.start..payload.start];
         headers.copy_from_slice(&self.headers[..self.header_bytes]);
-        let total = range.len();
+        // From here on all is counted from the IP header.
+        let headers = &mut headers[self.link_bytes..];
+        let total = range.len() - self.link_bytes;
         self.put_ip(headers, total);
         if self.tcp {
             self.put_tcp(headers, total, payload_sum, is_last);
@@ -181,9 +210,7 @@ impl Segmenter {
         // The flags are the low byte of their word.
         let sum = payload_sum + word(length) + dword(self.sequence) + word(u16::from(flags));
         headers[at + TCP_CHECKSUM_AT..][..2].copy_from_slice(&checksum::finish(sum));
-        self.sequence = self
-            .sequence
-            .wrapping_add((total - self.header_bytes) as u32);
+        self.sequence = self.sequence.wrapping_add((total - headers.len()) as u32);
     }
 
     #[inline]
@@ -199,7 +226,8 @@ impl Segmenter {
     }
 }
 
-/// Completes the checksum of a single packet whose virtio header says [`NEEDS_CSUM`].
+/// Completes the checksum of a single packet whose virtio header says [`NEEDS_CSUM`]. `packet` begins where the
+/// virtio header's offsets count from: with its link header, where it has one.
 ///
 /// # Errors
 /// [`Malformed`] when the header points outside the packet.

@@ -6,6 +6,7 @@ use common::Fields;
 use proptest::prelude::*;
 use wire::checksum;
 use wire::coalesce::{Coalescer, Joinable};
+use wire::ethernet::EthernetView;
 use wire::headers::IpView;
 use wire::segment::{Malformed, Segmenter, complete_checksum};
 use wire::vnet::{Gso, NEEDS_CSUM, VnetHeader};
@@ -78,10 +79,36 @@ fn super_packet_header(fields: &Fields, segment_bytes: usize) -> VnetHeader {
     }
 }
 
+/// A link header for packets of those fields: no, one or two VLAN tags.
+fn link_header(fields: &Fields, tags: usize) -> Vec<u8> {
+    let mut link = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
+    for tag in [[0x88, 0xa8, 0x60, 9], [0x81, 0, 0, 7]]
+        .iter()
+        .skip(2 - tags)
+    {
+        link.extend(tag);
+    }
+    link.extend(if fields.ipv6 { [0x86, 0xdd] } else { [8, 0] });
+    link
+}
+
+fn with_link(link: &[u8], packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let frame = |packet: Vec<u8>| [link, &packet].concat();
+    packets.into_iter().map(frame).collect()
+}
+
+fn cut(vnet: &VnetHeader, packet: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
+    cut_frame(vnet, packet, 0)
+}
+
 /// Cuts as the data path does: in place, each segment taken before the next is made, the bytes behind it
 /// changed and put back.
-fn cut(vnet: &VnetHeader, packet: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
-    let mut segmenter = Segmenter::new(vnet, packet)?;
+fn cut_frame(
+    vnet: &VnetHeader,
+    packet: &[u8],
+    link_bytes: usize,
+) -> Result<Vec<Vec<u8>>, Malformed> {
+    let mut segmenter = Segmenter::with_link(vnet, packet, link_bytes)?;
     let mut buffer = packet.to_vec();
     buffer.extend([0; 8]);
     let mut packets = Vec::new();
@@ -94,18 +121,38 @@ fn cut(vnet: &VnetHeader, packet: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
     Ok(packets)
 }
 
-/// Joins packets, and gives each (super-)packet as its virtio header and bytes.
-fn join(packets: &[Vec<u8>], joinable: Joinable) -> Vec<(VnetHeader, Vec<u8>)> {
-    let mut out = Vec::new();
-    let mut sink = |vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize| {
+/// (Super-)packets as their virtio headers and bytes.
+type Joined = Vec<(VnetHeader, Vec<u8>)>;
+
+fn collect(out: &mut Joined) -> impl FnMut(&VnetHeader, &[u8], &[&[u8]], usize) {
+    |vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize| {
         assert_eq!(segments, payload.len());
         out.push((*vnet, [headers, &payload.concat()].concat()));
-    };
+    }
+}
+
+fn join(packets: &[Vec<u8>], joinable: Joinable) -> Joined {
+    let mut out = Vec::new();
+    let mut sink = collect(&mut out);
     let mut coalescer = Coalescer::new(joinable, checksum::portable);
     for packet in packets {
         coalescer.push(packet, IpView::parse(packet).unwrap(), &mut sink);
     }
     coalescer.flush(&mut sink);
+    drop(sink);
+    out
+}
+
+fn join_frames(frames: &[Vec<u8>]) -> Joined {
+    let mut out = Vec::new();
+    let mut sink = collect(&mut out);
+    let mut coalescer = Coalescer::new(BOTH, checksum::portable);
+    for frame in frames {
+        let view = EthernetView::parse(frame).unwrap();
+        coalescer.push_frame(frame, &view, &mut sink);
+    }
+    coalescer.flush(&mut sink);
+    drop(sink);
     out
 }
 
@@ -137,6 +184,37 @@ proptest! {
         let joined = join(&packets, BOTH);
         prop_assert_eq!(joined.len(), 1);
         prop_assert_eq!(recut(&joined), packets);
+    }
+
+    #[test]
+    fn frames_are_cut_as_their_packets_are(
+        fields in fields(1..6000),
+        segment_bytes in 1usize..3000,
+        tags in 0usize..3,
+    ) {
+        let link = link_header(&fields, tags);
+        let vnet = super_packet_header(&fields, segment_bytes);
+        let frame = [&link[..], &fields.packet()].concat();
+        let frames = cut_frame(&vnet, &frame, link.len()).unwrap();
+        prop_assert_eq!(frames, with_link(&link, fields.cut(segment_bytes)));
+    }
+
+    #[test]
+    fn joining_frames_undoes_cutting(
+        fields in fields(2..6000),
+        parts in 2usize..20,
+        tags in 0usize..3,
+    ) {
+        let fields = Fields { flags: 0x10 | fields.flags & 0x08, ..fields };
+        let link = link_header(&fields, tags);
+        let frames = with_link(&link, fields.cut(fields.payload.len().div_ceil(parts)));
+        let joined = join_frames(&frames);
+        prop_assert_eq!(joined.len(), 1);
+        let (vnet, mut frame) = joined[0].clone();
+        prop_assert_eq!(cut_frame(&vnet, &frame, link.len()).unwrap(), frames);
+        // The virtio header says where the checksum is, and that it lacks nothing but the payload.
+        complete_checksum(&vnet, &mut frame, checksum::portable).unwrap();
+        prop_assert_eq!(frame, [link, fields.packet()].concat());
     }
 
     #[test]
@@ -191,6 +269,9 @@ proptest! {
     ) {
         if let Some(vnet) = VnetHeader::parse(&vnet) {
             let _ = cut(&vnet, &bytes);
+            for link_bytes in [14, 18, 22, 23] {
+                let _ = cut_frame(&vnet, &bytes, link_bytes);
+            }
             let _ = complete_checksum(&vnet, &mut bytes.clone(), checksum::portable);
         }
         if let Some(view) = IpView::parse(&bytes) {
@@ -199,6 +280,10 @@ proptest! {
             coalescer.push(&bytes, view, &mut sink);
             coalescer.push(&bytes, view, &mut sink);
             coalescer.flush(&mut sink);
+        }
+        if EthernetView::parse(&bytes).is_some() {
+            let joined = join_frames(std::slice::from_ref(&bytes));
+            prop_assert_eq!(&joined[0].1, &bytes);
         }
     }
 }
@@ -309,4 +394,42 @@ fn completes_the_checksum_the_kernel_left_open() {
     };
     complete_checksum(&vnet, &mut open, checksum::portable).unwrap();
     assert_eq!(open, whole);
+}
+
+#[test]
+fn frames_with_other_link_headers_do_not_join() {
+    let fields = sample(3000);
+    let mut frames = with_link(&link_header(&fields, 1), fields.cut(1000));
+    // Another priority in the tag.
+    frames[1][14] = 0x20;
+    let joined: Vec<_> = join_frames(&frames)
+        .into_iter()
+        .map(|(_, frame)| frame)
+        .collect();
+    assert_eq!(joined, frames);
+}
+
+#[test]
+fn a_frame_with_bytes_behind_its_packet_keeps_them_and_its_place() {
+    let fields = sample(3000);
+    let mut frames = with_link(&link_header(&fields, 0), fields.cut(1000));
+    frames[2].extend([1, 2, 3, 4, 0x88, 0xfb]);
+    let joined = join_frames(&frames);
+    assert_eq!(joined.len(), 2);
+    assert_eq!(
+        cut_frame(&joined[0].0, &joined[0].1, 14).unwrap(),
+        frames[..2]
+    );
+    assert_eq!(joined[1], (VnetHeader::PLAIN, frames[2].clone()));
+}
+
+#[test]
+fn a_frame_that_is_not_ip_does_not_overtake_what_came_before() {
+    let fields = sample(2000);
+    let mut frames = with_link(&link_header(&fields, 0), fields.cut(1000));
+    let arp = [&[0xff; 12][..], &[8, 6], &[0; 28]].concat();
+    frames.push(arp.clone());
+    let joined = join_frames(&frames);
+    assert_eq!(joined.len(), 2);
+    assert_eq!(joined[1], (VnetHeader::PLAIN, arp));
 }
