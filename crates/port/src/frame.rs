@@ -6,7 +6,7 @@
 
 mod bpf;
 mod clear;
-mod kernel;
+
 mod memory;
 mod open;
 mod packet;

@@ -12,7 +12,9 @@
 
 mod bell;
 mod frame;
+mod kernel;
 mod memory;
+mod sink;
 mod tun;
 mod udp;
 mod wait;
@@ -23,8 +25,12 @@ pub use frame::{
     Opened, PacketReceiver, PacketSender, SocketReceiver, SocketSender, Swallow, XdpReceiver,
     XdpSender, memory_frame_pair, open_receivers, open_senders,
 };
-pub use memory::{MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
+pub use memory::{
+    MEMORY_BATCH_BYTES, MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair,
+};
+pub use sink::Sink;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
+pub use udp::control::Ancillary;
 pub use udp::{UdpLane, UdpOffloads};
 pub use wait::{Stop, wait_readable};
 
@@ -89,16 +95,23 @@ pub struct Train {
 impl Train {
     /// Number of datagrams. An empty datagram is one, too.
     #[must_use]
-    pub fn datagrams(&self) -> u64 {
-        self.ranges().count() as u64
+    pub const fn datagrams(&self) -> u64 {
+        if self.bytes <= self.datagram_bytes {
+            return 1;
+        }
+        let step = if self.datagram_bytes == 0 {
+            1
+        } else {
+            self.datagram_bytes
+        };
+        self.bytes.div_ceil(step) as u64
     }
 
     /// Where each datagram lies in the batch's buffer.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let (start, end) = (self.start, self.start + self.bytes);
         let step = self.datagram_bytes.max(1);
-        let count = self.bytes.div_ceil(step).max(1);
-        (0..count).map(move |index| {
+        (0..self.datagrams() as usize).map(move |index| {
             let at = start + index * step;
             at..end.min(at + step)
         })

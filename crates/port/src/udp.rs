@@ -1,28 +1,32 @@
-//! A UDP lane: one connected socket, datagrams in trains by `UDP_SEGMENT` and `UDP_GRO`.
+//! A UDP lane: one socket, one peer or thousands, datagrams in trains by `UDP_SEGMENT` and `UDP_GRO`.
 //!
 //! A train is one system call and one pass through the stack for up to 64 KB. Whether the kernel takes trains is
 //! found out by sending one: NAT keepalives (RFC 3948 §2.3), which a peer must ignore. An interface may
-//! still refuse later (EIO, EINVAL); then trains are sent datagram by datagram from there on.
+//! still refuse later (EIO, EINVAL); then trains to that peer are sent datagram by datagram from there on.
+//!
+//! With one peer the socket is connected: only that peer's datagrams come in, and no route is looked up for each
+//! send. With more it is not, and each train carries its peer's address.
 //!
 //! A connected socket reports ICMP errors about datagrams sent before, at whatever call comes next. Anyone can
 //! forge those, so they are read away and change nothing: not even the path's MTU, which is the route's.
 
+pub(crate) mod control;
+mod messages;
+mod options;
+
 use crate::wait::wait_writable;
 use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, TRAINS_MAX, Train};
 use arrayvec::ArrayVec;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Receive buffer asked of the kernel, in bytes; it may give less.
-const RECEIVE_BUFFER_BYTES: libc::c_int = 16 << 20;
-/// Send buffer likewise. It is a queue in front of the link: a longer one delays more than it saves.
-const SEND_BUFFER_BYTES: libc::c_int = 4 << 20;
 /// `UDP_MAX_SEGMENTS` of Linux since 6.9, and before.
 const TRAIN_DATAGRAMS: [usize; 2] = [128, 64];
+/// Peers that a train is tried on: the first may have no route.
+const PROBED_PEERS: usize = 4;
 /// How long one `send` waits for room in the send buffer, at most, before datagrams count as lost. The other
 /// direction waits meanwhile.
 const SEND_WAIT: Duration = Duration::from_millis(2);
@@ -37,8 +41,9 @@ const ABOUT_THE_SOCKET: [libc::c_int; 5] = [
     libc::EFAULT,
     libc::EINVAL,
 ];
-/// Messages in one system call.
-const MESSAGES_MAX: usize = TRAINS_MAX;
+/// Outer IP header, without options, and UDP header.
+const OUTER_IPV4_BYTES: usize = 20 + 8;
+const OUTER_IPV6_BYTES: usize = 40 + 8;
 
 /// Trains on a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,41 +54,106 @@ pub struct UdpOffloads {
     pub gro: bool,
 }
 
-/// A socket connected to one peer.
+/// A socket and its peers.
 #[derive(Debug)]
 pub struct UdpLane {
     socket: Socket,
+    local: SocketAddr,
+    peers: Box<[Peer]>,
     train_max: usize,
     gro: bool,
+    fragment: bool,
 }
 
-/// Room for one control message that carries an `int` or a `u16`.
-#[repr(C, align(8))]
-#[derive(Clone, Copy)]
-struct Control([u8; 32]);
+#[derive(Debug)]
+struct Peer {
+    address: SocketAddr,
+    /// As the socket takes it: an IPv4 address on an IPv6 socket is mapped (RFC 4291 §2.5.5.2).
+    name: SockAddr,
+    /// Its interface refused a train.
+    singly: bool,
+    /// The longest datagram that goes in a train: longer ones are to be fragmented.
+    train_datagram_max: usize,
+}
+
+/// How a train is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Whole,
+    Singly,
+    /// There is no such peer.
+    Nowhere,
+}
 
 impl UdpLane {
-    /// Binds `local` and connects to `remote`. `wanted` offloads are used where they work.
+    /// Binds `local` and connects to `remote`: a lane with this one peer.
     ///
     /// # Errors
-    /// What the kernel says: address in use, not of this host, no route.
+    /// As [`open`](Self::open).
     pub fn connect(local: SocketAddr, remote: SocketAddr, wanted: UdpOffloads) -> io::Result<Self> {
+        Self::open(local, &[remote], wanted)
+    }
+
+    /// Binds `local` for these peers; [`Train::peer`] is the place in the list. `wanted` offloads are used where
+    /// they work. A `local` of `[::]` reaches IPv4 peers, too.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for no peer, more than 65,536, or one that `local` cannot reach; else what
+    /// the kernel says: address in use, not of this host, no route to an only peer.
+    pub fn open(local: SocketAddr, peers: &[SocketAddr], wanted: UdpOffloads) -> io::Result<Self> {
+        if peers.is_empty() || peers.len() > usize::from(u16::MAX) + 1 {
+            return Err(invalid(format!(
+                "a lane has 1 to 65536 peers, not {}",
+                peers.len()
+            )));
+        }
+        let peers: Box<[Peer]> = peers
+            .iter()
+            .map(|peer| Peer::new(local, *peer))
+            .collect::<io::Result<_>>()?;
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
-        grow_buffers(&socket);
-        ignore_reported_mtu(&socket, local)?;
+        options::grow_buffers(&socket);
+        let mixed = peers.iter().any(|peer| peer.address.is_ipv4()) && local.is_ipv6();
+        if local.is_ipv6() {
+            socket.set_only_v6(!mixed)?;
+        }
+        options::set_path_mtu_mode(&socket, local, mixed, false)?;
+        options::receive_tos(&socket, local, mixed)?;
         socket.bind(&local.into())?;
-        socket.connect(&remote.into())?;
-        let gro = wanted.gro && set_option(&socket, libc::UDP_GRO, 1).is_ok();
+        if let [only] = &*peers {
+            socket.connect(&only.name)?;
+        }
+        let gro = wanted.gro && options::receive_trains(&socket).is_ok();
         let mut lane = Self {
             socket,
+            local,
+            peers,
             train_max: 1,
             gro,
+            fragment: false,
         };
         if wanted.gso {
             lane.train_max = lane.probe_trains();
         }
         Ok(lane)
+    }
+
+    /// Lets the kernel fragment datagrams that are longer than the route takes, or refuses them (as at first).
+    /// They go one by one, not in trains.
+    ///
+    /// # Errors
+    /// What the kernel says: none is known.
+    pub fn set_fragment(&mut self, fragment: bool) -> io::Result<()> {
+        let mixed = self.local.is_ipv6() && self.peers.iter().any(|peer| peer.address.is_ipv4());
+        options::set_path_mtu_mode(&self.socket, self.local, mixed, fragment)?;
+        self.fragment = fragment;
+        for number in 0..self.peers.len() {
+            let mtu = self.path_mtu(number as u16).ok().filter(|_| fragment);
+            let peer = &mut self.peers[number];
+            peer.train_datagram_max = mtu.map_or(usize::MAX, |mtu| peer.payload_of(mtu));
+        }
+        Ok(())
     }
 
     /// The offloads in force.
@@ -95,73 +165,65 @@ impl UdpLane {
         }
     }
 
-    /// The MTU of the route to the peer, in bytes: the longest outer IP packet that can be sent.
+    /// The MTU of the route to a peer, in bytes: the longest outer IP packet that can be sent.
     ///
     /// # Errors
-    /// When the kernel does not tell.
-    pub fn path_mtu(&self) -> io::Result<usize> {
-        let (level, option) = if self.socket.local_addr()?.is_ipv6() {
-            (libc::IPPROTO_IPV6, libc::IPV6_MTU)
-        } else {
-            (libc::IPPROTO_IP, libc::IP_MTU)
-        };
-        int_option(&self.socket, level, option).map(|mtu| usize::try_from(mtu).unwrap_or(0))
+    /// When the kernel has no route, or there is no such peer.
+    pub fn path_mtu(&self, peer: u16) -> io::Result<usize> {
+        let address = self.peers.get(usize::from(peer));
+        let address = address
+            .ok_or_else(|| invalid(format!("there is no peer {peer}")))?
+            .address;
+        if self.peers.len() == 1 && address.is_ipv4() == self.local.is_ipv4() {
+            return options::path_mtu(&self.socket, address);
+        }
+        // A connected socket tells; this one lives no longer than the question.
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        options::set_path_mtu_mode(&socket, address, false, false)?;
+        if self.local.is_ipv4() == address.is_ipv4() {
+            let mut local = self.local;
+            local.set_port(0);
+            socket.bind(&local.into())?;
+        }
+        socket.connect(&address.into())?;
+        options::path_mtu(&socket, address)
     }
 
     /// Sends keepalives as a train; the longest train that the kernel takes.
     fn probe_trains(&self) -> usize {
-        let takes = |datagrams: &usize| {
+        let takes = |datagrams: usize, peer: usize| {
             let bytes = [KEEPALIVE; TRAIN_DATAGRAMS[0]];
             let train = Train {
-                bytes: *datagrams,
+                bytes: datagrams,
                 datagram_bytes: 1,
+                peer: peer as u16,
                 ..Train::default()
             };
             // The first error may be a report about the probe before.
             (0..2).any(|_| self.send_messages(&bytes, &[train]).is_ok())
         };
-        TRAIN_DATAGRAMS.into_iter().find(takes).unwrap_or(1)
+        let peers = self.peers.len().min(PROBED_PEERS);
+        TRAIN_DATAGRAMS
+            .into_iter()
+            .find(|datagrams| (0..peers).any(|peer| takes(*datagrams, peer)))
+            .unwrap_or(1)
     }
 
-    /// Sends each train as one message; how many messages went out.
-    fn send_messages(&self, buffer: &[u8], trains: &[Train]) -> io::Result<usize> {
-        // SAFETY: all-zero is a valid value of these plain C structures.
-        let mut messages: [libc::mmsghdr; MESSAGES_MAX] = unsafe { zeroed() };
-        let mut vectors: ArrayVec<libc::iovec, MESSAGES_MAX> = ArrayVec::new();
-        let mut controls = [Control([0; 32]); MESSAGES_MAX];
-        for train in trains.iter().take(MESSAGES_MAX) {
-            let bytes = &buffer[train.start..train.start + train.bytes];
-            vectors.push(libc::iovec {
-                iov_base: bytes.as_ptr().cast_mut().cast(),
-                iov_len: bytes.len(),
-            });
-        }
-        for (((message, vector), control), train) in messages
-            .iter_mut()
-            .zip(&mut vectors)
-            .zip(&mut controls)
-            .zip(trains)
-        {
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            if train.bytes > train.datagram_bytes {
-                put_segment_size(&mut message.msg_hdr, control, train.datagram_bytes as u16);
+    #[inline]
+    fn way(&self, train: &Train) -> Way {
+        match self.peers.get(usize::from(train.peer)) {
+            None => Way::Nowhere,
+            Some(peer)
+                if train.bytes > train.datagram_bytes
+                    && (peer.singly || train.datagram_bytes > peer.train_datagram_max) =>
+            {
+                Way::Singly
             }
-        }
-        // SAFETY: the first `vectors.len()` messages point to vectors and controls that outlive the call; the vectors
-        // point into `buffer`, which the kernel only reads.
-        let sent = unsafe {
-            libc::sendmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                vectors.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if sent < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(sent as usize)
+            Some(_) => Way::Whole,
         }
     }
 
@@ -172,7 +234,20 @@ impl UdpLane {
         let mut tried_before = false;
         let mut waited = false;
         while let Some(first) = trains.first() {
-            let error = match self.send_messages(buffer, trains) {
+            let whole = trains
+                .iter()
+                .take_while(|train| self.way(train) == Way::Whole);
+            let whole = whole.count();
+            if whole == 0 {
+                if self.way(first) == Way::Singly {
+                    self.send_singly(buffer, *first, sent);
+                } else {
+                    sent.failed += first.datagrams();
+                }
+                trains = &trains[1..];
+                continue;
+            }
+            let error = match self.send_messages(buffer, &trains[..whole]) {
                 Ok(count) => {
                     for train in &trains[..count] {
                         sent.datagrams += train.datagrams();
@@ -196,32 +271,43 @@ impl UdpLane {
                 tried_before = true;
                 continue;
             }
-            match error {
-                libc::EIO | libc::EINVAL if first.datagrams() > 1 => {
-                    let before = sent.datagrams;
-                    self.send_singly(buffer, *first, sent);
-                    if sent.datagrams > before {
-                        self.train_max = 1;
-                    }
-                }
-                libc::EMSGSIZE => sent.too_big += first.datagrams(),
-                _ => sent.failed += first.datagrams(),
-            }
+            self.refused(buffer, *first, error, sent);
             trains = &trains[1..];
             tried_before = false;
         }
     }
 
+    /// Does what can be done about a train that the kernel refused, and counts what cannot.
+    fn refused(&mut self, buffer: &[u8], train: Train, error: libc::c_int, sent: &mut Sent) {
+        let is_train = train.bytes > train.datagram_bytes;
+        match error {
+            // The route's MTU has shrunk since it was asked for.
+            libc::EMSGSIZE | libc::EINVAL if is_train && self.fragment => {
+                self.send_singly(buffer, train, sent);
+            }
+            libc::EIO | libc::EINVAL if is_train => {
+                let before = sent.datagrams;
+                self.send_singly(buffer, train, sent);
+                if sent.datagrams > before {
+                    self.peers[usize::from(train.peer)].singly = true;
+                    if self.peers.iter().all(|peer| peer.singly) {
+                        self.train_max = 1;
+                    }
+                }
+            }
+            libc::EMSGSIZE => sent.too_big += train.datagrams(),
+            _ => sent.failed += train.datagrams(),
+        }
+    }
+
     /// Sends the datagrams of one train one by one.
     fn send_singly(&mut self, buffer: &[u8], train: Train, sent: &mut Sent) {
-        let end = train.start + train.bytes;
-        let mut singles: ArrayVec<Train, MESSAGES_MAX> = ArrayVec::new();
-        for start in (train.start..end).step_by(train.datagram_bytes) {
-            let bytes = train.datagram_bytes.min(end - start);
+        let mut singles: ArrayVec<Train, TRAINS_MAX> = ArrayVec::new();
+        for range in train.ranges() {
             singles.push(Train {
-                start,
-                bytes,
-                datagram_bytes: bytes,
+                start: range.start,
+                bytes: range.len(),
+                datagram_bytes: range.len(),
                 ..train
             });
             if singles.is_full() {
@@ -230,54 +316,6 @@ impl UdpLane {
             }
         }
         self.send_all(buffer, &singles, sent);
-    }
-
-    /// Receives trains, one a message.
-    fn receive_messages(&self, batch: &mut Batch) -> io::Result<()> {
-        batch.trains.clear();
-        // SAFETY: all-zero is a valid value of these plain C structures.
-        let mut messages: [libc::mmsghdr; MESSAGES_MAX] = unsafe { zeroed() };
-        let mut controls = [Control([0; 32]); MESSAGES_MAX];
-        let mut vectors: ArrayVec<libc::iovec, MESSAGES_MAX> = batch
-            .buffer
-            .chunks_exact_mut(TRAIN_BYTES_MAX)
-            .take(MESSAGES_MAX)
-            .map(|buffer| libc::iovec {
-                iov_base: buffer.as_mut_ptr().cast(),
-                iov_len: buffer.len(),
-            })
-            .collect();
-        for ((message, vector), control) in messages.iter_mut().zip(&mut vectors).zip(&mut controls)
-        {
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = size_of::<Control>();
-        }
-        // SAFETY: each of the first `vectors.len()` messages points to a vector and a control block that outlive
-        // the call, and each vector to a buffer of that length that nothing else refers to.
-        let count = unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                vectors.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        };
-        if count < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        for (at, message) in messages[..count as usize].iter().enumerate() {
-            let bytes = message.msg_len as usize;
-            batch.trains.push(Train {
-                start: at * TRAIN_BYTES_MAX,
-                bytes,
-                datagram_bytes: gro_size(&message.msg_hdr).unwrap_or(bytes),
-                ..Train::default()
-            });
-        }
-        Ok(())
     }
 }
 
@@ -289,6 +327,7 @@ impl CipherPort for UdpLane {
         sent
     }
 
+    /// The batch's buffer takes one train for each [`TRAIN_BYTES_MAX`] that it has.
     fn recv(&mut self, batch: &mut Batch) -> io::Result<()> {
         for _ in 0..REPORTS_MAX {
             let Err(error) = self.receive_messages(batch) else {
@@ -314,109 +353,39 @@ impl CipherPort for UdpLane {
     }
 }
 
-/// Asks for large buffers: beyond the host's limit where privilege allows, up to it otherwise.
-fn grow_buffers(socket: &Socket) {
-    for (force, plain, bytes) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES),
-    ] {
-        if set_level_option(socket, libc::SOL_SOCKET, force, bytes).is_err() {
-            // Never refused: the kernel gives what it may.
-            let _ = set_level_option(socket, libc::SOL_SOCKET, plain, bytes);
-        }
-    }
-}
-
-/// Sends by the route's MTU, whatever ICMP says of the path; IPv4 routers may fragment.
-fn ignore_reported_mtu(socket: &Socket, local: SocketAddr) -> io::Result<()> {
-    if local.is_ipv6() {
-        let mode = libc::IPV6_PMTUDISC_INTERFACE;
-        set_level_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
-    } else {
-        let mode = libc::IP_PMTUDISC_INTERFACE;
-        set_level_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
-    }
-}
-
-fn int_option(socket: &Socket, level: libc::c_int, option: libc::c_int) -> io::Result<libc::c_int> {
-    let mut value: libc::c_int = 0;
-    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: value and length outlive the call, and the length is that of the value.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw mut value).cast(),
-            &raw mut bytes,
-        )
-    };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(value)
-    }
-}
-
-fn set_option(socket: &Socket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    set_level_option(socket, libc::SOL_UDP, option, value)
-}
-
-fn set_level_option(
-    socket: &Socket,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: the option's value is a C int that outlives the call, and its size is given.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
-/// Writes the `UDP_SEGMENT` control message.
-fn put_segment_size(header: &mut libc::msghdr, control: &mut Control, size: u16) {
-    header.msg_control = control.0.as_mut_ptr().cast();
-    // SAFETY: `control` is aligned and larger than the one message written, CMSG_SPACE(2) being 24; the header
-    // points to it.
-    unsafe {
-        header.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as usize;
-        let message = libc::CMSG_FIRSTHDR(header);
-        (*message).cmsg_level = libc::SOL_UDP;
-        (*message).cmsg_type = libc::UDP_SEGMENT;
-        (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as usize;
-        libc::CMSG_DATA(message).cast::<u16>().write_unaligned(size);
-    }
-}
-
-/// Reads the `UDP_GRO` control message: the length of each datagram of the train but the last.
-fn gro_size(header: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel filled the control block that the header points to, and set its length; the CMSG
-    // functions stay inside it.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(header);
-        while !message.is_null() {
-            if (*message).cmsg_level == libc::SOL_UDP && (*message).cmsg_type == libc::UDP_GRO {
-                let size = libc::CMSG_DATA(message)
-                    .cast::<libc::c_int>()
-                    .read_unaligned();
-                return usize::try_from(size).ok().filter(|&size| size > 0);
+impl Peer {
+    fn new(local: SocketAddr, address: SocketAddr) -> io::Result<Self> {
+        let name = match (local.ip(), address.ip()) {
+            (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => address,
+            (IpAddr::V6(ip), IpAddr::V4(peer)) if ip.is_unspecified() => {
+                SocketAddr::from((peer.to_ipv6_mapped(), address.port()))
             }
-            message = libc::CMSG_NXTHDR(header, message);
-        }
+            _ => {
+                return Err(invalid(format!(
+                    "{address} cannot be reached from {local}: another family of addresses; `[::]` reaches both"
+                )));
+            }
+        };
+        Ok(Self {
+            address,
+            name: name.into(),
+            singly: false,
+            train_datagram_max: usize::MAX,
+        })
     }
-    None
+
+    /// What an outer packet of `mtu` bytes carries.
+    const fn payload_of(&self, mtu: usize) -> usize {
+        mtu.saturating_sub(if self.address.is_ipv4() {
+            OUTER_IPV4_BYTES
+        } else {
+            OUTER_IPV6_BYTES
+        })
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 const _: () = assert!(TRAIN_DATAGRAMS[0] <= TRAIN_BYTES_MAX);

@@ -4,10 +4,9 @@
 
 use nix::sched::{CloneFlags, unshare};
 use port::{
-    CLEAR_BUFFER_BYTES, ClearPort, Tun, TunError, TunOffloads, TunSettings, UdpLane, UdpOffloads,
-    wait_readable,
+    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, Train, Tun, TunError,
+    TunOffloads, TunSettings, UdpLane, UdpOffloads, wait_readable,
 };
-use port::{CipherPort, Train};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
@@ -46,15 +45,15 @@ fn open(queues: usize) -> Vec<Tun> {
 
 /// The next packet to 10.9.0.2, its virtio header apart; others (router solicitations) are passed over.
 fn receive(tun: &mut Tun) -> (VnetHeader, Vec<u8>) {
-    let mut buffer = vec![0; CLEAR_BUFFER_BYTES];
+    let mut buffer = vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
     loop {
         let fd = tun.readable().unwrap();
         assert!(
             wait_readable(&[fd], Some(Duration::from_secs(10))).unwrap(),
             "nothing arrived"
         );
-        let bytes = tun.recv(&mut buffer).unwrap();
-        let (header, packet) = buffer[..bytes]
+        let (packet, bytes) = tun.recv(&mut buffer).unwrap();
+        let (header, packet) = packet[..bytes]
             .split_first_chunk::<VNET_HEADER_BYTES>()
             .unwrap();
         if packet[0] >> 4 == 4 && packet[16..20] == [10, 9, 0, 2] {
@@ -82,14 +81,14 @@ fn a_udp_train_of_the_host_arrives_as_one_super_packet_and_goes_back_as_one() {
         );
         let mut lane = UdpLane::connect(a, b, on).unwrap();
         let payload: Vec<u8> = (0..5000u32).map(|at| at as u8).collect();
-        lane.send(
-            &payload,
-            &[Train {
-                start: 0,
-                bytes: 5000,
-                datagram_bytes: 1000,
-            }],
-        );
+        let mut batch = Batch::for_trains(8);
+        batch.buffer[..5000].copy_from_slice(&payload);
+        batch.trains.push(Train {
+            bytes: 5000,
+            datagram_bytes: 1000,
+            ..Train::default()
+        });
+        lane.send(&mut batch);
         let (vnet, mut packet) = loop {
             let (vnet, packet) = receive(&mut tun);
             // The lane's own probe comes first.
@@ -112,7 +111,6 @@ fn a_udp_train_of_the_host_arrives_as_one_super_packet_and_goes_back_as_one() {
         packet[16..20].copy_from_slice(&source);
         let parts: Vec<&[u8]> = packet[28..].chunks(1000).collect();
         tun.send(&vnet, &packet[..28], &parts).unwrap();
-        let mut batch = port::Batch::new(8);
         let mut echoed = Vec::new();
         while echoed.len() < 5000 {
             let fd = lane.readable().unwrap();

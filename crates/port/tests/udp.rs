@@ -50,25 +50,38 @@ fn receive(lane: &mut UdpLane, count: usize) -> Vec<Vec<u8>> {
     datagrams
 }
 
-fn numbered(count: usize, bytes: usize, last: usize) -> (Vec<u8>, Train, Vec<Vec<u8>>) {
+/// Datagrams that make one train.
+fn numbered(count: usize, bytes: usize, last: usize) -> Vec<Vec<u8>> {
     let mut datagrams: Vec<_> = (0..count).map(|at| vec![at as u8; bytes]).collect();
     datagrams[count - 1].truncate(last);
-    let buffer = datagrams.concat();
-    let train = Train {
-        start: 0,
-        bytes: buffer.len(),
-        datagram_bytes: bytes,
-    };
-    (buffer, train, datagrams)
+    datagrams
+}
+
+/// A batch with one train of each list.
+fn batch(trains: &[&[Vec<u8>]]) -> Batch {
+    let mut batch = Batch::for_trains(trains.len());
+    let mut start = 0;
+    for datagrams in trains {
+        let bytes = datagrams.concat();
+        batch.buffer[start..start + bytes.len()].copy_from_slice(&bytes);
+        batch.trains.push(Train {
+            start,
+            bytes: bytes.len(),
+            datagram_bytes: datagrams[0].len(),
+            ..Train::default()
+        });
+        start += bytes.len();
+    }
+    batch
 }
 
 #[test]
 fn a_train_arrives_as_its_datagrams_with_and_without_offloads() {
     for (a, b) in [(ON, ON), (ON, OFF), (OFF, ON), (OFF, OFF)] {
         let (mut one, mut two) = pair(a, b);
-        let (buffer, train, datagrams) = numbered(44, 1400, 77);
-        let sent = one.send(&buffer, &[train]);
-        let bytes = buffer.len() as u64;
+        let datagrams = numbered(44, 1400, 77);
+        let bytes = datagrams.concat().len() as u64;
+        let sent = one.send(&mut batch(&[&datagrams]));
         assert_eq!(
             sent,
             Sent {
@@ -86,19 +99,11 @@ fn a_train_arrives_as_its_datagrams_with_and_without_offloads() {
 #[test]
 fn several_trains_go_in_one_call() {
     let (mut one, mut two) = pair(ON, ON);
-    let (a, train_a, mut datagrams) = numbered(10, 500, 500);
-    let (b, train_b, more) = numbered(100, 60, 20);
-    let trains = [
-        train_a,
-        Train {
-            start: a.len(),
-            ..train_b
-        },
-    ];
-    let sent = one.send(&[a, b].concat(), &trains);
-    assert_eq!(sent.datagrams, 110);
-    datagrams.extend(more);
-    assert_eq!(receive(&mut two, 110), datagrams);
+    let (a, b) = (numbered(10, 500, 500), numbered(100, 60, 20));
+    let mut batch = batch(&[&a, &b]);
+    let sent = one.send(&mut batch);
+    assert_eq!((sent.datagrams, batch.trains.len()), (110, 0));
+    assert_eq!(receive(&mut two, 110), [a, b].concat());
 }
 
 #[test]
@@ -119,14 +124,14 @@ fn switched_off_offloads_stay_off() {
 fn a_peer_that_is_not_up_yet_does_not_break_the_lane() {
     let (a, b) = addresses();
     let mut one = UdpLane::connect(a, b, ON).unwrap();
-    let (buffer, train, datagrams) = numbered(3, 100, 100);
+    let datagrams = numbered(3, 100, 100);
     for _ in 0..3 {
         // Whether the refusal of the one before is told here or not, the lane goes on.
-        let sent = one.send(&buffer, &[train]);
+        let sent = one.send(&mut batch(&[&datagrams]));
         assert_eq!(sent.datagrams + sent.failed, 3);
     }
     let mut two = UdpLane::connect(b, a, ON).unwrap();
-    let sent = one.send(&buffer, &[train]);
+    let sent = one.send(&mut batch(&[&datagrams]));
     assert_eq!(sent.datagrams, 3);
     assert_eq!(receive(&mut two, 3), datagrams);
 }
@@ -167,7 +172,7 @@ fn no_icmp_message_ends_a_lane_or_shrinks_its_path() {
     };
     let (a, b) = addresses();
     let mut lane = UdpLane::connect(a, b, OFF).unwrap();
-    let path_mtu = lane.path_mtu().unwrap();
+    let path_mtu = lane.path_mtu(0).unwrap();
     let mut batch = Batch::for_trains(4);
     // Host, network, protocol unreachable; fragmentation needed; prohibited; parameter problem.
     for (kind, code, rest) in [
@@ -187,12 +192,8 @@ fn no_icmp_message_ends_a_lane_or_shrinks_its_path() {
             "ICMP {kind}/{code}"
         );
         raw.send_to(&message, &a.into()).unwrap();
-        let (buffer, train, _) = numbered(2, 1400, 1400);
-        assert_eq!(
-            lane.send(&buffer, &[train]).too_big,
-            0,
-            "ICMP {kind}/{code}"
-        );
+        let sent = lane.send(&mut self::batch(&[&numbered(2, 1400, 1400)]));
+        assert_eq!(sent.too_big, 0, "ICMP {kind}/{code}");
     }
-    assert_eq!(lane.path_mtu().unwrap(), path_mtu);
+    assert_eq!(lane.path_mtu(0).unwrap(), path_mtu);
 }

@@ -4,7 +4,7 @@
 //! extension headers; every other frame (ARP, neighbour discovery, control traffic) goes its way. A program
 //! is attached by a link that the kernel takes away when its descriptor closes, however the process ends.
 
-use super::kernel;
+use crate::kernel;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -150,7 +150,7 @@ mod tests {
         let (mut generator, receiver) = memory_frame_pair(8);
         let (sender, mut analyser) = memory_frame_pair(8);
         let mut port = FrameClearPort::new(receiver, sender, OWN, NEXT);
-        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES];
+        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES + crate::CLEAR_ROOM_BYTES];
         for (ipv6, payload) in [
             (false, 0),
             (false, 18),
@@ -164,11 +164,12 @@ mod tests {
                 sent.len()
             };
             generator.send(1, fill).unwrap();
-            let bytes = port.recv(&mut buffer).unwrap();
+            let (packet, bytes) = port.recv(&mut buffer).unwrap();
+            let packet = packet[..bytes].to_vec();
             let headers = if ipv6 { 48 } else { 28 };
             assert_eq!(bytes, 10 + headers + payload, "without padding");
-            assert_eq!(buffer[..10], VnetHeader::PLAIN.to_bytes());
-            let (headers, payload) = buffer[10..bytes].split_at(headers);
+            assert_eq!(packet[..10], VnetHeader::PLAIN.to_bytes());
+            let (headers, payload) = packet[10..].split_at(headers);
             let (one, two) = payload.split_at(payload.len() / 2);
             port.send(&VnetHeader::PLAIN, headers, &[one, two]).unwrap();
             let mut back = Vec::new();
@@ -190,7 +191,7 @@ mod tests {
                 60
             })
             .unwrap();
-        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES];
+        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES + crate::CLEAR_ROOM_BYTES];
         let error = port.recv(&mut buffer).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         let super_packet = VnetHeader {

@@ -14,12 +14,12 @@
 //! and AF_PACKET receives most.
 
 use super::bpf::XdpMode;
-use super::kernel::Interface;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
 use super::packet::{PacketReceiver, PacketSender};
 use super::socket::{SocketReceiver, SocketSender};
 use super::xdp::{self, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
+use crate::kernel::Interface;
 use std::io;
 use std::os::fd::BorrowedFd;
 

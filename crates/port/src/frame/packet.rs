@@ -6,7 +6,7 @@ mod send;
 pub use receive::PacketReceiver;
 pub use send::PacketSender;
 
-use super::kernel::{self, Interface};
+use crate::kernel::{self, Interface};
 use std::io;
 use std::os::fd::OwnedFd;
 

@@ -1,6 +1,6 @@
 //! Sockets that take test frames and drop them.
 
-use super::kernel;
+use crate::kernel;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -10,7 +10,7 @@ mod send;
 pub use receive::XdpReceiver;
 pub use send::XdpSender;
 
-use super::kernel::{self, Interface, Mapping};
+use crate::kernel::{self, Interface, Mapping};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::thread;

@@ -7,8 +7,8 @@
 
 use super::bind;
 use crate::frame::bpf::DropCaptured;
-use crate::frame::kernel::{self, ErrorWatch, Interface, Mapping, realtime_ahead_ns};
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
+use crate::kernel::{self, ErrorWatch, Interface, Mapping, realtime_ahead_ns};
 use std::cell::Cell;
 use std::io;
 use std::mem::offset_of;

@@ -4,8 +4,8 @@
 //! (1.42 against 1.59 million frames per second over a veth pair), and was not built.
 
 use super::bind;
-use crate::frame::kernel::{self, Interface};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
+use crate::kernel::{self, Interface};
 use crate::wait::wait_writable;
 use std::io;
 use std::mem::zeroed;

@@ -2,8 +2,8 @@
 
 use super::BATCH_FRAMES;
 use super::headers::{HEADERS_BYTES_MAX, rebuild};
-use crate::frame::kernel::{self, Interface, realtime_ahead_ns};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver};
+use crate::kernel::{self, Interface, realtime_ahead_ns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::{size_of, zeroed};

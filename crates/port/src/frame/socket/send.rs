@@ -2,8 +2,8 @@
 
 use super::BATCH_FRAMES;
 use super::headers::Datagram;
-use crate::frame::kernel::{self, Interface};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
+use crate::kernel::{self, Interface};
 use crate::wait::wait_writable;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 use super::ring::{Ring, Which};
 use super::{HEADROOM_BYTES, bind, socket};
 use crate::frame::bpf::{XdpMode, XdpRedirect};
-use crate::frame::kernel::{self, ErrorWatch, Interface, Mapping};
 use crate::frame::{FramePortStats, FrameReceiver};
+use crate::kernel::{self, ErrorWatch, Interface, Mapping};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! A ring of AF_XDP: single producer, single consumer, one of them the kernel.
 
-use crate::frame::kernel::{self, Mapping, Plain};
+use crate::kernel::{self, Mapping, Plain};
 use std::io;
 use std::marker::PhantomData;
 use std::mem::size_of;

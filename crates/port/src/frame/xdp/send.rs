@@ -2,8 +2,8 @@
 
 use super::ring::{Ring, Which};
 use super::{SEND_BYTES_MAX, bind, socket};
-use crate::frame::kernel::{self, Interface, Mapping};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
+use crate::kernel::{self, Interface, Mapping};
 use crate::wait::wait_writable;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -9,14 +9,14 @@ use std::ptr::{self, NonNull};
 
 /// An interface of this network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Interface {
-    pub(super) name: String,
-    pub(super) index: u32,
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) index: u32,
     /// Without the Ethernet header.
-    pub(super) mtu: usize,
-    pub(super) is_up: bool,
+    pub(crate) mtu: usize,
+    pub(crate) is_up: bool,
     /// At least 1.
-    pub(super) receive_queues: u32,
+    pub(crate) receive_queues: u32,
 }
 
 /// `struct ethtool_channels` of linux/ethtool.h.
@@ -36,7 +36,7 @@ const GET_CHANNELS: u32 = 0x3c;
 
 impl Interface {
     /// Looks it up by name.
-    pub(super) fn find(name: &str) -> io::Result<Self> {
+    pub(crate) fn find(name: &str) -> io::Result<Self> {
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         // SAFETY: all-zero is a valid value of this plain C structure.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -95,7 +95,7 @@ impl Interface {
 }
 
 /// Makes a socket that does not block.
-pub(super) fn socket(
+pub(crate) fn socket(
     domain: libc::c_int,
     kind: libc::c_int,
     protocol: libc::c_int,
@@ -108,14 +108,14 @@ pub(super) fn socket(
 }
 
 /// Binds a socket to an address of the kind that it takes.
-pub(super) fn bind<A: Plain>(socket: &impl AsRawFd, address: &A) -> io::Result<()> {
+pub(crate) fn bind<A: Plain>(socket: &impl AsRawFd, address: &A) -> io::Result<()> {
     let (bytes, length) = (ptr::from_ref(address).cast(), size_of::<A>());
     // SAFETY: the address outlives the call, and its length is given.
     check(unsafe { libc::bind(socket.as_raw_fd(), bytes, length as libc::socklen_t) }).map(drop)
 }
 
 /// Sets a socket option.
-pub(super) fn set_option<T: Plain>(
+pub(crate) fn set_option<T: Plain>(
     socket: &impl AsRawFd,
     level: libc::c_int,
     option: libc::c_int,
@@ -130,7 +130,7 @@ pub(super) fn set_option<T: Plain>(
 }
 
 /// Reads a socket option.
-pub(super) fn option<T: Plain>(
+pub(crate) fn option<T: Plain>(
     socket: &impl AsRawFd,
     level: libc::c_int,
     option: libc::c_int,
@@ -145,7 +145,7 @@ pub(super) fn option<T: Plain>(
 }
 
 /// The error that the socket holds, if there is one: what a wait on it would report for ever.
-pub(super) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
+pub(crate) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
     match option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR)? {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
@@ -153,7 +153,7 @@ pub(super) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
 }
 
 /// By how much CLOCK_REALTIME, in which the kernel notes arrivals, is ahead of CLOCK_MONOTONIC.
-pub(super) fn realtime_ahead_ns() -> i64 {
+pub(crate) fn realtime_ahead_ns() -> i64 {
     let read = |clock| {
         let mut time = libc::timespec {
             tv_sec: 0,
@@ -208,7 +208,7 @@ const READINGS_MAX: u32 = 8;
 /// When to ask a socket for its error. Its port is polled millions of times a second, and each question is a system
 /// call: it is asked when somebody has waited and nothing was there, and every now and then.
 #[derive(Debug, Default)]
-pub(super) struct ErrorWatch {
+pub(crate) struct ErrorWatch {
     waited: Cell<bool>,
     empty_polls: Cell<u32>,
 }
@@ -218,12 +218,12 @@ const POLLS_PER_QUESTION: u32 = 1024;
 
 impl ErrorWatch {
     /// To be called when somebody may wait for the socket: an error ends the wait.
-    pub(super) fn note_wait(&self) {
+    pub(crate) fn note_wait(&self) {
         self.waited.set(true);
     }
 
     /// To be called after each poll that gave nothing: the socket's error, or that it would block.
-    pub(super) fn empty(&self, socket: &impl AsRawFd) -> io::Error {
+    pub(crate) fn empty(&self, socket: &impl AsRawFd) -> io::Error {
         let polls = self.empty_polls.get().wrapping_add(1);
         self.empty_polls.set(polls);
         if !self.waited.replace(false) && polls % POLLS_PER_QUESTION != 1 {
@@ -237,7 +237,7 @@ impl ErrorWatch {
 }
 
 /// A system call's result, or its error.
-pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -249,7 +249,7 @@ pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 ///
 /// # Safety
 /// Every bit pattern must be a value, zero too.
-pub(super) unsafe trait Plain {}
+pub(crate) unsafe trait Plain {}
 // SAFETY: integers, and structures of integers.
 unsafe impl Plain for libc::c_int {}
 // SAFETY: as above.
@@ -283,7 +283,7 @@ unsafe impl Plain for libc::sockaddr_xdp {}
 
 /// Memory shared with the kernel.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
@@ -293,7 +293,7 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps `bytes` of a socket's rings at `offset`.
-    pub(super) fn of_socket(
+    pub(crate) fn of_socket(
         socket: &impl AsRawFd,
         bytes: usize,
         offset: libc::off_t,
@@ -303,13 +303,13 @@ impl Mapping {
     }
 
     /// Memory of this process, zero at first.
-    pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
+    pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         Self::new(-1, bytes, 0, flags)
     }
 
     /// Its length.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -334,7 +334,7 @@ impl Mapping {
     /// # Panics
     /// Where they go beyond the end.
     #[inline]
-    pub(super) fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+    pub(crate) fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         let end = offset.checked_add(bytes);
         assert!(
             end.is_some_and(|end| end <= self.bytes),
