@@ -10,12 +10,22 @@ const SHIM: &str = "shim/ipsec_mb.c";
 const HEADER: &str = "/usr/include/intel-ipsec-mb.h";
 const OPT_OUT: &str = "CIPHERBENCH_NO_IPSEC_MB";
 
+/// Crates that compute, and the variable that carries the version of each.
+const VERSIONS: [(&str, &str); 4] = [
+    ("aws-lc-rs", "AWS_LC_RS_VERSION"),
+    ("aes", "AES_VERSION"),
+    ("aes-gcm", "AES_GCM_VERSION"),
+    ("hmac", "HMAC_VERSION"),
+];
+
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(ipsec_mb)");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={SHIM}");
     println!("cargo::rerun-if-env-changed={OPT_OUT}");
-    println!("cargo::rustc-env=AWS_LC_RS_VERSION={}", aws_lc_rs_version());
+    for (name, variable) in VERSIONS {
+        println!("cargo::rustc-env={variable}={}", locked_version(name));
+    }
 
     let x86_64 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     if !x86_64 || env::var_os(OPT_OUT).is_some() {
@@ -61,13 +71,14 @@ fn finds_header(build: &cc::Build) -> bool {
     probe.output().is_ok_and(|output| output.status.success())
 }
 
-/// The version that the lock file fixes: the crate itself does not tell.
-fn aws_lc_rs_version() -> String {
+/// The version that the lock file fixes: the crates themselves do not tell.
+fn locked_version(name: &str) -> String {
     const LOCK: &str = "../../Cargo.lock";
     println!("cargo::rerun-if-changed={LOCK}");
     let lock = fs::read_to_string(LOCK).unwrap_or_default();
+    let name = format!("name = \"{name}\"\n");
     lock.split("[[package]]")
-        .find(|package| package.contains("name = \"aws-lc-rs\"\n"))
+        .find(|package| package.contains(&name))
         .and_then(|package| package.split("version = \"").nth(1)?.split('"').next())
         .unwrap_or("unknown")
         .to_owned()

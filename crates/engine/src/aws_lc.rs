@@ -1,11 +1,21 @@
 //! Engine `aws-lc`: AWS-LC by aws-lc-rs, on every platform that it builds for.
+//!
+//! Without DES, whose weak keys and triple keys that repeat it refuses, which no peer promises not to have; and
+//! without MD5, of which aws-lc-rs offers no HMAC.
 
+use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::selection::Engine;
-use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch};
+use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch, Transform};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
-use wire::Suite;
+use aws_lc_rs::cipher::{
+    AES_128, AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext,
+    UnboundCipherKey,
+};
+use aws_lc_rs::hmac;
+use aws_lc_rs::iv::FixedLength;
+use wire::{Cipher, Hmac, Suite};
 
 pub(crate) struct AwsLc;
 
@@ -16,6 +26,16 @@ impl Engine for AwsLc {
 
     fn probe(&self) -> Result<String, String> {
         Ok(concat!("aws-lc-rs ", env!("AWS_LC_RS_VERSION")).to_owned())
+    }
+
+    fn serves(&self, suite: Suite) -> bool {
+        match suite {
+            Suite::EncryptThenMac(cipher, hmac) => {
+                hmac_algorithm(hmac).is_some()
+                    && matches!(cipher, Cipher::Null | Cipher::Aes128Cbc | Cipher::Aes256Cbc)
+            }
+            Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => true,
+        }
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
@@ -31,6 +51,33 @@ impl Engine for AwsLc {
             suite,
             key: LessSafeKey::new(key),
         })
+    }
+
+    fn encrypt_then_mac(
+        &self,
+        cipher: Cipher,
+        hmac: Hmac,
+        cipher_key: &[u8],
+        hmac_key: &[u8],
+    ) -> Box<dyn Transform> {
+        let suite = Suite::EncryptThenMac(cipher, hmac);
+        let cbc: Option<Box<dyn Cbc>> = match cipher {
+            Cipher::Null => None,
+            _ => Some(Box::new(AesCbcKey::new(cipher_key))),
+        };
+        let algorithm =
+            hmac_algorithm(hmac).unwrap_or_else(|| unreachable!("{suite} is not served"));
+        let mac = HmacKey(hmac::Key::new(algorithm, hmac_key));
+        Box::new(EncryptThenMac::new(suite, cbc, Box::new(mac)))
+    }
+}
+
+fn hmac_algorithm(hmac: Hmac) -> Option<hmac::Algorithm> {
+    match hmac {
+        Hmac::Md5 => None,
+        Hmac::Sha1 => Some(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
+        Hmac::Sha256 => Some(hmac::HMAC_SHA256),
+        Hmac::Sha512 => Some(hmac::HMAC_SHA512),
     }
 }
 
@@ -91,5 +138,62 @@ impl Aead for Key {
             buf.fill(0);
             Err(TagMismatch)
         }
+    }
+}
+
+/// An AES key, expanded for both directions; the library zeroizes it.
+struct AesCbcKey {
+    encrypting: EncryptingKey,
+    decrypting: DecryptingKey,
+}
+
+impl AesCbcKey {
+    fn new(key: &[u8]) -> Self {
+        let algorithm = match key.len() {
+            16 => &AES_128,
+            _ => &AES_256,
+        };
+        let unbound = || {
+            UnboundCipherKey::new(algorithm, key)
+                .expect("keying material is divided by the suite's lengths")
+        };
+        Self {
+            encrypting: EncryptingKey::cbc(unbound()).expect("AES has CBC"),
+            decrypting: DecryptingKey::cbc(unbound()).expect("AES has CBC"),
+        }
+    }
+}
+
+fn aes_iv(iv: &[u8]) -> FixedLength<16> {
+    iv.try_into().expect("an IV of one block")
+}
+
+impl Cbc for AesCbcKey {
+    fn encrypt(&mut self, iv: &[u8], text: &mut [u8]) {
+        let context = EncryptionContext::Iv128(aes_iv(iv));
+        self.encrypting
+            .less_safe_encrypt(text, context)
+            .expect("text of whole blocks");
+    }
+
+    fn decrypt(&mut self, iv: &[u8], text: &mut [u8]) {
+        let context = DecryptionContext::Iv128(aes_iv(iv));
+        self.decrypting
+            .decrypt(text, context)
+            .expect("text of whole blocks");
+    }
+}
+
+/// An HMAC with both of its keyed states computed; the library zeroizes them.
+struct HmacKey(hmac::Key);
+
+impl Mac for HmacKey {
+    fn authenticate(&mut self, parts: [&[u8]; 2], icv: &mut [u8]) {
+        // Holds all its state inline: to make one allocates nothing.
+        let mut context = hmac::Context::with_key(&self.0);
+        for part in parts {
+            context.update(part);
+        }
+        icv.copy_from_slice(&context.sign().as_ref()[..icv.len()]);
     }
 }

@@ -1,5 +1,6 @@
 //! Proves an engine by official known answers before it touches traffic.
 
+use crate::selection::Engine;
 use crate::vectors::{self, VectorError};
 use crate::{Aead, NONCE_BYTES, TAG_BYTES};
 use wire::Suite;
@@ -35,8 +36,8 @@ pub enum Failure {
     },
 }
 
-/// Holds the keys that `make` makes to every shipped vector of `suite`.
-pub(crate) fn check(suite: Suite, make: &dyn Fn(&[u8]) -> Box<dyn Aead>) -> Result<(), Failure> {
+/// Holds `engine` to every shipped vector of `suite`.
+pub(crate) fn check(engine: &dyn Engine, suite: Suite) -> Result<(), Failure> {
     let unusable = |why: String| Failure::NoVector { suite, why };
     let mut checked = 0;
     for (file, text) in vectors::SHIPPED {
@@ -46,7 +47,7 @@ pub(crate) fn check(suite: Suite, make: &dyn Fn(&[u8]) -> Box<dyn Aead>) -> Resu
             .filter(|record| record.text("suite") == Ok(suite.name()))
         {
             let answer = Answer::read(record).map_err(|error| unusable(error.to_string()))?;
-            answer.check(&mut *make(&answer.key))?;
+            answer.check(&mut *engine.aead(suite, &answer.key))?;
             checked += 1;
         }
     }

@@ -8,6 +8,7 @@
 
 mod aws_lc;
 pub mod checksum;
+mod encrypt_then_mac;
 #[cfg(ipsec_mb)]
 mod ipsec_mb;
 #[cfg(not(ipsec_mb))]
@@ -15,6 +16,7 @@ mod ipsec_mb;
 mod ipsec_mb;
 mod known_answers;
 mod null;
+mod rustcrypto;
 mod selection;
 mod transform;
 pub mod vectors;

@@ -4,12 +4,16 @@
 //! encrypts nor authenticates, is never chosen by itself, and whoever configures it must say that this is
 //! meant.
 
+use crate::encrypt_then_mac::text_of;
 use crate::selection::Engine;
-use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch};
+use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
 use wire::Suite;
 
-/// The same for every packet: tells a peer that really seals, and nothing else.
-const TAG: [u8; TAG_BYTES] = *b"null: no secrets";
+/// The same for every packet, from its start and as long as the suite has it: tells a peer that really seals,
+/// and nothing else.
+const ICV: [u8; 32] = *b"null: no secretsnull: no secrets";
+/// The same as an AEAD's tag.
+const TAG: [u8; TAG_BYTES] = *ICV.first_chunk().expect("it is longer");
 
 pub(crate) struct Null;
 
@@ -22,12 +26,67 @@ impl Engine for Null {
         Ok("control without encryption".to_owned())
     }
 
+    fn serves(&self, _: Suite) -> bool {
+        true
+    }
+
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {
+        Box::new(Key(suite))
+    }
+
+    fn transform(&self, suite: Suite, _keymat: &[u8]) -> Box<dyn Transform> {
         Box::new(Key(suite))
     }
 }
 
+/// What it keeps of a key: the shape of its packets.
 struct Key(Suite);
+
+impl Transform for Key {
+    fn suite(&self) -> Suite {
+        self.0
+    }
+
+    fn seal_from(
+        &mut self,
+        _sequence_high: u32,
+        text: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), EngineFailed> {
+        let place = text_of(self.0, packet);
+        let icv = place.end;
+        packet[place].copy_from_slice(text);
+        packet[icv..].copy_from_slice(&ICV[..self.0.icv_bytes()]);
+        Ok(())
+    }
+
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        for packet in packets {
+            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
+            let icv = text_of(self.0, bytes).end;
+            bytes[icv..].copy_from_slice(&ICV[..self.0.icv_bytes()]);
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        for (packet, authentic) in packets.iter().zip(authentic) {
+            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
+            let text = text_of(self.0, bytes);
+            *authentic = bytes[text.end..] == ICV[..self.0.icv_bytes()];
+            if !*authentic {
+                bytes[text].fill(0);
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Aead for Key {
     fn suite(&self) -> Suite {
@@ -70,7 +129,7 @@ impl Aead for Key {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Choice, NULL, TagMismatch, select};
+    use crate::{Choice, NULL, Packet, TagMismatch, select};
     use wire::Suite;
 
     #[test]
@@ -97,5 +156,36 @@ mod tests {
         let opened = null.aead(&[7; 32]).open(&[0; 12], b"", &mut sealed);
         assert_eq!(opened, Err(TagMismatch));
         assert_eq!(sealed, [0; 19], "nothing of it is left");
+    }
+
+    #[test]
+    fn every_suite_keeps_its_shape_and_text() {
+        for suite in Suite::ALL {
+            let null = select(&Choice::Named(NULL.to_owned()), suite).unwrap();
+            let mut key = null.transform(&vec![7; suite.keymat_bytes()]);
+            let (start, text) = (8 + suite.iv_bytes(), [5; 48]);
+            let bytes = start + text.len() + suite.icv_bytes();
+            let mut packet = vec![1; bytes];
+            key.seal_from(0, &text, &mut packet).unwrap();
+            assert_eq!(packet[start..][..48], text, "{suite}");
+            assert!(packet[start + 48..].starts_with(b"null: no sec"), "{suite}");
+
+            let place = Packet {
+                at: 0,
+                bytes,
+                sequence_high: 0,
+            };
+            let mut again = packet.clone();
+            again[start + 48..].fill(0);
+            key.seal(&mut again, &[place]).unwrap();
+            assert_eq!(again, packet, "{suite}");
+
+            let mut authentic = [false];
+            key.open(&mut packet, &[place], &mut authentic).unwrap();
+            assert_eq!((authentic, &packet[start..][..48]), ([true], &text[..]));
+            packet[bytes - 1] ^= 1;
+            key.open(&mut packet, &[place], &mut authentic).unwrap();
+            assert_eq!((authentic, &packet[start..][..48]), ([false], &[0; 48][..]));
+        }
     }
 }

@@ -1,0 +1,140 @@
+//! Suites with an HMAC, packet by packet: what an engine has to add is a CBC and a MAC.
+//!
+//! To seal: encrypt the text, then authenticate header, IV, ciphertext and the high half of the sequence number,
+//! which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the ICV in constant time, and decrypt only
+//! what is authentic.
+
+use crate::transform::{EngineFailed, Packet, Transform};
+use ctutils::CtEq;
+use std::ops::Range;
+use wire::overhead::ESP_HEADER_BYTES;
+use wire::{Hmac, Suite};
+
+/// The longest ICV of any suite.
+const ICV_BYTES_MAX: usize = Hmac::Sha512.icv_bytes();
+
+/// A block cipher in CBC under one key. The lengths fit: an IV of one block, and text of whole blocks.
+pub(crate) trait Cbc: Send {
+    /// Encrypts `text` in place.
+    fn encrypt(&mut self, iv: &[u8], text: &mut [u8]);
+
+    /// Decrypts `text` in place.
+    fn decrypt(&mut self, iv: &[u8], text: &mut [u8]);
+}
+
+/// An HMAC under one key.
+pub(crate) trait Mac: Send {
+    /// Writes the beginning of the MAC over both parts, one behind the other, into `icv`.
+    fn authenticate(&mut self, parts: [&[u8]; 2], icv: &mut [u8]);
+}
+
+/// One SA of a suite with an HMAC.
+pub(crate) struct EncryptThenMac {
+    suite: Suite,
+    /// Absent where the suite does not encrypt.
+    cbc: Option<Box<dyn Cbc>>,
+    mac: Box<dyn Mac>,
+}
+
+impl EncryptThenMac {
+    pub(crate) fn new(suite: Suite, cbc: Option<Box<dyn Cbc>>, mac: Box<dyn Mac>) -> Self {
+        assert_eq!(
+            cbc.is_some(),
+            suite.iv_bytes() > 0,
+            "{suite} and its cipher"
+        );
+        Self { suite, cbc, mac }
+    }
+
+    fn seal_in_place(&mut self, sequence_high: u32, packet: &mut [u8]) {
+        let text = text_of(self.suite, packet);
+        let (sealed, icv) = packet.split_at_mut(text.end);
+        if let Some(cbc) = &mut self.cbc {
+            let (prefix, text) = sealed.split_at_mut(text.start);
+            cbc.encrypt(&prefix[ESP_HEADER_BYTES..], text);
+        }
+        self.mac
+            .authenticate([sealed, &sequence_high.to_be_bytes()], icv);
+    }
+
+    fn open_in_place(&mut self, sequence_high: u32, packet: &mut [u8]) -> bool {
+        let text = text_of(self.suite, packet);
+        let (sealed, icv) = packet.split_at_mut(text.end);
+        let mut expected = [0; ICV_BYTES_MAX];
+        let expected = &mut expected[..icv.len()];
+        self.mac
+            .authenticate([sealed, &sequence_high.to_be_bytes()], expected);
+        let authentic = bool::from((*expected).ct_eq(icv));
+        let (prefix, text) = sealed.split_at_mut(text.start);
+        if !authentic {
+            text.fill(0);
+        } else if let Some(cbc) = &mut self.cbc {
+            cbc.decrypt(&prefix[ESP_HEADER_BYTES..], text);
+        }
+        authentic
+    }
+}
+
+/// Where the text lies in a packet of that suite.
+///
+/// # Panics
+/// If the packet is too short, or its text not of whole blocks.
+#[inline]
+pub(crate) fn text_of(suite: Suite, packet: &[u8]) -> Range<usize> {
+    let start = ESP_HEADER_BYTES + suite.iv_bytes();
+    let end = packet.len().saturating_sub(suite.icv_bytes());
+    assert!(
+        end >= start + suite.pad_to_bytes(),
+        "a packet of {} B has no text of {suite}",
+        packet.len()
+    );
+    if let Suite::EncryptThenMac(cipher, _) = suite {
+        let text = end - start;
+        assert!(
+            text.is_multiple_of(cipher.block_bytes()),
+            "{text} B are whole blocks of {suite}"
+        );
+    }
+    start..end
+}
+
+impl Transform for EncryptThenMac {
+    fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    fn seal_from(
+        &mut self,
+        sequence_high: u32,
+        text: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), EngineFailed> {
+        let place = text_of(self.suite, packet);
+        // Beside what a cipher costs that chains its blocks, the copy is nothing.
+        packet[place].copy_from_slice(text);
+        self.seal_in_place(sequence_high, packet);
+        Ok(())
+    }
+
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        for packet in packets {
+            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
+            self.seal_in_place(packet.sequence_high, bytes);
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        for (packet, authentic) in packets.iter().zip(authentic) {
+            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
+            *authentic = self.open_in_place(packet.sequence_high, bytes);
+        }
+        Ok(())
+    }
+}
