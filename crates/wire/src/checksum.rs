@@ -65,6 +65,16 @@ pub const fn is_valid(sum: u64) -> bool {
     fold(sum) == 0xffff
 }
 
+/// The checksum field after one of the words that it is over has changed (RFC 1624 §3, equation 3). What was
+/// wrong stays wrong.
+///
+/// A word at an odd distance from the start of the sum counts with its bytes swapped: `swap_bytes` both.
+#[inline]
+#[must_use]
+pub const fn update(field: [u8; 2], old: u16, new: u16) -> [u8; 2] {
+    finish(word(!u16::from_be_bytes(field)) + word(!old) + word(new))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +112,25 @@ mod tests {
             let cut = (cut * 2).min(bytes.len() & !1);
             let (a, b) = bytes.split_at(cut);
             prop_assert_eq!(fold(portable(b, portable(a, 0))), fold(portable(&bytes, 0)));
+        }
+
+        #[test]
+        fn an_updated_checksum_is_the_one_of_the_changed_bytes(
+            mut bytes: [u8; 40],
+            at in 1usize..39,
+            new: u16,
+        ) {
+            // Not all zero, as no header is: there the two zeros of one's complement would differ.
+            bytes[0] |= 1;
+            let before = finish(portable(&bytes, 0));
+            let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+            bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
+            let updated = if at.is_multiple_of(2) {
+                update(before, old, new)
+            } else {
+                update(before, old.swap_bytes(), new.swap_bytes())
+            };
+            prop_assert_eq!(updated, finish(portable(&bytes, 0)));
         }
 
         #[test]

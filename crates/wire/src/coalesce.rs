@@ -2,8 +2,7 @@
 //!
 //! Packets stay where they were opened; a super-packet is a list of slices, ready for one vectored write.
 //! A packet joins its flow's run when nothing but what a segmenter would have changed differs, and when
-//! its transport checksum is right: joining makes the kernel compute a new one, which must not
-//! bless a broken packet.
+//! its checksums are right: joining makes new ones, which must not bless a broken packet.
 //!
 //! Ethernet frames join as well, when their link headers are equal too.
 //!
@@ -191,7 +190,9 @@ impl<'a> Coalescer<'a> {
             UDP => self.joinable.udp && usize::from(be16(packet, at + 4)) == packet.len() - at,
             _ => false,
         };
-        kind && packet.len() > header_bytes && view.transport_checksum_is_valid(packet, self.sum)
+        kind && packet.len() > header_bytes
+            && view.header_checksum_is_valid(packet)
+            && view.transport_checksum_is_valid(packet, self.sum)
     }
 
     #[inline]

@@ -14,6 +14,9 @@ pub const IPV6_IN_IP: u8 = 41;
 /// Next header of a dummy packet (RFC 4303 §2.6).
 pub const NO_NEXT_HEADER: u8 = 59;
 
+/// "More fragments" and the fragment offset, in an IPv4 header's fourth word.
+const MF_AND_OFFSET: u16 = 0x3fff;
+
 /// Where an IP packet's parts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpView {
@@ -46,8 +49,7 @@ impl IpView {
         let header = packet.first_chunk::<20>()?;
         let header_bytes = usize::from(header[0] & 15) * 4;
         let total_bytes = usize::from(be16(header, 2));
-        // MF or a fragment offset.
-        let fragment = be16(header, 6) & 0x3fff != 0;
+        let fragment = be16(header, 6) & MF_AND_OFFSET != 0;
         (header_bytes >= 20 && header_bytes <= total_bytes && total_bytes <= packet.len())
             .then_some(Self {
                 version: 4,
@@ -107,6 +109,20 @@ impl IpView {
             &packet[8..40]
         };
         checksum::portable(addresses, checksum::word(u16::from(self.protocol)))
+    }
+
+    /// Whether the IPv4 header's checksum is right; IPv6 has none.
+    #[inline]
+    #[must_use]
+    pub fn header_checksum_is_valid(&self, packet: &[u8]) -> bool {
+        self.version == 6 || checksum::is_valid(checksum::portable(&packet[..self.header_bytes], 0))
+    }
+
+    /// Whether it is a fragment of an IPv4 packet, the first included.
+    #[inline]
+    #[must_use]
+    pub fn is_ipv4_fragment(&self, packet: &[u8]) -> bool {
+        self.version == 4 && be16(packet, 6) & MF_AND_OFFSET != 0
     }
 
     /// Whether the TCP or UDP checksum is right; a UDP checksum of zero ("none") is not.
