@@ -5,11 +5,10 @@ use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Direction, FrameTest, IpVersion, LabKind, Measurement, PortKind, Traffic,
+    Adapter, Direction, FrameTest, IpVersion, LabKind, Measurement, Mode, PortKind, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
-use wire::overhead::{Outer, inner_mtu, outer_bytes};
 use yaml::Mistake;
 
 /// Longest frames, FCS not counted, that an AF_XDP port of a virtual link takes: a page of memory, and on
@@ -51,19 +50,20 @@ impl Draft {
             return Some(self.trial.mistake(what, help));
         }
         let name = &self.cell.dut.name;
-        match self.cell.dut.adapter {
+        match &self.cell.dut.adapter {
             Adapter::Router { .. } | Adapter::Bridge => {
                 let what =
                     format!("`{name}` is the kernel's work, and a lab in memory has no kernel");
                 Some(self.dut.mistake(what, help))
             }
-            Adapter::Cipherbench { workers, .. } if workers > 1 => {
+            Adapter::Cipherbench(encryptor) if encryptor.workers > 1 => {
+                let workers = encryptor.workers;
                 let what = format!("`{name}` has {workers} workers, and a lab in memory runs one");
                 let help = "write `workers: 1`, or use a lab of kind `namespaces`: \
                             `--lab namespaces`";
                 Some(self.dut.mistake(what, help))
             }
-            Adapter::Cipherbench { .. } | Adapter::Direct | Adapter::Straight => None,
+            Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight => None,
         }
     }
 
@@ -109,9 +109,15 @@ impl Draft {
         };
         let named = usize::from(packet) + added;
         let grown = match &dut.adapter {
-            Adapter::Cipherbench { suite, .. } => {
+            Adapter::Cipherbench(encryptor) => {
                 let as_what = if added > 0 { "packets of " } else { "" };
-                format!("{noun} of {named} B are {as_what}{needed} B in ESP ({suite}) and")
+                let carried_in = match encryptor.mode {
+                    Mode::L3 => format!("ESP ({})", encryptor.suite),
+                    Mode::L2 => format!("Ethernet in ESP ({})", encryptor.suite),
+                    Mode::L2tpv3 => format!("L2TPv3 in ESP ({})", encryptor.suite),
+                    Mode::L2tpv3Clear => "L2TPv3".to_owned(),
+                };
+                format!("{noun} of {named} B are {as_what}{needed} B in {carried_in} and")
             }
             _ => format!("{noun} of {named} B"),
         };
@@ -282,9 +288,7 @@ impl Adapter {
     pub fn cipher_packet_bytes(&self, mtu: u16) -> usize {
         match self {
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
-            Self::Cipherbench { suite, .. } => {
-                outer_bytes(*suite, Outer::UDP_IPV4, usize::from(mtu))
-            }
+            Self::Cipherbench(encryptor) => encryptor.cipher_packet_bytes(usize::from(mtu)),
         }
     }
 
@@ -294,9 +298,7 @@ impl Adapter {
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => {
                 Some(usize::from(cipher_mtu))
             }
-            Self::Cipherbench { suite, .. } => {
-                inner_mtu(*suite, Outer::UDP_IPV4, usize::from(cipher_mtu))
-            }
+            Self::Cipherbench(encryptor) => encryptor.clear_mtu(cipher_mtu),
         }
     }
 }

@@ -3,25 +3,15 @@
 //! To add an adapter: a variant of [`Adapter`], its name in [`KINDS`], and a reader of its settings
 //! here; its row in `docs/campaign.md`; and what brings it up, in `lab`.
 
+mod encryptor;
+
 use crate::axis::axis;
-use crate::expand::product;
 use crate::plan::{Adapter, Dut};
-use wire::Suite;
 use yaml::{Map, Node, Place, Reported};
-
-/// Crypto engines that a campaign can ask for by name, the choice by speed first.
-///
-/// Named here, not asked of the crate `engine`: a plan is read where that cannot even be built.
-pub(crate) const ENGINES: [&str; 4] = ["auto", "ipsec-mb", "aws-lc", NULL_ENGINE];
-
-/// The control that neither encrypts nor authenticates.
-pub(crate) const NULL_ENGINE: &str = "null";
 
 /// The DUT that calibration measures, and the name of its cells.
 pub(crate) const STRAIGHT: &str = "straight";
 
-/// Most worker threads per gateway.
-const WORKERS_MAX: u16 = 256;
 /// Tables and charts with more cannot be read.
 const DUTS_MAX: usize = 100;
 /// Longest name, so that tables stay readable.
@@ -94,7 +84,7 @@ fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
         Kind::Straight => plain(map, STRAIGHT, Adapter::Straight),
         Kind::Bridge => plain(map, "bridge", Adapter::Bridge),
         Kind::Router => router(map),
-        Kind::Cipherbench => cipherbench(map),
+        Kind::Cipherbench => encryptor::read(map),
     })
 }
 
@@ -129,49 +119,6 @@ fn router(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     Ok(routers.collect())
 }
 
-/// Settings that vary are added to the name, in this order: suite, workers, engine.
-fn cipherbench(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
-    let suites = Suite::ALL.map(|suite| (suite.name(), suite));
-    let engines = ENGINES.map(|name| (name, name));
-    let name = name(map, "cipherbench");
-    let suite = axis(map, "suite", Suite::Aes256Gcm, |node| {
-        node.one_of("suite", &suites)
-    });
-    let workers = axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX));
-    let engine = axis(map, "engine", "auto", |node| {
-        node.one_of("engine", &engines)
-    });
-    let (name, suites, counts, engines) = (name?, suite.all()?, workers.all()?, engine.all()?);
-
-    let mut duts = Vec::new();
-    // One more than there may be is enough to tell.
-    let combinations = product([suites.len(), counts.len(), engines.len()]).take(DUTS_MAX + 1);
-    for [suite, count, engine] in combinations {
-        let (suite, workers, engine) = (
-            suites[suite].value,
-            counts[count].value,
-            engines[engine].value,
-        );
-        let mut full = name.clone();
-        if suites.len() > 1 {
-            full.push_str(&format!(" {suite}"));
-        }
-        if counts.len() > 1 {
-            full.push_str(&format!(" w{workers}"));
-        }
-        if engines.len() > 1 {
-            full.push_str(&format!(" {engine}"));
-        }
-        let adapter = Adapter::Cipherbench {
-            suite,
-            workers,
-            engine: engine.to_owned(),
-        };
-        duts.push(listed(map, &name, full, adapter));
-    }
-    Ok(duts)
-}
-
 /// A DUT's name: short, and without the characters that cell ids are put together with.
 fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
     map.with_default("name", default.to_owned(), |node| {
@@ -198,16 +145,4 @@ pub(crate) fn names(duts: &[&Listed]) -> String {
         .map(|dut| format!("`{}`", dut.dut.name))
         .collect();
     names.join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_engines_are_those_of_the_engine_crate_and_its_control() {
-        let known = engine::engines().iter().map(|engine| engine.name);
-        let known = std::iter::once("auto").chain(known).chain([engine::NULL]);
-        assert_eq!(ENGINES.to_vec(), known.collect::<Vec<_>>());
-    }
 }

@@ -247,6 +247,22 @@ impl Point<'_> {
         draft
     }
 
+    /// What is measured, the traffic spread over as many tunnels as the DUT has unless it was said.
+    fn measurement_of(&self, dut: &Dut) -> Measurement {
+        let mut measurement = self.measurement.clone();
+        if let (Measurement::Frames(test), Some(places)) = (&mut measurement, &self.frames)
+            && places.auto_tunnels
+        {
+            let traffic = &mut test.traffic;
+            traffic.tunnels = dut.adapter.tunnels();
+            traffic.flows = places
+                .flows
+                .value
+                .unwrap_or_else(|| frames::flows_for(traffic.tunnels, self.cores));
+        }
+        measurement
+    }
+
     fn cell(&self, group: &str, dut: &Dut) -> Cell {
         Cell {
             id: format!("{group}/{}", slug(&dut.name)),
@@ -255,7 +271,7 @@ impl Point<'_> {
             mtu: self.mtu,
             cores_per_station: self.cores,
             offloads: self.offloads,
-            measurement: self.measurement.clone(),
+            measurement: self.measurement_of(dut),
             tune: self.tune,
             estimate_ns: 0,
             calibration: false,

@@ -4,15 +4,16 @@
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
+mod encryptor;
 mod frames;
 
+pub use encryptor::{Encryptor, Mode, NULL_ENGINE};
 pub use frames::{
     BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind,
     Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 
 use serde::{Deserialize, Serialize};
-use wire::Suite;
 
 /// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -216,37 +217,58 @@ pub enum Adapter {
     /// One box that switches Ethernet by a Linux bridge: A – gw1 – the station in gw2's place.
     Bridge,
     /// Our own encryptor, one process per gateway.
-    Cipherbench {
-        /// ESP suite.
-        suite: Suite,
-        /// Worker threads (lanes) per gateway; at least 1.
-        workers: u16,
-        /// Engine by name, `auto` for the fastest that passes its known-answer tests; `null` for the
-        /// control that neither encrypts nor authenticates.
-        engine: String,
-    },
+    Cipherbench(Encryptor),
 }
 
 impl Adapter {
-    /// Whether traffic between the gateways must be encrypted.
+    /// The settings of our own encryptor, if it is that.
+    #[must_use]
+    pub const fn encryptor(&self) -> Option<&Encryptor> {
+        match self {
+            Self::Cipherbench(encryptor) => Some(encryptor),
+            _ => None,
+        }
+    }
+
+    /// Whether traffic between the gateways must go in ESP.
     #[must_use]
     pub const fn encrypts(&self) -> bool {
-        matches!(self, Self::Cipherbench { .. })
+        match self {
+            Self::Cipherbench(encryptor) => encryptor.mode.has_esp(),
+            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => false,
+        }
+    }
+
+    /// Why nobody should protect anything with it; `None` where it protects, or was never meant to.
+    #[must_use]
+    pub fn insecure(&self) -> Option<&'static str> {
+        self.encryptor().and_then(Encryptor::insecure)
+    }
+
+    /// Tunnels that traffic can be spread over.
+    #[must_use]
+    pub fn tunnels(&self) -> u32 {
+        self.encryptor()
+            .map_or(1, |encryptor| encryptor.tunnels.into())
     }
 
     /// Whether station A reaches B through it, so that tools can be used; frames need no more than two
     /// ends of a path.
     #[must_use]
     pub const fn joins_stations(&self) -> bool {
-        matches!(self, Self::Direct | Self::Cipherbench { .. })
+        matches!(self, Self::Direct | Self::Cipherbench(_))
     }
 
     /// The directions in which this DUT can be loaded.
     #[must_use]
     pub const fn directions(&self) -> &'static [Direction] {
         match self {
+            // The station in a gateway's place knows IP packets in ESP, one in each.
+            Self::Cipherbench(encryptor) if encryptor.mode.bridges() || encryptor.aggregate => {
+                &[Direction::Both]
+            }
             // Both of its gateways, or each alone with the station as its peer.
-            Self::Cipherbench { .. } => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],
+            Self::Cipherbench(_) => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],
             // Through a pair of gateways that do nothing, the three are one.
             Self::Direct | Self::Straight => &Direction::ALL,
             Self::Router { .. } | Self::Bridge => &[Direction::Both],

@@ -2,8 +2,7 @@
 
 mod frames;
 
-use crate::dut::NULL_ENGINE;
-use crate::plan::{Adapter, Cell, Element, LabKind, LabPlan, Measurement, Plan};
+use crate::plan::{Adapter, Cell, Element, Encryptor, LabKind, LabPlan, Measurement, Mode, Plan};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -186,21 +185,49 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::Router { nat: false } => "IP forwarding by Linux".to_owned(),
         Adapter::Router { nat: true } => "IP forwarding by Linux with NAT".to_owned(),
         Adapter::Bridge => "Ethernet switching by Linux".to_owned(),
-        Adapter::Cipherbench {
-            suite,
-            workers,
-            engine,
-        } => {
-            let control = match engine.as_str() {
-                NULL_ENGINE => ": nothing is encrypted",
-                _ => "",
-            };
-            format!(
-                "ESP {suite}, {} per gateway, engine {engine}{control}",
-                counted((*workers).into(), "worker")
-            )
+        Adapter::Cipherbench(encryptor) => encryptor_in_words(encryptor),
+    }
+}
+
+fn encryptor_in_words(encryptor: &Encryptor) -> String {
+    let Encryptor {
+        suite,
+        workers,
+        engine,
+        tunnels,
+        mode,
+        aggregate,
+        busy_poll,
+    } = encryptor;
+    let mut words = match mode {
+        Mode::L3 => format!("ESP {suite}"),
+        Mode::L2 => format!("Ethernet in ESP {suite}"),
+        Mode::L2tpv3 => format!("Ethernet in L2TPv3 in ESP {suite}"),
+        Mode::L2tpv3Clear => "Ethernet in L2TPv3".to_owned(),
+    };
+    words.push_str(&format!(
+        ", {} per gateway",
+        counted((*workers).into(), "worker")
+    ));
+    if *tunnels > 1 {
+        words.push_str(&format!(", {tunnels} tunnels"));
+    }
+    if mode.has_esp() {
+        words.push_str(&format!(", engine {engine}"));
+    }
+    for (is_on, word) in [(*aggregate, "aggregated"), (*busy_poll, "polling")] {
+        if is_on {
+            words.push_str(&format!(", {word}"));
         }
     }
+    match encryptor.insecure() {
+        Some(_) if encryptor.is_null() || !mode.has_esp() => {
+            words.push_str(": nothing is encrypted");
+        }
+        Some(why) => words.push_str(&format!(": insecure, {why}")),
+        None => {}
+    }
+    words
 }
 
 fn print_commands(text: &mut String, commands: &[Vec<String>]) {

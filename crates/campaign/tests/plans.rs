@@ -1,7 +1,7 @@
 //! What plans promise to whoever carries them out.
 
 use campaign::estimate::BRING_UP;
-use campaign::plan::{Adapter, Cell, LabKind, Measurement, Plan};
+use campaign::plan::{Adapter, Cell, Encryptor, LabKind, Measurement, Plan};
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -105,11 +105,7 @@ fn every_default_is_explicit_in_the_plan() {
         panic!("{:?}", ids(&plan))
     };
     let suite = wire::Suite::Aes256Gcm;
-    let adapter = Adapter::Cipherbench {
-        suite,
-        workers: 1,
-        engine: "auto".to_owned(),
-    };
+    let adapter = Adapter::Cipherbench(Encryptor::new(suite));
     assert_eq!(
         (&tcp.dut.adapter, tcp.offloads, tcp.tune),
         (&adapter, true, false)

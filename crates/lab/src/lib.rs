@@ -209,6 +209,8 @@ pub struct StationEsp {
     pub port: u16,
     /// Lanes.
     pub lanes: u16,
+    /// Tunnels, each with SAs of its own: lane l of tunnel t has slot t × `lanes` + l.
+    pub tunnels: u16,
 }
 
 /// A lab as `trial` needs it. Implemented by `NamespaceLab`, and by fakes in tests.

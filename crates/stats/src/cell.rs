@@ -72,7 +72,9 @@ impl Control {
     pub fn of(adapter: &Adapter) -> Option<Self> {
         match adapter {
             Adapter::Straight => Some(Self::NoDevice),
-            Adapter::Cipherbench { engine, .. } if engine == "null" => Some(Self::NoEncryption),
+            Adapter::Cipherbench(encryptor) if encryptor.is_null() || !encryptor.mode.has_esp() => {
+                Some(Self::NoEncryption)
+            }
             _ => None,
         }
     }

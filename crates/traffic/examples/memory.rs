@@ -79,6 +79,7 @@ fn run(case: &Case) -> f64 {
             remote: Ipv4Addr::new(192, 0, 2, 2).into(),
             port: 4500,
             lanes,
+            tunnels: 1,
         })
     };
     let open = |esp: &Option<Esp>| {

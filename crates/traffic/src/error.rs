@@ -50,13 +50,27 @@ pub enum TrafficError {
     },
     /// The caller's mistake.
     #[error(
-        "{lanes} lanes from UDP port {port} cannot be\nhelp: from 1 to 4096 lanes, and no port above 65535"
+        "{lanes} lanes of {tunnels} tunnels from UDP port {port} cannot be\n\
+         help: from 1 to 4096 lanes over all tunnels, and no port above 65535"
     )]
     Lanes {
-        /// As asked for.
+        /// As asked for, of each tunnel.
         lanes: u16,
+        /// As asked for.
+        tunnels: u16,
         /// Of the first.
         port: u16,
+    },
+    /// The caller's mistake.
+    #[error(
+        "flows of {flow_tunnels} tunnels cannot be sealed with the keys of {key_tunnels}\n\
+         help: give all flows one tunnel's keys, or each tunnel its own"
+    )]
+    TunnelKeys {
+        /// Tunnels that the flows have.
+        flow_tunnels: u32,
+        /// Tunnels that have keys.
+        key_tunnels: u16,
     },
     /// No engine can seal or open.
     #[error(transparent)]

@@ -232,6 +232,13 @@ impl Frames {
         let headers = Headers::new(&send.flows)?;
         let sizes = FrameSize::all(&send.mix, headers.is_ipv6())?;
         let lanes = send.esp.as_ref().map_or(1, |esp| esp.lanes);
+        let key_tunnels = send.esp.as_ref().map_or(1, |esp| esp.tunnels);
+        if key_tunnels != 1 && u32::from(key_tunnels) != send.flows.tunnels {
+            return Err(TrafficError::TunnelKeys {
+                flow_tunnels: send.flows.tunnels,
+                key_tunnels,
+            });
+        }
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
         let sealer = send.esp.as_ref().map(|esp| {
             let keys = keys.expect("who wants frames sealed gives the keys");

@@ -23,9 +23,11 @@ impl Keys {
     /// [`TrafficError`] when any of that fails, or `esp` cannot be.
     pub fn open(esp: &Esp) -> Result<Self, TrafficError> {
         let last_port = u32::from(esp.port) + u32::from(esp.lanes.max(1)) - 1;
-        if esp.lanes == 0 || esp.lanes > LANES_MAX || last_port > u32::from(u16::MAX) {
+        let slots = u32::from(esp.lanes) * u32::from(esp.tunnels);
+        if slots == 0 || slots > u32::from(LANES_MAX) || last_port > u32::from(u16::MAX) {
             return Err(TrafficError::Lanes {
                 lanes: esp.lanes,
+                tunnels: esp.tunnels,
                 port: esp.port,
             });
         }
@@ -51,15 +53,15 @@ impl Keys {
         self.selection.engine()
     }
 
-    /// The SA to seal with in a lane. Once for each lane: a second one would repeat nonces, and panics.
-    pub(crate) fn outbound(&self, lane: u16) -> OutboundSa {
-        let sa = self.lock().outbound(self.suite, lane);
+    /// The SA to seal with in a lane of a tunnel. Once for each slot: a second one would repeat nonces, and panics.
+    pub(crate) fn outbound(&self, slot: u16) -> OutboundSa {
+        let sa = self.lock().outbound(self.suite, slot);
         OutboundSa::new(sa.spi, self.selection.transform(&sa.keymat))
     }
 
-    /// An SA to open with, when the SPI can be the peer's in that lane; nothing is proven yet.
-    pub(crate) fn candidate(&self, spi: u32, lane: u16) -> Option<InboundSa> {
-        let sa = self.lock().inbound(self.suite, spi, lane)?;
+    /// An SA to open with, when the SPI can be the peer's in that slot; nothing is proven yet.
+    pub(crate) fn candidate(&self, spi: u32, slot: u16) -> Option<InboundSa> {
+        let sa = self.lock().inbound(self.suite, spi, slot)?;
         let transform = self.selection.transform(&sa.keymat);
         Some(InboundSa::new(sa.spi, transform, WindowSize::DEFAULT))
     }

@@ -3,7 +3,7 @@
 use crate::keys::Keys;
 use crate::spec::Esp;
 use esp::{InboundSa, OpenError, Opened};
-use keying::epoch_of;
+use keying::{epoch_of, lane_of};
 use std::collections::BTreeMap;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
@@ -24,8 +24,8 @@ pub(crate) enum Refusal {
     IntegrityFailed,
     BadTrailer,
     Dummy,
-    NotIp,
-    EngineFailed,
+    BadPayload,
+    OpenFailed,
 }
 
 impl Refusal {
@@ -38,8 +38,8 @@ impl Refusal {
         (Self::IntegrityFailed, "integrity_failed"),
         (Self::BadTrailer, "bad_trailer"),
         (Self::Dummy, "dummy"),
-        (Self::NotIp, "not_ip"),
-        (Self::EngineFailed, "engine_failed"),
+        (Self::BadPayload, "bad_payload"),
+        (Self::OpenFailed, "open_failed"),
     ];
 }
 
@@ -51,7 +51,7 @@ impl From<OpenError> for Refusal {
             OpenError::TooOld => Self::TooOld,
             OpenError::IntegrityFailed => Self::IntegrityFailed,
             OpenError::BadTrailer => Self::BadTrailer,
-            OpenError::EngineFailed => Self::EngineFailed,
+            OpenError::EngineFailed => Self::OpenFailed,
         }
     }
 }
@@ -82,11 +82,12 @@ impl Refused {
     }
 }
 
-/// The inbound SAs of all lanes, made as packets ask for them.
+/// The inbound SAs of all tunnels' lanes, made as packets ask for them.
 pub(crate) struct Opener<'k> {
     keys: &'k Keys,
     port: u16,
-    /// By lane, the SA of the newest epoch that a packet has proven.
+    lanes: u16,
+    /// By slot, the SA of the newest epoch that a packet has proven.
     sas: Vec<Option<InboundSa>>,
     forgeries_left: u32,
     /// The highest epoch that a packet has proven; 0: none.
@@ -98,7 +99,8 @@ impl<'k> Opener<'k> {
         Self {
             keys,
             port: esp.port,
-            sas: (0..esp.lanes).map(|_| None).collect(),
+            lanes: esp.lanes,
+            sas: (0..esp.lanes * esp.tunnels).map(|_| None).collect(),
             forgeries_left: FORGERIES_PER_BATCH,
             proven_epoch: 0,
         }
@@ -113,7 +115,7 @@ impl<'k> Opener<'k> {
     #[inline]
     pub(crate) fn lane(&self, port: u16) -> Option<u16> {
         let lane = port.checked_sub(self.port)?;
-        (usize::from(lane) < self.sas.len()).then_some(lane)
+        (lane < self.lanes).then_some(lane)
     }
 
     /// Opens an ESP packet in place; the inner IP packet.
@@ -132,21 +134,25 @@ impl<'k> Opener<'k> {
             });
         };
         let spi = u32::from_be_bytes(*spi);
-        let opened = match &mut self.sas[usize::from(lane)] {
-            Some(sa) if sa.spi() == spi => sa.open(packet)?,
-            _ => self.open_with_candidate(lane, spi, packet)?,
+        let slot = lane_of(spi);
+        let opened = match self.sas.get_mut(usize::from(slot)) {
+            // A tunnel's lanes have UDP ports of their own.
+            Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
+            Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
+            Some(_) => self.open_with_candidate(slot, spi, packet)?,
+            None => return Err(Refusal::NoSa),
         };
         let version = match opened.next_header {
             IPV4_IN_IP => 4,
             IPV6_IN_IP => 6,
             NO_NEXT_HEADER => return Err(Refusal::Dummy),
-            _ => return Err(Refusal::NotIp),
+            _ => return Err(Refusal::BadPayload),
         };
         let inner = &mut packet[opened.inner];
         if inner.first().is_some_and(|byte| byte >> 4 == version) {
             Ok(inner)
         } else {
-            Err(Refusal::NotIp)
+            Err(Refusal::BadPayload)
         }
     }
 
@@ -155,19 +161,19 @@ impl<'k> Opener<'k> {
     #[cold]
     fn open_with_candidate(
         &mut self,
-        lane: u16,
+        slot: u16,
         spi: u32,
         packet: &mut [u8],
     ) -> Result<Opened, Refusal> {
         if self.forgeries_left == 0 || epoch_of(spi) < self.proven_epoch {
             return Err(Refusal::NoSa);
         }
-        let mut sa = self.keys.candidate(spi, lane).ok_or(Refusal::NoSa)?;
+        let mut sa = self.keys.candidate(spi, slot).ok_or(Refusal::NoSa)?;
         self.forgeries_left -= 1;
         let opened = sa.open(packet)?;
         self.forgeries_left += 1;
         self.proven_epoch = self.proven_epoch.max(epoch_of(spi));
-        self.sas[usize::from(lane)] = Some(sa);
+        self.sas[usize::from(slot)] = Some(sa);
         Ok(opened)
     }
 }

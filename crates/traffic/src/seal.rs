@@ -22,8 +22,10 @@ const OUTER_MAX: usize = IP + IPV6_HEADER_BYTES + UDP_HEADER_BYTES;
 
 /// The SAs of a sender's lanes, and the headers around them.
 pub(crate) struct Sealer {
-    /// By lane; those of other threads' lanes are not here.
+    /// By slot; those of other threads' lanes are not here.
     sas: Vec<Option<OutboundSa>>,
+    lanes: u32,
+    tunnels: u32,
     outer: Outer,
     next_header: u8,
     /// The inner packet behind its Ethernet header. The pattern stands where it belongs and stays.
@@ -35,15 +37,17 @@ impl Sealer {
     pub(crate) fn new(esp: &Esp, flows: &Flows, part: Part, keys: &Keys, head: usize) -> Self {
         // Flow i has lane i mod lanes and part i mod parts.
         assert_eq!(u32::from(esp.lanes) % part.of, 0, "parts divide lanes");
-        let own = |lane: &u16| u32::from(*lane) % part.of == part.index;
-        let sas = (0..esp.lanes)
-            .map(|lane| own(&lane).then(|| keys.outbound(lane)))
+        let own = |slot: &u16| u32::from(*slot % esp.lanes) % part.of == part.index;
+        let sas = (0..esp.lanes * esp.tunnels)
+            .map(|slot| own(&slot).then(|| keys.outbound(slot)))
             .collect();
         let mut inner = vec![0; usize::from(FRAME_BYTES_MAX) + TRAILER_ROOM].into_boxed_slice();
         let room = usize::from(FRAME_BYTES_MAX) - head;
         inner[head..head + room].copy_from_slice(pattern(room));
         Self {
             sas,
+            lanes: esp.lanes.into(),
+            tunnels: esp.tunnels.into(),
             outer: Outer::new(esp, flows),
             next_header: if flows.source.is_ipv4() {
                 IPV4_IN_IP
@@ -71,7 +75,9 @@ impl Sealer {
         inner_bytes: usize,
         place: Place,
     ) -> Result<usize, esp::SealError> {
-        let sa = self.sas[place.lane as usize]
+        let tunnel = if self.tunnels > 1 { place.tunnel } else { 0 };
+        let slot_number = tunnel * self.lanes + place.lane;
+        let sa = self.sas[slot_number as usize]
             .as_mut()
             .expect("a part's flows go by its own lanes");
         let at = self.outer.head_bytes;

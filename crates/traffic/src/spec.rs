@@ -99,6 +99,9 @@ pub struct Esp {
     pub port: u16,
     /// Lanes. Tunnel t's flows are spread over them: flow i goes by lane i mod `lanes`.
     pub lanes: u16,
+    /// Tunnels that have SAs of their own: 1, or as many as the flows have. Lane l of tunnel t has the keys of slot
+    /// t × `lanes` + l.
+    pub tunnels: u16,
 }
 
 /// What is expected.

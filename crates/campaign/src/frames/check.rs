@@ -2,7 +2,7 @@
 
 use crate::dut::{Listed, names};
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
-use crate::plan::{Adapter, Direction, IpVersion, PortKind, Ports, Traffic};
+use crate::plan::{Direction, IpVersion, PortKind, Ports, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
@@ -16,6 +16,10 @@ pub(crate) struct Places {
     pub(crate) ip: Place,
     pub(crate) direction: Place,
     pub(crate) tunnels: Place,
+    /// Whether the traffic has as many tunnels as the DUT.
+    pub(crate) auto_tunnels: bool,
+    /// Flows as they were given.
+    pub(crate) flows: Spanned<Option<u32>>,
     pub(crate) ports: Place,
     pub(crate) duplex: Place,
     pub(crate) offloads: Place,
@@ -50,8 +54,13 @@ impl RawTraffic {
     }
 
     fn check_flows(&self, node: Node<'_>) {
-        let most_tunnels = self.tunnels.iter().map(|tunnels| tunnels.value).max();
-        let least_tunnels = self.tunnels.iter().map(|tunnels| tunnels.value).min();
+        // Where the DUT tells, one is the least; and whether flows suffice is known with the DUT.
+        let tunnels = || {
+            self.tunnels
+                .iter()
+                .map(|tunnels| tunnels.value.unwrap_or(1))
+        };
+        let (most_tunnels, least_tunnels) = (tunnels().max(), tunnels().min());
         let most_cores = self.cores.iter().map(|cores| cores.value).max();
         let (most_tunnels, least_tunnels) = (most_tunnels.unwrap_or(1), least_tunnels.unwrap_or(1));
         let most_cores = u32::from(most_cores.unwrap_or(1));
@@ -102,7 +111,7 @@ impl RawTraffic {
     }
 
     fn check_ports(&self, node: Node<'_>) {
-        let many = self.tunnels.iter().any(|tunnels| tunnels.value > 1);
+        let many = self.tunnels.iter().any(|tunnels| tunnels.value > Some(1));
         let v6 = self.ip.iter().any(|ip| ip.value == IpVersion::V6);
         let mut ports = self.ports.iter();
         let is_socket = |ports: &Ports| [ports.tx, ports.rx].contains(&Some(PortKind::Socket));
@@ -156,18 +165,7 @@ pub(crate) fn for_duts<'a>(
         }
         wrong.push((&places.direction, what, help));
     }
-    let has_one = |dut: &&Listed| matches!(dut.dut.adapter, Adapter::Cipherbench { .. });
-    let single: Vec<_> = duts.iter().copied().filter(has_one).collect();
-    if traffic.tunnels > 1 && !single.is_empty() {
-        let what = format!(
-            "{} tunnels are more than the one of {}",
-            traffic.tunnels,
-            names(&single)
-        );
-        let help = "a process of this version serves one peer: write `tunnels: 1`, or measure more \
-                    in a trial whose `duts` are others";
-        wrong.push((&places.tunnels, what, help.to_owned()));
-    }
+    wrong.extend(tunnels_and_flows(traffic, places, duts));
     let in_trains = |dut: &&Listed| dut.dut.adapter.encrypts();
     let in_trains: Vec<_> = duts.iter().copied().filter(in_trains).collect();
     if offloads && direction == Direction::Encrypt && !in_trains.is_empty() {
@@ -180,6 +178,59 @@ pub(crate) fn for_duts<'a>(
         wrong.push((&places.offloads, what, help.to_owned()));
     }
     wrong.extend(no_esp_by_sockets(traffic, places, duts));
+    wrong
+}
+
+/// Traffic that fills each of a DUT's tunnels, and no other.
+fn tunnels_and_flows<'a>(
+    traffic: &Traffic,
+    places: &'a Places,
+    duts: &[&Listed],
+) -> Vec<(&'a Place, String, String)> {
+    let mut wrong = Vec::new();
+    let with = |is_wrong: &dyn Fn(u32) -> bool| -> Vec<&Listed> {
+        let encryptors = duts
+            .iter()
+            .filter(|dut| dut.dut.adapter.encryptor().is_some());
+        let chosen = encryptors.filter(|dut| is_wrong(dut.dut.adapter.tunnels()));
+        chosen.copied().collect()
+    };
+    if !places.auto_tunnels {
+        let others = with(&|tunnels| tunnels != traffic.tunnels);
+        if !others.is_empty() {
+            let what = format!(
+                "traffic of {} tunnels does not meet the tunnels of {}",
+                traffic.tunnels,
+                names(&others)
+            );
+            let help = "write `tunnels: auto`, which is as many as the DUT has, or give the DUT as \
+                        many `tunnels`";
+            wrong.push((&places.tunnels, what, help.to_owned()));
+        }
+        return wrong;
+    }
+    let many = with(&|tunnels| tunnels > 1);
+    let ports = [traffic.ports.tx, traffic.ports.rx];
+    if ports.contains(&Some(PortKind::Socket)) && !many.is_empty() {
+        let what = format!(
+            "plain sockets have the station's own address only, and the tunnels of {} differ by it",
+            names(&many)
+        );
+        let help = "write `ports: packet` or `xdp`, or measure them in a trial of its own";
+        wrong.push((&places.ports, what, help.to_owned()));
+    }
+    if let Some(flows) = places.flows.value {
+        let starving = with(&|tunnels| tunnels > flows);
+        if !starving.is_empty() {
+            let plural = if flows == 1 { "flow is" } else { "flows are" };
+            let what = format!(
+                "{flows} {plural} too few for the tunnels of {}",
+                names(&starving)
+            );
+            let help = "each tunnel needs one: write more, or `flows: auto`";
+            wrong.push((&places.flows.place, what, help.to_owned()));
+        }
+    }
     wrong
 }
 

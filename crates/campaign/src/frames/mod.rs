@@ -30,7 +30,8 @@ pub(crate) struct FrameTrial {
     cores: Vec<Spanned<u16>>,
     /// `None`: [`flows_for`].
     flows: Vec<Spanned<Option<u32>>>,
-    tunnels: Vec<Spanned<u32>>,
+    /// `None`: those of the DUT.
+    tunnels: Vec<Spanned<Option<u32>>>,
     duplex: Vec<Spanned<bool>>,
     ports: Vec<Spanned<Ports>>,
     offloads: Vec<Spanned<bool>>,
@@ -60,7 +61,7 @@ const PORT_KINDS: [(&str, PortKind); 4] = [
 ];
 
 /// As many flows for each tunnel, one for each core at least.
-fn flows_for(tunnels: u32, cores: u16) -> u32 {
+pub(crate) fn flows_for(tunnels: u32, cores: u16) -> u32 {
     let wanted = FLOWS_DEFAULT.max(cores.into());
     (tunnels * wanted.div_ceil(tunnels)).min(FLOWS_MAX)
 }
@@ -72,7 +73,7 @@ struct RawTraffic {
     direction: Axis<Direction>,
     cores: Axis<u16>,
     flows: Axis<Option<u32>>,
-    tunnels: Axis<u32>,
+    tunnels: Axis<Option<u32>>,
     duplex: Axis<bool>,
     ports: Axis<Ports>,
     offloads: Axis<bool>,
@@ -93,7 +94,9 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
         flows: axis(map, "flows", None, |node| {
             node.word_or("auto", |node| node.integer(1..=FLOWS_MAX))
         }),
-        tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
+        tunnels: axis(map, "tunnels", None, |node| {
+            node.word_or("auto", |node| node.integer(1..=TUNNELS_MAX))
+        }),
         duplex: axis(map, "duplex", false, Node::bool),
         ports: axis(map, "ports", Ports::default(), ports),
         offloads: axis(map, "offloads", false, Node::bool),

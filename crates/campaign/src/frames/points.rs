@@ -69,13 +69,17 @@ impl FrameTrial {
         let (tunnels, ports) = (&self.tunnels[tunnels], &self.ports[ports]);
         let (ip, duplex) = (&self.ip[ip], &self.duplex[duplex]);
         let offloads = &self.offloads[offloads];
-        let (flows, asked) = (self.flows[flows].value, &self.procedures[procedure]);
+        let (flows, asked) = (&self.flows[flows], &self.procedures[procedure]);
+        // Those of the DUT, where it is not said, are told when the DUT is.
+        let tunnel_count = tunnels.value.unwrap_or(1);
         let mix = &frame.value;
         let traffic = Traffic {
             mix: mix.clone(),
             ip: ip.value,
-            flows: flows.unwrap_or_else(|| flows_for(tunnels.value, cores.value)),
-            tunnels: tunnels.value,
+            flows: flows
+                .value
+                .unwrap_or_else(|| flows_for(tunnel_count, cores.value)),
+            tunnels: tunnel_count,
             direction: direction.value,
             duplex: duplex.value,
             ports: ports.value,
@@ -85,11 +89,8 @@ impl FrameTrial {
             always("direction", direction.value.name()),
             sometimes("ip", ip.value.number()),
             sometimes("cores", cores.value),
-            sometimes(
-                "flows",
-                flows.map_or("auto".to_owned(), |flows| flows.to_string()),
-            ),
-            sometimes("tunnels", tunnels.value),
+            sometimes("flows", auto_or(flows.value)),
+            sometimes("tunnels", auto_or(tunnels.value)),
             sometimes("duplex", on_off(duplex.value)),
             sometimes("ports", ports.value),
             sometimes("offloads", on_off(offloads.value)),
@@ -111,6 +112,8 @@ impl FrameTrial {
                 ip: ip.place.clone(),
                 direction: direction.place.clone(),
                 tunnels: tunnels.place.clone(),
+                auto_tunnels: tunnels.value.is_none(),
+                flows: flows.clone(),
                 ports: ports.place.clone(),
                 duplex: duplex.place.clone(),
                 offloads: offloads.place.clone(),
@@ -123,6 +126,10 @@ impl FrameTrial {
             axes: axes.into_iter().collect::<Vec<AxisValue>>(),
         }
     }
+}
+
+fn auto_or(count: Option<u32>) -> String {
+    count.map_or("auto".to_owned(), |count| count.to_string())
 }
 
 /// `64`, `imix1`, `7x64+4x594+1x1518`.

@@ -94,7 +94,7 @@ impl Traffic {
     #[must_use]
     pub const fn sealed_by_station(&self, adapter: &Adapter) -> Option<Suite> {
         match (self.direction, adapter) {
-            (Direction::Decrypt, Adapter::Cipherbench { suite, .. }) => Some(*suite),
+            (Direction::Decrypt, Adapter::Cipherbench(encryptor)) => Some(encryptor.suite),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Frame tests: every refusal, and plans as they print.
 
 use crate::{HOST, compare};
-use campaign::plan::Plan;
+use campaign::plan::{Measurement, Plan};
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
 
 fn told(text: &str) -> String {
@@ -135,6 +135,67 @@ trials:
         all.push_str(&format!("\n{}", told(text)));
     }
     compare("dut-mistakes.txt", &all);
+}
+
+#[test]
+fn what_an_encryptor_cannot_be_is_told() {
+    let text = "\
+campaign: encryptors
+duts:
+  - cipherbench: { name: old, suite: [aes-128-gcm, 3des-cbc-hmac-sha1, null-hmac-md5, des-cbc-hmac-sha256] }
+  - cipherbench: { name: open, suite: [null-hmac-sha256, null-hmac-md5], legacy: true }
+  - cipherbench: { name: lots, tunnels: [0, 10, 128, 1000, 1001], workers: [4, 32] }
+  - cipherbench: { name: wire, mode: [l3, l2, l1], tunnels: [1, 2], aggregate: [off, on] }
+  - cipherbench: { name: both, mode: l2tpv3-clear, insecure: maybe, legacy: [off, on], busy_poll: 1 }
+trials:
+  - load: { frame: 64 B }
+";
+    let mut all = told(text);
+    for trial in [
+        "load: { frame: 64 B, direction: [encrypt, both], duts: [wire, packed] }",
+        "load: { frame: 64 B, flows: [5, 10], tunnels: [auto, 10, 20], duts: many }",
+        "load: { frame: 64 B, ports: socket, duts: many }",
+    ] {
+        let text = format!(
+            "campaign: e\nduts:\n  - direct\n  - cipherbench: {{ name: many, tunnels: [1, 10] }}\n  \
+             - cipherbench: {{ name: packed, aggregate: true }}\n  \
+             - cipherbench: {{ name: wire, mode: [l2, l2tpv3] }}\ntrials:\n  - {trial}\n"
+        );
+        all.push_str(&format!("\n{}", told(&text)));
+    }
+    compare("encryptor-mistakes.txt", &all);
+}
+
+#[test]
+fn a_plan_of_many_encryptors_reads_well() {
+    let text = "\
+campaign: encryptors
+duts:
+  - cipherbench:
+      name: old
+      suite: [aes-256-cbc-hmac-sha256, 3des-cbc-hmac-sha1, null-hmac-sha256]
+      legacy: true
+      insecure: true
+  - cipherbench: { name: many, tunnels: [1, 100], workers: 2, aggregate: [off, on], busy_poll: on }
+  - cipherbench: { name: wire, mode: [l2, l2tpv3, l2tpv3-clear] }
+trials:
+  - load: { frame: 64 B }
+  - ping: { mtu: 1400 B }
+";
+    let campaign = from_text("encryptors.yaml", text).unwrap();
+    let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    let traffic = |name: &str| {
+        let mut cells = plan.cells.iter();
+        let cell = cells.find(|cell| cell.dut.name == name).unwrap();
+        match &cell.measurement {
+            Measurement::Frames(test) => (test.traffic.tunnels, test.traffic.flows),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(traffic("many t1"), (1, 64));
+    assert_eq!(traffic("many t100 aggregate"), (100, 100));
+    assert_eq!(traffic("straight"), (1, 64));
+    compare("encryptors-plan.txt", &to_text(&plan, |_| Vec::new()));
 }
 
 #[test]

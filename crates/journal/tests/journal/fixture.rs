@@ -1,6 +1,8 @@
 //! A small plan and records that fit it.
 
-use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement, Plan};
+use campaign::plan::{
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
+};
 use journal::Record;
 use journal::record::*;
 use wire::Suite;
@@ -38,11 +40,7 @@ pub(crate) fn header() -> Header {
                 cell(
                     1,
                     "cipherbench",
-                    Adapter::Cipherbench {
-                        suite: Suite::Aes256Gcm,
-                        workers: 1,
-                        engine: "auto".into(),
-                    },
+                    Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm)),
                 ),
             ],
         },

@@ -5,12 +5,12 @@ use super::keys::{fresh_pair, write_file, write_keys};
 use super::site::{all, on_each};
 use super::{Adapter, Daemon, Site, prometheus};
 use crate::protocol::{Request, Response, THIS_PROGRAM};
-use crate::topology::{End, Side, W0, W1};
+use crate::topology::{A1, B1, End, Side, W0, W1};
 use crate::{FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
+use campaign::plan::{Encryptor, Mode};
 use keying::FileTexts;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::Suite;
 
 /// UDP port of the first lane; lane i has the i-th after it.
 const PORT: u16 = 4500;
@@ -21,26 +21,20 @@ const METRICS_PORT: u16 = 9464;
 /// How long it may take until it forwards: known answers of its engine, interfaces, probes.
 const READY_LIMIT: Duration = Duration::from_secs(15);
 
-/// Its engine that protects nothing, which it takes only when told that this is meant.
-const NULL_ENGINE: &str = "null";
+/// A pseudowire's cookies are this and the session's number: long ones cost the most.
+const COOKIE: u64 = 0x6369_7068_6572_6200;
 
 /// What its line begins with when it forwards.
 const READY: &str = "ready";
 
 /// An encryptor on each gateway, or on one with the station for its peer.
 pub(super) struct Cipherbench {
-    suite: Suite,
-    workers: u16,
-    engine: String,
+    encryptor: Encryptor,
 }
 
 impl Cipherbench {
-    pub(super) fn new(suite: Suite, workers: u16, engine: &str) -> Self {
-        Self {
-            suite,
-            workers,
-            engine: engine.to_owned(),
-        }
+    pub(super) const fn new(encryptor: Encryptor) -> Self {
+        Self { encryptor }
     }
 
     /// Starts it on a gateway that is loaded.
@@ -63,46 +57,106 @@ impl Cipherbench {
 
     fn config(&self, site: &Site<'_>, id: NodeId, key_file: &str) -> String {
         let (own, peer) = cipher_ends(id);
-        let (local, remote) = (site.map.address(own), site.map.address(peer));
-        let beyond = Side::of(peer);
-        let Self {
+        let Encryptor {
             suite,
             workers,
             engine,
-        } = self;
-        let mtu = site.links.mtu;
-        let routes = site.map.networks_behind(beyond, site.links).join(", ");
-        let mut config = format!(
-            "local: {local}\n\
-             remote: {remote}\n\
-             port: {PORT}\n\
-             suite: {suite}\n\
-             workers: {workers}\n\
-             engine: \"{engine}\"\n\
-             keys: {{ static: \"{key_file}\" }}\n\
-             tunnel: {{ name: cb0, mtu: {mtu} B, routes: [{routes}] }}\n\
-             metrics: 127.0.0.1:{METRICS_PORT}\n"
-        );
-        if engine == NULL_ENGINE {
-            config.push_str("insecure: true\n");
+            mode,
+            aggregate,
+            busy_poll,
+            ..
+        } = &self.encryptor;
+        let mut config = String::new();
+        let mut put = |text: &str| {
+            config.push_str(text);
+            config.push('\n');
+        };
+        put(&format!("local: {}", site.map.address(own)));
+        put(&format!("port: {PORT}"));
+        put(&format!("suite: {suite}"));
+        put(&format!("workers: {workers}"));
+        put(&format!("engine: {}", as_yaml(engine)));
+        put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
+        let flags = [
+            ("aggregate", *aggregate),
+            ("busy_poll", *busy_poll),
+            ("legacy", suite.is_legacy()),
+            ("insecure", self.encryptor.is_readable()),
+        ];
+        for (flag, _) in flags.iter().filter(|(_, is_on)| *is_on) {
+            put(&format!("{flag}: true"));
+        }
+        put(&self.clear_side(site, id));
+        put("peers:");
+        let remote = site.map.address(peer);
+        let keys = match mode.has_esp() {
+            true => format!(", keys: {{ static: \"{key_file}\" }}"),
+            false => String::new(),
+        };
+        let beyond = Side::of(peer);
+        for tunnel in 0..self.encryptor.tunnels {
+            let routes = match mode.bridges() {
+                true => String::new(),
+                false => {
+                    let networks = site.map.networks_in_tunnel(
+                        beyond,
+                        site.links,
+                        tunnel,
+                        self.encryptor.tunnels,
+                    );
+                    format!(", routes: [{}]", networks.join(", "))
+                }
+            };
+            put(&format!("  - {{ remote: {remote}{keys}{routes} }}"));
         }
         config
     }
 
+    /// The interface that packets or frames come from.
+    fn clear_side(&self, site: &Site<'_>, id: NodeId) -> String {
+        let mode = self.encryptor.mode;
+        let interface = clear_end(id).interface;
+        // What its owner expects to receive: gw1 session 1, gw2 session 2.
+        let (own, peers) = match id {
+            NodeId::Gw2 => (2, 1),
+            _ => (1, 2),
+        };
+        let pseudowire = |encapsulation: &str| {
+            let cookie = |session: u32| COOKIE + u64::from(session);
+            format!(
+                "mode: l2tpv3\ninterface: {interface}\n\
+                 l2tpv3: {{ session: {own}, peer_session: {peers}, cookie: \"{:016x}\", \
+                 peer_cookie: \"{:016x}\", encapsulation: {encapsulation} }}",
+                cookie(own),
+                cookie(peers)
+            )
+        };
+        match mode {
+            Mode::L3 => format!("tunnel: {{ name: cb0, mtu: {} B }}", site.links.mtu),
+            Mode::L2 => format!("mode: l2\ninterface: {interface}"),
+            Mode::L2tpv3 => pseudowire("esp"),
+            Mode::L2tpv3Clear => pseudowire("udp"),
+        }
+    }
+
     /// The path of test frames; a station in a gateway's place gets that gateway's keys.
     fn frame_path(&self, site: &Site<'_>, keys: &[FileTexts; 2]) -> Result<FramePath, LabError> {
-        let mut path = site.frame_path();
+        let mut path = match self.encryptor.mode.bridges() {
+            true => site.bridged_frame_path(),
+            false => site.frame_path(),
+        };
         let Some(node) = site.stand_in() else {
             return Ok(path);
         };
         let (own, peer) = cipher_ends(node.id());
         let esp = StationEsp {
             key_file: write_keys(node, keys)?,
-            suite: self.suite,
+            suite: self.encryptor.suite,
             local: site.map.address(own),
             remote: site.map.address(peer),
             port: PORT,
-            lanes: self.workers,
+            lanes: self.encryptor.workers,
+            tunnels: self.encryptor.tunnels,
         };
         let station = if path.source.node == node.id() {
             &mut path.source
@@ -128,8 +182,12 @@ impl Cipherbench {
 impl Adapter for Cipherbench {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
         let keys = fresh_pair(site.dut)?;
+        let lanes = match self.encryptor.mode.has_esp() {
+            true => self.encryptor.workers,
+            false => 0,
+        };
         let mut dut = RunningDut {
-            esp_udp_ports: (0..self.workers).map(|lane| PORT + lane).collect(),
+            esp_udp_ports: (0..lanes).map(|lane| PORT + lane).collect(),
             ..RunningDut::default()
         };
         let mut failure = None;
@@ -141,6 +199,9 @@ impl Adapter for Cipherbench {
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
+        }
+        if failure.is_none() && self.encryptor.mode.bridges() {
+            failure = site.join_stations().err();
         }
         if failure.is_none() {
             match self.frame_path(site, &keys) {
@@ -193,7 +254,11 @@ impl Adapter for Cipherbench {
                 .filter(|daemon| daemon.node.id() == node.id());
             on_node.map(Daemon::stop).fold(Ok(()), Result::and)
         });
-        all(stopped)
+        let parted = match self.encryptor.mode.bridges() {
+            true => site.part_stations(),
+            false => Ok(()),
+        };
+        all(stopped).and(parted)
     }
 }
 
@@ -202,6 +267,22 @@ fn cipher_ends(id: NodeId) -> (End, End) {
     match id {
         NodeId::Gw2 => (W1, W0),
         _ => (W0, W1),
+    }
+}
+
+/// A gateway's end of the link to its station.
+fn clear_end(id: NodeId) -> End {
+    match id {
+        NodeId::Gw2 => B1,
+        _ => A1,
+    }
+}
+
+/// An engine as a value: a map as it stands, a name in quotes, since `null` means nothing without.
+fn as_yaml(engine: &str) -> String {
+    match engine.starts_with('{') {
+        true => engine.to_owned(),
+        false => format!("\"{engine}\""),
     }
 }
 

@@ -73,11 +73,9 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
         plan::Adapter::Straight => Box::new(straight::Straight::default()),
         plan::Adapter::Router { nat } => Box::new(router::Router::new(*nat)),
         plan::Adapter::Bridge => Box::new(bridge::Bridge::default()),
-        plan::Adapter::Cipherbench {
-            suite,
-            workers,
-            engine,
-        } => Box::new(cipherbench::Cipherbench::new(*suite, *workers, engine)),
+        plan::Adapter::Cipherbench(encryptor) => {
+            Box::new(cipherbench::Cipherbench::new(encryptor.clone()))
+        }
         other => {
             return Err(dut_error(
                 &dut.name,

@@ -3,7 +3,7 @@
 use super::{PATH_INTERVAL, PATH_LIMIT, dut_error, join};
 use crate::on_node::ip;
 use crate::protocol::{Program, Request, Response};
-use crate::topology::{A0, B0, Hop, Map, W0, W1};
+use crate::topology::{A0, B0, End, Hop, Map, W0, W1};
 use crate::{FramePath, LabError, Links, Node, NodeId, Station};
 use campaign::plan::Direction;
 use std::thread;
@@ -96,6 +96,35 @@ impl<'a> Site<'a> {
             source: self.map.frame_end(source),
             sink: self.map.frame_end(sink),
         }
+    }
+
+    /// The same where the stations are neighbours.
+    pub(crate) fn bridged_frame_path(&self) -> FramePath {
+        let mut path = self.frame_path();
+        path.source.next_hop_mac = B0.test_mac;
+        path.sink.next_hop_mac = A0.test_mac;
+        path
+    }
+
+    /// Makes the stations neighbours on their links: what is between them carries Ethernet.
+    pub(crate) fn join_stations(&self) -> Result<(), LabError> {
+        self.on_stations(|own, other| self.map.join(own, other))
+    }
+
+    /// Undoes it, whether or not it was done.
+    pub(crate) fn part_stations(&self) -> Result<(), LabError> {
+        self.on_stations(|own, other| self.map.part(own, other))
+    }
+
+    /// Runs `ip` on both stations with what is for each, told its own end and the other's.
+    fn on_stations(&self, batch: impl Fn(End, End) -> String + Sync) -> Result<(), LabError> {
+        all(on_each(&self.stations, |station| {
+            let (own, other) = match station.id() {
+                NodeId::A => (A0, B0),
+                _ => (B0, A0),
+            };
+            ip(station, batch(own, other))
+        }))
     }
 
     /// Waits until A reaches B; with a station in a gateway's place there is nothing to wait for.

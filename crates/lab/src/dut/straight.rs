@@ -61,5 +61,6 @@ fn stand_for_peer(end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Ad
         remote,
         port: PORT,
         lanes: 1,
+        tunnels: 1,
     });
 }

@@ -188,15 +188,70 @@ impl Map {
 
     /// The networks behind a side's gateway: the station's own, and its test networks.
     pub(crate) fn networks_behind(&self, side: Side, links: Links) -> Vec<String> {
-        let station = match side {
-            Side::A => self.addresses.station_a,
-            Side::B => self.addresses.station_b,
-        };
-        let mut networks = vec![format!("{}/24", host(station, 0)), side.test_ipv4()];
+        let mut networks = vec![self.station_network(side), side.test_ipv4()];
         if self.carries_ipv6(links) {
             networks.push(side.test_ipv6());
         }
         networks
+    }
+
+    /// The networks behind a side's gateway that one of several tunnels leads to: a test address in
+    /// each, and in the first the station's own network too.
+    pub(crate) fn networks_in_tunnel(
+        &self,
+        side: Side,
+        links: Links,
+        tunnel: u16,
+        tunnels: u16,
+    ) -> Vec<String> {
+        if tunnels == 1 {
+            return self.networks_behind(side, links);
+        }
+        let mut networks = side.test_hosts(tunnel, self.carries_ipv6(links));
+        if tunnel == 0 {
+            networks.push(self.station_network(side));
+        }
+        networks
+    }
+
+    fn station_network(&self, side: Side) -> String {
+        let station = match side {
+            Side::A => self.addresses.station_a,
+            Side::B => self.addresses.station_b,
+        };
+        format!("{}/24", host(station, 0))
+    }
+
+    /// Makes the station at the other end a neighbour of the one at its own, for good and by address,
+    /// as all neighbours of the lab are.
+    pub(crate) fn join(&self, own: End, other: End) -> String {
+        let (address, interface) = (self.address(other), own.interface);
+        let mut batch = String::new();
+        line(
+            &mut batch,
+            format_args!("route replace {address}/32 dev {interface} scope link"),
+        );
+        line(
+            &mut batch,
+            format_args!(
+                "neigh replace {address} lladdr {} dev {interface} nud permanent",
+                mac(other.mac)
+            ),
+        );
+        batch
+    }
+
+    /// Undoes [`join`](Self::join), or nothing.
+    pub(crate) fn part(&self, own: End, other: End) -> String {
+        let address = self.address(other);
+        // There is one to delete then.
+        let mut batch = self.join(own, other);
+        line(
+            &mut batch,
+            format_args!("neigh del {address} dev {}", own.interface),
+        );
+        line(&mut batch, format_args!("route del {address}/32"));
+        batch
     }
 
     /// Whether IPv6 passes the links: an interface whose MTU is too small for it has none.

@@ -38,6 +38,17 @@ impl Side {
         Ipv4Addr::new(198, self.number(), 0, 1)
     }
 
+    /// The test addresses of one tunnel, as networks.
+    pub(super) fn test_hosts(self, tunnel: u16, with_ipv6: bool) -> Vec<String> {
+        let ipv4 = u32::from(self.first_ipv4()) + u32::from(tunnel);
+        let ipv6 = u128::from(self.first_ipv6()) + u128::from(tunnel);
+        let mut hosts = vec![format!("{}/32", Ipv4Addr::from(ipv4))];
+        if with_ipv6 {
+            hosts.push(format!("{}/128", Ipv6Addr::from(ipv6)));
+        }
+        hosts
+    }
+
     pub(super) fn first_ipv6(self) -> Ipv6Addr {
         // The number is written as it is in IPv4, in digits.
         let number = match self {

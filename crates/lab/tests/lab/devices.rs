@@ -4,7 +4,7 @@ use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, ping, shell, start, this_program,
     watch,
 };
-use campaign::plan::{Adapter, Direction, Dut};
+use campaign::plan::{Adapter, Direction, Dut, Encryptor};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, LabError, NodeId};
@@ -14,11 +14,11 @@ use std::time::Instant;
 /// The encryptor with the engine `auto` or `null`, the stand-in of [`crate::roles`] with any other.
 pub(crate) fn encryptor(engine: &str) -> Dut {
     let suite = wire::Suite::Aes256Gcm;
-    let adapter = Adapter::Cipherbench {
-        suite,
+    let adapter = Adapter::Cipherbench(Encryptor {
         workers: 2,
         engine: engine.to_owned(),
-    };
+        ..Encryptor::new(suite)
+    });
     Dut {
         name: "stand-in".to_owned(),
         adapter,

@@ -3,7 +3,7 @@
 use crate::format::counted;
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::plan::{Adapter, Element, LabKind};
+use campaign::plan::{Adapter, Element, Encryptor, LabKind};
 
 /// Name and value of all that is known; what could not be read is left out.
 pub(crate) fn environment(run: &Run<'_>) -> Table {
@@ -104,11 +104,12 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::Router { nat: true } => "Linux forwarding with address translation".into(),
         Adapter::Router { nat: false } => "Linux forwarding".into(),
         Adapter::Bridge => "Linux bridge".into(),
-        Adapter::Cipherbench {
+        Adapter::Cipherbench(Encryptor {
             suite,
             workers,
             engine,
-        } => format!(
+            ..
+        }) => format!(
             "ESP {suite} in UDP, {} per gateway, engine {engine}{}",
             counted((*workers).into(), "worker"),
             stats::Control::of(adapter)

@@ -1,7 +1,9 @@
 //! Made-up runs with plausible figures: what a report must be able to show. Noise comes from a
 //! fixed seed.
 
-use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement, Plan};
+use campaign::plan::{
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
+};
 use journal::record::*;
 use journal::{Journal, Record};
 use wire::Suite;
@@ -92,11 +94,7 @@ pub(crate) fn large() -> Journal {
 
 fn devices() -> [(&'static str, Adapter); 2] {
     let suite = Suite::Aes256Gcm;
-    let ours = Adapter::Cipherbench {
-        suite,
-        workers: 1,
-        engine: "auto".into(),
-    };
+    let ours = Adapter::Cipherbench(Encryptor::new(suite));
     [("direct", Adapter::Direct), ("cipherbench", ours)]
 }
 
@@ -104,11 +102,11 @@ fn second_device() -> (&'static str, Adapter) {
     let suite = Suite::ChaCha20Poly1305;
     (
         "cipherbench-chacha",
-        Adapter::Cipherbench {
-            suite,
+        Adapter::Cipherbench(Encryptor {
             workers: 2,
             engine: "aws-lc".into(),
-        },
+            ..Encryptor::new(suite)
+        }),
     )
 }
 

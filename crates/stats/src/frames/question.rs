@@ -130,7 +130,7 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
         return None;
     }
     let (side, bits) = match &cell.dut.adapter {
-        Adapter::Cipherbench { suite, .. } => ("cipher", cipher_bits(test, *suite)),
+        Adapter::Cipherbench(encryptor) => ("cipher", cipher_bits(test, encryptor.suite)),
         _ => ("clear", Lengths::of(&test.traffic).l1_bits()),
     };
     Some(Link {

@@ -1,15 +1,13 @@
 //! What the machine itself does to figures.
 
 use super::{Warning, WarningKind, counted, warning};
-use campaign::plan::{Adapter, Cell};
+use campaign::plan::Cell;
 use journal::Journal;
 
 /// Cores that the tools and the DUT of a cell would use if each had its own.
 fn cores_wanted(cell: &Cell) -> u32 {
-    let workers = match cell.dut.adapter {
-        Adapter::Cipherbench { workers, .. } => u32::from(workers),
-        _ => 0,
-    };
+    let encryptor = cell.dut.adapter.encryptor();
+    let workers = encryptor.map_or(0, |encryptor| u32::from(encryptor.workers));
     2 * u32::from(cell.cores_per_station) + 2 * workers
 }
 

@@ -1,6 +1,8 @@
 //! Small journals, made cell by cell.
 
-use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement, Plan};
+use campaign::plan::{
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
+};
 use journal::record::*;
 use journal::{Journal, Record};
 use wire::Suite;
@@ -46,11 +48,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
 fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
     let adapter = match dut {
         "direct" => Adapter::Direct,
-        _ => Adapter::Cipherbench {
-            suite: Suite::Aes256Gcm,
-            workers: 1,
-            engine: "auto".into(),
-        },
+        _ => Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm)),
     };
     Cell {
         id: format!("{group}/{dut}"),

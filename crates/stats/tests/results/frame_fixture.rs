@@ -31,11 +31,10 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
     let adapter = match dut {
         "straight" => Adapter::Straight,
         "router" => Adapter::Router { nat: false },
-        engine => Adapter::Cipherbench {
-            suite: Suite::Aes256Gcm,
-            workers: 1,
+        engine => Adapter::Cipherbench(Encryptor {
             engine: engine.into(),
-        },
+            ..Encryptor::new(Suite::Aes256Gcm)
+        }),
     };
     let group = format!("{}/frame={size}/direction=both", procedure.name());
     Cell {

@@ -61,6 +61,34 @@ fn what_is_sealed_is_opened_over_any_ip_version_and_number_of_lanes() {
 }
 
 #[test]
+fn each_lane_of_each_tunnel_has_keys_of_its_own() {
+    for lanes in [1, 3] {
+        let keys = KeyPair::new();
+        let (mut send, mut receive) = (
+            sealing(&keys, false, false, lanes),
+            opening(&keys, false, lanes),
+        );
+        for esp in [&mut send.esp, &mut receive.esp] {
+            esp.as_mut().unwrap().tunnels = 5;
+        }
+        let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+        // Behind 42 bytes the SPI, whose low bits are the slot; flow i has tunnel i mod 5 and lane i mod `lanes`.
+        let slots = frames.iter().map(|(frame, _)| frame[45]).take(12);
+        let expected = (0..12u8).map(|flow| flow % 5 * lanes as u8 + flow % lanes as u8);
+        assert!(slots.eq(expected));
+        // A sixth tunnel has no keys, and a lane's SPI at another lane's port is nobody's.
+        frames[100].0[45] = 5 * lanes as u8;
+        if lanes > 1 {
+            frames[101].0[37] ^= 1;
+        }
+        let received = analyse(&receive, &open_keys(&receive.esp), frames);
+        let lost = if lanes > 1 { 2 } else { 1 };
+        assert_eq!(received.frames, 1000 - lost);
+        assert_eq!(received.refused, refused(&[("no_sa", lost)]));
+    }
+}
+
+#[test]
 fn refused_packets_are_counted_by_reason() {
     let keys = KeyPair::new();
     let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
@@ -165,7 +193,8 @@ fn what_cannot_be_sealed_is_refused_with_a_reason() {
     let good = esp(&keys.a, false, 1);
     let error = |esp: Esp| Keys::open(&esp).err().expect("it must be refused");
     let lanes = Esp {
-        lanes: 4097,
+        lanes: 4096,
+        tunnels: 2,
         ..good.clone()
     };
     assert!(matches!(error(lanes), TrafficError::Lanes { .. }));

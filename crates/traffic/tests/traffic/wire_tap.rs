@@ -196,5 +196,6 @@ pub(crate) fn esp(key_file: &Path, ipv6: bool, lanes: u16) -> Esp {
         remote,
         port: 4500,
         lanes,
+        tunnels: 1,
     }
 }

@@ -5,11 +5,8 @@
 //! super-packet of 64 KB with one header; but what it carries as ESP was sealed packet by packet.
 
 use super::{Load, Observed};
-use campaign::plan::Adapter;
-use wire::Suite;
-use wire::overhead::{
-    IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, esp_bytes, inner_mtu, outer_bytes,
-};
+use campaign::plan::{Adapter, Encryptor};
+use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, esp_bytes};
 
 /// Ethernet header; virtual links count no FCS.
 const ETHERNET_HEADER_BYTES: u64 = 14;
@@ -28,6 +25,8 @@ const CONTROL_BYTES_PER_TOOL: u64 = 64 << 10;
 const CONTROL_BYTES_OF_PING: u64 = 4 << 10;
 /// A TCP stream is not all full segments: its packets may be half full on average, and no emptier.
 const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
+/// AGGFRAG adds its header to a packet that is alone in its ESP packet (RFC 9347 §6.1).
+const AGGREGATE_BYTES_MAX: u64 = 4;
 /// Taken for an encryptor whose encapsulation is not known here.
 const ENCAPSULATION_BYTES_MAX: u64 = 128;
 
@@ -136,42 +135,44 @@ impl Packets {
 /// The largest IP packet that crosses the whole path in one piece.
 fn path_mtu(observed: &Observed<'_>) -> u16 {
     let links = observed.links;
-    let inner = match encapsulation(&observed.cell.dut.adapter) {
-        Some((suite, outer)) => inner_mtu(suite, outer, usize::from(links.cipher_mtu)).unwrap_or(0),
+    let inner = match observed.cell.dut.adapter.encryptor() {
+        Some(encryptor) => encryptor.clear_mtu(links.cipher_mtu).unwrap_or(0),
         None => usize::from(links.cipher_mtu),
     };
     links.mtu.min(u16::try_from(inner).unwrap_or(u16::MAX))
 }
 
-const fn encapsulation(adapter: &Adapter) -> Option<(Suite, Outer)> {
-    match adapter {
-        Adapter::Cipherbench { suite, .. } => Some((*suite, Outer::UDP_IPV4)),
-        _ => None,
-    }
-}
-
 /// The most that a DUT's encapsulation adds to a packet.
 fn encapsulation_bytes(adapter: &Adapter) -> u64 {
-    match (encapsulation(adapter), adapter.encrypts()) {
-        (Some((suite, outer)), _) => {
-            let added = |inner: usize| (outer_bytes(suite, outer, inner) - inner) as u64;
-            (0..suite.pad_to_bytes())
-                .map(|odd| added(1000 + odd))
-                .max()
-                .unwrap_or(0)
-        }
-        (None, true) => ENCAPSULATION_BYTES_MAX,
-        (None, false) => 0,
-    }
+    let Some(encryptor) = adapter.encryptor() else {
+        return if adapter.encrypts() {
+            ENCAPSULATION_BYTES_MAX
+        } else {
+            0
+        };
+    };
+    let added = |inner: usize| (encryptor.cipher_packet_bytes(inner) - inner) as u64;
+    // Padding depends on the length.
+    let esp = (1000..1000 + encryptor.suite.pad_to_bytes()).map(added);
+    let aggregate = match encryptor.aggregate {
+        true => AGGREGATE_BYTES_MAX,
+        false => 0,
+    };
+    esp.max().unwrap_or(0) + aggregate
 }
 
-/// The least that ESP, outer headers apart, adds to a packet of `packet_bytes`, or to any.
-fn esp_bytes_least(suite: Suite, packet_bytes: Option<u64>) -> u64 {
-    let added = |inner: usize| (esp_bytes(suite, inner) - inner) as u64;
-    match packet_bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
-        Some(bytes) => added(bytes),
-        None => (0..suite.pad_to_bytes()).map(added).min().unwrap_or(0),
-    }
+/// The least that an encryptor adds to a packet of `packet_bytes`, or to any, behind the outer headers.
+fn added_bytes_least(encryptor: &Encryptor, packet_bytes: Option<u64>) -> u64 {
+    let (frame, _) = encryptor.mode.frame_bytes();
+    let suite = encryptor.suite;
+    let esp = |carried: usize| (esp_bytes(suite, carried) - carried) as u64;
+    let packet_bytes = packet_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let esp = match (encryptor.mode.has_esp(), packet_bytes) {
+        (false, _) => 0,
+        (true, Some(bytes)) => esp(bytes + frame),
+        (true, None) => (0..suite.pad_to_bytes()).map(esp).min().unwrap_or(0),
+    };
+    frame as u64 + esp
 }
 
 /// The payload of the tools and what rides along with it.
@@ -247,19 +248,23 @@ fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_
     let ip_bytes = packets.ip_least(payload_bytes);
     let count = packets.packets_least(payload_bytes);
     let merged = observed.links.offloads;
-    if place == Place::Cipher && adapter.encrypts() {
-        let Some((suite, outer)) = encapsulation(adapter) else {
+    if place == Place::Cipher && (adapter.encrypts() || adapter.encryptor().is_some()) {
+        let Some(encryptor) = adapter.encryptor() else {
             return ip_bytes;
         };
-        let outer_bytes = ETHERNET_HEADER_BYTES + outer.header_bytes() as u64;
-        let esp = esp_bytes_least(suite, packets.packet_bytes());
-        // One set of outer headers goes with a whole train of ESP packets (`UDP_SEGMENT`).
-        let added = esp + if merged { 0 } else { outer_bytes };
+        // Of packets that share an ESP packet only the packets are sure.
+        if encryptor.aggregate {
+            return ip_bytes;
+        }
+        let outer_bytes = ETHERNET_HEADER_BYTES + Outer::UDP_IPV4.header_bytes() as u64;
+        let added = added_bytes_least(encryptor, packets.packet_bytes());
+        // One set of outer headers goes with a whole train of packets (`UDP_SEGMENT`).
+        let added = added + if merged { 0 } else { outer_bytes };
         return ip_bytes.saturating_add(count.saturating_mul(added));
     }
     // The stations cut UDP themselves; but an encryptor may join what it opened.
     let tcp = packets.slack > 1;
-    if merged && (tcp || (place == Place::Sink && adapter.encrypts())) {
+    if merged && (tcp || (place == Place::Sink && adapter.encryptor().is_some())) {
         let header_bytes = ETHERNET_HEADER_BYTES + packets.ip_header_bytes_least;
         let super_packets = payload_bytes.div_ceil(SUPER_PACKET_BYTES);
         return payload_bytes.saturating_add(super_packets.saturating_mul(header_bytes));

@@ -1,6 +1,7 @@
 //! Checks of what was seen between the gateways.
 
 use super::check;
+use campaign::plan::Adapter;
 use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters};
 
 /// Sampled ESP frames that are enough, however much traffic there was.
@@ -70,17 +71,23 @@ impl CipherSeen<'_> {
             .clamp(1, FRAMES_ENOUGH)
     }
 
-    /// No frame sampled between the gateways shows the stations' marker.
-    pub(super) fn no_clear_text(&self) -> Option<Check> {
+    /// No frame sampled between the gateways shows the stations' marker; where the DUT is not to encrypt,
+    /// why the check does not apply.
+    pub(super) fn no_clear_text(&self, adapter: &Adapter) -> Option<Check> {
         if self.marker.is_empty() {
             return None;
+        }
+        if let Some(encryptor) = adapter.encryptor().filter(|found| found.is_readable()) {
+            let why = encryptor.insecure().unwrap_or("it does not encrypt");
+            let detail = format!("does not apply, as asked: {why}; {}", self.marker_shown());
+            return check("no-clear-text", true, detail);
         }
         let shown = self.link.marker_frames;
         check("no-clear-text", shown == 0, self.marker_shown())
     }
 
     /// How many of the frames sampled show the marker.
-    pub(super) fn marker_shown(&self) -> String {
+    fn marker_shown(&self) -> String {
         // Text where it is a tool's pattern, addresses where the frames are ours.
         let marker = match std::str::from_utf8(self.marker) {
             Ok(text) if text.chars().all(|c| c.is_ascii_graphic()) => format!("{text:?}"),

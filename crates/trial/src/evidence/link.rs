@@ -164,7 +164,7 @@ pub(super) fn no_clear_text(observed: &Observed<'_>) -> Option<Check> {
     if !observed.cell.dut.adapter.encrypts() {
         return None;
     }
-    seen(observed).no_clear_text()
+    seen(observed).no_clear_text(&observed.cell.dut.adapter)
 }
 
 /// See [`CipherSeen::foreign_frames_visible`].
@@ -186,7 +186,8 @@ pub(super) fn no_foreign_frames(observed: &Observed<'_>) -> Option<Check> {
 /// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in is a
 /// packet out or a drop.
 pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
-    if !observed.cell.dut.adapter.encrypts() {
+    let adapter = &observed.cell.dut.adapter;
+    if !adapter.encrypts() && adapter.encryptor().is_none() {
         return None;
     }
     let carried = received_ip_bytes(observed);

@@ -1,7 +1,7 @@
 //! What the generator's and the analyser's programs are told, and what their reports mean.
 
 use super::{FrameRun, Relief, RigLoad, Strays};
-use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
+use campaign::plan::{Adapter, Cell, IpVersion, NULL_ENGINE, PortKind, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket};
 use lab::{FrameEnd, FramePath, StationEsp};
 use port::FramePortKind;
@@ -90,6 +90,7 @@ impl Way<'_> {
             remote,
             port,
             lanes,
+            tunnels,
         } = end.esp.clone()?;
         Some(Esp {
             key_file,
@@ -99,6 +100,7 @@ impl Way<'_> {
             remote: remote.into(),
             port,
             lanes,
+            tunnels,
         })
     }
 
@@ -134,7 +136,7 @@ const IPV6_PREFIX_BYTES: usize = 8;
 /// The engine of the DUT's peer: anything but the control that does not encrypt works with anything else.
 pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
     match adapter {
-        Adapter::Cipherbench { engine, .. } if engine == "null" => "null",
+        Adapter::Cipherbench(encryptor) if encryptor.is_null() => NULL_ENGINE,
         _ => "auto",
     }
 }

@@ -75,14 +75,15 @@ impl Gateways {
         match &dut.adapter {
             Adapter::Straight => builder.straight(),
             Adapter::Direct => builder.direct(),
-            Adapter::Cipherbench {
-                suite,
-                workers: 1,
-                engine,
-            } => builder.encryptors(*suite, engine),
-            Adapter::Cipherbench { workers, .. } => Err(failed(
+            Adapter::Cipherbench(encryptor) if encryptor.workers == 1 => {
+                builder.encryptors(encryptor.suite, &encryptor.engine)
+            }
+            Adapter::Cipherbench(encryptor) => Err(failed(
                 &dut.name,
-                format!("runs one worker a gateway in memory, not {workers}: write `workers: 1`"),
+                format!(
+                    "runs one worker a gateway in memory, not {}: write `workers: 1`",
+                    encryptor.workers
+                ),
             )),
             _ => Err(failed(
                 &dut.name,
@@ -343,6 +344,7 @@ impl Keys {
             remote: hosts[1 - side],
             port: ESP_PORT,
             lanes: 1,
+            tunnels: 1,
         }
     }
 }

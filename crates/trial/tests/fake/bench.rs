@@ -2,7 +2,9 @@
 //! misbehave.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Addresses, Cell, Direction, Dut, LabKind, LabPlan, Measurement};
+use campaign::plan::{
+    Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
+};
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
@@ -489,11 +491,7 @@ pub(crate) fn ping(adapter: Adapter) -> Cell {
 }
 
 pub(crate) fn encrypting() -> Adapter {
-    Adapter::Cipherbench {
-        suite: Suite::Aes256Gcm,
-        workers: 1,
-        engine: "auto".to_owned(),
-    }
+    Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
 }
 
 fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {

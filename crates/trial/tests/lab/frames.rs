@@ -2,8 +2,8 @@
 
 use crate::trials::{TestLab, cell, encrypting, kill_encryptor_below, plan};
 use campaign::plan::{
-    Adapter, Cell, Direction, FrameTest, Goal, IpVersion, Load, Measurement, PortKind, Ports,
-    Procedure, Profile, Recovery, ThroughputSearch, Traffic,
+    Adapter, Cell, Direction, Encryptor, FrameTest, Goal, IpVersion, Load, Measurement, PortKind,
+    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 use journal::record::{FrameResult, Measured, Outcome};
 use lab::{Interrupt, LabError, NodeId};
@@ -164,11 +164,10 @@ fn frames_through_boxes() {
 
 fn frames_through_the_encryptor_in_each_direction() {
     let mut lab = TestLab::build();
-    let null = Adapter::Cipherbench {
-        suite: Suite::Aes256Gcm,
-        workers: 1,
+    let null = Adapter::Cipherbench(Encryptor {
         engine: "null".to_owned(),
-    };
+        ..Encryptor::new(Suite::Aes256Gcm)
+    });
     for (adapter, is_null) in [(encrypting(), false), (null, true)] {
         for direction in Direction::ALL {
             let mix = FrameMix::named("imix").unwrap();

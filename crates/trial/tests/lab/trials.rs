@@ -1,7 +1,7 @@
 //! One trial of each kind, with every check passing, and faults.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Addresses, Cell, Dut, LabKind, LabPlan, Measurement};
+use campaign::plan::{Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement};
 use journal::record::{Measured, Outcome, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use std::path::Path;
@@ -145,11 +145,7 @@ pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Me
 }
 
 pub(crate) fn encrypting() -> Adapter {
-    Adapter::Cipherbench {
-        suite: Suite::Aes256Gcm,
-        workers: 1,
-        engine: "auto".to_owned(),
-    }
+    Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
 }
 
 fn tcp(streams: u16) -> Measurement {

@@ -3,7 +3,6 @@
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, PathSeen};
 use crate::evidence::gateway::Gateway;
 use crate::evidence::{check, link, tool};
-use campaign::plan::Adapter;
 use journal::record::{Check, FrameTrial};
 use lab::{FrameEnd, NodeId};
 use std::collections::BTreeSet;
@@ -115,34 +114,23 @@ fn between_the_gateways(seen: &PathSeen<'_>) -> Vec<Option<Check>> {
     let Some(cipher) = &seen.cipher else {
         return Vec::new();
     };
-    match &seen.cell.dut.adapter {
-        Adapter::Cipherbench { engine, .. } => {
-            let clear = match engine.as_str() {
-                "null" => check(
-                    "no-clear-text",
-                    true,
-                    format!(
-                        "the engine does not encrypt, as asked: {}",
-                        cipher.marker_shown()
-                    ),
-                ),
-                _ => cipher.no_clear_text(),
-            };
-            vec![cipher.encrypted(), clear, cipher.no_foreign_frames()]
-        }
-        adapter if adapter.encrypts() => vec![
+    let adapter = &seen.cell.dut.adapter;
+    if adapter.encrypts() {
+        vec![
             cipher.encrypted(),
-            cipher.no_clear_text(),
+            cipher.no_clear_text(adapter),
             cipher.no_foreign_frames(),
-        ],
-        _ => vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()],
+        ]
+    } else {
+        vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()]
     }
 }
 
 /// The DUT's own counters say that it sealed and opened what was received, and every packet in is a packet out
 /// or a drop.
 fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Check> {
-    if !seen.cell.dut.adapter.encrypts() {
+    let adapter = &seen.cell.dut.adapter;
+    if !adapter.encrypts() && adapter.encryptor().is_none() {
         return None;
     }
     let trial = evidence_trial(observed)?;

@@ -2,7 +2,7 @@
 
 use super::*;
 use campaign::plan::{
-    Adapter, Direction, Dut, IpVersion, Load, Measurement, Ports, Procedure, Traffic,
+    Adapter, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure, Traffic,
 };
 use journal::record::{CipherLink, CipherWatch};
 use lab::{FrameEnd, NodeId, StationEsp};
@@ -27,11 +27,10 @@ struct Fixture {
 }
 
 fn encrypting(engine: &str) -> Adapter {
-    Adapter::Cipherbench {
-        suite: Suite::Aes256Gcm,
-        workers: 1,
+    Adapter::Cipherbench(Encryptor {
         engine: engine.to_owned(),
-    }
+        ..Encryptor::new(Suite::Aes256Gcm)
+    })
 }
 
 fn end(node: NodeId, interface: &str, stands_in: bool) -> FrameEnd {
@@ -51,6 +50,7 @@ fn end(node: NodeId, interface: &str, stands_in: bool) -> FrameEnd {
             remote: address,
             port: 4500,
             lanes: 1,
+            tunnels: 1,
         }),
     }
 }

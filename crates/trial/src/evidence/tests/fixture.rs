@@ -250,9 +250,5 @@ impl Fixture {
 }
 
 pub(super) fn encrypting() -> Adapter {
-    Adapter::Cipherbench {
-        suite: Suite::Aes256Gcm,
-        workers: 1,
-        engine: "auto".to_owned(),
-    }
+    Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
 }

@@ -10,11 +10,7 @@ fn dut(adapter: Adapter) -> Dut {
 }
 
 fn encryptors() -> Gateways {
-    let adapter = Adapter::Cipherbench {
-        suite: Suite::Aes256Gcm,
-        workers: 1,
-        engine: "auto".to_owned(),
-    };
+    let adapter = Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm));
     Gateways::start(&dut(adapter), Direction::Both).unwrap()
 }
 

@@ -1,0 +1,219 @@
+//! The settings of our own encryptor, each an axis, and which of them do not go together.
+
+use super::{DUTS_MAX, Listed, listed, name};
+use crate::axis::{Axis, axis};
+use crate::expand::product;
+use crate::plan::{Adapter, Encryptor, Mode, NULL_ENGINE};
+use wire::Suite;
+use yaml::{Map, Node, Reported, Spanned};
+
+/// Crypto engines that a campaign can ask for by name, the choice by speed first.
+///
+/// Named here, not asked of the crate `engine`: a plan is read where that cannot even be built.
+pub(crate) const ENGINES: [&str; 5] = ["auto", "ipsec-mb", "aws-lc", "rustcrypto", NULL_ENGINE];
+
+/// Most worker threads per gateway.
+const WORKERS_MAX: u16 = 256;
+/// Most tunnels of one encryptor.
+const TUNNELS_MAX: u16 = 1000;
+
+const MODES: [(&str, Mode); 4] = [
+    (Mode::L3.name(), Mode::L3),
+    (Mode::L2.name(), Mode::L2),
+    (Mode::L2tpv3.name(), Mode::L2tpv3),
+    (Mode::L2tpv3Clear.name(), Mode::L2tpv3Clear),
+];
+
+/// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
+/// aggregation, polling.
+pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+    let name = name(map, "cipherbench");
+    let legacy = map.with_default("legacy", false, Node::bool);
+    let insecure = map.with_default("insecure", false, Node::bool);
+    let axes = Axes {
+        mode: axis(map, "mode", Mode::L3, |node| node.one_of("mode", &MODES)),
+        suite: axis(map, "suite", Suite::Aes256Gcm, |node| {
+            suite(node, &legacy, &insecure)
+        }),
+        workers: axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX)),
+        tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
+        engine: axis(map, "engine", "auto".to_owned(), engine),
+        aggregate: axis(map, "aggregate", false, Node::bool),
+        busy_poll: axis(map, "busy_poll", false, Node::bool),
+    };
+    axes.check(map.node());
+    let (name, values) = (name?, axes.all()?);
+    legacy?;
+    insecure?;
+    Ok(values.duts(map, &name))
+}
+
+struct Axes {
+    mode: Axis<Mode>,
+    suite: Axis<Suite>,
+    workers: Axis<u16>,
+    tunnels: Axis<u16>,
+    engine: Axis<String>,
+    aggregate: Axis<bool>,
+    busy_poll: Axis<bool>,
+}
+
+struct Values {
+    mode: Vec<Spanned<Mode>>,
+    suite: Vec<Spanned<Suite>>,
+    workers: Vec<Spanned<u16>>,
+    tunnels: Vec<Spanned<u16>>,
+    engine: Vec<Spanned<String>>,
+    aggregate: Vec<Spanned<bool>>,
+    busy_poll: Vec<Spanned<bool>>,
+}
+
+/// Suites that protect badly or not at all are used only where that was asked for.
+fn suite(
+    node: Node<'_>,
+    legacy: &Result<bool, Reported>,
+    insecure: &Result<bool, Reported>,
+) -> Result<Suite, Reported> {
+    let suites = Suite::ALL.map(|suite| (suite.name(), suite));
+    let suite = node.one_of("suite", &suites)?;
+    let reads_as_off = |flag: &Result<bool, Reported>| flag.as_ref().is_ok_and(|on| !on);
+    let missing = if suite.is_legacy() && reads_as_off(legacy) {
+        "legacy: true"
+    } else if suite.key_bytes() == 0 && reads_as_off(insecure) {
+        "insecure: true"
+    } else {
+        return Ok(suite);
+    };
+    let why = suite.insecure().unwrap_or("it protects badly");
+    let help = format!("for a comparison write `{missing}` beside it; reports name it insecure");
+    Err(node.mistake(format!("`{suite}` is insecure: {why}"), help))
+}
+
+fn engine(node: Node<'_>) -> Result<String, Reported> {
+    let engines = ENGINES.map(|name| (name, name));
+    node.one_of("engine", &engines).map(str::to_owned)
+}
+
+impl Axes {
+    /// Axes against one another.
+    fn check(&self, node: Node<'_>) {
+        self.check_sas(node);
+        let Some(bridging) = self.mode.iter().find(|mode| mode.value.bridges()) else {
+            return;
+        };
+        let mode = bridging.value.name();
+        if let Some(many) = self.tunnels.iter().find(|tunnels| tunnels.value > 1) {
+            let what = format!(
+                "{} tunnels, and `mode: {mode}` has one: it joins two interfaces",
+                many.value
+            );
+            node.mistake_at(&many.place, what, "write `tunnels: 1`, or `mode: l3`");
+        }
+        if let Some(aggregate) = self.aggregate.iter().find(|aggregate| aggregate.value) {
+            let what = format!("`aggregate` packs IP packets, and `mode: {mode}` carries frames");
+            let help = "leave `aggregate` off, or write `mode: l3`";
+            node.mistake_at(&aggregate.place, what, help);
+        }
+    }
+
+    /// A static key has room for so many SAs.
+    fn check_sas(&self, node: Node<'_>) {
+        let most_workers = self.workers.iter().max_by_key(|workers| workers.value);
+        let most_workers = most_workers.map_or(1, |workers| u32::from(workers.value));
+        for tunnels in self.tunnels.iter() {
+            let sas = u32::from(tunnels.value) * most_workers;
+            if sas > Encryptor::SAS_MAX {
+                let what = format!(
+                    "{} tunnels with {most_workers} workers are {sas} SAs a direction, and a static \
+                     key has room for {}",
+                    tunnels.value,
+                    Encryptor::SAS_MAX
+                );
+                let help = format!("write `tunnels: {}`", Encryptor::SAS_MAX / most_workers);
+                node.mistake_at(&tunnels.place, what, help + " or less, or fewer workers");
+            }
+        }
+    }
+
+    fn all(self) -> Result<Values, Reported> {
+        let Self {
+            mode,
+            suite,
+            workers,
+            tunnels,
+            engine,
+            aggregate,
+            busy_poll,
+        } = self;
+        Ok(Values {
+            mode: mode.all()?,
+            suite: suite.all()?,
+            workers: workers.all()?,
+            tunnels: tunnels.all()?,
+            engine: engine.all()?,
+            aggregate: aggregate.all()?,
+            busy_poll: busy_poll.all()?,
+        })
+    }
+}
+
+impl Values {
+    /// One more than there may be is enough to tell.
+    fn duts(&self, map: &Map<'_>, name: &str) -> Vec<Listed> {
+        let combinations = product([
+            self.mode.len(),
+            self.suite.len(),
+            self.workers.len(),
+            self.tunnels.len(),
+            self.engine.len(),
+            self.aggregate.len(),
+            self.busy_poll.len(),
+        ]);
+        let encryptors = combinations.take(DUTS_MAX + 1).map(
+            |[mode, suite, workers, tunnels, engine, aggregate, busy_poll]| Encryptor {
+                mode: self.mode[mode].value,
+                suite: self.suite[suite].value,
+                workers: self.workers[workers].value,
+                tunnels: self.tunnels[tunnels].value,
+                engine: self.engine[engine].value.clone(),
+                aggregate: self.aggregate[aggregate].value,
+                busy_poll: self.busy_poll[busy_poll].value,
+            },
+        );
+        encryptors
+            .map(|encryptor| {
+                let full = format!("{name}{}", self.suffix(&encryptor));
+                listed(map, name, full, Adapter::Cipherbench(encryptor))
+            })
+            .collect()
+    }
+
+    /// What of the settings varies; of switches, those that are on.
+    fn suffix(&self, encryptor: &Encryptor) -> String {
+        let workers = format!("w{}", encryptor.workers);
+        let tunnels = format!("t{}", encryptor.tunnels);
+        let words = [
+            (self.mode.len() > 1, encryptor.mode.name()),
+            (self.suite.len() > 1, encryptor.suite.name()),
+            (self.workers.len() > 1, &workers),
+            (self.tunnels.len() > 1, &tunnels),
+            (self.engine.len() > 1, &encryptor.engine),
+            (self.aggregate.len() > 1 && encryptor.aggregate, "aggregate"),
+            (self.busy_poll.len() > 1 && encryptor.busy_poll, "polling"),
+        ];
+        let varying = words.into_iter().filter(|(varies, _)| *varies);
+        varying.map(|(_, word)| format!(" {word}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_are_those_of_the_engine_crate_and_its_control() {
+        let known = engine::engines().iter().map(|engine| engine.name);
+        let known = std::iter::once("auto").chain(known).chain([engine::NULL]);
+        assert_eq!(ENGINES.to_vec(), known.collect::<Vec<_>>());
+    }
+}

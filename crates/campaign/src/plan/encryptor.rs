@@ -1,0 +1,169 @@
+//! What our own encryptor is told as a device under test.
+
+use serde::{Deserialize, Serialize};
+use wire::Suite;
+use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
+
+/// The engine that neither encrypts nor authenticates: the control of measurements.
+pub const NULL_ENGINE: &str = "null";
+
+/// Ethernet header of a frame that is carried whole.
+const ETHERNET_HEADER_BYTES: usize = 14;
+/// IEEE 802.1Q.
+const VLAN_TAG_BYTES: usize = 4;
+/// L2TPv3 at its shortest and longest: a session; with flags and version over UDP, and a cookie of 8
+/// bytes (RFC 3931 §4.1).
+const L2TPV3_BYTES: (usize, usize) = (4, 4 + 4 + 8);
+
+/// One process per gateway, and how it is configured. A journal from before a field was there has
+/// what was done then.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Encryptor {
+    /// ESP suite; without a meaning where [`mode`](Self::mode) has no ESP.
+    pub suite: Suite,
+    /// Worker threads (lanes) per gateway; at least 1.
+    pub workers: u16,
+    /// Engine as its configuration has it: by name; `auto` for the fastest that passes its
+    /// known-answer tests; `null` for the control that neither encrypts nor authenticates; or a map
+    /// in braces.
+    pub engine: String,
+    /// Tunnels (peers), each with networks of its own; at least 1.
+    #[serde(default = "one")]
+    pub tunnels: u16,
+    /// What is carried, and in what.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Many small packets in one ESP packet (AGGFRAG, RFC 9347).
+    #[serde(default)]
+    pub aggregate: bool,
+    /// Workers look for packets all the time instead of waiting for them.
+    #[serde(default)]
+    pub busy_poll: bool,
+}
+
+/// What an encryptor carries, and in what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// IP packets in ESP: a router to its neighbours.
+    #[default]
+    L3,
+    /// Ethernet frames in ESP: a bump in the wire.
+    L2,
+    /// Ethernet frames in L2TPv3 (RFC 3931), and that in ESP.
+    L2tpv3,
+    /// Ethernet frames in L2TPv3 alone: nothing is encrypted.
+    L2tpv3Clear,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::L3, Self::L2, Self::L2tpv3, Self::L2tpv3Clear];
+
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::L3 => "l3",
+            Self::L2 => "l2",
+            Self::L2tpv3 => "l2tpv3",
+            Self::L2tpv3Clear => "l2tpv3-clear",
+        }
+    }
+
+    /// Whether the gateways bridge: the stations are neighbours then.
+    #[must_use]
+    pub const fn bridges(self) -> bool {
+        !matches!(self, Self::L3)
+    }
+
+    /// The least and the most that stands between an IP packet of a station and the ESP or UDP that it
+    /// is carried in: the most has room for a VLAN tag.
+    #[must_use]
+    pub const fn frame_bytes(self) -> (usize, usize) {
+        let (least, most) = match self {
+            Self::L3 => return (0, 0),
+            Self::L2 => (0, 0),
+            Self::L2tpv3 | Self::L2tpv3Clear => L2TPV3_BYTES,
+        };
+        (
+            ETHERNET_HEADER_BYTES + least,
+            ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES + most,
+        )
+    }
+
+    /// Whether what is carried goes in ESP.
+    #[must_use]
+    pub const fn has_esp(self) -> bool {
+        !matches!(self, Self::L2tpv3Clear)
+    }
+}
+
+impl Encryptor {
+    /// Most tunnels times workers: a static key has that many SAs a direction.
+    pub const SAS_MAX: u32 = 4096;
+
+    /// One tunnel of IP packets by one worker, the engine chosen by itself.
+    #[must_use]
+    pub fn new(suite: Suite) -> Self {
+        Self {
+            suite,
+            workers: 1,
+            engine: "auto".to_owned(),
+            tunnels: 1,
+            mode: Mode::L3,
+            aggregate: false,
+            busy_poll: false,
+        }
+    }
+
+    /// Whether its engine is the control that neither encrypts nor authenticates.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.engine == NULL_ENGINE
+    }
+
+    /// Why nobody should protect anything with it; `None` where it protects.
+    #[must_use]
+    pub fn insecure(&self) -> Option<&'static str> {
+        if !self.mode.has_esp() {
+            Some("L2TPv3 without ESP does not encrypt")
+        } else if self.is_null() {
+            Some("the engine neither encrypts nor authenticates")
+        } else {
+            self.suite.insecure()
+        }
+    }
+
+    /// The longest that an IP packet of `packet_bytes` from a station gets on the cipher link.
+    #[must_use]
+    pub const fn cipher_packet_bytes(&self, packet_bytes: usize) -> usize {
+        let carried = packet_bytes + self.mode.frame_bytes().1;
+        match self.mode.has_esp() {
+            true => outer_bytes(self.suite, Outer::UDP_IPV4, carried),
+            false => carried + IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
+        }
+    }
+
+    /// The longest IP packet of a station that a cipher link of that MTU carries whole, whatever the
+    /// frame around it has.
+    #[must_use]
+    pub fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
+        let cipher_mtu = usize::from(cipher_mtu);
+        let carried = match self.mode.has_esp() {
+            true => inner_mtu(self.suite, Outer::UDP_IPV4, cipher_mtu)?,
+            false => cipher_mtu.checked_sub(IPV4_HEADER_BYTES + UDP_HEADER_BYTES)?,
+        };
+        carried.checked_sub(self.mode.frame_bytes().1)
+    }
+
+    /// Whether what crosses the cipher link can be read there.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        !self.mode.has_esp() || self.is_null() || self.suite.key_bytes() == 0
+    }
+}
+
+const fn one() -> u16 {
+    1
+}
