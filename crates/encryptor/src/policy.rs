@@ -1,25 +1,159 @@
-//! Which inner packets a peer may send: those from the networks behind it (RFC 4301 §5.2).
+//! Which tunnel a packet belongs to: the security policy database (RFC 4301 §4.4.1).
+//!
+//! 1. The longest prefix that the far address lies in is looked up: one read a byte of the address ([`trie`]).
+//! 2. If one tunnel alone has that network, and nothing else is told of it, that is the answer.
+//! 3. Else the tunnels that have that network are asked in turn, a handful at most, whether the near address, the
+//!    protocol and the ports match; if none does, those of the next shorter prefix are.
+//!
+//! Both directions go by it, so what may come in through a tunnel is exactly what would go out through it
+//! (RFC 4301 §5.2): a peer with a large network cannot speak for one with a smaller network inside.
+//!
+//! It holds no state of flows, and asks no fragment for the ports of another.
 
-use crate::config::Tunnel;
-use wire::headers::source_address;
+mod selectors;
+mod trie;
+
+pub use selectors::{ANY_PORT, Selectors, has_ports};
+
+use selectors::{Shown, Way};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use trie::Trie;
+use wire::headers::{IpView, source_address};
 use yaml::Prefix;
 
-/// The networks behind a peer; a handful, looked through in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Networks(pub Vec<Prefix>);
+/// In the trie: a tunnel's number is meant, and no group's.
+const TUNNEL: u32 = 1 << 30;
 
-impl Networks {
-    /// Those that are routed into a tunnel, and the one that its own address is in.
+/// Which tunnel each packet belongs to. Never changes; lanes share it.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    v4: Trie,
+    v6: Trie,
+    groups: Vec<Group>,
+    /// Of each tunnel.
+    selectors: Box<[Selectors]>,
+}
+
+/// The tunnels that have one network, when more must be asked than that.
+#[derive(Debug, Clone)]
+struct Group {
+    tunnels: Vec<u16>,
+    /// What the trie has for the next shorter prefix.
+    wider: Option<u32>,
+}
+
+impl Policy {
+    /// The policy of tunnels with these selectors, numbered in their order.
+    ///
+    /// Where two would match one packet with the same network, the first wins; a configuration has no such two.
+    ///
+    /// # Panics
+    /// With more than 65536 tunnels.
     #[must_use]
-    pub fn behind(tunnel: &Tunnel) -> Self {
-        let own = tunnel.address.map(|address| address.network);
-        Self(tunnel.routes.iter().copied().chain(own).collect())
+    pub fn new(selectors: &[Selectors]) -> Self {
+        // Shorter prefixes first, as the trie wants them.
+        let mut networks: BTreeMap<(u8, Prefix), Vec<u16>> = BTreeMap::new();
+        for (tunnel, own) in selectors.iter().enumerate() {
+            let tunnel = u16::try_from(tunnel).expect("tunnels are numbered in 16 bits");
+            for network in &own.remote {
+                let tunnels = networks.entry((network.length(), *network)).or_default();
+                tunnels.push(tunnel);
+            }
+        }
+        let mut policy = Self {
+            v4: Trie::new(),
+            v6: Trie::new(),
+            groups: Vec::new(),
+            selectors: selectors.into(),
+        };
+        for ((_, network), tunnels) in networks {
+            policy.insert(network, tunnels);
+        }
+        policy
     }
 
-    /// Whether the packet's source address is in one of them.
+    fn insert(&mut self, network: Prefix, tunnels: Vec<u16>) {
+        let (v4, v6);
+        let (trie, address): (_, &[u8]) = match network.address() {
+            IpAddr::V4(address) => {
+                v4 = address.octets();
+                (&mut self.v4, &v4)
+            }
+            IpAddr::V6(address) => {
+                v6 = address.octets();
+                (&mut self.v6, &v6)
+            }
+        };
+        let value = match tunnels[..] {
+            [tunnel] if self.selectors[usize::from(tunnel)].only_networks() => {
+                TUNNEL | u32::from(tunnel)
+            }
+            _ => {
+                let wider = trie.lookup(address);
+                self.groups.push(Group { tunnels, wider });
+                self.groups.len() as u32 - 1
+            }
+        };
+        trie.insert(address, network.length(), value);
+    }
+
+    /// The tunnel that a packet from the clear side belongs to; `None`: it must be dropped.
     #[inline]
     #[must_use]
-    pub fn contain_source_of(&self, packet: &[u8]) -> bool {
-        source_address(packet).is_some_and(|source| self.0.iter().any(|net| net.contains(source)))
+    pub fn outbound(&self, packet: &[u8], view: &IpView) -> Option<u16> {
+        self.lookup(packet, view, Way::Out)
+    }
+
+    /// Whether a packet may come out of a tunnel.
+    #[inline]
+    #[must_use]
+    pub fn permits_inbound(&self, tunnel: u16, packet: &[u8], view: &IpView) -> bool {
+        self.lookup(packet, view, Way::In) == Some(tunnel)
+    }
+
+    #[inline]
+    fn lookup(&self, packet: &[u8], view: &IpView, way: Way) -> Option<u16> {
+        let found = match (view.version, way) {
+            (4, Way::Out) => self.v4.lookup(packet.get(16..20)?),
+            (4, Way::In) => self.v4.lookup(packet.get(12..16)?),
+            (_, Way::Out) => self.v6.lookup(packet.get(24..40)?),
+            (_, Way::In) => self.v6.lookup(packet.get(8..24)?),
+        }?;
+        if found & TUNNEL != 0 {
+            return Some(found as u16);
+        }
+        self.ask(found, packet, view, way)
+    }
+
+    /// Asks the tunnels of a group and of the wider ones around it.
+    fn ask(&self, group: u32, packet: &[u8], view: &IpView, way: Way) -> Option<u16> {
+        let local = match way {
+            Way::Out => source_address(packet),
+            Way::In => destination_address(packet),
+        };
+        let shown = Shown::of(packet, view, local?, way);
+        let mut next = Some(group);
+        while let Some(value) = next {
+            if value & TUNNEL != 0 {
+                return Some(value as u16);
+            }
+            let Group { tunnels, wider } = &self.groups[value as usize];
+            let matching = |tunnel: &&u16| self.selectors[usize::from(**tunnel)].match_rest(&shown);
+            if let Some(tunnel) = tunnels.iter().find(matching) {
+                return Some(*tunnel);
+            }
+            next = *wider;
+        }
+        None
+    }
+}
+
+/// The destination address of an IP packet; `None` when it is not one.
+fn destination_address(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?)),
+        6 => Some(IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?)),
+        _ => None,
     }
 }

@@ -3,12 +3,12 @@
 //! Everything that can be refused is refused before the first packet moves, with one clear error:
 //! engine, keys, addresses, interface, metrics port.
 
-use crate::config::{Config, MTU_MIN};
+use crate::config::{Config, MTU_MIN, Mode, Tunnel};
 use crate::counters::Tally;
 use crate::inbound::InboundKeys;
-use crate::lane::{self, LaneKeys};
+use crate::lane::{self, LaneKeys, LaneSettings, LaneTunnel};
 use crate::metrics::{self, Facts};
-use crate::policy::Networks;
+use crate::policy::Policy;
 use crate::tunnel::{self, TunnelError};
 use crate::worker::Worker;
 use engine::Selection;
@@ -27,6 +27,9 @@ pub enum ServiceError {
     /// No engine can do it.
     #[error(transparent)]
     Engine(#[from] engine::EngineError),
+    /// Several peers, or frames.
+    #[error("only one tunnel in mode `l3` is served yet")]
+    ModeNotServed,
     /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] keying::KeyError),
@@ -110,14 +113,23 @@ pub fn run(
             "warning: the engine `null` neither encrypts nor authenticates: for measurements only"
         );
     }
-    let key_file = KeyFile::open(&config.keys)?;
+    let Mode::L3(tunnel) = &config.mode else {
+        return Err(ServiceError::ModeNotServed);
+    };
+    let [peer] = &config.peers[..] else {
+        return Err(ServiceError::ModeNotServed);
+    };
+    let Some(keys) = &peer.keys else {
+        return Err(ServiceError::ModeNotServed);
+    };
+    let key_file = KeyFile::open(keys)?;
     let lanes = (0..config.workers)
         .map(|lane| open_lane(config, lane))
         .collect::<Result<Vec<_>, _>>()?;
-    let mtu = tunnel_mtu(config, &lanes)?;
-    let (tuns, tun_offloads) = open_tun(config, mtu)?;
+    let mtu = tunnel_mtu(config, tunnel, &lanes)?;
+    let (tuns, tun_offloads) = open_tun(config, tunnel, mtu)?;
     let listener = config.metrics.map(listen).transpose()?;
-    let mut facts = facts(config, mtu, &selection, tun_offloads, &lanes);
+    let mut facts = facts(config, tunnel, mtu, &selection, tun_offloads, &lanes);
     facts.insert(0, ("version", version.to_owned()));
 
     // Nothing can be refused any more that would waste an epoch.
@@ -143,8 +155,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServiceError> {
 }
 
 /// The interface's MTU: as configured if the path takes it, else the largest that it takes.
-fn tunnel_mtu(config: &Config, lanes: &[UdpLane]) -> Result<u16, ServiceError> {
-    let path_mtu = lanes.iter().filter_map(|lane| lane.path_mtu().ok()).min();
+fn tunnel_mtu(config: &Config, tunnel: &Tunnel, lanes: &[UdpLane]) -> Result<u16, ServiceError> {
+    let path_mtu = lanes.iter().filter_map(|lane| lane.path_mtu(0).ok()).min();
     // An IP packet is not longer, whatever an interface (loopback) says.
     let path_mtu = path_mtu
         .unwrap_or(usize::from(u16::MAX))
@@ -154,7 +166,7 @@ fn tunnel_mtu(config: &Config, lanes: &[UdpLane]) -> Result<u16, ServiceError> {
         udp: true,
     };
     let largest = overhead::inner_mtu(config.suite, outer, path_mtu).unwrap_or(0) as u16;
-    let mtu = config.tunnel.mtu.unwrap_or(largest);
+    let mtu = tunnel.mtu.unwrap_or(largest);
     if mtu <= largest && mtu >= MTU_MIN {
         return Ok(mtu);
     }
@@ -170,13 +182,17 @@ fn tunnel_mtu(config: &Config, lanes: &[UdpLane]) -> Result<u16, ServiceError> {
     })
 }
 
-fn open_tun(config: &Config, mtu: u16) -> Result<(Vec<Tun>, TunOffloads), ServiceError> {
+fn open_tun(
+    config: &Config,
+    tunnel: &Tunnel,
+    mtu: u16,
+) -> Result<(Vec<Tun>, TunOffloads), ServiceError> {
     let settings = TunSettings {
-        name: &config.tunnel.name,
+        name: &tunnel.name,
         queues: usize::from(config.workers),
     };
     let mut tuns = Tun::create(&settings)?;
-    tunnel::set_up(&config.tunnel, mtu)?;
+    tunnel::set_up(tunnel, &config.peers, mtu)?;
     let wanted = config.offloads.tun;
     let granted = tuns
         .iter_mut()
@@ -188,7 +204,10 @@ fn open_tun(config: &Config, mtu: u16) -> Result<(Vec<Tun>, TunOffloads), Servic
 fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
     // `Config` holds no port so high that the last lane's would wrap.
     let local = SocketAddr::new(config.local, config.port + lane);
-    let remote = SocketAddr::new(config.remote, config.port + lane);
+    let remote = SocketAddr::new(
+        config.peers[0].remote.ip(),
+        config.peers[0].remote.port() + lane,
+    );
     UdpLane::connect(local, remote, config.offloads.udp).map_err(|error| {
         let help = match error.kind() {
             io::ErrorKind::AddrInUse => {
@@ -218,18 +237,27 @@ fn make_worker(
     selection: &Selection,
     keys: &Arc<Mutex<StaticKeys>>,
 ) -> Worker<Tun, UdpLane, LaneKeys> {
-    let (outbound, inbound) = lane::halves(
-        keys,
-        selection,
+    let tunnels = [LaneTunnel {
+        id: 0,
+        peer: 0,
+        keys: Arc::clone(keys),
+    }];
+    let (outbound, inbound) = lane::halves(&LaneSettings {
         lane,
-        config.replay_window,
-        Networks::behind(&config.tunnel),
-    );
+        lanes: config.workers,
+        tunnels: &tunnels,
+        policy: Arc::new(Policy::new(std::slice::from_ref(
+            &config.peers[0].selectors,
+        ))),
+        selection,
+        window: config.replay_window,
+    });
     Worker::new(tun, udp, outbound, inbound)
 }
 
 fn facts(
     config: &Config,
+    tunnel: &Tunnel,
     mtu: u16,
     selection: &Selection,
     tun: TunOffloads,
@@ -243,7 +271,7 @@ fn facts(
         ("engine", selection.engine().to_owned()),
         ("engine_version", selection.version().replace(' ', "-")),
         ("lanes", config.workers.to_string()),
-        ("interface", config.tunnel.name.clone()),
+        ("interface", tunnel.name.clone()),
         ("mtu", mtu.to_string()),
         ("tso", on(tun.tso)),
         ("uso", on(tun.uso)),

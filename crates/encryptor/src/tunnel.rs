@@ -2,7 +2,8 @@
 //!
 //! Nothing is to be undone: interface, address and routes go when the process ends, however it ends.
 
-use crate::config::Tunnel;
+use crate::config::{Peer, Tunnel};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -30,7 +31,7 @@ pub enum TunnelError {
 ///
 /// # Errors
 /// [`TunnelError`] with what `ip` said.
-pub fn set_up(tunnel: &Tunnel, mtu: u16) -> Result<(), TunnelError> {
+pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> Result<(), TunnelError> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -40,7 +41,7 @@ pub fn set_up(tunnel: &Tunnel, mtu: u16) -> Result<(), TunnelError> {
         .map_err(TunnelError::NoIp)?;
     if let Some(mut stdin) = child.stdin.take() {
         // When `ip` ends early, what it said tells more than the broken pipe.
-        let _ = stdin.write_all(commands(tunnel, mtu).as_bytes());
+        let _ = stdin.write_all(commands(tunnel, peers, mtu).as_bytes());
     }
     let output = child.wait_with_output().map_err(TunnelError::NoIp)?;
     if output.status.success() {
@@ -53,12 +54,11 @@ pub fn set_up(tunnel: &Tunnel, mtu: u16) -> Result<(), TunnelError> {
     })
 }
 
-fn commands(tunnel: &Tunnel, mtu: u16) -> String {
+fn commands(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> String {
     let Tunnel {
         name,
         queue_length,
         address,
-        routes,
         ..
     } = tunnel;
     let mut lines = String::new();
@@ -72,7 +72,13 @@ fn commands(tunnel: &Tunnel, mtu: u16) -> String {
     );
     // The kernel routes an address's own network by itself.
     let own = address.map(|address| address.network);
-    for route in routes.iter().filter(|route| Some(**route) != own) {
+    // Tunnels may share a network.
+    let routes: BTreeSet<_> = peers
+        .iter()
+        .flat_map(|peer| peer.selectors.remote.iter().copied())
+        .filter(|route| Some(*route) != own)
+        .collect();
+    for route in routes {
         let _ = writeln!(lines, "route add {route} dev {name}");
     }
     lines

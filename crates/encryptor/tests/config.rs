@@ -1,6 +1,7 @@
 //! The configuration file: what is taken, what is refused and how that is said.
 
 use encryptor::Config;
+use encryptor::config::{Mode, Tunnel};
 use engine::Choice;
 use std::path::{Path, PathBuf};
 use wire::Suite;
@@ -20,8 +21,12 @@ fn four_lines_are_enough() {
         (4500, 1, Suite::Aes256Gcm)
     );
     assert_eq!(config.engine, Choice::Auto);
-    assert_eq!(config.tunnel.mtu, None);
-    assert_eq!(config.tunnel.name, "cb0");
+    let tunnel = tunnel(&config);
+    assert_eq!((tunnel.mtu, tunnel.name.as_str()), (None, "cb0"));
+    let [peer] = &config.peers[..] else {
+        panic!("{:?}", config.peers)
+    };
+    assert_eq!((peer.id, peer.remote.port()), (0, 4500));
     assert!(config.metrics.is_none());
 }
 
@@ -46,13 +51,16 @@ metrics: 127.0.0.1:9464
 offloads: { uso: off, gro: off }
 ";
     let config = Config::from_text("gw1.yaml", text).unwrap();
-    assert_eq!(config.keys, PathBuf::from("/etc/cipherbench/gw1.key"));
+    let keys = PathBuf::from("/etc/cipherbench/gw1.key");
+    assert_eq!(config.peers[0].keys, Some(keys));
     assert_eq!(config.engine, Choice::Named("aws-lc".to_owned()));
-    assert_eq!(config.tunnel.mtu, Some(1280));
-    let address = config.tunnel.address.unwrap();
+    let tunnel = tunnel(&config);
+    assert_eq!(tunnel.mtu, Some(1280));
+    let address = tunnel.address.unwrap();
     assert_eq!(address.to_string(), "10.9.0.1/24");
     assert_eq!(address.network.to_string(), "10.9.0.0/24");
-    assert_eq!(config.tunnel.routes.len(), 2);
+    // And the network of the interface's own address.
+    assert_eq!(config.peers[0].selectors.remote.len(), 3);
     assert!(config.offloads.tun.tso && !config.offloads.tun.uso);
     assert!(config.offloads.udp.gso && !config.offloads.udp.gro);
 }
@@ -63,8 +71,8 @@ fn paths_are_relative_to_the_file() {
     let path = folder.path().join("gw1.yaml");
     std::fs::write(&path, SMALLEST).unwrap();
     assert_eq!(
-        Config::load(&path).unwrap().keys,
-        folder.path().join("gw1.key")
+        Config::load(&path).unwrap().peers[0].keys,
+        Some(folder.path().join("gw1.key"))
     );
 }
 
@@ -141,4 +149,11 @@ fn the_control_without_encryption_is_taken_only_when_that_is_meant() {
     );
     let config = Config::from_text("gw1.yaml", &format!("{text}insecure: true\n")).unwrap();
     assert!(config.engine.is_null());
+}
+
+fn tunnel(config: &Config) -> &Tunnel {
+    let Mode::L3(tunnel) = &config.mode else {
+        panic!("{:?}", config.mode)
+    };
+    tunnel
 }

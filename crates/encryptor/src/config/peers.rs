@@ -1,0 +1,229 @@
+//! Peers: the short form of one at the top of the file, or a list under `peers`.
+
+use super::mode::Kind;
+use super::{InterfaceAddress, Peer, overlap, selectors, values};
+use crate::policy::Selectors;
+use keying::LANES_MAX;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use yaml::{Map, Node, Reported};
+
+/// What the rest of the file says that peers depend on.
+pub(super) struct Common<'c, 'd> {
+    pub(super) local: Result<IpAddr, Reported>,
+    pub(super) port: Result<u16, Reported>,
+    pub(super) workers: Result<u16, Reported>,
+    pub(super) kind: Result<Kind, Reported>,
+    /// There is no ESP, so there are no keys.
+    pub(super) keyless: bool,
+    /// The TUN interface's.
+    pub(super) address: Option<InterfaceAddress>,
+    /// `tunnel.routes`: of the short form.
+    pub(super) routes: Option<Node<'d>>,
+    pub(super) folder: &'c Path,
+}
+
+/// A peer as it stands in the file, with the places that checks across peers tell.
+pub(super) struct Entry<'d> {
+    pub(super) peer: Peer,
+    pub(super) node: Node<'d>,
+    /// Where each network of the peer's selectors is told.
+    pub(super) routes: Vec<Node<'d>>,
+}
+
+/// Reads `peers`, or the one peer of the short form.
+pub(super) fn read<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Vec<Peer>, Reported> {
+    let entries = match map.optional("peers") {
+        Some(list) => {
+            let strays = refuse_short_form(map, common);
+            let entries = read_list(list, common);
+            strays?;
+            entries?
+        }
+        None => vec![read_single(map, common)?],
+    };
+    overlap::check(&entries)?;
+    Ok(entries.into_iter().map(|entry| entry.peer).collect())
+}
+
+/// The peer that is told by `remote`, `keys` and `tunnel.routes`.
+fn read_single<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Entry<'d>, Reported> {
+    let remote = map
+        .required("remote")
+        .and_then(|node| read_remote(node, common));
+    let keys = read_keys(map, common);
+    let (mut networks, mut routes) = (Vec::new(), Vec::new());
+    if common.kind == Ok(Kind::L3) {
+        let node = match common.routes {
+            Some(routes) => Ok(routes),
+            None => map.required("tunnel").and_then(|tunnel| {
+                // What is not a map has been told already.
+                Err(tunnel.mistake("`tunnel` has no key `routes`", "it is required"))
+            }),
+        };
+        networks = node.and_then(|node| {
+            node.one_or_many(|node| {
+                routes.push(node);
+                node.prefix()
+            })
+        })?;
+    }
+    if let Some(own) = common.address
+        && let Some(first) = routes.first().copied()
+        && !networks.contains(&own.network)
+    {
+        networks.push(own.network);
+        routes.push(first);
+    }
+    Ok(Entry {
+        peer: Peer {
+            id: 0,
+            remote: SocketAddr::new(remote?, common.port?),
+            keys: keys?,
+            selectors: Selectors::to(networks),
+        },
+        node: map.node(),
+        routes,
+    })
+}
+
+/// The keys of the short form are mistakes beside `peers`.
+fn refuse_short_form(map: &Map<'_>, common: &Common<'_, '_>) -> Result<(), Reported> {
+    let strays = [
+        ("remote", map.optional("remote")),
+        ("keys", map.optional("keys")),
+        ("tunnel.routes", common.routes),
+    ];
+    let told = strays.into_iter().filter_map(|(key, node)| {
+        let key = key.rsplit('.').next().unwrap_or(key);
+        Some(node?.mistake(
+            format!("`{key}` stands beside `peers`"),
+            format!(
+                "it is short for one peer: write it into that peer's entry of `peers`, as `{key}`"
+            ),
+        ))
+    });
+    // Each is told, so all are gone through.
+    told.fold(Ok(()), |_, reported| Err(reported))
+}
+
+fn read_list<'d>(list: Node<'d>, common: &Common<'_, 'd>) -> Result<Vec<Entry<'d>>, Reported> {
+    let mut place = 0;
+    let entries = list.list(|node| {
+        let entry = node.map(|map| read_entry(map, place, common));
+        place += 1;
+        entry
+    })?;
+    if entries.is_empty() {
+        return Err(list.mistake("there is no peer", "give at least one"));
+    }
+    if common.kind != Ok(Kind::L3) && entries.len() > 1 {
+        return Err(list.mistake(
+            format!("{} peers share one interface's frames", entries.len()),
+            "a bump in the wire has one peer: leave one, or write `mode: l3`",
+        ));
+    }
+    let mut taken = BTreeMap::new();
+    let mut result = Ok(());
+    for entry in &entries {
+        if let Some(first) = taken.insert(entry.peer.id, entry.node) {
+            result = Err(entry.node.mistake(
+                format!("two tunnels have the number {}", entry.peer.id),
+                format!(
+                    "the other is at {}: give each an `id` of its own",
+                    first.place()
+                ),
+            ));
+        }
+    }
+    result.map(|()| entries)
+}
+
+fn read_entry<'d>(
+    map: &Map<'d>,
+    place: usize,
+    common: &Common<'_, 'd>,
+) -> Result<Entry<'d>, Reported> {
+    let id = match map.optional("id") {
+        Some(node) => node
+            .integer(0..=u16::MAX)
+            .and_then(|id| fits(node, usize::from(id), common)),
+        None => fits(map.node(), place, common),
+    };
+    let remote = map
+        .required("remote")
+        .and_then(|node| read_remote(node, common));
+    let port = match map.optional("port") {
+        Some(node) => values::port(node, common.workers),
+        None => common.port,
+    };
+    let keys = read_keys(map, common);
+    let mut routes = Vec::new();
+    let selectors = if common.kind == Ok(Kind::L3) {
+        selectors::read(map, |node| {
+            routes.push(node);
+            node.prefix()
+        })
+    } else {
+        Ok(Selectors::to(Vec::new()))
+    };
+    Ok(Entry {
+        peer: Peer {
+            id: id?,
+            remote: SocketAddr::new(remote?, port?),
+            keys: keys?,
+            selectors: selectors?,
+        },
+        node: map.node(),
+        routes,
+    })
+}
+
+/// The number of a tunnel, if the SPIs of all its lanes have room for it.
+fn fits(node: Node<'_>, id: usize, common: &Common<'_, '_>) -> Result<u16, Reported> {
+    let workers = common.workers.unwrap_or(1);
+    let tunnels = LANES_MAX / workers;
+    match u16::try_from(id) {
+        Ok(id) if id < tunnels => Ok(id),
+        _ => Err(node.mistake(
+            format!("there is no room for a tunnel with the number {id}"),
+            format!(
+                "an SPI tells {LANES_MAX} tunnels times workers: {LANES_MAX} / {workers} = {tunnels} tunnels, \
+                 numbered from 0 to {}",
+                tunnels - 1
+            ),
+        )),
+    }
+}
+
+fn read_remote(node: Node<'_>, common: &Common<'_, '_>) -> Result<IpAddr, Reported> {
+    let remote = node.ip()?;
+    match common.local {
+        Ok(local) if local.is_ipv4() != remote.is_ipv4() => Err(node.mistake(
+            format!("`remote` {remote} and `local` {local} are of two address families"),
+            "both must be IPv4, or both IPv6",
+        )),
+        Ok(local) if local == remote => Err(node.mistake(
+            format!("`remote` {remote} is `local` itself"),
+            "`remote` is the other gateway's address",
+        )),
+        _ => Ok(remote),
+    }
+}
+
+fn read_keys(map: &Map<'_>, common: &Common<'_, '_>) -> Result<Option<PathBuf>, Reported> {
+    if common.keyless {
+        return match map.optional("keys") {
+            None => Ok(None),
+            Some(node) => Err(node.mistake(
+                "there are keys, but nothing is encrypted",
+                "remove them, or write `encapsulation: esp`",
+            )),
+        };
+    }
+    let keys = map
+        .required("keys")
+        .and_then(|node| node.map(|keys| keys.required("static").and_then(Node::path)));
+    Ok(Some(common.folder.join(keys?)))
+}

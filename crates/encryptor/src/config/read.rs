@@ -1,0 +1,92 @@
+//! The top of the file.
+
+use super::mode::{self, ClearSide, Kind};
+use super::values::{self, Consent};
+use super::{Config, Dscp, Encapsulation, Mode, MssClamp, Offloads, Privileges, peers};
+use engine::Choice;
+use esp::WindowSize;
+use std::path::Path;
+use wire::Suite;
+use yaml::{Map, Node, Reported};
+
+/// Most lanes in one encryptor.
+const WORKERS_MAX: u16 = 256;
+/// ESP in UDP (RFC 3948 §2).
+const PORT_DEFAULT: u16 = 4500;
+
+/// Reads the whole file; paths in it are relative to `folder`.
+pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
+    let consent = Consent::read(map);
+    let local = map.required("local").and_then(Node::ip);
+    let workers = map.with_default("workers", 1, |node| node.integer(1..=WORKERS_MAX));
+    let port = map.with_default("port", PORT_DEFAULT, |node| values::port(node, workers));
+    let suite = map.with_default("suite", Suite::Aes256Gcm, |node| {
+        values::suite(node, consent)
+    });
+    let engine = map.with_default("engine", Choice::Auto, |node| values::engine(node, consent));
+    let window = map.with_default("replay_window", WindowSize::DEFAULT, values::window);
+    let switch = |key, default| map.with_default(key, default, Node::bool);
+    let (busy_poll, ecn) = (switch("busy_poll", false), switch("ecn", true));
+    let pin = map.with_default("pin", Vec::new(), values::pin);
+    let mss_clamp = map.with_default("mss_clamp", MssClamp::Auto, values::mss_clamp);
+    let dscp = map.with_default("dscp", Dscp::Fixed(0), values::dscp);
+    let privileges = map.with_default("privileges", Privileges::Drop, values::privileges);
+    let metrics = map
+        .optional("metrics")
+        .map(Node::socket_address)
+        .transpose();
+    let offloads = map.with_default("offloads", Offloads::ALL, values::offloads);
+    let kind = Kind::read(map);
+    let ClearSide { mode, routes } = mode::read(map, kind, consent);
+    let aggregate = map.with_default("aggregate", false, |node| aggregate(node, kind));
+    let common = peers::Common {
+        local,
+        port,
+        workers,
+        kind,
+        keyless: mode.as_ref().is_ok_and(is_keyless),
+        address: match &mode {
+            Ok(Mode::L3(tunnel)) => tunnel.address,
+            _ => None,
+        },
+        routes,
+        folder,
+    };
+    let peers = peers::read(map, &common);
+    Ok(Config {
+        local: local?,
+        port: port?,
+        mode: mode?,
+        peers: peers?,
+        suite: suite?,
+        insecure: consent.insecure?,
+        workers: workers?,
+        engine: engine?,
+        replay_window: window?,
+        aggregate: aggregate?,
+        busy_poll: busy_poll?,
+        pin: pin?,
+        mss_clamp: mss_clamp?,
+        dscp: dscp?,
+        ecn: ecn?,
+        privileges: privileges?,
+        metrics: metrics?,
+        offloads: offloads?,
+    })
+}
+
+fn aggregate(node: Node<'_>, kind: Result<Kind, Reported>) -> Result<bool, Reported> {
+    let aggregate = node.bool()?;
+    match kind {
+        Ok(Kind::L2 | Kind::L2tpv3) if aggregate => Err(node.mistake(
+            "frames are not aggregated: AGGFRAG carries IP packets (RFC 9347 §2.2)",
+            "remove `aggregate`, or write `mode: l3`",
+        )),
+        _ => Ok(aggregate),
+    }
+}
+
+/// Whether nothing is encrypted, so that there are no keys.
+fn is_keyless(mode: &Mode) -> bool {
+    matches!(mode, Mode::L2tpv3 { pseudowire, .. } if pseudowire.encapsulation == Encapsulation::Udp)
+}

@@ -1,0 +1,172 @@
+//! Single values of the configuration that need more than a range.
+
+use super::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
+use engine::Choice;
+use esp::WindowSize;
+use port::{TunOffloads, UdpOffloads};
+use std::net::IpAddr;
+use wire::Suite;
+use yaml::{Map, Node, Prefix, Reported};
+
+/// Largest DSCP: it has six bits (RFC 2474 §3).
+const DSCP_MAX: u8 = 63;
+/// Every IPv4 host takes segments of this payload, and no sane one offers less (RFC 9293 §3.7.1).
+const MSS_MIN: u16 = 536;
+/// CPUs that Linux can be built for.
+const CPU_MAX: usize = 8191;
+
+/// What the user has said about protection that is none: `insecure` and `legacy`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Consent {
+    /// Nothing need be protected.
+    pub(super) insecure: Result<bool, Reported>,
+    /// Broken algorithms are wanted for the sake of old peers.
+    pub(super) legacy: Result<bool, Reported>,
+}
+
+impl Consent {
+    pub(super) fn read(map: &Map<'_>) -> Self {
+        let switch = |name| map.with_default(name, false, Node::bool);
+        Self {
+            insecure: switch("insecure"),
+            legacy: switch("legacy"),
+        }
+    }
+}
+
+pub(super) fn suite(node: Node<'_>, consent: Consent) -> Result<Suite, Reported> {
+    let known = Suite::ALL.map(|suite| (suite.name(), suite));
+    let suite = node.one_of("suite", &known)?;
+    let why = suite.insecure().unwrap_or_default();
+    // A switch that could not be read has been reported itself.
+    if suite.is_legacy() && consent.legacy == Ok(false) {
+        return Err(node.mistake(
+            format!("the suite {suite} protects nothing any more: {why}"),
+            "write `legacy: true` if an old peer has no other",
+        ));
+    }
+    let encrypts = !matches!(suite, Suite::EncryptThenMac(cipher, _) if cipher.key_bytes() == 0);
+    if !encrypts && consent.insecure == Ok(false) {
+        return Err(node.mistake(
+            format!("the suite {suite} is no encryption: {why}"),
+            "write `insecure: true` if it is meant that everyone on the way can read along",
+        ));
+    }
+    Ok(suite)
+}
+
+pub(super) fn engine(node: Node<'_>, consent: Consent) -> Result<Choice, Reported> {
+    let names = engine::engines().iter().map(|engine| engine.name);
+    let known: Vec<_> = std::iter::once("auto")
+        .chain(names)
+        .chain([engine::NULL])
+        .map(|name| (name, name))
+        .collect();
+    match node.one_of("engine", &known)? {
+        "auto" => Ok(Choice::Auto),
+        engine::NULL if consent.insecure == Ok(false) => Err(node.mistake(
+            "the engine `null` neither encrypts nor authenticates",
+            "it is a control for measurements: write `insecure: true` if that is meant",
+        )),
+        name => Ok(Choice::Named(name.to_owned())),
+    }
+}
+
+/// A UDP port that leaves room for those of all lanes.
+pub(super) fn port(node: Node<'_>, workers: Result<u16, Reported>) -> Result<u16, Reported> {
+    let port = node.port()?;
+    let lanes = workers.unwrap_or(1);
+    if port.checked_add(lanes - 1).is_some() {
+        return Ok(port);
+    }
+    Err(node.mistake(
+        format!("port {port} leaves no ports for {lanes} lanes"),
+        format!(
+            "lane i uses port + i: take at most {}",
+            u16::MAX - (lanes - 1)
+        ),
+    ))
+}
+
+pub(super) fn window(node: Node<'_>) -> Result<WindowSize, Reported> {
+    let packets = node.integer(WindowSize::MIN.packets()..=WindowSize::MAX.packets())?;
+    WindowSize::new(packets).ok_or_else(|| {
+        let larger = packets.next_power_of_two();
+        node.mistake(
+            format!("a window of {packets} packets is not a power of two"),
+            format!("write {larger}"),
+        )
+    })
+}
+
+pub(super) fn interface_address(node: Node<'_>) -> Result<InterfaceAddress, Reported> {
+    let text = node.text()?;
+    let parsed = text.split_once('/').and_then(|(address, length)| {
+        let address: IpAddr = address.parse().ok()?;
+        let network = Prefix::around(address, length.parse().ok()?)?;
+        Some(InterfaceAddress { address, network })
+    });
+    parsed.ok_or_else(|| {
+        node.mistake(
+            format!("`{text}` is not an interface's address"),
+            "write the address and the length of its network, for example `10.9.0.1/24`",
+        )
+    })
+}
+
+/// CPUs, each once.
+pub(super) fn pin(node: Node<'_>) -> Result<Vec<usize>, Reported> {
+    let mut taken = Vec::new();
+    node.one_or_many(|node| {
+        let cpu = node.integer(0..=CPU_MAX)?;
+        if taken.contains(&cpu) {
+            return Err(node.mistake(
+                format!("cpu {cpu} is in the list twice"),
+                "workers take the CPUs of the list in turn: name each once",
+            ));
+        }
+        taken.push(cpu);
+        Ok(cpu)
+    })
+}
+
+pub(super) fn mss_clamp(node: Node<'_>) -> Result<MssClamp, Reported> {
+    let at = node.word_or("auto", |node| {
+        node.word_or("off", |node| node.integer(MSS_MIN..=u16::MAX))
+    })?;
+    Ok(match at {
+        None => MssClamp::Auto,
+        Some(None) => MssClamp::Off,
+        Some(Some(bytes)) => MssClamp::At(bytes),
+    })
+}
+
+pub(super) fn dscp(node: Node<'_>) -> Result<Dscp, Reported> {
+    let fixed = node.word_or("copy", |node| node.integer(0..=DSCP_MAX))?;
+    Ok(fixed.map_or(Dscp::Copy, Dscp::Fixed))
+}
+
+pub(super) fn privileges(node: Node<'_>) -> Result<Privileges, Reported> {
+    node.one_of(
+        "choice",
+        &[("drop", Privileges::Drop), ("keep", Privileges::Keep)],
+    )
+}
+
+/// A switch for each; what is not named is on.
+pub(super) fn offloads(node: Node<'_>) -> Result<Offloads, Reported> {
+    node.map(|map| {
+        let switch = |name| map.with_default(name, true, Node::bool);
+        let (tso, uso, gso, gro) = (switch("tso"), switch("uso"), switch("gso"), switch("gro"));
+        Ok(Offloads {
+            tun: TunOffloads {
+                tso: tso?,
+                uso: uso?,
+            },
+            udp: UdpOffloads {
+                gso: gso?,
+                gro: gro?,
+            },
+        })
+    })
+}

@@ -1,0 +1,162 @@
+//! What goes through a tunnel, and what of it a packet shows.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use wire::headers::{IpView, TCP, UDP, be16};
+use yaml::Prefix;
+
+/// All ports.
+pub const ANY_PORT: RangeInclusive<u16> = 0..=u16::MAX;
+
+/// Protocols whose first four bytes are a source and a destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
+
+/// IPv6 extension headers (RFC 8200 §4, RFC 6275 §6.1): hop-by-hop, routing, destination options, mobility.
+const EXTENSIONS: [u8; 4] = [0, 43, 60, 135];
+const FRAGMENT: u8 = 44;
+/// Headers of one packet that are gone through before it is given up: an attacker chooses their number.
+const EXTENSIONS_MAX: usize = 8;
+
+/// Whether the protocol has ports, so that selectors may name some.
+#[must_use]
+pub fn has_ports(protocol: u8) -> bool {
+    WITH_PORTS.contains(&protocol)
+}
+
+/// What goes through one tunnel, as seen from this side (RFC 4301 §4.4.1.1): all must match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selectors {
+    /// Networks behind the peer: destinations of what is sent, sources of what is received.
+    pub remote: Vec<Prefix>,
+    /// Networks on this side; empty: any.
+    pub local: Vec<Prefix>,
+    /// IP protocol; `None`: any.
+    pub protocol: Option<u8>,
+    /// Ports on this side. Only with a protocol that [has ports](has_ports). Unless it is [`ANY_PORT`], fragments do not
+    /// match: not each of them shows its ports.
+    pub local_ports: RangeInclusive<u16>,
+    /// Ports behind the peer, likewise.
+    pub remote_ports: RangeInclusive<u16>,
+}
+
+impl Selectors {
+    /// Everything to and from these networks.
+    #[must_use]
+    pub const fn to(remote: Vec<Prefix>) -> Self {
+        Self {
+            remote,
+            local: Vec::new(),
+            protocol: None,
+            local_ports: ANY_PORT,
+            remote_ports: ANY_PORT,
+        }
+    }
+
+    /// Whether a packet could match both, were the networks behind the peers the same.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let ports = |a: &RangeInclusive<u16>, b: &RangeInclusive<u16>| {
+            a.start() <= b.end() && b.start() <= a.end()
+        };
+        let any_local = self.local.is_empty() || other.local.is_empty();
+        let others = &other.local;
+        let common = |own: &Prefix| others.iter().any(|others| own.overlaps(*others));
+        let protocol = match (self.protocol, other.protocol) {
+            (Some(own), Some(others)) => own == others,
+            _ => true,
+        };
+        (any_local || self.local.iter().any(common))
+            && protocol
+            && ports(&self.local_ports, &other.local_ports)
+            && ports(&self.remote_ports, &other.remote_ports)
+    }
+
+    /// Whether the networks behind the peer are all that is told.
+    pub(super) fn only_networks(&self) -> bool {
+        self.local.is_empty()
+            && self.protocol.is_none()
+            && self.local_ports == ANY_PORT
+            && self.remote_ports == ANY_PORT
+    }
+
+    /// Whether all but the networks behind the peer match.
+    pub(super) fn match_rest(&self, packet: &Shown) -> bool {
+        (self.local.is_empty() || self.local.iter().any(|net| net.contains(packet.local)))
+            && (self.protocol.is_none() || self.protocol == packet.protocol)
+            && port_matches(&self.local_ports, packet.local_port)
+            && port_matches(&self.remote_ports, packet.remote_port)
+    }
+}
+
+fn port_matches(range: &RangeInclusive<u16>, port: Option<u16>) -> bool {
+    *range == ANY_PORT || port.is_some_and(|port| range.contains(&port))
+}
+
+/// Which way a packet goes, and so which of its ends is this side's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Out,
+    In,
+}
+
+/// What a packet shows to selectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// The end on this side.
+    pub(super) local: IpAddr,
+    /// `None` behind headers that cannot be seen through.
+    protocol: Option<u8>,
+    /// `None` in a fragment, and where the protocol has none.
+    local_port: Option<u16>,
+    remote_port: Option<u16>,
+}
+
+impl Shown {
+    pub(super) fn of(packet: &[u8], view: &IpView, local: IpAddr, way: Way) -> Self {
+        let transport = if view.version == 4 {
+            let fragment = be16(packet, 6) & 0x3fff != 0;
+            Some((view.protocol, view.header_bytes, fragment))
+        } else {
+            behind_extensions(packet, view)
+        };
+        let ports = transport.and_then(|(protocol, at, fragment)| {
+            let packet = packet.get(at..view.total_bytes)?;
+            let ports = packet.first_chunk::<4>()?;
+            (has_ports(protocol) && !fragment).then(|| (be16(ports, 0), be16(ports, 2)))
+        });
+        let (source, destination) = ports.unzip();
+        let (local_port, remote_port) = match way {
+            Way::Out => (source, destination),
+            Way::In => (destination, source),
+        };
+        Self {
+            local,
+            protocol: transport.map(|(protocol, ..)| protocol),
+            local_port,
+            remote_port,
+        }
+    }
+}
+
+/// Protocol behind the extension headers of an IPv6 packet, where it begins, and whether it is a fragment.
+fn behind_extensions(packet: &[u8], view: &IpView) -> Option<(u8, usize, bool)> {
+    let (mut protocol, mut at) = (view.protocol, view.header_bytes);
+    for _ in 0..EXTENSIONS_MAX {
+        if protocol != FRAGMENT && !EXTENSIONS.contains(&protocol) {
+            return Some((protocol, at, false));
+        }
+        let header = packet.get(at..view.total_bytes)?.first_chunk::<8>()?;
+        let is_fragment = protocol == FRAGMENT;
+        protocol = header[0];
+        // Offset 0 and no more to come: an atomic fragment, which is whole (RFC 6946).
+        if is_fragment && be16(header, 2) & 0xfff9 != 0 {
+            return Some((protocol, at + 8, true));
+        }
+        at += if is_fragment {
+            8
+        } else {
+            8 * (1 + usize::from(header[1]))
+        };
+    }
+    None
+}
