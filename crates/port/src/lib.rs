@@ -11,10 +11,12 @@
 //! in [`FramePortKind`] and a place in the orders of `frame/open.rs`.
 
 mod bell;
+mod bpf;
 mod frame;
 mod kernel;
 mod memory;
 mod sink;
+mod steering;
 mod tun;
 mod udp;
 mod wait;
@@ -29,6 +31,7 @@ pub use memory::{
     MEMORY_BATCH_BYTES, MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair,
 };
 pub use sink::Sink;
+pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;
 pub use udp::{UdpLane, UdpOffloads};

@@ -4,7 +4,7 @@
 //! one of each kind: an ioctl that succeeds proves little. The probes are addressed to 255.255.255.255
 //! from 0.0.0.0, which no kernel forwards or answers.
 
-use crate::{CLEAR_BUFFER_BYTES, ClearPort};
+use crate::{CLEAR_BUFFER_BYTES, ClearPort, steering};
 use arrayvec::ArrayVec;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
@@ -20,6 +20,9 @@ const TUN_DEVICE: &str = "/dev/net/tun";
 const F_CSUM: libc::c_uint = 0x01;
 const F_TSO: libc::c_uint = 0x02 | 0x04;
 const F_USO: libc::c_uint = 0x20 | 0x40;
+
+/// `TUNSETSTEERINGEBPF` of linux/if_tun.h.
+const SET_STEERING: libc::Ioctl = 0x8004_54e0u32 as libc::Ioctl;
 
 /// What is asked of a TUN device.
 #[derive(Debug, Clone)]
@@ -128,6 +131,19 @@ impl Tun {
                 udp: false,
             },
         })
+    }
+
+    /// Lets flows choose their queues by [`flow_hash`](crate::flow_hash), modulo the number of queues, so that both
+    /// directions of a flow, on both hosts, take the same lane. The setting is the device's: once is enough.
+    ///
+    /// # Errors
+    /// What the kernel says (EPERM without CAP_BPF, as in a user namespace; EINVAL before Linux 4.16). Its own
+    /// choice of queues stays then, which works, but may take the two directions of a flow apart.
+    pub fn steer_flows(&self) -> io::Result<()> {
+        let program = steering::program()?;
+        let mut fd = program.as_raw_fd();
+        // SAFETY: TUNSETSTEERINGEBPF takes an int, the descriptor of a program, which the kernel holds from then on.
+        unsafe { ioctl(&self.file, SET_STEERING, &mut fd) }
     }
 
     /// Turns on those of the `wanted` offloads that a real write shows to work; the interface must be up.

@@ -189,3 +189,40 @@ fn a_name_in_use_and_a_bad_name_are_refused_with_a_remedy() {
         }
     });
 }
+
+#[test]
+fn flows_take_the_queue_of_their_hash() {
+    in_namespace(|| {
+        let mut tuns = open(4);
+        if let Err(error) = tuns[0].steer_flows() {
+            assert_eq!(
+                error.kind(),
+                std::io::ErrorKind::PermissionDenied,
+                "{error}"
+            );
+            eprintln!("SKIPPED: no program may be loaded here ({error}): run as root");
+            return;
+        }
+        let mut counts = [0; 4];
+        for port in 20_000..20_040 {
+            let socket = UdpSocket::bind(("10.9.0.1", port)).unwrap();
+            socket.send_to(b"which?", "10.9.0.2:9").unwrap();
+            let packet = etherparse::PacketBuilder::ipv4([10, 9, 0, 1], [10, 9, 0, 2], 64);
+            let mut back_and_forth = [Vec::new(), Vec::new()];
+            let back = etherparse::PacketBuilder::ipv4([10, 9, 0, 2], [10, 9, 0, 1], 64);
+            packet
+                .udp(port, 9)
+                .write(&mut back_and_forth[0], b"which?")
+                .unwrap();
+            back.udp(9, port)
+                .write(&mut back_and_forth[1], b"this")
+                .unwrap();
+            let queues = back_and_forth.map(|packet| port::flow_hash(&packet) as usize % 4);
+            assert_eq!(queues[0], queues[1]);
+            let (_, packet) = receive(&mut tuns[queues[0]]);
+            assert_eq!(packet[20..22], port.to_be_bytes(), "another queue has it");
+            counts[queues[0]] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
+    });
+}

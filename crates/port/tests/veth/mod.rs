@@ -39,11 +39,13 @@ impl Pair {
         let a = new_namespace()?;
         let peer = format!("/proc/{}/fd/{}", std::process::id(), b.as_raw_fd());
         ip(&format!(
-            "link add v0 address 02:00:00:00:00:0a type veth peer name v1 address 02:00:00:00:00:0b netns {peer}"
+            "link add v0 address {} type veth peer name v1 address {} netns {peer}",
+            text(A_MAC),
+            text(B_MAC)
         ));
         let pair = Self { a, b };
-        pair.set_up("v0", "1", "2", "02:00:00:00:00:0b");
-        pair.in_b(|| pair.set_up("v1", "2", "1", "02:00:00:00:00:0a"));
+        pair.set_up("v0", "1", "2", &text(B_MAC));
+        pair.in_b(|| pair.set_up("v1", "2", "1", &text(A_MAC)));
         wait_until_up("v0");
         pair.in_b(|| wait_until_up("v1"));
         Ok(pair)
@@ -69,6 +71,10 @@ impl Pair {
         setns(&self.a, CloneFlags::CLONE_NEWNET).expect("the namespace is open");
         result
     }
+}
+
+fn text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn new_namespace() -> nix::Result<File> {
