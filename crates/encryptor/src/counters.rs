@@ -5,89 +5,76 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why a packet was dropped. Each dropped packet has exactly one reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropReason {
-    /// Clear side: not a whole IP packet, or in contradiction to its virtio header.
-    Malformed,
+/// Declares the reasons with their names, so that none is forgotten in one place.
+macro_rules! drop_reasons {
+    ($($(#[doc = $doc:literal])+ $reason:ident = $name:literal,)+) => {
+        /// Why a packet was dropped. Each dropped packet has exactly one reason.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum DropReason {
+            $($(#[doc = $doc])+ $reason,)+
+        }
+
+        impl DropReason {
+            /// All reasons, in the order of [`Tally::dropped`].
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$reason),+];
+
+            /// Name in metrics and reports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)+
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// Clear side: not a whole IP packet or Ethernet frame, or in contradiction to its virtio header.
+    Malformed = "malformed",
+    /// Clear side: no tunnel's traffic selectors have it (RFC 4301 §4.4.1).
+    NoTunnel = "no_tunnel",
     /// Clear side: the ESP packet would not fit the path's MTU.
-    TooBig,
-    /// Clear side: the outbound SA has no sequence numbers left.
-    SequenceExhausted,
+    TooBig = "too_big",
+    /// Clear side: the outbound SA has no sequence numbers or bytes left.
+    SequenceExhausted = "sequence_exhausted",
+    /// Clear side: the crypto engine failed, and there was no other.
+    SealFailed = "seal_failed",
     /// Clear side: the kernel did not take the datagram (no buffers, no route).
-    SendFailed,
+    SendFailed = "send_failed",
     /// Cipher side: a NAT keepalive (RFC 3948 §2.3).
-    Keepalive,
+    Keepalive = "keepalive",
     /// Cipher side: too short for ESP, or not ESP.
-    Runt,
+    Runt = "runt",
     /// Cipher side: no SA with this SPI.
-    NoSa,
+    NoSa = "no_sa",
     /// Cipher side: the sequence number was seen before.
-    Replayed,
+    Replayed = "replayed",
     /// Cipher side: the sequence number is left of the replay window.
-    TooOld,
+    TooOld = "too_old",
     /// Cipher side: the integrity check failed.
-    IntegrityFailed,
+    IntegrityFailed = "integrity_failed",
     /// Cipher side: authentic, but its trailer is wrong.
-    BadTrailer,
-    /// Cipher side: a dummy packet (RFC 4303 §2.6).
-    Dummy,
-    /// Cipher side: authentic, but not an IP packet.
-    NotIp,
-    /// Cipher side: the inner source address is not of a network behind the peer (RFC 4301 §5.2).
-    Policy,
-    /// Cipher side: the clear port did not take it.
-    WriteFailed,
+    BadTrailer = "bad_trailer",
     /// Cipher side: the crypto engine failed, and there was no other.
-    EngineFailed,
+    OpenFailed = "open_failed",
+    /// Cipher side: a dummy packet (RFC 4303 §2.6).
+    Dummy = "dummy",
+    /// Cipher side: authentic, but its payload is not of the tunnel's kind: no IP packet, frame or aggregate.
+    BadPayload = "bad_payload",
+    /// Cipher side: a pseudowire's packet with another session or cookie (RFC 3931 §4.1).
+    BadCookie = "bad_cookie",
+    /// Cipher side: the tunnel's traffic selectors do not have the inner packet (RFC 4301 §5.2).
+    Policy = "policy",
+    /// Cipher side: congestion was signalled outside to an inner packet that cannot carry it (RFC 6040 §4.2).
+    Congestion = "congestion",
+    /// Cipher side: the clear port did not take it.
+    WriteFailed = "write_failed",
 }
 
 impl DropReason {
-    /// All reasons, in the order of [`Tally::dropped`].
-    pub const ALL: [Self; 16] = [
-        Self::Malformed,
-        Self::TooBig,
-        Self::SequenceExhausted,
-        Self::SendFailed,
-        Self::Keepalive,
-        Self::Runt,
-        Self::NoSa,
-        Self::Replayed,
-        Self::TooOld,
-        Self::IntegrityFailed,
-        Self::BadTrailer,
-        Self::Dummy,
-        Self::NotIp,
-        Self::Policy,
-        Self::WriteFailed,
-        Self::EngineFailed,
-    ];
-
     /// Number of reasons that the clear side has; the rest are the cipher side's.
-    const CLEAR_SIDE: usize = 4;
-
-    /// Name in metrics and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::TooBig => "too_big",
-            Self::SequenceExhausted => "sequence_exhausted",
-            Self::SendFailed => "send_failed",
-            Self::Keepalive => "keepalive",
-            Self::Runt => "runt",
-            Self::NoSa => "no_sa",
-            Self::Replayed => "replayed",
-            Self::TooOld => "too_old",
-            Self::IntegrityFailed => "integrity_failed",
-            Self::BadTrailer => "bad_trailer",
-            Self::Dummy => "dummy",
-            Self::NotIp => "not_ip",
-            Self::Policy => "policy",
-            Self::WriteFailed => "write_failed",
-            Self::EngineFailed => "engine_failed",
-        }
-    }
+    const CLEAR_SIDE: usize = Self::Keepalive as usize;
 }
 
 /// Packets and their bytes.
@@ -119,6 +106,14 @@ pub struct Tally {
     pub cipher_rx: Flow,
     /// Sent on the cipher side.
     pub cipher_tx: Flow,
+    /// Clear packets that share an ESP packet with one before them (RFC 9347).
+    pub joined: u64,
+    /// Clear packets that came in an ESP packet with one before them.
+    pub split: u64,
+    /// ESP packets that held nothing but parts of packets, or padding.
+    pub absorbed: u64,
+    /// Answers to senders of packets that did not fit (RFC 1191, RFC 4443). Counted nowhere else.
+    pub icmp_sent: u64,
     /// Dropped packets, in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
 }
@@ -134,27 +129,36 @@ impl Tally {
     #[must_use]
     pub fn balances(&self) -> bool {
         let (clear, cipher) = self.dropped.split_at(DropReason::CLEAR_SIDE);
-        self.clear_rx.packets == self.cipher_tx.packets + clear.iter().sum::<u64>()
-            && self.cipher_rx.packets == self.clear_tx.packets + cipher.iter().sum::<u64>()
+        let (clear, cipher): (u64, u64) = (clear.iter().sum(), cipher.iter().sum());
+        self.clear_rx.packets == self.cipher_tx.packets + self.joined + clear
+            && self.cipher_rx.packets + self.split == self.clear_tx.packets + self.absorbed + cipher
     }
 
     /// Every count by name: `clear_rx_packets`, `cipher_tx_bytes`, `dropped_packets.replayed` …
     pub fn named(&self) -> impl Iterator<Item = (String, u64)> + use<> {
-        let flows = ["clear_rx", "clear_tx", "cipher_rx", "cipher_tx"];
-        let flows = flows
-            .into_iter()
-            .flat_map(|flow| ["packets", "bytes"].map(|unit| format!("{flow}_{unit}")));
         let drops = DropReason::ALL.map(|reason| format!("dropped_packets.{}", reason.name()));
-        flows.chain(drops).zip(self.values())
+        let names = PLAIN.map(str::to_owned).into_iter().chain(drops);
+        names.zip(self.values())
     }
 
     fn values(&self) -> [u64; VALUES] {
         let mut values = [0; VALUES];
-        let flows = [self.clear_rx, self.clear_tx, self.cipher_rx, self.cipher_tx];
-        for (pair, flow) in values.chunks_mut(2).zip(flows) {
-            pair.copy_from_slice(&[flow.packets, flow.bytes]);
-        }
-        values[8..].copy_from_slice(&self.dropped);
+        let (plain, dropped) = values.split_at_mut(PLAIN.len());
+        plain.copy_from_slice(&[
+            self.clear_rx.packets,
+            self.clear_rx.bytes,
+            self.clear_tx.packets,
+            self.clear_tx.bytes,
+            self.cipher_rx.packets,
+            self.cipher_rx.bytes,
+            self.cipher_tx.packets,
+            self.cipher_tx.bytes,
+            self.joined,
+            self.split,
+            self.absorbed,
+            self.icmp_sent,
+        ]);
+        dropped.copy_from_slice(&self.dropped);
         values
     }
 
@@ -164,12 +168,16 @@ impl Tally {
             bytes: values[at + 1],
         };
         let mut dropped = [0; DropReason::ALL.len()];
-        dropped.copy_from_slice(&values[8..]);
+        dropped.copy_from_slice(&values[PLAIN.len()..]);
         Self {
             clear_rx: flow(0),
             clear_tx: flow(2),
             cipher_rx: flow(4),
             cipher_tx: flow(6),
+            joined: values[8],
+            split: values[9],
+            absorbed: values[10],
+            icmp_sent: values[11],
             dropped,
         }
     }
@@ -184,7 +192,22 @@ impl std::ops::Add for Tally {
     }
 }
 
-const VALUES: usize = 8 + DropReason::ALL.len();
+/// Names of the counts that are no drops, in the order of [`Tally::values`].
+const PLAIN: [&str; 12] = [
+    "clear_rx_packets",
+    "clear_rx_bytes",
+    "clear_tx_packets",
+    "clear_tx_bytes",
+    "cipher_rx_packets",
+    "cipher_rx_bytes",
+    "cipher_tx_packets",
+    "cipher_tx_bytes",
+    "joined_packets",
+    "split_packets",
+    "absorbed_packets",
+    "icmp_sent_packets",
+];
+const VALUES: usize = PLAIN.len() + DropReason::ALL.len();
 
 /// A lane's tally as others see it: up to one batch old.
 #[derive(Debug)]

@@ -1,56 +1,41 @@
 //! Cipher to clear: receive, open, join, write.
 //!
 //! 1. Receive trains of datagrams.
-//! 2. Find the SA by SPI. An unknown SPI may be a new epoch of the peer: its keys are derived, and the
-//!    SA is kept once a packet has proven it.
-//! 3. Check for replay, open in place, and only then note the sequence number (RFC 4303 §3.4.3).
-//! 4. Check that the inner packet is IP and comes from a network behind the peer (RFC 4301 §5.2).
-//! 5. Join packets of one flow to super-packets, and write each with one system call.
+//! 2. Open them, many at once ([`crate::open`]).
+//! 3. Join packets of one flow to super-packets, and write each with one system call.
 
 use crate::counters::{DropReason, Flow, Tally};
-use crate::policy::Networks;
-use esp::{InboundSa, OpenError};
-use port::{Batch, CipherPort, ClearPort, Train};
+use crate::datagrams::Datagrams;
+use crate::open::{InnerKind, Opener};
+use crate::payload::Payload;
+use crate::policy::Policy;
+use port::{Batch, CipherPort, ClearPort};
 use std::io;
+use std::sync::Arc;
 use wire::checksum::Sum;
 use wire::coalesce::{Coalescer, Sink};
-use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, NO_NEXT_HEADER};
+use wire::ethernet::EthernetView;
+use wire::l2tp::Session;
 use wire::vnet::VnetHeader;
+
+pub use crate::open::InboundKeys;
 
 /// Trains received in one call.
 const TRAINS: usize = 32;
-/// Unknown SPIs whose keys are derived per batch: an attacker must not make us derive all day.
-const CANDIDATES_PER_BATCH: u32 = 2;
-/// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
-const KEEPALIVE: &[u8] = &[0xff];
-
-/// Where inbound SAs come from. Called rarely, off the fast path.
-pub trait InboundKeys: Send {
-    /// A fresh SA for this SPI, when its keys can be known; nothing is proven yet.
-    fn candidate(&mut self, spi: u32) -> Option<InboundSa>;
-
-    /// A packet under this SPI was authentic: no candidate of an older epoch must be given any more.
-    fn confirmed(&mut self, spi: u32);
-}
 
 /// The opening half of a lane.
 pub struct Inbound<K> {
-    keys: K,
-    /// The SA of the newest epoch that a packet has proven. The one before ends with it.
-    sa: Option<InboundSa>,
-    networks: Networks,
+    opener: Opener<K>,
     sum: Sum,
     batch: Batch,
 }
 
 impl<K: InboundKeys> Inbound<K> {
-    /// An opening half that takes inner packets from `networks` only.
+    /// An opening half for that many tunnels, which are in the order of the policy's.
     #[must_use]
-    pub fn new(keys: K, networks: Networks, sum: Sum) -> Self {
+    pub fn new(keys: K, tunnels: usize, payload: Payload, policy: Arc<Policy>, sum: Sum) -> Self {
         Self {
-            keys,
-            sa: None,
-            networks,
+            opener: Opener::new(keys, tunnels, payload, policy),
             sum,
             batch: Batch::for_trains(TRAINS),
         }
@@ -71,12 +56,6 @@ impl<K: InboundKeys> Inbound<K> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         }
-        let mut opener = Opener {
-            keys: &mut self.keys,
-            sa: &mut self.sa,
-            networks: &self.networks,
-            candidates_left: CANDIDATES_PER_BATCH,
-        };
         let mut coalescer = Coalescer::new(clear.joinable(), self.sum);
         let mut writer = Writer {
             clear,
@@ -84,12 +63,17 @@ impl<K: InboundKeys> Inbound<K> {
             failed: 0,
         };
         let Batch { buffer, trains } = &mut self.batch;
-        for datagram in split(buffer, trains) {
-            tally.cipher_rx.add(datagram.len());
-            match opener.open(datagram) {
-                Ok((packet, view)) => coalescer.push(packet, view, &mut writer),
-                Err(reason) => tally.drop(reason, 1),
-            }
+        let datagrams = Datagrams::new(buffer, trains);
+        if let Payload::PlainPseudowire { inbound, .. } = self.opener.payload() {
+            unwrap(inbound, datagrams, &mut coalescer, &mut writer, tally);
+        } else {
+            open(
+                &mut self.opener,
+                datagrams,
+                &mut coalescer,
+                &mut writer,
+                tally,
+            );
         }
         coalescer.flush(&mut writer);
         tally.clear_tx.packets += writer.written.packets;
@@ -99,89 +83,57 @@ impl<K: InboundKeys> Inbound<K> {
     }
 }
 
-/// The datagrams of the trains, each to be opened where it lies.
-fn split<'a>(buffer: &'a mut [u8], trains: &'a [Train]) -> impl Iterator<Item = &'a mut [u8]> {
-    let ranges = trains.iter().flat_map(Train::ranges);
-    let mut rest = buffer;
-    let mut at = 0;
-    ranges.map(move |range| {
-        let (_, behind) = std::mem::take(&mut rest).split_at_mut(range.start - at);
-        let (datagram, behind) = behind.split_at_mut(range.len());
-        rest = behind;
-        at = range.end;
-        datagram
-    })
-}
-
-/// What opening needs of the lane, apart from the buffers.
-struct Opener<'s, K> {
-    keys: &'s mut K,
-    sa: &'s mut Option<InboundSa>,
-    networks: &'s Networks,
-    candidates_left: u32,
-}
-
-impl<K: InboundKeys> Opener<'_, K> {
-    /// The inner packet of one datagram, or why there is none.
-    #[inline]
-    fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<(&'a [u8], IpView), DropReason> {
-        let Some(spi) = datagram.first_chunk::<4>() else {
-            return Err(if datagram == KEEPALIVE {
-                DropReason::Keepalive
-            } else {
-                DropReason::Runt
-            });
-        };
-        let spi = u32::from_be_bytes(*spi);
-        let opened = match self.sa {
-            Some(sa) if sa.spi() == spi => sa.open(datagram),
-            _ => self.open_with_candidate(spi, datagram)?,
-        };
-        let opened = opened.map_err(reason)?;
-        let packet = &datagram[opened.inner];
-        let version = match opened.next_header {
-            IPV4_IN_IP => 4,
-            IPV6_IN_IP => 6,
-            NO_NEXT_HEADER => return Err(DropReason::Dummy),
-            _ => return Err(DropReason::NotIp),
-        };
-        let view = IpView::parse(packet).filter(|view| view.version == version);
-        let view = view.ok_or(DropReason::NotIp)?;
-        if !self.networks.contain_source_of(packet) {
-            return Err(DropReason::Policy);
+/// Opens datagrams, and hands what comes out on.
+#[inline]
+fn open<'a, K: InboundKeys>(
+    opener: &mut Opener<K>,
+    mut datagrams: Datagrams<'a, '_>,
+    coalescer: &mut Coalescer<'a>,
+    sink: &mut impl Sink,
+    tally: &mut Tally,
+) {
+    opener.begin_batch();
+    while let Some(chunk) = opener.open_chunk(&mut datagrams, tally) {
+        for inner in opener.inner() {
+            let bytes = &chunk[inner.range.clone()];
+            match inner.kind {
+                InnerKind::Ip(view) => coalescer.push(bytes, view, sink),
+                InnerKind::Frame => push_frame(bytes, coalescer, sink, tally),
+            }
         }
-        Ok((packet, view))
-    }
-
-    /// Tries a packet of an unknown SPI with keys made for it; the SA is kept when it is authentic.
-    #[cold]
-    fn open_with_candidate(
-        &mut self,
-        spi: u32,
-        datagram: &mut [u8],
-    ) -> Result<Result<esp::Opened, OpenError>, DropReason> {
-        if self.candidates_left == 0 {
-            return Err(DropReason::NoSa);
-        }
-        let mut sa = self.keys.candidate(spi).ok_or(DropReason::NoSa)?;
-        self.candidates_left -= 1;
-        let opened = sa.open(datagram);
-        if opened.is_ok() {
-            self.keys.confirmed(spi);
-            *self.sa = Some(sa);
-        }
-        Ok(opened)
     }
 }
 
-const fn reason(error: OpenError) -> DropReason {
-    match error {
-        OpenError::Runt => DropReason::Runt,
-        OpenError::Replayed => DropReason::Replayed,
-        OpenError::TooOld => DropReason::TooOld,
-        OpenError::IntegrityFailed => DropReason::IntegrityFailed,
-        OpenError::BadTrailer => DropReason::BadTrailer,
-        OpenError::EngineFailed => DropReason::EngineFailed,
+/// Takes frames out of a pseudowire that is not protected.
+#[inline]
+fn unwrap<'a>(
+    session: &Session,
+    mut datagrams: Datagrams<'a, '_>,
+    coalescer: &mut Coalescer<'a>,
+    sink: &mut impl Sink,
+    tally: &mut Tally,
+) {
+    while let Some((range, _)) = datagrams.peek() {
+        tally.cipher_rx.add(range.len());
+        datagrams.skip();
+        let datagram = &datagrams.take(range.end)[range.start..];
+        match session.parse(datagram) {
+            Ok(frame) => push_frame(frame, coalescer, sink, tally),
+            Err(refused) => tally.drop(DropReason::of_refused(refused), 1),
+        }
+    }
+}
+
+#[inline]
+fn push_frame<'a>(
+    frame: &'a [u8],
+    coalescer: &mut Coalescer<'a>,
+    sink: &mut impl Sink,
+    tally: &mut Tally,
+) {
+    match EthernetView::parse(frame) {
+        Some(view) => coalescer.push_frame(frame, &view, sink),
+        None => tally.drop(DropReason::BadPayload, 1),
     }
 }
 

@@ -1,53 +1,117 @@
 //! The two halves of a lane, from static keys.
 
 use crate::inbound::{Inbound, InboundKeys};
-use crate::outbound::Outbound;
-use crate::policy::Networks;
+use crate::outbound::{Outbound, OutboundTunnel};
+use crate::payload::Payload;
+use crate::policy::Policy;
 use engine::Selection;
 use esp::{InboundSa, OutboundSa, WindowSize};
-use keying::StaticKeys;
+use keying::{LANES_MAX, StaticKeys, lane_of};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Makes both halves of a lane. All lanes share `keys`, which is off the packet path.
-pub fn halves(
-    keys: &Arc<Mutex<StaticKeys>>,
-    selection: &Selection,
-    lane: u16,
-    window: WindowSize,
-    networks: Networks,
-) -> (Outbound, Inbound<LaneKeys>) {
-    let sum = engine::checksum::fastest();
-    let sa = lock(keys).outbound(selection.suite(), lane);
-    let sa = OutboundSa::new(sa.spi, selection.transform(&sa.keymat));
-    let keys = LaneKeys {
-        keys: Arc::clone(keys),
-        selection: selection.clone(),
-        lane,
-        window,
-    };
-    (Outbound::new(sa, sum), Inbound::new(keys, networks, sum))
+/// A key file's keys. Tunnels and lanes share them, off the packet path.
+pub type SharedKeys = Arc<Mutex<StaticKeys>>;
+
+/// A tunnel as all its lanes have it.
+pub struct LaneTunnel {
+    /// Its number, the same on both sides. With the lane it makes the slot that its SPIs tell.
+    pub id: u16,
+    /// Number of its peer at the cipher ports.
+    pub peer: u16,
+    /// Where its keys come from; `None` for [`Payload::PlainPseudowire`] only.
+    pub keys: Option<SharedKeys>,
+    /// The longest packet or frame that it carries, in bytes.
+    pub inner_bytes_max: usize,
+    /// The largest segment that a TCP connection through it may announce, over IPv4 and over IPv6.
+    pub mss_max: [u16; 2],
 }
+
+/// What a lane is made of.
+pub struct LaneSettings<'a> {
+    /// Its number.
+    pub lane: u16,
+    /// How many there are.
+    pub lanes: u16,
+    /// Its tunnels, in the order of the policy's.
+    pub tunnels: &'a [LaneTunnel],
+    /// What it carries.
+    pub payload: &'a Payload,
+    /// Which packets take which tunnel.
+    pub policy: Arc<Policy>,
+    /// The engine, for the suite that it was selected for.
+    pub selection: &'a Selection,
+    /// Anti-replay window of each SA.
+    pub window: WindowSize,
+}
+
+/// Makes both halves of a lane.
+///
+/// # Panics
+/// When a tunnel's slot, `id * lanes + lane`, is not below [`LANES_MAX`], or two share one, or the keys of one were
+/// handed out before.
+pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
+    let sum = engine::checksum::fastest();
+    let mut keys = LaneKeys {
+        tunnel_of_slot: vec![NONE; usize::from(LANES_MAX)].into_boxed_slice(),
+        slots: Vec::new(),
+        selection: settings.selection.clone(),
+        window: settings.window,
+    };
+    let mut outbound = Vec::with_capacity(settings.tunnels.len());
+    for (number, tunnel) in (0..).zip(settings.tunnels) {
+        let slot = tunnel.id * settings.lanes + settings.lane;
+        let sa = tunnel.keys.as_ref().map(|shared| {
+            let place = &mut keys.tunnel_of_slot[usize::from(slot)];
+            assert_eq!(*place, NONE, "a slot has one tunnel");
+            *place = number;
+            keys.slots.push((slot, Arc::clone(shared)));
+            let sa = lock(shared).outbound(settings.selection.suite(), slot);
+            OutboundSa::new(sa.spi, settings.selection.transform(&sa.keymat))
+        });
+        outbound.push(OutboundTunnel {
+            sa,
+            peer: tunnel.peer,
+            inner_bytes_max: tunnel.inner_bytes_max,
+            mss_max: tunnel.mss_max,
+        });
+    }
+    let (payload, policy) = (settings.payload, &settings.policy);
+    let tunnels = settings.tunnels.len();
+    (
+        Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum),
+        Inbound::new(keys, tunnels, payload.clone(), Arc::clone(policy), sum),
+    )
+}
+
+/// No tunnel has the slot.
+const NONE: u16 = u16::MAX;
 
 /// Inbound SAs of one lane, from the static keys that all lanes share.
 pub struct LaneKeys {
-    keys: Arc<Mutex<StaticKeys>>,
+    tunnel_of_slot: Box<[u16]>,
+    /// Slot and keys of each tunnel.
+    slots: Vec<(u16, SharedKeys)>,
     selection: Selection,
-    lane: u16,
     window: WindowSize,
 }
 
 impl InboundKeys for LaneKeys {
-    fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
-        let sa = lock(&self.keys).inbound(self.selection.suite(), spi, self.lane)?;
-        Some(InboundSa::new(
-            sa.spi,
-            self.selection.transform(&sa.keymat),
-            self.window,
-        ))
+    #[inline]
+    fn tunnel(&self, spi: u32) -> Option<u16> {
+        let tunnel = self.tunnel_of_slot[usize::from(lane_of(spi))];
+        (tunnel != NONE).then_some(tunnel)
     }
 
-    fn confirmed(&mut self, spi: u32) {
-        if let Err(error) = lock(&self.keys).note_peer_epoch(keying::epoch_of(spi)) {
+    fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa> {
+        let (slot, keys) = &self.slots[usize::from(tunnel)];
+        let sa = lock(keys).inbound(self.selection.suite(), spi, *slot)?;
+        let transform = self.selection.transform(&sa.keymat);
+        Some(InboundSa::new(sa.spi, transform, self.window))
+    }
+
+    fn confirmed(&mut self, tunnel: u16, spi: u32) {
+        let (_, keys) = &self.slots[usize::from(tunnel)];
+        if let Err(error) = lock(keys).note_peer_epoch(keying::epoch_of(spi)) {
             // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
             eprintln!("warning: the peer's epoch cannot be recorded: {error}");
         }

@@ -15,10 +15,14 @@
 
 pub mod config;
 pub mod counters;
+mod datagrams;
 pub mod inbound;
 pub mod lane;
 pub mod metrics;
+mod open;
 pub mod outbound;
+mod outgoing;
+pub mod payload;
 pub mod policy;
 pub mod service;
 pub mod tunnel;

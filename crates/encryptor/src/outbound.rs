@@ -1,57 +1,54 @@
-//! Clear to cipher: read, cut, seal, send.
-//!
-//! 1. Read one packet or super-packet from the clear port.
-//! 2. Cut it into wire packets, in place ([`wire::segment`]).
-//! 3. Seal each straight into the outgoing buffer, behind the one before.
-//! 4. Packets of equal length make a train; a full train is sent at once, the rest when the clear port is dry.
-//!
-//! No payload byte is copied between the two system calls but by the cipher itself.
+//! Clear to cipher: read, cut, find the tunnel, and put it into the outgoing batch.
 
 use crate::counters::{DropReason, Tally};
-use esp::OutboundSa;
-use port::{
-    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, Sent, TRAIN_BYTES_MAX,
-    Train,
-};
+use crate::outgoing::{Labels, Outgoing, Source};
+use crate::payload::{ETHERNET, Payload};
+use crate::policy::Policy;
+use port::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort};
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use wire::checksum::Sum;
+use wire::ethernet::EthernetView;
 use wire::headers::IpView;
+use wire::l2tp::IpSession;
 use wire::segment::{Segmenter, complete_checksum};
 use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
+use wire::{icmp, mss};
+
+pub use crate::outgoing::OutboundTunnel;
 
 /// Packets or super-packets read before the other direction has its turn.
-const READS_MAX: usize = 32;
-const OUT_BYTES: usize = 4 * TRAIN_BYTES_MAX;
+const READS_MAX: usize = 64;
+/// Answers to senders of packets that do not fit, in one turn: a flood of such packets makes no flood of answers.
+const ANSWERS_MAX: u32 = 2;
+/// The longest answer (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
+const ANSWER_BYTES: usize = 1280;
 
 /// The sealing half of a lane.
 pub struct Outbound {
-    packet: Box<[u8]>,
-    sealer: Sealer,
-}
-
-/// Seals packets into the outgoing batch.
-struct Sealer {
-    sa: OutboundSa,
-    sum: Sum,
-    batch: Batch,
-    used: usize,
-    /// The last train got its short datagram, or is full.
-    closed: bool,
+    buffer: Box<[u8]>,
+    taker: Taker,
 }
 
 impl Outbound {
-    /// A sealing half that uses `sa`.
+    /// A sealing half; `tunnels` are in the order of the policy's.
     #[must_use]
-    pub fn new(sa: OutboundSa, sum: Sum) -> Self {
+    pub fn new(
+        tunnels: Vec<OutboundTunnel>,
+        payload: Payload,
+        policy: Arc<Policy>,
+        sum: Sum,
+    ) -> Self {
         Self {
-            packet: vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES].into_boxed_slice(),
-            sealer: Sealer {
-                sa,
+            buffer: vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES].into_boxed_slice(),
+            taker: Taker {
+                payload,
+                policy,
                 sum,
-                batch: Batch::new(OUT_BYTES),
-                used: 0,
-                closed: false,
+                outgoing: Outgoing::new(tunnels),
+                answer: Box::new([0; ANSWER_BYTES]),
+                answer_bytes: 0,
             },
         }
     }
@@ -67,39 +64,51 @@ impl Outbound {
         tally: &mut Tally,
     ) -> io::Result<bool> {
         let mut any = false;
+        let mut answers_left = ANSWERS_MAX;
+        let taker = &mut self.taker;
         for _ in 0..READS_MAX {
-            match clear.recv(&mut self.packet) {
+            match clear.recv(&mut self.buffer) {
                 Ok((packet, bytes)) => {
                     any = true;
-                    self.sealer.take(packet, bytes, cipher, tally);
+                    if taker.take(packet, bytes, cipher, tally).is_none() {
+                        tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
+                        tally.drop(DropReason::Malformed, 1);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+            if taker.answer_bytes > 0 {
+                let answer = &taker.answer[..taker.answer_bytes];
+                taker.answer_bytes = 0;
+                if answers_left > 0 && clear.send(&VnetHeader::PLAIN, answer, &[]).is_ok() {
+                    answers_left -= 1;
+                    tally.icmp_sent += 1;
+                }
+            }
         }
-        self.sealer.flush(cipher, tally);
+        taker.outgoing.flush(cipher, tally);
         Ok(any)
     }
 }
 
-impl Sealer {
-    /// Takes the packet of `bytes` that stands in the buffer.
-    fn take(
-        &mut self,
-        packet: &mut [u8],
-        bytes: usize,
-        cipher: &mut impl CipherPort,
-        tally: &mut Tally,
-    ) {
-        if self.take_valid(packet, bytes, cipher, tally).is_none() {
-            tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
-            tally.drop(DropReason::Malformed, 1);
-        }
-    }
+/// Takes packets from the clear port's hands.
+struct Taker {
+    payload: Payload,
+    policy: Arc<Policy>,
+    sum: Sum,
+    outgoing: Outgoing,
+    /// An answer to the sender of the packet in hand, when it did not fit.
+    answer: Box<[u8; ANSWER_BYTES]>,
+    answer_bytes: usize,
+}
 
+impl Taker {
+    /// Takes the packet or super-packet at the start of `packet`, `bytes` long with its virtio header; `None` when it
+    /// is malformed, and nothing was counted yet.
     #[inline]
-    fn take_valid(
+    fn take(
         &mut self,
         packet: &mut [u8],
         bytes: usize,
@@ -107,113 +116,118 @@ impl Sealer {
         tally: &mut Tally,
     ) -> Option<()> {
         let whole = VNET_HEADER_BYTES..bytes;
-        let (header, rest) = packet[..bytes].split_first_chunk_mut::<VNET_HEADER_BYTES>()?;
+        let (header, rest) = packet
+            .get_mut(..bytes)?
+            .split_first_chunk_mut::<VNET_HEADER_BYTES>()?;
         let vnet = VnetHeader::parse(header)?;
-        let view = IpView::parse(rest)?;
-        let next_header = view.next_header();
+        let (view, link_bytes) = match &self.payload {
+            Payload::Ip(_) => (Some(IpView::parse(rest)?), 0),
+            _ => {
+                let view = EthernetView::parse(rest)?;
+                (view.ip, view.header_bytes)
+            }
+        };
+        let labels = self.labels(rest, view.as_ref());
         if vnet.gso == Gso::None {
             complete_checksum(&vnet, rest, self.sum).ok()?;
-            self.seal(packet, whole, next_header, cipher, tally);
+            self.put(labels, view.as_ref(), packet, whole, cipher, tally);
             return Some(());
         }
-        let mut segmenter = Segmenter::new(&vnet, rest).ok()?;
+        let mut segmenter = Segmenter::with_link(&vnet, rest, link_bytes).ok()?;
         while let Some(range) = segmenter.next(&mut packet[whole.clone()], self.sum) {
             let range = range.start + whole.start..range.end + whole.start;
-            self.seal(packet, range, next_header, cipher, tally);
+            self.put(labels, view.as_ref(), packet, range, cipher, tally);
         }
         Some(())
     }
 
-    /// Seals one wire packet into the outgoing buffer.
+    /// What is the same for all segments of a packet; `None` when no tunnel has it.
     #[inline]
-    fn seal(
+    fn labels(&self, packet: &[u8], view: Option<&IpView>) -> Option<Labels> {
+        match (&self.payload, view) {
+            (Payload::Ip(rules), Some(view)) => Some(Labels {
+                tunnel: self.policy.outbound(packet, view)?,
+                next_header: view.next_header(),
+                tos: rules.outer_tos(packet),
+            }),
+            (Payload::Pseudowire { outbound, .. }, _) => Some(Labels {
+                tunnel: 0,
+                next_header: outbound.next_header(),
+                tos: 0,
+            }),
+            _ => Some(Labels {
+                tunnel: 0,
+                next_header: ETHERNET,
+                tos: 0,
+            }),
+        }
+    }
+
+    /// Counts one wire packet, and puts it into the batch.
+    #[inline]
+    fn put(
         &mut self,
+        labels: Option<Labels>,
+        view: Option<&IpView>,
         packet: &mut [u8],
         range: Range<usize>,
-        next_header: u8,
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) {
-        let inner = range.len();
-        tally.clear_rx.add(inner);
-        let sealed = self.sa.sealed_len(inner);
-        if sealed > TRAIN_BYTES_MAX {
+        tally.clear_rx.add(range.len());
+        let Some(labels) = labels else {
+            return tally.drop(DropReason::NoTunnel, 1);
+        };
+        let tunnel = &self.outgoing.tunnels[usize::from(labels.tunnel)];
+        if range.len() > tunnel.inner_bytes_max {
+            let mtu = tunnel.inner_bytes_max;
+            self.answer_too_big(&packet[range], view, mtu);
             return tally.drop(DropReason::TooBig, 1);
         }
-        let joins = self.joins_train(sealed, cipher.train_max());
-        if !joins && (self.batch.trains.is_full() || self.used + sealed > OUT_BYTES) {
-            self.flush(cipher, tally);
-        }
-        let out = &mut self.batch.buffer[self.used..self.used + sealed];
-        // Both buffers have room, so there is one reason left to refuse.
-        if self
-            .sa
-            .seal(&mut packet[range.start..], inner, next_header, out)
-            .is_err()
-        {
-            return tally.drop(DropReason::SequenceExhausted, 1);
-        }
-        match self.batch.trains.last_mut() {
-            Some(train) if joins => {
-                train.bytes += sealed;
-                self.closed = sealed < train.datagram_bytes;
+        match &self.payload {
+            Payload::Ip(_) => {
+                if let Some(view) = view {
+                    let mss_max = tunnel.mss_max[usize::from(view.version == 6)];
+                    mss::clamp(&mut packet[range.clone()], view, mss_max);
+                }
+                let source = Source::Lying(packet, range);
+                self.outgoing.seal(labels, source, cipher, tally);
             }
-            _ => {
-                self.batch.trains.push(Train {
-                    start: self.used,
-                    bytes: sealed,
-                    datagram_bytes: sealed,
-                    ..Train::default()
-                });
-                self.closed = false;
+            Payload::Ethernet => {
+                let source = Source::Lying(packet, range);
+                self.outgoing.seal(labels, source, cipher, tally);
+            }
+            Payload::Pseudowire { outbound, .. } => {
+                let frame = &packet[range];
+                let write = |out: &mut [u8]| wrap(outbound, frame, out);
+                let source = Source::Written(outbound.header_bytes() + frame.len(), &write);
+                self.outgoing.seal(labels, source, cipher, tally);
+            }
+            Payload::PlainPseudowire { outbound, .. } => {
+                self.outgoing.copy(outbound, &packet[range], cipher, tally);
             }
         }
-        self.used += sealed;
-        self.send_if_full(sealed, cipher, tally);
     }
 
-    /// Whether a datagram of `bytes` may follow in the last train.
-    #[inline]
-    fn joins_train(&self, bytes: usize, train_max: usize) -> bool {
-        let Some(train) = self.batch.trains.last() else {
-            return false;
+    /// Prepares an answer to the sender of a packet that is longer than `mtu`.
+    #[cold]
+    fn answer_too_big(&mut self, packet: &[u8], view: Option<&IpView>, mtu: usize) {
+        let source = match (&self.payload, view) {
+            (Payload::Ip(rules), Some(view)) => rules.icmp_source(view.version),
+            _ => None,
         };
-        !self.closed
-            && bytes <= train.datagram_bytes
-            && train.bytes + bytes <= TRAIN_BYTES_MAX
-            && self.used + bytes <= OUT_BYTES
-            && (train.datagrams() as usize) < train_max
-    }
-
-    /// A full train of large datagrams goes at once: the peer can open while this side seals on.
-    #[inline]
-    fn send_if_full(&mut self, bytes: usize, cipher: &mut impl CipherPort, tally: &mut Tally) {
-        let full = self
-            .batch
-            .trains
-            .last()
-            .is_some_and(|train| train.bytes + bytes > TRAIN_BYTES_MAX);
-        if full {
-            self.flush(cipher, tally);
+        if let (Some(source), Ok(mtu)) = (source, u16::try_from(mtu)) {
+            let bytes = icmp::too_big(packet, mtu, source, &mut self.answer[..]);
+            self.answer_bytes = bytes.unwrap_or(0);
         }
     }
+}
 
-    /// Sends what is held.
-    fn flush(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
-        if self.batch.trains.is_empty() {
-            return;
-        }
-        let Sent {
-            datagrams,
-            bytes,
-            too_big,
-            failed,
-        } = cipher.send(&mut self.batch);
-        tally.cipher_tx.packets += datagrams;
-        tally.cipher_tx.bytes += bytes;
-        tally.drop(DropReason::TooBig, too_big);
-        tally.drop(DropReason::SendFailed, failed);
-        self.used = 0;
-        self.closed = false;
-    }
+/// Writes a frame with the headers of its pseudowire to `out`, which has just that length.
+#[inline]
+fn wrap(session: &IpSession, frame: &[u8], out: &mut [u8]) {
+    let (headers, rest) = out.split_at_mut(session.header_bytes());
+    // A frame that no IP packet holds is longer than its tunnel takes.
+    session.write_headers(frame.len(), 0, headers);
+    rest.copy_from_slice(frame);
 }

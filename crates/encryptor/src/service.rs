@@ -8,6 +8,7 @@ use crate::counters::Tally;
 use crate::inbound::InboundKeys;
 use crate::lane::{self, LaneKeys, LaneSettings, LaneTunnel};
 use crate::metrics::{self, Facts};
+use crate::payload::{IpRules, Payload};
 use crate::policy::Policy;
 use crate::tunnel::{self, TunnelError};
 use crate::worker::Worker;
@@ -240,12 +241,15 @@ fn make_worker(
     let tunnels = [LaneTunnel {
         id: 0,
         peer: 0,
-        keys: Arc::clone(keys),
+        keys: Some(Arc::clone(keys)),
+        inner_bytes_max: usize::from(u16::MAX),
+        mss_max: [u16::MAX; 2],
     }];
     let (outbound, inbound) = lane::halves(&LaneSettings {
         lane,
         lanes: config.workers,
         tunnels: &tunnels,
+        payload: &Payload::Ip(IpRules::NONE),
         policy: Arc::new(Policy::new(std::slice::from_ref(
             &config.peers[0].selectors,
         ))),

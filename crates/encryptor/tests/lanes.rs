@@ -6,8 +6,9 @@
 
 use encryptor::counters::{DropReason, Tally};
 use encryptor::inbound::{Inbound, InboundKeys};
-use encryptor::outbound::Outbound;
-use encryptor::policy::Networks;
+use encryptor::outbound::{Outbound, OutboundTunnel};
+use encryptor::payload::{IpRules, Payload};
+use encryptor::policy::{Policy, Selectors};
 use encryptor::worker::Worker;
 use engine::Choice;
 use esp::{InboundSa, OutboundSa, WindowSize};
@@ -17,6 +18,7 @@ use port::{
     Train, memory_cipher_pair, memory_clear_pair,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 use wire::Suite;
 use wire::checksum;
 use wire::coalesce::Joinable;
@@ -43,35 +45,54 @@ fn transform(spi: u32) -> Box<dyn engine::Transform> {
 }
 
 impl InboundKeys for TestKeys {
-    fn candidate(&mut self, spi: u32) -> Option<InboundSa> {
+    fn tunnel(&self, spi: u32) -> Option<u16> {
+        self.known.contains(&spi).then_some(0)
+    }
+
+    fn candidate(&mut self, _: u16, spi: u32) -> Option<InboundSa> {
         let over = self.confirmed.iter().any(|confirmed| spi < *confirmed);
         (self.known.contains(&spi) && !over)
             .then(|| InboundSa::new(spi, transform(spi), WindowSize::DEFAULT))
     }
 
-    fn confirmed(&mut self, spi: u32) {
+    fn confirmed(&mut self, _: u16, spi: u32) {
         self.confirmed.push(spi);
     }
+}
+
+fn everything() -> Prefix {
+    Prefix::new([0, 0, 0, 0].into(), 0).unwrap()
+}
+
+fn outbound(spi: u32, policy: Arc<Policy>) -> Outbound {
+    let tunnel = OutboundTunnel {
+        sa: Some(OutboundSa::new(spi, transform(spi))),
+        peer: 0,
+        inner_bytes_max: 65_535,
+        mss_max: [u16::MAX; 2],
+    };
+    let payload = Payload::Ip(IpRules::NONE);
+    Outbound::new(vec![tunnel], payload, policy, checksum::portable)
 }
 
 type TestWorker = Worker<MemoryClearPort, MemoryCipherPort, TestKeys>;
 
 fn worker(clear: MemoryClearPort, cipher: MemoryCipherPort, spi: u32, peer: u32) -> TestWorker {
-    let sa = OutboundSa::new(spi, transform(spi));
     let keys = TestKeys {
         known: [peer, peer + 1],
         confirmed: Vec::new(),
     };
     let networks = [("10.0.0.0", 8), ("2001:db8::", 32)]
         .map(|(address, length)| Prefix::new(address.parse().unwrap(), length).unwrap());
-    let networks = Networks(networks.to_vec());
-    let outbound = Outbound::new(sa, checksum::portable);
-    Worker::new(
-        clear,
-        cipher,
-        outbound,
-        Inbound::new(keys, networks, checksum::portable),
-    )
+    let policy = Arc::new(Policy::new(&[Selectors::to(networks.to_vec())]));
+    let inbound = Inbound::new(
+        keys,
+        1,
+        Payload::Ip(IpRules::NONE),
+        Arc::clone(&policy),
+        checksum::portable,
+    );
+    Worker::new(clear, cipher, outbound(spi, policy), inbound)
 }
 
 /// Both stations, both encryptors, and a tap on the cipher link in front of the right one.
@@ -448,10 +469,8 @@ fn trains_hold_datagrams_of_one_length_and_a_shorter_last_one() {
     }
     let sealed = |payload: usize| wire::overhead::esp_bytes(Suite::Aes256Gcm, payload + 28);
     let (long, middle, short) = (sealed(1000), sealed(400), sealed(200));
-    let mut outbound = Outbound::new(
-        OutboundSa::new(LEFT_SPI, transform(LEFT_SPI)),
-        checksum::portable,
-    );
+    let policy = Arc::new(Policy::new(&[Selectors::to(vec![everything()])]));
+    let mut outbound = outbound(LEFT_SPI, policy);
     let mut recorder = Recorder(Vec::new());
     outbound
         .run(&mut clear, &mut recorder, &mut Tally::default())

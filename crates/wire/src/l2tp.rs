@@ -15,7 +15,7 @@
 //! Control messages are told apart, not read: sessions are set by configuration.
 
 use crate::checksum;
-use crate::headers::{IpView, be32, put16, put32};
+use crate::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, be32, put16, put32};
 use crate::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use std::net::IpAddr;
 
@@ -210,6 +210,17 @@ impl IpSession {
             target,
             session,
         })
+    }
+
+    /// What ESP calls the packet: IPv4 or IPv6 in IP.
+    #[inline]
+    #[must_use]
+    pub const fn next_header(&self) -> u8 {
+        if self.source.is_ipv4() {
+            IPV4_IN_IP
+        } else {
+            IPV6_IN_IP
+        }
     }
 
     /// Length of everything in front of the frame.

@@ -1,0 +1,71 @@
+//! The datagrams of a received batch, one after the other.
+
+use port::Train;
+use std::ops::Range;
+
+/// Walks through the datagrams of a batch, and hands out stretches of its buffer.
+pub(crate) struct Datagrams<'a, 't> {
+    trains: std::slice::Iter<'t, Train>,
+    /// What is left of the train in hand: its end, the length of its datagrams, its outer DSCP and ECN.
+    train: Train,
+    /// Buffer behind what was handed out, and where that begins.
+    rest: &'a mut [u8],
+    rest_at: usize,
+}
+
+impl<'a, 't> Datagrams<'a, 't> {
+    pub(crate) fn new(buffer: &'a mut [u8], trains: &'t [Train]) -> Self {
+        let mut trains = trains.iter();
+        let train = trains.next().copied();
+        Self {
+            trains,
+            // An exhausted one counts no datagram: see `next`.
+            train: train.unwrap_or(Train {
+                start: usize::MAX,
+                ..Train::default()
+            }),
+            rest: buffer,
+            rest_at: 0,
+        }
+    }
+
+    /// Where the next datagram lies in what is left of the buffer, and its outer DSCP and ECN.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<(Range<usize>, u8)> {
+        if self.train.start == usize::MAX {
+            return None;
+        }
+        let bytes = self.train.bytes.min(self.train.datagram_bytes);
+        let at = self.train.start - self.rest_at;
+        Some((at..at + bytes, self.train.tos))
+    }
+
+    /// The bytes that [`peek`](Self::peek) has told.
+    #[inline]
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.rest[range]
+    }
+
+    /// Goes on to the next one.
+    #[inline]
+    pub(crate) fn skip(&mut self) {
+        let bytes = self.train.bytes.min(self.train.datagram_bytes);
+        self.train.start += bytes;
+        self.train.bytes -= bytes;
+        if self.train.bytes == 0 {
+            let next = self.trains.next().copied();
+            self.train = next.unwrap_or(Train {
+                start: usize::MAX,
+                ..Train::default()
+            });
+        }
+    }
+
+    /// Takes the first `bytes` of what is left.
+    pub(crate) fn take(&mut self, bytes: usize) -> &'a mut [u8] {
+        let (chunk, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes);
+        self.rest = rest;
+        self.rest_at += bytes;
+        chunk
+    }
+}

@@ -1,0 +1,77 @@
+//! What a lane carries, and in what.
+
+use crate::config::Dscp;
+use std::net::IpAddr;
+use wire::ecn::{self, DscpModel};
+use wire::l2tp::{IpSession, Session};
+
+/// Next header of an Ethernet frame (RFC 8986 §10.1).
+pub(crate) const ETHERNET: u8 = 143;
+/// Next header of aggregated packets (RFC 9347 §6.1).
+pub(crate) const AGGFRAG: u8 = 144;
+
+/// What a lane carries, and in what. Both sides must have the same.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// IP packets, in ESP.
+    Ip(IpRules),
+    /// Ethernet frames, in ESP.
+    Ethernet,
+    /// Ethernet frames, in an L2TPv3 pseudowire in ESP.
+    Pseudowire {
+        /// The peer's session.
+        outbound: IpSession,
+        /// Our own.
+        inbound: IpSession,
+    },
+    /// Ethernet frames, in an L2TPv3 pseudowire in UDP: not protected at all.
+    PlainPseudowire {
+        /// The peer's session.
+        outbound: Session,
+        /// Our own.
+        inbound: Session,
+    },
+}
+
+/// What is done to IP packets beside sealing and opening.
+#[derive(Debug, Clone, Copy)]
+pub struct IpRules {
+    /// DSCP of the outer headers.
+    pub dscp: Dscp,
+    /// Whether ECN goes from the inner to the outer header and back (RFC 6040).
+    pub ecn: bool,
+    /// Whether packets share ESP packets (RFC 9347).
+    pub aggregate: bool,
+    /// Who answers the sender of a packet that does not fit: an IPv4 and an IPv6 address of this host. Without
+    /// one, nobody.
+    pub icmp_source: [Option<IpAddr>; 2],
+}
+
+impl IpRules {
+    /// Nothing is taken over, nothing answered, and each packet has its own ESP packet.
+    pub const NONE: Self = Self {
+        dscp: Dscp::Fixed(0),
+        ecn: false,
+        aggregate: false,
+        icmp_source: [None; 2],
+    };
+
+    /// DSCP and ECN of the outer header of a packet.
+    #[inline]
+    pub(crate) fn outer_tos(&self, inner: &[u8]) -> u8 {
+        let ecn = if self.ecn {
+            ecn::outer_tos(inner, DscpModel::Pipe)
+        } else {
+            0
+        };
+        ecn | match self.dscp {
+            Dscp::Fixed(dscp) => dscp << 2,
+            Dscp::Copy => ecn::tos(inner) & 0xfc,
+        }
+    }
+
+    /// Who answers for packets of that IP version.
+    pub(crate) const fn icmp_source(&self, version: u8) -> Option<IpAddr> {
+        self.icmp_source[(version == 6) as usize]
+    }
+}
