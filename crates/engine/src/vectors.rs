@@ -1,7 +1,7 @@
 //! Reads files of known answers (format: `vectors/README.md`).
 
 /// The vector files that ship with the program, each with its name.
-pub const SHIPPED: [(&str, &str); 4] = [
+pub const SHIPPED: [(&str, &str); 10] = [
     (
         "gcm-spec.txt",
         include_str!("../../../vectors/gcm-spec.txt"),
@@ -11,6 +11,18 @@ pub const SHIPPED: [(&str, &str); 4] = [
     (
         "draft-mcgrew-gcm-test.txt",
         include_str!("../../../vectors/draft-mcgrew-gcm-test.txt"),
+    ),
+    (
+        "sp800-38a.txt",
+        include_str!("../../../vectors/sp800-38a.txt"),
+    ),
+    ("rfc3602.txt", include_str!("../../../vectors/rfc3602.txt")),
+    ("tdes.txt", include_str!("../../../vectors/tdes.txt")),
+    ("des.txt", include_str!("../../../vectors/des.txt")),
+    ("hmac.txt", include_str!("../../../vectors/hmac.txt")),
+    (
+        "esp-packets.txt",
+        include_str!("../../../vectors/esp-packets.txt"),
     ),
 ];
 
@@ -36,6 +48,14 @@ pub enum VectorError {
     /// A field that ought to be hexadecimal is not.
     #[error("{record}: field `{field}` is not hexadecimal")]
     NotHex {
+        /// The record's name.
+        record: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// A field has not the length that it must have.
+    #[error("{record}: field `{field}` has a wrong length")]
+    WrongLength {
         /// The record's name.
         record: String,
         /// The field.
@@ -77,6 +97,27 @@ impl Vector {
             record: self.name().to_owned(),
             field,
         })
+    }
+
+    /// A hexadecimal field of a fixed length.
+    pub(crate) fn array<const N: usize>(
+        &self,
+        field: &'static str,
+    ) -> Result<[u8; N], VectorError> {
+        let bytes = self.bytes(field)?;
+        bytes.try_into().map_err(|_| self.wrong_length(field))
+    }
+
+    /// Whether there is such a field.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.find(field).is_some()
+    }
+
+    pub(crate) fn wrong_length(&self, field: &'static str) -> VectorError {
+        VectorError::WrongLength {
+            record: self.name().to_owned(),
+            field,
+        }
     }
 
     fn find(&self, field: &str) -> Option<&str> {
@@ -171,6 +212,6 @@ mod tests {
     #[test]
     fn every_shipped_file_has_the_records_its_origin_has() {
         let counts = SHIPPED.map(|(_, text)| parse(text).unwrap().len());
-        assert_eq!(counts, [8, 2, 1, 13]);
+        assert_eq!(counts, [8, 2, 1, 13, 2, 8, 5, 5, 18, 92]);
     }
 }

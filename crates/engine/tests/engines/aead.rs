@@ -1,4 +1,4 @@
-//! Engines against one another and against their contract.
+//! AEADs of every engine against one another and against their contract.
 
 use crate::{noise, selections};
 use engine::{Aead, TAG_BYTES, TagMismatch};
