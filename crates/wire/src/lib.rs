@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aggfrag;
 pub mod checksum;
 pub mod coalesce;
 pub mod ecn;

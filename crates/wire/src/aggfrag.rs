@@ -1,0 +1,233 @@
+//! AGGFRAG: many inner packets in one ESP payload (RFC 9347).
+//!
+//! ```text
+//! |sub-type 0|reserved|block offset 2|data block|data block| … |pad block|
+//! |          header, 4               |rest of one begun before, when the offset is not 0
+//! ```
+//!
+//! A data block is an IPv4 or IPv6 packet, whose own header says how long it is, or padding to the payload's
+//! end; the first four bits tell which (§6.1.3). There is nothing between blocks.
+//!
+//! Sending: an [`Aggregator`] packs whole packets into the buffer that goes out. It never cuts one in two, which a
+//! sender is free to do (§2.2.3), hence a lost payload costs only the packets in it.
+//!
+//! Receiving: a [`Reassembler`] gives the packets of each payload where they lie, and joins those that a peer has
+//! cut. [`Blocks`] alone is enough for a peer that does not cut.
+//!
+//! Fixed-rate sending (IP-TFS proper) and congestion control are not here: the header of sub-type 1 (§6.1.2) is
+//! skipped, its measurements unread, since nothing here sends at a rate that they could govern.
+
+mod reassembly;
+
+pub use reassembly::{Reassembler, Received};
+
+use crate::headers::be16;
+
+/// ESP's next header of an AGGFRAG payload (RFC 9347 §6.1).
+pub const AGGFRAG: u8 = 144;
+/// Length of the header of sub-type 0 (§6.1.1), in bytes.
+pub const HEADER_BYTES: usize = 4;
+/// Length of the header of sub-type 1, with congestion control (§6.1.2), in bytes.
+pub const CONGESTION_HEADER_BYTES: usize = 24;
+/// Length of the longest data block but padding: an IPv6 header and the longest payload it can tell.
+pub const BLOCK_BYTES_MAX: usize = 40 + 65_535;
+
+const BASIC: u8 = 0;
+const CONGESTION: u8 = 1;
+
+/// Why a payload, or the rest of it, is not AGGFRAG. The peer is at fault, for it was authentic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    /// Shorter than its header.
+    Header,
+    /// A sub-type that RFC 9347 does not have.
+    SubType,
+    /// A data block that is neither IPv4 nor IPv6 nor padding.
+    BlockType,
+    /// A data block whose header tells a length shorter than the header.
+    BlockLength,
+}
+
+/// What the first bytes of a data block say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    /// Padding to the payload's end (§6.1.3.3).
+    Pad,
+    /// An IP packet of that many bytes.
+    Packet(usize),
+    /// An IP packet that begins with so few bytes that its length is not among them.
+    Stub,
+}
+
+impl Block {
+    /// Reads the beginning of a block that has one byte at least.
+    #[inline]
+    fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let (length, least) = match bytes[0] >> 4 {
+            0 => return Ok(Self::Pad),
+            4 if bytes.len() < 4 => return Ok(Self::Stub),
+            6 if bytes.len() < 6 => return Ok(Self::Stub),
+            4 => (usize::from(be16(bytes, 2)), 20),
+            6 => (40 + usize::from(be16(bytes, 4)), 40),
+            _ => return Err(Malformed::BlockType),
+        };
+        if length < least {
+            return Err(Malformed::BlockLength);
+        }
+        Ok(Self::Packet(length))
+    }
+}
+
+/// Whether `inner` can be a data block: an IP packet that is as long as its header says.
+#[inline]
+#[must_use]
+pub fn is_block(inner: &[u8]) -> bool {
+    !inner.is_empty() && Block::read(inner) == Ok(Block::Packet(inner.len()))
+}
+
+/// Packs whole packets into one payload.
+///
+/// It owns no buffer: each call gets the one that goes out, from the payload's first byte, so a payload can
+/// grow over several reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aggregator {
+    used: usize,
+    room: usize,
+    packets: usize,
+}
+
+impl Aggregator {
+    /// An empty payload of at most `room` bytes, header included.
+    #[inline]
+    #[must_use]
+    pub const fn begin(room: usize) -> Self {
+        Self {
+            used: HEADER_BYTES,
+            room,
+            packets: 0,
+        }
+    }
+
+    /// Whether an inner packet of that length still fits.
+    #[inline]
+    #[must_use]
+    pub const fn fits(&self, inner_bytes: usize) -> bool {
+        match self.room.checked_sub(self.used) {
+            Some(left) => inner_bytes <= left,
+            None => false,
+        }
+    }
+
+    /// Packets in it.
+    #[inline]
+    #[must_use]
+    pub const fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Length of the payload as it is.
+    #[inline]
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// Appends a packet. False, and nothing is changed, when it does not fit, or is no IP packet exactly as long
+    /// as its header says (then the receiver would find other packets in the payload than these).
+    ///
+    /// # Panics
+    /// If `buffer` is shorter than the room.
+    #[inline]
+    #[must_use]
+    pub fn push(&mut self, buffer: &mut [u8], inner: &[u8]) -> bool {
+        if !self.fits(inner.len()) || !is_block(inner) {
+            return false;
+        }
+        let end = self.used + inner.len();
+        buffer[self.used..end].copy_from_slice(inner);
+        self.used = end;
+        self.packets += 1;
+        true
+    }
+
+    /// Writes the header. Returns the payload's length.
+    ///
+    /// # Panics
+    /// If `buffer` is shorter than the header.
+    #[inline]
+    pub fn finish(self, buffer: &mut [u8]) -> usize {
+        // The first block begins at once: nothing was cut.
+        buffer[..HEADER_BYTES].copy_from_slice(&[BASIC, 0, 0, 0]);
+        self.used
+    }
+
+    /// As [`finish`](Self::finish), with a pad block up to `bytes` or the room, whichever is shorter, so that
+    /// lengths tell nobody what is inside. A payload that is as long already gets none.
+    ///
+    /// # Panics
+    /// If `buffer` is shorter than the room.
+    pub fn finish_padded(mut self, buffer: &mut [u8], bytes: usize) -> usize {
+        let end = bytes.min(self.room);
+        if let Some(padding) = buffer[..self.room].get_mut(self.used..end) {
+            padding.fill(0);
+            self.used = end;
+        }
+        self.finish(buffer)
+    }
+}
+
+/// The whole packets in one payload, in their order.
+///
+/// It ends before padding, before a packet that goes on in the next payload, and where the payload is
+/// malformed; [`Received`] tells these apart.
+#[derive(Debug, Clone)]
+pub struct Blocks<'p> {
+    rest: &'p [u8],
+}
+
+impl<'p> Blocks<'p> {
+    /// The whole packets of a payload; what belongs to a packet begun in an earlier one is passed over.
+    ///
+    /// # Errors
+    /// [`Malformed`] in its header.
+    #[inline]
+    pub fn parse(payload: &'p [u8]) -> Result<Self, Malformed> {
+        let (offset, blocks) = header(payload)?;
+        Ok(Self {
+            rest: &blocks[offset.min(blocks.len())..],
+        })
+    }
+}
+
+impl<'p> Iterator for Blocks<'p> {
+    type Item = &'p [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'p [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Ok(Block::Packet(bytes)) = Block::read(self.rest) else {
+            return None;
+        };
+        let (packet, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(packet)
+    }
+}
+
+/// Block offset and data blocks of a payload. The offset may point beyond the blocks.
+#[inline]
+fn header(payload: &[u8]) -> Result<(usize, &[u8]), Malformed> {
+    // The reserved bits say nothing that matters here.
+    let &[sub_type, ..] = payload else {
+        return Err(Malformed::Header);
+    };
+    let bytes = match sub_type {
+        BASIC => HEADER_BYTES,
+        CONGESTION => CONGESTION_HEADER_BYTES,
+        _ => return Err(Malformed::SubType),
+    };
+    let (header, blocks) = payload.split_at_checked(bytes).ok_or(Malformed::Header)?;
+    Ok((usize::from(be16(header, 2)), blocks))
+}
