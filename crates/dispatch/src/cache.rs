@@ -1,0 +1,264 @@
+//! Curves that an earlier process has measured on the same machine with the same engines.
+//!
+//! One file for each suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`. A file that cannot be
+//! read, or was measured on another CPU, with other engines or by another version of this program, is as good as
+//! none: it is written again. Nothing here fails: without a cache each process measures for itself.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use engine::Selection;
+use serde::{Deserialize, Serialize};
+use wire::Suite;
+
+use crate::curve::EngineCurves;
+
+/// Raised when what is measured changes.
+const FORMAT: u32 = 1;
+/// A longer file is not ours.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What curves depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    format: u32,
+    program: String,
+    suite: Suite,
+    cpu: String,
+    /// Names and versions.
+    engines: Vec<(String, String)>,
+}
+
+impl Identity {
+    /// Of this machine and those engines.
+    pub(crate) fn of(suite: Suite, engines: &[Selection]) -> Self {
+        let build = if cfg!(debug_assertions) { " debug" } else { "" };
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let engine = |engine: &Selection| (engine.engine().to_owned(), engine.version().to_owned());
+        Self {
+            format: FORMAT,
+            program: env!("CARGO_PKG_VERSION").to_owned() + build,
+            suite,
+            cpu: cpu_identity(&cpuinfo),
+            engines: engines.iter().map(engine).collect(),
+        }
+    }
+}
+
+/// Model, microcode and flags of the first CPU of `/proc/cpuinfo`: its name, and a hash of all that says what
+/// it is.
+fn cpu_identity(cpuinfo: &str) -> String {
+    const CHANGES: [&str; 4] = ["cpu MHz", "bogomips", "BogoMIPS", "cache size"];
+    const NUMBERS: [&str; 7] = [
+        "processor",
+        "physical id",
+        "core id",
+        "apicid",
+        "initial apicid",
+        "siblings",
+        "cpu cores",
+    ];
+    let mut name = "CPU";
+    let mut hash = FNV_OFFSET;
+    for line in cpuinfo.lines().take_while(|line| !line.trim().is_empty()) {
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        let key = key.trim();
+        if key == "model name" {
+            name = value.trim();
+        }
+        if !CHANGES.contains(&key) && !NUMBERS.contains(&key) {
+            hash = fnv(fnv(hash, key), value.trim());
+        }
+    }
+    format!("{name} {hash:016x}")
+}
+
+/// FNV-1a: a checksum that is the same everywhere and always.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv(hash: u64, text: &str) -> u64 {
+    // A text's end counts too.
+    text.bytes().chain([0]).fold(hash, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Where curves are kept between processes.
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    folder: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    identity: Identity,
+    curves: Vec<EngineCurves>,
+}
+
+impl Cache {
+    /// Where the user has his caches; nowhere when that cannot be told.
+    pub(crate) fn of_user() -> Self {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        // The specification has relative paths ignored.
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let home = || variable("HOME").map(|home| home.join(".cache"));
+        let base = variable("XDG_CACHE_HOME").filter(absolute).or_else(home);
+        let folder = base.filter(absolute).map(|base| base.join("cipherbench"));
+        Self { folder }
+    }
+
+    /// In that folder.
+    #[cfg(test)]
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self {
+            folder: Some(folder.to_owned()),
+        }
+    }
+
+    /// The file of a suite.
+    pub(crate) fn file(&self, suite: Suite) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        Some(folder.join(format!("curves-{suite}.json")))
+    }
+
+    /// The curves that were measured under the same circumstances.
+    pub(crate) fn load(&self, identity: &Identity) -> Option<Vec<EngineCurves>> {
+        let path = self.file(identity.suite)?;
+        // Opening a pipe would wait for its writer.
+        if !fs::metadata(&path).ok()?.is_file() {
+            return None;
+        }
+        let mut text = String::new();
+        let file = File::open(&path).ok()?;
+        file.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let content: Content = serde_json::from_str(&text).ok()?;
+        let engines = identity.engines.iter().map(|(name, _)| name);
+        let complete = engines.eq(content.curves.iter().map(|curves| &curves.engine));
+        (content.identity == *identity && complete).then_some(content.curves)
+    }
+
+    /// Keeps curves, if that is possible.
+    pub(crate) fn store(&self, identity: &Identity, curves: &[EngineCurves]) {
+        let Some(path) = self.file(identity.suite) else {
+            return;
+        };
+        let content = Content {
+            identity: identity.clone(),
+            curves: curves.to_vec(),
+        };
+        // A cache that cannot be written costs the next start a tenth of a second, and this one nothing.
+        let _ = write(&path, &content);
+    }
+}
+
+/// Writes beside the file and renames: who reads meanwhile sees the old one or the new one.
+fn write(path: &Path, content: &Content) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(serde_json::to_string(content)?.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curve::{Curve, Fit, Load, Point};
+
+    fn identity() -> Identity {
+        let selection = engine::select(&engine::Choice::Auto, Suite::Aes256Gcm).unwrap();
+        Identity::of(Suite::Aes256Gcm, &[selection])
+    }
+
+    fn curves(identity: &Identity) -> Vec<EngineCurves> {
+        let fit = |ps| Fit {
+            curve: Curve {
+                per_packet_ps: ps,
+                ..Curve::default()
+            },
+            points: vec![Point {
+                load: Load::uniform(32, 98),
+                measured_ps: ps,
+            }],
+        };
+        vec![EngineCurves {
+            engine: identity.engines[0].0.clone(),
+            seal: fit(u64::MAX),
+            seal_from: fit(2),
+            open: fit(3),
+        }]
+    }
+
+    #[test]
+    fn what_is_stored_is_loaded_by_the_same_machine_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(&folder.path().join("made/when/needed"));
+        let identity = identity();
+        let curves = curves(&identity);
+        assert_eq!(cache.load(&identity), None);
+        cache.store(&identity, &curves);
+        assert_eq!(cache.load(&identity), Some(curves));
+        let mut others = vec![identity.clone(); 5];
+        others[0].cpu.push('x');
+        others[1].format += 1;
+        others[2].program.push('x');
+        others[3].engines[0].1.push('x');
+        others[4].suite = Suite::Aes128Gcm;
+        for other in others {
+            assert_eq!(cache.load(&other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_file_is_ignored_and_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let identity = identity();
+        let path = cache.file(identity.suite).unwrap();
+        for broken in [
+            &b""[..],
+            b"{}",
+            b"\xff\xfe",
+            b"{\"identity\":",
+            &[b' '; 2 << 20],
+        ] {
+            fs::write(&path, broken).unwrap();
+            assert_eq!(cache.load(&identity), None);
+            cache.store(&identity, &curves(&identity));
+            assert_eq!(cache.load(&identity), Some(curves(&identity)));
+        }
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "nothing is left beside it");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(cache.load(&identity), None);
+        cache.store(&identity, &curves(&identity));
+        assert_eq!(cache.load(&identity), None);
+    }
+
+    #[test]
+    fn no_place_for_a_cache_is_no_failure() {
+        let cache = Cache { folder: None };
+        let identity = identity();
+        cache.store(&identity, &curves(&identity));
+        assert_eq!(cache.load(&identity), None);
+    }
+
+    #[test]
+    fn a_cpu_is_known_by_what_it_is_and_not_by_its_clock() {
+        let cpuinfo = |flags: &str, microcode: &str, mhz: &str| {
+            cpu_identity(&format!(
+                "processor\t: 0\nmodel name\t: A CPU\nmicrocode\t: {microcode}\ncpu MHz\t\t: {mhz}\n\
+                 flags\t\t: {flags}\n\nprocessor\t: 1\nmodel name\t: Another\n"
+            ))
+        };
+        let this = cpuinfo("aes vaes", "0x1", "2300");
+        assert!(this.starts_with("A CPU "), "{this}");
+        assert_eq!(this, cpuinfo("aes vaes", "0x1", "800"));
+        assert_ne!(this, cpuinfo("aes", "0x1", "2300"));
+        assert_ne!(this, cpuinfo("aes vaes", "0x2", "2300"));
+        assert_ne!(cpu_identity(""), "");
+    }
+}

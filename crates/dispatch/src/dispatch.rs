@@ -1,0 +1,475 @@
+//! From a choice to transforms.
+
+use std::fmt;
+use std::sync::Arc;
+
+use engine::{EngineError, PassedOver, Selection, Transform};
+use wire::Suite;
+use wire::overhead::esp_bytes;
+
+use crate::cache::Cache;
+use crate::choice::{Choice, CpuChoice, Model};
+use crate::contest::{self, BATCH_TOLD, Cost, Crossover};
+use crate::curve::{Curve, Direction, EngineCurves, Load};
+use crate::device::{self, Device, OnDevice};
+use crate::measure;
+use crate::routed::{Failures, Policy, Predictor, Route, Routed};
+
+/// What a choice comes to for a suite: makes the keying material of SAs. Clones are the same one.
+#[derive(Clone)]
+pub struct Dispatch(Arc<Inner>);
+
+struct Inner {
+    suite: Suite,
+    engine: String,
+    version: String,
+    passed_over: Vec<PassedOver>,
+    curves: Vec<EngineCurves>,
+    contenders: Vec<Contender>,
+    policy: Policy,
+    /// Contenders worth a key for SAs that seal, that open, and that may do either.
+    sealing: Vec<usize>,
+    opening: Vec<usize>,
+    either: Vec<usize>,
+    failures: Arc<Failures>,
+}
+
+/// What may do batches.
+struct Contender {
+    name: String,
+    version: String,
+    maker: Maker,
+    predictor: Predictor,
+}
+
+enum Maker {
+    Engine(Selection),
+    Device {
+        device: Arc<Device>,
+        inside: Dispatch,
+    },
+}
+
+/// An engine that failed and was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The engine.
+    pub engine: &'static str,
+    /// SAs for which that has happened.
+    pub sas: u64,
+    /// What it said the first time, for people.
+    pub reason: String,
+}
+
+/// An engine and the length of the inner packets from which on it is the fastest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// From here on, in bytes of an inner packet.
+    pub from_inner_bytes: usize,
+    /// The engine.
+    pub engine: String,
+}
+
+impl Dispatch {
+    /// Finds out which engines serve the suite and pass. Where more than one may be chosen, what they cost is
+    /// taken from the user's cache, or measured: about a tenth of a second, once in a process.
+    ///
+    /// # Errors
+    /// [`EngineError`]: a named engine is unknown, unusable here or computes wrongly; or all of them are.
+    pub fn prepare(choice: &Choice, suite: Suite) -> Result<Self, EngineError> {
+        Self::prepare_with(choice, suite, &Cache::of_user())
+    }
+
+    pub(crate) fn prepare_with(
+        choice: &Choice,
+        suite: Suite,
+        cache: &Cache,
+    ) -> Result<Self, EngineError> {
+        match choice {
+            Choice::Auto => Self::on_cpu(&CpuChoice::Auto, suite, cache),
+            Choice::Named(name) => Self::on_cpu(&CpuChoice::Named(name.clone()), suite, cache),
+            Choice::Threshold {
+                below,
+                small,
+                large,
+            } => {
+                let select = |name: &str| engine::select(&CpuChoice::Named(name.to_owned()), suite);
+                let contenders = [select(small)?, select(large)?].map(Contender::of);
+                let turns = format!("{small} below {below} B, {large}");
+                let limit = Policy::Below(esp_bytes(suite, *below));
+                Ok(Self::new(suite, contenders.into(), limit, turns))
+            }
+            Choice::Model { model, otherwise } => {
+                Self::with_model(model, otherwise.as_ref(), suite, cache)
+            }
+        }
+    }
+
+    fn on_cpu(choice: &CpuChoice, suite: Suite, cache: &Cache) -> Result<Self, EngineError> {
+        let found = Found::of(choice, suite)?;
+        if let [only] = &found.engines[..] {
+            let name = only.engine().to_owned();
+            let contenders = vec![Contender::of(only.clone())];
+            let this = Self::new(suite, contenders, Policy::Soonest, name);
+            return Ok(this.having_passed_over(found.passed_over));
+        }
+        let (contenders, curves, passed_over) = found.compared(suite, cache)?;
+        Ok(Self::soonest(suite, contenders, curves, passed_over))
+    }
+
+    fn with_model(
+        model: &Model,
+        otherwise: Option<&CpuChoice>,
+        suite: Suite,
+        cache: &Cache,
+    ) -> Result<Self, EngineError> {
+        let inside = Self::on_cpu(&model.engine, suite, cache)?;
+        let device = Arc::new(Device::new(model));
+        let name = format!("{} of {}", device::NAME, inside.engine());
+        let contender = Contender {
+            name: name.clone(),
+            version: inside.version().to_owned(),
+            predictor: Predictor::Device(Arc::clone(&device)),
+            maker: Maker::Device { device, inside },
+        };
+        let Some(otherwise) = otherwise else {
+            return Ok(Self::new(suite, vec![contender], Policy::Soonest, name));
+        };
+        let found = Found::of(otherwise, suite)?;
+        let (mut contenders, curves, passed_over) = found.compared(suite, cache)?;
+        contenders.push(contender);
+        Ok(Self::soonest(suite, contenders, curves, passed_over))
+    }
+
+    /// The soonest of several, as far as they are worth a key.
+    fn soonest(
+        suite: Suite,
+        contenders: Vec<Contender>,
+        curves: Vec<EngineCurves>,
+        passed_over: Vec<PassedOver>,
+    ) -> Self {
+        let this = Self::new(suite, contenders, Policy::Soonest, String::new());
+        let mut inner = Arc::into_inner(this.0).expect("just made, and not cloned");
+        inner.sealing = inner.worth_a_key(&[Direction::Seal, Direction::SealFrom]);
+        inner.opening = inner.worth_a_key(&[Direction::Open]);
+        inner.either = inner.worth_a_key(&Direction::ALL);
+        inner.engine = match &inner.either[..] {
+            [only] => inner.contenders[*only].name.clone(),
+            _ => format!("auto: {}", inner.in_words(Direction::Seal)),
+        };
+        inner.version = inner.versions();
+        inner.curves = curves;
+        inner.passed_over = passed_over;
+        Self(Arc::new(inner))
+    }
+
+    /// All contenders get a key.
+    fn new(suite: Suite, contenders: Vec<Contender>, policy: Policy, engine: String) -> Self {
+        let all: Vec<_> = (0..contenders.len()).collect();
+        let mut inner = Inner {
+            suite,
+            engine,
+            version: String::new(),
+            passed_over: Vec::new(),
+            curves: Vec::new(),
+            failures: Arc::new(Failures::of(contenders.len())),
+            contenders,
+            policy,
+            sealing: all.clone(),
+            opening: all.clone(),
+            either: all,
+        };
+        inner.version = inner.versions();
+        Self(Arc::new(inner))
+    }
+
+    fn having_passed_over(self, passed_over: Vec<PassedOver>) -> Self {
+        let mut inner = Arc::into_inner(self.0).expect("just made, and not cloned");
+        inner.passed_over = passed_over;
+        Self(Arc::new(inner))
+    }
+
+    /// The suite that it was prepared for.
+    #[must_use]
+    pub fn suite(&self) -> Suite {
+        self.0.suite
+    }
+
+    /// What does the batches, for people and reports: `ipsec-mb`, or which engine below which length of inner
+    /// packets (sealed 32 in a batch): `auto: rustcrypto below 96 B, ipsec-mb`.
+    #[must_use]
+    pub fn engine(&self) -> &str {
+        &self.0.engine
+    }
+
+    /// Versions of what computes, separated by commas.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.0.version
+    }
+
+    /// Engines that have the suite but could not be taken, and why; a program tells its user.
+    #[must_use]
+    pub fn passed_over(&self) -> &[PassedOver] {
+        &self.0.passed_over
+    }
+
+    /// What the engines cost that were compared; empty where none had to be.
+    #[must_use]
+    pub fn curves(&self) -> &[EngineCurves] {
+        &self.0.curves
+    }
+
+    /// Engines that have failed since, and were replaced where there was another. To be looked at now and then:
+    /// reading it costs nothing, and disturbs nobody.
+    #[must_use]
+    pub fn replaced(&self) -> Vec<Replaced> {
+        let replaced = self.0.failures.list();
+        replaced
+            .map(|(sas, first)| Replaced {
+                engine: first.engine,
+                sas,
+                reason: first.reason.clone(),
+            })
+            .collect()
+    }
+
+    /// Which engine is the fastest from which size on, for batches of so many packets of one length. Empty
+    /// where nothing was compared.
+    #[must_use]
+    pub fn turns(&self, direction: Direction, packets: u64) -> Vec<Turn> {
+        let inner = &self.0;
+        if inner.curves.is_empty() {
+            return Vec::new();
+        }
+        let turn = |crossover: Crossover| Turn {
+            from_inner_bytes: crossover.from_inner_bytes,
+            engine: inner.contenders[inner.of(direction)[crossover.winner]]
+                .name
+                .clone(),
+        };
+        inner
+            .crossovers(direction, packets)
+            .into_iter()
+            .map(turn)
+            .collect()
+    }
+
+    /// The keying material of one SA ready for use, whether it seals or opens: cipher key, then salt or HMAC
+    /// key. It wipes itself when dropped; whoever passes `keymat` wipes that.
+    ///
+    /// Where one engine does everything, it is that engine's own transform. Where several take turns, it holds a
+    /// key for each. When one fails, the batch goes to the next with nothing lost, and the key that failed is
+    /// dropped. The error of the last one is returned; of a batch that a threshold divides, a part may then be
+    /// done: it must be dropped.
+    ///
+    /// # Panics
+    /// If `keymat` has not [`Suite::keymat_bytes`].
+    #[must_use]
+    pub fn transform(&self, keymat: &[u8]) -> Box<dyn Transform> {
+        self.make(&self.0.either, keymat)
+    }
+
+    /// [`transform`](Self::transform) of an SA that only seals: without keys for engines that are better at
+    /// opening alone.
+    ///
+    /// # Panics
+    /// The same.
+    #[must_use]
+    pub fn sealing(&self, keymat: &[u8]) -> Box<dyn Transform> {
+        self.make(&self.0.sealing, keymat)
+    }
+
+    /// [`transform`](Self::transform) of an SA that only opens.
+    ///
+    /// # Panics
+    /// The same.
+    #[must_use]
+    pub fn opening(&self, keymat: &[u8]) -> Box<dyn Transform> {
+        self.make(&self.0.opening, keymat)
+    }
+
+    fn make(&self, worth: &[usize], keymat: &[u8]) -> Box<dyn Transform> {
+        let inner = &self.0;
+        if let [only] = worth {
+            return inner.contenders[*only].make(keymat);
+        }
+        let route = |&contender: &usize| Route {
+            contender,
+            transform: inner.contenders[contender].make(keymat),
+            predictor: inner.contenders[contender].predictor.clone(),
+        };
+        let routes = worth.iter().map(route).collect();
+        let failures = Arc::clone(&inner.failures);
+        Box::new(Routed::new(inner.suite, routes, inner.policy, failures))
+    }
+}
+
+impl Inner {
+    /// Contenders with a key in a direction.
+    fn of(&self, direction: Direction) -> &[usize] {
+        match direction {
+            Direction::Seal | Direction::SealFrom => &self.sealing,
+            Direction::Open => &self.opening,
+        }
+    }
+
+    /// Best first. A device gets a key only if it can win; what computes on the CPU stays beside it, for when
+    /// its queue is long or it fails.
+    fn worth_a_key(&self, directions: &[Direction]) -> Vec<usize> {
+        let cost = |contender: usize, direction, load| {
+            self.contenders[contender]
+                .predictor
+                .predict_idle_ps(direction, load)
+        };
+        let mut worth = contest::worth_a_key(self.contenders.len(), self.suite, directions, cost);
+        let is_device = |&at: &usize| matches!(self.contenders[at].predictor, Predictor::Device(_));
+        if worth.iter().all(is_device) {
+            let others = (0..self.contenders.len())
+                .filter(|at| !is_device(at))
+                .collect::<Vec<_>>();
+            let best =
+                contest::worth_a_key(others.len(), self.suite, directions, |at, way, load| {
+                    cost(others[at], way, load)
+                });
+            worth.extend(best.into_iter().map(|at| others[at]));
+        }
+        worth
+    }
+
+    fn crossovers(&self, direction: Direction, packets: u64) -> Vec<Crossover> {
+        let costs: Vec<_> = self
+            .of(direction)
+            .iter()
+            .map(|&at| {
+                let predictor = &self.contenders[at].predictor;
+                move |load: Load| predictor.predict_idle_ps(direction, load)
+            })
+            .collect();
+        let costs: Vec<Cost<'_>> = costs.iter().map(|cost| cost as Cost<'_>).collect();
+        contest::crossovers(self.suite, packets, &costs)
+    }
+
+    fn in_words(&self, direction: Direction) -> String {
+        let names: Vec<_> = self
+            .of(direction)
+            .iter()
+            .map(|&at| self.contenders[at].name.as_str())
+            .collect();
+        contest::in_words(&self.crossovers(direction, BATCH_TOLD), &names)
+    }
+
+    /// Of all that have keys, each once.
+    fn versions(&self) -> String {
+        let mut versions: Vec<&str> = Vec::new();
+        for &contender in &self.either {
+            let version = self.contenders[contender].version.as_str();
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+        versions.join(", ")
+    }
+}
+
+impl Contender {
+    fn of(selection: Selection) -> Self {
+        Self::with_curves(selection, [Curve::default(); 3])
+    }
+
+    fn with_curves(selection: Selection, curves: [Curve; 3]) -> Self {
+        Self {
+            name: selection.engine().to_owned(),
+            version: selection.version().to_owned(),
+            maker: Maker::Engine(selection),
+            predictor: Predictor::Curves(curves),
+        }
+    }
+
+    fn make(&self, keymat: &[u8]) -> Box<dyn Transform> {
+        match &self.maker {
+            Maker::Engine(selection) => selection.transform(keymat),
+            Maker::Device { device, inside } => Box::new(OnDevice {
+                device: Arc::clone(device),
+                inside: inside.transform(keymat),
+            }),
+        }
+    }
+}
+
+/// Engines on this CPU that serve a suite and pass, at least one.
+pub(crate) struct Found {
+    pub(crate) engines: Vec<Selection>,
+    pub(crate) passed_over: Vec<PassedOver>,
+}
+
+impl Found {
+    pub(crate) fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
+        let CpuChoice::Auto = choice else {
+            return Ok(Self {
+                engines: vec![engine::select(choice, suite)?],
+                passed_over: Vec::new(),
+            });
+        };
+        let mut found = Self {
+            engines: Vec::new(),
+            passed_over: Vec::new(),
+        };
+        let mut reasons = Vec::new();
+        for info in engine::engines() {
+            match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
+                Ok(selection) => found.engines.push(selection),
+                Err(reason) => {
+                    reasons.push(reason.to_string());
+                    // An engine without the suite is no loss.
+                    if !matches!(reason, EngineError::NotServed { .. }) {
+                        found.passed_over.push(PassedOver {
+                            engine: info.name,
+                            reason,
+                        });
+                    }
+                }
+            }
+        }
+        if found.engines.is_empty() {
+            let reasons = reasons.join("; ");
+            return Err(EngineError::None { suite, reasons });
+        }
+        Ok(found)
+    }
+
+    /// With what they cost.
+    fn compared(
+        self,
+        suite: Suite,
+        cache: &Cache,
+    ) -> Result<(Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>), EngineError> {
+        let curves = measure::curves(suite, &self.engines, cache).map_err(|failed| {
+            EngineError::Unavailable {
+                name: failed.engine,
+                reason: failed.reason,
+            }
+        })?;
+        let contender = |(selection, curves): (Selection, &EngineCurves)| {
+            let curves = Direction::ALL.map(|direction| curves.of(direction).curve);
+            Contender::with_curves(selection, curves)
+        };
+        let contenders = self
+            .engines
+            .into_iter()
+            .zip(&curves)
+            .map(contender)
+            .collect();
+        Ok((contenders, curves, self.passed_over))
+    }
+}
+
+impl fmt::Debug for Dispatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatch")
+            .field("engine", &self.engine())
+            .field("version", &self.version())
+            .field("suite", &self.suite())
+            .finish_non_exhaustive()
+    }
+}

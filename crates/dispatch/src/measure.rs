@@ -1,0 +1,232 @@
+//! Measures what engines cost, in a hundred milliseconds.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::{EngineFailed, Selection, Transform};
+use wire::Suite;
+
+use crate::cache::{Cache, Identity};
+use crate::curve::{Direction, EngineCurves, Fit, Load, Point};
+use crate::pace::{self, Workload};
+
+/// Inner packets, in bytes, and how many of them in a batch.
+///
+/// Where curves cross, packets are short: the steps are finer there. Long packets come one by one
+/// (`seal_from`), and 32 of 8 KB would take too long on the slowest engines.
+const BATCHES: [(usize, usize); 9] = [
+    (64, 1),
+    (256, 1),
+    (1408, 1),
+    (8192, 1),
+    (64, 32),
+    (128, 32),
+    (256, 32),
+    (512, 32),
+    (1408, 32),
+];
+/// Inner packets that are sealed one by one, in bytes.
+const SINGLES: [usize; 5] = [64, 128, 256, 1408, 8192];
+/// Each is measured so often; the shortest time counts, as all that disturbs makes it longer.
+const REPEATS: usize = 5;
+/// How long one repeat is to take in each direction.
+const SLICE: Duration = Duration::from_micros(100);
+/// Rounds of a slice, at most.
+const ROUNDS_MAX: u32 = 64;
+/// Above it, a median over a minimum tells that something else ran: such curves are not kept for other
+/// processes.
+const STEADY: f64 = 1.25;
+
+/// Curves of engines, and whether they are to be trusted beyond this process.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) curves: Vec<EngineCurves>,
+    pub(crate) steady: bool,
+}
+
+/// Curves of those engines for their suite: out of this process's memory, the cache, or measured now.
+///
+/// # Errors
+/// [`EngineFailed`] of the first that fails.
+pub(crate) fn curves(
+    suite: Suite,
+    engines: &[Selection],
+    cache: &Cache,
+) -> Result<Vec<EngineCurves>, EngineFailed> {
+    type Known = BTreeMap<(Suite, Vec<&'static str>), Vec<EngineCurves>>;
+    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+
+    let names: Vec<_> = engines.iter().map(Selection::engine).collect();
+    // Held while engines are measured: two threads that measured at once would disturb each other.
+    // A poisoned map is as good as any: entries are complete when they are put in.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(curves) = known.get(&(suite, names.clone())) {
+        return Ok(curves.clone());
+    }
+    let identity = Identity::of(suite, engines);
+    let curves = match cache.load(&identity) {
+        Some(curves) => curves,
+        None => {
+            let measured = measure(suite, engines)?;
+            if measured.steady {
+                cache.store(&identity, &measured.curves);
+            }
+            measured.curves
+        }
+    };
+    known.insert((suite, names), curves.clone());
+    Ok(curves)
+}
+
+/// Measures them now, turn by turn: a machine that slows down does so for all.
+///
+/// # Errors
+/// [`EngineFailed`] of the first that fails.
+pub(crate) fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed> {
+    let keymat = pace::keymat(suite);
+    let mut transforms: Vec<_> = engines
+        .iter()
+        .map(|engine| engine.transform(&keymat))
+        .collect();
+    let mut unsteady = 0;
+    let mut points = vec![[Vec::new(), Vec::new(), Vec::new()]; engines.len()];
+    for (inner_bytes, batch) in BATCHES {
+        let mut workload = Workload::new(suite, inner_bytes, batch);
+        let load = workload.load();
+        let times = times(&mut transforms, &mut workload, |workload, transform| {
+            Ok([workload.seal(transform)?, workload.open(transform)?])
+        })?;
+        for (points, [seal, open]) in points.iter_mut().zip(times) {
+            for (direction, times) in [(Direction::Seal, seal), (Direction::Open, open)] {
+                unsteady += usize::from(!times.is_steady());
+                points[direction as usize].push(times.point(&workload, load));
+            }
+        }
+    }
+    for inner_bytes in SINGLES {
+        let mut workload = Workload::new(suite, inner_bytes, 1);
+        let load = workload.load();
+        let times = times(&mut transforms, &mut workload, |workload, transform| {
+            Ok([workload.round(transform, Direction::SealFrom)?])
+        })?;
+        for (points, [times]) in points.iter_mut().zip(times) {
+            unsteady += usize::from(!times.is_steady());
+            points[Direction::SealFrom as usize].push(times.point(&workload, load));
+        }
+    }
+    let curves = engines.iter().zip(points).map(|(engine, points)| {
+        let [seal, seal_from, open] = points.map(Fit::of);
+        EngineCurves {
+            engine: engine.engine().to_owned(),
+            seal,
+            seal_from,
+            open,
+        }
+    });
+    let measured = engines.len() * (2 * BATCHES.len() + SINGLES.len());
+    Ok(Measured {
+        curves: curves.collect(),
+        steady: unsteady * 4 <= measured,
+    })
+}
+
+/// What a few repeats took, per round.
+struct Times {
+    rounds_ps: [f64; REPEATS],
+}
+
+impl Times {
+    fn of(mut rounds_ps: [f64; REPEATS]) -> Self {
+        rounds_ps.sort_by(f64::total_cmp);
+        Self { rounds_ps }
+    }
+
+    fn is_steady(&self) -> bool {
+        self.rounds_ps[REPEATS / 2] <= STEADY * self.rounds_ps[0]
+    }
+
+    /// Of one batch out of a round.
+    fn point(&self, workload: &Workload, load: Load) -> Point {
+        let batches = workload.packets() as f64 / load.packets as f64;
+        Point {
+            load,
+            measured_ps: (self.rounds_ps[0] / batches) as u64,
+        }
+    }
+}
+
+/// Times of rounds, one list for each transform; `round` tells what each of its parts took.
+fn times<const PARTS: usize>(
+    transforms: &mut [Box<dyn Transform>],
+    workload: &mut Workload,
+    round: impl Fn(&mut Workload, &mut dyn Transform) -> Result<[Duration; PARTS], EngineFailed>,
+) -> Result<Vec<[Times; PARTS]>, EngineFailed> {
+    let mut rounds = Vec::new();
+    for transform in &mut *transforms {
+        // The first warms up, and tells how many make a slice.
+        let first: Duration = round(workload, &mut **transform)?.iter().sum();
+        let slice = SLICE * PARTS as u32;
+        let fitting = slice.as_nanos() / first.as_nanos().max(1);
+        rounds.push((fitting as u32).clamp(1, ROUNDS_MAX));
+    }
+    let mut taken = vec![[[0.0; REPEATS]; PARTS]; transforms.len()];
+    for repeat in 0..REPEATS {
+        for ((transform, &rounds), taken) in transforms.iter_mut().zip(&rounds).zip(&mut taken) {
+            let mut sums = [Duration::ZERO; PARTS];
+            for _ in 0..rounds {
+                let parts = round(workload, &mut **transform)?;
+                for (sum, part) in sums.iter_mut().zip(parts) {
+                    *sum += part;
+                }
+            }
+            for (times, sum) in taken.iter_mut().zip(sums) {
+                times[repeat] = sum.as_nanos() as f64 * 1e3 / f64::from(rounds);
+            }
+        }
+    }
+    Ok(taken
+        .into_iter()
+        .map(|parts| parts.map(Times::of))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_engines_have_curves_that_cost_something_in_every_direction() {
+        let choice = engine::Choice::Auto;
+        let selection = engine::select(&choice, Suite::Aes256Gcm).unwrap();
+        let engines = [selection.clone(), selection];
+        let measured = measure(Suite::Aes256Gcm, &engines).unwrap();
+        assert_eq!(measured.curves.len(), 2);
+        for curves in &measured.curves {
+            for direction in Direction::ALL {
+                let curve = curves.of(direction).curve;
+                let cost = |packets, bytes| curve.predict_ps(Load::uniform(packets, bytes));
+                assert!(cost(1, 100) > 0, "{curves:?}");
+                assert!(cost(1, 9000) > cost(1, 100), "{curves:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_disturbed_repeat_changes_nothing_and_many_are_noticed() {
+        let times = Times::of([5.0, 1.0, 1.1, 1.0, 1.05]);
+        assert!(times.is_steady());
+        let workload = Workload::new(Suite::Aes256Gcm, 64, 32);
+        let batches = workload.packets() as f64 / 32.0;
+        let times = Times::of([
+            5e3 * batches,
+            1e3 * batches,
+            3e3 * batches,
+            9e3 * batches,
+            8e3,
+        ]);
+        assert!(!times.is_steady());
+        let times = Times::of([5e3, 1e3, 1e3, 1e3, 1e3].map(|time| time * batches));
+        assert_eq!(times.point(&workload, workload.load()).measured_ps, 1000);
+    }
+}

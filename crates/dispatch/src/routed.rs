@@ -1,0 +1,239 @@
+//! One SA on several engines: each batch goes to the one that will be done first.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use engine::{EngineFailed, Packet, Transform};
+use wire::Suite;
+
+use crate::contest::is_worth_a_change;
+use crate::curve::{Curve, Direction, Load};
+use crate::device::Device;
+
+/// How a batch finds its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// The one that is expected to be done first; the one that has done it before, unless the gain is worth a
+    /// change.
+    Soonest,
+    /// The first for ESP packets shorter than this, the second for the others. A batch with both is cut.
+    Below(usize),
+}
+
+/// What tells how long a contender will take.
+#[derive(Clone)]
+pub(crate) enum Predictor {
+    /// Curves by direction; those of a contender that is never compared are all zero.
+    Curves([Curve; 3]),
+    /// The device itself, which knows what is in its queue.
+    Device(Arc<Device>),
+}
+
+impl Predictor {
+    #[inline]
+    fn predict_ps(&self, direction: Direction, load: Load) -> u64 {
+        match self {
+            Self::Curves(curves) => curves[direction as usize].predict_ps(load),
+            Self::Device(device) => device.predict_ps(load),
+        }
+    }
+
+    /// When nothing else is to be done.
+    pub(crate) fn predict_idle_ps(&self, direction: Direction, load: Load) -> u64 {
+        match self {
+            Self::Curves(curves) => curves[direction as usize].predict_ps(load),
+            Self::Device(device) => device.predict_idle_ps(load),
+        }
+    }
+}
+
+/// How often each contender failed and was replaced; shared by all SAs.
+#[derive(Debug)]
+pub(crate) struct Failures(Vec<Failed>);
+
+#[derive(Debug, Default)]
+struct Failed {
+    sas: AtomicU64,
+    first: OnceLock<EngineFailed>,
+}
+
+impl Failures {
+    pub(crate) fn of(contenders: usize) -> Self {
+        Self((0..contenders).map(|_| Failed::default()).collect())
+    }
+
+    fn note(&self, contender: usize, error: &EngineFailed) {
+        let failed = &self.0[contender];
+        failed.first.get_or_init(|| error.clone());
+        failed.sas.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Contender, SAs for which it was replaced, and what it said first; only those that failed.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (u64, &EngineFailed)> {
+        self.0
+            .iter()
+            .filter_map(|failed| Some((failed.sas.load(Ordering::Relaxed), failed.first.get()?)))
+    }
+}
+
+/// A contender's key for the SA.
+pub(crate) struct Route {
+    /// Index among the contenders.
+    pub(crate) contender: usize,
+    pub(crate) transform: Box<dyn Transform>,
+    pub(crate) predictor: Predictor,
+}
+
+/// The keying material of an SA on several engines.
+pub(crate) struct Routed {
+    suite: Suite,
+    /// The first is where batches go when all are equal. One that fails is taken out.
+    routes: Vec<Route>,
+    policy: Policy,
+    /// Which route did the last batch, by direction.
+    current: [usize; 3],
+    failures: Arc<Failures>,
+    /// Why the last route that was taken out was.
+    last_error: Option<EngineFailed>,
+}
+
+impl Routed {
+    pub(crate) fn new(
+        suite: Suite,
+        routes: Vec<Route>,
+        policy: Policy,
+        failures: Arc<Failures>,
+    ) -> Self {
+        Self {
+            suite,
+            routes,
+            policy,
+            current: [0; 3],
+            failures,
+            last_error: None,
+        }
+    }
+
+    /// The route for a batch; `None` when there is none left.
+    #[inline]
+    fn choose(&mut self, direction: Direction, load: Load) -> Option<usize> {
+        if self.routes.len() <= 1 {
+            return self.routes.first().map(|_| 0);
+        }
+        if let Policy::Below(limit) = self.policy {
+            return Some(usize::from(load.longest_bytes >= limit as u64));
+        }
+        let current = self.current[direction as usize];
+        let before_ps = self.routes[current].predictor.predict_ps(direction, load);
+        let (mut best, mut best_ps) = (current, before_ps);
+        for (index, route) in self.routes.iter().enumerate() {
+            if index == current {
+                continue;
+            }
+            let ps = route.predictor.predict_ps(direction, load);
+            if ps < best_ps && is_worth_a_change(before_ps, ps) {
+                (best, best_ps) = (index, ps);
+            }
+        }
+        self.current[direction as usize] = best;
+        Some(best)
+    }
+
+    /// Lets the engines do a batch: the chosen one, and when that fails, the next. What failed is not asked
+    /// again.
+    #[inline]
+    fn run(
+        &mut self,
+        direction: Direction,
+        load: Load,
+        mut work: impl FnMut(&mut dyn Transform) -> Result<(), EngineFailed>,
+    ) -> Result<(), EngineFailed> {
+        loop {
+            let Some(index) = self.choose(direction, load) else {
+                return Err(self
+                    .last_error
+                    .clone()
+                    .expect("a route goes only when it fails"));
+            };
+            match work(&mut *self.routes[index].transform) {
+                Ok(()) => return Ok(()),
+                Err(error) => self.take_out(index, error),
+            }
+        }
+    }
+
+    /// Nothing is in the engine: each call waits for its batch. So it can go, and its key is wiped.
+    #[cold]
+    fn take_out(&mut self, index: usize, error: EngineFailed) {
+        let route = self.routes.remove(index);
+        self.failures.note(route.contender, &error);
+        self.last_error = Some(error);
+        for current in &mut self.current {
+            // Indexes behind it have moved; where it was itself, the first takes over.
+            *current = match (*current).cmp(&index) {
+                std::cmp::Ordering::Less => *current,
+                std::cmp::Ordering::Equal => 0,
+                std::cmp::Ordering::Greater => *current - 1,
+            };
+        }
+    }
+
+    /// Whether two packets may be in one call.
+    fn together(policy: Policy) -> impl Fn(&Packet, &Packet) -> bool {
+        move |a, b| match policy {
+            Policy::Soonest => true,
+            Policy::Below(limit) => (a.bytes < limit) == (b.bytes < limit),
+        }
+    }
+}
+
+impl Transform for Routed {
+    fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    #[inline]
+    fn seal_from(
+        &mut self,
+        sequence_high: u32,
+        text: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), EngineFailed> {
+        let load = Load::uniform(1, packet.len() as u64);
+        self.run(Direction::SealFrom, load, |transform| {
+            transform.seal_from(sequence_high, text, packet)
+        })
+    }
+
+    #[inline]
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        for part in packets.chunk_by(Self::together(self.policy)) {
+            self.run(Direction::Seal, Load::of(part), |transform| {
+                transform.seal(buffer, part)
+            })?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        let mut answers = authentic;
+        for part in packets.chunk_by(Self::together(self.policy)) {
+            let (of_part, rest) = answers.split_at_mut(part.len());
+            self.run(Direction::Open, Load::of(part), |transform| {
+                transform.open(buffer, part, of_part)
+            })?;
+            answers = rest;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
