@@ -1,11 +1,12 @@
 //! The opening half of an SA.
 
+use crate::shape::Shape;
 use crate::window::{Rejected, Window, WindowSize};
 use engine::{EngineFailed, Packet, Transform};
 use std::fmt;
 use std::ops::Range;
 use wire::Suite;
-use wire::overhead::{self, ESP_HEADER_BYTES, ESP_TRAILER_BYTES};
+use wire::overhead::ESP_TRAILER_BYTES;
 
 /// An opened packet: where the inner packet lies, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,8 @@ pub struct Opened {
     /// The inner packet, in the buffer that was opened. It may carry traffic-flow padding behind its own
     /// length (RFC 4303 §2.7).
     pub inner: Range<usize>,
-    /// 4 or 41 for IPv4 or IPv6; 59 for a dummy packet, to be dropped (RFC 4303 §2.6).
+    /// 4 or 41 for IPv4 or IPv6, 143 for Ethernet (RFC 8986 §9), 144 for AGGFRAG (RFC 9347); 59 for a dummy
+    /// packet, to be dropped (RFC 4303 §2.6).
     pub next_header: u8,
 }
 
@@ -32,8 +34,8 @@ pub enum OpenError {
     /// almost 2^32 ahead (RFC 4303 appendix A2), so it counts as [`IntegrityFailed`](Self::IntegrityFailed).
     #[error("older than the anti-replay window")]
     TooOld,
-    /// The SPI is not this SA's or the ICV does not match: forged, damaged, under another key, or too late
-    /// (see [`TooOld`](Self::TooOld)).
+    /// The SPI is not this SA's, its length is none that the suite makes, or the ICV does not match: forged,
+    /// damaged, under another key, or too late (see [`TooOld`](Self::TooOld)).
     #[error("the integrity check failed")]
     IntegrityFailed,
     /// Authentic, but its padding or trailer is not as RFC 4303 §2.4–2.6 has it: the peer is at fault.
@@ -64,8 +66,7 @@ pub struct InboundSa {
     spi: u32,
     transform: Box<dyn Transform>,
     suite: Suite,
-    /// Length of the shortest packet: no inner packet.
-    bytes_min: usize,
+    shape: Shape,
     window: Window,
 }
 
@@ -78,7 +79,7 @@ impl InboundSa {
             spi,
             transform,
             suite,
-            bytes_min: overhead::esp_bytes(suite, 0),
+            shape: Shape::of(suite),
             window: Window::new(window),
         }
     }
@@ -87,6 +88,12 @@ impl InboundSa {
     #[must_use]
     pub const fn spi(&self) -> u32 {
         self.spi
+    }
+
+    /// The SA's suite.
+    #[must_use]
+    pub const fn suite(&self) -> Suite {
+        self.suite
     }
 
     /// Opens an ESP packet in place, from its SPI to the end of its ICV.
@@ -121,13 +128,10 @@ impl InboundSa {
         let [p0, p1, p2, p3, s0, s1, s2, s3, ..] = *packet else {
             return Err(OpenError::Runt);
         };
-        if packet.len() < self.bytes_min {
+        let Some(more) = packet.len().checked_sub(self.shape.least) else {
             return Err(OpenError::Runt);
-        }
-        let sealed = packet.len() - self.bytes_min;
-        if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi
-            || !sealed.is_multiple_of(self.suite.pad_to_bytes())
-        {
+        };
+        if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi || !self.shape.is_aligned(more) {
             return Err(OpenError::IntegrityFailed);
         }
         let sequence = self.window.infer(u32::from_be_bytes([s0, s1, s2, s3]))?;
@@ -167,8 +171,8 @@ impl InboundSa {
         }
         self.window.check(sequence)?;
         self.window.mark(sequence);
-        let prefix = ESP_HEADER_BYTES + self.suite.iv_bytes();
-        let plaintext = &packet[prefix..packet.len() - self.suite.icv_bytes()];
+        let Shape { prefix, icv, .. } = self.shape;
+        let plaintext = &packet[prefix..packet.len() - icv];
         let (inner_len, next_header) = unpad(plaintext).ok_or(OpenError::BadTrailer)?;
         Ok(Opened {
             inner: prefix..prefix + inner_len,

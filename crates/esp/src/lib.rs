@@ -3,7 +3,7 @@
 //! An SA is one direction of one lane. [`OutboundSa`] and [`InboundSa`] work on packets in buffers of the
 //! caller, singly or in batches, without allocation; which SA a packet belongs to, and when keys change, is decided
 //! elsewhere. Sequence numbers are always extended ones of 64 bits (ESN), of which the low half is sent; an AEAD's
-//! IV is the whole sequence number, so a nonce cannot repeat under one key.
+//! IV is the whole sequence number, so a nonce cannot repeat under one key. The IVs of CBC are unpredictable.
 //!
 //! A batch takes three steps on either side, so that an engine sees all its packets at once:
 //!
@@ -12,16 +12,24 @@
 //! InboundSa::expect, one by one   -> InboundSa::open_staged   -> InboundSa::accept, one by one
 //! ```
 //!
-//! No I/O and no clock, and no algorithm of its own: the transform comes from `engine`.
+//! [`OutboundSa::stage_with`] and [`OutboundSa::stage_in_place`] stage what is written straight into the outgoing
+//! buffer. An SA stops for good at its [`Limits`].
+//!
+//! No clock, no I/O but a seed from the operating system when an SA of CBC is made, and no algorithm of its own:
+//! the transform comes from `engine`.
 
 #![forbid(unsafe_code)]
 
 mod inbound;
+mod iv;
+mod limits;
 mod outbound;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use inbound::{InboundSa, OpenError, Opened};
-pub use outbound::{DEFAULT_SEQUENCE_LIMIT, OutboundSa, SealError, TRAILER_ROOM};
+pub use limits::Limits;
+pub use outbound::{OutboundSa, SealError, TRAILER_ROOM};
 pub use window::WindowSize;

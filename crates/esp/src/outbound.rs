@@ -1,21 +1,18 @@
 //! The sealing half of an SA.
 
+use crate::iv::Ivs;
+use crate::limits::Limits;
+use crate::shape::Shape;
 use engine::{EngineFailed, Packet, Transform};
 use std::fmt;
-use wire::overhead::{self, ESP_HEADER_BYTES, ESP_TRAILER_BYTES};
-use wire::{Suite, overhead::padding_bytes};
+use wire::Suite;
+use wire::overhead::ESP_TRAILER_BYTES;
 
 /// Bytes that a buffer must have behind the inner packet: padding and trailer are written there for the
 /// time of the call. The longest are 15 and 2.
 pub const TRAILER_ROOM: usize = 24;
-
-/// Packets that an SA seals before it stops, unless told otherwise.
-///
-/// Nonces would last for 2^64. AES has blocks of 128 bits, and what it reveals grows with the square of
-/// the blocks sealed under one key: after 2^42 packets of 1500 bytes (6 PB; 50 days at a million packets a
-/// second) an observer tells it from a random permutation with an advantage of about 2^-32, the margin
-/// that NIST SP 800-38D §8 takes for GCM.
-pub const DEFAULT_SEQUENCE_LIMIT: u64 = 1 << 42;
+/// As much of the room as 3 bytes of padding and the trailer need: every AEAD's.
+const SHORT_ROOM: usize = 8;
 
 /// Why a packet was not sealed. Unless the engine failed, nothing was written and no sequence number used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +20,9 @@ pub enum SealError {
     /// The SA has sealed all the packets it may; only new keys help.
     #[error("the SA's sequence numbers are used up: it needs new keys")]
     SequenceExhausted,
+    /// The SA has sealed all the bytes it may ([`Limits`]); only new keys help.
+    #[error("the SA has sealed all the bytes its cipher may: it needs new keys")]
+    BytesExhausted,
     /// The caller's mistake: no [`TRAILER_ROOM`] behind the inner packet, or a destination too short.
     #[error("the buffers are too short for the packet")]
     NoRoom,
@@ -36,13 +36,21 @@ pub struct OutboundSa {
     spi: u32,
     transform: Box<dyn Transform>,
     suite: Suite,
+    shape: Shape,
+    ivs: Ivs,
     /// Of the last packet sealed; 0 before the first (RFC 4303 §3.3.3).
     sequence: u64,
-    sequence_limit: u64,
+    /// Bytes of text sealed, never more than the limit.
+    bytes: u64,
+    limits: Limits,
 }
 
 impl OutboundSa {
-    /// An SA that has sealed nothing yet. `transform`'s keying material must never have sealed either.
+    /// An SA that has sealed nothing yet, and stops at the suite's [`Limits::of`]. `transform`'s keying
+    /// material must never have sealed either.
+    ///
+    /// # Panics
+    /// If the suite is one of CBC, and the operating system gives no random bytes.
     #[must_use]
     pub fn new(spi: u32, transform: Box<dyn Transform>) -> Self {
         let suite = transform.suite();
@@ -50,18 +58,18 @@ impl OutboundSa {
             spi,
             transform,
             suite,
+            shape: Shape::of(suite),
+            ivs: Ivs::of(suite),
             sequence: 0,
-            sequence_limit: DEFAULT_SEQUENCE_LIMIT,
+            bytes: 0,
+            limits: Limits::of(suite),
         }
     }
 
-    /// The SA with another limit than [`DEFAULT_SEQUENCE_LIMIT`].
+    /// The SA with other limits.
     #[must_use]
-    pub fn with_sequence_limit(self, packets: u64) -> Self {
-        Self {
-            sequence_limit: packets,
-            ..self
-        }
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The SA's SPI.
@@ -82,11 +90,34 @@ impl OutboundSa {
         self.sequence
     }
 
+    /// What the SA may still seal.
+    #[must_use]
+    pub const fn remaining(&self) -> Limits {
+        Limits {
+            packets: self.limits.packets.saturating_sub(self.sequence),
+            bytes: self.limits.bytes.saturating_sub(self.bytes),
+        }
+    }
+
+    /// Whether seven eighths of one limit are used: time for new keys, while this SA goes on.
+    #[must_use]
+    pub const fn new_keys_are_due(&self) -> bool {
+        let left = self.remaining();
+        left.packets <= self.limits.packets / 8 || left.bytes <= self.limits.bytes / 8
+    }
+
     /// Length of the ESP packet, header to ICV, that carries an inner packet of `inner_len`.
     #[inline]
     #[must_use]
     pub const fn sealed_len(&self, inner_len: usize) -> usize {
-        overhead::esp_bytes(self.suite, inner_len)
+        self.shape.esp(inner_len)
+    }
+
+    /// Where the inner packet begins in an ESP packet of this SA: behind header and IV.
+    #[inline]
+    #[must_use]
+    pub const fn inner_offset(&self) -> usize {
+        self.shape.prefix
     }
 
     /// Seals the inner packet `src[..inner_len]` into `dst` and returns the ESP packet's length, which is
@@ -96,7 +127,7 @@ impl OutboundSa {
     /// the call and restored, so a slice of a larger packet can be sealed where it lies.
     ///
     /// 1. Padding 1, 2, 3 …, its length and `next_header` go behind the inner packet (RFC 4303 §2.4–2.6).
-    /// 2. The next sequence number is taken; it is also an AEAD's IV.
+    /// 2. The next sequence number is taken; it is also an AEAD's IV, while CBC gets an unpredictable one.
     /// 3. SPI, low half of the sequence number and IV go to `dst`, ciphertext and ICV behind them.
     ///
     /// # Errors
@@ -109,21 +140,38 @@ impl OutboundSa {
         next_header: u8,
         dst: &mut [u8],
     ) -> Result<usize, SealError> {
-        let padding = padding_bytes(self.suite, inner_len);
-        let plaintext_len = inner_len + padding + ESP_TRAILER_BYTES;
+        if self.shape.padding_max() + ESP_TRAILER_BYTES <= SHORT_ROOM {
+            self.seal_with_room::<SHORT_ROOM>(src, inner_len, next_header, dst)
+        } else {
+            self.seal_with_room::<TRAILER_ROOM>(src, inner_len, next_header, dst)
+        }
+    }
+
+    /// [`seal`](Self::seal) with a trailer of at most `ROOM` bytes, which is what is kept and restored.
+    #[inline]
+    fn seal_with_room<const ROOM: usize>(
+        &mut self,
+        src: &mut [u8],
+        inner_len: usize,
+        next_header: u8,
+        dst: &mut [u8],
+    ) -> Result<usize, SealError> {
+        let Some((_, behind)) = src.split_at_mut_checked(inner_len) else {
+            return Err(SealError::NoRoom);
+        };
         let sealed_len = self.sealed_len(inner_len);
-        if src.len() < inner_len + TRAILER_ROOM || dst.len() < sealed_len {
+        if behind.len() < TRAILER_ROOM || dst.len() < sealed_len {
             return Err(SealError::NoRoom);
         }
         let dst = &mut dst[..sealed_len];
-        let sequence = self.begin(dst)?;
-        let mut kept = [0; TRAILER_ROOM];
-        let room = &mut src[inner_len..inner_len + TRAILER_ROOM];
-        kept.copy_from_slice(room);
-        put_trailer(room, padding, next_header);
+        let text_len = self.shape.text(inner_len);
+        let sequence = self.begin(dst, text_len)?;
+        let mut kept = [0; ROOM];
+        kept.copy_from_slice(&behind[..ROOM]);
+        put_trailer(behind, text_len - inner_len, next_header);
         let high = (sequence >> 32) as u32;
-        let sealed = self.transform.seal_from(high, &src[..plaintext_len], dst);
-        src[inner_len..inner_len + TRAILER_ROOM].copy_from_slice(&kept);
+        let sealed = self.transform.seal_from(high, &src[..text_len], dst);
+        src[inner_len..inner_len + ROOM].copy_from_slice(&kept);
         sealed?;
         Ok(sealed_len)
     }
@@ -142,15 +190,37 @@ impl OutboundSa {
         buffer: &mut [u8],
         at: usize,
     ) -> Result<Packet, SealError> {
-        let bytes = self.sealed_len(inner.len());
-        let Some(packet) = buffer.get_mut(at..at + bytes) else {
+        self.stage_with(inner.len(), next_header, buffer, at, |text| {
+            text.copy_from_slice(inner);
+        })
+    }
+
+    /// As [`stage`](Self::stage), of an inner packet that `write` puts into the `inner_len` bytes it is given.
+    /// What stands there before is what the caller left there. It is not called if there is an error.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    #[inline]
+    pub fn stage_with(
+        &mut self,
+        inner_len: usize,
+        next_header: u8,
+        buffer: &mut [u8],
+        at: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<Packet, SealError> {
+        let Some(rest) = buffer.get_mut(at..).filter(|rest| rest.len() >= inner_len) else {
             return Err(SealError::NoRoom);
         };
-        let sequence = self.begin(packet)?;
-        let prefix = ESP_HEADER_BYTES + self.suite.iv_bytes();
-        let (text, rest) = packet[prefix..].split_at_mut(inner.len());
-        text.copy_from_slice(inner);
-        put_trailer(rest, padding_bytes(self.suite, inner.len()), next_header);
+        let bytes = self.sealed_len(inner_len);
+        let Some(packet) = rest.get_mut(..bytes) else {
+            return Err(SealError::NoRoom);
+        };
+        let text_len = self.shape.text(inner_len);
+        let sequence = self.begin(packet, text_len)?;
+        let (inner, behind) = packet[self.shape.prefix..].split_at_mut(inner_len);
+        write(inner);
+        put_trailer(behind, text_len - inner_len, next_header);
         Ok(Packet {
             at,
             bytes,
@@ -158,7 +228,23 @@ impl OutboundSa {
         })
     }
 
-    /// Seals the packets that [`stage`](Self::stage) has made in `buffer`, in their order.
+    /// As [`stage`](Self::stage), of an inner packet that stands at its place already, which is
+    /// [`inner_offset`](Self::inner_offset) behind `at`.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    #[inline]
+    pub fn stage_in_place(
+        &mut self,
+        inner_len: usize,
+        next_header: u8,
+        buffer: &mut [u8],
+        at: usize,
+    ) -> Result<Packet, SealError> {
+        self.stage_with(inner_len, next_header, buffer, at, |_| {})
+    }
+
+    /// Seals the packets that [`stage`](Self::stage) and its like have made in `buffer`, in their order.
     ///
     /// # Errors
     /// [`EngineFailed`]: the buffer still holds plaintext, and must not be sent.
@@ -173,15 +259,19 @@ impl OutboundSa {
 
     /// Takes the next sequence number, and writes header and IV.
     #[inline]
-    fn begin(&mut self, packet: &mut [u8]) -> Result<u64, SealError> {
-        if self.sequence >= self.sequence_limit {
+    fn begin(&mut self, packet: &mut [u8], text_len: usize) -> Result<u64, SealError> {
+        let left = self.remaining();
+        if left.packets == 0 {
             return Err(SealError::SequenceExhausted);
         }
+        if left.bytes < text_len as u64 {
+            return Err(SealError::BytesExhausted);
+        }
         self.sequence += 1;
-        let sequence = self.sequence.to_be_bytes();
+        self.bytes += text_len as u64;
         packet[..4].copy_from_slice(&self.spi.to_be_bytes());
-        packet[4..8].copy_from_slice(&sequence[4..]);
-        packet[8..16].copy_from_slice(&sequence);
+        packet[4..8].copy_from_slice(&(self.sequence as u32).to_be_bytes());
+        self.ivs.write(self.sequence, packet);
         Ok(self.sequence)
     }
 }
@@ -194,14 +284,25 @@ impl OutboundSa {
     }
 }
 
-/// Writes padding 1, 2, 3 …, pad length and next header at the start of the room for them.
+/// Writes padding 1, 2, 3 …, pad length and next header, `bytes` in all, where `behind` begins. Up to
+/// [`SHORT_ROOM`] bytes may be overwritten.
 #[inline]
-fn put_trailer(room: &mut [u8], padding: usize, next_header: u8) {
-    for (byte, value) in room[..padding].iter_mut().zip(1..) {
-        *byte = value;
+fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
+    let padding = bytes - ESP_TRAILER_BYTES;
+    match behind.first_chunk_mut::<SHORT_ROOM>() {
+        // One store: the engine is to read these bytes at once, and waits for several.
+        Some(room) if bytes <= SHORT_ROOM => {
+            let end = 8 * padding as u32;
+            let trailer = u64::from(next_header) << 8 | padding as u64;
+            *room = (0x0605_0403_0201 & !(u64::MAX << end) | trailer << end).to_le_bytes();
+        }
+        _ => {
+            for (byte, value) in behind[..padding].iter_mut().zip(1..) {
+                *byte = value;
+            }
+            behind[padding..bytes].copy_from_slice(&[padding as u8, next_header]);
+        }
     }
-    room[padding] = padding as u8;
-    room[padding + 1] = next_header;
 }
 
 impl fmt::Debug for OutboundSa {
@@ -219,15 +320,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trailer_fits_its_room_and_is_what_the_rfc_says() {
+    fn the_trailer_is_what_the_rfc_says_and_fits_its_room() {
         for suite in Suite::ALL {
+            let shape = Shape::of(suite);
             for inner_len in 0..64 {
-                let padding = padding_bytes(suite, inner_len);
-                let mut trailer = [0; TRAILER_ROOM];
-                put_trailer(&mut trailer, padding, 41);
-                let expected: Vec<u8> = (1..=padding as u8).chain([padding as u8, 41]).collect();
-                assert_eq!(trailer[..padding + 2], expected);
-                assert_eq!((inner_len + padding + 2) % suite.pad_to_bytes(), 0);
+                let bytes = shape.text(inner_len) - inner_len;
+                let padding = (bytes - 2) as u8;
+                let expected: Vec<u8> = (1..=padding).chain([padding, 41]).collect();
+                // As staged, with only the ICV behind it; and as sealed from a source.
+                for room in [bytes + shape.icv, TRAILER_ROOM] {
+                    let mut trailer = vec![0xee; room];
+                    put_trailer(&mut trailer, bytes, 41);
+                    assert_eq!(trailer[..bytes], expected, "{suite} {inner_len}");
+                    let touched = bytes.max(SHORT_ROOM);
+                    assert!(trailer[touched..].iter().all(|&byte| byte == 0xee));
+                }
+                assert_eq!(shape.text(inner_len) % suite.pad_to_bytes(), 0);
             }
         }
     }

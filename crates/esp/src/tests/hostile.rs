@@ -2,61 +2,114 @@
 
 use super::*;
 use crate::{OpenError, SealError};
-use std::collections::HashSet;
+use engine::{EngineFailed, Packet};
 
 #[test]
 fn a_damaged_packet_is_refused_and_leaves_the_genuine_one_acceptable() {
-    for suite in Suite::AEADS {
-        let (mut outbound, mut inbound) = pair(suite);
-        let sealed = seal(&mut outbound, INNER, 4);
-        for bit in 0..8 * sealed.len() {
-            let mut packet = sealed.clone();
-            packet[bit / 8] ^= 1 << (bit % 8);
-            let reason = inbound.open(&mut packet).unwrap_err();
-            // Sequence number 0 counts as seen: no sender uses it.
-            let replayed = packet[4..8] == [0; 4];
-            let expected = if replayed {
-                OpenError::Replayed
-            } else {
-                OpenError::IntegrityFailed
-            };
-            assert_eq!(reason, expected, "bit {bit}");
-            if bit / 8 >= 16 {
-                assert!(packet[16..].iter().all(|&byte| byte == 0), "not wiped");
+    for suite in suites() {
+        for transform in transforms(suite) {
+            let (mut outbound, _) = pair(suite);
+            let mut inbound = InboundSa::new(SPI, transform, WindowSize::DEFAULT);
+            let sealed = seal(&mut outbound, INNER, 4);
+            let text = outbound.inner_offset()..sealed.len() - suite.icv_bytes();
+            for bit in 0..8 * sealed.len() {
+                let mut packet = sealed.clone();
+                packet[bit / 8] ^= 1 << (bit % 8);
+                let reason = inbound.open(&mut packet).unwrap_err();
+                // Sequence number 0 counts as seen: no sender uses it.
+                let replayed = packet[4..8] == [0; 4];
+                let expected = if replayed {
+                    OpenError::Replayed
+                } else {
+                    OpenError::IntegrityFailed
+                };
+                assert_eq!(reason, expected, "{suite} bit {bit}");
+                if bit / 8 >= 8 {
+                    let text = &packet[text.clone()];
+                    assert!(text.iter().all(|&byte| byte == 0), "{suite}: not wiped");
+                }
             }
+            inbound.open(&mut sealed.clone()).unwrap();
+            assert_eq!(inbound.open(&mut sealed.clone()), Err(OpenError::Replayed));
         }
-        inbound.open(&mut sealed.clone()).unwrap();
-        assert_eq!(inbound.open(&mut sealed.clone()), Err(OpenError::Replayed));
+    }
+}
+
+#[test]
+fn a_packet_with_another_high_half_is_refused() {
+    for suite in suites() {
+        let (mut outbound, mut inbound) = pair(suite);
+        outbound.skip_to(0x1_0000_0005);
+        let mut packet = seal(&mut outbound, INNER, 4);
+        assert_eq!(inbound.expect(&packet), Ok(5));
+        assert_eq!(inbound.open(&mut packet), Err(OpenError::IntegrityFailed));
     }
 }
 
 #[test]
 fn a_packet_of_another_sa_is_refused() {
-    let (mut outbound, _) = pair(Suite::Aes256Gcm);
-    let sealed = seal(&mut outbound, INNER, 4);
-    for (spi, salt) in [(SPI + 1, SALT), (SPI, *b"pepp")] {
-        let mut other = InboundSa::new(spi, salt, aead(Suite::Aes256Gcm), WindowSize::DEFAULT);
-        assert_eq!(
-            other.open(&mut sealed.clone()),
-            Err(OpenError::IntegrityFailed)
-        );
+    for suite in suites() {
+        let (mut outbound, _) = pair(suite);
+        let sealed = seal(&mut outbound, INNER, 4);
+        let mut other_key = keymat(suite);
+        *other_key.last_mut().unwrap() ^= 1;
+        for (spi, keymat) in [(SPI + 1, keymat(suite)), (SPI, other_key)] {
+            let transform = select(&Choice::Auto, suite).unwrap().transform(&keymat);
+            let mut other = InboundSa::new(spi, transform, WindowSize::DEFAULT);
+            assert_eq!(
+                other.open(&mut sealed.clone()),
+                Err(OpenError::IntegrityFailed)
+            );
+        }
+    }
+}
+
+/// An engine that nothing may reach.
+struct Untouchable(Suite);
+
+impl Transform for Untouchable {
+    fn suite(&self) -> Suite {
+        self.0
+    }
+
+    fn seal_from(&mut self, _: u32, _: &[u8], _: &mut [u8]) -> Result<(), EngineFailed> {
+        panic!("the engine was asked to seal")
+    }
+
+    fn seal(&mut self, _: &mut [u8], _: &[Packet]) -> Result<(), EngineFailed> {
+        panic!("the engine was asked to seal")
+    }
+
+    fn open(&mut self, _: &mut [u8], _: &[Packet], _: &mut [bool]) -> Result<(), EngineFailed> {
+        panic!("the engine was asked to open")
     }
 }
 
 #[test]
-fn what_is_too_short_for_esp_is_a_runt() {
-    let (mut outbound, mut inbound) = pair(Suite::Aes256Gcm);
-    let sealed = seal(&mut outbound, INNER, 4);
-    for length in 0..34 {
-        assert_eq!(
-            inbound.open(&mut sealed.clone()[..length]),
-            Err(OpenError::Runt)
-        );
+fn no_length_that_the_suite_does_not_make_reaches_the_engine() {
+    for suite in Suite::ALL {
+        let mut inbound = InboundSa::new(SPI, Box::new(Untouchable(suite)), WindowSize::DEFAULT);
+        let shortest = wire::overhead::esp_bytes(suite, 0);
+        let mut packet = vec![0x55; shortest + 4 * suite.pad_to_bytes()];
+        packet[..4].copy_from_slice(&SPI.to_be_bytes());
+        let mut aligned = 0;
+        for length in 0..=packet.len() {
+            if length < shortest {
+                let result = inbound.open(&mut packet[..length]);
+                assert_eq!(result, Err(OpenError::Runt), "{suite} {length}");
+            } else if (length - shortest).is_multiple_of(suite.pad_to_bytes()) {
+                assert!(
+                    inbound.expect(&packet[..length]).is_ok(),
+                    "{suite} {length}"
+                );
+                aligned += 1;
+            } else {
+                let result = inbound.open(&mut packet[..length]);
+                assert_eq!(result, Err(OpenError::IntegrityFailed), "{suite} {length}");
+            }
+        }
+        assert_eq!(aligned, 5);
     }
-    assert_eq!(
-        inbound.open(&mut sealed.clone()[..34]),
-        Err(OpenError::IntegrityFailed)
-    );
 }
 
 #[test]
@@ -96,97 +149,84 @@ fn an_authentic_packet_with_a_malformed_trailer_is_refused_as_such() {
         (&[0, 0, 2, 4], false),
         (&[9, 9, 0, 4], true),
         (&[1, 2, 3, 4], false),
-        (&[2, 4], false),
-        (&[0, 4], true),
+        (&[0, 1, 200, 4], false),
+        (&[8, 0, 0, 4], true),
     ];
-    for (plaintext, good) in cases {
-        let (_, mut inbound) = pair(Suite::Aes256Gcm);
-        let mut packet = authentic(plaintext);
-        let result = inbound.open(&mut packet);
-        assert_eq!(result.is_ok(), good, "{plaintext:?}");
-        if !good {
-            assert_eq!(result, Err(OpenError::BadTrailer), "{plaintext:?}");
-            // It was authentic, so it counts as seen.
-            assert_eq!(
-                inbound.open(&mut authentic(plaintext)),
-                Err(OpenError::Replayed)
-            );
+    for suite in suites() {
+        for (end, good) in cases {
+            // To the suite's block, with bytes that are no padding.
+            let fill = suite.pad_to_bytes() - end.len();
+            let text = [&vec![0xdd; fill], end].concat();
+            let (_, mut inbound) = pair(suite);
+            let result = inbound.open(&mut authentic(suite, &text));
+            assert_eq!(result.is_ok(), good, "{suite} {text:?}");
+            if !good {
+                assert_eq!(result, Err(OpenError::BadTrailer), "{suite} {text:?}");
+                // It was authentic, so it counts as seen.
+                let again = inbound.open(&mut authentic(suite, &text));
+                assert_eq!(again, Err(OpenError::Replayed));
+            }
         }
     }
 }
 
 #[test]
 fn the_longest_padding_there_is_opens() {
-    let (_, mut inbound) = pair(Suite::Aes256Gcm);
-    let plaintext: Vec<u8> = INNER
-        .iter()
-        .copied()
-        .chain(1..=255)
-        .chain([255, 4])
-        .collect();
-    let mut packet = authentic(&plaintext);
-    let opened = inbound.open(&mut packet).unwrap();
-    assert_eq!(packet[opened.inner], *INNER);
+    for suite in suites() {
+        let (_, mut inbound) = pair(suite);
+        // 257 bytes of padding and trailer, and 15 more than a multiple of 16.
+        let inner = [INNER.as_slice(), &[7; 2]].concat();
+        let text: Vec<u8> = inner
+            .iter()
+            .copied()
+            .chain(1..=255)
+            .chain([255, 4])
+            .collect();
+        let mut packet = authentic(suite, &text);
+        let opened = inbound.open(&mut packet).unwrap();
+        assert_eq!(packet[opened.inner], inner);
+    }
 }
 
-/// The SA's first packet with any plaintext, trailer and all.
-fn authentic(plaintext: &[u8]) -> Vec<u8> {
-    let mut packet = [
-        &SPI.to_be_bytes()[..],
-        &1u32.to_be_bytes(),
-        &1u64.to_be_bytes(),
-    ]
-    .concat();
-    packet.resize(16 + plaintext.len() + 16, 0);
-    let iv = 1u64.to_be_bytes();
-    let (nonce, aad) = (crate::nonce(SALT, iv), crate::aad(SPI, 1));
-    aead(Suite::Aes256Gcm).seal(&nonce, &aad, plaintext, &mut packet[16..]);
+/// The SA's first packet with any text, trailer and all.
+fn authentic(suite: Suite, text: &[u8]) -> Vec<u8> {
+    assert!(text.len().is_multiple_of(suite.pad_to_bytes()));
+    let prefix = 8 + suite.iv_bytes();
+    let mut packet = vec![0; prefix + text.len() + suite.icv_bytes()];
+    packet[..4].copy_from_slice(&SPI.to_be_bytes());
+    packet[7] = 1;
+    packet[prefix..prefix + text.len()].copy_from_slice(text);
+    let whole = Packet {
+        at: 0,
+        bytes: packet.len(),
+        sequence_high: 0,
+    };
+    transform(suite).seal(&mut packet, &[whole]).unwrap();
     packet
 }
 
 #[test]
-fn an_sa_stops_for_good_at_its_last_sequence_number() {
-    let outbound = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
-    let mut outbound = outbound.with_sequence_limit(3);
-    let ivs: HashSet<_> = (0..3)
-        .map(|_| seal(&mut outbound, INNER, 4)[8..16].to_vec())
-        .collect();
-    assert_eq!(ivs.len(), 3);
-    let mut dst = [0; 100];
-    for _ in 0..2 {
-        let mut src = [0; 64];
-        let result = outbound.seal(&mut src, 20, 4, &mut dst);
-        assert_eq!(result, Err(SealError::SequenceExhausted));
-    }
-    assert_eq!(dst, [0; 100]);
-}
-
-#[test]
-fn a_sequence_number_never_wraps_even_without_a_limit() {
-    let (outbound, _) = pair(Suite::Aes256Gcm);
-    let mut outbound = outbound.with_sequence_limit(u64::MAX);
-    outbound.skip_to(u64::MAX);
-    assert_eq!(seal(&mut outbound, INNER, 4)[8..16], [0xff; 8]);
-    let result = outbound.seal(&mut [0; 64], 20, 4, &mut [0; 100]);
-    assert_eq!(result, Err(SealError::SequenceExhausted));
-}
-
-#[test]
 fn buffers_that_are_too_short_are_refused_and_use_no_sequence_number() {
-    let (mut outbound, _) = pair(Suite::Aes256Gcm);
-    let sealed_len = outbound.sealed_len(29);
-    let mut dst = vec![0; sealed_len];
-    for (src_len, dst_len) in [
-        (29 + 7, sealed_len),
-        (29, sealed_len),
-        (28, 0),
-        (37, sealed_len - 1),
-    ] {
-        let result = outbound.seal(&mut vec![0; src_len], 29, 4, &mut dst[..dst_len]);
-        assert_eq!(result, Err(SealError::NoRoom));
+    for suite in suites() {
+        let (mut outbound, _) = pair(suite);
+        let sealed_len = outbound.sealed_len(29);
+        let mut dst = vec![0; sealed_len];
+        for (src_len, dst_len) in [
+            (29 + TRAILER_ROOM - 1, sealed_len),
+            (29, sealed_len),
+            (28, 0),
+            (29 + TRAILER_ROOM, sealed_len - 1),
+        ] {
+            let result = outbound.seal(&mut vec![0; src_len], 29, 4, &mut dst[..dst_len]);
+            assert_eq!(result, Err(SealError::NoRoom));
+        }
+        for (at, inner_len) in [(1, 29), (0, 29 + 16), (usize::MAX, 29), (0, usize::MAX - 1)] {
+            let result = outbound.stage_in_place(inner_len, 4, &mut dst, at);
+            assert_eq!(result, Err(SealError::NoRoom));
+        }
+        assert_eq!(outbound.sealed_packets(), 0);
+        assert!(dst.iter().all(|&byte| byte == 0));
     }
-    assert_eq!(outbound.sealed_packets(), 0);
-    assert!(dst.iter().all(|&byte| byte == 0));
 }
 
 #[test]

@@ -1,0 +1,44 @@
+//! How much one SA may seal.
+
+use wire::{Cipher, Suite};
+
+/// What an SA may seal under one key; it stops at whichever ends first.
+///
+/// What a cipher with blocks of `n` bits gives away grows with the square of the blocks `q` under one key:
+/// an observer tells it from a random permutation with an advantage of about `q^2 / 2^(n+1)`. The
+/// defaults ([`of`](Self::of)) keep that small:
+///
+/// | Cipher | Bytes | Why |
+/// | --- | --- | --- |
+/// | AES in GCM or CBC | 2^52 | 2^48 blocks of 128 bits: about 2^-33, within the 2^-32 that NIST SP 800-38D §8 takes for GCM |
+/// | DES, triple DES | 2^23 | 2^20 blocks of 64 bits, the most that NIST SP 800-67 Rev. 2 lets one key bundle protect; Sweet32 (CVE-2016-2183) is what happens far beyond |
+/// | ChaCha20, none | no limit | it is no permutation, so blocks that meet tell nothing (RFC 8446 §5.5); nothing is hidden |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Packets, which is the last sequence number too.
+    pub packets: u64,
+    /// Bytes of text: inner packets with padding and trailers.
+    pub bytes: u64,
+}
+
+impl Limits {
+    /// Packets of every suite unless told otherwise: 2^42, 50 days at a million a second. Nonces would last
+    /// for 2^64; keys that live longer than that gain nobody anything.
+    pub const PACKETS: u64 = 1 << 42;
+
+    /// The limits of an SA that was given no others.
+    #[must_use]
+    pub const fn of(suite: Suite) -> Self {
+        let bytes = match suite {
+            Suite::Aes128Gcm
+            | Suite::Aes256Gcm
+            | Suite::EncryptThenMac(Cipher::Aes128Cbc | Cipher::Aes256Cbc, _) => 1 << 52,
+            Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _) => 1 << 23,
+            Suite::ChaCha20Poly1305 | Suite::EncryptThenMac(Cipher::Null, _) => u64::MAX,
+        };
+        Self {
+            packets: Self::PACKETS,
+            bytes,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A suite's lengths, looked up once: the packet path only adds.
+
+use wire::Suite;
+use wire::overhead::{self, ESP_HEADER_BYTES, ESP_TRAILER_BYTES};
+
+/// The lengths of a suite's packets, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// Header and IV: what stands before the text.
+    pub(crate) prefix: usize,
+    pub(crate) icv: usize,
+    /// Of the shortest packet, which has no inner packet.
+    pub(crate) least: usize,
+    /// One less than what the text is a multiple of, a power of two.
+    mask: usize,
+}
+
+impl Shape {
+    pub(crate) const fn of(suite: Suite) -> Self {
+        let align = suite.pad_to_bytes();
+        assert!(
+            align.is_power_of_two() && align > ESP_TRAILER_BYTES,
+            "text is padded to 4, 8 or 16 bytes"
+        );
+        Self {
+            prefix: ESP_HEADER_BYTES + suite.iv_bytes(),
+            icv: suite.icv_bytes(),
+            least: overhead::esp_bytes(suite, 0),
+            mask: align - 1,
+        }
+    }
+
+    /// Length of the text: inner packet, padding and trailer.
+    #[inline]
+    pub(crate) const fn text(self, inner: usize) -> usize {
+        (inner + ESP_TRAILER_BYTES + self.mask) & !self.mask
+    }
+
+    /// Length of the ESP packet of an inner packet.
+    #[inline]
+    pub(crate) const fn esp(self, inner: usize) -> usize {
+        self.prefix + self.text(inner) + self.icv
+    }
+
+    /// Whether a text can have that many bytes more than the shortest.
+    #[inline]
+    pub(crate) const fn is_aligned(self, bytes: usize) -> bool {
+        bytes & self.mask == 0
+    }
+
+    /// The longest padding there is reason for.
+    #[inline]
+    pub(crate) const fn padding_max(self) -> usize {
+        self.mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lengths_are_those_of_the_one_place_that_knows() {
+        for suite in Suite::ALL {
+            let shape = Shape::of(suite);
+            for inner in 0..200 {
+                assert_eq!(shape.esp(inner), overhead::esp_bytes(suite, inner));
+                let padding = overhead::padding_bytes(suite, inner);
+                assert_eq!(shape.text(inner), inner + padding + ESP_TRAILER_BYTES);
+                assert!(padding <= shape.padding_max());
+                assert!(shape.is_aligned(shape.esp(inner) - shape.least));
+                assert!(!shape.is_aligned(shape.esp(inner) - shape.least + 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The steps of a batch: reordered, duplicated, across 2^32, and with an engine that fails.
+
+use super::*;
+use crate::{OpenError, Opened, SealError};
+use engine::{EngineFailed, Packet};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+/// A batch as a worker lays it out: packets in a row, each let pass by `expect` or refused with a reason.
+struct Batch {
+    buffer: Vec<u8>,
+    packets: Vec<Packet>,
+    sequences: Vec<u64>,
+    refused: Vec<OpenError>,
+}
+
+impl Batch {
+    fn of<'a>(inbound: &InboundSa, sealed: impl IntoIterator<Item = &'a Vec<u8>>) -> Self {
+        let mut batch = Self {
+            buffer: Vec::new(),
+            packets: Vec::new(),
+            sequences: Vec::new(),
+            refused: Vec::new(),
+        };
+        for packet in sealed {
+            match inbound.expect(packet) {
+                Ok(sequence) => {
+                    batch.packets.push(Packet {
+                        at: batch.buffer.len(),
+                        bytes: packet.len(),
+                        sequence_high: (sequence >> 32) as u32,
+                    });
+                    batch.sequences.push(sequence);
+                    batch.buffer.extend(packet);
+                }
+                Err(reason) => batch.refused.push(reason),
+            }
+        }
+        batch
+    }
+
+    /// Opens the packets, and says of each what came of it, in their order.
+    fn open(&mut self, inbound: &mut InboundSa) -> Vec<Result<(u64, Vec<u8>), OpenError>> {
+        let mut authentic = vec![false; self.packets.len()];
+        inbound
+            .open_staged(&mut self.buffer, &self.packets, &mut authentic)
+            .unwrap();
+        let of_each = self.packets.iter().zip(&self.sequences).zip(&authentic);
+        of_each
+            .map(|((packet, &sequence), &authentic)| {
+                let bytes = &self.buffer[packet.at..packet.at + packet.bytes];
+                let Opened { inner, .. } = inbound.accept(bytes, sequence, authentic)?;
+                Ok((sequence, bytes[inner].to_vec()))
+            })
+            .collect()
+    }
+}
+
+/// The inner packet of a number: its own bytes, and of no length in particular.
+fn inner_of(sequence: u64) -> Vec<u8> {
+    let bytes = sequence.to_le_bytes();
+    bytes
+        .into_iter()
+        .cycle()
+        .take((sequence % 61) as usize)
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn batches_in_any_order_with_repeats_open_each_packet_once(
+        suite in prop::sample::select(suites()),
+        first in prop_oneof![
+            Just(1u64),
+            (1u64 << 32) - 100..(1 << 32) + 2,
+            (7u64 << 32) - 100..(7 << 32) + 2,
+        ],
+        arrivals in prop::collection::vec(prop::collection::vec(0u64..120, 1..40), 1..12),
+    ) {
+        let (mut outbound, mut inbound) = pair(suite);
+        outbound.skip_to(first);
+        inbound.skip_to(first);
+        let sealed: Vec<_> =
+            (first..first + 120).map(|number| seal(&mut outbound, &inner_of(number), 4)).collect();
+        let mut seen = HashSet::new();
+        for arrivals in arrivals {
+            let mut batch = Batch::of(&inbound, arrivals.iter().map(|&at| &sealed[at as usize]));
+            // What an earlier batch brought is refused before the engine has any work with it.
+            let replays = arrivals.iter().filter(|&&at| seen.contains(&(first + at)));
+            prop_assert_eq!(&batch.refused, &vec![OpenError::Replayed; replays.count()]);
+            let mut fresh = arrivals.iter().map(|at| first + at).filter(|at| !seen.contains(at));
+            let mut in_this_batch = HashSet::new();
+            for opened in batch.open(&mut inbound) {
+                let number = fresh.next().unwrap();
+                if in_this_batch.insert(number) {
+                    prop_assert_eq!(opened, Ok((number, inner_of(number))));
+                } else {
+                    prop_assert_eq!(opened, Err(OpenError::Replayed));
+                }
+            }
+            prop_assert_eq!(fresh.next(), None);
+            seen.extend(in_this_batch);
+        }
+    }
+}
+
+#[test]
+fn one_batch_may_stand_on_both_sides_of_2_to_the_32() {
+    for suite in suites() {
+        for boundary in [1u64 << 32, 5 << 32] {
+            let (mut outbound, mut inbound) = pair(suite);
+            outbound.skip_to(boundary - 8);
+            inbound.skip_to(boundary - 8);
+            let mut buffer = vec![0; 16 * 200];
+            let mut staged = Vec::new();
+            for number in 0..16 {
+                let at = number * 200;
+                staged.push(outbound.stage(INNER, 4, &mut buffer, at).unwrap());
+            }
+            let high = (boundary >> 32) as u32;
+            let highs: Vec<_> = staged.iter().map(|packet| packet.sequence_high).collect();
+            assert_eq!(highs, [[high - 1; 8], [high; 8]].concat());
+            outbound.seal_staged(&mut buffer, &staged).unwrap();
+            let sealed: Vec<_> = staged
+                .iter()
+                .map(|packet| buffer[packet.at..packet.at + packet.bytes].to_vec())
+                .collect();
+            // The last first, so that the window has moved on when the others are accepted.
+            let mut batch = Batch::of(&inbound, sealed.iter().rev());
+            assert_eq!(batch.packets.len(), 16);
+            let numbers: Vec<_> = batch
+                .open(&mut inbound)
+                .into_iter()
+                .map(|opened| opened.unwrap().0)
+                .collect();
+            assert!(numbers.into_iter().eq((boundary - 8..boundary + 8).rev()));
+        }
+    }
+}
+
+#[test]
+fn a_forged_twin_in_one_batch_does_not_keep_the_genuine_packet_out() {
+    for suite in suites() {
+        let (mut outbound, mut inbound) = pair(suite);
+        let genuine = seal(&mut outbound, INNER, 4);
+        let mut forged = genuine.clone();
+        *forged.last_mut().unwrap() ^= 1;
+        let opened = Batch::of(&inbound, [&forged, &genuine, &genuine, &forged]).open(&mut inbound);
+        assert_eq!(opened[0], Err(OpenError::IntegrityFailed));
+        assert_eq!(opened[1], Ok((1, INNER.to_vec())));
+        assert_eq!(opened[2], Err(OpenError::Replayed));
+        assert_eq!(opened[3], Err(OpenError::IntegrityFailed));
+    }
+}
+
+/// An engine that is gone after some calls, as a device is that was pulled.
+struct Failing {
+    inner: Box<dyn Transform>,
+    calls_left: u32,
+}
+
+impl Failing {
+    fn after(calls: u32, suite: Suite) -> Box<Self> {
+        Box::new(Self {
+            inner: transform(suite),
+            calls_left: calls,
+        })
+    }
+
+    fn call(&mut self) -> Result<&mut dyn Transform, EngineFailed> {
+        match self.calls_left.checked_sub(1) {
+            Some(left) => {
+                self.calls_left = left;
+                Ok(&mut *self.inner)
+            }
+            None => Err(EngineFailed {
+                engine: "failing",
+                reason: "it was pulled".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Transform for Failing {
+    fn suite(&self) -> Suite {
+        self.inner.suite()
+    }
+
+    fn seal_from(&mut self, high: u32, text: &[u8], packet: &mut [u8]) -> Result<(), EngineFailed> {
+        self.call()?.seal_from(high, text, packet)
+    }
+
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        self.call()?.seal(buffer, packets)
+    }
+
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        self.call()?.open(buffer, packets, authentic)
+    }
+}
+
+#[test]
+fn a_failed_seal_spends_its_sequence_number_and_restores_the_source() {
+    for suite in suites() {
+        let mut outbound = OutboundSa::new(SPI, Failing::after(1, suite));
+        seal(&mut outbound, INNER, 4);
+        let mut src = [7; 100];
+        let result = outbound.seal(&mut src, 30, 4, &mut [0; 200]);
+        assert!(matches!(result, Err(SealError::Engine(_))), "{result:?}");
+        assert_eq!(src, [7; 100]);
+        assert_eq!(outbound.sealed_packets(), 2);
+    }
+}
+
+#[test]
+fn a_failed_open_is_told_as_such_and_teaches_the_window_nothing() {
+    for suite in suites() {
+        let (mut outbound, mut working) = pair(suite);
+        let sealed = seal(&mut outbound, INNER, 4);
+        let mut inbound = InboundSa::new(SPI, Failing::after(0, suite), WindowSize::DEFAULT);
+        for _ in 0..2 {
+            let mut packet = sealed.clone();
+            assert_eq!(inbound.open(&mut packet), Err(OpenError::EngineFailed));
+            assert_eq!(inbound.expect(&packet), Ok(1));
+            // As it was: another engine can have it.
+            assert_eq!(packet, sealed);
+        }
+        working.open(&mut sealed.clone()).unwrap();
+    }
+}

@@ -1,0 +1,110 @@
+//! An SA stops at its limits, and says before that it will.
+
+use super::*;
+use crate::{Limits, SealError};
+use wire::{Cipher, Hmac};
+
+#[test]
+fn an_sa_stops_for_good_at_its_last_sequence_number() {
+    for suite in suites() {
+        let limits = Limits {
+            packets: 3,
+            ..Limits::of(suite)
+        };
+        let mut outbound = OutboundSa::new(SPI, transform(suite)).with_limits(limits);
+        let sequences: Vec<_> = (0..3).map(|_| seal(&mut outbound, INNER, 4)[7]).collect();
+        assert_eq!(sequences, [1, 2, 3]);
+        assert_eq!(outbound.remaining().packets, 0);
+        let mut buffer = [0; 200];
+        for _ in 0..2 {
+            let sealed = outbound.seal(&mut [0; 64], 20, 4, &mut buffer);
+            assert_eq!(sealed, Err(SealError::SequenceExhausted));
+            let staged = outbound.stage(&[1; 20], 4, &mut buffer, 0);
+            assert_eq!(staged, Err(SealError::SequenceExhausted));
+            let staged =
+                outbound.stage_with(20, 4, &mut buffer, 0, |_| panic!("it must not write"));
+            assert_eq!(staged, Err(SealError::SequenceExhausted));
+        }
+        assert_eq!(buffer, [0; 200]);
+    }
+}
+
+#[test]
+fn an_sa_never_seals_a_byte_more_than_it_may() {
+    for suite in suites() {
+        let limits = Limits {
+            bytes: 100,
+            ..Limits::of(suite)
+        };
+        let mut outbound = OutboundSa::new(SPI, transform(suite)).with_limits(limits);
+        // 29 bytes and the trailer are 32 of text in every suite.
+        for sealed in 1..=3 {
+            seal(&mut outbound, INNER, 4);
+            assert_eq!(outbound.remaining().bytes, 100 - 32 * sealed);
+        }
+        for _ in 0..2 {
+            let sealed = outbound.seal(&mut [0; 64], 20, 4, &mut [0; 200]);
+            assert_eq!(sealed, Err(SealError::BytesExhausted));
+            let staged = outbound.stage(INNER, 4, &mut [0; 200], 0);
+            assert_eq!(staged, Err(SealError::BytesExhausted));
+        }
+        assert_eq!(outbound.sealed_packets(), 3);
+        // 4 bytes are left, and what fits into them may still go where the padding allows.
+        let fits = outbound.seal(&mut [0; 64], 2, 4, &mut [0; 200]);
+        assert_eq!(fits.is_ok(), suite.pad_to_bytes() == 4, "{suite}");
+    }
+}
+
+#[test]
+fn new_keys_are_due_when_an_eighth_of_either_budget_is_left() {
+    let bytes_left = |packets, bytes, sealed| {
+        let sa = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
+        let mut sa = sa.with_limits(Limits { packets, bytes });
+        (0..sealed).for_each(|_| drop(seal(&mut sa, INNER, 4)));
+        sa.new_keys_are_due()
+    };
+    assert!(!bytes_left(80, u64::MAX, 69));
+    assert!(bytes_left(80, u64::MAX, 70));
+    assert!(!bytes_left(u64::MAX, 80 * 32, 69));
+    assert!(bytes_left(u64::MAX, 80 * 32, 70));
+}
+
+#[test]
+fn a_sequence_number_never_wraps_even_without_a_limit() {
+    let limits = Limits {
+        packets: u64::MAX,
+        bytes: u64::MAX,
+    };
+    let (outbound, _) = pair(Suite::Aes256Gcm);
+    let mut outbound = outbound.with_limits(limits);
+    outbound.skip_to(u64::MAX);
+    assert_eq!(seal(&mut outbound, INNER, 4)[8..16], [0xff; 8]);
+    let result = outbound.seal(&mut [0; 64], 20, 4, &mut [0; 100]);
+    assert_eq!(result, Err(SealError::SequenceExhausted));
+}
+
+#[test]
+fn ciphers_of_64_bit_blocks_stop_after_2_to_the_20_blocks() {
+    for suite in Suite::ALL {
+        let small = matches!(
+            suite,
+            Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _)
+        );
+        assert_eq!(Limits::of(suite).bytes == 8 << 20, small, "{suite}");
+        assert_eq!(Limits::of(suite).packets, 1 << 42);
+    }
+    let suite = Suite::EncryptThenMac(Cipher::TripleDesCbc, Hmac::Sha1);
+    if !suites().contains(&suite) {
+        return;
+    }
+    let mut outbound = OutboundSa::new(SPI, transform(suite));
+    let mut buffer = vec![0; 70_000];
+    // 128 packets of 2^16 bytes of text.
+    for _ in 0..128 {
+        outbound
+            .stage_in_place((1 << 16) - 2, 4, &mut buffer, 0)
+            .unwrap();
+    }
+    let staged = outbound.stage_in_place(0, 4, &mut buffer, 0);
+    assert_eq!(staged, Err(SealError::BytesExhausted));
+}

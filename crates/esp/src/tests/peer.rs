@@ -1,0 +1,92 @@
+//! What the tests with other programs share: a way to ask one, and to say loudly that it is not there.
+
+use super::*;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// A Python process that runs `scapy_peer.py`.
+pub(super) struct Scapy {
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Scapy {
+    /// `None`, said loudly, where no Python here has scapy with its ciphers.
+    pub(super) fn start() -> Option<Self> {
+        let has_scapy = |python: &&&str| {
+            let probe = Command::new(python)
+                .args(["-c", "import scapy.layers.ipsec, cryptography"])
+                .output();
+            probe.is_ok_and(|output| output.status.success())
+        };
+        let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_scapy) else {
+            eprintln!(
+                "SKIPPED: interoperation with scapy: install python3-scapy and python3-cryptography"
+            );
+            return None;
+        };
+        let mut child = Command::new(python)
+            .args(["-c", include_str!("scapy_peer.py")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let requests = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Some(Self {
+            child,
+            requests,
+            answers,
+        })
+    }
+
+    /// The inner packet of one that we sealed.
+    pub(super) fn open(&mut self, suite: Suite, sequence: u64, packet: &[u8]) -> Vec<u8> {
+        self.ask("open", suite, sequence, &hex(packet))
+    }
+
+    /// An ESP packet that we have to open.
+    pub(super) fn seal(&mut self, suite: Suite, sequence: u64, iv: &[u8], inner: &[u8]) -> Vec<u8> {
+        let low = sequence as u32;
+        let rest = format!("{low} {} {}", hex(iv), hex(inner));
+        self.ask("seal", suite, sequence, &rest)
+    }
+
+    fn ask(&mut self, verb: &str, suite: Suite, sequence: u64, rest: &str) -> Vec<u8> {
+        let (keymat, key_bytes, high) = (hex(&keymat(suite)), suite.key_bytes(), sequence >> 32);
+        let request = format!("{verb} {suite} {keymat} {key_bytes} {SPI} {high} {rest}");
+        writeln!(self.requests, "{request}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        assert!(!answer.trim().is_empty(), "scapy refuses {request}");
+        bytes(answer.trim_end())
+    }
+}
+
+impl Drop for Scapy {
+    fn drop(&mut self) {
+        // It has ended already if it refused something; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Hexadecimal; `-` for none.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "-".to_owned();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of [`hex`].
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
+    if hex == "-" {
+        return Vec::new();
+    }
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    assert!(rest.is_empty(), "whole bytes: {hex}");
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+    pairs.iter().map(byte).collect()
+}
