@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-const SHIM: &str = "shim/ipsec_mb.c";
+const SHIM: &str = "shim";
+const SHIM_FILES: [&str; 4] = ["ipsec_mb.c", "gcm.c", "chacha.c", "encrypt_then_mac.c"];
 const HEADER: &str = "/usr/include/intel-ipsec-mb.h";
 const OPT_OUT: &str = "CIPHERBENCH_NO_IPSEC_MB";
 
@@ -41,7 +42,7 @@ fn main() {
 
     let mut build = cc::Build::new();
     build
-        .file(SHIM)
+        .files(SHIM_FILES.map(|file| Path::new(SHIM).join(file)))
         .opt_level(2)
         .warnings(true)
         .extra_warnings(true)

@@ -19,7 +19,7 @@ impl Engine for IpsecMb {
         })
     }
 
-    fn key(&self, _: Suite, _: &[u8]) -> Box<dyn Aead> {
+    fn aead(&self, _: Suite, _: &[u8]) -> Box<dyn Aead> {
         unreachable!("an engine whose probe fails is never selected")
     }
 }

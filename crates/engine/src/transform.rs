@@ -10,7 +10,10 @@ use wire::{SALT_BYTES, Suite};
 /// |SPI 4|sequence number, low half 4|IV, iv_bytes()|text|ICV, icv_bytes()|
 /// ^ at                                                                   ^ at + bytes
 /// ```
+///
+/// Laid out as C has it: engines in C are handed batches as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Packet {
     /// Offset of the SPI.
     pub at: usize,

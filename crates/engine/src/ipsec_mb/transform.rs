@@ -1,0 +1,149 @@
+//! SAs that hand whole batches to the library.
+
+use super::NAME;
+use super::batch::Shape;
+use super::ffi;
+use super::manager::{Keys, with_manager};
+use crate::{EngineFailed, Packet, Transform};
+use wire::{SALT_BYTES, Suite};
+
+/// The longest text that lanes take: they count bytes in 16 bits, and the highest count marks an empty lane.
+/// No ESP packet is that long, an IP packet being at most 65 535 bytes.
+const LANE_TEXT_BYTES_MAX: usize = 65_520;
+
+const UNFINISHED: &str = "ipsec-mb finishes all jobs of a batch before it returns";
+
+/// The keying material of one SA of any suite.
+pub(super) struct Sa {
+    suite: Suite,
+    shape: Shape,
+    packet_bytes_max: usize,
+    keys: Keys,
+}
+
+impl Sa {
+    pub(super) fn new(suite: Suite, keymat: &[u8]) -> Self {
+        let (key, rest) = keymat.split_at(suite.key_bytes());
+        let salt = || -> [u8; SALT_BYTES] {
+            rest.try_into()
+                .expect("an AEAD's keying material ends in its salt")
+        };
+        let keys = match suite {
+            Suite::Aes128Gcm | Suite::Aes256Gcm => Keys::gcm(key, salt()),
+            Suite::ChaCha20Poly1305 => Keys::chacha(key, salt()),
+            Suite::EncryptThenMac(cipher, hmac) => Keys::encrypt_then_mac(cipher, hmac, key, rest),
+        };
+        let shape = Shape::of(suite);
+        let packet_bytes_max = match suite {
+            Suite::EncryptThenMac(..) => shape.packet_bytes(LANE_TEXT_BYTES_MAX),
+            _ => usize::MAX,
+        };
+        Self {
+            suite,
+            shape,
+            packet_bytes_max,
+            keys,
+        }
+    }
+
+    /// Whether the library takes packets of up to that length.
+    #[inline]
+    fn check_takes(&self, packet_bytes: usize) -> Result<(), EngineFailed> {
+        if packet_bytes > self.packet_bytes_max {
+            return Err(too_long());
+        }
+        Ok(())
+    }
+}
+
+impl Transform for Sa {
+    fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    #[inline]
+    fn seal_from(
+        &mut self,
+        sequence_high: u32,
+        text: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), EngineFailed> {
+        self.shape.assert_packet(text.len(), packet.len());
+        self.check_takes(packet.len())?;
+        let keys = self.keys.as_ptr();
+        let done = with_manager(|manager| {
+            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`. `packet` has room for
+            // prefix, `text` and ICV, as just asserted; it is unique, so it overlaps nothing.
+            unsafe {
+                ffi::cb_imb_seal_from(
+                    manager,
+                    keys,
+                    sequence_high,
+                    text.as_ptr(),
+                    packet.as_mut_ptr(),
+                    packet.len(),
+                )
+            }
+        });
+        assert!(done, "{UNFINISHED}");
+        Ok(())
+    }
+
+    #[inline]
+    fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        let longest = self.shape.assert_batch(buffer.len(), packets);
+        self.check_takes(longest)?;
+        let keys = self.keys.as_ptr();
+        let done = with_manager(|manager| {
+            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`. The packets lie in
+            // `buffer`, apart and long enough, as just asserted; `Packet` has the layout of C.
+            unsafe {
+                ffi::cb_imb_seal(
+                    manager,
+                    keys,
+                    buffer.as_mut_ptr(),
+                    packets.as_ptr(),
+                    packets.len(),
+                )
+            }
+        });
+        assert!(done, "{UNFINISHED}");
+        Ok(())
+    }
+
+    #[inline]
+    fn open(
+        &mut self,
+        buffer: &mut [u8],
+        packets: &[Packet],
+        authentic: &mut [bool],
+    ) -> Result<(), EngineFailed> {
+        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        let longest = self.shape.assert_batch(buffer.len(), packets);
+        self.check_takes(longest)?;
+        let keys = self.keys.as_ptr();
+        let done = with_manager(|manager| {
+            // SAFETY: as in `seal`; `authentic` has one entry for each packet, as asserted above.
+            unsafe {
+                ffi::cb_imb_open(
+                    manager,
+                    keys,
+                    buffer.as_mut_ptr(),
+                    packets.as_ptr(),
+                    packets.len(),
+                    authentic.as_mut_ptr(),
+                )
+            }
+        });
+        assert!(done, "{UNFINISHED}");
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_long() -> EngineFailed {
+    EngineFailed {
+        engine: NAME,
+        reason: format!("its lanes take texts up to {LANE_TEXT_BYTES_MAX} B"),
+    }
+}
