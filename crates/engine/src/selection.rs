@@ -304,16 +304,23 @@ fn select_from(
                     }),
                 }
             }
-            let reasons: Vec<_> = passed_over
-                .iter()
-                .map(|over| over.reason.to_string())
-                .collect();
-            Err(EngineError::None {
-                suite,
-                reasons: reasons.join("; "),
-            })
+            Err(none(suite, engines, &passed_over))
         }
     }
+}
+
+/// Why [`Choice::Auto`] found nothing.
+fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver]) -> EngineError {
+    let reasons: Vec<_> = passed_over
+        .iter()
+        .map(|over| over.reason.to_string())
+        .collect();
+    let reasons = if reasons.is_empty() {
+        format!("none of {} has it", names(engines))
+    } else {
+        reasons.join("; ")
+    };
+    EngineError::None { suite, reasons }
 }
 
 /// The engine as a selection, if it is usable here and has given its known answers, now or before.
@@ -349,213 +356,16 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
 }
 
 fn unknown(name: &str, engines: &[&'static dyn Engine]) -> EngineError {
-    let known: Vec<_> = engines.iter().map(|engine| engine.name()).collect();
     EngineError::Unknown {
         name: name.to_owned(),
-        known: known.join(", "),
+        known: names(engines),
     }
+}
+
+fn names(engines: &[&'static dyn Engine]) -> String {
+    let names: Vec<_> = engines.iter().map(|engine| engine.name()).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{NONCE_BYTES, TagMismatch};
-
-    /// Computes by AWS-LC, but wrongly in one way.
-    struct Faulty {
-        name: &'static str,
-        fault: Fault,
-    }
-
-    #[derive(Clone, Copy, PartialEq)]
-    enum Fault {
-        Absent,
-        WrongCiphertext,
-        AcceptsForgeries,
-        LeavesPlaintext,
-    }
-
-    impl Engine for Faulty {
-        fn name(&self) -> &'static str {
-            self.name
-        }
-
-        fn probe(&self) -> Result<String, String> {
-            if self.fault == Fault::Absent {
-                return Err("no card in the slot: insert one".to_owned());
-            }
-            Ok("faulty 1".to_owned())
-        }
-
-        fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
-            Box::new(FaultyKey {
-                inner: AwsLc.aead(suite, key),
-                fault: self.fault,
-            })
-        }
-    }
-
-    struct FaultyKey {
-        inner: Box<dyn Aead>,
-        fault: Fault,
-    }
-
-    impl Aead for FaultyKey {
-        fn suite(&self) -> Suite {
-            self.inner.suite()
-        }
-
-        fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]) {
-            self.inner.seal(nonce, aad, src, dst);
-            if self.fault == Fault::WrongCiphertext {
-                dst[0] ^= 0x80;
-            }
-        }
-
-        fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) {
-            self.inner.seal_in_place(nonce, aad, buf);
-        }
-
-        fn open(
-            &mut self,
-            nonce: &[u8; NONCE_BYTES],
-            aad: &[u8],
-            buf: &mut [u8],
-        ) -> Result<(), TagMismatch> {
-            let result = self.inner.open(nonce, aad, buf);
-            match self.fault {
-                Fault::AcceptsForgeries => Ok(()),
-                Fault::LeavesPlaintext if result.is_err() => {
-                    buf[0] = 1;
-                    result
-                }
-                _ => result,
-            }
-        }
-    }
-
-    static ABSENT: Faulty = Faulty {
-        name: "absent",
-        fault: Fault::Absent,
-    };
-    static WRONG: Faulty = Faulty {
-        name: "wrong",
-        fault: Fault::WrongCiphertext,
-    };
-    static GULLIBLE: Faulty = Faulty {
-        name: "gullible",
-        fault: Fault::AcceptsForgeries,
-    };
-    static LEAKY: Faulty = Faulty {
-        name: "leaky",
-        fault: Fault::LeavesPlaintext,
-    };
-
-    fn named(name: &str) -> Choice {
-        Choice::Named(name.to_owned())
-    }
-
-    #[test]
-    fn an_engine_that_computes_wrongly_is_refused_and_says_what_it_got_wrong() {
-        for (engine, expected) in [
-            (
-                &WRONG,
-                "engine wrong is refused for aes-256-gcm: it seals GCM test case 13 differently",
-            ),
-            (
-                &GULLIBLE,
-                "engine gullible is refused for aes-256-gcm: it accepts a forgery of GCM test case \
-                 13, or leaves plaintext of it behind",
-            ),
-            (
-                &LEAKY,
-                "engine leaky is refused for aes-256-gcm: it accepts a forgery of GCM test case 13, \
-                 or leaves plaintext of it behind",
-            ),
-        ] {
-            let refusal = select_from(&[engine], &named(engine.name), Suite::Aes256Gcm);
-            assert_eq!(refusal.unwrap_err().to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn auto_falls_to_the_next_engine_and_tells_why() {
-        for suite in Suite::AEADS {
-            let selection = select_from(&[&ABSENT, &WRONG, &AwsLc], &Choice::Auto, suite).unwrap();
-            assert_eq!(selection.engine(), "aws-lc");
-            assert_eq!(selection.suite(), suite);
-            let [absent, wrong] = selection.passed_over() else {
-                panic!("{selection:?}")
-            };
-            assert_eq!(
-                absent.reason.to_string(),
-                "engine absent cannot be used here: no card in the slot: insert one"
-            );
-            assert!(matches!(
-                &wrong.reason,
-                EngineError::Refused { name: "wrong", .. }
-            ));
-        }
-    }
-
-    #[test]
-    fn auto_with_no_engine_left_names_every_reason() {
-        let error = select_from(&[&ABSENT, &WRONG], &Choice::Auto, Suite::Aes128Gcm).unwrap_err();
-        let text = error.to_string();
-        assert!(
-            text.starts_with("no engine can serve aes-128-gcm: engine absent"),
-            "{text}"
-        );
-        assert!(text.contains("; engine wrong is refused"), "{text}");
-    }
-
-    #[test]
-    fn a_named_engine_is_never_replaced_by_another() {
-        let error =
-            select_from(&[&ABSENT, &AwsLc], &named("absent"), Suite::Aes256Gcm).unwrap_err();
-        assert!(matches!(
-            error,
-            EngineError::Unavailable { name: "absent", .. }
-        ));
-    }
-
-    #[test]
-    fn an_unknown_engine_is_told_with_the_known_ones() {
-        let expected = "there is no engine `opensll`; known: auto, ipsec-mb, aws-lc, rustcrypto";
-        assert_eq!(
-            "opensll".parse::<Choice>().unwrap_err().to_string(),
-            expected
-        );
-        let error = select(&named("opensll"), Suite::Aes256Gcm).unwrap_err();
-        assert_eq!(error.to_string(), expected);
-    }
-
-    #[test]
-    fn a_choice_reads_as_it_is_written() {
-        for choice in [Choice::Auto, named("ipsec-mb"), named("rustcrypto")] {
-            assert_eq!(choice.to_string().parse(), Ok(choice));
-        }
-    }
-
-    #[test]
-    fn aws_lc_is_everywhere_and_every_engine_has_a_version_or_a_reason() {
-        let info = engines();
-        assert_eq!(
-            info.iter().map(|info| info.name).collect::<Vec<_>>(),
-            ["ipsec-mb", "aws-lc", "rustcrypto"]
-        );
-        for engine in info {
-            let text = engine.version.clone().unwrap_or_else(|reason| reason);
-            assert!(!text.is_empty());
-        }
-        let version = info[1].version.as_deref().unwrap();
-        assert!(version.starts_with("aws-lc-rs 1."), "{version}");
-    }
-
-    #[test]
-    #[should_panic(expected = "key length of aes-256-gcm")]
-    fn a_key_of_the_wrong_length_is_a_mistake_of_the_caller() {
-        let selection = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
-        drop(selection.aead(&[0; 16]));
-    }
-}
+mod tests;

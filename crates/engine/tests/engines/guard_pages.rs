@@ -1,8 +1,8 @@
 //! Engines read and write nothing outside the buffers that they are handed: buffers here end where a page
 //! begins that may not be touched, so that an assembly routine which overreaches is killed.
 
-use crate::{noise, selections};
-use engine::TAG_BYTES;
+use crate::{noise, selections, transforms};
+use engine::{Packet, TAG_BYTES};
 use std::ptr;
 use wire::Suite;
 
@@ -81,6 +81,39 @@ fn no_engine_touches_a_byte_outside_its_buffers() {
                     key.seal(nonce, aad, src, sealed);
                     key.open(nonce, aad, sealed).unwrap();
                     assert_eq!(sealed[..length], *src);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_transform_touches_a_byte_outside_its_buffers() {
+    type Place = for<'a> fn(&'a mut Guarded, usize) -> &'a mut [u8];
+    let places: [Place; 2] = [Guarded::last, Guarded::first];
+    let (mut from, mut to) = (Guarded::new(), Guarded::new());
+    for suite in Suite::ALL {
+        let prefix = 8 + suite.iv_bytes();
+        for (engine, mut transform) in transforms(suite) {
+            for place in places {
+                for units in 1..40 {
+                    let case = format!("{engine} {suite} {units}");
+                    let text = &*place(&mut from, units * suite.pad_to_bytes());
+                    let packet = place(&mut to, prefix + text.len() + suite.icv_bytes());
+                    transform.seal_from(7, text, packet).unwrap();
+                    let packets = [Packet {
+                        at: 0,
+                        bytes: packet.len(),
+                        sequence_high: 7,
+                    }];
+                    let mut authentic = [false];
+                    transform.open(packet, &packets, &mut authentic).unwrap();
+                    assert!(authentic[0], "{case}");
+                    assert_eq!(packet[prefix..][..text.len()], *text, "{case}");
+                    transform.seal(packet, &packets).unwrap();
+                    packet[0] ^= 1;
+                    transform.open(packet, &packets, &mut authentic).unwrap();
+                    assert!(!authentic[0], "{case}");
                 }
             }
         }
