@@ -95,6 +95,12 @@ pub enum Mode {
     },
 }
 
+impl Mode {
+    fn is_keyless(&self) -> bool {
+        matches!(self, Self::L2tpv3 { pseudowire, .. } if pseudowire.encapsulation == Encapsulation::Udp)
+    }
+}
+
 /// The interface on the clear side in [`Mode::L3`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tunnel {
@@ -217,9 +223,9 @@ impl Config {
         yaml::parse(file, text)?.decode(|root| root.map(|map| read::config(map, Path::new(""))))
     }
 
-    /// Number of a tunnel's lane among those of its keys: the low bits of its SPIs.
+    /// Whether nothing is encrypted, so that there are no keys: [`Encapsulation::Udp`].
     #[must_use]
-    pub fn slot(&self, peer: &Peer, lane: u16) -> u16 {
-        peer.id * self.workers + lane
+    pub fn is_keyless(&self) -> bool {
+        self.mode.is_keyless()
     }
 }

@@ -24,6 +24,7 @@ pub mod outbound;
 mod outgoing;
 pub mod payload;
 pub mod policy;
+pub mod privileges;
 pub mod service;
 pub mod tunnel;
 pub mod worker;

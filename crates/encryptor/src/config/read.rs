@@ -2,7 +2,7 @@
 
 use super::mode::{self, ClearSide, Kind};
 use super::values::{self, Consent};
-use super::{Config, Dscp, Encapsulation, Mode, MssClamp, Offloads, Privileges, peers};
+use super::{Config, Dscp, Mode, MssClamp, Offloads, Privileges, peers};
 use engine::Choice;
 use esp::WindowSize;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         port,
         workers,
         kind,
-        keyless: mode.as_ref().is_ok_and(is_keyless),
+        keyless: mode.as_ref().is_ok_and(Mode::is_keyless),
         address: match &mode {
             Ok(Mode::L3(tunnel)) => tunnel.address,
             _ => None,
@@ -84,9 +84,4 @@ fn aggregate(node: Node<'_>, kind: Result<Kind, Reported>) -> Result<bool, Repor
         )),
         _ => Ok(aggregate),
     }
-}
-
-/// Whether nothing is encrypted, so that there are no keys.
-fn is_keyless(mode: &Mode) -> bool {
-    matches!(mode, Mode::L2tpv3 { pseudowire, .. } if pseudowire.encapsulation == Encapsulation::Udp)
 }

@@ -1,0 +1,189 @@
+//! What the process may still do once its ports are open: as little as the kernel can hold it to.
+//!
+//! 1. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
+//! 2. No new privileges by any program that it might run.
+//! 3. No capabilities: the interface, its routes and all sockets are there by now.
+//! 4. Landlock: no files but those in the folders of the key files, and no new TCP ports or connections.
+//! 5. Seccomp: the system calls of a list ([`syscalls`]), a shorter one for workers. Others fail with EPERM.
+//!
+//! Each holds for the thread that calls and for those that it starts later, so this is done before the first.
+//! Neither Landlock nor seccomp is in every kernel; what is in force is told, not assumed.
+
+mod syscalls;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetStatus,
+};
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Newest version of Landlock that the rules are written for; older ones do less.
+const LANDLOCK: ABI = ABI::V5;
+
+/// A measure that the kernel has, and yet did not take.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot give up privileges: {measure} says {said}\n\
+     help: look whether a container or sandbox forbids it; with `privileges: keep` the service keeps all that it has"
+)]
+pub struct PrivilegeError {
+    measure: &'static str,
+    said: String,
+}
+
+fn refused<E: std::fmt::Display>(measure: &'static str) -> impl Fn(E) -> PrivilegeError {
+    move |error| PrivilegeError {
+        measure,
+        said: error.to_string(),
+    }
+}
+
+/// What the process is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InForce {
+    /// No thread of the process has a capability.
+    pub no_caps: bool,
+    /// Only system calls of the list.
+    pub seccomp: bool,
+    /// Only files of the key folders.
+    pub landlock: bool,
+}
+
+impl InForce {
+    /// Nothing is given up.
+    pub const NOTHING: Self = Self {
+        no_caps: false,
+        seccomp: false,
+        landlock: false,
+    };
+
+    /// For the ready line and the metrics.
+    #[must_use]
+    pub fn facts(self) -> [(&'static str, String); 3] {
+        let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let caps = if self.no_caps { "none" } else { "kept" };
+        [
+            ("caps", caps.to_owned()),
+            ("seccomp", on(self.seccomp)),
+            ("landlock", on(self.landlock)),
+        ]
+    }
+}
+
+/// Gives up everything but what a running service needs; there is no way back. `key_files` are those whose epoch
+/// files are still to be written.
+///
+/// # Errors
+/// [`PrivilegeError`]; part of it may be given up by then.
+pub fn give_up(key_files: &[PathBuf]) -> Result<InForce, PrivilegeError> {
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(refused("setrlimit"))?;
+    prctl::set_dumpable(false).map_err(refused("PR_SET_DUMPABLE"))?;
+    prctl::set_no_new_privs().map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
+    give_up_capabilities()?;
+    // Asked now: later `/proc` is out of reach.
+    let (no_caps, seccomp) = (no_thread_has_capabilities(), has_seccomp());
+    let landlock = restrict_files(key_files)?;
+    if seccomp {
+        let filter = filter(syscalls::OF_THE_SERVICE)?;
+        // Threads that the program has started before are held to it, too.
+        seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
+    }
+    Ok(InForce {
+        no_caps,
+        seccomp,
+        landlock,
+    })
+}
+
+/// Holds the calling thread to what a worker does.
+///
+/// # Errors
+/// [`PrivilegeError`].
+pub fn restrict_worker() -> Result<(), PrivilegeError> {
+    if !has_seccomp() {
+        return Ok(());
+    }
+    let filter = filter(syscalls::OF_A_WORKER)?;
+    seccompiler::apply_filter(&filter).map_err(refused("seccomp"))
+}
+
+fn give_up_capabilities() -> Result<(), PrivilegeError> {
+    use caps::CapSet;
+    // Only with CAP_SETPCAP; without, no new privileges come by the bounding set anyway.
+    let _ = caps::clear(None, CapSet::Bounding);
+    for set in [
+        CapSet::Ambient,
+        CapSet::Inheritable,
+        CapSet::Effective,
+        CapSet::Permitted,
+    ] {
+        caps::clear(None, set).map_err(refused("capset"))?;
+    }
+    Ok(())
+}
+
+/// Whether that is so of each thread, also of those that were there before.
+fn no_thread_has_capabilities() -> bool {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return caps::read(None, caps::CapSet::Permitted).is_ok_and(|set| set.is_empty());
+    };
+    threads.flatten().all(|thread| {
+        let id = thread.file_name().to_string_lossy().parse().ok();
+        // A thread that has gone since has none.
+        id.is_none_or(|id| {
+            caps::read(Some(id), caps::CapSet::Permitted).map_or(true, |set| set.is_empty())
+        })
+    })
+}
+
+/// Closes all of the file system but the folders of these files; whether the kernel can.
+fn restrict_files(key_files: &[PathBuf]) -> Result<bool, PrivilegeError> {
+    let folders: BTreeSet<PathBuf> = key_files
+        .iter()
+        // Where the file is, not where a link to it is.
+        .filter_map(|file| fs::canonicalize(file).ok())
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .collect();
+    let landlock = refused("Landlock");
+    let access = AccessFs::ReadFile
+        | AccessFs::ReadDir
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::RemoveFile;
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(LANDLOCK))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(LANDLOCK)))
+        .and_then(Ruleset::create)
+        .map_err(&landlock)?;
+    for folder in folders {
+        let folder = PathFd::new(folder).map_err(refused("Landlock"))?;
+        rules = rules
+            .add_rule(PathBeneath::new(folder, access))
+            .map_err(&landlock)?;
+    }
+    let status = rules.restrict_self().map_err(&landlock)?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// Whether the kernel filters system calls.
+fn has_seccomp() -> bool {
+    fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false)
+}
+
+/// Allows the calls of a list, and lets others fail.
+fn filter(allowed: &[i64]) -> Result<BpfProgram, PrivilegeError> {
+    let failed = refused("the filter of system calls");
+    let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
+    let rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    let otherwise = SeccompAction::Errno(Errno::EPERM as u32);
+    SeccompFilter::new(rules, otherwise, SeccompAction::Allow, architecture)
+        .and_then(TryInto::try_into)
+        .map_err(&failed)
+}

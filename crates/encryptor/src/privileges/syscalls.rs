@@ -1,0 +1,134 @@
+//! The system calls that are left.
+//!
+//! None is allowed by its arguments: then the kernel keeps the answer in a table, and the filter costs a call some
+//! nanoseconds only.
+
+use libc::{
+    SYS_accept4, SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3, SYS_close,
+    SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_exit, SYS_exit_group,
+    SYS_fcntl, SYS_fdatasync, SYS_fsync, SYS_futex, SYS_getcpu, SYS_getpid, SYS_getrandom,
+    SYS_getsockname, SYS_getsockopt, SYS_gettid, SYS_ioctl, SYS_lseek, SYS_madvise, SYS_membarrier,
+    SYS_mmap, SYS_mprotect, SYS_mremap, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_openat,
+    SYS_ppoll, SYS_prctl, SYS_pread64, SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmmsg,
+    SYS_recvmsg, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity, SYS_sched_setaffinity,
+    SYS_sched_yield, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, SYS_set_robust_list, SYS_setsockopt,
+    SYS_shutdown, SYS_sigaltstack, SYS_statx, SYS_tgkill, SYS_write, SYS_writev,
+};
+
+/// Moving packets, memory, time, threads' ends; and renewing an epoch file, which Landlock holds to its folder.
+pub(super) const OF_A_WORKER: &[i64] = &joined::<{ WORKER.len() + OLD.len() }>(WORKER, OLD);
+
+/// What the whole process needs: a worker's, and those to start threads, serve metrics, and end.
+pub(super) const OF_THE_SERVICE: &[i64] =
+    &joined::<{ WORKER.len() + OLD.len() + SERVICE.len() + OLD_SERVICE.len() }>(
+        &joined::<{ WORKER.len() + OLD.len() }>(WORKER, OLD),
+        &joined::<{ SERVICE.len() + OLD_SERVICE.len() }>(SERVICE, OLD_SERVICE),
+    );
+
+const WORKER: &[i64] = &[
+    // Packets.
+    SYS_read,
+    SYS_readv,
+    SYS_write,
+    SYS_writev,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_recvmmsg,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_sendmmsg,
+    SYS_ppoll,
+    SYS_getsockopt,
+    SYS_close,
+    // Memory.
+    SYS_brk,
+    SYS_mmap,
+    SYS_mprotect,
+    SYS_mremap,
+    SYS_munmap,
+    SYS_madvise,
+    SYS_getrandom,
+    // Time, and other threads.
+    SYS_clock_gettime,
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_restart_syscall,
+    SYS_futex,
+    SYS_membarrier,
+    SYS_sched_yield,
+    SYS_getcpu,
+    // Signals, and the end of a thread; of the process, when it aborts.
+    SYS_rt_sigaction,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_getpid,
+    SYS_gettid,
+    SYS_tgkill,
+    SYS_exit,
+    SYS_exit_group,
+    // An epoch file.
+    SYS_openat,
+    SYS_newfstatat,
+    SYS_statx,
+    SYS_lseek,
+    SYS_pread64,
+    SYS_fsync,
+    SYS_fdatasync,
+    SYS_fcntl,
+    SYS_renameat,
+    SYS_renameat2,
+];
+
+const SERVICE: &[i64] = &[
+    // Threads: their start, their names, their CPUs; and a shorter list for each worker.
+    SYS_clone,
+    SYS_clone3,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_prctl,
+    libc::SYS_seccomp,
+    SYS_sched_getaffinity,
+    SYS_sched_setaffinity,
+    // Metrics, and the pipe of the signals.
+    SYS_epoll_create1,
+    SYS_epoll_ctl,
+    SYS_epoll_pwait,
+    SYS_eventfd2,
+    SYS_accept4,
+    SYS_getsockname,
+    SYS_setsockopt,
+    SYS_shutdown,
+    SYS_ioctl,
+];
+
+/// Under their first names, which newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[i64] = &[
+    libc::SYS_poll,
+    libc::SYS_open,
+    libc::SYS_rename,
+    libc::SYS_fstat,
+];
+#[cfg(target_arch = "x86_64")]
+const OLD_SERVICE: &[i64] = &[libc::SYS_epoll_wait];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[i64] = &[libc::SYS_fstat];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_SERVICE: &[i64] = &[];
+
+/// Both lists; `N` is the sum of their lengths.
+const fn joined<const N: usize>(first: &[i64], second: &[i64]) -> [i64; N] {
+    let mut all = [0; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() {
+            first[at]
+        } else {
+            second[at - first.len()]
+        };
+        at += 1;
+    }
+    all
+}

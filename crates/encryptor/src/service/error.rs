@@ -1,0 +1,99 @@
+//! Why the encryptor did not start, or stopped by itself.
+
+use crate::privileges::PrivilegeError;
+use crate::tunnel::TunnelError;
+use port::{LinkError, TunError};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// Why the encryptor did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// No engine can do it.
+    #[error(transparent)]
+    Engine(#[from] engine::EngineError),
+    /// The keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] keying::KeyError),
+    /// The TUN device.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// The link, in the modes of layer 2.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The interface's settings.
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
+    /// Something that the kernel has to take away was not taken away.
+    #[error(transparent)]
+    Privileges(#[from] PrivilegeError),
+    /// A lane's socket.
+    #[error("cannot open lane {lane} on {local} for {peers}: {error}\nhelp: {help}")]
+    Lane {
+        /// Number of the lane.
+        lane: u16,
+        /// Its own address.
+        local: SocketAddr,
+        /// The only peer's address, or how many there are.
+        peers: String,
+        /// What the kernel said.
+        error: io::Error,
+        /// What to do.
+        help: &'static str,
+    },
+    /// There is no way to a peer.
+    #[error(
+        "there is no route to the peer {remote}: {error}\nhelp: look at `ip route get {remote}`"
+    )]
+    NoRoute {
+        /// The peer's address.
+        remote: IpAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The tunnel's packets would not fit the path.
+    #[error(
+        "an MTU of {mtu} B makes ESP packets too long for the route to {remote}, which takes {path_mtu} B\n\
+         help: {help}"
+    )]
+    PathMtu {
+        /// `tunnel.mtu`, or the smallest that makes sense.
+        mtu: u16,
+        /// The peer's address.
+        remote: IpAddr,
+        /// MTU of the route to the peer, in bytes.
+        path_mtu: usize,
+        /// What to do.
+        help: String,
+    },
+    /// A CPU of `pin`.
+    #[error("there is no cpu {cpu} for a worker; this process may use {allowed}\nhelp: mend `pin`")]
+    NoCpu {
+        /// As configured.
+        cpu: usize,
+        /// Those that there are, as `0-3,7`.
+        allowed: String,
+    },
+    /// The metrics port.
+    #[error(
+        "cannot serve metrics on {address}: {error}\nhelp: another process may have the port; choose another under `metrics`"
+    )]
+    Metrics {
+        /// Configured address.
+        address: SocketAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// A thread could not be started, or a flag not be made.
+    #[error("the system gives no thread or descriptor: {0}")]
+    Resources(io::Error),
+    /// A lane ended by itself.
+    #[error("lane {lane} lost its port: {error}\nhelp: was the interface removed?")]
+    LaneEnded {
+        /// Number of the lane.
+        lane: u16,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}

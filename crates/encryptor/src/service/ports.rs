@@ -1,0 +1,215 @@
+//! Opening the ports: one UDP socket a lane for all peers, one TUN queue a lane for all tunnels.
+
+use super::error::ServiceError;
+use crate::config::{Config, MTU_MIN, Peer, Tunnel};
+use crate::tunnel;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use port::{LinkOffloads, LinkPort, Tun, TunOffloads, TunSettings, UdpLane};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use wire::overhead::{self, Outer};
+
+/// Takes as many descriptors as the process may have: each key file keeps one.
+pub(super) fn allow_descriptors() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // What does not fit under the limit is refused when it is opened.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Binds each lane's socket.
+pub(super) fn open_lanes(config: &Config) -> Result<Vec<UdpLane>, ServiceError> {
+    (0..config.workers)
+        .map(|lane| open_lane(config, lane))
+        .collect()
+}
+
+fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
+    // `Config` holds no port so high that the last lane's would wrap.
+    let at = |port: u16| port + lane;
+    let local = SocketAddr::new(config.local, at(config.port));
+    let peers: Vec<_> = config
+        .peers
+        .iter()
+        .map(|peer| SocketAddr::new(peer.remote.ip(), at(peer.remote.port())))
+        .collect();
+    UdpLane::open(local, &peers, config.offloads.udp).map_err(|error| {
+        let help = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another process has this port; stop it or choose another `port`"
+            }
+            io::ErrorKind::AddrNotAvailable => "`local` must be an address of this host",
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need root, and a broadcast address is no peer"
+            }
+            _ => "`remote` must be reachable: look at `ip route get`",
+        };
+        let peers = match &peers[..] {
+            [only] => only.to_string(),
+            _ => format!("{} peers", peers.len()),
+        };
+        ServiceError::Lane {
+            lane,
+            local,
+            peers,
+            error,
+            help,
+        }
+    })
+}
+
+/// What the route to each peer takes, in bytes of the longest outer IP packet.
+pub(super) fn path_mtus(config: &Config, lanes: &[UdpLane]) -> Result<Vec<usize>, ServiceError> {
+    // Many tunnels may lead to one address.
+    let mut known: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    (0..)
+        .zip(&config.peers)
+        .map(|(number, peer)| {
+            let remote = peer.remote.ip();
+            if let Some(mtu) = known.get(&remote) {
+                return Ok(*mtu);
+            }
+            // Lanes differ in their ports, not in their ways.
+            let mtu = lanes[0]
+                .path_mtu(number)
+                .map_err(|error| ServiceError::NoRoute { remote, error })?;
+            // An IP packet is not longer, whatever an interface (loopback) says.
+            let mtu = mtu.min(usize::from(u16::MAX));
+            known.insert(remote, mtu);
+            Ok(mtu)
+        })
+        .collect()
+}
+
+/// MTUs in [`Mode::L3`](crate::config::Mode::L3).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct InnerMtus {
+    /// The interface's.
+    pub(super) interface: u16,
+    /// Of each tunnel: not larger than the interface's.
+    pub(super) tunnels: Vec<u16>,
+}
+
+/// The interface's MTU as configured, or the smallest of what the peers' paths take. One that is configured may be
+/// larger than some paths take, whose senders are told so, but not than all.
+pub(super) fn inner_mtus(
+    config: &Config,
+    tunnel: &Tunnel,
+    path_mtus: &[usize],
+) -> Result<InnerMtus, ServiceError> {
+    let outer = Outer {
+        ipv6: config.local.is_ipv6(),
+        udp: true,
+    };
+    let fits =
+        |path_mtu: usize| overhead::inner_mtu(config.suite, outer, path_mtu).unwrap_or(0) as u16;
+    let paths: Vec<Path<'_>> = config
+        .peers
+        .iter()
+        .zip(path_mtus)
+        .map(|(peer, path_mtu)| Path {
+            peer,
+            path_mtu: *path_mtu,
+            inner: fits(*path_mtu),
+        })
+        .collect();
+    let widest = paths.iter().max_by_key(|path| path.inner);
+    let narrowest = paths.iter().min_by_key(|path| path.inner);
+    let (Some(widest), Some(narrowest)) = (widest, narrowest) else {
+        unreachable!("a configuration has a peer");
+    };
+    if narrowest.inner < MTU_MIN {
+        return Err(narrowest.too_narrow(MTU_MIN));
+    }
+    let interface = tunnel.mtu.unwrap_or(narrowest.inner);
+    if interface > widest.inner {
+        return Err(widest.too_narrow(interface));
+    }
+    let tunnels = paths.iter().map(|path| path.inner.min(interface)).collect();
+    Ok(InnerMtus { interface, tunnels })
+}
+
+/// The way to a peer.
+struct Path<'c> {
+    peer: &'c Peer,
+    path_mtu: usize,
+    /// The longest inner packet that it takes.
+    inner: u16,
+}
+
+impl Path<'_> {
+    fn too_narrow(&self, mtu: u16) -> ServiceError {
+        let help = if self.inner >= MTU_MIN {
+            format!(
+                "write `mtu: {} B` or `mtu: auto`, or raise the MTU of the link",
+                self.inner
+            )
+        } else {
+            "raise the MTU of the link".to_owned()
+        };
+        ServiceError::PathMtu {
+            mtu,
+            remote: self.peer.remote.ip(),
+            path_mtu: self.path_mtu,
+            help,
+        }
+    }
+}
+
+/// A TUN interface that is up, and what it can do.
+pub(super) struct OpenTun {
+    /// One a lane.
+    pub(super) queues: Vec<Tun>,
+    pub(super) offloads: TunOffloads,
+    /// Both directions of a flow take the same lane.
+    pub(super) steered: bool,
+}
+
+/// Makes the interface with its address and the routes of all tunnels.
+pub(super) fn open_tun(
+    config: &Config,
+    tunnel: &Tunnel,
+    mtu: u16,
+) -> Result<OpenTun, ServiceError> {
+    let settings = TunSettings {
+        name: &tunnel.name,
+        queues: usize::from(config.workers),
+    };
+    let mut queues = Tun::create(&settings)?;
+    let steered = match &queues[..] {
+        [several, _, ..] => several.steer_flows().is_ok(),
+        _ => true,
+    };
+    tunnel::set_up(tunnel, &config.peers, mtu)?;
+    let wanted = config.offloads.tun;
+    let granted = queues
+        .iter_mut()
+        .map(|queue| queue.enable_offloads(wanted))
+        .last();
+    Ok(OpenTun {
+        queues,
+        offloads: granted.unwrap_or(wanted),
+        steered,
+    })
+}
+
+/// Opens an interface of the host's for its frames. Datagrams may be longer than the path takes, then.
+pub(super) fn open_link(
+    config: &Config,
+    interface: &str,
+    lanes: &mut [UdpLane],
+) -> Result<Vec<LinkPort>, ServiceError> {
+    for lane in lanes {
+        lane.set_fragment(true).map_err(ServiceError::Resources)?;
+    }
+    let wanted = LinkOffloads {
+        tso: config.offloads.tun.tso,
+        uso: config.offloads.tun.uso,
+    };
+    Ok(LinkPort::open(
+        interface,
+        usize::from(config.workers),
+        wanted,
+    )?)
+}

@@ -1,0 +1,130 @@
+//! The workers' threads.
+
+use super::error::ServiceError;
+use crate::config::{Config, Privileges};
+use crate::inbound::InboundKeys;
+use crate::privileges;
+use crate::worker::Worker;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use port::{CipherPort, ClearPort, Stop};
+use std::io;
+use std::thread;
+
+/// Refuses CPUs that this process may not use.
+pub(super) fn check_cpus(pin: &[usize]) -> Result<(), ServiceError> {
+    if pin.is_empty() {
+        return Ok(());
+    }
+    let set = sched_getaffinity(this_thread()).map_err(resources)?;
+    let allowed = |cpu: usize| set.is_set(cpu).unwrap_or(false);
+    match pin.iter().find(|cpu| !allowed(**cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(ServiceError::NoCpu {
+            cpu: *cpu,
+            allowed: ranges((0..CpuSet::count()).filter(|cpu| allowed(*cpu))),
+        }),
+    }
+}
+
+/// Runs each worker on a thread of its own until the stop flag is up or one of them fails.
+pub(super) fn run<C, P, K>(
+    config: &Config,
+    workers: Vec<Worker<C, P, K>>,
+    stop: &Stop,
+) -> Result<(), ServiceError>
+where
+    C: ClearPort,
+    P: CipherPort,
+    K: InboundKeys,
+{
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (lane, worker) in (0u16..).zip(workers) {
+            let work = move || {
+                // One lane alone would carry its flows only: when it ends, however it ends, all stop.
+                let _all = RaiseOnDrop(stop);
+                settle(config, lane)?;
+                let ended = worker.run(stop);
+                ended.map_err(|error| ServiceError::LaneEnded { lane, error })
+            };
+            let name = format!("lane-{lane}");
+            let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
+            threads.push(started.map_err(|error| {
+                stop.raise();
+                ServiceError::Resources(error)
+            })?);
+        }
+        let results = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        results.collect()
+    })
+}
+
+/// Puts the calling thread on its CPU, and gives up what a worker does not need.
+fn settle(config: &Config, lane: u16) -> Result<(), ServiceError> {
+    if !config.pin.is_empty() {
+        let cpu = config.pin[usize::from(lane) % config.pin.len()];
+        let mut set = CpuSet::new();
+        set.set(cpu).map_err(resources)?;
+        sched_setaffinity(this_thread(), &set).map_err(resources)?;
+    }
+    if config.privileges == Privileges::Drop {
+        privileges::restrict_worker()?;
+    }
+    Ok(())
+}
+
+/// As the calls on affinity have it.
+const fn this_thread() -> Pid {
+    Pid::from_raw(0)
+}
+
+fn resources(error: nix::errno::Errno) -> ServiceError {
+    ServiceError::Resources(io::Error::from(error))
+}
+
+/// Raises the flag when it goes, also by a panic.
+struct RaiseOnDrop<'s>(&'s Stop);
+
+impl Drop for RaiseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+/// Numbers in rising order, as the kernel writes them: `0-3,7`.
+fn ranges(numbers: impl Iterator<Item = usize>) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let text = |(first, last): (usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    runs.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_written_as_ranges() {
+        assert_eq!(ranges([0, 1, 2, 3, 7, 9, 10].into_iter()), "0-3,7,9-10");
+        assert_eq!(ranges(std::iter::empty()), "");
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused_and_those_that_are_told() {
+        let told = check_cpus(&[CpuSet::count() - 1]).unwrap_err().to_string();
+        assert!(told.contains("this process may use 0"), "{told}");
+        check_cpus(&[]).unwrap();
+    }
+}
