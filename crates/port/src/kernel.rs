@@ -114,6 +114,34 @@ pub(crate) fn bind<A: Plain>(socket: &impl AsRawFd, address: &A) -> io::Result<(
     check(unsafe { libc::bind(socket.as_raw_fd(), bytes, length as libc::socklen_t) }).map(drop)
 }
 
+/// Binds a packet socket to an interface; `protocol` 0 receives nothing.
+pub(crate) fn bind_packet(
+    socket: &OwnedFd,
+    interface: &Interface,
+    protocol: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (protocol as u16).to_be();
+    address.sll_ifindex = interface.index as libc::c_int;
+    bind(socket, &address)
+}
+
+/// Lets a packet socket join a group among which flows are divided by a hash of their addresses and ports, or found
+/// one; its number.
+pub(crate) fn join_fanout(socket: &OwnedFd, group: Option<u16>) -> io::Result<u16> {
+    let flags = libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+    let (id, flags) = match group {
+        Some(id) => (libc::c_uint::from(id), flags),
+        None => (0, flags | libc::PACKET_FANOUT_FLAG_UNIQUEID),
+    };
+    let value = (id | (libc::PACKET_FANOUT_HASH | flags) << 16) as libc::c_int;
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &value)?;
+    let joined: libc::c_int = option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
+    Ok(joined as u16)
+}
+
 /// Sets a socket option.
 pub(crate) fn set_option<T: Plain>(
     socket: &impl AsRawFd,
@@ -258,6 +286,10 @@ unsafe impl Plain for libc::sockaddr_ll {}
 unsafe impl Plain for libc::tpacket_req3 {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket_stats_v3 {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: as above.
+unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket_hdr_v1 {}
 // SAFETY: as above.

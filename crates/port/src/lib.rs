@@ -14,7 +14,9 @@ mod bell;
 mod bpf;
 mod frame;
 mod kernel;
+mod link;
 mod memory;
+mod probe;
 mod sink;
 mod steering;
 mod tun;
@@ -27,6 +29,7 @@ pub use frame::{
     Opened, PacketReceiver, PacketSender, SocketReceiver, SocketSender, Swallow, XdpReceiver,
     XdpSender, memory_frame_pair, open_receivers, open_senders,
 };
+pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{
     MEMORY_BATCH_BYTES, MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair,
 };
@@ -44,8 +47,9 @@ use std::os::fd::BorrowedFd;
 use wire::coalesce::Joinable;
 use wire::vnet::VnetHeader;
 
-/// A buffer of this size holds any packet of a clear port with its virtio header.
-pub const CLEAR_BUFFER_BYTES: usize = wire::vnet::VNET_HEADER_BYTES + 65_535;
+/// A buffer of this size holds any packet of a clear port with its virtio header: an IP packet of the longest
+/// kind in an Ethernet frame with two VLAN tags.
+pub const CLEAR_BUFFER_BYTES: usize = wire::vnet::VNET_HEADER_BYTES + 14 + 8 + 65_535;
 
 /// The largest payload of one UDP send or receive over IPv4.
 pub const TRAIN_BYTES_MAX: usize = 65_507;
@@ -68,8 +72,18 @@ pub trait ClearPort: Send {
     /// Writes one packet or super-packet from its pieces.
     ///
     /// # Errors
-    /// What the kernel says; the packet is lost then.
+    /// What the kernel says; the packet is lost then. A port that gathers may tell later, by
+    /// [`flush`](Self::flush).
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()>;
+
+    /// Hands over what `send` may have gathered: to be called at the end of each batch. How many packets that
+    /// `send` had taken were lost since the last call.
+    ///
+    /// # Errors
+    /// When the port is gone.
+    fn flush(&mut self) -> io::Result<u64> {
+        Ok(0)
+    }
 
     /// The super-packets that `send` takes.
     fn joinable(&self) -> Joinable;

@@ -4,15 +4,14 @@
 //! one of each kind: an ioctl that succeeds proves little. The probes are addressed to 255.255.255.255
 //! from 0.0.0.0, which no kernel forwards or answers.
 
-use crate::{CLEAR_BUFFER_BYTES, ClearPort, steering};
+use crate::{CLEAR_BUFFER_BYTES, ClearPort, probe, steering};
 use arrayvec::ArrayVec;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use wire::checksum;
 use wire::coalesce::{Joinable, SEGMENTS_MAX};
-use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
+use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
@@ -194,11 +193,11 @@ impl Tun {
 
     /// Writes one super-packet of each kind.
     fn probe(&mut self, offloads: TunOffloads) -> io::Result<()> {
-        let (vnet, packet) = super_packet(Gso::Tcp4);
+        let (vnet, packet) = probe::super_packet(Gso::Tcp4);
         if offloads.tso {
             self.send(&vnet, &packet, &[])?;
         }
-        let (vnet, packet) = super_packet(Gso::UdpL4);
+        let (vnet, packet) = probe::super_packet(Gso::UdpL4);
         if offloads.uso {
             self.send(&vnet, &packet, &[])?;
         }
@@ -244,39 +243,4 @@ unsafe fn ioctl<T>(file: &File, request: libc::Ioctl, argument: &mut T) -> io::R
     } else {
         Ok(())
     }
-}
-
-/// A super-packet of two one-byte segments that every kernel drops on arrival.
-fn super_packet(gso: Gso) -> (VnetHeader, Vec<u8>) {
-    let (protocol, transport_bytes, csum_offset) = if gso == Gso::UdpL4 {
-        (17, 8, 6)
-    } else {
-        (6, 20, 16)
-    };
-    let total = 20 + transport_bytes + 2;
-    let mut packet = vec![0; total];
-    packet[0] = 0x45;
-    packet[2..4].copy_from_slice(&(total as u16).to_be_bytes());
-    packet[8] = 1;
-    packet[9] = protocol;
-    packet[16..20].fill(0xff);
-    let sum = checksum::finish(checksum::portable(&packet[..20], 0));
-    packet[10..12].copy_from_slice(&sum);
-    let transport = &mut packet[20..];
-    // The discard port, from itself.
-    transport[..4].copy_from_slice(&[0, 9, 0, 9]);
-    if gso == Gso::UdpL4 {
-        transport[4..6].copy_from_slice(&10u16.to_be_bytes());
-    } else {
-        transport[12..14].copy_from_slice(&[0x50, 0x10]);
-    }
-    let vnet = VnetHeader {
-        flags: NEEDS_CSUM,
-        gso,
-        hdr_len: (20 + transport_bytes) as u16,
-        gso_size: 1,
-        csum_start: 20,
-        csum_offset,
-    };
-    (vnet, packet)
 }

@@ -87,6 +87,24 @@ impl DropCaptured {
     }
 }
 
+/// Drops every frame of an interface behind the capture: the stack is deaf to the link.
+#[derive(Debug)]
+pub(crate) struct Deafness {
+    _link: OwnedFd,
+}
+
+impl Deafness {
+    /// Attaches to an interface. Needs Linux 6.6.
+    pub(crate) fn attach(interface: u32) -> io::Result<Self> {
+        let mut code: Assembly<Place> = Assembly::new();
+        code.add(SET, 0, 0, 0, TCX_DROP);
+        code.add(EXIT, 0, 0, 0, 0);
+        let program = bpf::load(PROG_TYPE_SCHED_CLS, ATTACH_TCX_INGRESS, &code.finish())?;
+        let link = bpf::attach(&program, interface, ATTACH_TCX_INGRESS, 0)?;
+        Ok(Self { _link: link })
+    }
+}
+
 /// Forward jumps of a program, to places that are known when it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {

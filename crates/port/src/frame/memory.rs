@@ -41,6 +41,8 @@ pub struct MemoryFrameSender {
 pub struct MemoryFrameReceiver {
     full: Consumer<Slot>,
     free: Producer<Slot>,
+    /// The slot that `lend` lent last.
+    lent: Option<Slot>,
     bell: Arc<Bell>,
 }
 
@@ -68,6 +70,7 @@ pub fn memory_frame_pair(capacity: usize) -> (MemoryFrameSender, MemoryFrameRece
     let receiver = MemoryFrameReceiver {
         full: full_out,
         free: free_in,
+        lent: None,
         bell,
     };
     (sender, receiver)
@@ -120,9 +123,26 @@ impl FrameSender for MemoryFrameSender {
 }
 
 impl MemoryFrameReceiver {
+    /// Lends the next frame until it is asked for another: its slot, and its length.
+    #[inline]
+    pub(super) fn lend(&mut self) -> Option<(&mut [u8; FRAME_SLOT_BYTES], usize)> {
+        if let Some(slot) = self.lent.take() {
+            // The free ring has a place for every slot that exists.
+            let _ = self.free.push(slot);
+        }
+        let slot = self.lent.insert(self.full.pop().ok()?);
+        Some((&mut slot.bytes, slot.length as usize))
+    }
+
+    /// The slot lent last, if it still is; an empty slice otherwise.
+    #[inline]
+    pub(super) fn lent(&mut self) -> &mut [u8] {
+        self.lent.as_mut().map_or(&mut [], |slot| &mut slot.bytes[..])
+    }
+
     /// Hands up to `count` frames to `read`; how many there were.
     #[inline]
-    pub(super) fn take(&mut self, count: usize, mut read: impl FnMut(&mut [u8])) -> usize {
+    fn take(&mut self, count: usize, mut read: impl FnMut(&mut [u8])) -> usize {
         let count = self.full.slots().min(count);
         if count == 0 {
             return 0;

@@ -174,7 +174,9 @@ mod tests {
                 io::ErrorKind::StorageFull,
                 "it is lent"
             );
-            (1..capacity).for_each(|_| drop(b.recv(&mut []).unwrap()));
+            for _ in 1..capacity {
+                b.recv(&mut []).unwrap();
+            }
             assert!(b.recv(&mut []).is_err());
             send().unwrap();
             b.recv(&mut []).unwrap();

@@ -34,7 +34,7 @@ impl UdpLane {
             header.msg_iovlen = 1;
             if control.used > 0 {
                 header.msg_control = control.bytes.as_mut_ptr().cast();
-                header.msg_controllen = control.used as _;
+                header.msg_controllen = control.used;
             }
             if self.peers.len() > 1 {
                 let name = &self.peers[usize::from(train.peer)].name;
@@ -101,7 +101,7 @@ impl UdpLane {
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
             message.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = control.bytes.len() as _;
+            message.msg_hdr.msg_controllen = control.bytes.len();
             messages.push(message);
         }
         // SAFETY: each message points to a vector and a control block that outlive the call, and each vector to a
@@ -121,7 +121,7 @@ impl UdpLane {
         let received = messages[..count as usize].iter().zip(&controls);
         for (at, (message, control)) in received.enumerate() {
             let bytes = message.msg_len as usize;
-            let used = (message.msg_hdr.msg_controllen as usize).min(control.bytes.len());
+            let used = message.msg_hdr.msg_controllen.min(control.bytes.len());
             let told = Ancillary::parse(&control.bytes[..used]);
             batch.trains.push(Train {
                 start: at * TRAIN_BYTES_MAX,

@@ -5,7 +5,6 @@
 //! over a veth pair, against 1.03 with blocks.) The wait for the block is not part of a frame's latency: the
 //! kernel notes when each came, and [`FrameReceiver::recv_timed`] tells.
 
-use super::bind;
 use crate::frame::bpf::DropCaptured;
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
 use crate::kernel::{self, ErrorWatch, Interface, Mapping, realtime_ahead_ns};
@@ -79,7 +78,7 @@ impl PacketReceiver {
         for _ in 0..threads {
             let receiver = Self::open_one(interface, RING_BYTES / BLOCK_BYTES / threads)?;
             if threads > 1 {
-                group = Some(receiver.join(group)?);
+                group = Some(kernel::join_fanout(&receiver.socket, group)?);
             }
             receivers.push(receiver);
         }
@@ -111,7 +110,7 @@ impl PacketReceiver {
         };
         kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let ring = Mapping::of_socket(&socket, blocks * BLOCK_BYTES, 0)?;
-        bind(&socket, interface, libc::ETH_P_ALL)?;
+        kernel::bind_packet(&socket, interface, libc::ETH_P_ALL)?;
         kernel::pending_error(&socket)?;
         Ok(Self {
             ring,
@@ -122,20 +121,6 @@ impl PacketReceiver {
             socket,
             end: None,
         })
-    }
-
-    /// Joins a group of receivers, or founds one; its number.
-    fn join(&self, group: Option<u16>) -> io::Result<u16> {
-        let flags = libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
-        let (id, flags) = match group {
-            Some(id) => (libc::c_uint::from(id), flags),
-            None => (0, flags | libc::PACKET_FANOUT_FLAG_UNIQUEID),
-        };
-        let value = (id | (libc::PACKET_FANOUT_HASH | flags) << 16) as libc::c_int;
-        kernel::set_option(&self.socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &value)?;
-        let joined: libc::c_int =
-            kernel::option(&self.socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
-        Ok(joined as u16)
     }
 
     /// Where the header of the next block begins.

@@ -1,0 +1,228 @@
+//! A clear port on a link: whole Ethernet frames, for an encryptor that is a bump in the wire.
+//!
+//! AF_PACKET with a `virtio_net_hdr` in front of each frame, so that super-packets of up to 64 KB pass uncut. What
+//! others send on the link comes in, whoever it is for; what this host sends does not. VLAN tags that the
+//! kernel or the card took off are put back. Frames have no FCS.
+//!
+//! Small frames are gathered both ways: one system call brings up to [`BATCH_FRAMES`], which `recv` then lends one
+//! by one, and `send` keeps frames until [`flush`](ClearPort::flush) or until that many wait.
+//!
+//! The host's own stack sees nothing of the link while a port is open, where a program may be loaded (CAP_BPF): it
+//! would look at every frame, and answer some. Where none may, [`LinkPort::host_is_deaf`] says so.
+//!
+//! A ring that the kernel writes to (TPACKET_V3) was tried in a prototype: cheaper for small frames, but it hands
+//! over after a millisecond, which no connection through an encryptor forgives.
+
+mod receive;
+mod send;
+mod vlan;
+
+use crate::frame::{Deafness, FramePortStats};
+use crate::kernel::{self, ErrorWatch, Interface};
+use crate::{ClearPort, probe};
+use receive::Receiver;
+use send::Sender;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use wire::coalesce::Joinable;
+use wire::vnet::{Gso, VnetHeader};
+
+/// Frames in one system call.
+const BATCH_FRAMES: usize = 64;
+/// Buffers asked of the kernel, in bytes: some milliseconds of a fast link.
+const SOCKET_BUFFER_BYTES: libc::c_int = 16 << 20;
+/// For the nearest bridge only (IEEE 802.1Q §8.6.3): no bridge passes a probe on.
+const NEAREST_BRIDGE: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
+
+/// Super-packets that are sent to a link. What comes from it may be any: the kernel says what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkOffloads {
+    /// TCP super-packets.
+    pub tso: bool,
+    /// UDP super-packets.
+    pub uso: bool,
+}
+
+/// What went wrong with a link.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The interface cannot be used.
+    #[error("cannot open the link on `{interface}`: {error}\nhelp: {help}")]
+    Open {
+        /// Its name.
+        interface: String,
+        /// What the kernel said.
+        error: io::Error,
+        /// What to do.
+        help: &'static str,
+    },
+}
+
+/// One queue of a link.
+#[derive(Debug)]
+pub struct LinkPort {
+    receiver: Receiver,
+    sender: Sender,
+    joinable: Joinable,
+    errors: ErrorWatch,
+    deafness: Option<Arc<Deafness>>,
+    socket: OwnedFd,
+}
+
+impl LinkPort {
+    /// Opens an interface, which must be up, with that many queues, among which the kernel divides flows by a hash
+    /// of their addresses and ports. The interface is promiscuous as long as one of them is open. Those of the
+    /// `wanted` offloads are turned on that a real write shows to work.
+    ///
+    /// # Errors
+    /// [`LinkError`] with what the kernel said and what to do.
+    pub fn open(
+        interface: &str,
+        queues: usize,
+        wanted: LinkOffloads,
+    ) -> Result<Vec<Self>, LinkError> {
+        Self::open_all(interface, queues, wanted).map_err(|error| LinkError::Open {
+            interface: interface.to_owned(),
+            help: help(&error),
+            error,
+        })
+    }
+
+    fn open_all(name: &str, queues: usize, wanted: LinkOffloads) -> io::Result<Vec<Self>> {
+        let interface = Interface::find(name)?;
+        if !interface.is_up {
+            return Err(io::Error::from_raw_os_error(libc::ENETDOWN));
+        }
+        let deafness = Deafness::attach(interface.index).ok().map(Arc::new);
+        let mut ports = Vec::with_capacity(queues);
+        let mut group = None;
+        for _ in 0..queues.max(1) {
+            let socket = open_socket(&interface)?;
+            if queues > 1 {
+                group = Some(kernel::join_fanout(&socket, group)?);
+            }
+            ports.push(Self {
+                receiver: Receiver::new(),
+                sender: Sender::new(),
+                joinable: Joinable {
+                    tcp: false,
+                    udp: false,
+                },
+                errors: ErrorWatch::default(),
+                deafness: deafness.clone(),
+                socket,
+            });
+        }
+        let joinable = Joinable {
+            tcp: wanted.tso && ports[0].probe(Gso::Tcp4).is_ok(),
+            udp: wanted.uso && ports[0].probe(Gso::UdpL4).is_ok(),
+        };
+        for port in &mut ports {
+            port.joinable = joinable;
+        }
+        Ok(ports)
+    }
+
+    /// Whether the host's own stack sees nothing of the link.
+    #[must_use]
+    pub const fn host_is_deaf(&self) -> bool {
+        self.deafness.is_some()
+    }
+
+    /// Counts of this queue.
+    #[must_use]
+    pub fn stats(&self) -> FramePortStats {
+        FramePortStats {
+            receive_dropped: self.receiver.dropped(&self.socket),
+            ..self.sender.stats()
+        }
+    }
+
+    /// Sends one super-packet that nobody passes on or answers.
+    fn probe(&mut self, gso: Gso) -> io::Result<()> {
+        const ETHERNET_BYTES: u16 = 14;
+        let (vnet, packet) = probe::super_packet(gso);
+        let vnet = VnetHeader {
+            hdr_len: vnet.hdr_len + ETHERNET_BYTES,
+            csum_start: vnet.csum_start + ETHERNET_BYTES,
+            ..vnet
+        };
+        let [a, b, c, d, e, f] = NEAREST_BRIDGE;
+        let header = [a, b, c, d, e, f, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+        self.sender
+            .send_now(&self.socket, &vnet, &header, &[&packet])
+    }
+}
+
+impl ClearPort for LinkPort {
+    /// Lends a frame of the port's own memory.
+    #[inline]
+    fn recv<'a>(&'a mut self, _: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
+        match self.receiver.next(&self.socket)? {
+            Some(at) => Ok(self.receiver.lend(at)),
+            None => Err(self.errors.empty(&self.socket)),
+        }
+    }
+
+    fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
+        self.sender.send(&self.socket, vnet, headers, payload)
+    }
+
+    fn flush(&mut self) -> io::Result<u64> {
+        self.sender.flush(&self.socket)
+    }
+
+    fn joinable(&self) -> Joinable {
+        self.joinable
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.errors.note_wait();
+        Some(self.socket.as_fd())
+    }
+}
+
+fn open_socket(interface: &Interface) -> io::Result<OwnedFd> {
+    // Protocol 0: nothing comes in before it is bound.
+    let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    let set =
+        |option, value: libc::c_int| kernel::set_option(&socket, libc::SOL_PACKET, option, &value);
+    set(libc::PACKET_VNET_HDR, 1)?;
+    set(libc::PACKET_AUXDATA, 1)?;
+    set(libc::PACKET_IGNORE_OUTGOING, 1)?;
+    for (force, plain) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        // Beyond the system's limit where we may, up to it elsewhere.
+        let bytes = SOCKET_BUFFER_BYTES;
+        kernel::set_option(&socket, libc::SOL_SOCKET, force, &bytes)
+            .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, plain, &bytes))?;
+    }
+    kernel::bind_packet(&socket, interface, libc::ETH_P_ALL)?;
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: interface.index as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    kernel::set_option(
+        &socket,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &promiscuous,
+    )?;
+    kernel::pending_error(&socket)?;
+    Ok(socket)
+}
+
+fn help(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "it needs CAP_NET_RAW: run as root",
+        Some(libc::ENODEV) => "there is no such interface: `ip link` lists them",
+        Some(libc::ENETDOWN) => "it is down: `ip link set INTERFACE up`",
+        Some(libc::EAFNOSUPPORT) => "the kernel lacks packet sockets: `modprobe af_packet`",
+        _ => "an interface for Ethernet frames is needed, up and in this network namespace",
+    }
+}

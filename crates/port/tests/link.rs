@@ -1,0 +1,317 @@
+//! A link between two network namespaces, a port on one end and a station or a port on the other: whole frames, tags
+//! and super-packets included.
+
+mod veth;
+
+use port::{
+    Batch, CipherPort, ClearPort, LinkOffloads, LinkPort, Train, UdpLane, UdpOffloads,
+    wait_readable,
+};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+use veth::{A_MAC, B_MAC, Pair, ip, with_pair};
+use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
+
+const ALL: LinkOffloads = LinkOffloads {
+    tso: true,
+    uso: true,
+};
+/// IEEE 802 local experimental EtherType.
+const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+
+fn open(interface: &str) -> LinkPort {
+    LinkPort::open(interface, 1, ALL).unwrap().remove(0)
+}
+
+fn both(pair: &Pair) -> (LinkPort, LinkPort) {
+    (open("v0"), pair.in_b(|| open("v1")))
+}
+
+fn wait(fd: BorrowedFd<'_>) {
+    let came = wait_readable(&[fd], Some(Duration::from_secs(10))).unwrap();
+    assert!(came, "nothing arrived");
+}
+
+/// The next frame for which `wanted` holds: the kernel sends its own, too.
+fn receive(port: &mut LinkPort, wanted: impl Fn(&[u8]) -> bool) -> (VnetHeader, Vec<u8>) {
+    loop {
+        match port.recv(&mut []) {
+            Ok((lent, bytes)) => {
+                assert!(lent.len() >= bytes + port::CLEAR_ROOM_BYTES);
+                let (vnet, frame) = lent[..bytes]
+                    .split_first_chunk::<VNET_HEADER_BYTES>()
+                    .unwrap();
+                if wanted(frame) {
+                    return (VnetHeader::parse(vnet).unwrap(), frame.to_vec());
+                }
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+                wait(port.readable().unwrap());
+            }
+        }
+    }
+}
+
+/// A frame between two strangers: addresses, tags, EtherType, and a payload of its own.
+fn frame(tags: &[[u8; 4]], bytes: usize, number: u8) -> Vec<u8> {
+    let mut frame = vec![2, 9, 9, 9, 9, 9, 2, 8, 8, 8, 8, 8];
+    frame.extend(tags.concat());
+    frame.extend(EXPERIMENTAL);
+    let filler = (frame.len()..bytes).map(|at| (at * 7) as u8 ^ number);
+    frame.extend(filler);
+    frame
+}
+
+fn send(port: &mut LinkPort, frame: &[u8]) {
+    let (headers, payload) = frame.split_at(14);
+    let (one, two) = payload.split_at(payload.len() / 2);
+    port.send(&VnetHeader::PLAIN, headers, &[one, two]).unwrap();
+}
+
+#[test]
+fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
+    with_pair(|pair| {
+        let (mut a, mut b) = both(pair);
+        let tags: [&[[u8; 4]]; 4] = [
+            &[],
+            &[[0x81, 0, 0x20, 0x64]],
+            &[[0x88, 0xa8, 0, 7], [0x81, 0, 0xef, 0xff]],
+            &[[0x81, 0, 0, 1], [0x81, 0, 0, 2], [0x81, 0, 0, 3]],
+        ];
+        let mut frames = Vec::new();
+        for bytes in [60, 61, 64, 500, 1514, 2047, 2049, 9000, 9222] {
+            for tags in tags {
+                frames.push(frame(tags, bytes, frames.len() as u8));
+            }
+        }
+        // More than the port gathers, too.
+        frames.extend((0..200).map(|number| frame(&[], 60, number)));
+        for frame in &frames {
+            send(&mut a, frame);
+        }
+        assert_eq!(a.flush().unwrap(), 0);
+        for (number, frame) in frames.iter().enumerate() {
+            let (vnet, got) = receive(&mut b, |frame| frame[..6] == [2, 9, 9, 9, 9, 9]);
+            assert_eq!(vnet, VnetHeader::PLAIN);
+            assert!(
+                got == *frame,
+                "frame {number} of {} B is another",
+                frame.len()
+            );
+        }
+        assert_eq!(a.stats().sent, frames.len() as u64 + 2, "with the probes");
+        assert_eq!(b.stats().receive_dropped, 0);
+    });
+}
+
+#[test]
+fn a_frame_beyond_the_mtu_is_lost_alone_and_counted() {
+    with_pair(|pair| {
+        let (mut a, mut b) = both(pair);
+        ip("link set v0 mtu 1500");
+        for bytes in [100, 1600, 200] {
+            send(&mut a, &frame(&[], bytes, 3));
+        }
+        assert_eq!(a.flush().unwrap(), 1);
+        assert_eq!(a.flush().unwrap(), 0);
+        assert_eq!(a.stats().send_failed, 1);
+        let stranger = |frame: &[u8]| frame[..6] == [2, 9, 9, 9, 9, 9];
+        assert_eq!(receive(&mut b, stranger).1.len(), 100);
+        assert_eq!(receive(&mut b, stranger).1.len(), 200);
+        let long = frame(&[], 5000, 0);
+        let error = a.send(&VnetHeader::PLAIN, &long, &[]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc_emsgsize()));
+    });
+}
+
+fn libc_emsgsize() -> i32 {
+    nix::errno::Errno::EMSGSIZE as i32
+}
+
+#[test]
+fn what_the_port_sends_does_not_come_back_and_the_host_does_not_answer() {
+    with_pair(|pair| {
+        let (mut a, mut b) = both(pair);
+        if !a.host_is_deaf() {
+            eprintln!("SKIPPED: no program may be loaded here: run as root");
+            return;
+        }
+        let mut request = [[0xff; 6], B_MAC].concat();
+        request.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+        request.extend([&B_MAC[..], &[10, 8, 0, 2], &[0; 6], &[10, 8, 0, 1]].concat());
+        request.resize(60, 0);
+        send(&mut b, &request);
+        send(&mut b, &frame(&[], 60, 1));
+        b.flush().unwrap();
+        let arp = |frame: &[u8]| frame[12..14] == [8, 6];
+        let marker = |frame: &[u8]| frame[12..14] == EXPERIMENTAL;
+        let (_, first) = receive(&mut a, |frame| arp(frame) || marker(frame));
+        assert_eq!(first, request);
+        receive(&mut a, marker);
+        send(&mut a, &frame(&[], 60, 2));
+        a.flush().unwrap();
+        // An answer, or the port's own frame, would be there before the other's.
+        let (_, first) = receive(&mut b, |frame| arp(frame) || marker(frame));
+        assert_eq!(first, frame(&[], 60, 2));
+        send(&mut b, &frame(&[], 60, 3));
+        b.flush().unwrap();
+        let (_, first) = receive(&mut a, |frame| arp(frame) || marker(frame));
+        assert_eq!(first, frame(&[], 60, 3));
+    });
+}
+
+/// A UDP train of a station comes in as one super-packet, and goes back to it as one.
+#[test]
+fn a_super_packet_comes_in_whole_and_goes_back_whole() {
+    with_pair(|pair| {
+        let mut port = open("v0");
+        assert!(
+            port.joinable().tcp && port.joinable().udp,
+            "this kernel lacks an offload"
+        );
+        let on = UdpOffloads {
+            gso: true,
+            gro: true,
+        };
+        let (own, other) = (
+            "10.8.0.2:7000".parse().unwrap(),
+            "10.8.0.1:7000".parse().unwrap(),
+        );
+        let mut lane = pair.in_b(|| UdpLane::connect(own, other, on).unwrap());
+        let payload: Vec<u8> = (0..60_000u32).map(|at| (at / 3) as u8).collect();
+        let mut batch = Batch::for_trains(2);
+        batch.buffer[..60_000].copy_from_slice(&payload);
+        batch.trains.push(Train {
+            bytes: 60_000,
+            datagram_bytes: 1200,
+            ..Train::default()
+        });
+        assert_eq!(lane.send(&mut batch).datagrams, 50);
+        let (vnet, mut frame) = receive(&mut port, |frame| frame.len() > 60_000);
+        assert_eq!(
+            (vnet.gso, vnet.gso_size, vnet.flags, vnet.csum_start),
+            (Gso::UdpL4, 1200, NEEDS_CSUM, 34)
+        );
+        assert_eq!(frame[42..], payload);
+        // Send it back: addresses and ports swapped leave every checksum as it was.
+        for (at, bytes) in [(0, 6), (26, 4), (34, 2)] {
+            let (one, two) = frame[at..at + 2 * bytes].split_at_mut(bytes);
+            one.swap_with_slice(two);
+        }
+        let (headers, parts) = frame.split_at(42);
+        let parts: Vec<&[u8]> = parts.chunks(1200).collect();
+        port.send(&vnet, headers, &parts).unwrap();
+        let mut echoed = Vec::new();
+        while echoed.len() < 60_000 {
+            wait(lane.readable().unwrap());
+            match lane.recv(&mut batch) {
+                Ok(()) => echoed.extend(batch.datagrams().flatten().copied()),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        assert_eq!(echoed, payload);
+    });
+}
+
+#[test]
+fn a_super_packet_of_a_vlan_keeps_its_tags_and_its_places() {
+    with_pair(|pair| {
+        let (mut a, mut b) = both(pair);
+        let segments = vec![9; 30_000];
+        let builder = etherparse::PacketBuilder::ethernet2(A_MAC, B_MAC)
+            .ipv4([10, 8, 0, 1], [10, 8, 0, 2], 64)
+            .udp(5, 6);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &segments).unwrap();
+        for tags in [
+            &[[0x81, 0, 0x20, 0x64]][..],
+            &[[0x88, 0xa8, 0, 7], [0x81, 0, 0, 1]],
+        ] {
+            let mut frame = frame.clone();
+            frame.splice(12..12, tags.concat());
+            let offset = 14 + 4 * tags.len() as u16;
+            let vnet = VnetHeader {
+                flags: NEEDS_CSUM,
+                gso: Gso::UdpL4,
+                hdr_len: offset + 28,
+                gso_size: 1000,
+                csum_start: offset + 20,
+                csum_offset: 6,
+            };
+            let (headers, payload) = frame.split_at(usize::from(offset) + 28);
+            a.send(&vnet, headers, &[payload]).unwrap();
+            let (got_vnet, got) = receive(&mut b, |frame| frame.len() > 30_000);
+            assert!(got == frame, "{} tags", tags.len());
+            // The kernel says how much lies in its first piece, which is a hint only.
+            let got_vnet = VnetHeader {
+                hdr_len: vnet.hdr_len,
+                ..got_vnet
+            };
+            assert_eq!(got_vnet, vnet, "{} tags", tags.len());
+        }
+    });
+}
+
+#[test]
+fn queues_share_the_frames_and_a_flow_stays_in_one() {
+    with_pair(|pair| {
+        let mut queues = LinkPort::open("v0", 3, ALL).unwrap();
+        let mut station = pair.in_b(|| open("v1"));
+        const FLOWS: u16 = 40;
+        for round in 0..3 {
+            for flow in 0..FLOWS {
+                let udp = etherparse::PacketBuilder::ethernet2(B_MAC, A_MAC)
+                    .ipv4([10, 8, 0, 2], [10, 8, 0, 1], 64)
+                    .udp(1000 + flow, 9);
+                let mut frame = Vec::new();
+                udp.write(&mut frame, &[round; 30]).unwrap();
+                send(&mut station, &frame);
+            }
+        }
+        station.flush().unwrap();
+        let mut queue_of = vec![None; usize::from(FLOWS)];
+        let mut left = 3 * u32::from(FLOWS);
+        while left > 0 {
+            let fds: Vec<_> = queues
+                .iter()
+                .map(|queue| queue.readable().unwrap())
+                .collect();
+            assert!(wait_readable(&fds, Some(Duration::from_secs(10))).unwrap());
+            for (number, queue) in queues.iter_mut().enumerate() {
+                while let Ok((lent, bytes)) = queue.recv(&mut []) {
+                    let frame = &lent[VNET_HEADER_BYTES..bytes];
+                    if frame[6..12] != B_MAC || frame[12..14] != [8, 0] {
+                        continue;
+                    }
+                    let port = u16::from_be_bytes([frame[34], frame[35]]);
+                    let seen = &mut queue_of[usize::from(port - 1000)];
+                    assert_eq!(*seen.get_or_insert(number), number, "flow {port} has moved");
+                    left -= 1;
+                }
+            }
+        }
+        for number in 0..3 {
+            assert!(
+                queue_of.contains(&Some(number)),
+                "queue {number} got no flow"
+            );
+        }
+    });
+}
+
+#[test]
+fn interfaces_that_cannot_be_used_are_refused_with_a_remedy() {
+    with_pair(|_| {
+        ip("link add d0 type veth peer name d1");
+        for (name, remedy) in [
+            ("nothing0", "ip link"),
+            ("d0", "set INTERFACE up"),
+            ("", "ip link"),
+        ] {
+            let error = LinkPort::open(name, 1, ALL).unwrap_err().to_string();
+            assert!(error.contains(remedy), "{error}");
+        }
+    });
+}
