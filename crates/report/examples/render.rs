@@ -43,6 +43,7 @@ fn main() -> ExitCode {
 fn open(run: &str) -> Result<Journal, String> {
     match run.strip_prefix("sample:") {
         None => journal::read(run.as_ref()).map_err(|error| error.to_string()),
+        Some("insecure") => Ok(fixture::insecure()),
         Some("quick") => Ok(fixture::quick()),
         Some("troubled") => Ok(fixture::troubled()),
         Some("in-progress") => Ok(fixture::in_progress()),

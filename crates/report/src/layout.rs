@@ -8,7 +8,7 @@ pub(crate) mod frames;
 mod words;
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Cell, Measurement};
+use campaign::plan::{Adapter, Cell, Dut, Measurement};
 use journal::Journal;
 use journal::record::TrialRecord;
 use stats::{CellResult, Comparison, Metric, Results};
@@ -25,7 +25,7 @@ pub(crate) struct Run<'a> {
     /// Places in `results.comparisons` by the DUT's cell.
     comparisons: BTreeMap<String, Vec<usize>>,
     /// Places in the palette by DUT.
-    colors: BTreeMap<&'a str, usize>,
+    colors: BTreeMap<String, usize>,
 }
 
 /// Cells that differ only in DUT, MTU, cores and datagram size.
@@ -74,8 +74,11 @@ pub(crate) struct Point<'a> {
 
 impl<'a> Run<'a> {
     pub(crate) fn of(journal: &'a Journal) -> Self {
-        let results = Results::of(journal);
+        let mut results = Results::of(journal);
         let plan = &journal.header.plan;
+        for cell in &mut results.cells {
+            cell.dut = shown_name(&cell.dut, cell.insecure.is_some());
+        }
         let ids = plan.cells.iter().map(|cell| cell.id.as_str());
         let mut comparisons: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (place, found) in results.comparisons.iter().enumerate() {
@@ -103,6 +106,13 @@ impl<'a> Run<'a> {
     pub(crate) fn planned(&self, cell: &CellResult) -> Option<&'a Cell> {
         let place = *self.cells.get(cell.id.as_str())?;
         self.plan().cells.get(place)
+    }
+
+    /// The device of a name, as results have it.
+    pub(crate) fn device(&self, dut: &str) -> Option<&'a Dut> {
+        let duts = self.plan().cells.iter().map(|cell| &cell.dut);
+        duts.into_iter()
+            .find(|known| shown_name(&known.name, known.adapter.insecure().is_some()) == dut)
     }
 
     /// A DUT cell's comparison with its baseline.
@@ -186,12 +196,23 @@ impl<'a> Run<'a> {
 /// Colours in the palette, that of baselines included; with more DUTs, they are used again.
 const PALETTE_COLORS: usize = 7;
 
-fn colors(plan: &Plan) -> BTreeMap<&str, usize> {
+/// A DUT's name wherever a result of it stands: of an insecure one, with that word.
+fn shown_name(name: &str, is_insecure: bool) -> String {
+    match is_insecure {
+        true => format!("{name} (insecure)"),
+        false => name.to_owned(),
+    }
+}
+
+fn colors(plan: &Plan) -> BTreeMap<String, usize> {
     let mut colors = BTreeMap::new();
     let mut devices = 0;
     for cell in &plan.cells {
         colors
-            .entry(cell.dut.name.as_str())
+            .entry(shown_name(
+                &cell.dut.name,
+                cell.dut.adapter.insecure().is_some(),
+            ))
             .or_insert_with(|| match cell.dut.adapter {
                 Adapter::Direct | Adapter::Straight => 0,
                 _ => {

@@ -148,12 +148,24 @@ impl RunResult {
             run: RunInfo::of(run),
             environment: EnvironmentInfo::of(&run.journal.header.environment),
             progress: results.progress,
-            cells: results.cells.clone(),
+            cells: cells(run),
             comparisons: results.comparisons.clone(),
             warnings: results.warnings.clone(),
             trials: trials(run),
         }
     }
+}
+
+/// The results with the names that DUTs have in the plan.
+fn cells(run: &Run<'_>) -> Vec<CellResult> {
+    let named = |cell: &CellResult| CellResult {
+        dut: match run.planned(cell) {
+            Some(planned) => planned.dut.name.clone(),
+            None => cell.dut.clone(),
+        },
+        ..cell.clone()
+    };
+    run.results.cells.iter().map(named).collect()
 }
 
 impl RunInfo {

@@ -26,6 +26,8 @@ pub struct CellResult {
     pub calibration: bool,
     /// What makes it a control, where it is one.
     pub control: Option<Control>,
+    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never meant to.
+    pub insecure: Option<String>,
     /// `tcp`, `udp` or `ping`; of a frame test, its procedure.
     pub protocol: String,
     /// IP MTU of the stations' interfaces, in bytes.
@@ -72,9 +74,7 @@ impl Control {
     pub fn of(adapter: &Adapter) -> Option<Self> {
         match adapter {
             Adapter::Straight => Some(Self::NoDevice),
-            Adapter::Cipherbench(encryptor) if encryptor.is_null() || !encryptor.mode.has_esp() => {
-                Some(Self::NoEncryption)
-            }
+            Adapter::Cipherbench(encryptor) if encryptor.is_null() => Some(Self::NoEncryption),
             _ => None,
         }
     }
@@ -229,6 +229,7 @@ fn result(
         baseline: matches!(cell.dut.adapter, Adapter::Direct),
         calibration: cell.calibration,
         control: Control::of(&cell.dut.adapter),
+        insecure: cell.dut.adapter.insecure().map(str::to_owned),
         protocol: cell.measurement.name().into(),
         mtu_bytes: cell.mtu,
         cores_per_station: cell.cores_per_station,

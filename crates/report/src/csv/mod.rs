@@ -14,6 +14,8 @@ use std::fmt::Write;
 /// A trial and what belongs to it.
 struct Context<'a> {
     cell: &'a CellResult,
+    /// The DUT's name in the plan.
+    dut: &'a str,
     trial: &'a TrialRecord,
     /// Whether no later record of the same trial replaces this one.
     counts: bool,
@@ -36,7 +38,12 @@ const COLUMNS: &[Column] = &[
         "id without the device: cells of a group are compared",
         |row| Some(row.cell.group.clone()),
     ),
-    ("dut", "device under test", |row| Some(row.cell.dut.clone())),
+    ("dut", "device under test", |row| Some(row.dut.to_owned())),
+    (
+        "insecure",
+        "why nobody should protect anything with the device; empty where it protects, or was never meant to",
+        |row| row.cell.insecure.clone(),
+    ),
     ("baseline", "true where nothing is encrypted", |row| {
         text(row.cell.baseline)
     }),
@@ -191,6 +198,9 @@ pub(crate) fn write(run: &Run<'_>) -> String {
         for figure in frames::figures(trial) {
             let row = Context {
                 cell,
+                dut: run
+                    .planned(cell)
+                    .map_or(&cell.dut, |planned| &planned.dut.name),
                 trial,
                 counts: run.counts(trial),
                 figure,

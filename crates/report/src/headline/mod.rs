@@ -67,12 +67,9 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
 
 /// The name; of a control, with what it is a control for.
 fn label(run: &Run<'_>, device: &str) -> String {
-    let mut cells = run.results.cells.iter();
-    match cells
-        .find(|cell| cell.dut == device)
-        .and_then(|cell| cell.control)
-    {
-        Some(control) => format!("{device} ({})", control.name()),
+    let found = run.device(device);
+    match found.and_then(|found| Some((found, stats::Control::of(&found.adapter)?))) {
+        Some((found, control)) => format!("{} ({})", found.name, control.name()),
         None => device.to_owned(),
     }
 }

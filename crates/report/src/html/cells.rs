@@ -24,7 +24,10 @@ fn one(run: &Run<'_>, cell: &CellResult) -> Markup {
     let trials: Vec<&TrialRecord> = run.trials(cell).collect();
     html! {
         details.cell {
-            summary { code { (cell.id) } " " span class=(class(cell)) { (verdict(cell)) } }
+            summary { code { (cell.id) } " " span class=(class(cell)) { (verdict(cell)) }
+                @if cell.insecure.is_some() { " " span.verdict.bad { "insecure" } }
+            }
+            @if let Some(why) = &cell.insecure { p.small { b { "insecure" } ": " (rich(why)) } }
             @if let Some(tuned) = run.journal.tuned(&cell.id) { (table(&attempts(tuned))) }
             @if let Some(found) = &cell.verdict {
                 p.small { b { (found.limit.name()) } ": " (rich(&found.reason)) }

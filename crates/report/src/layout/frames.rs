@@ -139,6 +139,8 @@ impl Key {
     fn of(cell: &Cell, test: &FrameTest) -> Self {
         let mut test = test.clone();
         test.traffic.mix = FrameMix::fixed(0);
+        // As many tunnels as the DUT has, and flows for them: where it is not so, the series says.
+        (test.traffic.tunnels, test.traffic.flows) = (0, 0);
         match &mut test.procedure {
             Procedure::Throughput(search) => (search.max_load, search.min_load) = (None, 0),
             Procedure::Latency(latency) => {
@@ -292,15 +294,11 @@ impl<'a> Device<'a> {
         if self.calibration {
             return format!("{} (tester alone)", self.dut);
         }
-        let adapter = run
-            .plan()
-            .cells
-            .iter()
-            .find(|cell| cell.dut.name == self.dut);
-        match adapter.map(|cell| &cell.dut.adapter) {
-            Some(Adapter::Direct) => format!("{} (baseline)", self.dut),
-            Some(adapter) => match stats::Control::of(adapter) {
-                Some(control) => format!("{} ({})", self.dut, control.name()),
+        let device = run.device(self.dut);
+        match device.map(|device| (&device.adapter, &device.name)) {
+            Some((Adapter::Direct, name)) => format!("{name} (baseline)"),
+            Some((adapter, name)) => match stats::Control::of(adapter) {
+                Some(control) => format!("{name} ({})", control.name()),
                 None => self.dut.to_owned(),
             },
             None => self.dut.to_owned(),
@@ -326,7 +324,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     }
     parts.push(format!("IPv{}", traffic.ip.number()));
     parts.push(counted(traffic.flows.into(), "flow"));
-    if traffic.tunnels > 1 {
+    if traffic.tunnels > 1 && cell.dut.adapter.encryptor().is_none() {
         parts.push(counted(traffic.tunnels.into(), "tunnel"));
     }
     parts.push(format!(

@@ -2,7 +2,7 @@
 //! fixed seed.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Mode, Plan,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -92,6 +92,56 @@ pub(crate) fn large() -> Journal {
     journal
 }
 
+/// Encryptors that protect nothing beside one that does, and what else an encryptor can be.
+pub(crate) fn insecure() -> Journal {
+    let suite = |name| Suite::from_name(name).unwrap();
+    let encryptors = [
+        ("3des", Encryptor::new(suite("3des-cbc-hmac-sha1"))),
+        ("open", Encryptor::new(suite("null-hmac-sha256"))),
+        (
+            "many",
+            Encryptor {
+                tunnels: 100,
+                aggregate: true,
+                busy_poll: true,
+                ..Encryptor::new(suite("aes-256-cbc-hmac-sha256"))
+            },
+        ),
+        (
+            "wire",
+            Encryptor {
+                mode: Mode::L2tpv3Clear,
+                ..Encryptor::new(Suite::Aes256Gcm)
+            },
+        ),
+    ];
+    let mut cells = Vec::new();
+    for (kind, measurement) in [("tcp", tcp()), ("ping", ping())] {
+        cells.push(cell(
+            kind,
+            "direct",
+            Adapter::Direct,
+            measurement.clone(),
+            1500,
+            1,
+            true,
+        ));
+        for (name, encryptor) in &encryptors {
+            let adapter = Adapter::Cipherbench(encryptor.clone());
+            cells.push(cell(
+                kind,
+                name,
+                adapter,
+                measurement.clone(),
+                1500,
+                1,
+                true,
+            ));
+        }
+    }
+    Maker::new(plan("insecure", cells, 3)).finish()
+}
+
 fn devices() -> [(&'static str, Adapter); 2] {
     let suite = Suite::Aes256Gcm;
     let ours = Adapter::Cipherbench(Encryptor::new(suite));
@@ -116,6 +166,14 @@ fn tcp() -> Measurement {
         window_bytes: None,
         duration_ns: 2 * SECOND_NS,
         warmup_ns: SECOND_NS / 2,
+    }
+}
+
+fn ping() -> Measurement {
+    Measurement::Ping {
+        count: 500,
+        interval_ns: 2_000_000,
+        payload_bytes: 56,
     }
 }
 
@@ -149,12 +207,7 @@ fn quick_cells() -> Vec<Cell> {
         };
         add(&format!("udp/{bytes}"), &measurement, 1500, 1);
     }
-    let ping = Measurement::Ping {
-        count: 500,
-        interval_ns: 2_000_000,
-        payload_bytes: 56,
-    };
-    add("ping", &ping, 1500, 1);
+    add("ping", &ping(), 1500, 1);
     cells
 }
 

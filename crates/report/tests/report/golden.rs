@@ -32,10 +32,11 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 10] {
+fn runs() -> [(&'static str, Journal); 11] {
     [
         ("frames", fixture::frame_tests()),
         ("hostile-frames", fixture::hostile_frames()),
+        ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
@@ -50,6 +51,7 @@ fn runs() -> [(&'static str, Journal); 10] {
 #[test]
 fn markdown_is_as_it_was() {
     for (name, journal) in [
+        ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
         ("empty", fixture::empty()),
@@ -65,6 +67,7 @@ fn markdown_is_as_it_was() {
 fn the_terminal_shows_what_it_showed() {
     let files: PathBuf = ["runs", "20261120T113000Z-quick"].iter().collect();
     for (name, journal) in [
+        ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),

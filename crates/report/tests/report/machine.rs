@@ -9,6 +9,42 @@ pub(crate) fn json(journal: &Journal) -> Value {
 }
 
 #[test]
+fn every_result_of_an_insecure_device_says_so_and_why() {
+    let journal = fixture::insecure();
+    let documents = report::build(&journal);
+    let result: Value = serde_json::from_str(&documents.json).unwrap();
+    let cells = result["cells"].as_array().unwrap();
+    for cell in cells {
+        let why = match cell["dut"].as_str().unwrap() {
+            "3des" => "blocks of 64 bits give plaintext away (CVE-2016-2183)",
+            "open" => "it does not encrypt",
+            "wire" => "L2TPv3 without ESP does not encrypt",
+            secure => {
+                assert!(["direct", "many"].contains(&secure), "{secure}");
+                assert_eq!(cell["insecure"], Value::Null);
+                continue;
+            }
+        };
+        assert_eq!(cell["insecure"], why);
+        for text in [&documents.html, &documents.markdown, &documents.csv] {
+            assert!(text.contains(why), "{why}");
+        }
+    }
+    let shown = report::terminal(&journal, None, 200, false);
+    for text in [&documents.html, &documents.markdown, &shown] {
+        for name in ["3des", "open", "wire"] {
+            assert!(text.contains(&format!("{name} (insecure)")), "{name}");
+        }
+        assert!(!text.contains("many (insecure)"));
+    }
+    assert!(
+        documents
+            .html
+            .contains("100 tunnels, engine auto, small packets aggregated")
+    );
+}
+
+#[test]
 fn the_result_keeps_to_the_published_schema() {
     let schema: Value = serde_json::from_str(&report::json_schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

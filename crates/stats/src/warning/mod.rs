@@ -83,6 +83,8 @@ pub enum WarningKind {
     LossyEvidence,
     /// A device damaged frames.
     DamagedFrames,
+    /// What a device does protects nothing.
+    Insecure,
 }
 
 pub(crate) fn warnings(
@@ -96,6 +98,7 @@ pub(crate) fn warnings(
         run::unfinished_line(journal),
         run::environment_changed(journal),
         run::few_repeats(journal),
+        insecure(cells),
         large_spread(cells),
         lost_ping(cells),
         no_baseline(cells),
@@ -181,6 +184,33 @@ fn two_bands(cells: &[CellResult]) -> Option<Warning> {
         "Find out what differs between them (core, clock, path of the frames), hold it still, and \
          measure again; until then read the repeats, not the mean.",
     )
+}
+
+/// Each insecure device once, with its reason.
+fn insecure(cells: &[CellResult]) -> Option<Warning> {
+    let found: Vec<&CellResult> = cells
+        .iter()
+        .filter(|cell| cell.insecure.is_some())
+        .collect();
+    let text = |cells: &[&CellResult]| {
+        let mut devices: Vec<(&str, &str)> = Vec::new();
+        for cell in cells {
+            let device = (
+                cell.dut.as_str(),
+                cell.insecure.as_deref().unwrap_or_default(),
+            );
+            if !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+        let devices: Vec<String> = devices
+            .iter()
+            .map(|(dut, why)| format!("`{dut}` ({why})"))
+            .collect();
+        format!("Insecure: {}.", devices.join(", "))
+    };
+    let advice = "Use these figures to compare, and the device to protect nothing.";
+    about(WarningKind::Insecure, found, text, advice)
 }
 
 fn large_spread(cells: &[CellResult]) -> Option<Warning> {
