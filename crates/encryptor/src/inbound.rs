@@ -6,7 +6,7 @@
 
 use crate::counters::{DropReason, Flow, Tally};
 use crate::datagrams::Datagrams;
-use crate::open::{InnerKind, Opener};
+use crate::open::{Opener, push_frame};
 use crate::payload::Payload;
 use crate::policy::Policy;
 use port::{Batch, CipherPort, ClearPort};
@@ -14,7 +14,6 @@ use std::io;
 use std::sync::Arc;
 use wire::checksum::Sum;
 use wire::coalesce::{Coalescer, Sink};
-use wire::ethernet::EthernetView;
 use wire::l2tp::Session;
 use wire::vnet::VnetHeader;
 
@@ -94,13 +93,7 @@ fn open<'a, K: InboundKeys>(
 ) {
     opener.begin_batch();
     while let Some(chunk) = opener.open_chunk(&mut datagrams, tally) {
-        for inner in opener.inner() {
-            let bytes = &chunk[inner.range.clone()];
-            match inner.kind {
-                InnerKind::Ip(view) => coalescer.push(bytes, view, sink),
-                InnerKind::Frame => push_frame(bytes, coalescer, sink, tally),
-            }
-        }
+        opener.deliver(chunk, coalescer, sink, tally);
     }
 }
 
@@ -121,19 +114,6 @@ fn unwrap<'a>(
             Ok(frame) => push_frame(frame, coalescer, sink, tally),
             Err(refused) => tally.drop(DropReason::of_refused(refused), 1),
         }
-    }
-}
-
-#[inline]
-fn push_frame<'a>(
-    frame: &'a [u8],
-    coalescer: &mut Coalescer<'a>,
-    sink: &mut impl Sink,
-    tally: &mut Tally,
-) {
-    match EthernetView::parse(frame) {
-        Some(view) => coalescer.push_frame(frame, &view, sink),
-        None => tally.drop(DropReason::BadPayload, 1),
     }
 }
 

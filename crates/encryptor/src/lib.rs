@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aggregate;
 pub mod config;
 pub mod counters;
 mod datagrams;

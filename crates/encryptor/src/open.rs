@@ -6,6 +6,7 @@
 //!    (RFC 4303 §3.4.3).
 //! 3. What came out must be of the tunnel's kind, and one that its peer may send (RFC 4301 §5.2).
 
+use crate::aggregate;
 use crate::counters::{DropReason, Tally};
 use crate::datagrams::Datagrams;
 use crate::payload::{ETHERNET, IpRules, Payload};
@@ -15,7 +16,10 @@ use engine::Packet;
 use esp::{InboundSa, OpenError, Opened};
 use std::ops::Range;
 use std::sync::Arc;
+use wire::aggfrag::{AGGFRAG, Reassembler};
+use wire::coalesce::{Coalescer, Sink};
 use wire::ecn::{self, DscpModel};
+use wire::ethernet::EthernetView;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, NO_NEXT_HEADER};
 use wire::l2tp::{IpSession, Refused};
 
@@ -49,6 +53,8 @@ pub(crate) struct Inner {
 pub(crate) enum InnerKind {
     /// An IP packet.
     Ip(IpView),
+    /// Many of them, in a packet of this tunnel and sequence number.
+    Aggregate(u16, u64),
     /// An Ethernet frame.
     Frame,
 }
@@ -66,6 +72,8 @@ pub(crate) struct Opener<K> {
     keys: K,
     /// For each tunnel the SA of the newest epoch that a packet has proven. The one before ends with it.
     sas: Vec<Option<InboundSa>>,
+    /// For each tunnel, what its peer's SA has begun to send.
+    reassemblers: Vec<Reassembler>,
     payload: Payload,
     policy: Arc<Policy>,
     candidates_left: u32,
@@ -89,6 +97,7 @@ impl<K: InboundKeys> Opener<K> {
         Self {
             keys,
             sas: (0..tunnels).map(|_| None).collect(),
+            reassemblers: (0..tunnels).map(|_| Reassembler::new()).collect(),
             payload,
             policy,
             candidates_left: 0,
@@ -103,9 +112,28 @@ impl<K: InboundKeys> Opener<K> {
         &self.payload
     }
 
-    /// What came out of the last chunk.
-    pub(crate) fn inner(&self) -> &[Inner] {
-        &self.inner
+    /// Hands on what came out of the last chunk.
+    #[inline]
+    pub(crate) fn deliver<'a>(
+        &mut self,
+        chunk: &'a [u8],
+        coalescer: &mut Coalescer<'a>,
+        sink: &mut impl Sink,
+        tally: &mut Tally,
+    ) {
+        for Inner { range, kind } in self.inner.drain(..) {
+            let bytes = &chunk[range];
+            match kind {
+                InnerKind::Ip(view) => coalescer.push(bytes, view, sink),
+                InnerKind::Frame => push_frame(bytes, coalescer, sink, tally),
+                InnerKind::Aggregate(tunnel, sequence) => {
+                    let reassembler = &mut self.reassemblers[usize::from(tunnel)];
+                    let label = (tunnel, sequence);
+                    let policy = &self.policy;
+                    aggregate::deliver(reassembler, label, bytes, policy, coalescer, sink, tally);
+                }
+            }
+        }
     }
 
     /// To be called before the first chunk of each batch.
@@ -198,6 +226,7 @@ impl<K: InboundKeys> Opener<K> {
         let proven = candidate()?;
         self.keys.confirmed(tunnel, spi);
         self.sas[usize::from(tunnel)] = Some(proven);
+        self.reassemblers[usize::from(tunnel)] = Reassembler::new();
         Ok(())
     }
 
@@ -265,6 +294,10 @@ fn find_inner(
         return Err(DropReason::Dummy);
     }
     match payload {
+        Payload::Ip(_) if next_header == AGGFRAG => Ok(Inner {
+            range: inner,
+            kind: InnerKind::Aggregate(note.tunnel, note.sequence),
+        }),
         Payload::Ip(rules) => {
             let packet = &mut bytes[inner.clone()];
             let view = ip_packet(rules, policy, note, packet, next_header)?;
@@ -324,6 +357,19 @@ fn frame_of(session: &IpSession, packet: &[u8]) -> Result<Range<usize>, DropReas
         }
         Ok(None) => Err(DropReason::BadPayload),
         Err(refused) => Err(DropReason::of_refused(refused)),
+    }
+}
+
+#[inline]
+pub(crate) fn push_frame<'a>(
+    frame: &'a [u8],
+    coalescer: &mut Coalescer<'a>,
+    sink: &mut impl Sink,
+    tally: &mut Tally,
+) {
+    match EthernetView::parse(frame) {
+        Some(view) => coalescer.push_frame(frame, &view, sink),
+        None => tally.drop(DropReason::BadPayload, 1),
     }
 }
 

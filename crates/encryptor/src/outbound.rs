@@ -1,5 +1,6 @@
 //! Clear to cipher: read, cut, find the tunnel, and put it into the outgoing batch.
 
+use crate::aggregate::Filling;
 use crate::counters::{DropReason, Tally};
 use crate::outgoing::{Labels, Outgoing, Source};
 use crate::payload::{ETHERNET, Payload};
@@ -47,6 +48,7 @@ impl Outbound {
                 policy,
                 sum,
                 outgoing: Outgoing::new(tunnels),
+                filling: Filling::default(),
                 answer: Box::new([0; ANSWER_BYTES]),
                 answer_bytes: 0,
             },
@@ -88,6 +90,7 @@ impl Outbound {
                 }
             }
         }
+        taker.filling.close(&mut taker.outgoing, cipher, tally);
         taker.outgoing.flush(cipher, tally);
         Ok(any)
     }
@@ -99,6 +102,7 @@ struct Taker {
     policy: Arc<Policy>,
     sum: Sum,
     outgoing: Outgoing,
+    filling: Filling,
     /// An answer to the sender of the packet in hand, when it did not fit.
     answer: Box<[u8; ANSWER_BYTES]>,
     answer_bytes: usize,
@@ -185,10 +189,16 @@ impl Taker {
             return tally.drop(DropReason::TooBig, 1);
         }
         match &self.payload {
-            Payload::Ip(_) => {
+            Payload::Ip(rules) => {
                 if let Some(view) = view {
                     let mss_max = tunnel.mss_max[usize::from(view.version == 6)];
                     mss::clamp(&mut packet[range.clone()], view, mss_max);
+                }
+                if rules.aggregate {
+                    let outgoing = &mut self.outgoing;
+                    return self
+                        .filling
+                        .put(labels, packet, range, outgoing, cipher, tally);
                 }
                 let source = Source::Lying(packet, range);
                 self.outgoing.seal(labels, source, cipher, tally);

@@ -7,8 +7,6 @@ use wire::l2tp::{IpSession, Session};
 
 /// Next header of an Ethernet frame (RFC 8986 §10.1).
 pub(crate) const ETHERNET: u8 = 143;
-/// Next header of aggregated packets (RFC 9347 §6.1).
-pub(crate) const AGGFRAG: u8 = 144;
 
 /// What a lane carries, and in what. Both sides must have the same.
 #[derive(Debug, Clone)]
