@@ -3,12 +3,15 @@
 # Where `make install` puts the program, and what `make run` is told besides.
 PREFIX ?= /usr/local
 ARGS ?=
+# What `make fuzz` runs, and for how long.
+TARGET ?= list
+SECONDS ?= 60
 
 # rustup's own installer puts cargo here without touching the PATH of shells that are open.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-frames bench-memory bench-search lint fmt doc deny install clean
+.PHONY: help setup run test build bench-frames bench-memory bench-search fuzz lint fmt doc deny install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +37,9 @@ bench-memory: ## Frames per second generated and checked in memory, on one core
 
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
+
+fuzz: ## Run one fuzz target (TARGET=esp_open SECONDS=60; lists them without)
+	@scripts/fuzz.sh $(TARGET) $(SECONDS)
 
 lint: ## Check format and lints only
 	@scripts/test.sh lint

@@ -1,0 +1,170 @@
+//! Joining packets: what goes in comes out, in the order of its flow.
+
+use crate::packets;
+use crate::segment::cut;
+use arbitrary::{Result, Unstructured};
+use std::collections::BTreeMap;
+use wire::checksum;
+use wire::coalesce::{Coalescer, Joinable};
+use wire::ethernet::EthernetView;
+use wire::headers::IpView;
+use wire::vnet::{Gso, VnetHeader};
+
+/// Packets of one run of the target.
+const PACKETS_MAX: usize = 300;
+
+pub(crate) fn body(data: &[u8]) {
+    let mut u = Unstructured::new(data);
+    if let Ok((frames, joinable, link)) = input(&mut u) {
+        check(&frames, joinable, link);
+    }
+}
+
+/// Packets, or frames when the last is true, of a few flows, of which some are damaged.
+fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
+    let joinable = Joinable {
+        tcp: u.ratio(7, 8)?,
+        udp: u.ratio(7, 8)?,
+    };
+    let link: bool = u.arbitrary()?;
+    let mut queues: Vec<Vec<Vec<u8>>> = Vec::new();
+    for _ in 0..u.int_in_range(1..=12)? {
+        queues.push(flow(u, link)?);
+    }
+    let mut frames = Vec::new();
+    while !queues.is_empty() && frames.len() < PACKETS_MAX {
+        // Out of bytes, this takes from the first.
+        let at = u.choose_index(queues.len()).unwrap_or(0);
+        let mut frame = queues[at].remove(0);
+        if queues[at].is_empty() {
+            queues.swap_remove(at);
+        }
+        damage(u, &mut frame)?;
+        if !link && IpView::parse(&frame).is_none() {
+            continue;
+        }
+        if EthernetView::parse(&frame).is_some() {
+            frames.push(frame);
+        }
+    }
+    Ok((frames, joinable, link))
+}
+
+/// The packets of one flow: those of a cut super-packet, or one of any form.
+fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
+    let (packets, ipv6) = if u.ratio(1, 8)? {
+        (vec![packets::ip_packet(u)?], u.arbitrary()?)
+    } else {
+        let mut fields = packets::fields(u, 3000)?;
+        if u.ratio(7, 8)? {
+            fields.flags = 0x10 | fields.flags & 8;
+        }
+        (fields.cut(u.int_in_range(60..=1500)?), fields.ipv6)
+    };
+    let link = if link {
+        packets::link_header(u, ipv6)?
+    } else {
+        Vec::new()
+    };
+    let frame = |packet: Vec<u8>| [&link[..], &packet].concat();
+    let mut frames: Vec<_> = packets.into_iter().map(frame).collect();
+    if frames.is_empty() {
+        // The oracle cuts an empty payload into nothing.
+        frames.push([&link[..], &packets::ip_packet(u)?].concat());
+    }
+    Ok(frames)
+}
+
+/// Changes some packets: a byte, the length, the order of the bits that may be fragmented.
+fn damage(u: &mut Unstructured<'_>, frame: &mut Vec<u8>) -> Result<()> {
+    if !u.ratio(1, 8).unwrap_or(false) {
+        return Ok(());
+    }
+    match u.int_in_range(0..=2)? {
+        0 => {
+            let at = u.choose_index(frame.len())?;
+            frame[at] ^= u.arbitrary::<u8>()?;
+        }
+        1 => frame.extend(u.bytes(6)?),
+        _ => frame.truncate(u.int_in_range(14..=frame.len())?),
+    }
+    Ok(())
+}
+
+fn check(frames: &[Vec<u8>], joinable: Joinable, link: bool) {
+    let mut out: Vec<Vec<u8>> = Vec::new();
+    let mut sink = |vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize| {
+        assert_eq!(segments, payload.len());
+        let whole = [headers, &payload.concat()].concat();
+        if vnet.gso == Gso::None {
+            assert_eq!((*vnet, segments), (VnetHeader::PLAIN, 1));
+            out.push(whole);
+            return;
+        }
+        let link_bytes = if link {
+            EthernetView::parse(&whole).expect("a frame").header_bytes
+        } else {
+            0
+        };
+        let ip = IpView::parse(&whole[link_bytes..]).expect("a whole packet");
+        assert_eq!(link_bytes + ip.total_bytes, whole.len());
+        assert_eq!(usize::from(vnet.csum_start), link_bytes + ip.header_bytes);
+        assert!(ip.header_checksum_is_valid(&whole[link_bytes..]));
+        let allowed = if ip.protocol == wire::headers::TCP {
+            joinable.tcp
+        } else {
+            joinable.udp
+        };
+        assert!(allowed, "a super-packet that the port does not take");
+        let parts = cut(vnet, &whole, link_bytes).expect("a super-packet of ours can be cut");
+        assert_eq!(parts.len(), segments);
+        out.extend(parts);
+    };
+    let mut coalescer = Coalescer::new(joinable, checksum::portable);
+    for frame in frames {
+        if link {
+            let view = EthernetView::parse(frame).expect("checked before");
+            coalescer.push_frame(frame, &view, &mut sink);
+        } else {
+            let view = IpView::parse(frame).expect("checked before");
+            coalescer.push(frame, view, &mut sink);
+        }
+    }
+    coalescer.flush(&mut sink);
+    let trimmed = |frame: &Vec<u8>| match IpView::parse(frame) {
+        // Bytes behind a bare packet are not part of it.
+        Some(view) if !link => frame[..view.total_bytes].to_vec(),
+        _ => frame.clone(),
+    };
+    let sent = by_flow(frames.iter().map(trimmed), link);
+    assert_eq!(by_flow(out.into_iter(), link), sent);
+}
+
+/// The packets of each flow in their order; without what a segmenter may number anew.
+fn by_flow(frames: impl Iterator<Item = Vec<u8>>, link: bool) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+    let mut flows: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for mut frame in frames {
+        let at = if link {
+            EthernetView::parse(&frame).map_or(0, |view| view.header_bytes)
+        } else {
+            0
+        };
+        let mut key = Vec::new();
+        if let Some(view) = IpView::parse(&frame[at..]) {
+            let ip = &mut frame[at..];
+            key.extend([view.version, view.protocol]);
+            let addresses = if view.version == 4 { 12..20 } else { 8..40 };
+            key.extend(&ip[addresses]);
+            if !view.opaque && view.total_bytes >= view.header_bytes + 4 {
+                key.extend(&ip[view.header_bytes..view.header_bytes + 4]);
+            }
+            // Numbers of packets that may not be fragmented mean nothing (RFC 6864 §4.1).
+            if view.version == 4 && ip[6] & 0x40 != 0 && view.header_checksum_is_valid(ip) {
+                ip[4..6].fill(0);
+                ip[10..12].fill(0);
+            }
+        }
+        flows.entry(key).or_default().push(frame);
+    }
+    flows
+}

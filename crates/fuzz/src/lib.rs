@@ -1,0 +1,65 @@
+//! Bodies of the fuzz targets: functions that take any bytes and panic when an invariant does not hold.
+//!
+//! `fuzz/` builds them with libFuzzer (`make fuzz`); the tests of this crate run each on its seeds, on mutations of
+//! them and on pseudo-random bytes, so that an ordinary `cargo test` finds what is easily found.
+//!
+//! Most bodies read their bytes as a description ([`arbitrary::Unstructured`]) of packets that are nearly right: a
+//! fuzzer left to itself would not get past the first checksum. What comes out is compared with a slow oracle,
+//! or with what went in.
+//!
+//! To add a target: a function here, a line in [`TARGETS`], a file in `fuzz/fuzz_targets`.
+
+#![forbid(unsafe_code)]
+
+mod coalesce;
+mod esp;
+mod inner;
+mod link;
+#[path = "../../wire/tests/common/mod.rs"]
+mod oracle;
+mod packets;
+mod segment;
+mod stamp;
+
+/// One fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, which is also that of its file in `fuzz/fuzz_targets`.
+    pub name: &'static str,
+    /// Takes any bytes; panics when it has found a mistake.
+    pub body: fn(&[u8]),
+    /// Inputs to begin with, where chance would take long to find any of use.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    target("coalesce", coalesce::body),
+    target("ecn", inner::ecn),
+    target("esp_open", esp::body),
+    target("ethernet", link::ethernet),
+    target("flow", inner::flow),
+    target("icmp", inner::icmp),
+    target("l2tp", link::l2tp),
+    target("mss", inner::mss),
+    target("segment", segment::body),
+    target("stamp", stamp::body),
+];
+
+const fn target(name: &'static str, body: fn(&[u8])) -> Target {
+    Target {
+        name,
+        body,
+        seeds: Vec::new,
+    }
+}
+
+/// Runs the target of that name on `data`.
+///
+/// # Panics
+/// When there is none, or it has found a mistake.
+pub fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    let target = target.unwrap_or_else(|| panic!("there is no fuzz target `{name}`"));
+    (target.body)(data);
+}

@@ -1,0 +1,98 @@
+//! Packets that are nearly right, made of a fuzzer's bytes.
+
+use crate::oracle::Fields;
+use arbitrary::{Result, Unstructured};
+use wire::checksum;
+use wire::headers::{IpView, put16};
+
+/// TCP and UDP packets of a few hosts, so that flows meet.
+pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fields> {
+    let payload_bytes = u.int_in_range(0..=payload_max)?;
+    let seed: u8 = u.arbitrary()?;
+    // Long payloads need not be invented byte by byte.
+    let payload = (0..payload_bytes)
+        .map(|at| seed.wrapping_mul(at as u8))
+        .collect();
+    let option_words = u.int_in_range(0..=10)?;
+    Ok(Fields {
+        ipv6: u.arbitrary()?,
+        tcp: u.arbitrary()?,
+        host: u.int_in_range(1..=3)?,
+        port: u.int_in_range(40_000..=40_002)?,
+        tos: u.arbitrary()?,
+        ttl: u.arbitrary()?,
+        id: u.arbitrary()?,
+        sequence: u.arbitrary()?,
+        acknowledgement: u.arbitrary()?,
+        flags: u.arbitrary()?,
+        window: u.arbitrary()?,
+        options: u.bytes(option_words * 4)?.to_vec(),
+        payload,
+    })
+}
+
+/// An IP packet of which any part may be wrong; its length is right, for else nothing would read it.
+pub(crate) fn ip_packet(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let mut packet = if u.ratio(3, 4)? {
+        fields(u, 1600)?.packet()
+    } else {
+        random_ip(u)?
+    };
+    let changes = u.int_in_range(0..=4)?;
+    for _ in 0..changes {
+        let at = u.choose_index(packet.len())?;
+        packet[at] ^= u.arbitrary::<u8>()?;
+    }
+    if u.ratio(7, 8)? {
+        set_length(&mut packet);
+    }
+    if u.arbitrary()? {
+        make_header_checksum_right(&mut packet);
+    }
+    Ok(packet)
+}
+
+/// Random bytes with a first byte and length that make them an IP packet.
+fn random_ip(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let ipv6: bool = u.arbitrary()?;
+    let bytes = u.int_in_range(if ipv6 { 40 } else { 20 }..=200)?;
+    let mut packet = u.bytes(bytes.min(u.len()))?.to_vec();
+    packet.resize(bytes, 0);
+    packet[0] = if ipv6 { 0x60 | packet[0] & 15 } else { 0x45 };
+    set_length(&mut packet);
+    Ok(packet)
+}
+
+fn set_length(packet: &mut [u8]) {
+    let bytes = packet.len();
+    match packet[0] >> 4 {
+        4 if bytes >= 20 => put16(packet, 2, bytes as u16),
+        6 if bytes >= 40 => put16(packet, 4, (bytes - 40) as u16),
+        _ => {}
+    }
+}
+
+/// Makes an IPv4 header's checksum right.
+pub(crate) fn make_header_checksum_right(packet: &mut [u8]) {
+    let Some(view) = IpView::parse(packet).filter(|view| view.version == 4) else {
+        return;
+    };
+    packet[10..12].fill(0);
+    let sum = checksum::portable(&packet[..view.header_bytes], 0);
+    packet[10..12].copy_from_slice(&checksum::finish(sum));
+}
+
+/// A link header for packets of that version, with up to two VLAN tags.
+pub(crate) fn link_header(u: &mut Unstructured<'_>, ipv6: bool) -> Result<Vec<u8>> {
+    let mut link = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, u.int_in_range(2..=3)?];
+    for _ in 0..u.int_in_range(0..=2)? {
+        link.extend(if u.arbitrary()? {
+            [0x81, 0]
+        } else {
+            [0x88, 0xa8]
+        });
+        link.extend([0, u.int_in_range(1..=2)?]);
+    }
+    link.extend(if ipv6 { [0x86, 0xdd] } else { [8, 0] });
+    Ok(link)
+}

@@ -1,0 +1,93 @@
+//! `virtio_net_hdr` and the cutting of super-packets, against the slow oracle.
+
+use crate::packets;
+use arbitrary::{Result, Unstructured};
+use wire::checksum;
+use wire::segment::{Malformed, Segmenter, complete_checksum};
+use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
+
+pub(crate) fn body(data: &[u8]) {
+    let mut u = Unstructured::new(data);
+    // Bytes that are used up end the input; there is nothing more to test then.
+    let _ = if u.arbitrary().unwrap_or(false) {
+        valid(&mut u)
+    } else {
+        arbitrary(&mut u)
+    };
+}
+
+/// A super-packet as the kernel makes it is cut as the oracle cuts it.
+fn valid(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut fields = packets::fields(u, 4000)?;
+    fields.payload.push(1);
+    let link = if u.arbitrary()? {
+        packets::link_header(u, fields.ipv6)?
+    } else {
+        Vec::new()
+    };
+    // A hundred segments are as good as thousands.
+    let least = fields.payload.len().div_ceil(100) as u16;
+    let segment_bytes = u.int_in_range(least..=3000)?;
+    let vnet = VnetHeader {
+        flags: NEEDS_CSUM,
+        gso: match (fields.tcp, fields.ipv6) {
+            (true, false) => Gso::Tcp4,
+            (true, true) => Gso::Tcp6,
+            (false, _) => Gso::UdpL4,
+        },
+        gso_size: segment_bytes,
+        ..VnetHeader::PLAIN
+    };
+    let vnet = VnetHeader::parse(&vnet.to_bytes()).expect("it is one of ours");
+    let frame = [&link[..], &fields.packet()].concat();
+    let cut = cut(&vnet, &frame, link.len()).expect("the oracle's super-packet is right");
+    let expected: Vec<Vec<u8>> = fields
+        .cut(usize::from(segment_bytes))
+        .into_iter()
+        .map(|packet| [&link[..], &packet].concat())
+        .collect();
+    assert_eq!(cut, expected);
+    Ok(())
+}
+
+/// Whatever header and packet: refused, or cut into whole packets.
+fn arbitrary(u: &mut Unstructured<'_>) -> Result<()> {
+    let header: [u8; VNET_HEADER_BYTES] = u.arbitrary()?;
+    let Some(vnet) = VnetHeader::parse(&header) else {
+        return Ok(());
+    };
+    assert_eq!(VnetHeader::parse(&vnet.to_bytes()), Some(vnet));
+    let link_bytes = *u.choose(&[0, 14, 18, 22, 23])?;
+    let packet = if u.arbitrary()? {
+        packets::ip_packet(u)?
+    } else {
+        u.peek_bytes(u.len()).unwrap_or(&[]).to_vec()
+    };
+    let frame = [&vec![0xaa; link_bytes][..], &packet].concat();
+    let _ = complete_checksum(&vnet, &mut frame.clone(), checksum::portable);
+    for segment in cut(&vnet, &frame, link_bytes).unwrap_or_default() {
+        let ip = wire::headers::IpView::parse(&segment[link_bytes..]).expect("a whole packet");
+        assert_eq!(link_bytes + ip.total_bytes, segment.len());
+        assert!(ip.header_checksum_is_valid(&segment[link_bytes..]));
+        assert!(ip.transport_checksum_is_valid(&segment[link_bytes..], checksum::portable));
+    }
+    Ok(())
+}
+
+/// Cuts as the data path does, each segment taken and overwritten before the next is made.
+pub(crate) fn cut(
+    vnet: &VnetHeader,
+    frame: &[u8],
+    link_bytes: usize,
+) -> Result<Vec<Vec<u8>>, Malformed> {
+    let mut segmenter = Segmenter::with_link(vnet, frame, link_bytes)?;
+    let mut buffer = frame.to_vec();
+    let remaining = segmenter.remaining();
+    let mut segments = Vec::new();
+    while let Some(range) = segmenter.next(&mut buffer, checksum::portable) {
+        segments.push(buffer[range.clone()].to_vec());
+        buffer[range].fill(0xee);
+    }
+    assert_eq!(segments.len(), remaining);
+    Ok(segments)
+}

@@ -1,0 +1,41 @@
+//! Stamps of test frames.
+
+use wire::stamp::{STAMP_BYTES, Stamp, pattern};
+
+/// What is read is what was written, and bytes that are read are those that would be written.
+pub(crate) fn body(data: &[u8]) {
+    if let Some(stamp) = Stamp::read(data) {
+        let expected = [
+            &stamp.to_bytes(data.len() as u16)[..],
+            pattern(data.len() - STAMP_BYTES),
+        ]
+        .concat();
+        assert_eq!(data, expected);
+    }
+    let Some((fields, rest)) = data.split_first_chunk::<16>() else {
+        return;
+    };
+    let field = |at: usize| u16::from_be_bytes([fields[at], fields[at + 1]]);
+    let low = u64::from(field(8)) << 32 | u64::from(field(10)) << 16 | u64::from(field(12));
+    let stamp = Stamp {
+        tag: field(0),
+        flow: field(2),
+        sequence: u32::from(field(4)) << 16 | u32::from(field(6)),
+        intended_ns: low,
+    };
+    let length = STAMP_BYTES + usize::from(field(14)) % 1400;
+    let mut payload = [
+        &stamp.to_bytes(length as u16)[..],
+        pattern(length - STAMP_BYTES),
+    ]
+    .concat();
+    assert_eq!(Stamp::read(&payload), Some(stamp));
+    // The rest says what is changed.
+    if let [place, change, ..] = *rest
+        && change != 0
+    {
+        let at = usize::from(place) * length / 256;
+        payload[at] ^= change;
+        assert_eq!(Stamp::read(&payload), None);
+    }
+}

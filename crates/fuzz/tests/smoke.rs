@@ -1,0 +1,102 @@
+//! Every target on its seeds, on mutations of them, and on pseudo-random bytes: a few seconds in all.
+
+use fuzz::{TARGETS, Target};
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic;
+use std::path::Path;
+
+/// Pseudo-random inputs for each target.
+const INPUTS: usize = 2000;
+const INPUT_BYTES_MAX: u64 = 600;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same inputs each time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let length = self.below(INPUT_BYTES_MAX);
+        (0..length).map(|_| self.next() as u8).collect()
+    }
+
+    /// One of the seeds, changed in a few places.
+    fn mutated(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut input = seeds[self.below(seeds.len() as u64) as usize].clone();
+        for _ in 0..self.below(8) {
+            if !input.is_empty() {
+                let at = self.below(input.len() as u64) as usize;
+                match self.below(3) {
+                    0 => input[at] = self.next() as u8,
+                    1 => drop(input.remove(at)),
+                    _ => input.insert(at, self.next() as u8),
+                }
+            }
+        }
+        input
+    }
+}
+
+/// Runs the target, and tells the input that it fails on.
+fn run(target: &Target, input: &[u8]) {
+    if let Err(cause) = panic::catch_unwind(|| (target.body)(input)) {
+        eprintln!("fuzz target `{}` fails on the bytes {input:?}", target.name);
+        panic::resume_unwind(cause);
+    }
+}
+
+#[test]
+fn no_target_finds_a_mistake_in_a_few_thousand_inputs() {
+    for target in TARGETS {
+        let seeds = (target.seeds)();
+        for seed in &seeds {
+            run(target, seed);
+        }
+        let mut random = Random(1);
+        for _ in 0..INPUTS {
+            let input = random.bytes();
+            run(target, &input);
+            if !seeds.is_empty() {
+                run(target, &random.mutated(&seeds));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_target_has_a_program_and_every_program_a_target() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(folder.join("fuzz_targets")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.contains(&format!("fuzz::run(\"{name}\", data)")),
+            "{}",
+            path.display()
+        );
+        assert!(
+            manifest.contains(&format!("name = \"{name}\"")),
+            "{name} is not in the manifest"
+        );
+        files.insert(name);
+    }
+    let names: BTreeSet<_> = TARGETS
+        .iter()
+        .map(|target| target.name.to_owned())
+        .collect();
+    assert_eq!(files, names);
+}

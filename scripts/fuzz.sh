@@ -1,0 +1,44 @@
+#!/bin/sh
+# Runs one fuzz target under libFuzzer, on the pinned stable toolchain; fuzz/README.md has the rest.
+#
+#   scripts/fuzz.sh TARGET [SECONDS] [libFuzzer's own options]
+#   scripts/fuzz.sh TARGET FILE      runs it on one input
+#   scripts/fuzz.sh list
+set -eu
+cd "$(dirname "$0")/.."
+
+target=${1:-list}
+seconds=${2:-60}
+[ $# -lt 2 ] || shift
+[ $# -lt 1 ] || shift
+if [ "$target" = list ]; then
+    ls fuzz/fuzz_targets | sed 's/\.rs$//'
+    exit 0
+fi
+if [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
+    echo "error: there is no fuzz target '$target'" >&2
+    echo "help: the targets are: $(ls fuzz/fuzz_targets | sed 's/\.rs$//' | tr '\n' ' ')" >&2
+    exit 2
+fi
+
+# What cargo-fuzz gives the compiler, but for the sanitizers: those need a nightly one. libFuzzer wants to know
+# which edges are taken and what is compared.
+coverage='-Cpasses=sancov-module
+    -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+    -Cllvm-args=-sanitizer-coverage-pc-table
+    -Cllvm-args=-sanitizer-coverage-trace-compares'
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+# The versions of the ordinary build, so that what is fuzzed is what is shipped.
+cp Cargo.lock fuzz/Cargo.lock
+# With a target named, build scripts and procedural macros are left without instrumentation.
+RUSTFLAGS="--cfg fuzzing $coverage" cargo build --manifest-path fuzz/Cargo.toml \
+    --target-dir target/fuzz --target "$host" --release --bin "$target"
+
+program="target/fuzz/$host/release/$target"
+[ ! -f "$seconds" ] || exec "$program" "$seconds"
+mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+exec "$program" "fuzz/corpus/$target" \
+    -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" \
+    -max_len=4096 -len_control=10 "$@"
