@@ -4,7 +4,7 @@
 //! which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the ICV in constant time, and decrypt only
 //! what is authentic.
 
-use crate::transform::{EngineFailed, Packet, Transform};
+use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
 use ctutils::CtEq;
 use std::ops::Range;
 use wire::overhead::ESP_HEADER_BYTES;
@@ -117,9 +117,8 @@ impl Transform for EncryptThenMac {
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
-        for packet in packets {
-            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
-            self.seal_in_place(packet.sequence_high, bytes);
+        for (packet, sequence_high) in one_by_one(buffer, packets) {
+            self.seal_in_place(sequence_high, packet);
         }
         Ok(())
     }
@@ -131,9 +130,8 @@ impl Transform for EncryptThenMac {
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
         assert_eq!(packets.len(), authentic.len(), "one answer a packet");
-        for (packet, authentic) in packets.iter().zip(authentic) {
-            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
-            *authentic = self.open_in_place(packet.sequence_high, bytes);
+        for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
+            *authentic = self.open_in_place(sequence_high, packet);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use crate::encrypt_then_mac::text_of;
 use crate::selection::Engine;
+use crate::transform::one_by_one;
 use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
 use wire::Suite;
 
@@ -61,10 +62,9 @@ impl Transform for Key {
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
-        for packet in packets {
-            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
-            let icv = text_of(self.0, bytes).end;
-            bytes[icv..].copy_from_slice(&ICV[..self.0.icv_bytes()]);
+        for (packet, _) in one_by_one(buffer, packets) {
+            let icv = text_of(self.0, packet).end;
+            packet[icv..].copy_from_slice(&ICV[..self.0.icv_bytes()]);
         }
         Ok(())
     }
@@ -76,12 +76,11 @@ impl Transform for Key {
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
         assert_eq!(packets.len(), authentic.len(), "one answer a packet");
-        for (packet, authentic) in packets.iter().zip(authentic) {
-            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
-            let text = text_of(self.0, bytes);
-            *authentic = bytes[text.end..] == ICV[..self.0.icv_bytes()];
+        for ((packet, _), authentic) in one_by_one(buffer, packets).zip(authentic) {
+            let text = text_of(self.0, packet);
+            *authentic = packet[text.end..] == ICV[..self.0.icv_bytes()];
             if !*authentic {
-                bytes[text].fill(0);
+                packet[text].fill(0);
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! ESP transforms on whole batches: what an engine does for one SA.
 
-use crate::{Aead, NONCE_BYTES};
+use crate::{Aead, NONCE_BYTES, TAG_BYTES};
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{SALT_BYTES, Suite};
 
@@ -77,6 +77,8 @@ pub trait Transform: Send {
 const AAD_BYTES: usize = 12;
 /// Length of an AEAD's IV.
 const IV_BYTES: usize = NONCE_BYTES - SALT_BYTES;
+/// The shortest text: all AEADs pad to 4 bytes.
+const PAD_TO_BYTES: usize = Suite::Aes256Gcm.pad_to_bytes();
 /// What stands before the text.
 const PREFIX_BYTES: usize = ESP_HEADER_BYTES + IV_BYTES;
 
@@ -128,10 +130,9 @@ impl Transform for EspAead {
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
-        for packet in packets {
-            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
-            let (prefix, sealed) = split(bytes);
-            let (aad, nonce) = aad_and_nonce(prefix, packet.sequence_high, self.salt);
+        for (packet, sequence_high) in one_by_one(buffer, packets) {
+            let (prefix, sealed) = split(packet);
+            let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
             self.aead.seal_in_place(&nonce, &aad, sealed);
         }
         Ok(())
@@ -144,20 +145,46 @@ impl Transform for EspAead {
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
         assert_eq!(packets.len(), authentic.len(), "one answer a packet");
-        for (packet, authentic) in packets.iter().zip(authentic) {
-            let bytes = &mut buffer[packet.at..packet.at + packet.bytes];
-            let (prefix, sealed) = split(bytes);
-            let (aad, nonce) = aad_and_nonce(prefix, packet.sequence_high, self.salt);
+        for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
+            let (prefix, sealed) = split(packet);
+            let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
             *authentic = self.aead.open(&nonce, &aad, sealed).is_ok();
         }
         Ok(())
     }
 }
 
+/// Prefix; text and tag.
 #[inline]
 fn split(packet: &mut [u8]) -> (&[u8; PREFIX_BYTES], &mut [u8]) {
+    assert!(
+        packet.len() >= PREFIX_BYTES + PAD_TO_BYTES + TAG_BYTES,
+        "a packet of {} B has no text",
+        packet.len()
+    );
     let (prefix, rest) = packet
         .split_first_chunk_mut()
-        .expect("a packet begins with header and IV");
+        .expect("a packet begins with header and IV, as just asserted");
     (prefix, rest)
+}
+
+/// The packets of a batch, each with the high half of its sequence number.
+///
+/// # Panics
+/// When it comes to a packet that is not whole in the buffer, or does not lie behind the one before it.
+#[inline]
+pub(crate) fn one_by_one<'a>(
+    buffer: &'a mut [u8],
+    packets: &'a [Packet],
+) -> impl Iterator<Item = (&'a mut [u8], u32)> {
+    let (mut rest, mut free) = (buffer, 0);
+    packets.iter().map(move |packet| {
+        let gap = packet.at.checked_sub(free);
+        let gap = gap.expect("a packet lies behind the one before it");
+        let (_, behind) = std::mem::take(&mut rest).split_at_mut(gap);
+        let (bytes, behind) = behind.split_at_mut(packet.bytes);
+        rest = behind;
+        free = packet.at + packet.bytes;
+        (bytes, packet.sequence_high)
+    })
 }

@@ -266,46 +266,84 @@ fn transforms_of_many_threads_do_not_disturb_one_another() {
     }
 }
 
+fn panics(act: impl FnOnce()) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err()
+}
+
 /// What breaks the contract is a mistake of the caller, and must not read or write memory that is not the
 /// packet's.
 #[test]
-fn packets_outside_the_buffer_or_too_short_are_mistakes_of_the_caller() {
+fn packets_that_break_the_contract_are_mistakes_of_the_caller() {
     for suite in Suite::ALL {
         let shortest = overhead(suite) + suite.pad_to_bytes();
-        for (engine, mut transform) in transforms(suite) {
-            let mut panics = |at: usize, bytes: usize, buffer: usize| {
-                let place = Packet {
+        let mut broken = vec![
+            ("behind the end", shortest, vec![(1, shortest)]),
+            ("longer than the buffer", shortest - 1, vec![(0, shortest)]),
+            (
+                "at the end of memory",
+                shortest,
+                vec![(usize::MAX, shortest)],
+            ),
+            ("without text", shortest, vec![(0, overhead(suite))]),
+            ("without a header", shortest, vec![(0, HEADER_BYTES - 1)]),
+            ("twice", 2 * shortest, vec![(0, shortest), (0, shortest)]),
+            (
+                "over one another",
+                2 * shortest,
+                vec![(0, shortest), (shortest - 1, shortest)],
+            ),
+            (
+                "out of order",
+                2 * shortest,
+                vec![(shortest, shortest), (0, shortest)],
+            ),
+        ];
+        if suite.pad_to_bytes() > 4 {
+            broken.push(("of half a block", 99, vec![(0, shortest + 4)]));
+        }
+        for (what, bytes, places) in broken {
+            let places: Vec<_> = places
+                .into_iter()
+                .map(|(at, bytes)| Packet {
                     at,
                     bytes,
                     sequence_high: 0,
-                };
-                let mut seals = || {
-                    let seals = std::panic::AssertUnwindSafe(|| {
-                        transform.seal(&mut vec![0; buffer], &[place])
-                    });
-                    std::panic::catch_unwind(seals).is_err()
-                };
+                })
+                .collect();
+            for (engine, mut transform) in transforms(suite) {
+                let mut buffer = vec![0; bytes];
+                let mut authentic = vec![false; places.len()];
                 assert!(
-                    seals(),
-                    "{engine} {suite} seals {bytes} B at {at} of {buffer}"
+                    panics(|| transform.seal(&mut buffer, &places).unwrap()),
+                    "{engine} {suite} seals packets {what}"
                 );
-                let opens = std::panic::AssertUnwindSafe(|| {
-                    transform.open(&mut vec![0; buffer], &[place], &mut [false])
-                });
                 assert!(
-                    std::panic::catch_unwind(opens).is_err(),
-                    "{engine} {suite} opens {bytes} B at {at} of {buffer}"
+                    panics(|| transform
+                        .open(&mut buffer, &places, &mut authentic)
+                        .unwrap()),
+                    "{engine} {suite} opens packets {what}"
                 );
-            };
-            panics(1, shortest, shortest);
-            panics(0, shortest, shortest - 1);
-            panics(usize::MAX, shortest, shortest);
-            panics(0, HEADER_BYTES - 1, shortest);
-            if let Suite::EncryptThenMac(cipher, _) = suite
-                && cipher.block_bytes() > 1
-            {
-                panics(0, shortest + 1, shortest + 1);
             }
+        }
+        for (engine, mut transform) in transforms(suite) {
+            let text = vec![0; 2 * suite.pad_to_bytes()];
+            assert!(
+                panics(|| transform
+                    .seal_from(0, &text, &mut vec![0; shortest])
+                    .unwrap()),
+                "{engine} {suite} seals a text from elsewhere that does not fit"
+            );
+            let place = Packet {
+                at: 0,
+                bytes: shortest,
+                sequence_high: 0,
+            };
+            assert!(
+                panics(|| transform
+                    .open(&mut vec![0; shortest], &[place], &mut [])
+                    .unwrap()),
+                "{engine} {suite} opens packets without room for the answers"
+            );
         }
     }
 }
