@@ -7,6 +7,7 @@ mod known;
 mod peer;
 mod round_trip;
 mod scapy;
+mod tshark;
 
 use crate::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
 use engine::{Choice, EngineError, Selection, Transform, engines, select};

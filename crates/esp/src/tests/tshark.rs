@@ -1,0 +1,152 @@
+//! Another independent reader: tshark, given the keys, decrypts what we seal and checks its ICV.
+//!
+//! tshark (4.0) knows no extended sequence numbers. What it authenticates is all before the ICV, so it is given each
+//! packet of an HMAC a second time, with the high half spelled out where the HMAC takes it (RFC 4303 §2.2.1): then the
+//! ICV must be good. It shows that only where it cannot make sense of the text, which the four bytes see to. For an
+//! AEAD, whose high half stands in the middle of what is authenticated, it can but decrypt.
+
+use super::peer::{bytes, hex};
+use super::*;
+use std::process::Command;
+use wire::{Cipher, Hmac};
+
+/// tshark's names for cipher and integrity; `None` for what it cannot decrypt.
+fn names(suite: Suite) -> Option<(&'static str, &'static str)> {
+    let Suite::EncryptThenMac(cipher, hmac) = suite else {
+        let gcm = suite != Suite::ChaCha20Poly1305;
+        return gcm.then_some(("AES-GCM with 16 octet ICV [RFC4106]", "NULL"));
+    };
+    let cipher = match cipher {
+        Cipher::Null => "NULL",
+        Cipher::DesCbc => "DES-CBC [RFC2405]",
+        Cipher::TripleDesCbc => "TripleDES-CBC [RFC2451]",
+        Cipher::Aes128Cbc | Cipher::Aes256Cbc => "AES-CBC [RFC3602]",
+    };
+    let hmac = match hmac {
+        Hmac::Md5 => "HMAC-MD5-96 [RFC2403]",
+        Hmac::Sha1 => "HMAC-SHA-1-96 [RFC2404]",
+        Hmac::Sha256 => "HMAC-SHA-256-128 [RFC4868]",
+        Hmac::Sha512 => "HMAC-SHA-512-256 [RFC4868]",
+    };
+    Some((cipher, hmac))
+}
+
+/// Its security association for a suite's packets.
+fn association(spi: u32, suite: Suite) -> Option<String> {
+    let (cipher, hmac) = names(suite)?;
+    let keymat = keymat(suite);
+    // It wants an AEAD's salt behind the key.
+    let aead = Suite::AEADS.contains(&suite);
+    let (key, rest) = keymat.split_at(if aead {
+        keymat.len()
+    } else {
+        suite.key_bytes()
+    });
+    let quoted = |key: &[u8]| match key {
+        [] => String::new(),
+        key => format!("0x{}", hex(key)),
+    };
+    let (key, rest) = (quoted(key), quoted(rest));
+    Some(format!(
+        r#"uat:esp_sa:"IPv4","192.0.2.1","192.0.2.2","{spi:#010x}","{cipher}","{key}","{hmac}","{rest}""#
+    ))
+}
+
+#[test]
+fn tshark_decrypts_what_we_seal_and_finds_its_icv_good() {
+    let known = suites().into_iter().filter(|suite| names(*suite).is_some());
+    let mut associations = Vec::new();
+    let mut packets = Vec::new();
+    let mut expected = Vec::new();
+    for (spi, suite) in (0x2000..).zip(known) {
+        associations.extend(association(spi, suite));
+        let mut outbound = OutboundSa::new(spi, transform(suite));
+        outbound.skip_to(0x7_0000_0001);
+        let packet = seal(&mut outbound, INNER, 4);
+        let spelled_out = |icv_flip: u8| {
+            let (rest, icv) = packet.split_at(packet.len() - suite.icv_bytes());
+            let mut spelled_out = [rest, &7u32.to_be_bytes(), icv].concat();
+            *spelled_out.last_mut().unwrap() ^= icv_flip;
+            spelled_out
+        };
+        if !Suite::AEADS.contains(&suite) {
+            packets.extend([spelled_out(0), spelled_out(1)]);
+            expected.extend([(suite, Verdict::Good), (suite, Verdict::Bad)]);
+        }
+        packets.push(packet);
+        expected.push((suite, Verdict::Decrypted(INNER.to_vec())));
+    }
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), capture(&packets)).unwrap();
+    let Some(verdicts) = read(file.path(), &associations) else {
+        eprintln!("SKIPPED: interoperation with tshark: install tshark");
+        return;
+    };
+    assert_eq!(verdicts.len(), expected.len());
+    for ((suite, expected), verdict) in expected.into_iter().zip(verdicts) {
+        assert_eq!(verdict, expected, "{suite}");
+    }
+}
+
+/// What tshark says of a packet.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Bad,
+    /// The IP packet inside, whose addresses it has found.
+    Decrypted(Vec<u8>),
+    Neither(String),
+}
+
+/// Its verdicts on the packets of a capture; `None` where there is no tshark.
+fn read(capture: &std::path::Path, associations: &[String]) -> Option<Vec<Verdict>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(capture);
+    for preference in [
+        "esp.enable_encryption_decode:TRUE",
+        "esp.enable_authentication_check:TRUE",
+    ] {
+        command.args(["-o", preference]);
+    }
+    for association in associations {
+        command.args(["-o", association]);
+    }
+    command.args(["-T", "fields"]);
+    for field in ["esp.icv_good", "ip.src", "esp.contained_data"] {
+        command.args(["-e", field]);
+    }
+    let output = match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        output => output.unwrap(),
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "tshark: {errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let verdict = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
+        ["1" | "True", ..] => Verdict::Good,
+        ["0" | "False", ..] => Verdict::Bad,
+        ["", "192.0.2.1,1.2.3.4", inner] => Verdict::Decrypted(bytes(&inner.replace(':', ""))),
+        _ => Verdict::Neither(line.to_owned()),
+    };
+    Some(text.lines().map(verdict).collect())
+}
+
+/// A capture file of ESP packets in IPv4 (pcap, link type 101: raw IP).
+fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101u32] {
+        file.extend(word.to_le_bytes());
+    }
+    for esp in packets {
+        let bytes = 20 + esp.len() as u16;
+        for word in [0, 0, u32::from(bytes), u32::from(bytes)] {
+            file.extend(word.to_le_bytes());
+        }
+        let [high, low] = bytes.to_be_bytes();
+        file.extend([0x45, 0, high, low, 0, 0, 0, 0, 64, 50, 0, 0]);
+        file.extend([192, 0, 2, 1, 192, 0, 2, 2]);
+        file.extend(esp);
+    }
+    file
+}
