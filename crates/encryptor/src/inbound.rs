@@ -75,9 +75,14 @@ impl<K: InboundKeys> Inbound<K> {
             );
         }
         coalescer.flush(&mut writer);
-        tally.clear_tx.packets += writer.written.packets;
-        tally.clear_tx.bytes += writer.written.bytes;
-        tally.drop(DropReason::WriteFailed, writer.failed);
+        let Writer {
+            written, failed, ..
+        } = writer;
+        // Of what was gathered.
+        let lost = clear.flush()?;
+        tally.clear_tx.packets += written.packets - lost;
+        tally.clear_tx.bytes += written.bytes;
+        tally.drop(DropReason::WriteFailed, failed + lost);
         Ok(true)
     }
 }
