@@ -12,6 +12,7 @@
 
 mod bell;
 mod bpf;
+pub mod fault;
 mod frame;
 mod kernel;
 mod link;

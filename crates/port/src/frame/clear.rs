@@ -57,7 +57,10 @@ impl ClearPort for FrameClearPort {
     fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
         let bytes = loop {
             let (slot, length) = self.receiver.lend().ok_or(io::ErrorKind::WouldBlock)?;
-            if let Some(view) = slot.get(ETHERNET_HEADER_BYTES..length).and_then(IpView::parse) {
+            if let Some(view) = slot
+                .get(ETHERNET_HEADER_BYTES..length)
+                .and_then(IpView::parse)
+            {
                 break view.total_bytes;
             }
         };
@@ -147,7 +150,7 @@ mod tests {
         let (mut generator, receiver) = memory_frame_pair(8);
         let (sender, mut analyser) = memory_frame_pair(8);
         let mut port = FrameClearPort::new(receiver, sender, OWN, NEXT);
-        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES + crate::CLEAR_ROOM_BYTES];
+        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
         for (ipv6, payload) in [
             (false, 0),
             (false, 18),
@@ -188,7 +191,7 @@ mod tests {
                 60
             })
             .unwrap();
-        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES + crate::CLEAR_ROOM_BYTES];
+        let mut buffer = vec![0; crate::CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
         let error = port.recv(&mut buffer).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         let super_packet = VnetHeader {

@@ -137,7 +137,9 @@ impl MemoryFrameReceiver {
     /// The slot lent last, if it still is; an empty slice otherwise.
     #[inline]
     pub(super) fn lent(&mut self) -> &mut [u8] {
-        self.lent.as_mut().map_or(&mut [], |slot| &mut slot.bytes[..])
+        self.lent
+            .as_mut()
+            .map_or(&mut [], |slot| &mut slot.bytes[..])
     }
 
     /// Hands up to `count` frames to `read`; how many there were.

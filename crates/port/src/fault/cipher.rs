@@ -1,0 +1,278 @@
+//! Faults in front of a cipher port.
+
+use super::{FaultCounts, Faults, Network};
+use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, Train};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// A cipher port behind a bad network.
+#[derive(Debug)]
+pub struct FaultyCipher<P> {
+    inner: P,
+    network: Network,
+    batch: Batch,
+}
+
+impl<P: CipherPort> FaultyCipher<P> {
+    /// Puts `faults` in front of a port.
+    ///
+    /// # Panics
+    /// When the process is out of file descriptors.
+    #[must_use]
+    pub fn new(inner: P, faults: Faults) -> Self {
+        Self {
+            inner,
+            network: Network::new(faults),
+            batch: Batch::for_trains(4),
+        }
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counts(&self) -> FaultCounts {
+        self.network.counts
+    }
+
+    /// Datagrams that are still on their way.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.network.held.len()
+    }
+
+    /// The port within.
+    pub const fn inner_mut(&mut self) -> &mut P {
+        &mut self.inner
+    }
+}
+
+impl<P: CipherPort> CipherPort for FaultyCipher<P> {
+    fn send(&mut self, batch: &mut Batch) -> Sent {
+        self.inner.send(batch)
+    }
+
+    fn recv(&mut self, batch: &mut Batch) -> io::Result<()> {
+        batch.trains.clear();
+        self.network.call += 1;
+        match self.inner.recv(&mut self.batch) {
+            Ok(()) => {
+                for train in &*self.batch.trains {
+                    for range in train.ranges() {
+                        self.network.take(&self.batch.buffer[range], 0, train.tos);
+                    }
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        let mut used = 0;
+        let length = batch.buffer.len();
+        while !batch.trains.is_full() {
+            let fits = |next: &super::Held| used + next.bytes.len() <= length;
+            let Some(next) = self.network.next(fits) else {
+                break;
+            };
+            let end = used + next.bytes.len();
+            batch.buffer[used..end].copy_from_slice(&next.bytes);
+            append(batch, used, next.bytes.len(), next.tos);
+            used = end;
+        }
+        if batch.trains.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(())
+    }
+
+    fn train_max(&self) -> usize {
+        self.inner.train_max()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.network.readable(self.inner.readable())
+    }
+}
+
+/// Adds a datagram to the last train where it may follow there, as the kernel does, or begins one.
+fn append(batch: &mut Batch, start: usize, bytes: usize, tos: u8) {
+    if let Some(last) = batch.trains.last_mut() {
+        let even = last.bytes % last.datagram_bytes.max(1) == 0;
+        let follows = even && (1..=last.datagram_bytes).contains(&bytes);
+        if follows && last.tos == tos && last.bytes + bytes <= TRAIN_BYTES_MAX {
+            last.bytes += bytes;
+            return;
+        }
+    }
+    batch.trains.push(Train {
+        start,
+        bytes,
+        datagram_bytes: bytes,
+        tos,
+        ..Train::default()
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryCipherPort, memory_cipher_pair, wait_readable};
+    use std::time::Duration;
+
+    const DATAGRAMS: u16 = 2000;
+
+    /// Each datagram holds its number, and bytes that follow from it.
+    fn datagram(number: u16) -> Vec<u8> {
+        let mut datagram = vec![number as u8; 50 + usize::from(number / 100)];
+        datagram[..2].copy_from_slice(&number.to_be_bytes());
+        datagram
+    }
+
+    /// What arrives of all datagrams, which are sent ten at a time.
+    fn run(faults: Faults) -> (Vec<Vec<u8>>, FaultCounts) {
+        let (mut a, b) = memory_cipher_pair();
+        let mut port = FaultyCipher::new(b, faults);
+        let mut batch = Batch::for_trains(1);
+        let mut got: Vec<Vec<u8>> = Vec::new();
+        for number in 0..DATAGRAMS {
+            a.inject(&datagram(number));
+            if number % 10 == 9 && port.recv(&mut batch).is_ok() {
+                got.extend(batch.datagrams().map(<[u8]>::to_vec));
+            }
+        }
+        while port.held() > 0 {
+            let fd = port.readable().unwrap();
+            assert!(wait_readable(&[fd], Some(Duration::ZERO)).unwrap());
+            if port.recv(&mut batch).is_ok() {
+                got.extend(batch.datagrams().map(<[u8]>::to_vec));
+            }
+        }
+        let counts = port.counts();
+        assert_eq!(counts.received, u64::from(DATAGRAMS));
+        assert_eq!(counts.delivered, got.len() as u64);
+        assert_eq!(
+            counts.received + counts.duplicated,
+            counts.delivered + counts.lost
+        );
+        (got, counts)
+    }
+
+    fn about(count: u64, expected: f64) -> bool {
+        (count as f64 - expected).abs() < 5.0 * expected.sqrt()
+    }
+
+    #[test]
+    fn without_faults_all_arrives_as_it_was() {
+        let (got, counts) = run(Faults::default());
+        assert!(got.into_iter().eq((0..DATAGRAMS).map(datagram)));
+        let nothing_done = FaultCounts {
+            received: DATAGRAMS.into(),
+            delivered: DATAGRAMS.into(),
+            ..FaultCounts::default()
+        };
+        assert_eq!(counts, nothing_done);
+    }
+
+    #[test]
+    fn each_fault_does_what_it_says_as_often_as_it_is_asked_to() {
+        let seed = 7;
+        let all = f64::from(DATAGRAMS);
+        let intact = |got: &[Vec<u8>]| {
+            got.iter()
+                .all(|one| *one == datagram(u16::from_be_bytes([one[0], one[1]])))
+        };
+
+        let (got, counts) = run(Faults {
+            seed,
+            loss: 0.1,
+            ..Faults::default()
+        });
+        assert!(intact(&got) && about(counts.lost, 0.1 * all), "{counts:?}");
+
+        let (got, counts) = run(Faults {
+            seed,
+            duplicate: 0.1,
+            ..Faults::default()
+        });
+        assert!(
+            intact(&got) && about(counts.duplicated, 0.1 * all),
+            "{counts:?}"
+        );
+
+        let (got, counts) = run(Faults {
+            seed,
+            corrupt: 0.1,
+            ..Faults::default()
+        });
+        let flipped = |(one, number): (&Vec<u8>, u16)| {
+            let pairs = one.iter().zip(datagram(number));
+            pairs.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()
+        };
+        let flips: Vec<u32> = got.iter().zip(0..).map(flipped).collect();
+        assert_eq!(flips.iter().sum::<u32>() as u64, counts.corrupted);
+        assert!(flips.iter().all(|flips| *flips < 2) && about(counts.corrupted, 0.1 * all));
+
+        let (got, counts) = run(Faults {
+            seed,
+            truncate: 0.1,
+            ..Faults::default()
+        });
+        let short = got
+            .iter()
+            .zip(0..)
+            .filter(|(one, number)| one.len() < datagram(*number).len());
+        assert_eq!(short.count() as u64, counts.truncated);
+        assert!(about(counts.truncated, 0.1 * all), "{counts:?}");
+
+        let (got, counts) = run(Faults {
+            seed,
+            reorder: 0.1,
+            ..Faults::default()
+        });
+        assert!(intact(&got) && got.len() == usize::from(DATAGRAMS));
+        assert!(counts.reordered > DATAGRAMS as u64 / 30, "{counts:?}");
+
+        let delay = Faults {
+            seed,
+            delay: 0.1,
+            delay_batches: 20,
+            ..Faults::default()
+        };
+        let (got, counts) = run(delay);
+        assert!(intact(&got) && got.len() == usize::from(DATAGRAMS));
+        assert!(
+            about(counts.delayed, 0.1 * all) && counts.reordered > 100,
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn the_same_seed_does_the_same_and_another_does_not() {
+        let faults = |seed| Faults {
+            seed,
+            loss: 0.05,
+            duplicate: 0.05,
+            corrupt: 0.05,
+            truncate: 0.05,
+            reorder: 0.2,
+            delay: 0.05,
+            delay_batches: 5,
+        };
+        assert_eq!(run(faults(1)), run(faults(1)));
+        assert_ne!(run(faults(1)).0, run(faults(2)).0);
+    }
+
+    #[test]
+    fn wrappers_compose() {
+        let (mut a, b) = memory_cipher_pair();
+        let twice = Faults {
+            duplicate: 1.0,
+            ..Faults::default()
+        };
+        let inner: FaultyCipher<MemoryCipherPort> = FaultyCipher::new(b, twice);
+        let mut port = FaultyCipher::new(inner, twice);
+        a.inject(b"four");
+        let mut batch = Batch::for_trains(1);
+        port.recv(&mut batch).unwrap();
+        assert!(batch.datagrams().eq([b"four"; 4]));
+        assert_eq!(port.inner_mut().counts().duplicated, 1);
+        assert_eq!(port.counts().duplicated, 2);
+    }
+}
