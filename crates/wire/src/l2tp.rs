@@ -26,8 +26,10 @@ pub const UDP_PORT: u16 = 1701;
 /// The longest data header: over UDP, with a cookie of 8 bytes.
 pub const HEADER_BYTES_MAX: usize = FLAGS_BYTES + SESSION_BYTES + COOKIE_BYTES_MAX;
 
-const FLAGS_BYTES: usize = 4;
-const SESSION_BYTES: usize = 4;
+/// Length of flags, version and the reserved field over UDP.
+pub const FLAGS_BYTES: usize = 4;
+/// Length of the session id.
+pub const SESSION_BYTES: usize = 4;
 const COOKIE_BYTES_MAX: usize = 8;
 /// Set in the first byte over UDP when it is a control message.
 const T_BIT: u8 = 0x80;
