@@ -4,6 +4,7 @@ use crate::exit::EXIT_CODES;
 use crate::version;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Measures encryptors and writes the report, with proof that each number is true.
 #[derive(Debug, Parser)]
@@ -44,6 +45,11 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run the encryptor as a service, until SIGTERM
     Encrypt(Encrypt),
+    /// Measure the crypto engines by themselves, one core each
+    ///
+    /// How fast each engine seals and opens ESP packets in memory, by suite and packet size: nothing is sent.
+    /// With `--curves`, what the encryptor's choice of engine is made by.
+    Speed(Speed),
     /// Make keys
     #[command(subcommand)]
     Keys(Keys),
@@ -145,6 +151,64 @@ pub(crate) struct Encrypt {
     /// Configuration of this end
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Speed {
+    /// Suite, or `all`
+    #[arg(long, value_name = "NAME", default_value = "aes-256-gcm")]
+    pub(crate) suite: String,
+    /// Engine, or `all` that can be used here; the control `null` shows what measuring itself costs
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    pub(crate) engine: String,
+    /// Lengths of the inner packets in bytes, separated by commas
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(20..),
+        default_values_t = [64, 128, 256, 512, 1024, 1408, 1500, 8192]
+    )]
+    pub(crate) sizes: Vec<u16>,
+    /// What to measure: batches sealed in place, single packets sealed from elsewhere, batches opened in place
+    #[arg(long, value_name = "WAY", default_value = "all")]
+    #[arg(value_parser = ["all", "seal", "seal-from", "open"])]
+    pub(crate) direction: String,
+    /// Packets in a batch
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) batch: u16,
+    /// Measure so many at once too, each on a core of its own, and show how that scales
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: u16,
+    /// Time of each figure, in five parts
+    #[arg(long, value_name = "TIME", default_value = "100 ms")]
+    #[arg(value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Measure curves in place of rates: what a batch costs on each engine, and where they take turns
+    ///
+    /// They replace those in the cache, which the encryptor chooses engines by.
+    #[arg(long, conflicts_with_all = ["sizes", "direction", "batch", "threads", "duration"])]
+    pub(crate) curves: bool,
+    /// Folder to write `speed.html` with charts, and `speed.json`, into
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Long enough for a few rounds, short enough for a table of a hundred figures.
+fn duration(text: &str) -> Result<Duration, String> {
+    match units::time::parse(text) {
+        Ok(duration)
+            if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&duration) =>
+        {
+            Ok(duration)
+        }
+        Ok(_) => Err("take from 1 ms to 1 min".to_owned()),
+        Err(error) => Err(format!("{error}: {}", error.help())),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,4 +11,5 @@ pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod speed;
 pub(crate) mod station;

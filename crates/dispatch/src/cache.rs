@@ -108,6 +108,11 @@ impl Cache {
         Self { folder }
     }
 
+    /// Nowhere.
+    pub(crate) const fn none() -> Self {
+        Self { folder: None }
+    }
+
     /// In that folder.
     #[cfg(test)]
     pub(crate) fn at(folder: &Path) -> Self {
@@ -117,7 +122,7 @@ impl Cache {
     }
 
     /// The file of a suite.
-    pub(crate) fn file(&self, suite: Suite) -> Option<PathBuf> {
+    fn file(&self, suite: Suite) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         Some(folder.join(format!("curves-{suite}.json")))
     }
@@ -240,7 +245,7 @@ mod tests {
 
     #[test]
     fn no_place_for_a_cache_is_no_failure() {
-        let cache = Cache { folder: None };
+        let cache = Cache::none();
         let identity = identity();
         cache.store(&identity, &curves(&identity));
         assert_eq!(cache.load(&identity), None);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{EngineError, PassedOver, Selection, Transform};
+use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
 use wire::Suite;
 use wire::overhead::esp_bytes;
 
@@ -77,14 +77,7 @@ impl Dispatch {
     /// # Errors
     /// [`EngineError`]: a named engine is unknown, unusable here or computes wrongly; or all of them are.
     pub fn prepare(choice: &Choice, suite: Suite) -> Result<Self, EngineError> {
-        Self::prepare_with(choice, suite, &Cache::of_user())
-    }
-
-    pub(crate) fn prepare_with(
-        choice: &Choice,
-        suite: Suite,
-        cache: &Cache,
-    ) -> Result<Self, EngineError> {
+        let cache = &Cache::of_user();
         match choice {
             Choice::Auto => Self::on_cpu(&CpuChoice::Auto, suite, cache),
             Choice::Named(name) => Self::on_cpu(&CpuChoice::Named(name.clone()), suite, cache),
@@ -103,6 +96,18 @@ impl Dispatch {
                 Self::with_model(model, otherwise.as_ref(), suite, cache)
             }
         }
+    }
+
+    /// [`prepare`](Self::prepare) of an engine or the best of all, with what they cost measured now, even if there
+    /// is only one. What is measured is kept for later, as far as it was measured undisturbed.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn measure(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
+        let found = Found::of(choice, suite)?;
+        measure::anew(suite, &found.engines, &Cache::of_user()).map_err(unavailable)?;
+        let (contenders, curves, passed_over) = found.compared(suite, &Cache::none())?;
+        Ok(Self::soonest(suite, contenders, curves, passed_over))
     }
 
     fn on_cpu(choice: &CpuChoice, suite: Suite, cache: &Cache) -> Result<Self, EngineError> {
@@ -397,14 +402,22 @@ impl Contender {
     }
 }
 
+/// An engine that cannot even be measured.
+fn unavailable(failed: EngineFailed) -> EngineError {
+    EngineError::Unavailable {
+        name: failed.engine,
+        reason: failed.reason,
+    }
+}
+
 /// Engines on this CPU that serve a suite and pass, at least one.
-pub(crate) struct Found {
-    pub(crate) engines: Vec<Selection>,
-    pub(crate) passed_over: Vec<PassedOver>,
+struct Found {
+    engines: Vec<Selection>,
+    passed_over: Vec<PassedOver>,
 }
 
 impl Found {
-    pub(crate) fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
+    fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
         let CpuChoice::Auto = choice else {
             return Ok(Self {
                 engines: vec![engine::select(choice, suite)?],
@@ -444,12 +457,7 @@ impl Found {
         suite: Suite,
         cache: &Cache,
     ) -> Result<(Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>), EngineError> {
-        let curves = measure::curves(suite, &self.engines, cache).map_err(|failed| {
-            EngineError::Unavailable {
-                name: failed.engine,
-                reason: failed.reason,
-            }
-        })?;
+        let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;
         let contender = |(selection, curves): (Selection, &EngineCurves)| {
             let curves = Direction::ALL.map(|direction| curves.of(direction).curve);
             Contender::with_curves(selection, curves)

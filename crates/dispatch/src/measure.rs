@@ -1,7 +1,7 @@
 //! Measures what engines cost, in a hundred milliseconds.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::{EngineFailed, Selection, Transform};
@@ -28,8 +28,12 @@ const BATCHES: [(usize, usize); 9] = [
 ];
 /// Inner packets that are sealed one by one, in bytes.
 const SINGLES: [usize; 5] = [64, 128, 256, 1408, 8192];
+/// Bytes of a round: few, so that the slowest engines are done in time too.
+const ROUND_BYTES: usize = 8 << 10;
 /// Each is measured so often; the shortest time counts, as all that disturbs makes it longer.
 const REPEATS: usize = 5;
+/// What takes longer than this many slices is disturbed less, and costs more: it is measured twice.
+const SLOW_SLICES: u32 = 4;
 /// How long one repeat is to take in each direction.
 const SLICE: Duration = Duration::from_micros(100);
 /// Rounds of a slice, at most.
@@ -39,10 +43,25 @@ const ROUNDS_MAX: u32 = 64;
 const STEADY: f64 = 1.25;
 
 /// Curves of engines, and whether they are to be trusted beyond this process.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    pub(crate) curves: Vec<EngineCurves>,
-    pub(crate) steady: bool,
+struct Measured {
+    curves: Vec<EngineCurves>,
+    steady: bool,
+}
+
+/// Curves by suite and names of engines.
+type Known = BTreeMap<(Suite, Vec<&'static str>), Vec<EngineCurves>>;
+
+/// What this process knows. Locked while engines are measured: two threads that measured at once would
+/// disturb each other.
+static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+
+fn known() -> MutexGuard<'static, Known> {
+    // A poisoned map is as good as any: entries are complete when they are put in.
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn names(engines: &[Selection]) -> Vec<&'static str> {
+    engines.iter().map(Selection::engine).collect()
 }
 
 /// Curves of those engines for their suite: out of this process's memory, the cache, or measured now.
@@ -54,36 +73,50 @@ pub(crate) fn curves(
     engines: &[Selection],
     cache: &Cache,
 ) -> Result<Vec<EngineCurves>, EngineFailed> {
-    type Known = BTreeMap<(Suite, Vec<&'static str>), Vec<EngineCurves>>;
-    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
-
-    let names: Vec<_> = engines.iter().map(Selection::engine).collect();
-    // Held while engines are measured: two threads that measured at once would disturb each other.
-    // A poisoned map is as good as any: entries are complete when they are put in.
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(curves) = known.get(&(suite, names.clone())) {
+    let mut known = known();
+    let key = (suite, names(engines));
+    if let Some(curves) = known.get(&key) {
         return Ok(curves.clone());
     }
     let identity = Identity::of(suite, engines);
     let curves = match cache.load(&identity) {
         Some(curves) => curves,
-        None => {
-            let measured = measure(suite, engines)?;
-            if measured.steady {
-                cache.store(&identity, &measured.curves);
-            }
-            measured.curves
-        }
+        None => measure_and_keep(engines, &identity, suite, cache)?,
     };
-    known.insert((suite, names), curves.clone());
+    known.insert(key, curves.clone());
     Ok(curves)
+}
+
+/// Measures them whatever is known, and replaces that.
+///
+/// # Errors
+/// [`EngineFailed`] of the first that fails.
+pub(crate) fn anew(suite: Suite, engines: &[Selection], cache: &Cache) -> Result<(), EngineFailed> {
+    let mut known = known();
+    let identity = Identity::of(suite, engines);
+    let curves = measure_and_keep(engines, &identity, suite, cache)?;
+    known.insert((suite, names(engines)), curves);
+    Ok(())
+}
+
+fn measure_and_keep(
+    engines: &[Selection],
+    identity: &Identity,
+    suite: Suite,
+    cache: &Cache,
+) -> Result<Vec<EngineCurves>, EngineFailed> {
+    let measured = measure(suite, engines)?;
+    if measured.steady {
+        cache.store(identity, &measured.curves);
+    }
+    Ok(measured.curves)
 }
 
 /// Measures them now, turn by turn: a machine that slows down does so for all.
 ///
 /// # Errors
 /// [`EngineFailed`] of the first that fails.
-pub(crate) fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed> {
+fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed> {
     let keymat = pace::keymat(suite);
     let mut transforms: Vec<_> = engines
         .iter()
@@ -92,7 +125,7 @@ pub(crate) fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, E
     let mut unsteady = 0;
     let mut points = vec![[Vec::new(), Vec::new(), Vec::new()]; engines.len()];
     for (inner_bytes, batch) in BATCHES {
-        let mut workload = Workload::new(suite, inner_bytes, batch);
+        let mut workload = Workload::new(suite, inner_bytes, batch, ROUND_BYTES);
         let load = workload.load();
         let times = times(&mut transforms, &mut workload, |workload, transform| {
             Ok([workload.seal(transform)?, workload.open(transform)?])
@@ -105,7 +138,7 @@ pub(crate) fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, E
         }
     }
     for inner_bytes in SINGLES {
-        let mut workload = Workload::new(suite, inner_bytes, 1);
+        let mut workload = Workload::new(suite, inner_bytes, 1, ROUND_BYTES);
         let load = workload.load();
         let times = times(&mut transforms, &mut workload, |workload, transform| {
             Ok([workload.round(transform, Direction::SealFrom)?])
@@ -131,19 +164,19 @@ pub(crate) fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, E
     })
 }
 
-/// What a few repeats took, per round.
+/// What a few repeats took, per round, the shortest first.
 struct Times {
-    rounds_ps: [f64; REPEATS],
+    rounds_ps: Vec<f64>,
 }
 
 impl Times {
-    fn of(mut rounds_ps: [f64; REPEATS]) -> Self {
+    fn of(mut rounds_ps: Vec<f64>) -> Self {
         rounds_ps.sort_by(f64::total_cmp);
         Self { rounds_ps }
     }
 
     fn is_steady(&self) -> bool {
-        self.rounds_ps[REPEATS / 2] <= STEADY * self.rounds_ps[0]
+        self.rounds_ps[self.rounds_ps.len() / 2] <= STEADY * self.rounds_ps[0]
     }
 
     /// Of one batch out of a round.
@@ -162,16 +195,22 @@ fn times<const PARTS: usize>(
     workload: &mut Workload,
     round: impl Fn(&mut Workload, &mut dyn Transform) -> Result<[Duration; PARTS], EngineFailed>,
 ) -> Result<Vec<[Times; PARTS]>, EngineFailed> {
-    let mut rounds = Vec::new();
+    let slice = SLICE * PARTS as u32;
+    let (mut rounds, mut slowest) = (Vec::new(), Duration::ZERO);
     for transform in &mut *transforms {
         // The first warms up, and tells how many make a slice.
         let first: Duration = round(workload, &mut **transform)?.iter().sum();
-        let slice = SLICE * PARTS as u32;
         let fitting = slice.as_nanos() / first.as_nanos().max(1);
         rounds.push((fitting as u32).clamp(1, ROUNDS_MAX));
+        slowest = slowest.max(first);
     }
-    let mut taken = vec![[[0.0; REPEATS]; PARTS]; transforms.len()];
-    for repeat in 0..REPEATS {
+    let repeats = if slowest > slice * SLOW_SLICES {
+        2
+    } else {
+        REPEATS
+    };
+    let mut taken = vec![[const { Vec::new() }; PARTS]; transforms.len()];
+    for _ in 0..repeats {
         for ((transform, &rounds), taken) in transforms.iter_mut().zip(&rounds).zip(&mut taken) {
             let mut sums = [Duration::ZERO; PARTS];
             for _ in 0..rounds {
@@ -181,7 +220,7 @@ fn times<const PARTS: usize>(
                 }
             }
             for (times, sum) in taken.iter_mut().zip(sums) {
-                times[repeat] = sum.as_nanos() as f64 * 1e3 / f64::from(rounds);
+                times.push(sum.as_nanos() as f64 * 1e3 / f64::from(rounds));
             }
         }
     }
@@ -214,19 +253,13 @@ mod tests {
 
     #[test]
     fn one_disturbed_repeat_changes_nothing_and_many_are_noticed() {
-        let times = Times::of([5.0, 1.0, 1.1, 1.0, 1.05]);
+        let times = Times::of(vec![5.0, 1.0, 1.1, 1.0, 1.05]);
         assert!(times.is_steady());
-        let workload = Workload::new(Suite::Aes256Gcm, 64, 32);
+        let workload = Workload::new(Suite::Aes256Gcm, 64, 32, ROUND_BYTES);
+        assert!(!Times::of(vec![5.0, 1.0, 3.0, 9.0, 8.0]).is_steady());
         let batches = workload.packets() as f64 / 32.0;
-        let times = Times::of([
-            5e3 * batches,
-            1e3 * batches,
-            3e3 * batches,
-            9e3 * batches,
-            8e3,
-        ]);
-        assert!(!times.is_steady());
-        let times = Times::of([5e3, 1e3, 1e3, 1e3, 1e3].map(|time| time * batches));
+        let rounds_ps = [5e3, 1e3, 1e3, 1e3, 1e3].map(|time| time * batches);
+        let times = Times::of(rounds_ps.to_vec());
         assert_eq!(times.point(&workload, workload.load()).measured_ps, 1000);
     }
 }

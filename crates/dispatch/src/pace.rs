@@ -8,9 +8,7 @@ use wire::overhead::{ESP_HEADER_BYTES, esp_bytes};
 
 use crate::curve::{Direction, Load};
 
-/// Bytes that a round goes through, about: more than the first cache holds, less than the second.
-const ROUND_BYTES: usize = 128 << 10;
-/// Packets of a round, at most: the text of more would be no less in the caches.
+/// Packets of a round, at most: with more, the shortest would be no less in the caches.
 const ROUND_PACKETS_MAX: usize = 256;
 
 /// Batches of ESP packets, all of one length, that an engine seals and opens again and again.
@@ -28,15 +26,16 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Packets that carry inner packets of `inner_bytes`, `batch` of them in each batch.
+    /// Packets that carry inner packets of `inner_bytes`, `batch` of them in each batch. A round goes through
+    /// about `round_bytes`, and one batch at least.
     ///
     /// # Panics
     /// If `batch` is 0.
     #[must_use]
-    pub fn new(suite: Suite, inner_bytes: usize, batch: usize) -> Self {
+    pub fn new(suite: Suite, inner_bytes: usize, batch: usize, round_bytes: usize) -> Self {
         assert!(batch > 0, "a batch has packets");
         let bytes = esp_bytes(suite, inner_bytes);
-        let packets = (ROUND_BYTES / bytes).clamp(1, ROUND_PACKETS_MAX);
+        let packets = (round_bytes / bytes).clamp(1, ROUND_PACKETS_MAX);
         let packets = packets.next_multiple_of(batch);
         let text_bytes = bytes - prefix_bytes(suite) - suite.icv_bytes();
         let mut workload = Self {

@@ -190,7 +190,10 @@ fn the_control_wants_insecure_wherever_it_stands() {
 #[test]
 fn a_text_that_is_no_choice_says_why() {
     let error = "aws".parse::<Choice>().unwrap_err().to_string();
-    assert!(error.starts_with("the engine `aws` is not known: "), "{error}");
+    assert!(
+        error.starts_with("the engine `aws` is not known: "),
+        "{error}"
+    );
     assert!("".parse::<Choice>().is_err());
     assert!("{ below: ".parse::<Choice>().is_err());
     assert_eq!("null".parse(), Ok(named("null")));

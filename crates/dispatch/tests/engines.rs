@@ -135,7 +135,7 @@ fn every_suite_that_an_engine_has_can_be_prepared() {
         let Ok(dispatch) = Dispatch::prepare(&Choice::Auto, suite) else {
             continue;
         };
-        let mut workload = dispatch::pace::Workload::new(suite, 300, 8);
+        let mut workload = dispatch::pace::Workload::new(suite, 300, 8, 8 << 10);
         let mut transform = dispatch.transform(&dispatch::pace::keymat(suite));
         for direction in Direction::ALL {
             workload.round(&mut *transform, direction).unwrap();

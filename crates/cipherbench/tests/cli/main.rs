@@ -8,6 +8,7 @@ mod faults;
 mod frames;
 mod interrupts;
 mod runs;
+mod speed;
 mod support;
 mod texts;
 
@@ -53,6 +54,12 @@ fn main() -> ExitCode {
             output_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none,
             doctor_tells_what_this_host_can_measure,
             keys_are_made_once_and_never_overwritten,
+        ),
+        tests!(None, speed:
+            every_engine_has_a_rate_for_every_size_and_direction,
+            threads_are_measured_alone_and_together,
+            curves_are_charted_and_kept_in_the_cache,
+            what_cannot_be_measured_is_refused,
         ),
         tests!(no_lab, runs:
             a_run_ends_in_a_table_and_every_document,

@@ -33,6 +33,7 @@ pub(crate) fn help_is_as_recorded() {
         "encrypt",
         "keys",
         "keys static",
+        "speed",
         "station",
     ];
     for command in commands {
@@ -57,12 +58,16 @@ pub(crate) fn version_tells_revision_and_engines() {
 
 pub(crate) fn a_wrong_command_line_exits_2() {
     let sandbox = Sandbox::new();
-    let wrong: [&[&str]; 5] = [
+    let wrong: [&[&str]; 9] = [
         &[],
         &["rum"],
         &["run", "--repeats", "0"],
         &["station", "--node", "c"],
         &["doctor", "--apply", "--revert"],
+        &["speed", "--sizes", "19"],
+        &["speed", "--duration", "100"],
+        &["speed", "--direction", "up"],
+        &["speed", "--curves", "--threads", "2"],
     ];
     for words in wrong {
         let ended = end(&mut sandbox.program(words)).exits(2);

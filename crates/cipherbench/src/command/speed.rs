@@ -1,0 +1,204 @@
+//! `cipherbench speed`: what the crypto engines do by themselves.
+
+mod chart;
+mod curves;
+mod page;
+mod rates;
+mod table;
+
+use crate::cli::Speed;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use curves::SuiteCurves;
+use dispatch::{CpuChoice, Direction, Dispatch};
+use engine::{EngineError, Selection};
+use rates::Figure;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use wire::Suite;
+
+/// What is measured, as `speed.json` and `--json` have it.
+#[derive(Serialize)]
+struct Measured {
+    /// Of this program.
+    version: &'static str,
+    /// The command that measured it.
+    command: String,
+    /// Name of the CPU.
+    cpu: String,
+    /// Repeats of each figure.
+    repeats: usize,
+    /// Packets in a batch.
+    batch: u16,
+    /// Rates; empty with `--curves`.
+    figures: Vec<Figure>,
+    /// Curves and who wins where; empty without `--curves`.
+    curves: Vec<SuiteCurves>,
+}
+
+pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
+    let suites = suites(&arguments.suite)?;
+    let choice = match arguments.engine.as_str() {
+        "all" => CpuChoice::Auto,
+        name => name.parse().map_err(refused)?,
+    };
+    let cores = rates::cores(arguments.threads)?;
+    // Before anything is measured in vain.
+    if let Some(folder) = &arguments.out {
+        fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
+    }
+    let mut measured = Measured {
+        version: crate::version::short(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        cpu: cpu_name(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        repeats: rates::REPEATS,
+        batch: arguments.batch,
+        figures: Vec::new(),
+        curves: Vec::new(),
+    };
+    for suite in suites.iter().copied() {
+        let engines = match engines(&choice, suite) {
+            Ok(engines) => engines,
+            // Of all suites, those that the engine does not have are left out.
+            Err(EngineError::NotServed { .. } | EngineError::None { .. }) if suites.len() > 1 => {
+                continue;
+            }
+            Err(error) => return Err(refused(error)),
+        };
+        if arguments.curves {
+            let prepared = rates::pinned(cores[0], || Dispatch::measure(&choice, suite))?;
+            measured
+                .curves
+                .push(SuiteCurves::of(&prepared.map_err(refused)?));
+        } else {
+            let figures = rates::measure(arguments, &directions(arguments), &engines, &cores)?;
+            measured.figures.extend(figures);
+        }
+    }
+    if measured.figures.is_empty() && measured.curves.is_empty() {
+        let what = format!("no suite can be measured with engine {choice}");
+        return Err(Failure::new(Exit::Usage, what));
+    }
+    conclude(arguments, &measured)?;
+    Ok(Exit::Done)
+}
+
+/// Writes and prints what was measured.
+fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
+    // Plain data with string keys always has a JSON form.
+    let json = serde_json::to_string_pretty(measured).expect("figures can be written as JSON");
+    let json = json + "\n";
+    if let Some(folder) = &arguments.out {
+        let files = [
+            ("speed.json", json.clone()),
+            ("speed.html", page::write(measured)),
+        ];
+        for (name, content) in files {
+            let path = folder.join(name);
+            fs::write(&path, content).map_err(|error| not_written(&path, &error))?;
+        }
+    }
+    output::stdout(&match arguments.output.json {
+        true => json,
+        false => text(measured),
+    })?;
+    if let Some(folder) = arguments.out.as_ref().filter(|_| !arguments.output.json) {
+        output::stdout(&format!(
+            "\nwrote {}\n",
+            folder.join("speed.html").display()
+        ))?;
+    }
+    Ok(())
+}
+
+/// What a terminal shows.
+fn text(measured: &Measured) -> String {
+    let rates = rates::tables(&measured.figures, measured.batch);
+    let curves = measured.curves.iter().map(SuiteCurves::text);
+    rates
+        .into_iter()
+        .chain(curves)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn suites(name: &str) -> Result<Vec<Suite>, Failure> {
+    if name == "all" {
+        return Ok(Suite::ALL.to_vec());
+    }
+    Suite::from_name(name)
+        .map(|suite| vec![suite])
+        .ok_or_else(|| {
+            let known: Vec<_> = Suite::ALL.iter().map(|suite| suite.name()).collect();
+            let help = format!("known suites are all, {}", known.join(", "));
+            let text = format!("the suite `{name}` is not known\nhelp: {help}");
+            Failure::new(Exit::Usage, text)
+        })
+}
+
+fn directions(arguments: &Speed) -> Vec<Direction> {
+    let named = |direction: &Direction| {
+        arguments.direction == "all" || arguments.direction == direction.name()
+    };
+    Direction::ALL.into_iter().filter(named).collect()
+}
+
+/// The engine that is named, or all that have the suite. What could not be taken is told.
+fn engines(choice: &CpuChoice, suite: Suite) -> Result<Vec<Selection>, EngineError> {
+    let CpuChoice::Auto = choice else {
+        return Ok(vec![engine::select(choice, suite)?]);
+    };
+    let (mut engines, mut reasons) = (Vec::new(), Vec::new());
+    for info in engine::engines() {
+        match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
+            Ok(selection) => engines.push(selection),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    if engines.is_empty() {
+        let reasons: Vec<_> = reasons.iter().map(EngineError::to_string).collect();
+        let reasons = reasons.join("; ");
+        return Err(EngineError::None { suite, reasons });
+    }
+    reasons.retain(|reason| !matches!(reason, EngineError::NotServed { .. }));
+    output::warn(&reasons);
+    Ok(engines)
+}
+
+fn refused(error: EngineError) -> Failure {
+    let exit = match error {
+        EngineError::Unknown { .. } | EngineError::NotServed { .. } => Exit::Usage,
+        EngineError::Refused { .. } => Exit::CriterionFailed,
+        EngineError::Unavailable { .. } | EngineError::None { .. } => Exit::CannotBuild,
+    };
+    Failure::new(exit, error)
+}
+
+fn not_written(path: &Path, error: &std::io::Error) -> Failure {
+    let path = path.display();
+    let help = "give a folder that can be written to with `--out`";
+    let text = format!("cannot write {path}: {error}\nhelp: {help}");
+    Failure::new(Exit::Usage, text)
+}
+
+/// Out of `/proc/cpuinfo`.
+fn cpu_name(cpuinfo: &str) -> String {
+    let name = cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == "model name").then(|| value.trim().to_owned())
+    });
+    name.unwrap_or_else(|| "a CPU without a name".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_without_a_name_is_called_so() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: A CPU @ 2 GHz\n";
+        assert_eq!(cpu_name(cpuinfo), "A CPU @ 2 GHz");
+        assert_eq!(cpu_name(""), "a CPU without a name");
+    }
+}

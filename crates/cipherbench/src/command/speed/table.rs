@@ -1,0 +1,59 @@
+//! Tables of plain text.
+
+/// Columns under their heads: the first ones to the left, figures to the right.
+pub(super) struct Table {
+    title: String,
+    rows: Vec<Vec<String>>,
+    /// Columns that are words.
+    words: usize,
+}
+
+impl Table {
+    pub(super) fn new(title: String, head: Vec<String>, words: usize) -> Self {
+        Self {
+            title,
+            rows: vec![head],
+            words,
+        }
+    }
+
+    /// A row, as long as the head.
+    pub(super) fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// With its title above, and a newline at the end.
+    pub(super) fn text(&self) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<_> = (0..self.rows[0].len()).map(width).collect();
+        let mut text = format!("{}\n", self.title);
+        for row in &self.rows {
+            let cell =
+                |(column, (cell, &width)): (usize, (&String, &usize))| match column < self.words {
+                    true => format!("{cell:<width$}"),
+                    false => format!("{cell:>width$}"),
+                };
+            let cells: Vec<_> = row.iter().zip(&widths).enumerate().map(cell).collect();
+            text.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_left_and_figures_right() {
+        let cells = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let mut table = Table::new("a title".to_owned(), cells(["engine", "64 B"]), 1);
+        table.push(cells(["null", "1"]));
+        table.push(cells(["ipsec-mb", "±100 %"]));
+        let expected = "a title\n  engine      64 B\n  null           1\n  ipsec-mb  ±100 %\n";
+        assert_eq!(table.text(), expected);
+    }
+}
