@@ -1,0 +1,141 @@
+//! Many tunnels in one lane, and packets that share ESP packets.
+
+use crate::bench::*;
+use encryptor::counters::DropReason;
+use encryptor::payload::IpRules;
+use proptest::prelude::*;
+use wire::Suite;
+use wire::headers::be32;
+use wire::overhead::esp_bytes;
+
+const AGGREGATE: IpRules = IpRules {
+    aggregate: true,
+    ..IpRules::NONE
+};
+
+fn many(rules: IpRules, tunnels: u16) -> Setup {
+    Setup {
+        tunnels,
+        joinable: SINGLE,
+        ..Setup::ip(rules)
+    }
+}
+
+/// A packet between two hosts of a tunnel's networks.
+fn packet(tunnel: u8, number: u8, bytes: usize) -> Vec<u8> {
+    udp_between([10, tunnel, 0, 1], [10, tunnel, 0, 2], &vec![number; bytes])
+}
+
+#[test]
+fn each_packet_takes_the_tunnel_of_its_destination() {
+    let mut bench = Bench::new(&many(IpRules::NONE, 200));
+    let sent: Vec<_> = (0..200).map(|tunnel| packet(tunnel, 7, 30)).collect();
+    sent.iter().for_each(|packet| bench.send(packet));
+    let sealed = bench.seal();
+    for (number, datagram) in sealed.iter().enumerate() {
+        assert_eq!(be32(&datagram.bytes, 0), LEFT_SPI + number as u32);
+        assert_eq!(usize::from(datagram.peer), number);
+    }
+    // Two new epochs a batch are proven at most, so they come in small ones here.
+    let out: Vec<_> = sealed.chunks(2).flat_map(|some| bench.open(some)).collect();
+    assert_eq!(out, sent);
+    // From now on they may come all at once.
+    sent.iter().for_each(|packet| bench.send(packet));
+    assert_eq!(bench.cross(), sent);
+}
+
+#[test]
+fn a_packet_for_nobody_is_dropped_and_counted() {
+    let mut bench = Bench::new(&many(IpRules::NONE, 2));
+    bench.send(&packet(2, 0, 10));
+    assert!(bench.seal().is_empty());
+    assert_eq!(bench.left_tally().dropped[DropReason::NoTunnel as usize], 1);
+}
+
+#[test]
+fn a_tunnel_brings_no_packets_of_another() {
+    let mut bench = Bench::new(&many(IpRules::NONE, 2));
+    // To tunnel 0, but as if from a host behind tunnel 1.
+    bench.send(&udp_between([10, 1, 0, 1], [10, 0, 0, 2], b"not mine"));
+    assert!(bench.cross().is_empty());
+    assert_eq!(bench.right_tally().dropped[DropReason::Policy as usize], 1);
+}
+
+#[test]
+fn small_packets_share_esp_packets_and_large_ones_do_not() {
+    let mut bench = Bench::new(&Setup {
+        inner_bytes_max: 1400,
+        ..many(AGGREGATE, 1)
+    });
+    let mut sent: Vec<_> = (0..40).map(|number| packet(0, number, 18)).collect();
+    sent.push(packet(0, 99, 1372));
+    sent.push(packet(0, 100, 18));
+    sent.iter().for_each(|packet| bench.send(packet));
+    let sealed = bench.seal();
+    let lengths: Vec<_> = sealed.iter().map(|datagram| datagram.bytes.len()).collect();
+    // 30 packets of 46 bytes fit 1400 with the header; the long one has no room for that.
+    let esp = |inner| esp_bytes(Suite::Aes256Gcm, inner);
+    assert_eq!(
+        lengths,
+        [esp(4 + 30 * 46), esp(4 + 10 * 46), esp(1400), esp(4 + 46)]
+    );
+    assert_eq!(bench.left_tally().joined, 38);
+    assert_eq!(bench.open(&sealed), sent);
+    assert_eq!(bench.right_tally().split, 38);
+}
+
+#[test]
+fn an_aggregate_brings_no_packets_of_another_tunnel() {
+    let mut bench = Bench::new(&many(AGGREGATE, 2));
+    bench.send(&packet(0, 1, 18));
+    bench.send(&udp_between([10, 1, 0, 1], [10, 0, 0, 2], b"not mine"));
+    bench.send(&packet(0, 2, 18));
+    let out = bench.cross();
+    assert_eq!(out, [packet(0, 1, 18), packet(0, 2, 18)]);
+    assert_eq!(bench.right_tally().dropped[DropReason::Policy as usize], 1);
+}
+
+#[test]
+fn every_suite_crosses() {
+    for suite in Suite::ALL {
+        for rules in [IpRules::NONE, AGGREGATE] {
+            let mut bench = Bench::new(&Setup {
+                suite,
+                ..many(rules, 3)
+            });
+            let lengths = [0, 1, 7, 8, 15, 16, 17, 100, 511, 512, 600, 1371, 1400, 1472];
+            let sent: Vec<_> = lengths
+                .iter()
+                .map(|bytes| packet(*bytes as u8 % 2, *bytes as u8, *bytes))
+                .collect();
+            sent.iter().for_each(|packet| bench.send(packet));
+            assert_eq!(bench.cross(), sent, "{suite}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_shares_esp_packets_comes_out_as_it_went_in(
+        sizes in prop::collection::vec((0u8..4, 0usize..1500), 1..200),
+        room in 576usize..1500,
+    ) {
+        let mut bench = Bench::new(&Setup { inner_bytes_max: room, ..many(AGGREGATE, 4) });
+        let sent: Vec<_> = sizes
+            .iter()
+            .enumerate()
+            .map(|(number, (tunnel, bytes))| packet(*tunnel, number as u8, *bytes))
+            .collect();
+        // Proves the epochs, two a batch.
+        for tunnels in [[0, 1], [2, 3]] {
+            tunnels.iter().for_each(|tunnel| bench.send(&packet(*tunnel, 0, 0)));
+            prop_assert_eq!(bench.cross().len(), 2);
+        }
+        sent.iter().for_each(|packet| bench.send(packet));
+        let fits: Vec<_> = sent.into_iter().filter(|packet| packet.len() <= room).collect();
+        prop_assert_eq!(bench.cross(), fits);
+        let _ = (bench.left_tally(), bench.right_tally());
+    }
+}
