@@ -56,11 +56,11 @@ impl Draft {
                     format!("`{name}` is the kernel's work, and a lab in memory has no kernel");
                 Some(self.dut.mistake(what, help))
             }
-            Adapter::Cipherbench(encryptor) if encryptor.workers > 1 => {
-                let workers = encryptor.workers;
-                let what = format!("`{name}` has {workers} workers, and a lab in memory runs one");
-                let help = "write `workers: 1`, or use a lab of kind `namespaces`: \
-                            `--lab namespaces`";
+            Adapter::Cipherbench(encryptor) if encryptor.mode.bridges() => {
+                let mode = encryptor.mode.name();
+                let what = format!(
+                    "`{name}` joins interfaces (`mode: {mode}`), and a lab in memory has none"
+                );
                 Some(self.dut.mistake(what, help))
             }
             Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight => None,

@@ -248,9 +248,9 @@ trials:
 fn what_needs_a_kernel_is_told_in_the_lab_in_memory() {
     let text = "\
 campaign: memory
-duts: [straight, direct, router, bridge, cipherbench: { workers: [1, 2] }]
+duts: [straight, direct, router, bridge, cipherbench: { mode: [l3, l2] }]
 trials:
-  - tcp: { mtu: 1500 B, duts: [direct, cipherbench w1] }
+  - tcp: { mtu: 1500 B, duts: [direct, cipherbench l3] }
   - ping: { mtu: 1500 B, duts: direct }
   - load: { frame: 64 B, ports: [auto, memory, xdp, { send: memory, receive: packet }] }
   - load: { frame: 65 B, cores: [1, 2], duplex: [off, on] }

@@ -1,7 +1,7 @@
 //! Every check passes on what a good trial reads, and fails on what it is there to catch.
 
 use super::*;
-use campaign::plan::{Adapter, Dut, Measurement};
+use campaign::plan::{Adapter, Dut, Encryptor, Measurement};
 use journal::record::Datagrams;
 use lab::Links;
 use std::net::Ipv4Addr;

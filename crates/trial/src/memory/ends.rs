@@ -9,6 +9,8 @@ use port::{
 };
 use std::io;
 use std::os::fd::BorrowedFd;
+use wire::flow;
+use wire::headers::{IpView, be16};
 use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -31,10 +33,10 @@ pub(super) struct Entrance {
 enum Target {
     /// The analyser's ring.
     Straight(MemoryFrameSender),
-    /// A device's clear side.
-    Clear(MemoryFrameSender),
-    /// A device's cipher side.
-    Cipher(MemoryCipherPort, Batch),
+    /// A device's clear side, a ring for each of its lanes.
+    Clear(Vec<MemoryFrameSender>),
+    /// A device's cipher side, by lane; the first has this UDP port.
+    Cipher(Vec<MemoryCipherPort>, Batch, u16),
 }
 
 impl Entrance {
@@ -50,12 +52,16 @@ impl Entrance {
         Self::new(Target::Straight(port))
     }
 
-    pub(super) fn clear(port: MemoryFrameSender) -> Self {
-        Self::new(Target::Clear(port))
+    pub(super) fn clear(lanes: Vec<MemoryFrameSender>) -> Self {
+        Self::new(Target::Clear(lanes))
     }
 
-    pub(super) fn cipher(port: MemoryCipherPort) -> Self {
-        Self::new(Target::Cipher(port, Batch::new(FRAME_SLOT_BYTES)))
+    pub(super) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
+        Self::new(Target::Cipher(
+            lanes,
+            Batch::new(FRAME_SLOT_BYTES),
+            udp_port,
+        ))
     }
 }
 
@@ -68,17 +74,23 @@ impl FrameSender for Entrance {
         let scratch = &mut self.scratch;
         let sent = match &mut self.target {
             Target::Straight(port) => port.send(count, fill)?,
-            Target::Clear(port) => {
-                let passed = port.send(count, &mut fill)?;
-                // Lost, but sent: their numbers are missing behind the device.
-                for _ in passed..count {
-                    fill(scratch);
+            Target::Clear(lanes) => {
+                match &mut lanes[..] {
+                    [only] => {
+                        let passed = only.send(count, &mut fill)?;
+                        // Lost, but sent: their numbers are missing behind the device.
+                        for _ in passed..count {
+                            fill(scratch);
+                        }
+                    }
+                    lanes => spread(lanes, count, fill, scratch)?,
                 }
                 count
             }
-            Target::Cipher(port, batch) => {
+            Target::Cipher(lanes, batch, udp_port) => {
                 for _ in 0..count {
                     let length = fill(&mut batch.buffer);
+                    let lane = destination_port(&batch.buffer).wrapping_sub(*udp_port);
                     batch.trains.push(Train {
                         start: OUTER_BYTES,
                         bytes: length - OUTER_BYTES,
@@ -86,7 +98,7 @@ impl FrameSender for Entrance {
                         ..Train::default()
                     });
                     // What finds no room is lost.
-                    port.send(batch);
+                    lanes[usize::from(lane)].send(batch);
                 }
                 count
             }
@@ -107,61 +119,119 @@ impl FrameSender for Entrance {
     }
 }
 
-/// Where a station's frames come out.
+/// Hands each frame to the lane of its flow, as a TUN device's queues are steered; that costs a copy. What finds no
+/// room is lost.
+fn spread(
+    lanes: &mut [MemoryFrameSender],
+    count: usize,
+    mut fill: impl FnMut(&mut [u8]) -> usize,
+    scratch: &mut [u8],
+) -> io::Result<()> {
+    for _ in 0..count {
+        let length = fill(scratch);
+        let frame = &scratch[..length];
+        let packet = &frame[ETHERNET_HEADER_BYTES..];
+        let hash = IpView::parse(packet).map_or(0, |view| flow::hash(packet, &view));
+        let lane = flow::lane(hash, lanes.len() as u32);
+        let copy = |slot: &mut [u8]| {
+            slot[..length].copy_from_slice(frame);
+            length
+        };
+        lanes[lane as usize].send(1, copy)?;
+    }
+    Ok(())
+}
+
+/// UDP destination port behind an IPv4 header without options.
+fn destination_port(frame: &[u8]) -> u16 {
+    be16(frame, ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + 2)
+}
+
+/// Where a station's frames come out; one for each lane. With several there is nothing to wait for: they are
+/// looked at in turn.
 pub(super) enum Exit {
-    Frames(MemoryFrameReceiver),
-    Cipher {
-        port: MemoryCipherPort,
-        batch: Batch,
-        frame: Box<[u8]>,
-        udp_port: u16,
-    },
+    Frames(Vec<MemoryFrameReceiver>),
+    Cipher(Vec<CipherExit>),
+}
+
+/// The cipher side of one lane.
+pub(super) struct CipherExit {
+    port: MemoryCipherPort,
+    batch: Batch,
+    frame: Box<[u8]>,
+    udp_port: u16,
 }
 
 impl Exit {
-    pub(super) fn cipher(port: MemoryCipherPort, udp_port: u16) -> Self {
-        Self::Cipher {
+    /// `udp_port` is that of the first lane.
+    pub(super) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
+        let exits = (udp_port..).zip(lanes).map(|(udp_port, port)| CipherExit {
             port,
             batch: Batch::for_trains(BATCH),
             frame: vec![0; FRAME_SLOT_BYTES].into_boxed_slice(),
             udp_port,
+        });
+        Self::Cipher(exits.collect())
+    }
+}
+
+impl CipherExit {
+    fn recv(&mut self, read: &mut impl FnMut(&mut [u8])) -> io::Result<usize> {
+        self.port.recv(&mut self.batch)?;
+        let mut frames = 0;
+        for datagram in self.batch.datagrams() {
+            let end = OUTER_BYTES + datagram.len();
+            outer(&mut self.frame, self.udp_port, datagram.len());
+            self.frame[OUTER_BYTES..end].copy_from_slice(datagram);
+            read(&mut self.frame[..end]);
+            frames += 1;
         }
+        Ok(frames)
     }
 }
 
 impl FrameReceiver for Exit {
     fn recv(&mut self, mut read: impl FnMut(&mut [u8])) -> io::Result<usize> {
         match self {
-            Self::Frames(port) => port.recv(read),
-            Self::Cipher {
-                port,
-                batch,
-                frame,
-                udp_port,
-            } => {
-                port.recv(batch)?;
-                let mut frames = 0;
-                for datagram in batch.datagrams() {
-                    let end = OUTER_BYTES + datagram.len();
-                    outer(frame, *udp_port, datagram.len());
-                    frame[OUTER_BYTES..end].copy_from_slice(datagram);
-                    read(&mut frame[..end]);
-                    frames += 1;
-                }
-                Ok(frames)
-            }
+            Self::Frames(lanes) => in_turn(lanes, |port| port.recv(&mut read)),
+            Self::Cipher(lanes) => in_turn(lanes, |lane| lane.recv(&mut read)),
         }
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Frames(port) => port.readable(),
-            Self::Cipher { port, .. } => port.readable(),
+            Self::Frames(lanes) => match &lanes[..] {
+                [only] => only.readable(),
+                _ => None,
+            },
+            Self::Cipher(lanes) => match &lanes[..] {
+                [only] => only.port.readable(),
+                _ => None,
+            },
         }
     }
 
     fn stats(&self) -> FramePortStats {
         FramePortStats::default()
+    }
+}
+
+/// Receives from each lane once; how many frames that were.
+fn in_turn<L>(
+    lanes: &mut [L],
+    mut recv: impl FnMut(&mut L) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut frames = 0;
+    for lane in lanes {
+        match recv(lane) {
+            Ok(more) => frames += more,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match frames {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        frames => Ok(frames),
     }
 }
 
@@ -209,7 +279,7 @@ mod tests {
     #[test]
     fn a_device_that_has_no_room_has_lost_a_frame_that_was_sent() {
         let (near, mut far) = memory_frame_pair(ROOM);
-        assert_eq!(six(Entrance::clear(near)), (6, 6));
+        assert_eq!(six(Entrance::clear(vec![near])), (6, 6));
         assert_eq!(far.recv(|_| ()).unwrap(), ROOM);
     }
 }

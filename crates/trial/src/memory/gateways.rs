@@ -13,10 +13,11 @@
 use super::ends::{Entrance, Exit};
 use super::threads::Thread;
 use crate::error::TrialError;
-use campaign::plan::{Adapter, Direction, Dut};
+use campaign::plan::{Adapter, Direction, Dut, Encryptor, Mode};
 use encryptor::counters::{Counters, DropReason};
-use encryptor::lane;
-use encryptor::policy::Networks;
+use encryptor::lane::{self, LaneSettings, LaneTunnel};
+use encryptor::payload::{IpRules, Payload};
+use encryptor::policy::{Policy, Selectors};
 use encryptor::worker::Worker;
 use esp::WindowSize;
 use keying::StaticKeys;
@@ -28,7 +29,7 @@ use port::{
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -39,8 +40,12 @@ use tempfile::TempDir;
 use wire::Suite;
 use yaml::Prefix;
 
-/// Frames that a ring holds: what a network card's ring does.
+/// Frames that the rings of all lanes hold: what a network card's ring does.
 const RING_FRAMES: usize = 4096;
+/// Frames that a lane's ring holds at least.
+const RING_FRAMES_MIN: usize = 256;
+/// IP MTU that a link would have.
+const ETHERNET_MTU: u16 = 1500;
 /// UDP port in the headers of ESP; nobody listens there.
 const ESP_PORT: u16 = 4500;
 /// Of nobody in particular.
@@ -66,7 +71,8 @@ pub(super) struct Gateways {
 }
 
 impl Gateways {
-    pub(super) fn start(dut: &Dut, direction: Direction) -> Result<Self, TrialError> {
+    /// Brings it up for packets of up to `mtu` bytes.
+    pub(super) fn start(dut: &Dut, direction: Direction, mtu: u16) -> Result<Self, TrialError> {
         let builder = Builder {
             dut: &dut.name,
             direction,
@@ -75,16 +81,9 @@ impl Gateways {
         match &dut.adapter {
             Adapter::Straight => builder.straight(),
             Adapter::Direct => builder.direct(),
-            Adapter::Cipherbench(encryptor) if encryptor.workers == 1 => {
-                builder.encryptors(encryptor.suite, &encryptor.engine)
+            Adapter::Cipherbench(encryptor) if encryptor.mode == Mode::L3 => {
+                builder.encryptors(encryptor, mtu)
             }
-            Adapter::Cipherbench(encryptor) => Err(failed(
-                &dut.name,
-                format!(
-                    "runs one worker a gateway in memory, not {}: write `workers: 1`",
-                    encryptor.workers
-                ),
-            )),
             _ => Err(failed(
                 &dut.name,
                 "needs a kernel: measure it with `--lab namespaces`",
@@ -99,22 +98,25 @@ impl Gateways {
 
     /// Its counters so far, by `gateway/counter`.
     pub(super) fn counters(&self) -> BTreeMap<String, u64> {
-        let gateways = self.counters.iter();
-        let all = gateways.flat_map(|(gateway, counters)| {
-            let named = counters.read().named();
-            named.map(move |(name, value)| (format!("{gateway}/{name}"), value))
-        });
-        all.collect()
+        let mut sums = BTreeMap::new();
+        for (gateway, lane) in &self.counters {
+            for (name, value) in lane.read().named() {
+                *sums.entry(format!("{gateway}/{name}")).or_default() += value;
+            }
+        }
+        sums
     }
 
     /// Frames so far that came through and found no room at the sink: its own loss, not the device's.
     pub(super) fn lost_at_sink(&self) -> u64 {
-        let last = self.counters.last();
-        let by_encryptor = last.map_or(0, |(_, counters)| {
-            let dropped = counters.read().dropped;
+        let last = self.counters.last().map(|(gateway, _)| *gateway);
+        let lanes = self.counters.iter();
+        let lanes = lanes.filter(|(gateway, _)| Some(*gateway) == last);
+        let by_encryptor = lanes.map(|(_, lane)| {
+            let dropped = lane.read().dropped;
             dropped[DropReason::WriteFailed as usize] + dropped[DropReason::SendFailed as usize]
         });
-        by_encryptor + self.copies_lost.load(Relaxed)
+        by_encryptor.sum::<u64>() + self.copies_lost.load(Relaxed)
     }
 
     /// Ends its threads, all of them.
@@ -144,6 +146,9 @@ impl Drop for Gateways {
     }
 }
 
+/// A lane's ports: frames in, frames out, and the cipher side.
+type LanePorts = (MemoryFrameReceiver, MemoryFrameSender, MemoryCipherPort);
+
 struct Builder<'a> {
     dut: &'a str,
     direction: Direction,
@@ -153,12 +158,12 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn straight(self) -> Result<Gateways, TrialError> {
         let (near, far) = memory_frame_pair(RING_FRAMES);
-        let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(far));
+        let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(vec![far]));
         if self.direction != Direction::Both {
             // The station's own sealing and opening is part of what is calibrated.
-            let keys = self.keys()?;
-            gateways.source_esp = Some(keys.station_esp(0, Suite::Aes256Gcm));
-            gateways.sink_esp = Some(keys.station_esp(1, Suite::Aes256Gcm));
+            let (keys, alone) = (self.keys()?, Encryptor::new(Suite::Aes256Gcm));
+            gateways.source_esp = Some(keys.station_esp(0, &alone));
+            gateways.sink_esp = Some(keys.station_esp(1, &alone));
             gateways._keys = Some(keys);
         }
         Ok(gateways)
@@ -167,92 +172,120 @@ impl Builder<'_> {
     fn direct(self) -> Result<Gateways, TrialError> {
         let (near, entering) = memory_frame_pair(RING_FRAMES);
         let (leaving, far) = memory_frame_pair(RING_FRAMES);
-        let mut gateways = self.gateways(Entrance::clear(near), Exit::Frames(far));
+        let mut gateways = self.gateways(Entrance::clear(vec![near]), Exit::Frames(vec![far]));
         let (stop, lost) = (self.stop.clone(), Arc::clone(&gateways.copies_lost));
         let copy = move || copy(entering, leaving, &lost, &stop);
         gateways.threads.push(self.thread("copies", copy)?);
         Ok(gateways)
     }
 
-    fn encryptors(self, suite: Suite, engine: &str) -> Result<Gateways, TrialError> {
+    fn encryptors(self, encryptor: &Encryptor, mtu: u16) -> Result<Gateways, TrialError> {
         let keys = self.keys()?;
-        let (entrance, near_clear) = match self.direction {
-            Direction::Decrypt => (None, None),
-            Direction::Encrypt | Direction::Both => {
-                let (station, entering) = memory_frame_pair(RING_FRAMES);
+        let lanes = usize::from(encryptor.workers);
+        let room = (RING_FRAMES / lanes).max(RING_FRAMES_MIN);
+        let (mut entering, mut near) = (Vec::new(), Vec::new());
+        let (mut leaving, mut far) = (Vec::new(), Vec::new());
+        // Where a gateway is missing, the station has its end of the cipher link.
+        let (mut source, mut sink) = (Vec::new(), Vec::new());
+        for _ in 0..lanes {
+            let (near_cipher, far_cipher) = memory_cipher_pair();
+            if self.direction == Direction::Decrypt {
+                source.push(near_cipher);
+            } else {
+                let (station, clear) = memory_frame_pair(room);
                 // Nothing comes back out of the entrance.
                 let (back, _) = memory_frame_pair(1);
-                let clear = FrameClearPort::new(entering, back, MACS[0], MACS[1]);
-                (Some(Entrance::clear(station)), Some(clear))
+                entering.push(station);
+                near.push((clear, back, near_cipher));
             }
-        };
-        let (exit, far_clear) = match self.direction {
-            Direction::Encrypt => (None, None),
-            Direction::Decrypt | Direction::Both => {
-                let (leaving, station) = memory_frame_pair(RING_FRAMES);
+            if self.direction == Direction::Encrypt {
+                sink.push(far_cipher);
+            } else {
+                let (clear, station) = memory_frame_pair(room);
                 // Nothing goes in at the exit.
                 let (_, nothing) = memory_frame_pair(1);
-                let clear = FrameClearPort::new(nothing, leaving, MACS[0], MACS[1]);
-                (Some(Exit::Frames(station)), Some(clear))
+                leaving.push(station);
+                far.push((nothing, clear, far_cipher));
             }
+        }
+        let source_esp = (!source.is_empty()).then(|| keys.station_esp(0, encryptor));
+        let sink_esp = (!sink.is_empty()).then(|| keys.station_esp(1, encryptor));
+        let entrance = match source.is_empty() {
+            true => Entrance::clear(entering),
+            false => Entrance::cipher(source, ESP_PORT),
         };
-        // Where a gateway is missing, the station has its end of the cipher link.
-        let (near_cipher, far_cipher) = memory_cipher_pair();
-        let mut made = Vec::new();
-        let mut spare = |clear: Option<FrameClearPort>, cipher, name| match clear {
-            Some(clear) => {
-                made.push((name, clear, cipher));
-                None
-            }
-            None => Some(cipher),
-        };
-        let source = spare(near_clear, near_cipher, "gw1");
-        let sink = spare(far_clear, far_cipher, "gw2");
-        let source_esp = source.is_some().then(|| keys.station_esp(0, suite));
-        let sink_esp = sink.is_some().then(|| keys.station_esp(1, suite));
-        let entrance = entrance.or_else(|| source.map(Entrance::cipher));
-        let exit = exit.or_else(|| sink.map(|port| Exit::cipher(port, ESP_PORT)));
-        let (Some(entrance), Some(exit)) = (entrance, exit) else {
-            unreachable!("every direction has two ends")
+        let exit = match sink.is_empty() {
+            true => Exit::Frames(leaving),
+            false => Exit::cipher(sink, ESP_PORT),
         };
         let mut gateways = self.gateways(entrance, exit);
         (gateways.source_esp, gateways.sink_esp) = (source_esp, sink_esp);
-        for (name, clear, cipher) in made {
-            self.add(&mut gateways, &keys, (suite, engine), (name, clear, cipher))?;
+        for (side, lanes) in [(0, near), (1, far)] {
+            if !lanes.is_empty() {
+                self.add(&mut gateways, &keys, encryptor, mtu, side, lanes)?;
+            }
         }
         gateways._keys = Some(keys);
         Ok(gateways)
     }
 
-    /// Starts one gateway.
+    /// Starts one gateway, gw1 being side 0: a thread for each of its lanes.
     fn add(
         &self,
         gateways: &mut Gateways,
         keys: &Keys,
-        (suite, engine): (Suite, &str),
-        (name, clear, cipher): (&'static str, FrameClearPort, MemoryCipherPort),
+        encryptor: &Encryptor,
+        mtu: u16,
+        side: usize,
+        lanes: Vec<LanePorts>,
     ) -> Result<(), TrialError> {
         let failed = |error: &dyn Display| failed(self.dut, error);
-        let choice = engine.parse().map_err(|error| failed(&error))?;
+        let name = ["gw1", "gw2"][side];
+        let suite = encryptor.suite;
+        let choice = encryptor.engine.parse().map_err(|error| failed(&error))?;
         let selection = engine::select(&choice, suite).map_err(|error| failed(&error))?;
-        let own = StaticKeys::open(&keys.path(usize::from(name == "gw2")));
+        let own = StaticKeys::open(&keys.path(side));
         let own = Arc::new(Mutex::new(own.map_err(|error| failed(&error))?));
-        let window = WindowSize::DEFAULT;
-        let (outbound, inbound) = lane::halves(&own, &selection, 0, window, everything());
-        let worker = Worker::new(clear, cipher, outbound, inbound);
-        gateways.counters.push((name, worker.counters()));
+        let tunnels: Vec<_> = (0..encryptor.tunnels)
+            .map(|id| LaneTunnel {
+                id,
+                peer: 0,
+                keys: Some(Arc::clone(&own)),
+                inner_bytes_max: inner_bytes_max(encryptor, mtu),
+                mss_max: [u16::MAX; 2],
+            })
+            .collect();
+        let policy = Arc::new(Policy::new(&selectors(encryptor.tunnels, 1 - side)));
+        let payload = Payload::Ip(IpRules {
+            aggregate: encryptor.aggregate,
+            ..IpRules::NONE
+        });
         let facts = [
             ("suite", suite.to_string()),
             ("engine", selection.engine().to_owned()),
             ("engine_version", selection.version().to_owned()),
-            ("lanes", "1".to_owned()),
+            ("lanes", encryptor.workers.to_string()),
+            ("tunnels", encryptor.tunnels.to_string()),
         ];
         let facts = facts.map(|(key, value)| (format!("{name}/{key}"), value));
         gateways.facts.extend(facts);
-        let stop = self.stop.clone();
-        gateways
-            .threads
-            .push(self.thread(name, move || worker.run(&stop))?);
+        for (lane, (from, to, cipher)) in (0..).zip(lanes) {
+            let (outbound, inbound) = lane::halves(&LaneSettings {
+                lane,
+                lanes: encryptor.workers,
+                tunnels: &tunnels,
+                payload: &payload,
+                policy: Arc::clone(&policy),
+                selection: &selection,
+                window: WindowSize::DEFAULT,
+            });
+            let clear = FrameClearPort::new(from, to, MACS[0], MACS[1]);
+            let worker = Worker::new(clear, cipher, outbound, inbound);
+            gateways.counters.push((name, worker.counters()));
+            let stop = self.stop.clone();
+            let thread = self.thread(&format!("{name}-{lane}"), move || worker.run(&stop))?;
+            gateways.threads.push(thread);
+        }
         Ok(())
     }
 
@@ -335,28 +368,55 @@ impl Keys {
     }
 
     /// What a station needs to stand for a gateway.
-    fn station_esp(&self, side: usize, suite: Suite) -> StationEsp {
+    fn station_esp(&self, side: usize, encryptor: &Encryptor) -> StationEsp {
         let hosts = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
         StationEsp {
             key_file: self.path(side).display().to_string(),
-            suite,
+            suite: encryptor.suite,
             local: hosts[side],
             remote: hosts[1 - side],
             port: ESP_PORT,
-            lanes: 1,
-            tunnels: 1,
+            lanes: encryptor.workers,
+            tunnels: encryptor.tunnels,
         }
     }
 }
 
-/// Inner packets may come from anywhere: the stations are the only ones there.
-fn everything() -> Networks {
-    let any = ["0.0.0.0", "::"].map(|address| address.parse().ok());
-    Networks(
-        any.into_iter()
-            .flatten()
-            .filter_map(|address| Prefix::new(address, 0))
-            .collect(),
+/// The longest packet that a tunnel carries; where packets share ESP packets, also how long those get.
+fn inner_bytes_max(encryptor: &Encryptor, mtu: u16) -> usize {
+    let on_ethernet = encryptor.clear_mtu(ETHERNET_MTU).unwrap_or(0);
+    usize::from(mtu).max(on_ethernet)
+}
+
+/// What is behind the peers of the tunnels that lead to a side: all there is, the stations being the only ones
+/// there; of several tunnels, a test address for each.
+fn selectors(tunnels: u16, side: usize) -> Vec<Selectors> {
+    let networks = |addresses: [IpAddr; 2], length: [u8; 2]| {
+        let networks = addresses.into_iter().zip(length);
+        let networks = networks.filter_map(|(address, length)| Prefix::new(address, length));
+        Selectors::to(networks.collect())
+    };
+    if tunnels == 1 {
+        let any = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        return vec![networks(any, [0, 0])];
+    }
+    let (ipv4, ipv6) = test_addresses(side);
+    let tunnels = 0..tunnels;
+    tunnels
+        .map(|tunnel| {
+            let ipv4 = Ipv4Addr::from(u32::from(ipv4) + u32::from(tunnel));
+            let ipv6 = Ipv6Addr::from(u128::from(ipv6) + u128::from(tunnel));
+            networks([ipv4.into(), ipv6.into()], [32, 128])
+        })
+        .collect()
+}
+
+/// The addresses of the first tunnel's frames on a side, 0 being the source's: nobody's.
+pub(super) fn test_addresses(side: usize) -> (Ipv4Addr, Ipv6Addr) {
+    let [ipv4, ipv6] = [[18, 0x18], [19, 0x19]][side];
+    (
+        Ipv4Addr::new(198, ipv4, 0, 1),
+        Ipv6Addr::new(0x2001, 2, 0, ipv6.into(), 0, 0, 0, 1),
     )
 }
 

@@ -16,11 +16,10 @@ use crate::evidence::{FrameObserved, frame_checks, gateways_balance};
 use crate::frames::{Found, Rig, Way, carry_out};
 use crate::measurer::{Measurer, Tell, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
-use gateways::Gateways;
+use gateways::{Gateways, test_addresses};
 use journal::record::{Cpu, Evidence, Measured, Outcome, TrialRecord};
 use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
 use rig::MemoryRig;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
 /// Measures in this process.
@@ -60,7 +59,7 @@ fn attempt(
                 .to_owned(),
         });
     }
-    let gateways = Gateways::start(&cell.dut, traffic.direction)?;
+    let gateways = Gateways::start(&cell.dut, traffic.direction, cell.mtu)?;
     let way = Way {
         cell,
         traffic,
@@ -127,18 +126,22 @@ fn with_evidence(
 
 /// The path as frames name it: addresses that nobody has.
 fn path(gateways: &Gateways) -> FramePath {
-    let end = |node, number: u8, esp| FrameEnd {
-        node,
-        interface: "memory".to_owned(),
-        mac: [0x02, 0, 0, 0, 0, number],
-        next_hop_mac: [0x02, 0, 0, 0, 0, number ^ 3],
-        address: Ipv4Addr::new(198, 17 + number, 0, 1),
-        test_address: Ipv4Addr::new(198, 17 + number, 0, 1),
-        test_address_v6: Ipv6Addr::new(0x2001, 2, 0, 0x17 + u16::from(number), 0, 0, 0, 1),
-        esp,
+    let end = |node, side: usize, esp| {
+        let (test_address, test_address_v6) = test_addresses(side);
+        let number = side as u8 + 1;
+        FrameEnd {
+            node,
+            interface: "memory".to_owned(),
+            mac: [0x02, 0, 0, 0, 0, number],
+            next_hop_mac: [0x02, 0, 0, 0, 0, number ^ 3],
+            address: test_address,
+            test_address,
+            test_address_v6,
+            esp,
+        }
     };
     FramePath {
-        source: end(NodeId::A, 1, gateways.source_esp.clone()),
-        sink: end(NodeId::B, 2, gateways.sink_esp.clone()),
+        source: end(NodeId::A, 0, gateways.source_esp.clone()),
+        sink: end(NodeId::B, 1, gateways.sink_esp.clone()),
     }
 }

@@ -348,7 +348,7 @@ fn addresses_in_clear_speak_against_an_encryptor_unless_it_is_the_null_engine() 
     assert!(
         fixture
             .detail("no-clear-text")
-            .contains("does not encrypt, as asked")
+            .contains("as asked: the engine neither encrypts")
     );
 }
 

@@ -11,7 +11,7 @@ fn dut(adapter: Adapter) -> Dut {
 
 fn encryptors() -> Gateways {
     let adapter = Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm));
-    Gateways::start(&dut(adapter), Direction::Both).unwrap()
+    Gateways::start(&dut(adapter), Direction::Both, 1500).unwrap()
 }
 
 /// What the gateways' threads hold as long as they are there.
@@ -50,7 +50,7 @@ fn a_panic_in_a_procedure_leaves_no_gateway_behind() {
 #[test]
 fn when_one_thread_has_failed_the_others_are_waited_for_all_the_same() {
     let dut = dut(Adapter::Straight);
-    let mut gateways = Gateways::start(&dut, Direction::Both).unwrap();
+    let mut gateways = Gateways::start(&dut, Direction::Both, 1500).unwrap();
     let fails = || Err(io::Error::other("the ring is gone"));
     gateways
         .threads

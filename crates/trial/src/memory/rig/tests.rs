@@ -1,10 +1,11 @@
 use super::super::path;
 use super::*;
 use campaign::plan::{
-    Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, Ports, Procedure,
-    Traffic,
+    Adapter, Cell, Direction, Dut, Encryptor, FrameTest, IpVersion, Load, Measurement, Ports,
+    Procedure, Traffic,
 };
 use port::memory_frame_pair;
+use wire::Suite;
 use wire::mix::FrameMix;
 
 const MS: u64 = 1_000_000;
@@ -40,18 +41,21 @@ fn cell(direction: Direction) -> Cell {
     }
 }
 
-fn run(cell: &Cell, load: &RigLoad) -> FrameRun {
+fn rig(cell: &Cell) -> MemoryRig<'_> {
     let Measurement::Frames(test) = &cell.measurement else {
         unreachable!("the cell has a frame test")
     };
-    let gateways = Gateways::start(&cell.dut, test.traffic.direction).unwrap();
+    let gateways = Gateways::start(&cell.dut, test.traffic.direction, cell.mtu).unwrap();
     let way = Way {
         cell,
         traffic: &test.traffic,
         path: path(&gateways),
     };
-    let mut rig = MemoryRig::new(gateways, way);
-    rig.run(load, &Interrupt::new()).unwrap()
+    MemoryRig::new(gateways, way)
+}
+
+fn run(cell: &Cell, load: &RigLoad) -> FrameRun {
+    rig(cell).run(load, &Interrupt::new()).unwrap()
 }
 
 #[test]
@@ -66,6 +70,52 @@ fn at_full_speed_without_a_device_every_frame_generated_is_checked() {
     }
 }
 
+/// Lanes and tunnels of gateways in memory, with 200 flows over them.
+fn check_lanes_and_tunnels(direction: Direction, workers: u16, tunnels: u16, ip: IpVersion) {
+    let mut cell = cell(direction);
+    cell.dut.adapter = Adapter::Cipherbench(Encryptor {
+        workers,
+        tunnels,
+        ..Encryptor::new(Suite::Aes256Gcm)
+    });
+    let Measurement::Frames(test) = &mut cell.measurement else {
+        unreachable!("the cell has a frame test")
+    };
+    let traffic = &mut test.traffic;
+    (traffic.mix, traffic.ip) = (FrameMix::fixed(128), ip);
+    (traffic.flows, traffic.tunnels) = (200, tunnels.into());
+    let what = format!("{direction:?} {workers} {tunnels} {ip:?}");
+    let mut rig = rig(&cell);
+    let mut run = || {
+        let load = RigLoad::new(Some(20_000), 50 * MS, 200 * MS);
+        rig.run(&load, &Interrupt::new()).unwrap()
+    };
+    // Keys are derived for a few new SPIs at a time: until each tunnel's are, packets are lost.
+    let mut tries = 0..50;
+    while run().trial.received < 1000 {
+        assert!(
+            tries.next().is_some(),
+            "{what}: packets are lost all the time"
+        );
+    }
+    let run = run();
+    assert_eq!(run.trial.sent, 1000, "{what}");
+    assert_eq!(run.trial.received, 1000, "{what}: {:?}", run.trial);
+    assert_eq!((run.trial.reordered, run.strays.foreign), (0, 0), "{what}");
+    assert!(run.strays.refused.is_empty(), "{what}");
+}
+
+#[test]
+fn every_lane_of_every_tunnel_carries_its_flows() {
+    for ip in [IpVersion::V4, IpVersion::V6] {
+        for direction in [Direction::Both, Direction::Encrypt] {
+            check_lanes_and_tunnels(direction, 1, 100, ip);
+            check_lanes_and_tunnels(direction, 3, 50, ip);
+        }
+        check_lanes_and_tunnels(Direction::Decrypt, 2, 1, ip);
+    }
+}
+
 #[test]
 fn a_load_that_cannot_be_checked_in_time_is_a_load_that_was_not_offered() {
     let load = RigLoad::new(Some(1_000_000_000), 20 * MS, 100 * MS);
@@ -77,7 +127,7 @@ fn a_load_that_cannot_be_checked_in_time_is_a_load_that_was_not_offered() {
 #[test]
 fn a_receiver_is_ready_when_it_looks_for_frames() {
     let (_near, far) = memory_frame_pair(4);
-    let mut exit = Exit::Frames(far);
+    let mut exit = Exit::Frames(vec![far]);
     let (ready, is_ready) = mpsc::channel();
     let mut announced = Announced {
         port: &mut exit,
