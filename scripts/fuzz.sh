@@ -39,6 +39,9 @@ RUSTFLAGS="--cfg fuzzing $coverage" cargo build --manifest-path fuzz/Cargo.toml 
 program="target/fuzz/$host/release/$target"
 [ ! -f "$seconds" ] || exec "$program" "$seconds"
 mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
-exec "$program" "fuzz/corpus/$target" \
+# What is found of interest goes to the first folder; the others are only read.
+seeds="fuzz/seeds/$target"
+[ -d "$seeds" ] || seeds=
+exec "$program" "fuzz/corpus/$target" $seeds \
     -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" \
     -max_len=4096 -len_control=10 "$@"

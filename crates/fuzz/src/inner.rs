@@ -10,9 +10,12 @@ use wire::icmp::{MESSAGE_BYTES_MAX, too_big};
 
 /// A packet that is a whole one, and its view.
 fn packet(u: &mut Unstructured<'_>) -> Result<Option<(Vec<u8>, IpView)>> {
-    let packet = packets::ip_packet(u)?;
-    let view = IpView::parse(&packet);
-    Ok(view.map(|view| (packet, view)))
+    let mut packet = packets::ip_packet(u)?;
+    let Some(view) = IpView::parse(&packet) else {
+        return Ok(None);
+    };
+    packet.truncate(view.total_bytes);
+    Ok(Some((packet, view)))
 }
 
 /// Only the field and the IPv4 checksum change, and what was right stays right.

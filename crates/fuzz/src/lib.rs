@@ -7,11 +7,14 @@
 //! fuzzer left to itself would not get past the first checksum. What comes out is compared with a slow oracle,
 //! or with what went in.
 //!
-//! To add a target: a function here, a line in [`TARGETS`], a file in `fuzz/fuzz_targets`.
+//! To add a target: a function here, a line in [`TARGETS`], a file in `fuzz/fuzz_targets` and its entry in
+//! `fuzz/Cargo.toml`; files to begin with, where chance would take long to find any of use, in `fuzz/seeds`.
 
 #![forbid(unsafe_code)]
 
+mod aggfrag;
 mod coalesce;
+mod control;
 mod esp;
 mod inner;
 mod link;
@@ -20,6 +23,7 @@ mod oracle;
 mod packets;
 mod segment;
 mod stamp;
+mod text;
 
 /// One fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +32,14 @@ pub struct Target {
     pub name: &'static str,
     /// Takes any bytes; panics when it has found a mistake.
     pub body: fn(&[u8]),
-    /// Inputs to begin with, where chance would take long to find any of use.
-    pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    target("aggfrag", aggfrag::body),
+    target("cmsg", control::cmsg),
     target("coalesce", coalesce::body),
+    target("config", text::config),
     target("ecn", inner::ecn),
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),
@@ -47,11 +52,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 const fn target(name: &'static str, body: fn(&[u8])) -> Target {
-    Target {
-        name,
-        body,
-        seeds: Vec::new,
-    }
+    Target { name, body }
 }
 
 /// Runs the target of that name on `data`.

@@ -1,0 +1,157 @@
+//! AGGFRAG payloads: of one's own making, of a peer that cuts packets, and of any bytes.
+
+use crate::packets;
+use arbitrary::{Result, Unstructured};
+use wire::aggfrag::{Aggregator, Blocks, HEADER_BYTES, Reassembler, is_block};
+
+const PACKETS_MAX: usize = 20;
+
+pub(crate) fn body(data: &[u8]) {
+    let mut u = Unstructured::new(data);
+    // Bytes that are used up end the input.
+    let _ = match u.int_in_range(0..=2).unwrap_or(0) {
+        0 => whole(&mut u),
+        1 => cut(&mut u),
+        _ => arbitrary(&mut u),
+    };
+}
+
+/// IP packets that are as long as they say.
+fn inner_packets(u: &mut Unstructured<'_>) -> Result<Vec<Vec<u8>>> {
+    let mut packets = Vec::new();
+    for _ in 0..u.int_in_range(1..=PACKETS_MAX)? {
+        let packet = packets::ip_packet(u)?;
+        if is_block(&packet) {
+            packets.push(packet);
+        }
+    }
+    Ok(packets)
+}
+
+/// What was packed comes out, with padding or without.
+fn whole(u: &mut Unstructured<'_>) -> Result<()> {
+    let packets = inner_packets(u)?;
+    let room = u.int_in_range(HEADER_BYTES..=9000)?;
+    let mut buffer = vec![0xee; room];
+    let mut aggregator = Aggregator::begin(room);
+    let mut packed = Vec::new();
+    for packet in &packets {
+        let fits = aggregator.fits(packet.len());
+        assert_eq!(aggregator.push(&mut buffer, packet), fits);
+        if fits {
+            packed.push(&packet[..]);
+        }
+    }
+    assert_eq!(aggregator.packets(), packed.len());
+    let used = if u.arbitrary()? {
+        aggregator.finish(&mut buffer)
+    } else {
+        aggregator.finish_padded(&mut buffer, u.int_in_range(0..=room)?)
+    };
+    let payload = &buffer[..used];
+    let blocks: Vec<_> = Blocks::parse(payload).expect("of our own making").collect();
+    assert_eq!(blocks, packed);
+    let mut reassembler = Reassembler::new();
+    let received = reassembler.receive(1, payload).expect("of our own making");
+    assert_eq!(
+        (received.completed, received.lost, received.malformed),
+        (None, 0, None)
+    );
+    assert_eq!(received.blocks.collect::<Vec<_>>(), packed);
+    Ok(())
+}
+
+/// A peer cuts packets wherever it likes (RFC 9347 §2.2.3). When all payloads come, so do all packets, in order;
+/// when some do not, or come late, nothing comes that was not sent.
+fn cut(u: &mut Unstructured<'_>) -> Result<()> {
+    let packets = inner_packets(u)?;
+    let payloads = cut_payloads(u, &packets)?;
+    let loses: bool = u.arbitrary()?;
+    let mut delivery: Vec<usize> = (0..payloads.len()).collect();
+    if loses && !delivery.is_empty() {
+        for _ in 0..u.int_in_range(1..=4)? {
+            let at = u.choose_index(delivery.len())?;
+            let payload = delivery.remove(at);
+            if u.arbitrary()? {
+                delivery.insert(u.int_in_range(0..=delivery.len())?, payload);
+            }
+            if delivery.is_empty() {
+                break;
+            }
+        }
+    }
+    let mut reassembler = Reassembler::new();
+    let mut out: Vec<Vec<u8>> = Vec::new();
+    for at in delivery {
+        let received = reassembler
+            .receive(at as u64 + 1, &payloads[at])
+            .expect("a right header");
+        assert_eq!(received.malformed, None);
+        assert!(loses || received.lost == 0);
+        out.extend(received.completed.map(<[u8]>::to_vec));
+        out.extend(received.blocks.map(<[u8]>::to_vec));
+    }
+    if loses {
+        let mut sent = packets;
+        for packet in out {
+            let at = sent.iter().position(|other| *other == packet);
+            sent.swap_remove(at.expect("a packet came that was not sent, or came twice"));
+        }
+    } else {
+        assert_eq!(out, packets);
+        assert!(!reassembler.is_waiting());
+    }
+    Ok(())
+}
+
+/// The packets in a row, cut into payloads of any length; the block offset by its definition: what is left of the
+/// packet that the payload begins in (§6.1.1).
+fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let stream = packets.concat();
+    let mut begins: Vec<usize> = Vec::new();
+    let mut end = 0;
+    for packet in packets {
+        begins.push(end);
+        end += packet.len();
+    }
+    begins.push(end);
+    let mut payloads = Vec::new();
+    let mut at = 0;
+    while at < stream.len() {
+        let bytes = u.int_in_range(1..=2000)?.min(stream.len() - at);
+        let next = begins
+            .iter()
+            .find(|&&begin| begin >= at)
+            .expect("the last is the end");
+        let offset = (next - at) as u16;
+        let mut payload = vec![0, 0];
+        payload.extend(offset.to_be_bytes());
+        payload.extend(&stream[at..at + bytes]);
+        at += bytes;
+        // Padding may stand at the end of a payload, but behind a whole packet only.
+        if begins.contains(&at) && u.arbitrary()? {
+            payload.resize(payload.len() + 5, 0);
+        }
+        payloads.push(payload);
+    }
+    Ok(payloads)
+}
+
+/// Whatever the payloads: what comes out lies in them, and is a packet by its own account.
+fn arbitrary(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut reassembler = Reassembler::new();
+    while !u.is_empty() {
+        let bytes = u.int_in_range(0..=200)?;
+        let payload = u.bytes(bytes.min(u.len()))?;
+        let sequence = u.int_in_range(1..=8)?;
+        let Ok(received) = reassembler.receive(sequence, payload) else {
+            assert!(Blocks::parse(payload).is_err());
+            continue;
+        };
+        assert!(received.completed.is_none_or(is_block));
+        assert!(received.blocks.clone().all(is_block));
+        let total: usize = received.blocks.map(<[u8]>::len).sum();
+        assert!(total + HEADER_BYTES <= payload.len());
+    }
+    Ok(())
+}
