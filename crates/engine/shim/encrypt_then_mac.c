@@ -7,6 +7,10 @@
  * thus decrypts only what is authentic. Where the library has a burst of one kind of job (AES, SHA) that is
  * used, and its queue of jobs for the rest.
  *
+ * Wide lanes take as long for one packet as for 16. So the few that are left when the others have filled them
+ * are hashed two by two with the CPU's SHA instructions, where it has them: a single packet with
+ * AES-256-CBC and HMAC-SHA-256 takes a third of the time.
+ *
  * The high half of the sequence number is put where the ICV will stand, for the time of the hash: then what is
  * authenticated lies in one piece.
  */
@@ -14,6 +18,7 @@
 #include "ipsec_mb.h"
 
 #define SEQUENCE_HIGH_BYTES 4
+#define LANES 16
 #define ICV_BYTES_MAX 32
 
 /* In the order of `wire::Cipher` and `wire::Hmac`. */
@@ -40,6 +45,8 @@ struct encrypt_then_mac {
     IMB_CIPHER_MODE mode;
     IMB_KEY_SIZE_BYTES key_bytes;
     IMB_HASH_ALG hash;
+    /* So many packets are hashed faster two by two than in wide lanes, as measured on an Intel Xeon. */
+    uint32_t narrow_max;
     size_t iv_bytes;
     size_t icv_bytes;
 };
@@ -101,11 +108,18 @@ static bool cipher_pass(IMB_MGR *library, const struct encrypt_then_mac *etm, IM
     return queue_pass(library, jobs, count, etm->mode, direction, IMB_AUTH_NULL);
 }
 
-static bool hash_pass(IMB_MGR *library, const struct encrypt_then_mac *etm, IMB_JOB *jobs, uint32_t count)
+static bool hash_pass(const struct cb_manager *manager, const struct encrypt_then_mac *etm, IMB_JOB *jobs,
+                      uint32_t count)
 {
     if (etm->hash == IMB_AUTH_MD5)
-        return queue_pass(library, jobs, count, IMB_CIPHER_NULL, IMB_DIR_ENCRYPT, IMB_AUTH_MD5);
-    return IMB_SUBMIT_HASH_BURST_NOCHECK(library, jobs, count, etm->hash) == count;
+        return queue_pass(manager->library, jobs, count, IMB_CIPHER_NULL, IMB_DIR_ENCRYPT, IMB_AUTH_MD5);
+    uint32_t rest = count % LANES;
+    uint32_t narrow = manager->narrow != NULL && rest <= etm->narrow_max ? rest : 0;
+    uint32_t wide = count - narrow;
+    if (wide > 0 && IMB_SUBMIT_HASH_BURST_NOCHECK(manager->library, jobs, wide, etm->hash) != wide)
+        return false;
+    return narrow == 0 ||
+           IMB_SUBMIT_HASH_BURST_NOCHECK(manager->narrow, jobs + wide, narrow, etm->hash) == narrow;
 }
 
 static void put_sequence_high(uint8_t *to, uint32_t sequence_high)
@@ -128,7 +142,7 @@ static bool seal(struct cb_manager *manager, struct cb_sa *sa, uint8_t *buffer, 
             fill(&jobs[i], etm, packet, packets[i].bytes, icv);
         }
         if (!cipher_pass(manager->library, etm, jobs, (uint32_t)n, IMB_DIR_ENCRYPT) ||
-            !hash_pass(manager->library, etm, jobs, (uint32_t)n))
+            !hash_pass(manager, etm, jobs, (uint32_t)n))
             return false;
     }
     return true;
@@ -168,7 +182,7 @@ static bool open(struct cb_manager *manager, struct cb_sa *sa, uint8_t *buffer, 
             put_sequence_high(received, packets[i].sequence_high);
             fill(&jobs[i], etm, packet, packets[i].bytes, icvs[i]);
         }
-        if (!hash_pass(manager->library, etm, jobs, (uint32_t)n))
+        if (!hash_pass(manager, etm, jobs, (uint32_t)n))
             return false;
         for (size_t i = 0; i < n; i++)
             memcpy(buffer + packets[i].at + packets[i].bytes - etm->icv_bytes, covered[i], SEQUENCE_HIGH_BYTES);
@@ -194,7 +208,7 @@ static bool seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
     if (!cipher_pass(manager->library, etm, job, 1, IMB_DIR_ENCRYPT))
         return false;
     job->src = packet;
-    return hash_pass(manager->library, etm, job, 1);
+    return hash_pass(manager, etm, job, 1);
 }
 
 /* Hashes the key's inner and outer pads (RFC 2104), of the hash's block each; keys are never longer. */
@@ -222,11 +236,13 @@ static void set_hmac(struct encrypt_then_mac *etm, IMB_MGR *library, enum hmac h
         break;
     case HMAC_SHA1:
         etm->hash = IMB_AUTH_HMAC_SHA_1;
+        etm->narrow_max = 5;
         etm->icv_bytes = 12;
         hash_pads(etm, library->sha1_one_block, IMB_SHA1_BLOCK_SIZE, key, IMB_SHA1_DIGEST_SIZE_IN_BYTES);
         break;
     case HMAC_SHA256:
         etm->hash = IMB_AUTH_HMAC_SHA_256;
+        etm->narrow_max = 8;
         etm->icv_bytes = 16;
         hash_pads(etm, library->sha256_one_block, IMB_SHA_256_BLOCK_SIZE, key, IMB_SHA256_DIGEST_SIZE_IN_BYTES);
         break;

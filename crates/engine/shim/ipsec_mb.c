@@ -26,6 +26,7 @@ struct cb_copy {
     __typeof__(imb_get_mb_mgr_size) *imb_get_mb_mgr_size;
     __typeof__(imb_set_pointers_mb_mgr) *imb_set_pointers_mb_mgr;
     __typeof__(init_mb_mgr_auto) *init_mb_mgr_auto;
+    __typeof__(init_mb_mgr_sse) *init_mb_mgr_sse;
     __typeof__(imb_get_errno) *imb_get_errno;
     __typeof__(imb_get_strerror) *imb_get_strerror;
     __typeof__(imb_get_version) *imb_get_version;
@@ -66,8 +67,10 @@ void cb_imb_manager_free(struct cb_manager *manager)
 struct cb_manager *cb_imb_manager_new(const char **why)
 {
     struct cb_copy *copy = take_copy();
+    /* Both managers want whole cache lines. */
     size_t own = (sizeof(struct cb_manager) + 63) & ~(size_t)63;
-    size_t bytes = own + copy->imb_get_mb_mgr_size();
+    size_t each = (copy->imb_get_mb_mgr_size() + 63) & ~(size_t)63;
+    size_t bytes = own + 2 * each;
     void *place;
     if (posix_memalign(&place, 64, bytes) != 0) {
         *why = "no memory for its state";
@@ -89,6 +92,10 @@ struct cb_manager *cb_imb_manager_new(const char **why)
         cb_imb_manager_free(manager);
         return NULL;
     }
+    if (manager->library->features & IMB_FEATURE_SHANI) {
+        manager->narrow = copy->imb_set_pointers_mb_mgr((uint8_t *)place + own + each, 0, 1);
+        copy->init_mb_mgr_sse(manager->narrow);
+    }
     return manager;
 }
 
@@ -96,8 +103,8 @@ static int resolve(void *handle, struct cb_copy *copy)
 {
 #define RESOLVE(name) ((copy->name = (__typeof__(copy->name))dlsym(handle, #name)) != NULL)
     return RESOLVE(imb_get_mb_mgr_size) && RESOLVE(imb_set_pointers_mb_mgr) && RESOLVE(init_mb_mgr_auto) &&
-           RESOLVE(imb_get_errno) && RESOLVE(imb_get_strerror) && RESOLVE(imb_get_version) &&
-           RESOLVE(imb_get_version_str);
+           RESOLVE(init_mb_mgr_sse) && RESOLVE(imb_get_errno) && RESOLVE(imb_get_strerror) &&
+           RESOLVE(imb_get_version) && RESOLVE(imb_get_version_str);
 #undef RESOLVE
 }
 

@@ -37,7 +37,7 @@ fn text(string: *const c_char) -> String {
         .into_owned()
 }
 
-/// A job manager. It has 200 kB, so there is one for each thread and not for each key.
+/// Job managers. They have 400 kB, so there is one for each thread and not for each key.
 struct Manager(NonNull<ffi::Manager>);
 
 thread_local! {
