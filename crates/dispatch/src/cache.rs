@@ -12,7 +12,7 @@ use engine::Selection;
 use serde::{Deserialize, Serialize};
 use wire::Suite;
 
-use crate::curve::EngineCurves;
+use crate::curve::{Direction, EngineCurves};
 
 /// Raised when what is measured changes.
 const FORMAT: u32 = 1;
@@ -140,7 +140,13 @@ impl Cache {
         let content: Content = serde_json::from_str(&text).ok()?;
         let engines = identity.engines.iter().map(|(name, _)| name);
         let complete = engines.eq(content.curves.iter().map(|curves| &curves.engine));
-        (content.identity == *identity && complete).then_some(content.curves)
+        let sane = |curves: &EngineCurves| {
+            Direction::ALL
+                .iter()
+                .all(|&direction| curves.of(direction).curve.is_sane())
+        };
+        let usable = content.identity == *identity && complete;
+        (usable && content.curves.iter().all(sane)).then_some(content.curves)
     }
 
     /// Keeps curves, if that is possible.
@@ -170,7 +176,7 @@ fn write(path: &Path, content: &Content) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::curve::{Curve, Fit, Load, Point};
+    use crate::curve::{Curve, Fit, Load, PART_PS_MAX, Point};
 
     fn identity() -> Identity {
         let selection = engine::select(&engine::Choice::Auto, Suite::Aes256Gcm).unwrap();
@@ -190,7 +196,7 @@ mod tests {
         };
         vec![EngineCurves {
             engine: identity.engines[0].0.clone(),
-            seal: fit(u64::MAX),
+            seal: fit(PART_PS_MAX),
             seal_from: fit(2),
             open: fit(3),
         }]
@@ -234,6 +240,10 @@ mod tests {
             cache.store(&identity, &curves(&identity));
             assert_eq!(cache.load(&identity), Some(curves(&identity)));
         }
+        let mut absurd = curves(&identity);
+        absurd[0].open.curve.per_byte_ps = u64::MAX;
+        cache.store(&identity, &absurd);
+        assert_eq!(cache.load(&identity), None);
         let names = fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(names, 1, "nothing is left beside it");
         fs::remove_file(&path).unwrap();

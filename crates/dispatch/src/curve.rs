@@ -78,7 +78,8 @@ impl Load {
     }
 }
 
-/// Time of a batch on an engine: a sum of four parts, each in picoseconds.
+/// Time of a batch on an engine: a sum of four parts, each in picoseconds and not above [`PART_PS_MAX`], so that
+/// no batch's sum overflows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {
     /// However large the batch is.
@@ -92,7 +93,27 @@ pub struct Curve {
     pub per_longest_byte_ps: u64,
 }
 
+/// 10 ms: a hundred thousand times what the slowest engine takes for a byte.
+pub(crate) const PART_PS_MAX: u64 = 10_000_000_000;
+
 impl Curve {
+    /// Whether no part is absurd.
+    pub(crate) fn is_sane(&self) -> bool {
+        let Self {
+            per_batch_ps,
+            per_packet_ps,
+            per_byte_ps,
+            per_longest_byte_ps,
+        } = *self;
+        let parts = [
+            per_batch_ps,
+            per_packet_ps,
+            per_byte_ps,
+            per_longest_byte_ps,
+        ];
+        parts.iter().all(|&part| part <= PART_PS_MAX)
+    }
+
     /// The time that a batch will take, in picoseconds.
     #[inline]
     #[must_use]
@@ -148,11 +169,12 @@ impl Fit {
             }
         }
         let [batch, packet, byte, longest] = best.map_or([0.0; TERMS], |(_, solution)| solution);
+        let whole = |part: f64| (part.round() as u64).min(PART_PS_MAX);
         let curve = Curve {
-            per_batch_ps: batch.round() as u64,
-            per_packet_ps: packet.round() as u64,
-            per_byte_ps: byte.round() as u64,
-            per_longest_byte_ps: longest.round() as u64,
+            per_batch_ps: whole(batch),
+            per_packet_ps: whole(packet),
+            per_byte_ps: whole(byte),
+            per_longest_byte_ps: whole(longest),
         };
         Self { curve, points }
     }
@@ -213,26 +235,26 @@ fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
     for point in points.iter().filter(|point| point.measured_ps > 0) {
         let factors = point.load.factors();
         let row = |term: usize| factors[terms[term]] / point.measured_ps as f64;
-        for i in 0..unknowns {
-            for j in 0..unknowns {
-                system[i][j] += row(i) * row(j);
+        for (i, equation) in system.iter_mut().enumerate().take(unknowns) {
+            for (j, value) in equation.iter_mut().enumerate().take(unknowns) {
+                *value += row(i) * row(j);
             }
-            system[i][TERMS] += row(i);
+            equation[TERMS] += row(i);
         }
     }
     // Columns are of very different size: bytes and batches. Scaled by the diagonal, they compare.
     let mut scale = [1.0; TERMS];
-    for term in 0..unknowns {
-        scale[term] = system[term][term].sqrt();
-        if scale[term] <= 0.0 {
+    for (term, scale) in scale.iter_mut().enumerate().take(unknowns) {
+        *scale = system[term][term].sqrt();
+        if *scale <= 0.0 {
             return None;
         }
     }
-    for i in 0..unknowns {
-        for j in 0..unknowns {
-            system[i][j] /= scale[i] * scale[j];
+    for (i, equation) in system.iter_mut().enumerate().take(unknowns) {
+        for (value, of_column) in equation.iter_mut().zip(scale).take(unknowns) {
+            *value /= scale[i] * of_column;
         }
-        system[i][TERMS] /= scale[i];
+        equation[TERMS] /= scale[i];
     }
     let solved = eliminate(&mut system, unknowns)?;
     let mut solution = [0.0; TERMS];

@@ -402,6 +402,9 @@ impl Contender {
     }
 }
 
+/// Contenders, what they cost, and who is none.
+type Compared = (Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>);
+
 /// An engine that cannot even be measured.
 fn unavailable(failed: EngineFailed) -> EngineError {
     EngineError::Unavailable {
@@ -452,11 +455,7 @@ impl Found {
     }
 
     /// With what they cost.
-    fn compared(
-        self,
-        suite: Suite,
-        cache: &Cache,
-    ) -> Result<(Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>), EngineError> {
+    fn compared(self, suite: Suite, cache: &Cache) -> Result<Compared, EngineError> {
         let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;
         let contender = |(selection, curves): (Selection, &EngineCurves)| {
             let curves = Direction::ALL.map(|direction| curves.of(direction).curve);

@@ -68,7 +68,7 @@ fn assert_as_one_engine(dispatch: &Dispatch) {
         for &inner in inner {
             sequence += 1;
             let (at, bytes) = (text.len(), esp_bytes(suite, inner));
-            text.extend((0..bytes).map(|byte| (byte as u64 * 7 ^ sequence) as u8));
+            text.extend((0..bytes).map(|byte| (byte as u64 ^ sequence) as u8));
             text[at + 4..at + 8].copy_from_slice(&(sequence as u32).to_be_bytes());
             text[at + 8..at + 16].copy_from_slice(&sequence.to_be_bytes());
             packets.push(Packet {

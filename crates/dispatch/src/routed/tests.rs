@@ -16,7 +16,7 @@ fn plain() -> Box<dyn Transform> {
 struct Faulty {
     inside: Box<dyn Transform>,
     call: usize,
-    fails: fn(usize) -> bool,
+    fails: Fails,
     packets: Arc<AtomicUsize>,
 }
 
@@ -67,6 +67,9 @@ impl Transform for Faulty {
     }
 }
 
+/// Which calls an engine fails.
+type Fails = fn(usize) -> bool;
+
 /// Routes with these curves, whose engines fail those calls, and how many packets each has done.
 struct Bench {
     routed: Routed,
@@ -75,7 +78,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(policy: Policy, routes: &[(Curve, fn(usize) -> bool)]) -> Self {
+    fn new(policy: Policy, routes: &[(Curve, Fails)]) -> Self {
         let done: Vec<_> = routes
             .iter()
             .map(|_| Arc::new(AtomicUsize::new(0)))
@@ -247,7 +250,7 @@ fn a_threshold_cuts_a_batch_and_keeps_its_order() {
 fn what_fails_is_replaced_and_its_batch_is_done_by_the_next() {
     let fast = line(1_000, 10);
     let slow = line(40_000, 75);
-    let fails: [(fn(usize) -> bool, usize); 4] = [
+    let fails: [(Fails, usize); 4] = [
         (always, 0),
         (|call| call == 1, 1),
         (|call| call == 7, 7),
@@ -266,7 +269,7 @@ fn what_fails_is_replaced_and_its_batch_is_done_by_the_next() {
 #[test]
 fn either_side_of_a_threshold_does_the_others_work_when_that_fails() {
     let below = Policy::Below(esp_bytes(SUITE, 128));
-    let routes: [[(Curve, fn(usize) -> bool); 2]; 2] = [
+    let routes: [[(Curve, Fails); 2]; 2] = [
         [(line(0, 0), |call| call == 2), (line(0, 0), never)],
         [(line(0, 0), never), (line(0, 0), |call| call == 3)],
     ];
