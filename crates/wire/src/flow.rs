@@ -18,9 +18,13 @@
 //! lane:       (h as u64 * lanes as u64) >> 32
 //! ```
 //!
+//! Frames that are not IP are hashed by their MAC addresses instead: the last four bytes are the address, the first two
+//! the port, and the EtherType the protocol.
+//!
 //! The multipliers are those of MurmurHash3's finaliser and the golden ratio's. Ends are mixed before they are
 //! added: their plain xor or sum would be the same for flows whose two addresses count up together.
 
+use crate::ethernet::EthernetView;
 use crate::headers::{IpView, TCP, UDP, be16, be32};
 
 /// The hash of an IP packet's flow, `view` being [`IpView::parse`] of the packet.
@@ -45,6 +49,18 @@ pub fn hash(packet: &[u8], view: &IpView) -> u32 {
         end(target, target_port),
         u16::from(view.protocol),
     )
+}
+
+/// The hash of an Ethernet frame's flow, `view` being [`EthernetView::parse`] of the frame: that of the IP packet
+/// in it, where there is one.
+#[inline]
+#[must_use]
+pub fn hash_frame(frame: &[u8], view: &EthernetView) -> u32 {
+    if let Some(ip) = &view.ip {
+        return hash(&frame[view.header_bytes..], ip);
+    }
+    let station = |at: usize| end(be32(frame, at + 2), be16(frame, at));
+    joined(station(6), station(0), view.ethertype)
 }
 
 /// The lane of a flow with that hash, of `lanes`: below it.
@@ -128,6 +144,24 @@ mod tests {
             back[40..42].copy_from_slice(&packet[42..44]);
             back[42..44].copy_from_slice(&packet[40..42]);
             prop_assert_eq!(hash_of(&packet), hash_of(&back));
+        }
+
+        #[test]
+        fn both_directions_of_frames_have_one_hash(mut frame: [u8; 60], kind in 0usize..3) {
+            frame[12..14].copy_from_slice(&[[8, 6], [0x88, 0xcc], [8, 0]][kind]);
+            let mut back = frame;
+            back[..6].copy_from_slice(&frame[6..12]);
+            back[6..12].copy_from_slice(&frame[..6]);
+            let view = EthernetView::parse(&frame).unwrap();
+            prop_assert_eq!(hash_frame(&frame, &view), hash_frame(&back, &view));
+        }
+
+        #[test]
+        fn a_frame_has_the_hash_of_its_packet(source: u32, target: u32, ports: (u16, u16)) {
+            let packet = packet_v4(source, target, ports, TCP);
+            let frame = [&[2; 12][..], &[8, 0], &packet].concat();
+            let view = EthernetView::parse(&frame).unwrap();
+            prop_assert_eq!(hash_frame(&frame, &view), hash_of(&packet));
         }
 
         #[test]
