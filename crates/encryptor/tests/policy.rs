@@ -73,13 +73,16 @@ fn slow(selectors: &[Selectors], packet: Told) -> Option<u16> {
         .collect();
     all.sort_by_key(|(net, tunnel, _)| (std::cmp::Reverse(net.length()), *tunnel));
     let has_ports = [TCP, UDP].contains(&packet.protocol);
-    let port =
-        |range: &std::ops::RangeInclusive<u16>, port| *range == ANY_PORT || (has_ports && range.contains(&port));
+    let port = |range: &std::ops::RangeInclusive<u16>, port| {
+        *range == ANY_PORT || (has_ports && range.contains(&port))
+    };
     all.into_iter()
         .find(|(net, _, own)| {
             net.contains(packet.destination)
                 && (own.local.is_empty() || own.local.iter().any(|net| net.contains(packet.source)))
-                && own.protocol.is_none_or(|protocol| protocol == packet.protocol)
+                && own
+                    .protocol
+                    .is_none_or(|protocol| protocol == packet.protocol)
                 && port(&own.local_ports, packet.ports.0)
                 && port(&own.remote_ports, packet.ports.1)
         })
@@ -101,12 +104,14 @@ fn address(v6: bool) -> impl Strategy<Value = IpAddr> {
 fn network() -> impl Strategy<Value = Prefix> {
     any::<bool>().prop_flat_map(|v6| {
         let bits = if v6 { 128 } else { 32u8 };
-        (address(v6), 0..=bits).prop_map(|(address, length)| Prefix::around(address, length).unwrap())
+        (address(v6), 0..=bits)
+            .prop_map(|(address, length)| Prefix::around(address, length).unwrap())
     })
 }
 
 fn one_selectors() -> impl Strategy<Value = Selectors> {
-    let some_ports = || prop_oneof![3 => Just(ANY_PORT), 1 => Just(5000..=5999), 1 => Just(0..=5000)];
+    let some_ports =
+        || prop_oneof![3 => Just(ANY_PORT), 1 => Just(5000..=5999), 1 => Just(0..=5000)];
     (
         prop::collection::vec(network(), 1..6),
         prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(network(), 1..3)],

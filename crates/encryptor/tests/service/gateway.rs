@@ -1,0 +1,137 @@
+//! The service as a process, and what it shows of itself.
+
+use crate::namespace::Namespace;
+use encryptor::Config;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use port::Stop;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+/// The service, until SIGTERM. Its line begins with `ready`, as that of the program does.
+pub(crate) fn encrypt(file: &str) -> ExitCode {
+    let config = Config::load(Path::new(file)).unwrap();
+    let stop = Stop::new().unwrap();
+    let mut signals = Signals::new([SIGTERM]).unwrap();
+    let raised = stop.clone();
+    let ended = encryptor::run(&config, "test", &stop, move |facts| {
+        // Not before: it would keep its privileges.
+        std::thread::spawn(move || {
+            signals.forever().next();
+            raised.raise();
+        });
+        let facts: Vec<_> = facts
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        println!("ready {}", facts.join(" "));
+    });
+    match ended {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A service that forwards. Killed when dropped.
+pub(crate) struct Gateway {
+    child: Child,
+    /// Its ready line.
+    pub(crate) facts: BTreeMap<String, String>,
+}
+
+impl Gateway {
+    /// Starts it with the configuration in `file`; what it says when it does not come up.
+    pub(crate) fn start(namespace: &Namespace, file: &Path, config: &str) -> Result<Self, String> {
+        fs::write(file, config).unwrap();
+        let file = file.to_owned();
+        let mut child = namespace.run(move || {
+            Command::new(std::env::current_exe().unwrap())
+                .arg("encrypt")
+                .arg(file)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        });
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let Some(facts) = line.strip_prefix("ready ") else {
+            let mut said = String::new();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut said)
+                .unwrap();
+            child.wait().unwrap();
+            return Err(said);
+        };
+        let facts = facts
+            .split_whitespace()
+            .filter_map(|fact| fact.split_once('='));
+        let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(Self {
+            facts: facts.collect(),
+            child,
+        })
+    }
+
+    /// A field of `/proc/PID/status` of each of its threads, by the thread's name.
+    pub(crate) fn status(&self, field: &str) -> BTreeMap<String, String> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let text = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).unwrap();
+        let tasks = fs::read_dir(tasks).unwrap().map(|task| text(task.unwrap()));
+        tasks
+            .map(|status| {
+                let value = |name: &str| {
+                    let line = status.lines().find_map(|line| line.strip_prefix(name));
+                    line.unwrap().trim_start_matches(':').trim().to_owned()
+                };
+                (value("Name"), value(field))
+            })
+            .collect()
+    }
+
+    /// A file of `/proc/PID`.
+    pub(crate) fn proc(&self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
+    }
+
+    /// Sends SIGTERM, and waits for the end.
+    pub(crate) fn stop(mut self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Both fail for one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is served at `/metrics` inside.
+pub(crate) fn metrics(namespace: &Namespace) -> String {
+    namespace.run(|| {
+        let mut stream = TcpStream::connect("127.0.0.1:9464").unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    })
+}

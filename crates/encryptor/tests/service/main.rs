@@ -1,0 +1,61 @@
+//! The real service between network namespaces.
+//!
+//! ```text
+//!   ns A: cb0 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 :ns B
+//! ```
+//!
+//! This executable is also the service: `encrypt FILE`. Needs root on this machine or in a user namespace
+//! (`unshare -r`); says so loudly where it has neither.
+
+mod gateway;
+mod namespace;
+mod tests;
+
+use libtest_mimic::{Arguments, Completion, Trial};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [role, file] = &words[..]
+        && role == "encrypt"
+    {
+        return gateway::encrypt(file);
+    }
+    let skipped = namespace::Namespace::new().err();
+    if let Some(error) = &skipped {
+        eprintln!("SKIPPED: no network namespace here ({error}): run as root");
+    }
+    let skipped = skipped.is_some();
+    let trials: [(&str, fn()); _] = [
+        (
+            "a_service_keeps_what_it_needs_and_nothing_else",
+            tests::a_service_keeps_what_it_needs_and_nothing_else,
+        ),
+        (
+            "a_service_that_is_to_keep_its_privileges_keeps_them",
+            tests::a_service_that_is_to_keep_its_privileges_keeps_them,
+        ),
+        (
+            "a_thousand_tunnels_share_a_key_file_and_an_address",
+            tests::a_thousand_tunnels_share_a_key_file_and_an_address,
+        ),
+        (
+            "selectors_decide_which_tunnel_carries_what",
+            tests::selectors_decide_which_tunnel_carries_what,
+        ),
+        (
+            "a_cpu_that_is_not_there_is_refused",
+            tests::a_cpu_that_is_not_there_is_refused,
+        ),
+    ];
+    let trials = trials.map(|(name, test)| {
+        Trial::ignorable_test(name, move || {
+            if skipped {
+                return Ok(Completion::ignored_with("no network namespace here"));
+            }
+            test();
+            Ok(Completion::Completed)
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}

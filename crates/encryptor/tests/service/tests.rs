@@ -1,0 +1,197 @@
+//! What must be so of a service that runs.
+
+use crate::gateway::{Gateway, metrics};
+use crate::namespace::{Namespace, pair};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The most memory that a thousand tunnels may take, in KiB.
+const RESIDENT_KIB_MAX: u64 = 200 * 1024;
+
+/// A folder with a pair of key files, `a.key` and `b.key`.
+fn keys() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.key", "b.key"].map(|name| folder.path().join(name));
+    keying::create_pair(&a, &b).unwrap();
+    folder
+}
+
+/// The gateway in namespace A or B: `side` is 0 or 1, `rest` what follows the addresses in its file.
+fn start(side: usize, namespace: &Namespace, folder: &Path, rest: &str) -> Result<Gateway, String> {
+    let config = format!("local: 192.0.2.{}\n{rest}", side + 1);
+    let file = folder.join(format!("gw{}.yaml", side + 1));
+    Gateway::start(namespace, &file, &config)
+}
+
+/// One tunnel between 10.1.0.1 and 10.2.0.1.
+fn one_tunnel(side: usize, more: &str) -> String {
+    let (own, key, remote) = [(1, "a", 2), (2, "b", 1)][side];
+    format!(
+        "remote: 192.0.2.{remote}\n\
+         keys: {{ static: {key}.key }}\n\
+         tunnel: {{ address: 10.{own}.0.1/24, routes: [10.{remote}.0.0/24] }}\n{more}"
+    )
+}
+
+pub(crate) fn a_service_keeps_what_it_needs_and_nothing_else() {
+    let (folder, namespaces) = (keys(), pair());
+    let more = "workers: 2\npin: 0\nmetrics: 127.0.0.1:9464\n";
+    let [gw1, gw2] = [0, 1].map(|side| {
+        start(
+            side,
+            &namespaces[side],
+            folder.path(),
+            &one_tunnel(side, more),
+        )
+        .unwrap()
+    });
+    assert!(namespaces[0].reaches("10.2.0.1"));
+    // Named after the packet that proved it: it is on the disk by the time that packet is answered.
+    for side in ["a", "b"] {
+        let epochs = fs::read_to_string(folder.path().join(format!("{side}.key.epoch"))).unwrap();
+        assert!(
+            epochs.contains("outbound: 1\npeer: 1\n"),
+            "{side}: {epochs}"
+        );
+    }
+    let text = metrics(&namespaces[0]);
+    assert!(text.contains("caps=\"none\",seccomp=\"on\""), "{text}");
+    assert!(
+        text.contains("cipherbench_cipher_rx_packets_total"),
+        "{text}"
+    );
+
+    for (field, expected) in [
+        ("CapEff", "0000000000000000"),
+        ("CapPrm", "0000000000000000"),
+        ("CapInh", "0000000000000000"),
+        ("CapAmb", "0000000000000000"),
+        ("NoNewPrivs", "1"),
+        ("Seccomp", "2"),
+    ] {
+        let of_threads = gw1.status(field);
+        assert!(
+            of_threads.len() >= 4,
+            "main, metrics and two lanes: {of_threads:?}"
+        );
+        for (thread, value) in of_threads {
+            assert_eq!(value, expected, "{field} of the thread {thread}");
+        }
+    }
+    let filters = gw1.status("Seccomp_filters");
+    assert_eq!(filters["lane-0"], "2", "{filters:?}");
+    assert_eq!(gw1.status("Cpus_allowed_list")["lane-1"], "0");
+    let limits = gw1.proc("limits");
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let core: Vec<_> = core.unwrap().split_whitespace().collect();
+    assert_eq!(core[4..6], ["0", "0"]);
+    // What the lab reads to tell a device's CPU time.
+    assert!(gw1.proc("stat").contains(") "));
+    for gateway in [gw1, gw2] {
+        gateway.stop();
+    }
+}
+
+pub(crate) fn a_service_that_is_to_keep_its_privileges_keeps_them() {
+    let (folder, namespaces) = (keys(), pair());
+    let config = one_tunnel(0, "privileges: keep\n");
+    let gateway = start(0, &namespaces[0], folder.path(), &config).unwrap();
+    assert_eq!(gateway.facts["caps"], "kept");
+    assert_eq!(gateway.facts["seccomp"], "off");
+    assert!(gateway.status("Seccomp").values().all(|mode| mode == "0"));
+    gateway.stop();
+}
+
+pub(crate) fn a_thousand_tunnels_share_a_key_file_and_an_address() {
+    let (folder, namespaces) = (keys(), pair());
+    let gateways = [0, 1].map(|side| {
+        let (own, key, remote) = [(1, "a", 2), (2, "b", 1)][side];
+        let mut config = format!("tunnel: {{ address: 10.{own}.0.1/32 }}\npeers:\n");
+        for tunnel in 0..1000 {
+            let network = format!("10.{}.{}.0/24", 10 * remote + tunnel / 256, tunnel % 256);
+            writeln!(
+                config,
+                "  - {{ remote: 192.0.2.{remote}, keys: {{ static: {key}.key }}, routes: [{network}] }}"
+            )
+            .unwrap();
+        }
+        start(side, &namespaces[side], folder.path(), &config).unwrap()
+    });
+    assert_eq!(gateways[0].facts["tunnels"], "1000");
+    let last = 999 / 256;
+    for (number, third) in [(0, 0), (1, 244), (last, 231)] {
+        let [a, b] = [10, 20].map(|first| format!("10.{}.{third}.1", first + number));
+        namespaces[0].ip(&format!("address add {a}/32 dev lo"));
+        namespaces[1].ip(&format!("address add {b}/32 dev lo"));
+        // The reply takes the same tunnel: it is for a network of it.
+        let from = namespaces[0].run(move || {
+            std::process::Command::new("ping")
+                .args(["-n", "-c", "1", "-w", "5", "-I", &a, &b])
+                .output()
+                .unwrap()
+        });
+        let told = String::from_utf8_lossy(&from.stdout).into_owned();
+        assert!(from.status.success(), "{told}");
+    }
+    for gateway in &gateways {
+        let status = gateway.proc("status");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = resident.unwrap().trim_end_matches("kB").trim();
+        let kib: u64 = resident.parse().unwrap();
+        assert!(kib < RESIDENT_KIB_MAX, "{kib} KiB");
+    }
+}
+
+pub(crate) fn selectors_decide_which_tunnel_carries_what() {
+    let (folder, namespaces) = (keys(), pair());
+    // Pings have a tunnel of their own; nothing else goes.
+    let config = |side: usize, protocol: &str| {
+        let (own, key, remote) = [(1, "a", 2), (2, "b", 1)][side];
+        format!(
+            "tunnel: {{ address: 10.{own}.0.1/32 }}\n\
+             metrics: 127.0.0.1:9464\n\
+             peers:\n  - {{ id: 7, remote: 192.0.2.{remote}, keys: {{ static: {key}.key }}, \
+             routes: [10.{remote}.0.0/24], local: [10.{own}.0.0/24], protocol: {protocol} }}\n"
+        )
+    };
+    let gateways = [0, 1].map(|side| {
+        start(
+            side,
+            &namespaces[side],
+            folder.path(),
+            &config(side, "icmp"),
+        )
+    });
+    let gateways = gateways.map(Result::unwrap);
+    assert!(namespaces[0].reaches("10.2.0.1"));
+    namespaces[0].run(|| {
+        let socket = std::net::UdpSocket::bind("10.1.0.1:0").unwrap();
+        socket.send_to(b"no", "10.2.0.1:9").unwrap();
+    });
+    let dropped = |text: &str| {
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.contains("reason=\"no_tunnel\""));
+        line.is_some_and(|line| line.ends_with(" 1"))
+    };
+    // The lane counts once a batch.
+    while !dropped(&metrics(&namespaces[0])) {
+        std::thread::yield_now();
+    }
+    gateways.into_iter().for_each(Gateway::stop);
+}
+
+pub(crate) fn a_cpu_that_is_not_there_is_refused() {
+    let (folder, namespaces) = (keys(), pair());
+    let config = one_tunnel(0, "pin: [0, 1000]\n");
+    let Err(told) = start(0, &namespaces[0], folder.path(), &config) else {
+        panic!("it came up")
+    };
+    assert!(told.contains("there is no cpu 1000"), "{told}");
+    // No epoch was wasted.
+    let epochs = fs::read_to_string(folder.path().join("a.key.epoch")).unwrap();
+    assert!(epochs.contains("outbound: 0\n"), "{epochs}");
+}
