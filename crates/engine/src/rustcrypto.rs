@@ -1,7 +1,9 @@
-//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, and the only engine with every suite.
+//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, with every suite.
 //!
-//! Its AES-GCM costs little per call, so that it is ahead of AWS-LC on packets below some 300 bytes; on long
-//! ones encryption and authentication are two passes, and it falls behind.
+//! It is there where others are not, and to hold them to. Its AEADs run at a half to a seventh of AWS-LC's rate: at
+//! each step they find out what the CPU can do, unless they are compiled for it (`-C target-cpu=native` doubles
+//! their rate at least), and they wipe what a call leaves on its stack, a third of the cost of a 64-byte packet.
+//! With HMACs it is up to two thirds ahead of AWS-LC on short packets.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::selection::Engine;

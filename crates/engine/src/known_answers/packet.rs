@@ -64,7 +64,7 @@ impl Answer {
     fn of_aead(suite: Suite, vector: &Vector) -> Result<Option<Self>, VectorError> {
         let (aad, text) = (vector.bytes("aad")?, vector.bytes("plaintext")?);
         let padded = !text.is_empty() && text.len().is_multiple_of(suite.pad_to_bytes());
-        let Some([spi, high, low]) = aad.as_chunks::<4>().0.as_array().filter(|_| padded) else {
+        let (true, ([spi, high, low], [])) = (padded, aad.as_chunks::<4>()) else {
             return Ok(None);
         };
         let (key, nonce) = (vector.bytes("key")?, vector.bytes("nonce")?);
