@@ -2,7 +2,7 @@
 
 use crate::iv::Ivs;
 use crate::limits::Limits;
-use crate::shape::Shape;
+use crate::shape::{PADDING, Shape};
 use engine::{EngineFailed, Packet, Transform};
 use std::fmt;
 use wire::Suite;
@@ -99,11 +99,12 @@ impl OutboundSa {
         }
     }
 
-    /// Whether seven eighths of one limit are used: time for new keys, while this SA goes on.
+    /// Whether half of one limit is used: time for new keys, while this SA goes on. So early because ciphers of
+    /// 64-bit blocks are done within milliseconds at full rate.
     #[must_use]
     pub const fn new_keys_are_due(&self) -> bool {
         let left = self.remaining();
-        left.packets <= self.limits.packets / 8 || left.bytes <= self.limits.bytes / 8
+        left.packets <= self.limits.packets / 2 || left.bytes <= self.limits.bytes / 2
     }
 
     /// Length of the ESP packet, header to ICV, that carries an inner packet of `inner_len`.
@@ -284,24 +285,21 @@ impl OutboundSa {
     }
 }
 
-/// Writes padding 1, 2, 3 …, pad length and next header, `bytes` in all, where `behind` begins. Up to
-/// [`SHORT_ROOM`] bytes may be overwritten.
+/// Writes padding 1, 2, 3 …, pad length and next header, `bytes` in all, where `behind` begins. Up to 16 bytes are
+/// overwritten, or [`SHORT_ROOM`] if the trailer fits into that.
 #[inline]
 fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
     let padding = bytes - ESP_TRAILER_BYTES;
-    match behind.first_chunk_mut::<SHORT_ROOM>() {
+    let trailer = [padding as u8, next_header];
+    if bytes <= SHORT_ROOM {
         // One store: the engine is to read these bytes at once, and waits for several.
-        Some(room) if bytes <= SHORT_ROOM => {
-            let end = 8 * padding as u32;
-            let trailer = u64::from(next_header) << 8 | padding as u64;
-            *room = (0x0605_0403_0201 & !(u64::MAX << end) | trailer << end).to_le_bytes();
-        }
-        _ => {
-            for (byte, value) in behind[..padding].iter_mut().zip(1..) {
-                *byte = value;
-            }
-            behind[padding..bytes].copy_from_slice(&[padding as u8, next_header]);
-        }
+        let end = 8 * padding as u32;
+        let counting = PADDING as u64 & !(u64::MAX << end);
+        let room = counting | u64::from(u16::from_le_bytes(trailer)) << end;
+        behind[..SHORT_ROOM].copy_from_slice(&room.to_le_bytes());
+    } else {
+        behind[..16].copy_from_slice(&PADDING.to_le_bytes());
+        behind[padding..bytes].copy_from_slice(&trailer);
     }
 }
 
@@ -332,7 +330,11 @@ mod tests {
                     let mut trailer = vec![0xee; room];
                     put_trailer(&mut trailer, bytes, 41);
                     assert_eq!(trailer[..bytes], expected, "{suite} {inner_len}");
-                    let touched = bytes.max(SHORT_ROOM);
+                    let touched = if bytes <= SHORT_ROOM {
+                        SHORT_ROOM
+                    } else {
+                        bytes.max(16)
+                    };
                     assert!(trailer[touched..].iter().all(|&byte| byte == 0xee));
                 }
                 assert_eq!(shape.text(inner_len) % suite.pad_to_bytes(), 0);

@@ -3,6 +3,9 @@
 use wire::Suite;
 use wire::overhead::{self, ESP_HEADER_BYTES, ESP_TRAILER_BYTES};
 
+/// The first 16 bytes of padding, 1, 2, 3 … (RFC 4303 §2.4), as a little-endian number.
+pub(crate) const PADDING: u128 = 0x100f_0e0d_0c0b_0a09_0807_0605_0403_0201;
+
 /// The lengths of a suite's packets, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {

@@ -56,17 +56,17 @@ fn an_sa_never_seals_a_byte_more_than_it_may() {
 }
 
 #[test]
-fn new_keys_are_due_when_an_eighth_of_either_budget_is_left() {
-    let bytes_left = |packets, bytes, sealed| {
+fn new_keys_are_due_when_half_of_either_budget_is_used() {
+    let due = |packets, bytes, sealed| {
         let sa = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
         let mut sa = sa.with_limits(Limits { packets, bytes });
         (0..sealed).for_each(|_| drop(seal(&mut sa, INNER, 4)));
         sa.new_keys_are_due()
     };
-    assert!(!bytes_left(80, u64::MAX, 69));
-    assert!(bytes_left(80, u64::MAX, 70));
-    assert!(!bytes_left(u64::MAX, 80 * 32, 69));
-    assert!(bytes_left(u64::MAX, 80 * 32, 70));
+    assert!(!due(80, u64::MAX, 39));
+    assert!(due(80, u64::MAX, 40));
+    assert!(!due(u64::MAX, 80 * 32, 39));
+    assert!(due(u64::MAX, 80 * 32, 40));
 }
 
 #[test]
