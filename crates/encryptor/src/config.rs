@@ -12,7 +12,7 @@ mod values;
 pub(crate) use mode::MTU_MIN;
 
 use crate::policy::Selectors;
-use engine::Choice;
+use dispatch::Choice;
 use esp::WindowSize;
 use port::{TunOffloads, UdpOffloads};
 use std::net::{IpAddr, SocketAddr};
@@ -38,7 +38,7 @@ pub struct Config {
     pub insecure: bool,
     /// Lanes, each a thread; both sides must have the same number.
     pub workers: u16,
-    /// Crypto engine.
+    /// Crypto engines, and which packets each gets.
     pub engine: Choice,
     /// Sequence numbers that may arrive late, per tunnel and lane.
     pub replay_window: WindowSize,

@@ -4,7 +4,8 @@ use crate::inbound::{Inbound, InboundKeys};
 use crate::outbound::{Outbound, OutboundTunnel};
 use crate::payload::Payload;
 use crate::policy::Policy;
-use engine::Selection;
+use crate::renewal::Renewer;
+use dispatch::Dispatch;
 use esp::{InboundSa, OutboundSa, WindowSize};
 use keying::{LANES_MAX, StaticKeys, lane_of};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,10 +39,12 @@ pub struct LaneSettings<'a> {
     pub payload: &'a Payload,
     /// Which packets take which tunnel.
     pub policy: Arc<Policy>,
-    /// The engine, for the suite that it was selected for.
-    pub selection: &'a Selection,
+    /// The engines, for the suite that they were prepared for.
+    pub selection: &'a Dispatch,
     /// Anti-replay window of each SA.
     pub window: WindowSize,
+    /// Who gives new keys in time; without one an SA that is used up stops.
+    pub renewer: Option<&'a Renewer>,
 }
 
 /// Makes both halves of a lane.
@@ -66,7 +69,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
             *place = number;
             keys.slots.push((slot, Arc::clone(shared)));
             let sa = lock(shared).outbound(settings.selection.suite(), slot);
-            OutboundSa::new(sa.spi, settings.selection.transform(&sa.keymat))
+            OutboundSa::new(sa.spi, settings.selection.sealing(&sa.keymat))
         });
         outbound.push(OutboundTunnel {
             sa,
@@ -77,8 +80,16 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     }
     let (payload, policy) = (settings.payload, &settings.policy);
     let tunnels = settings.tunnels.len();
+    let mut sealing = Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum);
+    if let Some(renewer) = settings.renewer {
+        let slots = settings.tunnels.iter().map(|tunnel| {
+            let slot = tunnel.id * settings.lanes + settings.lane;
+            tunnel.keys.clone().map(|keys| (slot, keys))
+        });
+        sealing = sealing.with_desk(renewer.desk(settings.selection, slots.collect()));
+    }
     (
-        Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum),
+        sealing,
         Inbound::new(keys, tunnels, payload.clone(), Arc::clone(policy), sum),
     )
 }
@@ -91,7 +102,7 @@ pub struct LaneKeys {
     tunnel_of_slot: Box<[u16]>,
     /// Slot and keys of each tunnel.
     slots: Vec<(u16, SharedKeys)>,
-    selection: Selection,
+    selection: Dispatch,
     window: WindowSize,
 }
 
@@ -105,7 +116,7 @@ impl InboundKeys for LaneKeys {
     fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa> {
         let (slot, keys) = &self.slots[usize::from(tunnel)];
         let sa = lock(keys).inbound(self.selection.suite(), spi, *slot)?;
-        let transform = self.selection.transform(&sa.keymat);
+        let transform = self.selection.opening(&sa.keymat);
         Some(InboundSa::new(sa.spi, transform, self.window))
     }
 
@@ -118,6 +129,6 @@ impl InboundKeys for LaneKeys {
     }
 }
 
-fn lock(keys: &Mutex<StaticKeys>) -> MutexGuard<'_, StaticKeys> {
+pub(crate) fn lock(keys: &Mutex<StaticKeys>) -> MutexGuard<'_, StaticKeys> {
     keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,6 +19,7 @@ pub mod counters;
 mod datagrams;
 pub mod inbound;
 pub mod lane;
+mod mailbox;
 pub mod metrics;
 mod open;
 pub mod outbound;
@@ -26,9 +27,15 @@ mod outgoing;
 pub mod payload;
 pub mod policy;
 pub mod privileges;
+pub mod renewal;
 pub mod service;
 pub mod tunnel;
 pub mod worker;
+
+/// What the mailbox stands on; its test takes that of a model checker.
+mod sync {
+    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};
+}
 
 pub use config::Config;
 pub use service::{ServiceError, run};

@@ -5,6 +5,7 @@ use crate::counters::{DropReason, Tally};
 use crate::outgoing::{Labels, Outgoing, Source};
 use crate::payload::{ETHERNET, Payload};
 use crate::policy::Policy;
+use crate::renewal::Desk;
 use port::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort};
 use std::io;
 use std::ops::Range;
@@ -55,6 +56,12 @@ impl Outbound {
         }
     }
 
+    /// The sealing half, with a way to new keys.
+    pub(crate) fn with_desk(mut self, desk: Desk) -> Self {
+        self.taker.outgoing.desk = Some(desk);
+        self
+    }
+
     /// Moves what is there; whether there was anything.
     ///
     /// # Errors
@@ -68,6 +75,7 @@ impl Outbound {
         let mut any = false;
         let mut answers_left = ANSWERS_MAX;
         let taker = &mut self.taker;
+        taker.outgoing.renew();
         for _ in 0..READS_MAX {
             match clear.recv(&mut self.buffer) {
                 Ok((packet, bytes)) => {

@@ -7,6 +7,7 @@
 //!    the clear port is dry.
 
 use crate::counters::{DropReason, Tally};
+use crate::renewal::Desk;
 use arrayvec::ArrayVec;
 use engine::{EngineFailed, Packet};
 use esp::{OutboundSa, SealError};
@@ -52,6 +53,8 @@ pub(crate) struct Outgoing {
     closed: bool,
     /// What lies in the batch in clear, with its tunnel.
     staged: ArrayVec<(u16, Packet), STAGED_MAX>,
+    /// Where new SAs come from.
+    pub desk: Option<Desk>,
 }
 
 /// How a packet comes into the batch.
@@ -81,6 +84,18 @@ impl Outgoing {
             used: 0,
             closed: false,
             staged: ArrayVec::new(),
+            desk: None,
+        }
+    }
+
+    /// Puts new SAs in the place of those that are nearly used up. To be called when nothing is staged.
+    #[inline]
+    pub(crate) fn renew(&mut self) {
+        let Some(desk) = &mut self.desk else {
+            return;
+        };
+        for (tunnel, sa) in desk.collect() {
+            self.tunnels[usize::from(tunnel)].sa = Some(sa);
         }
     }
 
@@ -129,6 +144,11 @@ impl Outgoing {
                 .map(Some),
             Source::InPlace(_) => sa.stage_in_place(inner, next_header, buffer, at).map(Some),
         };
+        if sa.new_keys_are_due()
+            && let Some(desk) = &mut self.desk
+        {
+            desk.ask(labels.tunnel, sa.spi());
+        }
         match staged {
             Ok(Some(packet)) => self.staged.push((labels.tunnel, packet)),
             Ok(None) => {}

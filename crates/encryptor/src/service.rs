@@ -17,8 +17,9 @@ use crate::lane::{self, LaneSettings};
 use crate::metrics::{self, Facts};
 use crate::policy::Policy;
 use crate::privileges::{self, InForce};
+use crate::renewal::Renewer;
 use crate::worker::Worker;
-use engine::Selection;
+use dispatch::Dispatch;
 use keys::KeyFiles;
 use port::{ClearPort, Stop, UdpLane};
 use settings::Carried;
@@ -40,7 +41,7 @@ pub fn run(
     stop: &Stop,
     ready: impl FnOnce(&Facts),
 ) -> Result<Tally, ServiceError> {
-    let selection = engine::select(&config.engine, config.suite)?;
+    let selection = Dispatch::prepare(&config.engine, config.suite)?;
     warn(config, &selection);
     threads::check_cpus(&config.pin)?;
     ports::allow_descriptors();
@@ -74,7 +75,7 @@ pub fn run(
 /// What was found before the ports were opened.
 struct Start<'a> {
     config: &'a Config,
-    selection: Selection,
+    selection: Dispatch,
     key_files: KeyFiles,
     stop: &'a Stop,
 }
@@ -106,6 +107,7 @@ impl Start<'_> {
             .map(|peer| peer.selectors.clone())
             .collect();
         let policy = Arc::new(Policy::new(&selectors));
+        let renewer = Renewer::start().map_err(ServiceError::Resources)?;
         let workers: Vec<_> = (0..)
             .zip(clear.into_iter().zip(lanes))
             .map(|(lane, (clear, cipher))| {
@@ -117,8 +119,9 @@ impl Start<'_> {
                     policy: Arc::clone(&policy),
                     selection: &self.selection,
                     window: config.replay_window,
+                    renewer: Some(&renewer),
                 });
-                Worker::new(clear, cipher, outbound, inbound)
+                Worker::new(clear, cipher, outbound, inbound).with_busy_poll(config.busy_poll)
             })
             .collect();
         let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
@@ -135,7 +138,7 @@ impl Start<'_> {
 }
 
 /// Tells on the standard error what is not as good as it could be.
-fn warn(config: &Config, selection: &Selection) {
+fn warn(config: &Config, selection: &Dispatch) {
     if config.is_keyless() {
         eprintln!(
             "warning: L2TPv3 over UDP alone neither encrypts nor authenticates: everyone on the way can read and \

@@ -1,8 +1,9 @@
 //! The configuration file: what is taken, what is refused and how that is said.
 
+use dispatch::Choice;
 use encryptor::Config;
-use encryptor::config::{Mode, Tunnel};
-use engine::Choice;
+use encryptor::config::{Dscp, Mode, MssClamp, Privileges, Tunnel};
+use encryptor::policy::Selectors;
 use std::path::{Path, PathBuf};
 use wire::Suite;
 
@@ -156,4 +157,314 @@ fn tunnel(config: &Config) -> &Tunnel {
         panic!("{:?}", config.mode)
     };
     tunnel
+}
+
+/// Two gateways' worth of keys, without peers.
+const WITH_PEERS: &str = "\
+local: 192.0.2.1
+workers: 4
+peers:
+  - { remote: 192.0.2.2, keys: { static: a.key }, routes: [10.2.0.0/24, 10.3.0.0/24] }
+  - remote: 192.0.2.3
+    id: 9
+    port: 4600
+    keys: { static: b.key }
+    routes: 10.4.0.0/16
+    local: [10.1.0.0/24]
+    protocol: udp
+    local_ports: 5000-5999
+    remote_ports: 53
+";
+
+fn mistakes(text: &str) -> String {
+    Config::from_text("gw1.yaml", text).unwrap_err().to_string()
+}
+
+/// What is told of `text` with `from` in it replaced, `to` by `to`.
+fn told_with(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from}");
+    mistakes(&text.replace(from, to))
+}
+
+#[test]
+fn peers_are_numbered_by_their_places_unless_told_otherwise() {
+    let config = Config::from_text("gw1.yaml", WITH_PEERS).unwrap();
+    let ids: Vec<_> = config.peers.iter().map(|peer| peer.id).collect();
+    assert_eq!(ids, [0, 9]);
+    let ports: Vec<_> = config.peers.iter().map(|peer| peer.remote.port()).collect();
+    assert_eq!(ports, [4500, 4600]);
+    assert_eq!(
+        config.peers[0].selectors,
+        Selectors::to(config.peers[0].selectors.remote.clone())
+    );
+    let second = &config.peers[1].selectors;
+    assert_eq!((second.protocol, second.local.len()), (Some(17), 1));
+    assert_eq!(
+        (&second.local_ports, &second.remote_ports),
+        (&(5000..=5999), &(53..=53))
+    );
+    assert!(matches!(config.mode, Mode::L3(_)));
+}
+
+#[test]
+fn a_thousand_peers_with_a_key_file_between_them_are_taken() {
+    let mut text = String::from("local: 192.0.2.1\nworkers: 4\npeers:\n");
+    for tunnel in 0..1000 {
+        text.push_str(&format!(
+            "  - {{ remote: 192.0.2.2, keys: {{ static: a.key }}, routes: [10.{}.{}.0/24] }}\n",
+            tunnel / 256,
+            tunnel % 256
+        ));
+    }
+    let config = Config::from_text("gw1.yaml", &text).unwrap();
+    assert_eq!(config.peers.len(), 1000);
+    assert_eq!(config.peers[999].id, 999);
+    let told = told_with(&text, "workers: 4", "workers: 5");
+    assert!(
+        told.contains("no room for a tunnel with the number 819"),
+        "{told}"
+    );
+    assert!(
+        told.contains("4096 / 5 = 819 tunnels, numbered from 0 to 818"),
+        "{told}"
+    );
+}
+
+#[test]
+fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
+    for (from, to, expected) in [
+        (
+            "peers:",
+            "remote: 192.0.2.9\npeers:",
+            "`remote` stands beside `peers`",
+        ),
+        ("id: 9", "id: 0", "two tunnels have the number 0"),
+        (
+            "id: 9",
+            "id: 1024",
+            "4096 / 4 = 1024 tunnels, numbered from 0 to 1023",
+        ),
+        ("port: 4600", "port: 65534", "take at most 65532"),
+        (
+            "remote: 192.0.2.3",
+            "remote: 2001:db8::1",
+            "two address families",
+        ),
+        (
+            "remote: 192.0.2.3",
+            "remote: 192.0.2.1",
+            "is `local` itself",
+        ),
+        (
+            "routes: 10.4.0.0/16",
+            "routes: 192.0.2.0/30",
+            "leads the tunnel's own packets to 192.0.2.2",
+        ),
+        (
+            "10.3.0.0/24]",
+            "10.2.0.0/24]",
+            "the network 10.2.0.0/24 is in the list twice",
+        ),
+        (
+            "10.4.0.0/16",
+            "10.2.0.0/24",
+            "packets to 10.2.0.0/24 belong to two tunnels, 0 and 9",
+        ),
+        (
+            "protocol: udp",
+            "protocol: icmp",
+            "ports are given without a protocol that has any",
+        ),
+        ("protocol: udp", "protocol: upd", "did you mean `udp`"),
+        (
+            "5000-5999",
+            "5999-5000",
+            "`5999-5000` is not a range of ports",
+        ),
+        ("10.1.0.0/24", "10.1.0.1/24", "10.1.0.0/24"),
+        (
+            "    keys: { static: b.key }\n",
+            "",
+            "the key `keys` is missing",
+        ),
+        (
+            "workers: 4",
+            "workers: 4\ninterface: eth1",
+            "the mode is `l3`",
+        ),
+        (
+            "workers: 4",
+            "workers: 4\nmode: l2\ninterface: eth1",
+            "2 peers share one interface's frames",
+        ),
+    ] {
+        let told = told_with(WITH_PEERS, from, to);
+        assert!(
+            told.contains(expected),
+            "`{expected}` is missing in\n{told}"
+        );
+        assert!(told.contains("help: "), "{told}");
+    }
+    // Both places are told.
+    let told = told_with(WITH_PEERS, "10.4.0.0/16", "10.2.0.0/24");
+    assert!(
+        told.contains("gw1.yaml:9:13") && told.contains("gw1.yaml:4:62"),
+        "{told}"
+    );
+}
+
+#[test]
+fn tunnels_may_share_a_network_when_something_else_tells_them_apart() {
+    let second = |rest: &str| {
+        WITH_PEERS.replace("10.4.0.0/16", "10.2.0.0/24").replace(
+            "10.2.0.0/24, 10.3.0.0/24] }",
+            &format!("10.2.0.0/24], {rest} }}"),
+        )
+    };
+    for apart in [
+        "protocol: tcp",
+        "local: [10.9.0.0/24]",
+        "protocol: udp, remote_ports: 54-99",
+    ] {
+        Config::from_text("gw1.yaml", &second(apart)).unwrap();
+    }
+    for ambiguous in [
+        "protocol: udp",
+        "local: [10.0.0.0/8]",
+        "protocol: udp, remote_ports: 50-60",
+    ] {
+        let told = mistakes(&second(ambiguous));
+        assert!(told.contains("belong to two tunnels"), "{told}");
+    }
+}
+
+const PSEUDOWIRE: &str = "\
+local: 192.0.2.1
+remote: 192.0.2.2
+keys: { static: gw1.key }
+mode: l2tpv3
+interface: eth1
+l2tpv3: { session: 1, peer_session: 2, cookie: \"0011223344556677\", peer_cookie: \"8899aabb\" }
+";
+
+#[test]
+fn the_modes_of_layer_2_have_an_interface_and_no_tunnel() {
+    let config = Config::from_text("gw1.yaml", PSEUDOWIRE).unwrap();
+    let Mode::L2tpv3 {
+        interface,
+        pseudowire,
+    } = &config.mode
+    else {
+        panic!("{:?}", config.mode)
+    };
+    assert_eq!(
+        (
+            interface.as_str(),
+            pseudowire.session,
+            pseudowire.peer_session
+        ),
+        ("eth1", 1, 2)
+    );
+    assert_eq!(
+        (pseudowire.cookie.len(), &pseudowire.peer_cookie[..]),
+        (8, &[0x88, 0x99, 0xaa, 0xbb][..])
+    );
+    assert!(!config.is_keyless());
+
+    let bridge = PSEUDOWIRE.replace("l2tpv3\n", "l2\n");
+    let bridge = &bridge[..bridge.find("l2tpv3:").unwrap()];
+    let config = Config::from_text("gw1.yaml", bridge).unwrap();
+    assert_eq!(
+        config.mode,
+        Mode::L2 {
+            interface: "eth1".to_owned()
+        }
+    );
+
+    for (from, to, expected) in [
+        ("mode: l2tpv3", "mode: l2", "write `mode: l2tpv3`"),
+        ("interface: eth1\n", "", "the key `interface` is missing"),
+        ("eth1", "a/b", "`a/b` is no interface's name"),
+        (
+            "mode: l2tpv3",
+            "aggregate: on\nmode: l2tpv3",
+            "AGGFRAG carries IP packets",
+        ),
+        (
+            "mode: l2tpv3",
+            "tunnel: { name: cb0 }\nmode: l2tpv3",
+            "no TUN interface",
+        ),
+        ("session: 1", "session: 0", "from 1 to 4294967295"),
+        ("8899aabb", "8899aa", "a cookie of 6 hexadecimal digits"),
+        (
+            "\"8899aabb\"",
+            "\"8899aabb\", encapsulation: udp",
+            "neither encrypts nor authenticates",
+        ),
+    ] {
+        let told = told_with(PSEUDOWIRE, from, to);
+        assert!(
+            told.contains(expected),
+            "`{expected}` is missing in\n{told}"
+        );
+    }
+}
+
+#[test]
+fn a_pseudowire_without_esp_has_no_keys() {
+    let open = PSEUDOWIRE.replace("\"8899aabb\"", "\"8899aabb\", encapsulation: udp");
+    let open = format!("{open}insecure: true\n");
+    assert!(mistakes(&open).contains("there are keys, but nothing is encrypted"));
+    let open = open.replace("keys: { static: gw1.key }\n", "");
+    let config = Config::from_text("gw1.yaml", &open).unwrap();
+    assert!(config.is_keyless() && config.peers[0].keys.is_none());
+}
+
+#[test]
+fn suites_that_protect_nothing_want_to_be_asked_for() {
+    let with = |rest: &str| Config::from_text("gw1.yaml", &format!("{SMALLEST}{rest}\n"));
+    let told = |rest: &str| with(rest).unwrap_err().to_string();
+    assert!(told("suite: des-cbc-hmac-sha256").contains("write `legacy: true`"));
+    assert!(told("suite: null-hmac-sha256").contains("write `insecure: true`"));
+    assert!(told("suite: null-hmac-sha256\nlegacy: true").contains("write `insecure: true`"));
+    for suite in Suite::ALL {
+        let config = with(&format!("suite: {suite}\nlegacy: true\ninsecure: true")).unwrap();
+        assert_eq!(config.suite, suite);
+        let secure = suite.insecure().is_none();
+        assert_eq!(with(&format!("suite: {suite}")).is_ok(), secure, "{suite}");
+    }
+}
+
+#[test]
+fn what_is_done_to_packets_can_be_set() {
+    let with = |rest: &str| Config::from_text("gw1.yaml", &format!("{SMALLEST}{rest}\n"));
+    let defaults = with("").unwrap();
+    assert_eq!((defaults.dscp, defaults.ecn), (Dscp::Fixed(0), true));
+    assert_eq!(defaults.mss_clamp, MssClamp::Auto);
+    assert_eq!(defaults.privileges, Privileges::Drop);
+    let all = "dscp: copy\necn: off\nmss_clamp: 1300\naggregate: on\nbusy_poll: on\npin: [2, 0]\n\
+               privileges: keep";
+    let all = with(all).unwrap();
+    assert_eq!((all.dscp, all.ecn), (Dscp::Copy, false));
+    assert_eq!(all.mss_clamp, MssClamp::At(1300));
+    assert!(all.aggregate && all.busy_poll);
+    assert_eq!(
+        (&all.pin[..], all.privileges),
+        (&[2, 0][..], Privileges::Keep)
+    );
+    assert_eq!(with("mss_clamp: off").unwrap().mss_clamp, MssClamp::Off);
+    for (rest, expected) in [
+        ("dscp: 64", "from 0 to 63"),
+        ("dscp: 64", "or write `copy`"),
+        ("mss_clamp: 100", "from 536 to 65535"),
+        ("pin: [1, 1]", "cpu 1 is in the list twice"),
+        ("privileges: none", "known"),
+    ] {
+        let told = with(rest).unwrap_err().to_string();
+        assert!(
+            told.contains(expected),
+            "`{expected}` is missing in\n{told}"
+        );
+    }
 }

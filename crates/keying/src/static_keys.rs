@@ -125,6 +125,37 @@ impl StaticKeys {
         )
     }
 
+    /// The keys to send with in a lane whose SA of `epoch` is nearly used up: those of a later epoch, which is
+    /// drawn, and on the disk, unless another lane has made that necessary before.
+    ///
+    /// # Errors
+    /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]: there are no new keys then.
+    ///
+    /// # Panics
+    /// As [`outbound`](Self::outbound).
+    pub fn outbound_after(
+        &mut self,
+        epoch: u32,
+        suite: Suite,
+        lane: u16,
+    ) -> Result<SaKeys, KeyError> {
+        if self.recorded.outbound <= epoch {
+            if self.recorded.outbound == EPOCH_MAX {
+                return Err(KeyError::EpochsUsedUp {
+                    path: self.file.path.clone(),
+                });
+            }
+            let fresh = Epochs {
+                outbound: self.recorded.outbound + 1,
+                ..self.recorded
+            };
+            write_epochs(&self.epoch_path, fresh)?;
+            self.recorded = fresh;
+            self.lanes_taken.clear();
+        }
+        Ok(self.outbound(suite, lane))
+    }
+
     /// The keys to receive with under an SPI; `None` when it tells another lane, or an epoch of the peer that
     /// is over or cannot be.
     ///

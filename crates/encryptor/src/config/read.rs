@@ -3,7 +3,7 @@
 use super::mode::{self, ClearSide, Kind};
 use super::values::{self, Consent};
 use super::{Config, Dscp, Mode, MssClamp, Offloads, Privileges, peers};
-use engine::Choice;
+use dispatch::Choice;
 use esp::WindowSize;
 use std::path::Path;
 use wire::Suite;

@@ -1,7 +1,7 @@
 //! Single values of the configuration that need more than a range.
 
 use super::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
-use engine::Choice;
+use dispatch::Choice;
 use esp::WindowSize;
 use port::{TunOffloads, UdpOffloads};
 use std::net::IpAddr;
@@ -56,20 +56,8 @@ pub(super) fn suite(node: Node<'_>, consent: Consent) -> Result<Suite, Reported>
 }
 
 pub(super) fn engine(node: Node<'_>, consent: Consent) -> Result<Choice, Reported> {
-    let names = engine::engines().iter().map(|engine| engine.name);
-    let known: Vec<_> = std::iter::once("auto")
-        .chain(names)
-        .chain([engine::NULL])
-        .map(|name| (name, name))
-        .collect();
-    match node.one_of("engine", &known)? {
-        "auto" => Ok(Choice::Auto),
-        engine::NULL if consent.insecure == Ok(false) => Err(node.mistake(
-            "the engine `null` neither encrypts nor authenticates",
-            "it is a control for measurements: write `insecure: true` if that is meant",
-        )),
-        name => Ok(Choice::Named(name.to_owned())),
-    }
+    // A switch that could not be read has been reported itself.
+    Choice::read(node, consent.insecure.unwrap_or(true))
 }
 
 /// A UDP port that leaves room for those of all lanes.

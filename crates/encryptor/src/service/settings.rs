@@ -5,7 +5,7 @@ use crate::config::{Config, Encapsulation, Mode, MssClamp, Pseudowire, Tunnel};
 use crate::lane::{LaneTunnel, SharedKeys};
 use crate::metrics::Facts;
 use crate::payload::{IpRules, Payload};
-use engine::Selection;
+use dispatch::Dispatch;
 use port::{LinkPort, UdpLane};
 use std::net::IpAddr;
 use wire::l2tp::{self, Cookie, IpSession, Session};
@@ -130,7 +130,7 @@ fn in_pseudowire(config: &Config, pseudowire: &Pseudowire) -> (Payload, usize) {
 pub(super) fn facts(
     config: &Config,
     version: &str,
-    selection: &Selection,
+    selection: &Dispatch,
     lanes: &[UdpLane],
 ) -> Facts {
     let gso = lanes.iter().all(|lane| lane.offloads().gso);
@@ -146,8 +146,8 @@ pub(super) fn facts(
     } else {
         (
             config.suite.to_string(),
-            selection.engine().to_owned(),
-            selection.version().replace(' ', "-"),
+            word(selection.engine()),
+            word(selection.version()),
         )
     };
     vec![
@@ -185,6 +185,11 @@ pub(super) fn link_facts(interface: &str, links: &[LinkPort]) -> Facts {
         ("uso", on(joinable.is_some_and(|joinable| joinable.udp))),
         ("host_is_deaf", on(deaf)),
     ]
+}
+
+/// Facts are words, so that a line of them can be taken apart.
+fn word(text: &str) -> String {
+    text.replace(' ', "-")
 }
 
 fn on(on: bool) -> String {

@@ -14,6 +14,7 @@ use super::ends::{Entrance, Exit};
 use super::threads::Thread;
 use crate::error::TrialError;
 use campaign::plan::{Adapter, Direction, Dut, Encryptor, Mode};
+use dispatch::Dispatch;
 use encryptor::counters::{Counters, DropReason};
 use encryptor::lane::{self, LaneSettings, LaneTunnel};
 use encryptor::payload::{IpRules, Payload};
@@ -243,7 +244,7 @@ impl Builder<'_> {
         let name = ["gw1", "gw2"][side];
         let suite = encryptor.suite;
         let choice = encryptor.engine.parse().map_err(|error| failed(&error))?;
-        let selection = engine::select(&choice, suite).map_err(|error| failed(&error))?;
+        let selection = Dispatch::prepare(&choice, suite).map_err(|error| failed(&error))?;
         let own = StaticKeys::open(&keys.path(side));
         let own = Arc::new(Mutex::new(own.map_err(|error| failed(&error))?));
         let tunnels: Vec<_> = (0..encryptor.tunnels)
@@ -278,6 +279,7 @@ impl Builder<'_> {
                 policy: Arc::clone(&policy),
                 selection: &selection,
                 window: WindowSize::DEFAULT,
+                renewer: None,
             });
             let clear = FrameClearPort::new(from, to, MACS[0], MACS[1]);
             let worker = Worker::new(clear, cipher, outbound, inbound);
