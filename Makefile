@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-frames bench-memory bench-search fuzz lint fmt doc deny install clean
+.PHONY: help setup run test build bench-frames bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +32,14 @@ build: ## Build the program: target/release/cipherbench
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
 	bench/frames.py $(ARGS)
 
+bench-lane: ## Packets per second that one core of the encryptor seals and opens, beside its engine alone
+	cargo run --release --locked --package cipherbench-encryptor --example lane
+
 bench-memory: ## Frames per second generated and checked in memory, on one core
 	cargo run --release --locked --package cipherbench-traffic --example memory
+
+bench-peers: build ## Our encryptor beside other tunnels on the same two cores (root; ARGS="ours wireguard-go")
+	bench/peers.py $(ARGS)
 
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
