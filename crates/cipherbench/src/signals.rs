@@ -37,19 +37,42 @@ pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
 
 /// A flag that is raised when the program is asked to end.
 pub(crate) fn stop() -> Result<Stop, Failure> {
-    let stop = Stop::new().map_err(refused)?;
-    let mut signals = Signals::new(to_end()).map_err(refused)?;
-    let raised = stop.clone();
-    let watch = move || {
-        if signals.forever().next().is_some() {
-            raised.raise();
-        }
-    };
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(watch)
-        .map_err(refused)?;
+    let (stop, watch) = stop_later()?;
+    watch.start()?;
     Ok(stop)
+}
+
+/// The same flag, which is raised only once the watch has started. A signal that comes before is kept until then.
+pub(crate) fn stop_later() -> Result<(Stop, Watch), Failure> {
+    let stop = Stop::new().map_err(refused)?;
+    let signals = Signals::new(to_end()).map_err(refused)?;
+    let watch = Watch {
+        signals,
+        stop: stop.clone(),
+    };
+    Ok((stop, watch))
+}
+
+/// Waits for signals once it is started.
+pub(crate) struct Watch {
+    signals: Signals,
+    stop: Stop,
+}
+
+impl Watch {
+    /// Waits on a thread of its own, which has the privileges that the caller has now.
+    pub(crate) fn start(mut self) -> Result<(), Failure> {
+        let watch = move || {
+            if self.signals.forever().next().is_some() {
+                self.stop.raise();
+            }
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(watch)
+            .map_err(refused)?;
+        Ok(())
+    }
 }
 
 fn refused(error: io::Error) -> Failure {

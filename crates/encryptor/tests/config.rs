@@ -308,7 +308,7 @@ fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
     // Both places are told.
     let told = told_with(WITH_PEERS, "10.4.0.0/16", "10.2.0.0/24");
     assert!(
-        told.contains("gw1.yaml:9:13") && told.contains("gw1.yaml:4:62"),
+        told.contains("gw1.yaml:9:13") && told.contains("gw1.yaml:4:60"),
         "{told}"
     );
 }

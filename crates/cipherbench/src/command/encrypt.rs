@@ -8,8 +8,14 @@ use encryptor::{Config, ServiceError};
 /// Runs until a signal asks it to end. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
-    let stop = signals::stop()?;
+    let (stop, watch) = signals::stop_later()?;
+    let mut watching = Ok(());
     encryptor::run(&config, &version::word(), &stop, |facts| {
+        // By now the encryptor has given up its privileges; a thread from before would keep them.
+        watching = watch.start();
+        if watching.is_err() {
+            stop.raise();
+        }
         let facts: Vec<_> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))
@@ -18,6 +24,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
         let _ = output::stdout(&format!("ready{}\n", facts.concat()));
     })
     .map_err(|error| Failure::new(exit(&error), error))?;
+    watching?;
     Ok(Exit::Done)
 }
 
