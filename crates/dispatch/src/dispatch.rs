@@ -160,7 +160,7 @@ impl Dispatch {
         inner.either = inner.worth_a_key(&Direction::ALL);
         inner.engine = match &inner.either[..] {
             [only] => inner.contenders[*only].name.clone(),
-            _ => format!("auto: {}", inner.in_words(Direction::Seal)),
+            _ => inner.auto_in_words(),
         };
         inner.version = inner.versions();
         inner.curves = curves;
@@ -200,8 +200,9 @@ impl Dispatch {
         self.0.suite
     }
 
-    /// What does the batches, for people and reports: `ipsec-mb`, or which engine below which length of inner
-    /// packets (sealed 32 in a batch): `auto: rustcrypto below 96 B, ipsec-mb`.
+    /// What does the batches, for people and reports: `ipsec-mb`, or which engine seals 32 packets in a batch below
+    /// which length of inner packets, `auto: rustcrypto below 96 B, ipsec-mb`, and which seals single ones, where
+    /// that differs: `auto: ipsec-mb (single packets: rustcrypto below 239 B, aws-lc)`.
     #[must_use]
     pub fn engine(&self) -> &str {
         &self.0.engine
@@ -355,13 +356,30 @@ impl Inner {
         contest::crossovers(self.suite, packets, &costs)
     }
 
-    fn in_words(&self, direction: Direction) -> String {
+    /// Who seals batches, and who seals single packets where those are others.
+    fn auto_in_words(&self) -> String {
+        let winners = |packets| {
+            let crossovers = self.crossovers(Direction::Seal, packets);
+            crossovers
+                .into_iter()
+                .map(|crossover| crossover.winner)
+                .collect::<Vec<_>>()
+        };
+        let batches = self.in_words(Direction::Seal, BATCH_TOLD);
+        if winners(BATCH_TOLD) == winners(1) {
+            return format!("auto: {batches}");
+        }
+        let single = self.in_words(Direction::Seal, 1);
+        format!("auto: {batches} (single packets: {single})")
+    }
+
+    fn in_words(&self, direction: Direction, packets: u64) -> String {
         let names: Vec<_> = self
             .of(direction)
             .iter()
             .map(|&at| self.contenders[at].name.as_str())
             .collect();
-        contest::in_words(&self.crossovers(direction, BATCH_TOLD), &names)
+        contest::in_words(&self.crossovers(direction, packets), &names)
     }
 
     /// Of all that have keys, each once.

@@ -15,11 +15,13 @@ use crate::pace::{self, Workload};
 ///
 /// Where curves cross, packets are short: the steps are finer there. Long packets come one by one
 /// (`seal_from`), and 32 of 8 KB would take too long on the slowest engines.
-const BATCHES: [(usize, usize); 9] = [
+const BATCHES: [(usize, usize); 11] = [
     (64, 1),
     (256, 1),
     (1408, 1),
     (8192, 1),
+    (256, 8),
+    (1408, 8),
     (64, 32),
     (128, 32),
     (256, 32),

@@ -270,5 +270,5 @@ fn all_engines_that_have_the_suite_are_compared() {
     // What it says of itself is what it was told.
     let last = dispatch.turns(Direction::Seal, 32).pop();
     let last = last.map_or(dispatch.engine().to_owned(), |turn| turn.engine);
-    assert!(dispatch.engine().ends_with(&last), "{dispatch:?}");
+    assert!(dispatch.engine().contains(&last), "{dispatch:?}");
 }

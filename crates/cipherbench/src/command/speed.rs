@@ -80,6 +80,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
         let what = format!("no suite can be measured with engine {choice}");
         return Err(Failure::new(Exit::Usage, what));
     }
+    output::warn(rates::warning(&measured.figures).as_slice());
     conclude(arguments, &measured)?;
     Ok(Exit::Done)
 }

@@ -24,7 +24,10 @@ pub(crate) fn every_engine_has_a_rate_for_every_size_and_direction() {
         "aws-lc",
     ];
     let ended = speed(&sandbox, &[&few[..], &["--json", "--quiet"]].concat()).exits(0);
-    assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+    // Other tests run meanwhile, which it may say.
+    for line in ended.stderr.lines() {
+        assert!(line.starts_with("warning: of "), "{line}");
+    }
     let measured: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let figures = measured["figures"].as_array().expect("figures");
     assert_eq!(figures.len(), 2 * 3);
@@ -40,9 +43,9 @@ pub(crate) fn every_engine_has_a_rate_for_every_size_and_direction() {
             number("rate_bps_best") >= number("rate_bps_median"),
             "{figure}"
         );
-        let bits = number("inner_bytes") * 8.0 * number("packets_per_s_median");
+        let bits = number("inner_bytes") * 8.0 * number("packets_per_s_best");
         assert!(
-            (bits / number("rate_bps_median") - 1.0).abs() < 1e-6,
+            (bits / number("rate_bps_best") - 1.0).abs() < 1e-6,
             "{figure}"
         );
     }

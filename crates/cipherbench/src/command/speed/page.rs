@@ -67,7 +67,7 @@ fn of_rates(figures: &[Figure], direction: Direction) -> Chart {
         .filter(|it| it.direction == direction && it.is_alone());
     let alone: Vec<_> = alone.collect();
     let series = alone.chunk_by(|a, b| a.engine == b.engine).map(|figures| {
-        let point = |it: &&Figure| (f64::from(it.inner_bytes), it.rate_bps_median / 1e9);
+        let point = |it: &&Figure| (f64::from(it.inner_bytes), it.rate_bps_best / 1e9);
         let mut points: Vec<_> = figures.iter().map(point).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series {

@@ -16,8 +16,10 @@ use std::time::Duration;
 use units::human;
 use wire::Suite;
 
-/// Parts of a figure's time; each gives a rate.
-pub(super) const REPEATS: usize = 5;
+/// Parts of a figure's time; each gives a rate. Short ones: what else runs then leaves some of them alone.
+pub(super) const REPEATS: usize = 20;
+/// A median that is farther below the best tells that something else ran.
+const DISTURBED: f64 = 0.15;
 /// Bytes that a round goes through: more than the first cache holds, less than the second, as packets are when
 /// they come from a socket.
 const ROUND_BYTES: usize = 128 << 10;
@@ -33,13 +35,11 @@ pub(super) struct Figure {
     pub(super) inner_bytes: u16,
     /// Cores that did this at once; rates are of all together.
     threads: usize,
-    /// Of inner packets, median of the repeats.
-    pub(super) rate_bps_median: f64,
-    /// The best repeat.
-    rate_bps_best: f64,
+    /// Of inner packets: the best repeat, as what else runs only takes away.
+    pub(super) rate_bps_best: f64,
+    rate_bps_median: f64,
+    packets_per_s_best: f64,
     packets_per_s_median: f64,
-    /// Half the distance of the best and the worst repeat, as a share of the median.
-    spread: f64,
 }
 
 impl Figure {
@@ -50,17 +50,38 @@ impl Figure {
 
     fn of(rates_pps: &mut [f64], figure: Self) -> Self {
         rates_pps.sort_by(f64::total_cmp);
-        let (worst, best) = (rates_pps[0], rates_pps[rates_pps.len() - 1]);
+        let best = rates_pps[rates_pps.len() - 1];
         let median = rates_pps[rates_pps.len() / 2];
         let bits = f64::from(figure.inner_bytes) * 8.0;
         Self {
-            rate_bps_median: median * bits,
             rate_bps_best: best * bits,
+            rate_bps_median: median * bits,
+            packets_per_s_best: best,
             packets_per_s_median: median,
-            spread: (best - worst) / 2.0 / median,
             ..figure
         }
     }
+
+    /// How far the median is below the best, as a share of it.
+    fn spread(&self) -> f64 {
+        1.0 - self.rate_bps_median / self.rate_bps_best
+    }
+}
+
+/// What speaks against the figures, for people.
+pub(super) fn warning(figures: &[Figure]) -> Option<String> {
+    let disturbed = figures
+        .iter()
+        .filter(|figure| figure.spread() > DISTURBED)
+        .count();
+    (disturbed > 0).then(|| {
+        format!(
+            "of {disturbed} of {} figures the median is more than {:.0} % below the best: something else ran; \
+             measure again on an idle machine, or for longer (`--duration 1s`)",
+            figures.len(),
+            DISTURBED * 100.0
+        )
+    })
 }
 
 /// Cores for so many threads, those with the highest numbers: interrupts go to the first by habit.
@@ -161,7 +182,7 @@ fn progress(arguments: &Speed, figures: &[Figure], all: usize) {
         figure.engine,
         figure.direction.name(),
         figure.inner_bytes,
-        human::bit_rate(figure.rate_bps_median)
+        human::bit_rate(figure.rate_bps_best)
     ));
 }
 
@@ -205,10 +226,10 @@ fn one(
         direction,
         inner_bytes,
         threads: cores.len(),
-        rate_bps_median: 0.0,
         rate_bps_best: 0.0,
+        rate_bps_median: 0.0,
+        packets_per_s_best: 0.0,
         packets_per_s_median: 0.0,
-        spread: 0.0,
     };
     Ok(Figure::of(&mut sums, figure))
 }
@@ -259,14 +280,14 @@ pub(super) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
             tables.push(table(
                 title,
                 &figures,
-                |figure| figure.rate_bps_median / 1e9,
+                |figure| figure.rate_bps_best / 1e9,
                 true,
             ));
             let title = format!("{suite}, million packets per second ({cores})");
             tables.push(table(
                 title,
                 &figures,
-                |it| it.packets_per_s_median / 1e6,
+                |it| it.packets_per_s_best / 1e6,
                 false,
             ));
         }
@@ -285,10 +306,10 @@ pub(super) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
                 figures
                     .iter()
                     .find(same)
-                    .map_or(f64::NAN, |it| it.rate_bps_median)
+                    .map_or(f64::NAN, |it| it.rate_bps_best)
             };
             let title = format!("{}, {threads_max} cores as against one", figures[0].suite);
-            let ratio = |figure: &Figure| figure.rate_bps_median / alone(figure);
+            let ratio = |figure: &Figure| figure.rate_bps_best / alone(figure);
             tables.push(table(title, &all, ratio, false));
         }
     }
@@ -311,7 +332,7 @@ fn table(
     let mut head = vec!["engine".to_owned(), "direction".to_owned()];
     head.extend(sizes);
     if with_spread {
-        head.push("spread".to_owned());
+        head.push("median".to_owned());
     }
     let mut table = Table::new(title, head, 2);
     for figures in rows {
@@ -321,9 +342,9 @@ fn table(
         if with_spread {
             let widest = figures
                 .iter()
-                .map(|figure| figure.spread)
+                .map(|figure| figure.spread())
                 .fold(0.0, f64::max);
-            cells.push(format!("±{:.0} %", widest * 100.0));
+            cells.push(format!("-{:.0} %", widest * 100.0));
         }
         table.push(cells);
     }
