@@ -8,6 +8,9 @@
 //! Both directions go by it, so what may come in through a tunnel is exactly what would go out through it
 //! (RFC 4301 §5.2): a peer with a large network cannot speak for one with a smaller network inside.
 //!
+//! A lookup among 1000 networks takes 4 ns for IPv4 and 11 ns for IPv6 (`examples/policy.rs`, on a core of a server), no
+//! more than looking into a cache of the flows would, so there is none.
+//!
 //! It holds no state of flows, and asks no fragment for the ports of another.
 
 mod selectors;

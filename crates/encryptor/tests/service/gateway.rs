@@ -1,7 +1,7 @@
 //! The service as a process, and what it shows of itself.
 
 use crate::namespace::Namespace;
-use encryptor::Config;
+use encryptor::{Config, privileges};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use port::Stop;
@@ -39,6 +39,34 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Gives up what a service does, and then tries to do what it must not.
+pub(crate) fn confined(key_file: &str) -> ExitCode {
+    const FORBIDDEN: Option<i32> = Some(libc::EPERM);
+    let key_file = Path::new(key_file);
+    let keys = keying::KeyFile::open(key_file).unwrap();
+    let in_force = privileges::give_up(&[key_file.to_owned()]).unwrap();
+    assert!(in_force.no_caps && in_force.seccomp, "{in_force:?}");
+    let error = std::net::UdpSocket::bind("127.0.0.1:0").unwrap_err();
+    assert_eq!(error.raw_os_error(), FORBIDDEN, "a new socket");
+    let error = Command::new("true").spawn().unwrap_err();
+    assert_eq!(error.raw_os_error(), FORBIDDEN, "another program");
+    if in_force.landlock {
+        let error = fs::read("/etc/hostname").unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EACCES), "a file elsewhere");
+    }
+    std::thread::spawn(|| {
+        privileges::restrict_worker().unwrap();
+        let error = std::thread::Builder::new().spawn(|| ()).unwrap_err();
+        assert_eq!(error.raw_os_error(), FORBIDDEN, "a worker's own thread");
+    })
+    .join()
+    .unwrap();
+    // What must go on: epochs are recorded.
+    let mut keys = keys.draw_epoch().unwrap();
+    keys.note_peer_epoch(7).unwrap();
+    ExitCode::SUCCESS
 }
 
 /// A service that forwards. Killed when dropped.

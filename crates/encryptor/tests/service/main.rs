@@ -4,7 +4,7 @@
 //!   ns A: cb0 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 :ns B
 //! ```
 //!
-//! This executable is also the service: `encrypt FILE`. Needs root on this machine or in a user namespace
+//! This executable is also the service, `encrypt FILE`, and one that oversteps, `confined FILE`. Needs root on this machine or in a user namespace
 //! (`unshare -r`); says so loudly where it has neither.
 
 mod gateway;
@@ -16,10 +16,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [role, file] = &words[..]
-        && role == "encrypt"
-    {
-        return gateway::encrypt(file);
+    match &words[..] {
+        [role, file] if role == "encrypt" => return gateway::encrypt(file),
+        [role, key_file] if role == "confined" => return gateway::confined(key_file),
+        _ => {}
     }
     let skipped = namespace::Namespace::new().err();
     if let Some(error) = &skipped {
@@ -42,6 +42,18 @@ fn main() -> ExitCode {
         (
             "selectors_decide_which_tunnel_carries_what",
             tests::selectors_decide_which_tunnel_carries_what,
+        ),
+        (
+            "frames_pass_between_interfaces",
+            tests::frames_pass_between_interfaces,
+        ),
+        (
+            "frames_pass_in_a_pseudowire",
+            tests::frames_pass_in_a_pseudowire,
+        ),
+        (
+            "nothing_that_was_given_up_comes_back",
+            tests::nothing_that_was_given_up_comes_back,
         ),
         (
             "a_cpu_that_is_not_there_is_refused",

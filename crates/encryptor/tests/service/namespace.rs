@@ -33,6 +33,16 @@ impl Namespace {
         Ok(Self { jobs, thread })
     }
 
+    /// One in which nothing is sent but what a test sends.
+    pub(crate) fn quiet() -> Self {
+        let namespace = Self::new().unwrap();
+        // Fails where the kernel has no IPv6 anyway.
+        let off = || fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+        let _ = namespace.run(off);
+        namespace.ip("link set lo up");
+        namespace
+    }
+
     /// What `job` gives, run inside. Processes that it starts are inside, too.
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (told, result) = mpsc::channel();
@@ -50,34 +60,43 @@ impl Namespace {
         }
     }
 
-    /// Whether `target` answers one of some pings.
-    pub(crate) fn reaches(&self, target: &str) -> bool {
-        let target = target.to_owned();
+    /// Whether `target` answers a ping with so many bytes of payload, none of them fragmented here.
+    pub(crate) fn reaches_with(&self, bytes: usize, target: &str) -> bool {
+        let (bytes, target) = (bytes.to_string(), target.to_owned());
         let ping = move || {
-            Command::new("ping")
-                .args(["-n", "-c", "1", "-w", "5", &target])
-                .output()
-                .unwrap()
+            let quiet = ["-n", "-q", "-c", "1", "-w", "5", "-M", "do", "-s"];
+            let mut ping = Command::new("ping");
+            ping.args(quiet).args([&bytes, &target]).output().unwrap()
         };
         self.run(ping).status.success()
+    }
+
+    /// The same with a short one.
+    pub(crate) fn reaches(&self, target: &str) -> bool {
+        self.reaches_with(56, target)
+    }
+
+    /// A host behind this one, on the far end of its interface `name`.
+    pub(crate) fn station(&self, name: &str, address: &str) -> Self {
+        let station = Self::quiet();
+        self.ip(&format!(
+            "link add {name} type veth peer name eth0 netns {}\nlink set {name} up",
+            station.thread
+        ));
+        station.ip(&format!("address add {address} dev eth0\nlink set eth0 up"));
+        station
     }
 }
 
 /// Two namespaces with a link between them: `w0` with 192.0.2.1, `w1` with 192.0.2.2.
 pub(crate) fn pair() -> [Namespace; 2] {
-    let [a, b] = [(); 2].map(|()| Namespace::new().unwrap());
-    for namespace in [&a, &b] {
-        // No packets but those that a test sends. Fails where the kernel has no IPv6 anyway.
-        let off = || fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-        let _ = namespace.run(off);
-    }
+    let [a, b] = [(); 2].map(|()| Namespace::quiet());
     a.ip(&format!(
-        "link set lo up\n\
-         link add w0 type veth peer name w1 netns {}\n\
+        "link add w0 type veth peer name w1 netns {}\n\
          address add 192.0.2.1/24 dev w0\n\
          link set w0 up",
         b.thread
     ));
-    b.ip("link set lo up\naddress add 192.0.2.2/24 dev w1\nlink set w1 up");
+    b.ip("address add 192.0.2.2/24 dev w1\nlink set w1 up");
     [a, b]
 }

@@ -5,6 +5,7 @@ use crate::namespace::{Namespace, pair};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
 
 /// The most memory that a thousand tunnels may take, in KiB.
@@ -129,7 +130,7 @@ pub(crate) fn a_thousand_tunnels_share_a_key_file_and_an_address() {
         namespaces[1].ip(&format!("address add {b}/32 dev lo"));
         // The reply takes the same tunnel: it is for a network of it.
         let from = namespaces[0].run(move || {
-            std::process::Command::new("ping")
+            Command::new("ping")
                 .args(["-n", "-c", "1", "-w", "5", "-I", &a, &b])
                 .output()
                 .unwrap()
@@ -194,4 +195,58 @@ pub(crate) fn a_cpu_that_is_not_there_is_refused() {
     // No epoch was wasted.
     let epochs = fs::read_to_string(folder.path().join("a.key.epoch")).unwrap();
     assert!(epochs.contains("outbound: 0\n"), "{epochs}");
+}
+
+/// ```text
+/// 10.9.0.1 eth0 ~ clear0 ~ gw1 ~ w0 ==== w1 ~ gw2 ~ clear0 ~ eth0 10.9.0.2
+/// ```
+fn frames_pass(mode: &str) {
+    let (folder, namespaces) = (keys(), pair());
+    let stations = [0, 1].map(|side| {
+        let address = format!("10.9.0.{}/24", side + 1);
+        namespaces[side].station("clear0", &address)
+    });
+    let gateways = [0, 1].map(|side| {
+        let (own, key, remote) = [(1, "a", 2), (2, "b", 1)][side];
+        let config = format!(
+            "remote: 192.0.2.{remote}\ninterface: clear0\n{}",
+            mode.replace("OWN", &own.to_string())
+                .replace("PEER", &remote.to_string())
+                .replace("KEY", key)
+        );
+        start(side, &namespaces[side], folder.path(), &config).unwrap()
+    });
+    assert!(stations[0].reaches("10.9.0.2"), "{mode}");
+    // A full frame: longer than the path takes once it is wrapped.
+    assert!(stations[1].reaches_with(1472, "10.9.0.1"), "{mode}");
+    for gateway in gateways {
+        assert_eq!(gateway.facts["caps"], "none");
+        gateway.stop();
+    }
+}
+
+pub(crate) fn frames_pass_between_interfaces() {
+    frames_pass("keys: { static: KEY.key }\nmode: l2\n");
+}
+
+pub(crate) fn frames_pass_in_a_pseudowire() {
+    let sessions = "session: OWN, peer_session: PEER, cookie: \"0000000OWN\", \
+                    peer_cookie: \"0000000PEER\"";
+    frames_pass(&format!(
+        "keys: {{ static: KEY.key }}\nmode: l2tpv3\nl2tpv3: {{ {sessions} }}\n"
+    ));
+    frames_pass(&format!(
+        "mode: l2tpv3\ninsecure: true\nl2tpv3: {{ {sessions}, encapsulation: udp }}\n"
+    ));
+}
+
+pub(crate) fn nothing_that_was_given_up_comes_back() {
+    let folder = keys();
+    let told = Command::new(std::env::current_exe().unwrap())
+        .arg("confined")
+        .arg(folder.path().join("a.key"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success(), "{said}");
 }
