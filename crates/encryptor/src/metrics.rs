@@ -2,7 +2,7 @@
 
 mod limit;
 
-use crate::counters::{Counters, DropReason};
+use crate::counters::{Counters, DropReason, Tally};
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
@@ -63,6 +63,13 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>]) -> String {
             }
         }
     }
+    for (name, help, of) in OTHERS {
+        let name = format!("cipherbench_{name}_total");
+        header(&mut out, &name, "counter", help);
+        for (lane, tally) in tallies.iter().enumerate() {
+            let _ = writeln!(out, "{name}{{lane=\"{lane}\"}} {}", of(tally));
+        }
+    }
     let name = "cipherbench_dropped_packets_total";
     header(
         &mut out,
@@ -78,6 +85,33 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>]) -> String {
     }
     out
 }
+
+/// Name, meaning and value of a counter.
+type Counter = (&'static str, &'static str, fn(&Tally) -> u64);
+
+/// What is neither a flow nor a drop, under the names of [`Tally::named`].
+const OTHERS: [Counter; 4] = [
+    (
+        "joined_packets",
+        "Packets that were sent in an ESP packet with one before them.",
+        |tally| tally.joined,
+    ),
+    (
+        "split_packets",
+        "Packets that came in an ESP packet with one before them.",
+        |tally| tally.split,
+    ),
+    (
+        "absorbed_packets",
+        "ESP packets that held nothing but parts of packets, or padding.",
+        |tally| tally.absorbed,
+    ),
+    (
+        "icmp_sent_packets",
+        "Answers to senders of packets that do not fit.",
+        |tally| tally.icmp_sent,
+    ),
+];
 
 fn header(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -122,7 +156,6 @@ pub fn serve(listener: TcpListener, facts: Facts, lanes: Vec<Arc<Counters>>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Tally;
 
     #[test]
     fn shows_every_counter_of_every_lane() {
@@ -149,5 +182,19 @@ mod tests {
             text.lines().filter(|line| line.contains("reason=")).count(),
             2 * DropReason::ALL.len()
         );
+    }
+
+    #[test]
+    fn every_count_of_a_tally_has_a_metric() {
+        let text = render(&Vec::new(), &[Arc::default()]);
+        for (name, _) in Tally::default().named() {
+            let line = match name.split_once('.') {
+                None => format!("cipherbench_{name}_total{{lane=\"0\"}} 0"),
+                Some((name, reason)) => {
+                    format!("cipherbench_{name}_total{{lane=\"0\",reason=\"{reason}\"}} 0")
+                }
+            };
+            assert!(text.lines().any(|other| other == line), "{line} is missing");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use dispatch::Choice;
 use encryptor::Config;
 use encryptor::config::{Dscp, Mode, MssClamp, Privileges, Tunnel};
+use encryptor::counters::DropReason;
 use encryptor::policy::Selectors;
 use std::path::{Path, PathBuf};
 use wire::Suite;
@@ -133,6 +134,48 @@ fn the_examples_of_the_reference_are_right() {
     for block in blocks {
         let yaml = block.split("```").next().unwrap();
         Config::from_text("docs/encryptor.md", yaml).unwrap();
+    }
+}
+
+#[test]
+fn the_reference_has_every_key_and_every_count() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/encryptor.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    // A key that nobody knows: the help lists those that are known.
+    let told = mistakes(&format!("{SMALLEST}zzz: 1\n"));
+    let known = told.lines().find(|line| line.starts_with("help: "));
+    let keys: Vec<_> = known.unwrap().split([' ', ',', '`']).collect();
+    assert!(keys.contains(&"privileges"), "{told}");
+    for key in [
+        "busy_poll",
+        "ecn",
+        "dscp",
+        "mss_clamp",
+        "pin",
+        "legacy",
+        "insecure",
+        "aggregate",
+    ]
+    .into_iter()
+    .chain([
+        "local", "port", "remote", "peers", "mode", "suite", "workers", "engine",
+    ])
+    .chain([
+        "replay_window",
+        "privileges",
+        "metrics",
+        "offloads",
+        "interface",
+    ]) {
+        assert!(keys.contains(&key), "{key}: {told}");
+        assert!(reference.contains(&format!("| `{key}` |")), "{key}");
+    }
+    for reason in DropReason::ALL {
+        assert!(
+            reference.contains(&format!("| `{}` |", reason.name())),
+            "{}",
+            reason.name()
+        );
     }
 }
 

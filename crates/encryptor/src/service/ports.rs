@@ -213,3 +213,54 @@ pub(super) fn open_link(
         wanted,
     )?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mode;
+
+    fn mtus(tunnel_mtu: &str, path_mtus: &[usize]) -> Result<InnerMtus, ServiceError> {
+        let text = format!(
+            "local: 192.0.2.1\n\
+             tunnel: {{ mtu: {tunnel_mtu} }}\n\
+             peers:\n\
+             - {{ remote: 192.0.2.2, keys: {{ static: a.key }}, routes: [10.2.0.0/24] }}\n\
+             - {{ remote: 192.0.2.3, keys: {{ static: b.key }}, routes: [10.3.0.0/24] }}\n"
+        );
+        let config = Config::from_text("gw1.yaml", &text).unwrap();
+        let Mode::L3(tunnel) = &config.mode else {
+            panic!("{:?}", config.mode)
+        };
+        inner_mtus(&config, tunnel, path_mtus)
+    }
+
+    #[test]
+    fn the_interface_takes_what_all_paths_do_unless_told_otherwise() {
+        let found = mtus("auto", &[1500, 1400]).unwrap();
+        assert_eq!(
+            (found.interface, &found.tunnels[..]),
+            (1338, &[1338, 1338][..])
+        );
+        // Larger than one path takes, whose senders are told.
+        let found = mtus("1438 B", &[1500, 1400]).unwrap();
+        assert_eq!(
+            (found.interface, &found.tunnels[..]),
+            (1438, &[1438, 1338][..])
+        );
+    }
+
+    #[test]
+    fn an_mtu_that_no_path_takes_is_refused_with_the_largest() {
+        let told = mtus("1439 B", &[1500, 1400]).unwrap_err().to_string();
+        assert!(
+            told.contains("the route to 192.0.2.2, which takes 1500 B"),
+            "{told}"
+        );
+        assert!(told.contains("write `mtu: 1438 B`"), "{told}");
+        let told = mtus("auto", &[1500, 600]).unwrap_err().to_string();
+        assert!(
+            told.contains("the route to 192.0.2.3, which takes 600 B"),
+            "{told}"
+        );
+    }
+}
