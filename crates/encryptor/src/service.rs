@@ -99,7 +99,7 @@ impl Start<'_> {
         facts.extend(in_force.facts());
 
         // Nothing can be refused any more that would waste an epoch.
-        let keys = self.key_files.draw_epochs()?;
+        let keys = self.key_files.draw_epochs(in_force.no_caps)?;
         let tunnels = carried.tunnels(config, &keys);
         let selectors: Vec<_> = config
             .peers

@@ -5,6 +5,7 @@ use crate::tunnel::TunnelError;
 use port::{LinkError, TunError};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 /// Why the encryptor did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,18 @@ pub enum ServiceError {
     /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] keying::KeyError),
+    /// Root without capabilities is held to the modes of the key folder.
+    #[error(
+        "epoch file {} cannot be written by user {user} without root's privileges, which the encryptor has given up\n\
+         help: give the folder and its files to that user (`chown -R {user} {}`), or write `privileges: keep`",
+        .path.display(), .path.parent().unwrap_or(Path::new(".")).display()
+    )]
+    KeyFolder {
+        /// The epoch file.
+        path: PathBuf,
+        /// Who the process runs as.
+        user: u32,
+    },
     /// The TUN device.
     #[error(transparent)]
     Tun(#[from] TunError),

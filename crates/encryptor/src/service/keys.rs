@@ -3,9 +3,11 @@
 use super::error::ServiceError;
 use crate::config::Config;
 use crate::lane::SharedKeys;
-use keying::KeyFile;
+use keying::{KeyError, KeyFile};
+use nix::unistd::geteuid;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -37,11 +39,24 @@ impl KeyFiles {
         self.files.keys().cloned().collect()
     }
 
-    /// Draws an epoch of each file, and gives each peer its keys.
-    pub(super) fn draw_epochs(self) -> Result<Vec<Option<SharedKeys>>, ServiceError> {
+    /// Draws an epoch of each file, and gives each peer its keys. `confined`: the process has no capabilities.
+    pub(super) fn draw_epochs(
+        self,
+        confined: bool,
+    ) -> Result<Vec<Option<SharedKeys>>, ServiceError> {
+        let refused = |error| match error {
+            KeyError::EpochNotWritten { path, source }
+                if confined && source.kind() == ErrorKind::PermissionDenied =>
+            {
+                let user = geteuid().as_raw();
+                ServiceError::KeyFolder { path, user }
+            }
+            error => error.into(),
+        };
         let mut drawn: BTreeMap<PathBuf, SharedKeys> = BTreeMap::new();
         for (path, file) in self.files {
-            drawn.insert(path, Arc::new(Mutex::new(file.draw_epoch()?)));
+            let keys = file.draw_epoch().map_err(refused)?;
+            drawn.insert(path, Arc::new(Mutex::new(keys)));
         }
         let of_peer = |path: &Option<PathBuf>| drawn.get(path.as_ref()?).cloned();
         Ok(self.paths.iter().map(of_peer).collect())

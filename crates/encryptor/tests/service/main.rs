@@ -52,6 +52,10 @@ fn main() -> ExitCode {
             tests::frames_pass_in_a_pseudowire,
         ),
         (
+            "keys_of_another_user_are_refused_with_what_to_do",
+            tests::keys_of_another_user_are_refused_with_what_to_do,
+        ),
+        (
             "nothing_that_was_given_up_comes_back",
             tests::nothing_that_was_given_up_comes_back,
         ),

@@ -4,6 +4,7 @@ use crate::gateway::{Gateway, metrics};
 use crate::namespace::{Namespace, pair};
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -238,6 +239,28 @@ pub(crate) fn frames_pass_in_a_pseudowire() {
     frames_pass(&format!(
         "mode: l2tpv3\ninsecure: true\nl2tpv3: {{ {sessions}, encapsulation: udp }}\n"
     ));
+}
+
+pub(crate) fn keys_of_another_user_are_refused_with_what_to_do() {
+    const NOBODY: Option<u32> = Some(65_534);
+    let (folder, namespaces) = (keys(), pair());
+    if chown(folder.path(), NOBODY, None).is_err() {
+        eprintln!("SKIPPED: there is no other user in this user namespace");
+        return;
+    }
+    let config = one_tunnel(0, "");
+    let Err(told) = start(0, &namespaces[0], folder.path(), &config) else {
+        panic!("it came up")
+    };
+    assert!(
+        told.contains("a.key.epoch cannot be written by user 0"),
+        "{told}"
+    );
+    assert!(told.contains("`chown -R 0 /"), "{told}");
+    // Nothing is missing with root's privileges.
+    let config = one_tunnel(0, "privileges: keep\n");
+    let gateway = start(0, &namespaces[0], folder.path(), &config);
+    gateway.unwrap().stop();
 }
 
 pub(crate) fn nothing_that_was_given_up_comes_back() {
