@@ -56,6 +56,20 @@ impl Batch {
     }
 }
 
+/// Packets in the window.
+const SIZE: u64 = 8192;
+
+/// How far from the highest number so far the next packet's lies.
+fn step() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        4 => 1i64..4,
+        4 => -20i64..=0,
+        1 => 1i64..9000,
+        1 => -9000i64..0,
+        1 => -(SIZE as i64) - 2..-(SIZE as i64) + 2,
+    ]
+}
+
 /// The inner packet of a number: its own bytes, and of no length in particular.
 fn inner_of(sequence: u64) -> Vec<u8> {
     let bytes = sequence.to_le_bytes();
@@ -102,6 +116,51 @@ proptest! {
             }
             prop_assert_eq!(fresh.next(), None);
             seen.extend(in_this_batch);
+        }
+    }
+
+    /// Far beyond the window on both sides, against a set that forgets nothing.
+    #[test]
+    fn replay_is_judged_as_a_set_of_all_numbers_would(
+        start in prop_oneof![Just(1u64), Just((1u64 << 32) - 9000), Just((3u64 << 32) + 4000)],
+        steps in prop::collection::vec(prop::collection::vec(step(), 1..20), 1..20),
+    ) {
+        let suite = Suite::Aes256Gcm;
+        let (mut outbound, mut inbound) = pair(suite);
+        inbound.skip_to(start);
+        let mut seen = HashSet::from([start - 1]);
+        let mut top = start - 1;
+        for steps in steps {
+            let numbers: Vec<u64> =
+                steps.iter().map(|step| top.saturating_add_signed(*step).max(start)).collect();
+            let sealed: Vec<_> = numbers
+                .iter()
+                .map(|&number| {
+                    outbound.skip_to(number);
+                    seal(&mut outbound, &inner_of(number), 4)
+                })
+                .collect();
+            let mut batch = Batch::of(&inbound, &sealed);
+            let (seen_then, top_then) = (seen.clone(), top);
+            let mut expected = Vec::new();
+            for number in numbers {
+                expected.push(if number + SIZE <= top_then {
+                    // Left of the window when the batch came: taken for one 2^32 ahead.
+                    Err(OpenError::IntegrityFailed)
+                } else if seen_then.contains(&number) {
+                    continue; // refused before it was opened
+                } else if number + SIZE <= top {
+                    Err(OpenError::TooOld)
+                } else if !seen.insert(number) {
+                    Err(OpenError::Replayed)
+                } else {
+                    top = top.max(number);
+                    Ok((number, inner_of(number)))
+                });
+            }
+            let replays = vec![OpenError::Replayed; sealed.len() - expected.len()];
+            prop_assert_eq!(&batch.refused, &replays);
+            prop_assert_eq!(batch.open(&mut inbound), expected);
         }
     }
 }
