@@ -267,6 +267,10 @@ impl Adapter {
             Self::Cipherbench(encryptor) if encryptor.mode.bridges() || encryptor.aggregate => {
                 &[Direction::Both]
             }
+            // Nor may it seal more than a few megabytes with blocks of 64 bits.
+            Self::Cipherbench(encryptor) if encryptor.suite.pad_to_bytes() == 8 => {
+                &[Direction::Encrypt, Direction::Both]
+            }
             // Both of its gateways, or each alone with the station as its peer.
             Self::Cipherbench(_) => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],
             // Through a pair of gateways that do nothing, the three are one.

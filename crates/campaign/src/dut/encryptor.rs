@@ -2,15 +2,12 @@
 
 use super::{DUTS_MAX, Listed, listed, name};
 use crate::axis::{Axis, axis};
-use crate::expand::product;
-use crate::plan::{Adapter, Encryptor, Mode, NULL_ENGINE};
+use crate::expand::{compact, compact_time, product};
+use crate::plan::{Adapter, Encryptor, Mode};
+use dispatch::Choice;
+use units::{BitRate, Layer};
 use wire::Suite;
 use yaml::{Map, Node, Reported, Spanned};
-
-/// Crypto engines that a campaign can ask for by name, the choice by speed first.
-///
-/// Named here, not asked of the crate `engine`: a plan is read where that cannot even be built.
-pub(crate) const ENGINES: [&str; 5] = ["auto", "ipsec-mb", "aws-lc", "rustcrypto", NULL_ENGINE];
 
 /// Most worker threads per gateway.
 const WORKERS_MAX: u16 = 256;
@@ -37,7 +34,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
         }),
         workers: axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX)),
         tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
-        engine: axis(map, "engine", "auto".to_owned(), engine),
+        engine: axis(map, "engine", Engine::named("auto"), engine),
         aggregate: axis(map, "aggregate", false, Node::bool),
         busy_poll: axis(map, "busy_poll", false, Node::bool),
     };
@@ -53,7 +50,7 @@ struct Axes {
     suite: Axis<Suite>,
     workers: Axis<u16>,
     tunnels: Axis<u16>,
-    engine: Axis<String>,
+    engine: Axis<Engine>,
     aggregate: Axis<bool>,
     busy_poll: Axis<bool>,
 }
@@ -63,7 +60,7 @@ struct Values {
     suite: Vec<Spanned<Suite>>,
     workers: Vec<Spanned<u16>>,
     tunnels: Vec<Spanned<u16>>,
-    engine: Vec<Spanned<String>>,
+    engine: Vec<Spanned<Engine>>,
     aggregate: Vec<Spanned<bool>>,
     busy_poll: Vec<Spanned<bool>>,
 }
@@ -89,9 +86,53 @@ fn suite(
     Err(node.mistake(format!("`{suite}` is insecure: {why}"), help))
 }
 
-fn engine(node: Node<'_>) -> Result<String, Reported> {
-    let engines = ENGINES.map(|name| (name, name));
-    node.one_of("engine", &engines).map(str::to_owned)
+/// An engine, or a choice between several.
+#[derive(Debug, Clone, PartialEq)]
+struct Engine {
+    /// As [`Encryptor::engine`] has it.
+    text: String,
+    /// As names of DUTs have it.
+    word: String,
+}
+
+impl Engine {
+    fn named(name: &str) -> Self {
+        Self {
+            text: name.to_owned(),
+            word: name.to_owned(),
+        }
+    }
+}
+
+/// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets and others
+/// could not be told apart at the other end.
+fn engine(node: Node<'_>) -> Result<Engine, Reported> {
+    let choice = Choice::read(node, true)?;
+    if node.is_map() && choice.is_null() {
+        let what = "the control `null` is one of several engines";
+        return Err(node.mistake(what, "measure it alone: `engine: \"null\"`"));
+    }
+    let word = match &choice {
+        Choice::Auto => return Ok(Engine::named("auto")),
+        Choice::Named(name) => return Ok(Engine::named(name)),
+        Choice::Threshold {
+            below,
+            small,
+            large,
+        } => format!("{small} below {below} else {large}"),
+        Choice::Model { model, otherwise } => {
+            let (latency, rate) = (compact_time(model.latency), model.rate_bps);
+            let rate = compact(&BitRate::new(rate, Layer::Ip));
+            let rest = otherwise
+                .as_ref()
+                .map(|otherwise| format!(" else {otherwise}"));
+            format!("model {latency} {rate}{}", rest.unwrap_or_default())
+        }
+    };
+    Ok(Engine {
+        text: choice.to_string(),
+        word,
+    })
 }
 
 impl Axes {
@@ -169,27 +210,28 @@ impl Values {
             self.aggregate.len(),
             self.busy_poll.len(),
         ]);
-        let encryptors = combinations.take(DUTS_MAX + 1).map(
-            |[mode, suite, workers, tunnels, engine, aggregate, busy_poll]| Encryptor {
+        let mut duts = Vec::new();
+        for [mode, suite, workers, tunnels, engine, aggregate, busy_poll] in
+            combinations.take(DUTS_MAX + 1)
+        {
+            let engine = &self.engine[engine].value;
+            let encryptor = Encryptor {
                 mode: self.mode[mode].value,
                 suite: self.suite[suite].value,
                 workers: self.workers[workers].value,
                 tunnels: self.tunnels[tunnels].value,
-                engine: self.engine[engine].value.clone(),
+                engine: engine.text.clone(),
                 aggregate: self.aggregate[aggregate].value,
                 busy_poll: self.busy_poll[busy_poll].value,
-            },
-        );
-        encryptors
-            .map(|encryptor| {
-                let full = format!("{name}{}", self.suffix(&encryptor));
-                listed(map, name, full, Adapter::Cipherbench(encryptor))
-            })
-            .collect()
+            };
+            let full = format!("{name}{}", self.suffix(&encryptor, &engine.word));
+            duts.push(listed(map, name, full, Adapter::Cipherbench(encryptor)));
+        }
+        duts
     }
 
     /// What of the settings varies; of switches, those that are on.
-    fn suffix(&self, encryptor: &Encryptor) -> String {
+    fn suffix(&self, encryptor: &Encryptor, engine: &str) -> String {
         let workers = format!("w{}", encryptor.workers);
         let tunnels = format!("t{}", encryptor.tunnels);
         let words = [
@@ -197,23 +239,11 @@ impl Values {
             (self.suite.len() > 1, encryptor.suite.name()),
             (self.workers.len() > 1, &workers),
             (self.tunnels.len() > 1, &tunnels),
-            (self.engine.len() > 1, &encryptor.engine),
+            (self.engine.len() > 1, engine),
             (self.aggregate.len() > 1 && encryptor.aggregate, "aggregate"),
             (self.busy_poll.len() > 1 && encryptor.busy_poll, "polling"),
         ];
         let varying = words.into_iter().filter(|(varies, _)| *varies);
         varying.map(|(_, word)| format!(" {word}")).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_engines_are_those_of_the_engine_crate_and_its_control() {
-        let known = engine::engines().iter().map(|engine| engine.name);
-        let known = std::iter::once("auto").chain(known).chain([engine::NULL]);
-        assert_eq!(ENGINES.to_vec(), known.collect::<Vec<_>>());
     }
 }

@@ -146,6 +146,7 @@ duts:
   - cipherbench: { name: open, suite: [null-hmac-sha256, null-hmac-md5], legacy: true }
   - cipherbench: { name: lots, tunnels: [0, 10, 128, 1000, 1001], workers: [4, 32] }
   - cipherbench: { name: wire, mode: [l3, l2, l1], tunnels: [1, 2], aggregate: [off, on] }
+  - cipherbench: { name: odd, engine: [{ below: 128 B, use: openssl, else: aws-lc }, { below: 64 B, use: \"null\", else: aws-lc }] }
   - cipherbench: { name: both, mode: l2tpv3-clear, insecure: maybe, legacy: [off, on], busy_poll: 1 }
 trials:
   - load: { frame: 64 B }
@@ -178,6 +179,12 @@ duts:
       insecure: true
   - cipherbench: { name: many, tunnels: [1, 100], workers: 2, aggregate: [off, on], busy_poll: on }
   - cipherbench: { name: wire, mode: [l2, l2tpv3, l2tpv3-clear] }
+  - cipherbench:
+      name: mixed
+      engine:
+        - auto
+        - { below: 128 B, use: rustcrypto, else: ipsec-mb }
+        - { model: { latency: 50 µs, rate: 10 Gbit/s }, else: aws-lc }
 trials:
   - load: { frame: 64 B }
   - ping: { mtu: 1400 B }
