@@ -182,7 +182,7 @@ pub(crate) struct Speed {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: u16,
-    /// Time of each figure, in twenty parts; the best counts
+    /// Time of each figure, in a hundred parts; the best counts
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     #[arg(value_parser = duration)]
     pub(crate) duration: Duration,

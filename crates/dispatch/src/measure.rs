@@ -33,7 +33,7 @@ const SINGLES: [usize; 5] = [64, 128, 256, 1408, 8192];
 /// Bytes of a round: few, so that the slowest engines are done in time too.
 const ROUND_BYTES: usize = 8 << 10;
 /// Each is measured so often; the shortest time counts, as all that disturbs makes it longer.
-const REPEATS: usize = 5;
+const REPEATS: usize = 9;
 /// What takes longer than this many slices is disturbed less, and costs more: it is measured twice.
 const SLOW_SLICES: u32 = 4;
 /// How long one repeat is to take in each direction.

@@ -26,7 +26,7 @@ pub(crate) fn every_engine_has_a_rate_for_every_size_and_direction() {
     let ended = speed(&sandbox, &[&few[..], &["--json", "--quiet"]].concat()).exits(0);
     // Other tests run meanwhile, which it may say.
     for line in ended.stderr.lines() {
-        assert!(line.starts_with("warning: of "), "{line}");
+        assert!(line.starts_with("warning: in "), "{line}");
     }
     let measured: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let figures = measured["figures"].as_array().expect("figures");

@@ -17,7 +17,7 @@ use units::human;
 use wire::Suite;
 
 /// Parts of a figure's time; each gives a rate. Short ones: what else runs then leaves some of them alone.
-pub(super) const REPEATS: usize = 20;
+pub(super) const REPEATS: usize = 100;
 /// A median that is farther below the best tells that something else ran.
 const DISTURBED: f64 = 0.15;
 /// Bytes that a round goes through: more than the first cache holds, less than the second, as packets are when
@@ -76,7 +76,7 @@ pub(super) fn warning(figures: &[Figure]) -> Option<String> {
         .count();
     (disturbed > 0).then(|| {
         format!(
-            "of {disturbed} of {} figures the median is more than {:.0} % below the best: something else ran; \
+            "in {disturbed} of {} figures the median is more than {:.0} % below the best: something else ran; \
              measure again on an idle machine, or for longer (`--duration 1s`)",
             figures.len(),
             DISTURBED * 100.0
