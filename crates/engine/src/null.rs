@@ -54,7 +54,7 @@ impl Transform for Key {
         text: &[u8],
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
-        let place = text_of(self.0, packet);
+        let place = text_of(self.0, packet.len());
         let icv = place.end;
         packet[place].copy_from_slice(text);
         packet[icv..].copy_from_slice(&ICV[..self.0.icv_bytes()]);
@@ -63,7 +63,7 @@ impl Transform for Key {
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
         for (packet, _) in one_by_one(buffer, packets) {
-            let icv = text_of(self.0, packet).end;
+            let icv = text_of(self.0, packet.len()).end;
             packet[icv..].copy_from_slice(&ICV[..self.0.icv_bytes()]);
         }
         Ok(())
@@ -77,7 +77,7 @@ impl Transform for Key {
     ) -> Result<(), EngineFailed> {
         assert_eq!(packets.len(), authentic.len(), "one answer a packet");
         for ((packet, _), authentic) in one_by_one(buffer, packets).zip(authentic) {
-            let text = text_of(self.0, packet);
+            let text = text_of(self.0, packet.len());
             *authentic = packet[text.end..] == ICV[..self.0.icv_bytes()];
             if !*authentic {
                 packet[text].fill(0);

@@ -5,7 +5,7 @@
 //! their rate at least), and they wipe what a call leaves on its stack, a third of the cost of a 64-byte packet.
 //! With HMACs it is up to two thirds ahead of AWS-LC on short packets.
 
-use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
+use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac, Place};
 use crate::selection::Engine;
 use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch, Transform};
 use aes::{Aes128, Aes256};
@@ -13,8 +13,8 @@ use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::aead::{AeadInOut, consts};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
 use cbc::cipher::{
-    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit,
-    KeyInit,
+    Array, Block, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt,
+    InnerIvInit, KeyInit,
 };
 use chacha20poly1305::ChaCha20Poly1305;
 use des::{Des, TdesEde3};
@@ -183,11 +183,65 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + Send> Cbc for CbcKey<C> {
         cbc::Encryptor::inner_iv_init(&self.0, iv).encrypt_blocks(blocks);
     }
 
+    fn encrypt_all(&mut self, buffer: &mut [u8], places: &mut dyn Iterator<Item = Place>) {
+        encrypt_chains(&self.0, buffer, places);
+    }
+
     fn decrypt(&mut self, iv: &[u8], text: &mut [u8]) {
         let iv = iv.try_into().expect("an IV of one block");
         let (blocks, rest) = Array::slice_as_chunks_mut(text);
         debug_assert!(rest.is_empty(), "text of whole blocks");
         cbc::Decryptor::inner_iv_init(&self.0, iv).decrypt_blocks(blocks);
+    }
+}
+
+/// Chains of blocks that are encrypted at once: as many blocks as `aes` takes in one step where the CPU has VAES, which
+/// is twice as fast as chain after chain.
+const CHAINS: usize = 64;
+
+/// Encrypts texts in place, up to [`CHAINS`] of them at once: a block of each, then the next block of each.
+fn encrypt_chains<C: BlockCipherEncrypt>(
+    cipher: &C,
+    buffer: &mut [u8],
+    places: &mut dyn Iterator<Item = Place>,
+) {
+    let mut last: [Block<C>; CHAINS] = std::array::from_fn(|_| Block::<C>::default());
+    // What is left of each text.
+    let mut left = [const { 0..0 }; CHAINS];
+    let mut live = 0;
+    loop {
+        for Place { iv, text } in (&mut *places).take(CHAINS - live) {
+            last[live].copy_from_slice(&buffer[iv..text.start]);
+            left[live] = text;
+            live += 1;
+        }
+        let Some(shortest) = left[..live].iter().map(ExactSizeIterator::len).min() else {
+            return;
+        };
+        for _ in 0..shortest / C::block_size() {
+            for (block, left) in last.iter_mut().zip(&left[..live]) {
+                let text = &buffer[left.start..][..C::block_size()];
+                block
+                    .iter_mut()
+                    .zip(text)
+                    .for_each(|(to, from)| *to ^= from);
+            }
+            cipher.encrypt_blocks(&mut last[..live]);
+            for (block, left) in last.iter().zip(&mut left[..live]) {
+                buffer[left.start..][..C::block_size()].copy_from_slice(block);
+                left.start += C::block_size();
+            }
+        }
+        let mut chain = 0;
+        while chain < live {
+            if left[chain].is_empty() {
+                live -= 1;
+                left.swap(chain, live);
+                last.swap(chain, live);
+            } else {
+                chain += 1;
+            }
+        }
     }
 }
 
