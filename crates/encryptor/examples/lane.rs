@@ -3,6 +3,7 @@
 //! `make bench-lane`. Packets are taken from memory, go through the very code of a lane, and end in memory. The time
 //! is that of the lane alone: neither filling its input nor emptying its output counts. The engine seals or opens
 //! packets of the same length in the same process, turn about; the best of several short turns counts for each.
+//! With arguments, `seal 1500 1` or the like (direction, bytes, tunnels), it measures that one for a profiler.
 
 use arrayvec::ArrayVec;
 use encryptor::counters::Tally;
@@ -40,6 +41,21 @@ fn main() {
         selection.version(),
         TURN.as_millis()
     );
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if let [direction, bytes, tunnels] = &arguments[..] {
+        let (bytes, tunnels) = (
+            bytes.parse().expect("bytes"),
+            tunnels.parse().expect("tunnels"),
+        );
+        let rates = if direction == "open" {
+            let raw = &mut Raw::open(&selection, bytes);
+            best([raw, &mut Opening::new(&selection, bytes, tunnels)])
+        } else {
+            let raw = &mut Raw::seal(&selection, bytes);
+            best([raw, &mut Sealing::new(&selection, bytes, tunnels)])
+        };
+        return row(direction, tunnels, bytes, rates);
+    }
     println!("direction  tunnels  bytes  engine          lane            share");
     for tunnels in [1, 1000] {
         for bytes in SIZES {
