@@ -289,6 +289,8 @@ unsafe impl Plain for libc::tpacket_stats_v3 {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket_stats {}
 // SAFETY: as above.
+unsafe impl Plain for libc::tpacket_req {}
+// SAFETY: as above.
 unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket_hdr_v1 {}

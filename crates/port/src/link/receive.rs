@@ -1,158 +1,191 @@
-//! Frames from the kernel, many in a call, each to a slot of its own.
+//! Frames from the kernel by a ring of slots in memory shared with it (TPACKET_V2), each handed over as it comes.
+//!
+//! A frame that is longer than a slot, as a super-packet is, waits in the socket's queue; its slot says so.
 
-use super::BATCH_FRAMES;
 use super::vlan::{self, TAG_BYTES};
-use crate::udp::control::{self, Control};
-use crate::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, kernel};
-use arrayvec::ArrayVec;
+use crate::kernel::{self, Interface, Mapping};
+use crate::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES};
 use std::cell::Cell;
 use std::io;
-use std::mem::zeroed;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use wire::vnet::{NEEDS_CSUM, VNET_HEADER_BYTES};
 
-/// Free bytes in front of each frame, for a VLAN tag; a multiple of what the headers behind want.
-pub(super) const HEADROOM_BYTES: usize = 8;
-/// From slot to slot: an odd number of cache lines, so that the first lines of slots share no cache set.
-const STRIDE_BYTES: usize = {
-    let lines = (HEADROOM_BYTES + CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES).div_ceil(64);
-    (lines | 1) * 64
-};
-/// Frames of a kind that the kernel cannot describe, read away by one call.
-const UNKNOWN_MAX: usize = 64;
+/// Size of the whole ring: thousands of frames of an ordinary link.
+const RING_BYTES: usize = 8 << 20;
+/// The kernel takes memory in pieces of this size.
+const BLOCK_BYTES: usize = 64 << 10;
+/// More than the kernel's header in a slot and what it leaves in front of the frame.
+const SLOT_HEADER_BYTES: usize = 128;
+/// Ethernet header with two tags.
+const LINK_HEADER_BYTES: usize = 14 + 2 * TAG_BYTES;
+/// Free bytes in front of the virtio header, for a VLAN tag.
+const HEADROOM_BYTES: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Receiver {
-    slots: Box<[u8]>,
-    frames: Box<[Frame; BATCH_FRAMES]>,
-    /// Of these, the ones that wait to be lent.
+    ring: Mapping,
+    slot_bytes: usize,
     next: usize,
-    count: usize,
-    /// Frames that could not be described, or were longer than a slot.
+    /// The slot that is lent, for the kernel to have back.
+    lent: Option<usize>,
+    /// Where frames go that are longer than a slot.
+    long: Box<[u8]>,
+    /// Frames that were cut: the socket's queue was full.
     refused: u64,
     /// Frames lost so far; the kernel forgets its count when it is read.
     dropped: Cell<u64>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Frame {
+/// A frame that is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Received {
+    /// Where its virtio header begins in the ring; `None` where it is in `long`.
+    start: Option<usize>,
     /// Length with virtio header, without the tag.
     bytes: usize,
     tag: Option<[u8; TAG_BYTES]>,
-    whole: bool,
 }
 
 impl Receiver {
-    pub(super) fn new() -> Self {
-        Self {
-            slots: vec![0; BATCH_FRAMES * STRIDE_BYTES].into_boxed_slice(),
-            frames: Box::new([Frame::default(); BATCH_FRAMES]),
+    /// Makes the ring; to be called before the socket is bound.
+    pub(super) fn new(socket: &OwnedFd, interface: &Interface) -> io::Result<Self> {
+        let set = |option, value: libc::c_int| {
+            kernel::set_option(socket, libc::SOL_PACKET, option, &value)
+        };
+        set(
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V2 as libc::c_int,
+        )?;
+        set(libc::PACKET_RESERVE, HEADROOM_BYTES as libc::c_int)?;
+        set(libc::PACKET_COPY_THRESH, 1)?;
+        let whole = SLOT_HEADER_BYTES + interface.mtu + LINK_HEADER_BYTES + CLEAR_ROOM_BYTES;
+        let slot_bytes = whole.next_power_of_two().min(BLOCK_BYTES);
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES as libc::c_uint,
+            tp_block_nr: (RING_BYTES / BLOCK_BYTES) as libc::c_uint,
+            tp_frame_size: slot_bytes as libc::c_uint,
+            tp_frame_nr: (RING_BYTES / slot_bytes) as libc::c_uint,
+        };
+        kernel::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let long = TAG_BYTES + CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES;
+        Ok(Self {
+            ring: Mapping::of_socket(socket, RING_BYTES, 0)?,
+            slot_bytes,
             next: 0,
-            count: 0,
+            lent: None,
+            long: vec![0; long].into_boxed_slice(),
             refused: 0,
             dropped: Cell::new(0),
+        })
+    }
+
+    /// The status word of a slot: whose it is.
+    #[inline]
+    fn status(&self, slot: usize) -> &AtomicU32 {
+        // SAFETY: `at` checks the bounds; slots are aligned to their size; the kernel writes this word atomically.
+        unsafe { AtomicU32::from_ptr(self.ring.at(slot * self.slot_bytes, 4).cast()) }
+    }
+
+    /// Gives the slot that is lent back to the kernel.
+    #[inline]
+    fn give_back(&mut self) {
+        if let Some(slot) = self.lent.take() {
+            self.status(slot)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
     }
 
-    /// The number of the next frame, from those at hand or from the kernel; `None` when there is none.
+    /// The next frame; `None` when there is none. What was lent before is the kernel's again.
     #[inline]
-    pub(super) fn next(&mut self, socket: &OwnedFd) -> io::Result<Option<usize>> {
+    pub(super) fn next(&mut self, socket: &OwnedFd) -> io::Result<Option<Received>> {
         loop {
-            while self.next < self.count {
-                let at = self.next;
-                self.next += 1;
-                if self.frames[at].whole {
-                    return Ok(Some(at));
-                }
-                self.refused += 1;
-            }
-            if !self.fill(socket)? {
+            self.give_back();
+            let status = self.status(self.next).load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
                 return Ok(None);
             }
+            let offset = self.next * self.slot_bytes;
+            // SAFETY: `at` checks the bounds; the kernel does not write to a slot that is ours; any bytes are a value.
+            let header = unsafe {
+                self.ring
+                    .at(offset, size_of::<libc::tpacket2_hdr>())
+                    .cast::<libc::tpacket2_hdr>()
+                    .read()
+            };
+            self.lent = Some(self.next);
+            self.next = (self.next + 1) % (RING_BYTES / self.slot_bytes);
+            let tag = vlan::tag(status, header.tp_vlan_tci, header.tp_vlan_tpid);
+            if status & libc::TP_STATUS_COPY != 0 {
+                let Some(bytes) = self.take_long(socket)? else {
+                    self.refused += 1;
+                    continue;
+                };
+                return Ok(Some(Received {
+                    start: None,
+                    bytes,
+                    tag,
+                }));
+            }
+            let bytes = VNET_HEADER_BYTES + header.tp_snaplen as usize;
+            let start = usize::from(header.tp_mac) - VNET_HEADER_BYTES;
+            let fits = start + bytes + CLEAR_ROOM_BYTES <= self.slot_bytes;
+            if header.tp_snaplen == header.tp_len && fits {
+                return Ok(Some(Received {
+                    start: Some(offset + start),
+                    bytes,
+                    tag,
+                }));
+            }
+            self.refused += 1;
         }
+    }
+
+    /// Takes a frame from the socket's queue; its length, or `None` when it is too long or cannot be described.
+    fn take_long(&mut self, socket: &OwnedFd) -> io::Result<Option<usize>> {
+        let buffer = &mut self.long[TAG_BYTES..TAG_BYTES + CLEAR_BUFFER_BYTES];
+        // SAFETY: the buffer outlives the call, and its length is given.
+        let bytes = unsafe {
+            libc::recv(
+                socket.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                // The whole length is told, though not all of it fit.
+                libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+            )
+        };
+        let Ok(bytes) = usize::try_from(bytes) else {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EINVAL | libc::EAGAIN | libc::EINTR) => Ok(None),
+                _ => Err(error),
+            };
+        };
+        Ok((bytes <= buffer.len()).then_some(bytes))
     }
 
     /// The frame behind its virtio header, with the tag that it came with, and its length.
     #[inline]
-    pub(super) fn lend(&mut self, at: usize) -> (&mut [u8], usize) {
-        let Frame { bytes, tag, .. } = self.frames[at];
-        let slot = &mut self.slots[at * STRIDE_BYTES..][..STRIDE_BYTES];
+    pub(super) fn lend(&mut self, received: Received) -> (&mut [u8], usize) {
+        let Received { start, bytes, tag } = received;
+        // From the room for a tag on.
+        let slot = match start {
+            None => &mut self.long[..],
+            Some(start) => {
+                let start = start - TAG_BYTES;
+                let end = start - start % self.slot_bytes + self.slot_bytes;
+                let pointer = self.ring.at(start, end - start);
+                // SAFETY: within one slot, which is ours until `give_back`; `&mut self` makes the slice the only one.
+                unsafe { std::slice::from_raw_parts_mut(pointer, end - start) }
+            }
+        };
         // The kernel also says which checksums it has checked.
-        slot[HEADROOM_BYTES] &= NEEDS_CSUM;
+        slot[TAG_BYTES] &= NEEDS_CSUM;
         let Some(tag) = tag else {
-            return (&mut slot[HEADROOM_BYTES..], bytes);
+            return (&mut slot[TAG_BYTES..], bytes);
         };
         vlan::insert(slot, tag);
-        (&mut slot[HEADROOM_BYTES - TAG_BYTES..], bytes + TAG_BYTES)
-    }
-
-    /// Takes what the kernel has; whether there was anything.
-    fn fill(&mut self, socket: &OwnedFd) -> io::Result<bool> {
-        for _ in 0..UNKNOWN_MAX {
-            match self.receive(socket) {
-                Ok(()) => return Ok(self.count > 0),
-                Err(error) => match error.raw_os_error() {
-                    // A super-packet of a kind that a virtio header cannot describe.
-                    Some(libc::EINVAL) => self.refused += 1,
-                    Some(libc::EINTR) => {}
-                    Some(libc::EAGAIN) => return Ok(false),
-                    _ => return Err(error),
-                },
-            }
-        }
-        Ok(false)
-    }
-
-    fn receive(&mut self, socket: &OwnedFd) -> io::Result<()> {
-        (self.next, self.count) = (0, 0);
-        let mut vectors: ArrayVec<libc::iovec, BATCH_FRAMES> = self
-            .slots
-            .chunks_exact_mut(STRIDE_BYTES)
-            .map(|slot| libc::iovec {
-                iov_base: slot[HEADROOM_BYTES..].as_mut_ptr().cast(),
-                iov_len: CLEAR_BUFFER_BYTES,
-            })
-            .collect();
-        let mut controls = [Control::EMPTY; BATCH_FRAMES];
-        let mut messages: ArrayVec<libc::mmsghdr, BATCH_FRAMES> = ArrayVec::new();
-        for (vector, control) in vectors.iter_mut().zip(&mut controls) {
-            // SAFETY: all-zero is a valid value of this plain C structure.
-            let mut message: libc::mmsghdr = unsafe { zeroed() };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = control.bytes.len();
-            messages.push(message);
-        }
-        // SAFETY: each message points to a vector and a control block that outlive the call, and each vector to a
-        // slot of that length that nothing else refers to.
-        let count = kernel::check(unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                messages.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        })?;
-        self.count = count as usize;
-        let received = messages.iter().zip(&controls).take(self.count);
-        for ((message, control), frame) in received.zip(self.frames.iter_mut()) {
-            let bytes = message.msg_len as usize;
-            let used = message.msg_hdr.msg_controllen.min(control.bytes.len());
-            let tag = control::messages(&control.bytes[..used])
-                .find(|(level, kind, _)| {
-                    (*level, *kind) == (libc::SOL_PACKET, libc::PACKET_AUXDATA)
-                })
-                .and_then(|(_, _, auxdata)| vlan::tag(auxdata));
-            let truncated = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-            *frame = Frame {
-                bytes,
-                tag,
-                whole: !truncated && bytes > VNET_HEADER_BYTES + 2 * 6,
-            };
-        }
-        Ok(())
+        (slot, bytes + TAG_BYTES)
     }
 
     /// Frames lost so far, by the kernel or here.
