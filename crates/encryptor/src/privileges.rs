@@ -74,6 +74,18 @@ impl InForce {
             ("landlock", on(self.landlock)),
         ]
     }
+
+    /// Holds the calling thread to what a worker does, if it is held to anything.
+    ///
+    /// # Errors
+    /// [`PrivilegeError`].
+    pub fn restrict_worker(self) -> Result<(), PrivilegeError> {
+        if !self.seccomp {
+            return Ok(());
+        }
+        let filter = filter(syscalls::OF_A_WORKER)?;
+        seccompiler::apply_filter(&filter).map_err(refused("seccomp"))
+    }
 }
 
 /// Gives up everything but what a running service needs; there is no way back. `key_files` are those whose epoch
@@ -99,18 +111,6 @@ pub fn give_up(key_files: &[PathBuf]) -> Result<InForce, PrivilegeError> {
         seccomp,
         landlock,
     })
-}
-
-/// Holds the calling thread to what a worker does.
-///
-/// # Errors
-/// [`PrivilegeError`].
-pub fn restrict_worker() -> Result<(), PrivilegeError> {
-    if !has_seccomp() {
-        return Ok(());
-    }
-    let filter = filter(syscalls::OF_A_WORKER)?;
-    seccompiler::apply_filter(&filter).map_err(refused("seccomp"))
 }
 
 fn give_up_capabilities() -> Result<(), PrivilegeError> {

@@ -130,7 +130,7 @@ impl Start<'_> {
                 .map_err(ServiceError::Resources)?;
         }
         ready(&facts);
-        threads::run(config, workers, self.stop)?;
+        threads::run(&config.pin, in_force, workers, self.stop)?;
         Ok(counters
             .iter()
             .fold(Tally::default(), |sum, lane| sum + lane.read()))

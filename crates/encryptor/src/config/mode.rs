@@ -5,6 +5,7 @@ use super::{Encapsulation, Mode, Pseudowire, Tunnel};
 use units::Bytes;
 use yaml::{Map, Node, Reported};
 
+const TUNNEL_NAME_DEFAULT: &str = "cb0";
 /// The kernel's default of 500 loses small packets at the rates that one lane carries.
 const QUEUE_LENGTH_DEFAULT: u32 = 5000;
 /// Every IPv4 host takes packets of this length (RFC 791).
@@ -134,8 +135,6 @@ fn read_tunnel<'d>(
         })
     })
 }
-
-const TUNNEL_NAME_DEFAULT: &str = "cb0";
 
 /// An interface of the host's: whatever the kernel takes for a name.
 fn interface_name(map: &Map<'_>) -> Result<String, Reported> {

@@ -1,9 +1,8 @@
 //! The workers' threads.
 
 use super::error::ServiceError;
-use crate::config::{Config, Privileges};
 use crate::inbound::InboundKeys;
-use crate::privileges;
+use crate::privileges::InForce;
 use crate::worker::Worker;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -27,9 +26,10 @@ pub(super) fn check_cpus(pin: &[usize]) -> Result<(), ServiceError> {
     }
 }
 
-/// Runs each worker on a thread of its own until the stop flag is up or one of them fails.
+/// Runs each worker on a thread of its own, on the CPUs of `pin` in turn, until the stop flag is up or one of them fails.
 pub(super) fn run<C, P, K>(
-    config: &Config,
+    pin: &[usize],
+    in_force: InForce,
     workers: Vec<Worker<C, P, K>>,
     stop: &Stop,
 ) -> Result<(), ServiceError>
@@ -44,7 +44,7 @@ where
             let work = move || {
                 // One lane alone would carry its flows only: when it ends, however it ends, all stop.
                 let _all = RaiseOnDrop(stop);
-                settle(config, lane)?;
+                settle(pin, in_force, lane)?;
                 let ended = worker.run(stop);
                 ended.map_err(|error| ServiceError::LaneEnded { lane, error })
             };
@@ -64,17 +64,14 @@ where
 }
 
 /// Puts the calling thread on its CPU, and gives up what a worker does not need.
-fn settle(config: &Config, lane: u16) -> Result<(), ServiceError> {
-    if !config.pin.is_empty() {
-        let cpu = config.pin[usize::from(lane) % config.pin.len()];
+fn settle(pin: &[usize], in_force: InForce, lane: u16) -> Result<(), ServiceError> {
+    if !pin.is_empty() {
         let mut set = CpuSet::new();
-        set.set(cpu).map_err(resources)?;
+        set.set(pin[usize::from(lane) % pin.len()])
+            .map_err(resources)?;
         sched_setaffinity(this_thread(), &set).map_err(resources)?;
     }
-    if config.privileges == Privileges::Drop {
-        privileges::restrict_worker()?;
-    }
-    Ok(())
+    Ok(in_force.restrict_worker()?)
 }
 
 /// As the calls on affinity have it.

@@ -56,8 +56,8 @@ pub(crate) fn confined(key_file: &str) -> ExitCode {
         let error = fs::read("/etc/hostname").unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EACCES), "a file elsewhere");
     }
-    std::thread::spawn(|| {
-        privileges::restrict_worker().unwrap();
+    std::thread::spawn(move || {
+        in_force.restrict_worker().unwrap();
         let error = std::thread::Builder::new().spawn(|| ()).unwrap_err();
         assert_eq!(error.raw_os_error(), FORBIDDEN, "a worker's own thread");
     })
