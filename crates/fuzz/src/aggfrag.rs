@@ -64,20 +64,19 @@ fn whole(u: &mut Unstructured<'_>) -> Result<()> {
 /// A peer cuts packets wherever it likes (RFC 9347 §2.2.3). When all payloads come, so do all packets, in order;
 /// when some do not, or come late, nothing comes that was not sent.
 fn cut(u: &mut Unstructured<'_>) -> Result<()> {
+    // Told first: packets may use the input up.
+    let loses: bool = u.arbitrary()?;
+    let moves: [(u8, Option<u8>); 3] = u.arbitrary()?;
     let packets = inner_packets(u)?;
     let payloads = cut_payloads(u, &packets)?;
-    let loses: bool = u.arbitrary()?;
     let mut delivery: Vec<usize> = (0..payloads.len()).collect();
-    if loses && !delivery.is_empty() {
-        for _ in 0..u.int_in_range(1..=4)? {
-            let at = u.choose_index(delivery.len())?;
-            let payload = delivery.remove(at);
-            if u.arbitrary()? {
-                delivery.insert(u.int_in_range(0..=delivery.len())?, payload);
-            }
-            if delivery.is_empty() {
-                break;
-            }
+    for (from, to) in moves.into_iter().filter(|_| loses) {
+        if delivery.is_empty() {
+            break;
+        }
+        let payload = delivery.remove(usize::from(from) % delivery.len());
+        if let Some(to) = to {
+            delivery.insert(usize::from(to) % (delivery.len() + 1), payload);
         }
     }
     let mut reassembler = Reassembler::new();

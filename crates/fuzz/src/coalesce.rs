@@ -39,7 +39,8 @@ fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
         if queues[at].is_empty() {
             queues.swap_remove(at);
         }
-        damage(u, &mut frame)?;
+        let view = EthernetView::parse(&frame).filter(|_| link);
+        damage(u, &mut frame, view.map_or(0, |view| view.header_bytes))?;
         if !link && IpView::parse(&frame).is_none() {
             continue;
         }
@@ -75,18 +76,24 @@ fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
     Ok(frames)
 }
 
-/// Changes some packets: a byte, the length, the order of the bits that may be fragmented.
-fn damage(u: &mut Unstructured<'_>, frame: &mut Vec<u8>) -> Result<()> {
-    if !u.ratio(1, 8).unwrap_or(false) {
+/// Changes some packets: a byte, the length, or a header so that it is right and another one.
+fn damage(u: &mut Unstructured<'_>, frame: &mut Vec<u8>, link_bytes: usize) -> Result<()> {
+    if !u.ratio(1, 4).unwrap_or(false) {
         return Ok(());
     }
-    match u.int_in_range(0..=2)? {
+    match u.int_in_range(0..=5)? {
         0 => {
             let at = u.choose_index(frame.len())?;
             frame[at] ^= u.arbitrary::<u8>()?;
         }
         1 => frame.extend(u.bytes(6)?),
-        _ => frame.truncate(u.int_in_range(14..=frame.len())?),
+        2 => frame.truncate(u.int_in_range(14..=frame.len())?),
+        _ => {
+            let packet = &mut frame[link_bytes..];
+            let at = u.choose_index(packet.len().min(80))?;
+            packet[at] ^= 1 << u.int_in_range(0..=7)?;
+            packets::make_checksums_right(packet);
+        }
     }
     Ok(())
 }

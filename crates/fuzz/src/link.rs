@@ -6,8 +6,21 @@ use std::net::IpAddr;
 use wire::ethernet::EthernetView;
 use wire::l2tp::{Cookie, Encapsulation, HEADER_BYTES_MAX, IpSession, Refused, Session};
 
-/// A view says nothing of bytes that are not there.
+/// Any bytes, and frames that are nearly right.
 pub(crate) fn ethernet(data: &[u8]) {
+    check_view(data);
+    let mut u = Unstructured::new(data);
+    let frame = |u: &mut Unstructured<'_>| -> Result<Vec<u8>> {
+        let ipv6 = u.arbitrary()?;
+        Ok([packets::link_header(u, ipv6)?, packets::ip_packet(u)?].concat())
+    };
+    if let Ok(frame) = frame(&mut u) {
+        check_view(&frame);
+    }
+}
+
+/// A view says nothing of bytes that are not there.
+fn check_view(data: &[u8]) {
     let Some(view) = EthernetView::parse(data) else {
         assert!(data.len() < wire::ethernet::HEADER_BYTES_MAX);
         return;

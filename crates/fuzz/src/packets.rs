@@ -3,7 +3,7 @@
 use crate::oracle::Fields;
 use arbitrary::{Result, Unstructured};
 use wire::checksum;
-use wire::headers::{IpView, put16};
+use wire::headers::{IpView, TCP, UDP, put16};
 
 /// TCP and UDP packets of a few hosts, so that flows meet.
 pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fields> {
@@ -13,7 +13,16 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
     let payload = (0..payload_bytes)
         .map(|at| seed.wrapping_mul(at as u8))
         .collect();
-    let option_words = u.int_in_range(0..=10)?;
+    let mut options = Vec::new();
+    while options.len() < 36 && u.ratio(1, 2)? {
+        match u.int_in_range(0..=3)? {
+            0 => options.push(1),
+            1 => options.extend([2, 4, u.arbitrary()?, u.arbitrary()?]),
+            2 => options.extend([3, 3, 7]),
+            _ => options.push(u.arbitrary()?),
+        }
+    }
+    options.resize(options.len().next_multiple_of(4), 0);
     Ok(Fields {
         ipv6: u.arbitrary()?,
         tcp: u.arbitrary()?,
@@ -26,7 +35,7 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
         acknowledgement: u.arbitrary()?,
         flags: u.arbitrary()?,
         window: u.arbitrary()?,
-        options: u.bytes(option_words * 4)?.to_vec(),
+        options,
         payload,
     })
 }
@@ -80,6 +89,23 @@ pub(crate) fn make_header_checksum_right(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let sum = checksum::portable(&packet[..view.header_bytes], 0);
     packet[10..12].copy_from_slice(&checksum::finish(sum));
+}
+
+/// Makes the checksums of a TCP or UDP packet right, that of the IPv4 header included.
+pub(crate) fn make_checksums_right(packet: &mut [u8]) {
+    make_header_checksum_right(packet);
+    let Some(view) = IpView::parse(packet) else {
+        return;
+    };
+    let (start, end) = (view.header_bytes, view.total_bytes);
+    let field = start + if view.protocol == TCP { 16 } else { 6 };
+    if !matches!(view.protocol, TCP | UDP) || end < field + 2 {
+        return;
+    }
+    packet[field..field + 2].fill(0);
+    let pseudo = view.pseudo_sum(packet) + checksum::word((end - start) as u16);
+    let sum = checksum::finish(checksum::portable(&packet[start..end], pseudo));
+    packet[field..field + 2].copy_from_slice(&sum);
 }
 
 /// A link header for packets of that version, with up to two VLAN tags.
