@@ -32,6 +32,10 @@ fn main() -> ExitCode {
             tests::a_service_keeps_what_it_needs_and_nothing_else,
         ),
         (
+            "packets_pass_whatever_lanes_are_told",
+            tests::packets_pass_whatever_lanes_are_told,
+        ),
+        (
             "a_service_that_is_to_keep_its_privileges_keeps_them",
             tests::a_service_that_is_to_keep_its_privileges_keeps_them,
         ),

@@ -98,6 +98,25 @@ pub(crate) fn a_service_keeps_what_it_needs_and_nothing_else() {
     }
 }
 
+pub(crate) fn packets_pass_whatever_lanes_are_told() {
+    for more in [
+        "aggregate: on\n",
+        "busy_poll: on\n",
+        "suite: aes-128-cbc-hmac-sha256\n",
+        "suite: null-hmac-sha1\ninsecure: true\ndscp: copy\n",
+        "engine: \"null\"\ninsecure: true\necn: off\n",
+    ] {
+        let (folder, namespaces) = (keys(), pair());
+        let gateways = [0, 1].map(|side| {
+            let config = one_tunnel(side, more);
+            start(side, &namespaces[side], folder.path(), &config).unwrap()
+        });
+        assert!(namespaces[0].reaches("10.2.0.1"), "{more}");
+        assert!(namespaces[1].reaches_with(1390, "10.1.0.1"), "{more}");
+        gateways.into_iter().for_each(Gateway::stop);
+    }
+}
+
 pub(crate) fn a_service_that_is_to_keep_its_privileges_keeps_them() {
     let (folder, namespaces) = (keys(), pair());
     let config = one_tunnel(0, "privileges: keep\n");
