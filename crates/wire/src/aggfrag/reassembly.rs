@@ -6,8 +6,8 @@
 
 use super::{BLOCK_BYTES_MAX, Block, Blocks, Malformed, header};
 
-/// The receiving end of one SA's payloads. Holds at most one packet in the making, of [`BLOCK_BYTES_MAX`]; a
-/// peer that does not cut packets makes it hold nothing.
+/// The receiving end of one SA's payloads. Holds at most one packet in the making and the one completed last, of
+/// [`BLOCK_BYTES_MAX`] each; a peer that does not cut packets makes it hold nothing.
 #[derive(Debug, Default)]
 pub struct Reassembler {
     /// What came so far of the packet in the making; empty when there is none.
