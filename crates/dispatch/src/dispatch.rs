@@ -3,15 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
+use engine::{EngineError, PassedOver, Transform};
 use wire::Suite;
 use wire::overhead::esp_bytes;
 
 use crate::cache::Cache;
 use crate::choice::{Choice, CpuChoice, Model};
+use crate::contender::{Contender, Found, Maker, unavailable};
 use crate::contest::{self, BATCH_TOLD, Cost, Crossover};
-use crate::curve::{Curve, Direction, EngineCurves, Load};
-use crate::device::{self, Device, OnDevice};
+use crate::curve::{Direction, EngineCurves, Load};
+use crate::device::{self, Device};
 use crate::measure;
 use crate::routed::{Failures, Policy, Predictor, Route, Routed};
 
@@ -32,22 +33,6 @@ struct Inner {
     opening: Vec<usize>,
     either: Vec<usize>,
     failures: Arc<Failures>,
-}
-
-/// What may do batches.
-struct Contender {
-    name: String,
-    version: String,
-    maker: Maker,
-    predictor: Predictor,
-}
-
-enum Maker {
-    Engine(Selection),
-    Device {
-        device: Arc<Device>,
-        inside: Dispatch,
-    },
 }
 
 /// An engine that failed and was replaced.
@@ -392,100 +377,6 @@ impl Inner {
             }
         }
         versions.join(", ")
-    }
-}
-
-impl Contender {
-    fn of(selection: Selection) -> Self {
-        Self::with_curves(selection, [Curve::default(); 3])
-    }
-
-    fn with_curves(selection: Selection, curves: [Curve; 3]) -> Self {
-        Self {
-            name: selection.engine().to_owned(),
-            version: selection.version().to_owned(),
-            maker: Maker::Engine(selection),
-            predictor: Predictor::Curves(curves),
-        }
-    }
-
-    fn make(&self, keymat: &[u8]) -> Box<dyn Transform> {
-        match &self.maker {
-            Maker::Engine(selection) => selection.transform(keymat),
-            Maker::Device { device, inside } => Box::new(OnDevice {
-                device: Arc::clone(device),
-                inside: inside.transform(keymat),
-            }),
-        }
-    }
-}
-
-/// Contenders, what they cost, and who is none.
-type Compared = (Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>);
-
-/// An engine that cannot even be measured.
-fn unavailable(failed: EngineFailed) -> EngineError {
-    EngineError::Unavailable {
-        name: failed.engine,
-        reason: failed.reason,
-    }
-}
-
-/// Engines on this CPU that serve a suite and pass, at least one.
-struct Found {
-    engines: Vec<Selection>,
-    passed_over: Vec<PassedOver>,
-}
-
-impl Found {
-    fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
-        let CpuChoice::Auto = choice else {
-            return Ok(Self {
-                engines: vec![engine::select(choice, suite)?],
-                passed_over: Vec::new(),
-            });
-        };
-        let mut found = Self {
-            engines: Vec::new(),
-            passed_over: Vec::new(),
-        };
-        let mut reasons = Vec::new();
-        for info in engine::engines() {
-            match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
-                Ok(selection) => found.engines.push(selection),
-                Err(reason) => {
-                    reasons.push(reason.to_string());
-                    // An engine without the suite is no loss.
-                    if !matches!(reason, EngineError::NotServed { .. }) {
-                        found.passed_over.push(PassedOver {
-                            engine: info.name,
-                            reason,
-                        });
-                    }
-                }
-            }
-        }
-        if found.engines.is_empty() {
-            let reasons = reasons.join("; ");
-            return Err(EngineError::None { suite, reasons });
-        }
-        Ok(found)
-    }
-
-    /// With what they cost.
-    fn compared(self, suite: Suite, cache: &Cache) -> Result<Compared, EngineError> {
-        let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;
-        let contender = |(selection, curves): (Selection, &EngineCurves)| {
-            let curves = Direction::ALL.map(|direction| curves.of(direction).curve);
-            Contender::with_curves(selection, curves)
-        };
-        let contenders = self
-            .engines
-            .into_iter()
-            .zip(&curves)
-            .map(contender)
-            .collect();
-        Ok((contenders, curves, self.passed_over))
     }
 }
 

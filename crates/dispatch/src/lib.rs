@@ -20,6 +20,7 @@
 
 mod cache;
 mod choice;
+mod contender;
 mod contest;
 mod curve;
 mod device;

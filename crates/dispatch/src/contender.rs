@@ -1,0 +1,125 @@
+//! What may do batches: engines that pass, and the modelled device.
+
+use std::sync::Arc;
+
+use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
+use wire::Suite;
+
+use crate::cache::Cache;
+use crate::choice::CpuChoice;
+use crate::curve::{Curve, Direction, EngineCurves};
+use crate::device::{Device, OnDevice};
+use crate::dispatch::Dispatch;
+use crate::measure;
+use crate::routed::Predictor;
+
+/// What may do batches.
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) maker: Maker,
+    pub(crate) predictor: Predictor,
+}
+
+/// What makes its transforms.
+pub(crate) enum Maker {
+    Engine(Selection),
+    Device {
+        device: Arc<Device>,
+        inside: Dispatch,
+    },
+}
+
+impl Contender {
+    pub(crate) fn of(selection: Selection) -> Self {
+        Self::with_curves(selection, [Curve::default(); 3])
+    }
+
+    fn with_curves(selection: Selection, curves: [Curve; 3]) -> Self {
+        Self {
+            name: selection.engine().to_owned(),
+            version: selection.version().to_owned(),
+            maker: Maker::Engine(selection),
+            predictor: Predictor::Curves(curves),
+        }
+    }
+
+    pub(crate) fn make(&self, keymat: &[u8]) -> Box<dyn Transform> {
+        match &self.maker {
+            Maker::Engine(selection) => selection.transform(keymat),
+            Maker::Device { device, inside } => Box::new(OnDevice {
+                device: Arc::clone(device),
+                inside: inside.transform(keymat),
+            }),
+        }
+    }
+}
+
+/// Contenders, what they cost, and who is none.
+pub(crate) type Compared = (Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>);
+
+/// An engine that cannot even be measured.
+pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
+    EngineError::Unavailable {
+        name: failed.engine,
+        reason: failed.reason,
+    }
+}
+
+/// Engines on this CPU that serve a suite and pass, at least one.
+pub(crate) struct Found {
+    pub(crate) engines: Vec<Selection>,
+    pub(crate) passed_over: Vec<PassedOver>,
+}
+
+impl Found {
+    pub(crate) fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
+        let CpuChoice::Auto = choice else {
+            return Ok(Self {
+                engines: vec![engine::select(choice, suite)?],
+                passed_over: Vec::new(),
+            });
+        };
+        let mut found = Self {
+            engines: Vec::new(),
+            passed_over: Vec::new(),
+        };
+        let mut reasons = Vec::new();
+        for info in engine::engines() {
+            match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
+                Ok(selection) => found.engines.push(selection),
+                Err(reason) => {
+                    reasons.push(reason.to_string());
+                    // An engine without the suite is no loss.
+                    if !matches!(reason, EngineError::NotServed { .. }) {
+                        found.passed_over.push(PassedOver {
+                            engine: info.name,
+                            reason,
+                        });
+                    }
+                }
+            }
+        }
+        if found.engines.is_empty() {
+            let reasons = reasons.join("; ");
+            return Err(EngineError::None { suite, reasons });
+        }
+        Ok(found)
+    }
+
+    /// With what they cost.
+    pub(crate) fn compared(self, suite: Suite, cache: &Cache) -> Result<Compared, EngineError> {
+        let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;
+        let contender = |(selection, curves): (Selection, &EngineCurves)| {
+            let curves = Direction::ALL.map(|direction| curves.of(direction).curve);
+            Contender::with_curves(selection, curves)
+        };
+        let contenders = self
+            .engines
+            .into_iter()
+            .zip(&curves)
+            .map(contender)
+            .collect();
+        Ok((contenders, curves, self.passed_over))
+    }
+}
