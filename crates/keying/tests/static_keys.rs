@@ -88,8 +88,7 @@ fn each_end_receives_with_the_keys_that_the_other_sends_with() {
     let mut a = StaticKeys::open(&pair.a).unwrap();
     let mut b = StaticKeys::open(&pair.b).unwrap();
     assert_eq!((a.side(), b.side()), (Side::A, Side::B));
-    for suite in Suite::ALL {
-        let lane = suite as u16;
+    for (lane, suite) in (0..).zip(Suite::ALL) {
         let from_a = a.outbound(suite, lane);
         let from_b = b.outbound(suite, lane);
         assert!(same(&from_a, &b.inbound(suite, from_a.spi, lane).unwrap()));
@@ -383,7 +382,7 @@ fn neither_debug_output_nor_messages_show_the_secret() {
     let mut a = StaticKeys::open(&pair.a).unwrap();
     let key: String = a
         .outbound(SUITE, 0)
-        .key
+        .keymat
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
@@ -407,4 +406,22 @@ fn neither_debug_output_nor_messages_show_the_secret() {
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains(&secret[..16]), "{shown}");
     }
+}
+
+#[test]
+fn a_lane_that_is_used_up_gets_the_keys_of_a_later_epoch() {
+    let pair = Pair::new();
+    let mut a = StaticKeys::open(&pair.a).unwrap();
+    let first = [0, 1].map(|lane| a.outbound(SUITE, lane));
+    let (one, two) = (a.outbound_epoch(), a.outbound_epoch() + 1);
+    // The first that asks draws the epoch, on the disk at once; the second finds it drawn.
+    let later = [0, 1].map(|lane| a.outbound_after(one, SUITE, lane).unwrap());
+    for (first, later) in first.iter().zip(&later) {
+        assert_eq!(keying::epoch_of(later.spi), two);
+        assert_eq!(keying::lane_of(later.spi), keying::lane_of(first.spi));
+        assert_ne!(first.keymat, later.keymat);
+    }
+    drop(a);
+    let again = StaticKeys::open(&pair.a).unwrap();
+    assert_eq!(again.outbound_epoch(), two + 1);
 }
