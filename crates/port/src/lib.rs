@@ -1,8 +1,8 @@
 //! Ways for packets in and out.
 //!
 //! A [`ClearPort`] carries IP packets and super-packets, each behind a `virtio_net_hdr`; a [`CipherPort`] carries
-//! datagrams, in trains of equal size where the kernel takes those. Both work on the caller's buffers and
-//! allocate nothing. Test traffic goes by a [`FrameSender`] and a [`FrameReceiver`], which carry whole Ethernet
+//! datagrams, in trains of equal size where the kernel takes those. Both work on the caller's buffers, or lend
+//! their own, and allocate nothing. Test traffic goes by a [`FrameSender`] and a [`FrameReceiver`], which carry whole Ethernet
 //! frames in their own buffers. Non-blocking: a caller that finds nothing waits with [`wait_readable`].
 //!
 //! The only crate with I/O `unsafe`.

@@ -7,7 +7,7 @@ use std::mem::size_of;
 
 /// Length of a message's header in bytes.
 const HEADER_BYTES: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
-/// Room for all messages that the lanes and links ask for.
+/// Room for all messages that a lane asks for.
 pub(crate) const CONTROL_BYTES: usize = 96;
 
 const _: () = assert!(HEADER_BYTES == size_of::<libc::cmsghdr>());
