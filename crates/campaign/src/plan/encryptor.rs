@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wire::Suite;
+use wire::l2tp;
 use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
 
 /// The engine that neither encrypts nor authenticates: the control of measurements.
@@ -11,9 +12,9 @@ pub const NULL_ENGINE: &str = "null";
 const ETHERNET_HEADER_BYTES: usize = 14;
 /// IEEE 802.1Q.
 const VLAN_TAG_BYTES: usize = 4;
-/// L2TPv3 at its shortest and longest: a session; with flags and version over UDP, and a cookie of 8
-/// bytes (RFC 3931 §4.1).
-const L2TPV3_BYTES: (usize, usize) = (4, 4 + 4 + 8);
+/// L2TPv3 at its shortest and longest: a session; with all that a header can have, and with an IPv4
+/// header of its own where it goes in ESP (RFC 3931 §4.1).
+const L2TPV3_BYTES: (usize, usize) = (4, IPV4_HEADER_BYTES + l2tp::HEADER_BYTES_MAX);
 
 /// One process per gateway, and how it is configured. A journal from before a field was there has
 /// what was done then.

@@ -190,6 +190,7 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
     if !adapter.encrypts() && adapter.encryptor().is_none() {
         return None;
     }
+    let aggregate = adapter.encryptor().is_some_and(|found| found.aggregate);
     let carried = received_ip_bytes(observed);
     let mut passed = true;
     let mut said = Vec::new();
@@ -205,7 +206,7 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
             );
         };
         let bytes = gateway.count(payload_counter);
-        let (balanced, balance) = gateway.balance();
+        let (balanced, balance) = gateway.balance(aggregate);
         passed &= bytes >= carried && balanced;
         said.push(format!(
             "{} {way} {bytes} B in clear, of {carried} B or more expected, {balance}",

@@ -19,6 +19,7 @@ use encryptor::counters::{Counters, DropReason};
 use encryptor::lane::{self, LaneSettings, LaneTunnel};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
+use encryptor::renewal::Renewer;
 use encryptor::worker::Worker;
 use esp::WindowSize;
 use keying::StaticKeys;
@@ -67,6 +68,8 @@ pub(super) struct Gateways {
     /// Frames that `direct` could not hand on.
     copies_lost: Arc<AtomicU64>,
     stop: Stop,
+    /// Who gives the lanes new keys; gone after them.
+    renewers: Vec<Renewer>,
     /// Key files of this one use.
     _keys: Option<Keys>,
 }
@@ -245,6 +248,7 @@ impl Builder<'_> {
         let suite = encryptor.suite;
         let choice = encryptor.engine.parse().map_err(|error| failed(&error))?;
         let selection = Dispatch::prepare(&choice, suite).map_err(|error| failed(&error))?;
+        let renewer = Renewer::start().map_err(|error| failed(&error))?;
         let own = StaticKeys::open(&keys.path(side));
         let own = Arc::new(Mutex::new(own.map_err(|error| failed(&error))?));
         let tunnels: Vec<_> = (0..encryptor.tunnels)
@@ -279,7 +283,7 @@ impl Builder<'_> {
                 policy: Arc::clone(&policy),
                 selection: &selection,
                 window: WindowSize::DEFAULT,
-                renewer: None,
+                renewer: Some(&renewer),
             });
             let clear = FrameClearPort::new(from, to, MACS[0], MACS[1]);
             let worker = Worker::new(clear, cipher, outbound, inbound);
@@ -288,6 +292,7 @@ impl Builder<'_> {
             let thread = self.thread(&format!("{name}-{lane}"), move || worker.run(&stop))?;
             gateways.threads.push(thread);
         }
+        gateways.renewers.push(renewer);
         Ok(())
     }
 
@@ -302,6 +307,7 @@ impl Builder<'_> {
             counters: Vec::new(),
             copies_lost: Arc::default(),
             stop: self.stop.clone(),
+            renewers: Vec::new(),
             _keys: None,
         }
     }

@@ -109,7 +109,7 @@ fn with_evidence(
         strays: &found.strays,
         path: None,
     });
-    checks.extend(gateways_balance(&dut_counters));
+    checks.extend(gateways_balance(&dut_counters, &rig.way.cell.dut.adapter));
     let measured = Measured {
         frames: Some(Box::new(found.result)),
         cpu,

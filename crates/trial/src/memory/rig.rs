@@ -23,7 +23,7 @@ const STEP: Duration = Duration::from_millis(2);
 /// Frame trials over rings, on gateways that are up.
 pub(super) struct MemoryRig<'a> {
     pub(super) gateways: Gateways,
-    way: Way<'a>,
+    pub(super) way: Way<'a>,
     tag: u16,
     /// CPU time of the sender and of the receiver in the last trial.
     pub(super) stations_cpu_ns: (u64, u64),

@@ -49,7 +49,7 @@ pub(crate) const ALL: [(&str, fn()); 11] = [
     ),
 ];
 
-fn load(ms: u64) -> Procedure {
+pub(crate) fn load(ms: u64) -> Procedure {
     Procedure::Load(Load {
         frames_per_s: Some(FRAMES_PER_S),
         duration_ns: ms * MS,
@@ -57,7 +57,7 @@ fn load(ms: u64) -> Procedure {
 }
 
 /// Two hundred flows in a hundred tunnels, in one direction.
-fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Traffic {
+pub(crate) fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Traffic {
     Traffic {
         mix,
         ip,
@@ -70,7 +70,7 @@ fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Traffic {
 }
 
 /// Eight flows in one tunnel, in frames of 64 B.
-fn short(direction: Direction) -> Traffic {
+pub(crate) fn short(direction: Direction) -> Traffic {
     Traffic {
         flows: 8,
         tunnels: 1,
@@ -78,13 +78,13 @@ fn short(direction: Direction) -> Traffic {
     }
 }
 
-fn frames(adapter: Adapter, traffic: Traffic, procedure: Procedure) -> Cell {
+pub(crate) fn frames(adapter: Adapter, traffic: Traffic, procedure: Procedure) -> Cell {
     let measurement = Measurement::Frames(FrameTest { traffic, procedure });
     cell(adapter, 1, false, measurement)
 }
 
 /// All frames of both trials, that of the figure and that with the evidence, came once and intact.
-fn assert_all_came(measured: &Measured, trial_ms: u64, ways: u64) -> &FrameResult {
+pub(crate) fn assert_all_came(measured: &Measured, trial_ms: u64, ways: u64) -> &FrameResult {
     let result = measured.frames.as_ref().unwrap();
     let [figure, evidence] = &result.trials[..] else {
         panic!("{:?}", result.trials)
@@ -108,7 +108,7 @@ fn assert_all_came(measured: &Measured, trial_ms: u64, ways: u64) -> &FrameResul
     result
 }
 
-fn passes(measured: &Measured, check: &str) -> bool {
+pub(crate) fn passes(measured: &Measured, check: &str) -> bool {
     let mut checks = measured.evidence.checks.iter();
     checks.any(|found| found.name == check && found.passed)
 }

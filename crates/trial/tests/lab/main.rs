@@ -7,6 +7,7 @@
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the real encryptor; and
 //! `frames`, the real generator and analyser.
 
+mod encryptors;
 mod frames;
 mod trials;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     }
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     let all = trials::ALL.into_iter().chain(frames::ALL);
+    let all = all.chain(encryptors::ALL);
     let tests = all.map(|(name, test)| {
         let skipped = Arc::clone(&skipped);
         Trial::ignorable_test(name, move || {

@@ -148,7 +148,7 @@ pub(crate) fn encrypting() -> Adapter {
     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
 }
 
-fn tcp(streams: u16) -> Measurement {
+pub(crate) fn tcp(streams: u16) -> Measurement {
     let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
     Measurement::Tcp {
         streams,
@@ -169,7 +169,7 @@ fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>) -> Measurement {
     }
 }
 
-fn ping() -> Measurement {
+pub(crate) fn ping() -> Measurement {
     Measurement::Ping {
         count: 300,
         interval_ns: 2 * MS,

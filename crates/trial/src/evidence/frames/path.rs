@@ -133,6 +133,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Che
     if !adapter.encrypts() && adapter.encryptor().is_none() {
         return None;
     }
+    let aggregate = adapter.encryptor().is_some_and(|found| found.aggregate);
     let trial = evidence_trial(observed)?;
     let ip_bytes = trial
         .received_bytes
@@ -156,7 +157,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Che
         if !is_source || duplex {
             *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
         }
-        let (balanced, balance) = gateway.balance();
+        let (balanced, balance) = gateway.balance(aggregate);
         passed &= balanced;
         said.push(format!("{name}: {balance}"));
     }

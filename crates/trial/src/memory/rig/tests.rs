@@ -70,21 +70,18 @@ fn at_full_speed_without_a_device_every_frame_generated_is_checked() {
     }
 }
 
-/// Lanes and tunnels of gateways in memory, with 200 flows over them.
-fn check_lanes_and_tunnels(direction: Direction, workers: u16, tunnels: u16, ip: IpVersion) {
+/// An encryptor in memory, with 200 flows over its lanes and tunnels.
+fn check_encryptor(direction: Direction, ip: IpVersion, encryptor: Encryptor) {
     let mut cell = cell(direction);
-    cell.dut.adapter = Adapter::Cipherbench(Encryptor {
-        workers,
-        tunnels,
-        ..Encryptor::new(Suite::Aes256Gcm)
-    });
+    let what = format!("{direction:?} {ip:?} {encryptor:?}");
+    let tunnels = encryptor.tunnels;
+    cell.dut.adapter = Adapter::Cipherbench(encryptor);
     let Measurement::Frames(test) = &mut cell.measurement else {
         unreachable!("the cell has a frame test")
     };
     let traffic = &mut test.traffic;
     (traffic.mix, traffic.ip) = (FrameMix::fixed(128), ip);
     (traffic.flows, traffic.tunnels) = (200, tunnels.into());
-    let what = format!("{direction:?} {workers} {tunnels} {ip:?}");
     let mut rig = rig(&cell);
     let mut run = || {
         let load = RigLoad::new(Some(20_000), 50 * MS, 200 * MS);
@@ -105,14 +102,45 @@ fn check_lanes_and_tunnels(direction: Direction, workers: u16, tunnels: u16, ip:
     assert!(run.strays.refused.is_empty(), "{what}");
 }
 
+fn lanes_and_tunnels(workers: u16, tunnels: u16) -> Encryptor {
+    Encryptor {
+        workers,
+        tunnels,
+        ..Encryptor::new(Suite::Aes256Gcm)
+    }
+}
+
 #[test]
 fn every_lane_of_every_tunnel_carries_its_flows() {
     for ip in [IpVersion::V4, IpVersion::V6] {
         for direction in [Direction::Both, Direction::Encrypt] {
-            check_lanes_and_tunnels(direction, 1, 100, ip);
-            check_lanes_and_tunnels(direction, 3, 50, ip);
+            check_encryptor(direction, ip, lanes_and_tunnels(1, 100));
+            check_encryptor(direction, ip, lanes_and_tunnels(3, 50));
         }
-        check_lanes_and_tunnels(Direction::Decrypt, 2, 1, ip);
+        check_encryptor(Direction::Decrypt, ip, lanes_and_tunnels(2, 1));
+    }
+}
+
+#[test]
+fn engines_suites_and_aggregation_are_those_asked_for() {
+    let suite = |name| Encryptor::new(Suite::from_name(name).unwrap());
+    let gcm = || Encryptor::new(Suite::Aes256Gcm);
+    let engine = |engine: &str| Encryptor {
+        engine: engine.to_owned(),
+        ..gcm()
+    };
+    let aggregating = Encryptor {
+        aggregate: true,
+        ..gcm()
+    };
+    for encryptor in [
+        suite("aes-128-cbc-hmac-sha1"),
+        suite("null-hmac-sha256"),
+        engine("null"),
+        engine("{ below: 100 B, use: aws-lc, else: rustcrypto }"),
+        aggregating,
+    ] {
+        check_encryptor(Direction::Both, IpVersion::V4, encryptor);
     }
 }
 
