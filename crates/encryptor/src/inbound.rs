@@ -19,9 +19,6 @@ use wire::vnet::VnetHeader;
 
 pub use crate::open::InboundKeys;
 
-/// Trains received in one call.
-const TRAINS: usize = 32;
-
 /// The opening half of a lane.
 pub struct Inbound<K> {
     opener: Opener<K>,
@@ -36,7 +33,7 @@ impl<K: InboundKeys> Inbound<K> {
         Self {
             opener: Opener::new(keys, tunnels, payload, policy),
             sum,
-            batch: Batch::for_trains(TRAINS),
+            batch: Batch::new(0),
         }
     }
 
@@ -50,6 +47,9 @@ impl<K: InboundKeys> Inbound<K> {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> io::Result<bool> {
+        if self.batch.buffer.is_empty() {
+            self.batch = Batch::new(cipher.batch_bytes());
+        }
         match cipher.recv(&mut self.batch) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

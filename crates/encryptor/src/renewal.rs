@@ -9,8 +9,13 @@ use dispatch::Dispatch;
 use esp::OutboundSa;
 use keying::epoch_of;
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often it looks whether an engine has failed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A new SA for one of a lane's tunnels.
 pub(crate) type NewSa = (u16, OutboundSa);
@@ -34,13 +39,24 @@ struct Request {
 }
 
 impl Renewer {
-    /// Starts it.
+    /// Starts it. It also tells when an engine of `dispatch` failed and was replaced.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(dispatch: &Dispatch) -> io::Result<Self> {
         let (asked, requests) = mpsc::channel();
-        let work = move || requests.into_iter().for_each(renew);
+        let dispatch = dispatch.clone();
+        let work = move || {
+            let mut told = Vec::new();
+            loop {
+                match requests.recv_timeout(LOOK_EVERY) {
+                    Ok(request) => renew(request),
+                    Err(RecvTimeoutError::Timeout) => tell_replaced(&dispatch, &mut told),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            tell_replaced(&dispatch, &mut told);
+        };
         let thread = thread::Builder::new().name("renewer".into()).spawn(work)?;
         Ok(Self {
             asked: Some(asked),
@@ -66,6 +82,19 @@ impl Drop for Renewer {
         if let Some(thread) = self.thread.take() {
             // A panic there was told there.
             let _ = thread.join();
+        }
+    }
+}
+
+/// Tells of engines that have failed since the last time.
+fn tell_replaced(dispatch: &Dispatch, told: &mut Vec<&'static str>) {
+    for replaced in dispatch.replaced() {
+        if !told.contains(&replaced.engine) {
+            eprintln!(
+                "warning: engine {} failed and is used no more: {}",
+                replaced.engine, replaced.reason
+            );
+            told.push(replaced.engine);
         }
     }
 }

@@ -107,7 +107,7 @@ impl Start<'_> {
             .map(|peer| peer.selectors.clone())
             .collect();
         let policy = Arc::new(Policy::new(&selectors));
-        let renewer = Renewer::start().map_err(ServiceError::Resources)?;
+        let renewer = Renewer::start(&self.selection).map_err(ServiceError::Resources)?;
         let workers: Vec<_> = (0..)
             .zip(clear.into_iter().zip(lanes))
             .map(|(lane, (clear, cipher))| {

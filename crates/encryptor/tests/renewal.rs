@@ -64,7 +64,8 @@ fn a_tunnel_outlives_its_sas_without_a_loss() {
     let folder = tempfile::tempdir().unwrap();
     let files = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&files[0], &files[1]).unwrap();
-    let renewer = Renewer::start().unwrap();
+    let dispatch = Dispatch::prepare(&Choice::Auto, SUITE).unwrap();
+    let renewer = Renewer::start(&dispatch).unwrap();
     let (mut a, left_clear) = memory_clear_pair(SINGLE);
     let (right_clear, mut b) = memory_clear_pair(SINGLE);
     let (left_cipher, right_cipher) = memory_cipher_pair();

@@ -192,6 +192,12 @@ pub trait CipherPort: Send {
     /// [`io::ErrorKind::WouldBlock`] when there is nothing.
     fn recv(&mut self, batch: &mut Batch) -> io::Result<()>;
 
+    /// Length of the buffer that a batch for [`recv`](Self::recv) best has: room for as many of the longest trains as
+    /// one call brings.
+    fn batch_bytes(&self) -> usize {
+        32 * TRAIN_BYTES_MAX
+    }
+
     /// Datagrams in one train at most; 1 when there are no trains.
     fn train_max(&self) -> usize;
 

@@ -191,6 +191,11 @@ impl CipherPort for MemoryCipherPort {
         Ok(())
     }
 
+    /// Batches of that length are exchanged, others copied.
+    fn batch_bytes(&self) -> usize {
+        MEMORY_BATCH_BYTES
+    }
+
     fn train_max(&self) -> usize {
         64
     }
