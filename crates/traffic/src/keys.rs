@@ -3,7 +3,7 @@
 use crate::error::TrafficError;
 use crate::spec::Esp;
 use engine::{Choice, Selection};
-use esp::{InboundSa, OutboundSa, WindowSize};
+use esp::{InboundSa, Limits, OutboundSa, WindowSize};
 use keying::{KeyFile, LANES_MAX, StaticKeys};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,12 @@ impl Keys {
     /// The SA to seal with in a lane of a tunnel. Once for each slot: a second one would repeat nonces, and panics.
     pub(crate) fn outbound(&self, slot: u16) -> OutboundSa {
         let sa = self.lock().outbound(self.suite, slot);
-        OutboundSa::new(sa.spi, self.selection.transform(&sa.keymat))
+        // Test frames hold no secrets: a trial may seal more than a weak cipher ought to.
+        let limits = Limits {
+            packets: Limits::PACKETS,
+            bytes: u64::MAX,
+        };
+        OutboundSa::new(sa.spi, self.selection.transform(&sa.keymat)).with_limits(limits)
     }
 
     /// An SA to open with, when the SPI can be the peer's in that slot; nothing is proven yet.
