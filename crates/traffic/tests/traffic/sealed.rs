@@ -79,7 +79,7 @@ fn each_lane_of_each_tunnel_has_keys_of_its_own() {
         // A sixth tunnel has no keys, and a lane's SPI at another lane's port is nobody's.
         frames[100].0[45] = 5 * lanes as u8;
         if lanes > 1 {
-            frames[101].0[37] ^= 1;
+            frames[102].0[37] ^= 1;
         }
         let received = analyse(&receive, &open_keys(&receive.esp), frames);
         let lost = if lanes > 1 { 2 } else { 1 };
