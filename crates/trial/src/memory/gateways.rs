@@ -248,7 +248,7 @@ impl Builder<'_> {
         let suite = encryptor.suite;
         let choice = encryptor.engine.parse().map_err(|error| failed(&error))?;
         let selection = Dispatch::prepare(&choice, suite).map_err(|error| failed(&error))?;
-        let renewer = Renewer::start().map_err(|error| failed(&error))?;
+        let renewer = Renewer::start(&selection).map_err(|error| failed(&error))?;
         let own = StaticKeys::open(&keys.path(side));
         let own = Arc::new(Mutex::new(own.map_err(|error| failed(&error))?));
         let tunnels: Vec<_> = (0..encryptor.tunnels)
