@@ -81,7 +81,8 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
                 continue;
             }
             if self.busy_poll {
-                std::hint::spin_loop();
+                // Whoever else could run on this core does: a packet may be what they make.
+                std::thread::yield_now();
             } else {
                 let fds = [
                     self.clear.readable(),
