@@ -78,7 +78,7 @@ impl Load {
     }
 }
 
-/// Time of a batch on an engine: a sum of four parts, each in picoseconds and not above [`PART_PS_MAX`], so that
+/// Time of a batch on an engine: a sum of four parts, each in picoseconds and not above `PART_PS_MAX`, so that
 /// no batch's sum overflows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {

@@ -1,7 +1,7 @@
 //! Cipher to clear: receive, open, join, write.
 //!
 //! 1. Receive trains of datagrams.
-//! 2. Open them, many at once ([`crate::open`]).
+//! 2. Open them, many at once (`open`).
 //! 3. Join packets of one flow to super-packets, and write each with one system call.
 
 use crate::counters::{DropReason, Flow, Tally};

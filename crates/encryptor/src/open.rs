@@ -25,7 +25,7 @@ use wire::l2tp::{IpSession, Refused};
 
 /// Datagrams opened together.
 const CHUNK_MAX: usize = 128;
-/// Unknown SPIs whose keys are derived per batch: an attacker must not make us derive all day.
+/// Forged packets of unknown SPIs for which keys are derived per batch: an attacker must not make us derive all day.
 const CANDIDATES_PER_BATCH: u32 = 2;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
@@ -224,6 +224,8 @@ impl<K: InboundKeys> Opener<K> {
         self.candidates_left -= 1;
         trial.open(&mut datagram.to_vec()).map_err(reason)?;
         let proven = candidate()?;
+        // Only what was not authentic counts: a thousand tunnels may begin in one batch.
+        self.candidates_left += 1;
         self.keys.confirmed(tunnel, spi);
         self.sas[usize::from(tunnel)] = Some(proven);
         self.reassemblers[usize::from(tunnel)] = Reassembler::new();

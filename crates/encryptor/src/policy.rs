@@ -1,6 +1,6 @@
 //! Which tunnel a packet belongs to: the security policy database (RFC 4301 §4.4.1).
 //!
-//! 1. The longest prefix that the far address lies in is looked up: one read a byte of the address ([`trie`]).
+//! 1. The longest prefix that the far address lies in is looked up: one read a byte of the address (`trie`).
 //! 2. If one tunnel alone has that network, and nothing else is told of it, that is the answer.
 //! 3. Else the tunnels that have that network are asked in turn, a handful at most, whether the near address, the
 //!    protocol and the ports match; if none does, those of the next shorter prefix are.

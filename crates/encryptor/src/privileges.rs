@@ -4,7 +4,7 @@
 //! 2. No new privileges by any program that it might run.
 //! 3. No capabilities: the interface, its routes and all sockets are there by now.
 //! 4. Landlock: no files but those in the folders of the key files, and no new TCP ports or connections.
-//! 5. Seccomp: the system calls of a list ([`syscalls`]), a shorter one for workers. Others fail with EPERM.
+//! 5. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with EPERM.
 //!
 //! Each holds for the thread that calls and for those that it starts later, so this is done before the first.
 //! Neither Landlock nor seccomp is in every kernel; what is in force is told, not assumed.

@@ -1,7 +1,7 @@
 //! New keys for SAs that are nearly used up (RFC 4301 §4.4.2.1, lifetime).
 //!
 //! A lane asks in time, and goes on with the old SA meanwhile; a thread of its own draws the keys, which writes to the
-//! disk, and leaves the new SA in the lane's [`Mailbox`]. The peer learns of the new epoch by the first packet.
+//! disk, and leaves the new SA in the lane's `Mailbox`. The peer learns of the new epoch by the first packet.
 
 use crate::lane::{SharedKeys, lock};
 use crate::mailbox::Mailbox;
