@@ -80,6 +80,7 @@ impl<K: InboundKeys> Inbound<K> {
         } = writer;
         // Of what was gathered.
         let lost = clear.flush()?;
+        let lost = lost.min(written.packets);
         tally.clear_tx.packets += written.packets - lost;
         tally.clear_tx.bytes += written.bytes;
         tally.drop(DropReason::WriteFailed, failed + lost);

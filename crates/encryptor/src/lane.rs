@@ -4,10 +4,10 @@ use crate::inbound::{Inbound, InboundKeys};
 use crate::outbound::{Outbound, OutboundTunnel};
 use crate::payload::Payload;
 use crate::policy::Policy;
-use crate::renewal::Renewer;
+use crate::renewal::{self, Recorder, Renewer};
 use dispatch::Dispatch;
 use esp::{InboundSa, OutboundSa, WindowSize};
-use keying::{LANES_MAX, StaticKeys, lane_of};
+use keying::{LANES_MAX, StaticKeys, epoch_of, lane_of};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A key file's keys. Tunnels and lanes share them, off the packet path.
@@ -57,10 +57,13 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let mut keys = LaneKeys {
         tunnel_of_slot: vec![NONE; usize::from(LANES_MAX)].into_boxed_slice(),
         slots: Vec::new(),
+        floors: vec![0; settings.tunnels.len()],
+        recorder: settings.renewer.map(Renewer::recorder),
         selection: settings.selection.clone(),
         window: settings.window,
     };
     let mut outbound = Vec::with_capacity(settings.tunnels.len());
+    let mut renewable = Vec::with_capacity(settings.tunnels.len());
     for (number, tunnel) in (0..).zip(settings.tunnels) {
         let slot = tunnel.id * settings.lanes + settings.lane;
         let sa = tunnel.keys.as_ref().map(|shared| {
@@ -71,6 +74,8 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
             let sa = lock(shared).outbound(settings.selection.suite(), slot);
             OutboundSa::new(sa.spi, settings.selection.sealing(&sa.keymat))
         });
+        let keys = sa.as_ref().zip(tunnel.keys.clone());
+        renewable.push(keys.map(|(sa, keys)| (slot, keys, sa.spi())));
         outbound.push(OutboundTunnel {
             sa,
             peer: tunnel.peer,
@@ -82,11 +87,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let tunnels = settings.tunnels.len();
     let mut sealing = Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum);
     if let Some(renewer) = settings.renewer {
-        let slots = settings.tunnels.iter().map(|tunnel| {
-            let slot = tunnel.id * settings.lanes + settings.lane;
-            tunnel.keys.clone().map(|keys| (slot, keys))
-        });
-        sealing = sealing.with_desk(renewer.desk(settings.selection, slots.collect()));
+        sealing = sealing.with_desk(renewer.desk(settings.selection, renewable));
     }
     (
         sealing,
@@ -102,6 +103,10 @@ pub struct LaneKeys {
     tunnel_of_slot: Box<[u16]>,
     /// Slot and keys of each tunnel.
     slots: Vec<(u16, SharedKeys)>,
+    /// The newest epoch of each tunnel that a packet of this lane has proven: earlier ones are over. Other lanes and
+    /// tunnels with the same keys may be behind.
+    floors: Vec<u32>,
+    recorder: Option<Recorder>,
     selection: Dispatch,
     window: WindowSize,
 }
@@ -114,6 +119,9 @@ impl InboundKeys for LaneKeys {
     }
 
     fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa> {
+        if epoch_of(spi) < self.floors[usize::from(tunnel)] {
+            return None;
+        }
         let (slot, keys) = &self.slots[usize::from(tunnel)];
         let sa = lock(keys).inbound(self.selection.suite(), spi, *slot)?;
         let transform = self.selection.opening(&sa.keymat);
@@ -121,10 +129,15 @@ impl InboundKeys for LaneKeys {
     }
 
     fn confirmed(&mut self, tunnel: u16, spi: u32) {
+        let epoch = epoch_of(spi);
+        self.floors[usize::from(tunnel)] = epoch;
         let (_, keys) = &self.slots[usize::from(tunnel)];
-        if let Err(error) = lock(keys).note_peer_epoch(keying::epoch_of(spi)) {
+        if let Some(recorder) = &self.recorder {
+            return recorder.record(keys, epoch);
+        }
+        if let Err(error) = lock(keys).record_peer_epoch(epoch) {
             // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
-            eprintln!("warning: the peer's epoch cannot be recorded: {error}");
+            renewal::warn(format_args!("the peer's epoch cannot be recorded: {error}"));
         }
     }
 }

@@ -206,6 +206,9 @@ impl<K: InboundKeys> Opener<K> {
                 Ok(sequence) => Ok((tunnel, sequence)),
                 Err(error) => Err(Unexpected::Drop(reason(error))),
             },
+            // In one slot an earlier epoch has the lower SPI.
+            Some(sa) if spi < sa.spi() => Err(Unexpected::Drop(DropReason::NoSa)),
+            _ if self.candidates_left == 0 => Err(Unexpected::Drop(DropReason::NoSa)),
             _ => Err(Unexpected::NewEpoch(tunnel)),
         }
     }
@@ -216,12 +219,9 @@ impl<K: InboundKeys> Opener<K> {
     fn prove_epoch(&mut self, tunnel: u16, datagram: &[u8]) -> Result<(), DropReason> {
         let spi = datagram.first_chunk().ok_or(DropReason::Runt)?;
         let spi = u32::from_be_bytes(*spi);
-        if self.candidates_left == 0 {
-            return Err(DropReason::NoSa);
-        }
+        self.candidates_left -= 1;
         let mut candidate = || self.keys.candidate(tunnel, spi).ok_or(DropReason::NoSa);
         let mut trial = candidate()?;
-        self.candidates_left -= 1;
         trial.open(&mut datagram.to_vec()).map_err(reason)?;
         let proven = candidate()?;
         // Only what was not authentic counts: a thousand tunnels may begin in one batch.
@@ -352,10 +352,10 @@ fn ip_packet(
 #[inline]
 fn frame_of(session: &IpSession, packet: &[u8]) -> Result<Range<usize>, DropReason> {
     match session.parse(packet) {
-        // Padding for traffic-flow confidentiality may follow the packet, but not the frame in it.
         Ok(Some(frame)) => {
-            let start = session.header_bytes();
-            Ok(start..start + frame.len())
+            // The frame ends with the IP packet; padding for traffic-flow confidentiality may follow that.
+            let end = IpView::parse(packet).map_or(packet.len(), |view| view.total_bytes);
+            Ok(end - frame.len()..end)
         }
         Ok(None) => Err(DropReason::BadPayload),
         Err(refused) => Err(DropReason::of_refused(refused)),

@@ -231,7 +231,7 @@ impl Taker {
     #[cold]
     fn answer_too_big(&mut self, packet: &[u8], view: Option<&IpView>, mtu: usize) {
         let source = match (&self.payload, view) {
-            (Payload::Ip(rules), Some(view)) => rules.icmp_source(view.version),
+            (Payload::Ip(rules), Some(view)) => rules.answer_source(view.version, packet),
             _ => None,
         };
         if let (Some(source), Ok(mtu)) = (source, u16::try_from(mtu)) {

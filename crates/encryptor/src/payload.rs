@@ -41,7 +41,7 @@ pub struct IpRules {
     /// Whether packets share ESP packets (RFC 9347).
     pub aggregate: bool,
     /// Who answers the sender of a packet that does not fit: an IPv4 and an IPv6 address of this host. Without
-    /// one, nobody.
+    /// one, senders of that family get no answer.
     pub icmp_source: [Option<IpAddr>; 2],
 }
 
@@ -68,8 +68,14 @@ impl IpRules {
         }
     }
 
-    /// Who answers for packets of that IP version.
-    pub(crate) const fn icmp_source(&self, version: u8) -> Option<IpAddr> {
-        self.icmp_source[(version == 6) as usize]
+    /// Whose address an answer to `packet` has. For IPv6 this host's. For IPv4 the packet's own destination: Linux
+    /// refuses packets that come in with an address of its own for their source, and never forwards them.
+    pub(crate) fn answer_source(&self, version: u8, packet: &[u8]) -> Option<IpAddr> {
+        let own = self.icmp_source[usize::from(version == 6)]?;
+        if version == 6 {
+            return Some(own);
+        }
+        let target: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+        Some(IpAddr::from(target))
     }
 }

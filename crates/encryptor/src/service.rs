@@ -58,7 +58,7 @@ pub fn run(
     match &config.mode {
         Mode::L3(tunnel) => {
             let mtus = ports::inner_mtus(config, tunnel, &path_mtus)?;
-            let tun = ports::open_tun(config, tunnel, mtus.interface)?;
+            let tun = ports::open_tun(config, tunnel, &mtus)?;
             facts.extend(settings::tun_facts(tunnel, &mtus, &tun));
             let carried = settings::packets(config, tunnel, &mtus);
             start.forward(tun.queues, lanes, carried, facts, ready)
@@ -126,7 +126,8 @@ impl Start<'_> {
             .collect();
         let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
         if let Some(listener) = listener {
-            metrics::serve(listener, facts.clone(), counters.clone())
+            let dispatch = self.selection.clone();
+            metrics::serve(listener, facts.clone(), counters.clone(), dispatch)
                 .map_err(ServiceError::Resources)?;
         }
         ready(&facts);

@@ -3,7 +3,7 @@
 //! Nothing is to be undone: interface, address and routes go when the process ends, however it ends.
 
 use crate::config::{Peer, Tunnel};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -27,11 +27,13 @@ pub enum TunnelError {
     },
 }
 
-/// Brings the interface up as configured, with the given IP MTU in bytes.
+/// Brings the interface up as configured, with the given IP MTU in bytes. `mtus` are those of the peers' tunnels: the
+/// routes to those that take less say so, and then the kernel fragments what may be fragmented, and tells the
+/// senders of the rest.
 ///
 /// # Errors
 /// [`TunnelError`] with what `ip` said.
-pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> Result<(), TunnelError> {
+pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> Result<(), TunnelError> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -41,7 +43,7 @@ pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> Result<(), TunnelErr
         .map_err(TunnelError::NoIp)?;
     if let Some(mut stdin) = child.stdin.take() {
         // When `ip` ends early, what it said tells more than the broken pipe.
-        let _ = stdin.write_all(commands(tunnel, peers, mtu).as_bytes());
+        let _ = stdin.write_all(commands(tunnel, peers, mtus, mtu).as_bytes());
     }
     let output = child.wait_with_output().map_err(TunnelError::NoIp)?;
     if output.status.success() {
@@ -54,7 +56,7 @@ pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> Result<(), TunnelErr
     })
 }
 
-fn commands(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> String {
+fn commands(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> String {
     let Tunnel {
         name,
         queue_length,
@@ -72,14 +74,21 @@ fn commands(tunnel: &Tunnel, peers: &[Peer], mtu: u16) -> String {
     );
     // The kernel routes an address's own network by itself.
     let own = address.map(|address| address.network);
-    // Tunnels may share a network.
-    let routes: BTreeSet<_> = peers
-        .iter()
-        .flat_map(|peer| peer.selectors.remote.iter().copied())
-        .filter(|route| Some(*route) != own)
-        .collect();
-    for route in routes {
-        let _ = writeln!(lines, "route add {route} dev {name}");
+    // Tunnels may share a network, which then takes what the narrowest of them does.
+    let mut routes = BTreeMap::new();
+    for (peer, peer_mtu) in peers.iter().zip(mtus) {
+        for route in &peer.selectors.remote {
+            let narrowest = routes.entry(*route).or_insert(mtu);
+            *narrowest = (*narrowest).min(*peer_mtu);
+        }
+    }
+    for (route, narrowest) in routes {
+        if narrowest < mtu {
+            // In place of the address's own, too.
+            let _ = writeln!(lines, "route replace {route} dev {name} mtu {narrowest}");
+        } else if Some(route) != own {
+            let _ = writeln!(lines, "route add {route} dev {name}");
+        }
     }
     lines
 }

@@ -184,7 +184,7 @@ fn a_peer_cannot_speak_for_a_smaller_network_inside_its_own() {
 }
 
 #[test]
-fn no_piece_of_a_fragmented_packet_matches_ports() {
+fn a_fragment_that_may_be_a_tunnels_is_nobody_elses() {
     let with_ports = Selectors {
         protocol: Some(UDP),
         remote_ports: 53..=53,
@@ -201,8 +201,11 @@ fn no_piece_of_a_fragmented_packet_matches_ports() {
     assert_eq!(tunnel_of(&policy, &packet), Some(0));
     // More fragments, then the last of them.
     packet[6] = 0x20;
-    assert_eq!(tunnel_of(&policy, &packet), Some(1));
+    assert_eq!(tunnel_of(&policy, &packet), None);
     (packet[6], packet[7]) = (0, 100);
+    assert_eq!(tunnel_of(&policy, &packet), None);
+    // One of another protocol cannot be that tunnel's.
+    packet[9] = TCP;
     assert_eq!(tunnel_of(&policy, &packet), Some(1));
 }
 

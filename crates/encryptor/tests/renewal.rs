@@ -2,7 +2,7 @@
 
 use dispatch::{Choice, Dispatch};
 use encryptor::counters::DropReason;
-use encryptor::lane::{self, LaneSettings, LaneTunnel};
+use encryptor::lane::{self, LaneSettings, LaneTunnel, SharedKeys};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
 use encryptor::renewal::Renewer;
@@ -23,67 +23,109 @@ use yaml::Prefix;
 
 /// Its SAs seal 8 MiB, so that a test can use some of them up.
 const SUITE: Suite = Suite::EncryptThenMac(Cipher::DesCbc, Hmac::Sha1);
+/// Of each packet.
+const BYTES: usize = 1400;
+const LANES: u16 = 2;
 const SINGLE: Joinable = Joinable {
     tcp: false,
     udp: false,
 };
 
-fn worker(
-    key_file: &Path,
-    clear: MemoryClearPort,
-    cipher: MemoryCipherPort,
-    renewer: &Renewer,
-) -> Worker<MemoryClearPort, MemoryCipherPort, lane::LaneKeys> {
-    let keys = StaticKeys::open(key_file).unwrap();
-    let tunnel = LaneTunnel {
-        id: 0,
-        peer: 0,
-        keys: Some(Arc::new(Mutex::new(keys))),
-        inner_bytes_max: 1500,
-        mss_max: [u16::MAX; 2],
-    };
-    let everything = Prefix::new([0, 0, 0, 0].into(), 0).unwrap();
-    let (outbound, inbound) = lane::halves(&LaneSettings {
-        lane: 0,
-        lanes: 1,
-        tunnels: &[tunnel],
-        payload: &Payload::Ip(IpRules::NONE),
-        policy: Arc::new(Policy::new(&[Selectors::to(vec![everything])])),
-        selection: &Dispatch::prepare(&Choice::Auto, SUITE).unwrap(),
-        window: WindowSize::DEFAULT,
-        renewer: Some(renewer),
-    });
-    Worker::new(clear, cipher, outbound, inbound)
+type TestWorker = Worker<MemoryClearPort, MemoryCipherPort, lane::LaneKeys>;
+
+/// One side: its lanes share a key file.
+struct Side {
+    keys: SharedKeys,
+    dispatch: Dispatch,
+    renewer: Renewer,
+}
+
+impl Side {
+    fn new(key_file: &Path) -> Self {
+        let dispatch = Dispatch::prepare(&Choice::Auto, SUITE).unwrap();
+        Self {
+            keys: Arc::new(Mutex::new(StaticKeys::open(key_file).unwrap())),
+            renewer: Renewer::start(&dispatch).unwrap(),
+            dispatch,
+        }
+    }
+
+    fn lane(&self, lane: u16, clear: MemoryClearPort, cipher: MemoryCipherPort) -> TestWorker {
+        let tunnel = LaneTunnel {
+            id: 0,
+            peer: 0,
+            keys: Some(Arc::clone(&self.keys)),
+            inner_bytes_max: 1500,
+            mss_max: [u16::MAX; 2],
+        };
+        let everything = Prefix::new([0, 0, 0, 0].into(), 0).unwrap();
+        let (outbound, inbound) = lane::halves(&LaneSettings {
+            lane,
+            lanes: LANES,
+            tunnels: &[tunnel],
+            payload: &Payload::Ip(IpRules::NONE),
+            policy: Arc::new(Policy::new(&[Selectors::to(vec![everything])])),
+            selection: &self.dispatch,
+            window: WindowSize::DEFAULT,
+            renewer: Some(&self.renewer),
+        });
+        Worker::new(clear, cipher, outbound, inbound)
+    }
+}
+
+/// A lane of both sides, and its stations.
+struct Lane {
+    a: MemoryClearPort,
+    b: MemoryClearPort,
+    left: TestWorker,
+    right: TestWorker,
+    buffer: Vec<u8>,
+}
+
+impl Lane {
+    fn new(number: u16, left: &Side, right: &Side) -> Self {
+        let (a, left_clear) = memory_clear_pair(SINGLE);
+        let (right_clear, b) = memory_clear_pair(SINGLE);
+        let (left_cipher, right_cipher) = memory_cipher_pair();
+        Self {
+            a,
+            b,
+            left: left.lane(number, left_clear, left_cipher),
+            right: right.lane(number, right_clear, right_cipher),
+            buffer: vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES],
+        }
+    }
+
+    /// Sends a packet of [`BYTES`], and says how many came out.
+    fn cross(&mut self) -> u64 {
+        let mut packet = [0; BYTES];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&(BYTES as u16).to_be_bytes());
+        self.a.send(&VnetHeader::PLAIN, &packet, &[]).unwrap();
+        self.left.step().unwrap();
+        self.right.step().unwrap();
+        let mut received = 0;
+        while self.b.recv(&mut self.buffer).is_ok() {
+            received += 1;
+        }
+        received
+    }
 }
 
 #[test]
-fn a_tunnel_outlives_its_sas_without_a_loss() {
-    const BYTES: usize = 1400;
+fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not() {
     // More than three SAs can seal.
     const PACKETS: u64 = (28 << 20) / BYTES as u64;
     let folder = tempfile::tempdir().unwrap();
     let files = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&files[0], &files[1]).unwrap();
-    let dispatch = Dispatch::prepare(&Choice::Auto, SUITE).unwrap();
-    let renewer = Renewer::start(&dispatch).unwrap();
-    let (mut a, left_clear) = memory_clear_pair(SINGLE);
-    let (right_clear, mut b) = memory_clear_pair(SINGLE);
-    let (left_cipher, right_cipher) = memory_cipher_pair();
-    let mut left = worker(&files[0], left_clear, left_cipher, &renewer);
-    let mut right = worker(&files[1], right_clear, right_cipher, &renewer);
-    let mut packet = vec![0; BYTES];
-    packet[0] = 0x45;
-    packet[2..4].copy_from_slice(&(BYTES as u16).to_be_bytes());
-    let mut buffer = vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
+    let (left, right) = (Side::new(&files[0]), Side::new(&files[1]));
+    let mut busy = Lane::new(0, &left, &right);
+    let mut idle = Lane::new(1, &left, &right);
     let mut received = 0;
     let (mut epoch, mut sealed) = (epoch_in(folder.path()), 0);
     for _ in 0..PACKETS {
-        a.send(&VnetHeader::PLAIN, &packet, &[]).unwrap();
-        left.step().unwrap();
-        right.step().unwrap();
-        while b.recv(&mut buffer).is_ok() {
-            received += 1;
-        }
+        received += busy.cross();
         sealed += BYTES;
         // More than half of what the SA may seal: a new one is on its way. A real link leaves it the time.
         if sealed > 5 << 20 {
@@ -93,10 +135,15 @@ fn a_tunnel_outlives_its_sas_without_a_loss() {
             (epoch, sealed) = (epoch + 1, 0);
         }
     }
-    let tally = left.counters().read();
+    let tally = busy.left.counters().read();
     assert_eq!(tally.dropped[DropReason::SequenceExhausted as usize], 0);
     assert_eq!(received, PACKETS);
     assert!(epoch > 4, "{epoch}");
+    // The other lane has sent nothing yet, and the peer knows the newest epoch only.
+    for _ in 0..3 {
+        assert_eq!(idle.cross(), 1);
+    }
+    assert_eq!(busy.cross(), 1);
 }
 
 /// The epoch that A has drawn last.

@@ -99,12 +99,17 @@ impl OutboundSa {
         }
     }
 
-    /// Whether half of one limit is used: time for new keys, while this SA goes on. So early because ciphers of
+    /// Whether half of one limit is used, or 2^31 sequence numbers: time for new keys, while this SA goes on.
+    ///
+    /// A receiver that starts late cannot know the high half of sequence numbers, which is not sent: it never
+    /// opens a packet of an SA that is beyond 2^32. So early because ciphers of
     /// 64-bit blocks are done within milliseconds at full rate.
     #[must_use]
     pub const fn new_keys_are_due(&self) -> bool {
         let left = self.remaining();
-        left.packets <= self.limits.packets / 2 || left.bytes <= self.limits.bytes / 2
+        left.packets <= self.limits.packets / 2
+            || left.bytes <= self.limits.bytes / 2
+            || self.sequence >= 1 << 31
     }
 
     /// Length of the ESP packet, header to ICV, that carries an inner packet of `inner_len`.

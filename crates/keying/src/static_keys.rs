@@ -125,35 +125,25 @@ impl StaticKeys {
         )
     }
 
-    /// The keys to send with in a lane whose SA of `epoch` is nearly used up: those of a later epoch, which is
-    /// drawn, and on the disk, unless another lane has made that necessary before.
+    /// Draws the next outbound epoch, which is on the disk when this returns: each lane may have keys again, of
+    /// that one.
     ///
     /// # Errors
-    /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]: there are no new keys then.
-    ///
-    /// # Panics
-    /// As [`outbound`](Self::outbound).
-    pub fn outbound_after(
-        &mut self,
-        epoch: u32,
-        suite: Suite,
-        lane: u16,
-    ) -> Result<SaKeys, KeyError> {
-        if self.recorded.outbound <= epoch {
-            if self.recorded.outbound == EPOCH_MAX {
-                return Err(KeyError::EpochsUsedUp {
-                    path: self.file.path.clone(),
-                });
-            }
-            let fresh = Epochs {
-                outbound: self.recorded.outbound + 1,
-                ..self.recorded
-            };
-            write_epochs(&self.epoch_path, fresh)?;
-            self.recorded = fresh;
-            self.lanes_taken.clear();
+    /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]: the epoch is the old one then.
+    pub fn draw_epoch(&mut self) -> Result<u32, KeyError> {
+        if self.recorded.outbound == EPOCH_MAX {
+            return Err(KeyError::EpochsUsedUp {
+                path: self.file.path.clone(),
+            });
         }
-        Ok(self.outbound(suite, lane))
+        let fresh = Epochs {
+            outbound: self.recorded.outbound + 1,
+            ..self.recorded
+        };
+        write_epochs(&self.epoch_path, fresh)?;
+        self.recorded = fresh;
+        self.lanes_taken.clear();
+        Ok(fresh.outbound)
     }
 
     /// The keys to receive with under an SPI; `None` when it tells another lane, or an epoch of the peer that
@@ -184,9 +174,19 @@ impl StaticKeys {
     /// same epoch again tries to write again.
     pub fn note_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
         self.peer_floor = self.peer_floor.max(epoch.min(EPOCH_MAX));
-        if self.peer_floor > self.recorded.peer {
+        self.record_peer_epoch(self.peer_floor)
+    }
+
+    /// Records the peer's `epoch` as [`note_peer_epoch`](Self::note_peer_epoch) does, but earlier ones are over only
+    /// after a restart: for a caller who keeps a floor for each lane, since lanes may reach an epoch one by one.
+    ///
+    /// # Errors
+    /// [`KeyError::EpochNotWritten`].
+    pub fn record_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
+        let peer = epoch.min(EPOCH_MAX);
+        if peer > self.recorded.peer {
             let fresh = Epochs {
-                peer: self.peer_floor,
+                peer,
                 ..self.recorded
             };
             write_epochs(&self.epoch_path, fresh)?;

@@ -409,13 +409,13 @@ fn neither_debug_output_nor_messages_show_the_secret() {
 }
 
 #[test]
-fn a_lane_that_is_used_up_gets_the_keys_of_a_later_epoch() {
+fn a_new_epoch_gives_each_lane_new_keys_and_is_on_the_disk() {
     let pair = Pair::new();
     let mut a = StaticKeys::open(&pair.a).unwrap();
     let first = [0, 1].map(|lane| a.outbound(SUITE, lane));
-    let (one, two) = (a.outbound_epoch(), a.outbound_epoch() + 1);
-    // The first that asks draws the epoch, on the disk at once; the second finds it drawn.
-    let later = [0, 1].map(|lane| a.outbound_after(one, SUITE, lane).unwrap());
+    let (one, two) = (a.outbound_epoch(), a.draw_epoch().unwrap());
+    assert_eq!(two, one + 1);
+    let later = [0, 1].map(|lane| a.outbound(SUITE, lane));
     for (first, later) in first.iter().zip(&later) {
         assert_eq!(keying::epoch_of(later.spi), two);
         assert_eq!(keying::lane_of(later.spi), keying::lane_of(first.spi));
@@ -424,4 +424,16 @@ fn a_lane_that_is_used_up_gets_the_keys_of_a_later_epoch() {
     drop(a);
     let again = StaticKeys::open(&pair.a).unwrap();
     assert_eq!(again.outbound_epoch(), two + 1);
+}
+
+#[test]
+fn an_epoch_that_is_only_recorded_ends_the_earlier_ones_at_the_next_start() {
+    let pair = Pair::new();
+    let mut b = StaticKeys::open(&pair.b).unwrap();
+    b.record_peer_epoch(5).unwrap();
+    assert!(b.inbound(SUITE, spi_of(4, 0), 0).is_some());
+    drop(b);
+    let b = StaticKeys::open(&pair.b).unwrap();
+    assert!(b.inbound(SUITE, spi_of(4, 0), 0).is_none());
+    assert!(b.inbound(SUITE, spi_of(5, 0), 0).is_some());
 }

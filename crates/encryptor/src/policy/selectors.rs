@@ -12,7 +12,7 @@ pub const ANY_PORT: RangeInclusive<u16> = 0..=u16::MAX;
 const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 
 /// IPv6 extension headers (RFC 8200 §4, RFC 6275 §6.1): hop-by-hop, routing, destination options, mobility.
-const EXTENSIONS: [u8; 4] = [0, 43, 60, 135];
+const EXTENSIONS: [u8; 6] = [0, 43, 60, 135, 139, 140];
 const FRAGMENT: u8 = 44;
 /// Headers of one packet that are gone through before it is given up: an attacker chooses their number.
 const EXTENSIONS_MAX: usize = 8;
@@ -80,16 +80,44 @@ impl Selectors {
     }
 
     /// Whether all but the networks behind the peer match.
-    pub(super) fn match_rest(&self, packet: &Shown) -> bool {
-        (self.local.is_empty() || self.local.iter().any(|net| net.contains(packet.local)))
-            && (self.protocol.is_none() || self.protocol == packet.protocol)
-            && port_matches(&self.local_ports, packet.local_port)
-            && port_matches(&self.remote_ports, packet.remote_port)
+    pub(super) fn match_rest(&self, packet: &Shown) -> Match {
+        let local =
+            self.local.is_empty() || self.local.iter().any(|net| net.contains(packet.local));
+        let protocol = match (self.protocol, packet.protocol) {
+            (None, _) => Match::Yes,
+            (Some(_), None) => Match::Hidden,
+            (Some(own), Some(shown)) => Match::from(own == shown),
+        };
+        Match::from(local)
+            .and(protocol)
+            .and(packet.match_port(&self.local_ports, packet.local_port))
+            .and(packet.match_port(&self.remote_ports, packet.remote_port))
     }
 }
 
-fn port_matches(range: &RangeInclusive<u16>, port: Option<u16>) -> bool {
-    *range == ANY_PORT || port.is_some_and(|port| range.contains(&port))
+/// Whether a packet matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// What it shows matches, but it hides something that is asked for: it must not pass for another's.
+    Hidden,
+}
+
+impl Match {
+    const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Hidden, _) | (_, Self::Hidden) => Self::Hidden,
+            _ => Self::Yes,
+        }
+    }
+}
+
+impl From<bool> for Match {
+    fn from(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
 }
 
 /// Which way a packet goes, and so which of its ends is this side's.
@@ -106,9 +134,11 @@ pub(super) struct Shown {
     pub(super) local: IpAddr,
     /// `None` behind headers that cannot be seen through.
     protocol: Option<u8>,
-    /// `None` in a fragment, and where the protocol has none.
+    /// `None` where the protocol has none, and where they cannot be seen.
     local_port: Option<u16>,
     remote_port: Option<u16>,
+    /// It may have ports that cannot be seen: a fragment, or behind headers that cannot be seen through.
+    hides_ports: bool,
 }
 
 impl Shown {
@@ -129,11 +159,23 @@ impl Shown {
             Way::Out => (source, destination),
             Way::In => (destination, source),
         };
+        let hides_ports =
+            transport.is_none_or(|(protocol, ..)| has_ports(protocol) && ports.is_none());
         Self {
             local,
             protocol: transport.map(|(protocol, ..)| protocol),
             local_port,
             remote_port,
+            hides_ports,
+        }
+    }
+
+    fn match_port(&self, range: &RangeInclusive<u16>, port: Option<u16>) -> Match {
+        match port {
+            _ if *range == ANY_PORT => Match::Yes,
+            Some(port) => Match::from(range.contains(&port)),
+            None if self.hides_ports => Match::Hidden,
+            None => Match::No,
         }
     }
 }

@@ -80,6 +80,17 @@ pub enum ServiceError {
         /// What to do.
         help: String,
     },
+    /// The link to bridge is the one to the peer.
+    #[error(
+        "the interface {interface} has {local}, which is `local`: its frames would all go to the peer, its own among \
+         them\nhelp: `interface` is the link on the clear side, `local` an address of another one"
+    )]
+    OwnInterface {
+        /// `interface`.
+        interface: String,
+        /// `local`.
+        local: IpAddr,
+    },
     /// A CPU of `pin`.
     #[error("there is no cpu {cpu} for a worker; this process may use {allowed}\nhelp: mend `pin`")]
     NoCpu {

@@ -170,7 +170,7 @@ pub(super) struct OpenTun {
 pub(super) fn open_tun(
     config: &Config,
     tunnel: &Tunnel,
-    mtu: u16,
+    mtus: &InnerMtus,
 ) -> Result<OpenTun, ServiceError> {
     let settings = TunSettings {
         name: &tunnel.name,
@@ -181,7 +181,7 @@ pub(super) fn open_tun(
         [several, _, ..] => several.steer_flows().is_ok(),
         _ => true,
     };
-    tunnel::set_up(tunnel, &config.peers, mtu)?;
+    tunnel::set_up(tunnel, &config.peers, &mtus.tunnels, mtus.interface)?;
     let wanted = config.offloads.tun;
     let granted = queues
         .iter_mut()
@@ -200,6 +200,7 @@ pub(super) fn open_link(
     interface: &str,
     lanes: &mut [UdpLane],
 ) -> Result<Vec<LinkPort>, ServiceError> {
+    refuse_own_interface(config, interface)?;
     for lane in lanes {
         lane.set_fragment(true).map_err(ServiceError::Resources)?;
     }
@@ -212,6 +213,30 @@ pub(super) fn open_link(
         usize::from(config.workers),
         wanted,
     )?)
+}
+
+/// The host hears nothing of the interface any more, so its own address must not be there.
+fn refuse_own_interface(config: &Config, interface: &str) -> Result<(), ServiceError> {
+    let addresses = nix::ifaddrs::getifaddrs()
+        .map_err(|error| ServiceError::Resources(io::Error::from(error)))?;
+    let mut own = addresses
+        .filter(|entry| entry.interface_name == interface)
+        .filter_map(|entry| entry.address);
+    let local = own.any(|address| match config.local {
+        IpAddr::V4(local) => address
+            .as_sockaddr_in()
+            .is_some_and(|own| own.ip() == local),
+        IpAddr::V6(local) => address
+            .as_sockaddr_in6()
+            .is_some_and(|own| own.ip() == local),
+    });
+    if local {
+        return Err(ServiceError::OwnInterface {
+            interface: interface.to_owned(),
+            local: config.local,
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

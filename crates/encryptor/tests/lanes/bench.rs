@@ -246,6 +246,15 @@ impl Bench {
         drain_clear(&mut self.b, self.frames)
     }
 
+    /// A packet sealed with the left encryptor's keys, whatever it is.
+    pub(crate) fn seal_as_it_is(&self, packet: &[u8]) -> Datagram {
+        let mut sa = OutboundSa::new(LEFT_SPI, transform(Suite::Aes256Gcm, LEFT_SPI));
+        let mut src = [packet, &[0; esp::TRAILER_ROOM]].concat();
+        let mut sealed = vec![0; sa.sealed_len(packet.len())];
+        sa.seal(&mut src, packet.len(), 4, &mut sealed).unwrap();
+        sealed.into()
+    }
+
     /// Seals and opens what A has sent.
     pub(crate) fn cross(&mut self) -> Vec<Vec<u8>> {
         let sealed = self.seal();

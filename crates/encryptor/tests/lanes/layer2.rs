@@ -164,3 +164,27 @@ fn a_tunnel_of_frames_takes_no_packets_and_the_other_way_round() {
         assert_eq!(dropped[DropReason::BadPayload as usize], 1);
     }
 }
+
+/// A packet of the pseudowire as another implementation may make it: with an option in its IPv4 header.
+#[test]
+fn a_pseudowires_packet_may_have_ip_options() {
+    let pseudowire = pseudowire(false, b"cookie 8");
+    let Payload::Pseudowire { outbound, .. } = &pseudowire.left else {
+        panic!()
+    };
+    let frame = &frames()[1];
+    let mut packet = vec![0; outbound.header_bytes() + 4];
+    outbound
+        .write_headers(frame.len() + 4, 0, &mut packet)
+        .unwrap();
+    packet.truncate(outbound.header_bytes());
+    packet.splice(20..20, [1, 1, 1, 0]);
+    packet[0] = 0x46;
+    packet[10..12].fill(0);
+    let sum = wire::checksum::finish(wire::checksum::portable(&packet[..24], 0));
+    packet[10..12].copy_from_slice(&sum);
+    packet.extend_from_slice(frame);
+    let mut bench = Bench::new(&pseudowire);
+    let sealed = bench.seal_as_it_is(&packet);
+    assert_eq!(bench.open(&[sealed]), [frame.clone()]);
+}
