@@ -1,12 +1,14 @@
 //! Curves that an earlier process has measured on the same machine with the same engines.
 //!
-//! One file for each suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`. A file that cannot be
-//! read, or was measured on another CPU, with other engines or by another version of this program, is as good as
-//! none: it is written again. Nothing here fails: without a cache each process measures for itself.
+//! One file for each suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`: what all engines that can
+//! be used cost. A file that cannot be read, or was measured on another CPU, with other engines or by another
+//! build of this program, is as good as none: it is written again. Nothing here fails: without a cache each
+//! process measures for itself.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use engine::Selection;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     format: u32,
+    /// Version and build: two builds of one version may compute differently.
     program: String,
     suite: Suite,
     cpu: String,
@@ -33,17 +36,28 @@ pub(crate) struct Identity {
 impl Identity {
     /// Of this machine and those engines.
     pub(crate) fn of(suite: Suite, engines: &[Selection]) -> Self {
-        let build = if cfg!(debug_assertions) { " debug" } else { "" };
+        let build = fs::metadata("/proc/self/exe").map_or_else(|_| String::new(), |it| build(&it));
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let engine = |engine: &Selection| (engine.engine().to_owned(), engine.version().to_owned());
         Self {
             format: FORMAT,
-            program: env!("CARGO_PKG_VERSION").to_owned() + build,
+            program: env!("CARGO_PKG_VERSION").to_owned() + &build,
             suite,
             cpu: cpu_identity(&cpuinfo),
             engines: engines.iter().map(engine).collect(),
         }
     }
+}
+
+/// Length of the executable, and when it was written: nobody has to remember to change them.
+fn build(executable: &fs::Metadata) -> String {
+    let bytes = executable.len();
+    let written = executable.modified().unwrap_or(UNIX_EPOCH);
+    let written_ns = written
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    format!(" {bytes}-{written_ns}")
 }
 
 /// Model, microcode and flags of the first CPU of `/proc/cpuinfo`: its name, and a hash of all that says what
@@ -177,6 +191,7 @@ fn write(path: &Path, content: &Content) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use crate::curve::{Curve, Fit, Load, PART_PS_MAX, Point};
+    use std::time::Duration;
 
     fn identity() -> Identity {
         let selection = engine::select(&engine::Choice::Auto, Suite::Aes256Gcm).unwrap();
@@ -259,6 +274,24 @@ mod tests {
         let identity = identity();
         cache.store(&identity, &curves(&identity));
         assert_eq!(cache.load(&identity), None);
+    }
+
+    #[test]
+    fn another_build_of_the_same_version_is_another_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let build_of = |content: &str, written_s| {
+            fs::write(&path, content).unwrap();
+            let written = UNIX_EPOCH + Duration::from_secs(written_s);
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(written).unwrap();
+            build(&fs::metadata(&path).unwrap())
+        };
+        let this = build_of("a program", 1);
+        assert_eq!(this, build_of("a program", 1));
+        assert_ne!(this, build_of("a longer program", 1));
+        assert_ne!(this, build_of("a program", 2));
+        assert!(identity().program.contains('-'), "that of this very test");
     }
 
     #[test]

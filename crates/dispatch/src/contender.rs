@@ -70,7 +70,11 @@ pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
 pub(crate) struct Found {
     pub(crate) engines: Vec<Selection>,
     pub(crate) passed_over: Vec<PassedOver>,
+    /// Whether these are all that there are, and not one that was named.
+    are_all: bool,
 }
+
+static NO_CACHE: Cache = Cache::none();
 
 impl Found {
     pub(crate) fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
@@ -78,18 +82,20 @@ impl Found {
             return Ok(Self {
                 engines: vec![engine::select(choice, suite)?],
                 passed_over: Vec::new(),
+                are_all: false,
             });
         };
         let mut found = Self {
             engines: Vec::new(),
             passed_over: Vec::new(),
+            are_all: true,
         };
         let mut reasons = Vec::new();
         for info in engine::engines() {
             match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
                 Ok(selection) => found.engines.push(selection),
                 Err(reason) => {
-                    reasons.push(reason.to_string());
+                    reasons.push(reason.in_short());
                     // An engine without the suite is no loss.
                     if !matches!(reason, EngineError::NotServed { .. }) {
                         found.passed_over.push(PassedOver {
@@ -107,8 +113,15 @@ impl Found {
         Ok(found)
     }
 
+    /// The cache, if it is for these. A suite has one file, and that is for `auto`: what an engine costs that
+    /// somebody has named must not take its place.
+    pub(crate) const fn cache<'a>(&self, cache: &'a Cache) -> &'a Cache {
+        if self.are_all { cache } else { &NO_CACHE }
+    }
+
     /// With what they cost.
     pub(crate) fn compared(self, suite: Suite, cache: &Cache) -> Result<Compared, EngineError> {
+        let cache = self.cache(cache);
         let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;
         let contender = |(selection, curves): (Selection, &EngineCurves)| {
             let curves = Direction::ALL.map(|direction| curves.of(direction).curve);

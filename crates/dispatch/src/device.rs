@@ -5,6 +5,9 @@
 //! room for another. A batch is done when its last packet is back: its lane waits for that, and other lanes'
 //! packets wait for the units in between.
 //!
+//! Lanes share the queue behind a mutex, which is held while a batch's times are worked out and never while one
+//! is computed or waited for: a model's price, which no real engine has.
+//!
 //! It cannot be faster than the engine that computes inside, and does not say so.
 
 use std::collections::VecDeque;

@@ -84,13 +84,22 @@ impl Dispatch {
     }
 
     /// [`prepare`](Self::prepare) of an engine or the best of all, with what they cost measured now, even if there
-    /// is only one. What is measured is kept for later, as far as it was measured undisturbed.
+    /// is only one. What all engines cost is kept for later, as far as it was measured undisturbed; what one
+    /// costs that was named is not.
     ///
     /// # Errors
     /// The same.
     pub fn measure(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
+        Self::measure_and_keep(choice, suite, &Cache::of_user())
+    }
+
+    fn measure_and_keep(
+        choice: &CpuChoice,
+        suite: Suite,
+        cache: &Cache,
+    ) -> Result<Self, EngineError> {
         let found = Found::of(choice, suite)?;
-        measure::anew(suite, &found.engines, &Cache::of_user()).map_err(unavailable)?;
+        measure::anew(suite, &found.engines, found.cache(cache)).map_err(unavailable)?;
         let (contenders, curves, passed_over) = found.compared(suite, &Cache::none())?;
         Ok(Self::soonest(suite, contenders, curves, passed_over))
     }
@@ -387,5 +396,58 @@ impl fmt::Debug for Dispatch {
             .field("version", &self.version())
             .field("suite", &self.suite())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Identity;
+    use crate::curve::Fit;
+    use std::time::Duration;
+
+    const SUITE: Suite = Suite::Aes256Gcm;
+    const ENGINE: &str = "aws-lc";
+
+    /// Curves that no engine has, kept as those of all.
+    fn kept(cache: &Cache) -> (Identity, Vec<EngineCurves>) {
+        let engines = Found::of(&CpuChoice::Auto, SUITE).unwrap().engines;
+        let free = || Fit::of(Vec::new());
+        let curves = engines.iter().map(|engine| EngineCurves {
+            engine: engine.engine().to_owned(),
+            seal: free(),
+            seal_from: free(),
+            open: free(),
+        });
+        let (identity, curves) = (Identity::of(SUITE, &engines), curves.collect::<Vec<_>>());
+        cache.store(&identity, &curves);
+        assert_eq!(cache.load(&identity).as_ref(), Some(&curves));
+        (identity, curves)
+    }
+
+    #[test]
+    fn what_a_named_engine_costs_does_not_replace_what_all_cost() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let (identity, curves) = kept(&cache);
+        let named = CpuChoice::Named(ENGINE.to_owned());
+        let model = Model {
+            latency: Duration::from_micros(1),
+            rate_bps: 1_000_000_000,
+            queue: 64,
+            parallel: 1,
+            errors_ppm: 0,
+            engine: named.clone(),
+        };
+        // First, while this process does not know yet what the engine costs.
+        Dispatch::with_model(&model, Some(&named), SUITE, &cache).unwrap();
+        assert_eq!(cache.load(&identity).as_ref(), Some(&curves));
+        // What is disturbed is never kept: a few attempts, so that one was not.
+        for name in [ENGINE, engine::NULL, ENGINE, engine::NULL] {
+            let choice = CpuChoice::Named(name.to_owned());
+            let measured = Dispatch::measure_and_keep(&choice, SUITE, &cache).unwrap();
+            assert_eq!(measured.curves().len(), 1, "{name}");
+            assert_eq!(cache.load(&identity).as_ref(), Some(&curves), "{name}");
+        }
     }
 }
