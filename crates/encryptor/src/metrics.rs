@@ -6,6 +6,7 @@ use crate::counters::{Counters, DropReason, Tally};
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use dispatch::Dispatch;
 use limit::Limited;
 use std::fmt::Write as _;
 use std::io;
@@ -15,9 +16,10 @@ use std::sync::Arc;
 /// What does not change while the encryptor runs: `cipherbench_info` has it as labels.
 pub type Facts = Vec<(&'static str, String)>;
 
-/// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+/// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>. `replaced_sas`: SAs for which an
+/// engine failed and another took over, of all lanes together.
 #[must_use]
-pub fn render(facts: &Facts, lanes: &[Arc<Counters>]) -> String {
+pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64) -> String {
     let mut out = String::new();
     let labels: Vec<String> = facts
         .iter()
@@ -83,6 +85,14 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>]) -> String {
             let _ = writeln!(out, "{name}{{lane=\"{lane}\",reason=\"{reason}\"}} {value}");
         }
     }
+    let name = "cipherbench_engine_replaced_sas_total";
+    header(
+        &mut out,
+        name,
+        "counter",
+        "SAs for which an engine failed and was taken out.",
+    );
+    let _ = writeln!(out, "{name} {replaced_sas}");
     out
 }
 
@@ -128,7 +138,12 @@ fn escape(value: &str) -> String {
 ///
 /// # Errors
 /// When the thread or its runtime cannot be made.
-pub fn serve(listener: TcpListener, facts: Facts, lanes: Vec<Arc<Counters>>) -> io::Result<()> {
+pub fn serve(
+    listener: TcpListener,
+    facts: Facts,
+    lanes: Vec<Arc<Counters>>,
+    dispatch: Dispatch,
+) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -136,9 +151,10 @@ pub fn serve(listener: TcpListener, facts: Facts, lanes: Vec<Arc<Counters>>) -> 
     let router = Router::new().route(
         "/metrics",
         get(async move || {
+            let replaced_sas = dispatch.replaced().iter().map(|engine| engine.sas).sum();
             (
                 [(CONTENT_TYPE, "text/plain; version=0.0.4")],
-                render(&facts, &lanes),
+                render(&facts, &lanes, replaced_sas),
             )
         }),
     );
@@ -164,7 +180,7 @@ mod tests {
         tally.clear_rx.add(1400);
         tally.drop(DropReason::Replayed, 3);
         lanes[1].publish(&tally);
-        let text = render(&vec![("suite", "aes \"256\"".to_owned())], &lanes);
+        let text = render(&vec![("suite", "aes \"256\"".to_owned())], &lanes, 7);
         for line in [
             "cipherbench_info{suite=\"aes \\\"256\\\"\"} 1",
             "cipherbench_clear_rx_packets_total{lane=\"0\"} 0",
@@ -172,6 +188,7 @@ mod tests {
             "cipherbench_clear_rx_bytes_total{lane=\"1\"} 1400",
             "cipherbench_cipher_tx_bytes_total{lane=\"0\"} 0",
             "cipherbench_dropped_packets_total{lane=\"1\",reason=\"replayed\"} 3",
+            "cipherbench_engine_replaced_sas_total 7",
         ] {
             assert!(
                 text.lines().any(|other| other == line),
@@ -186,7 +203,7 @@ mod tests {
 
     #[test]
     fn every_count_of_a_tally_has_a_metric() {
-        let text = render(&Vec::new(), &[Arc::default()]);
+        let text = render(&Vec::new(), &[Arc::default()], 0);
         for (name, _) in Tally::default().named() {
             let line = match name.split_once('.') {
                 None => format!("cipherbench_{name}_total{{lane=\"0\"}} 0"),

@@ -465,6 +465,38 @@ fn a_pseudowire_without_esp_has_no_keys() {
 }
 
 #[test]
+fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
+    let layer_2 = PSEUDOWIRE.replace("mode: l2tpv3", "mode: l2");
+    let layer_2 = &layer_2[..layer_2.find("l2tpv3:").unwrap()];
+    for mode in [layer_2, PSEUDOWIRE] {
+        for (key, value) in [("mss_clamp", "1300"), ("dscp", "0"), ("ecn", "on")] {
+            let told = mistakes(&format!("{mode}{key}: {value}\n"));
+            let place = format!("({key})");
+            for expected in [&place, "does nothing to frames", "or write `mode: l3`"] {
+                assert!(told.contains(expected), "{expected}: {told}");
+            }
+        }
+        let with_esp = "suite: aes-128-gcm\nengine: auto\nreplay_window: 1024\nlegacy: off\n";
+        Config::from_text("gw1.yaml", &format!("{mode}{with_esp}")).unwrap();
+    }
+    let open = PSEUDOWIRE
+        .replace("\"8899aabb\"", "\"8899aabb\", encapsulation: udp")
+        .replace("keys: { static: gw1.key }", "insecure: true");
+    for (key, value) in [
+        ("suite", "aes-256-gcm"),
+        ("engine", "auto"),
+        ("legacy", "off"),
+        ("replay_window", "8192"),
+    ] {
+        let told = mistakes(&format!("{open}{key}: {value}\n"));
+        let place = format!("({key})");
+        for expected in [&place, "is about ESP", "or write `encapsulation: esp`"] {
+            assert!(told.contains(expected), "{expected}: {told}");
+        }
+    }
+}
+
+#[test]
 fn suites_that_protect_nothing_want_to_be_asked_for() {
     let with = |rest: &str| Config::from_text("gw1.yaml", &format!("{SMALLEST}{rest}\n"));
     let told = |rest: &str| with(rest).unwrap_err().to_string();

@@ -39,6 +39,7 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let kind = Kind::read(map);
     let ClearSide { mode, routes } = mode::read(map, kind, consent);
     let aggregate = map.with_default("aggregate", false, |node| aggregate(node, kind));
+    let idle = refuse_idle(map, kind, mode.as_ref().is_ok_and(Mode::is_keyless));
     let common = peers::Common {
         local,
         port,
@@ -53,6 +54,7 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         folder,
     };
     let peers = peers::read(map, &common);
+    idle?;
     Ok(Config {
         local: local?,
         port: port?,
@@ -84,4 +86,33 @@ fn aggregate(node: Node<'_>, kind: Result<Kind, Reported>) -> Result<bool, Repor
         )),
         _ => Ok(aggregate),
     }
+}
+
+/// Keys that are about IP packets.
+const OF_PACKETS: [&str; 3] = ["mss_clamp", "dscp", "ecn"];
+/// Keys that are about ESP.
+const OF_ESP: [&str; 4] = ["suite", "legacy", "engine", "replay_window"];
+
+/// Refuses keys that would be taken and do nothing.
+fn refuse_idle(map: &Map<'_>, kind: Result<Kind, Reported>, keyless: bool) -> Result<(), Reported> {
+    let of_packets = OF_PACKETS.into_iter().filter_map(|key| {
+        let node = map.optional(key)?;
+        matches!(kind, Ok(Kind::L2 | Kind::L2tpv3)).then(|| {
+            node.mistake(
+                format!("`{key}` does nothing to frames: it is about IP packets"),
+                format!("remove `{key}`, or write `mode: l3`"),
+            )
+        })
+    });
+    let of_esp = OF_ESP.into_iter().filter_map(|key| {
+        let node = map.optional(key)?;
+        keyless.then(|| {
+            node.mistake(
+                format!("`{key}` is about ESP, and L2TPv3 over UDP alone has none"),
+                format!("remove `{key}`, or write `encapsulation: esp`"),
+            )
+        })
+    });
+    // Each is told on the way to the last.
+    of_packets.chain(of_esp).last().map_or(Ok(()), Err)
 }

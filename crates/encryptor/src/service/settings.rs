@@ -159,6 +159,7 @@ pub(super) fn facts(
         ("tunnels", config.peers.len().to_string()),
         ("mode", mode.to_owned()),
         ("aggregate", on(config.aggregate)),
+        ("busy_poll", on(config.busy_poll)),
         ("gso", on(gso)),
         ("gro", on(gro)),
     ]
