@@ -188,7 +188,8 @@ pub(crate) struct Speed {
     pub(crate) duration: Duration,
     /// Measure curves in place of rates: what a batch costs on each engine, and where they take turns
     ///
-    /// They replace those in the cache, which the encryptor chooses engines by.
+    /// They are charted, too. Those of all engines replace the ones in the cache, which the encryptor chooses by;
+    /// those of an engine that is named with `--engine` are not kept.
     #[arg(long, conflicts_with_all = ["sizes", "direction", "batch", "threads", "duration"])]
     pub(crate) curves: bool,
     /// Folder to write `speed.html` with charts, and `speed.json`, into

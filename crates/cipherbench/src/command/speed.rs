@@ -2,7 +2,9 @@
 
 mod chart;
 mod curves;
+mod insecure;
 mod page;
+mod plot;
 mod rates;
 mod table;
 
@@ -15,6 +17,7 @@ use engine::{EngineError, Selection};
 use rates::Figure;
 use serde::Serialize;
 use std::fs;
+use std::iter;
 use std::path::Path;
 use wire::Suite;
 
@@ -113,13 +116,27 @@ fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a terminal shows.
+/// What a terminal shows: the tables, and curves as charts of characters.
 fn text(measured: &Measured) -> String {
+    let plots = measured.curves.iter().flat_map(SuiteCurves::charts);
+    iter::once(tables(measured))
+        .chain(plots.map(|chart| plot::draw(&chart)))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// All figures, and below them what of them is insecure.
+fn tables(measured: &Measured) -> String {
     let rates = rates::tables(&measured.figures, measured.batch);
     let curves = measured.curves.iter().map(SuiteCurves::text);
+    let rated = measured.figures.iter();
+    let rated = rated.map(|figure| (figure.suite, figure.engine.as_str()));
+    let curved = measured.curves.iter().flat_map(SuiteCurves::measured);
+    let notes = insecure::notes(rated.chain(curved));
     rates
         .into_iter()
         .chain(curves)
+        .chain((!notes.is_empty()).then_some(notes))
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -158,7 +175,7 @@ fn engines(choice: &CpuChoice, suite: Suite) -> Result<Vec<Selection>, EngineErr
         }
     }
     if engines.is_empty() {
-        let reasons: Vec<_> = reasons.iter().map(EngineError::to_string).collect();
+        let reasons: Vec<_> = reasons.iter().map(EngineError::in_short).collect();
         let reasons = reasons.join("; ");
         return Err(EngineError::None { suite, reasons });
     }

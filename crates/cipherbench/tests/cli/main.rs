@@ -59,6 +59,7 @@ fn main() -> ExitCode {
             every_engine_has_a_rate_for_every_size_and_direction,
             threads_are_measured_alone_and_together,
             curves_are_charted_and_kept_in_the_cache,
+            what_protects_nothing_is_named_insecure_everywhere,
             what_cannot_be_measured_is_refused,
         ),
         tests!(no_lab, runs:

@@ -120,7 +120,9 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
     for words in [
         "aes-256-gcm, what a batch costs in ns",
         "the engine by length of the inner packets",
-        "aws-lc",
+        "aes-256-gcm, seal in batches of 32, ns per packet\n",
+        "aes-256-gcm, seal-from, ns per packet\n",
+        "a aws-lc",
         "wrote out/speed.html",
     ] {
         assert!(
@@ -144,6 +146,13 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
         .as_array()
         .expect("engines");
     assert!(engines.iter().any(|engine| engine["engine"] == "aws-lc"));
+    // Of an engine that is named, nothing is kept, disturbed or not.
+    for _ in 0..3 {
+        let other = sandbox.path("another-cache");
+        let mut command = sandbox.program(&["speed", "--curves", "--engine", "aws-lc"]);
+        end(command.env("XDG_CACHE_HOME", &other)).exits(0);
+        assert!(!other.join("cipherbench").exists());
+    }
     // Curves that were measured while other tests ran need not have been kept; nothing else may be there.
     let kept = fs::read_dir(sandbox.path("cache/cipherbench"))
         .into_iter()
@@ -154,6 +163,61 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
     }
 }
 
+pub(crate) fn what_protects_nothing_is_named_insecure_everywhere() {
+    let sandbox = Sandbox::new();
+    let suite = "des-cbc-hmac-sha1";
+    let short = ["--sizes", "64", "--duration", "1 ms", "--direction", "seal"];
+    let of_suite = [&["--suite", suite, "--engine", "rustcrypto"][..], &short].concat();
+    let of_null = [&["--engine", "null"][..], &short].concat();
+    let curves_of_null = ["--engine", "null", "--curves"];
+    let all: [(&[&str], &str, &str); 3] = [
+        (
+            &of_suite,
+            "des-cbc-hmac-sha1 (insecure), ",
+            "insecure: des-cbc-hmac-sha1: DES keys of 56 bits are found by trying\n",
+        ),
+        (
+            &of_null,
+            "null (insecure)  seal",
+            "insecure: the engine `null` neither encrypts nor authenticates\n",
+        ),
+        (
+            &curves_of_null,
+            "n null (insecure)",
+            "insecure: the engine `null` neither encrypts nor authenticates\n",
+        ),
+    ];
+    for (arguments, name, reason) in all {
+        let ended = speed(
+            &sandbox,
+            &[arguments, &["--quiet", "--out", "out"]].concat(),
+        )
+        .exits(0);
+        let page = fs::read_to_string(sandbox.path("out/speed.html")).expect("a page");
+        for text in [name, reason] {
+            assert!(ended.stdout.contains(text), "{text}:\n{}", ended.stdout);
+        }
+        assert!(
+            page.contains("(insecure)") && page.contains(reason.trim()),
+            "{page}"
+        );
+        let json = fs::read_to_string(sandbox.path("out/speed.json")).expect("a document");
+        let measured: Value = serde_json::from_str(&json).expect("JSON");
+        for figure in ["figures", "curves"]
+            .iter()
+            .flat_map(|key| measured[key].as_array().expect(key))
+        {
+            let told = figure["insecure"].as_str().expect("a reason");
+            assert!(reason.contains(told), "{told}");
+        }
+    }
+    let ended = speed(
+        &sandbox,
+        &[&short[..], &["--engine", "aws-lc", "--json"]].concat(),
+    );
+    assert!(!ended.exits(0).stdout.contains("insecure"));
+}
+
 pub(crate) fn what_cannot_be_measured_is_refused() {
     let sandbox = Sandbox::new();
     speed(&sandbox, &["--suite", "rot13"])
@@ -162,13 +226,15 @@ pub(crate) fn what_cannot_be_measured_is_refused() {
         .says("aes-256-gcm");
     speed(&sandbox, &["--engine", "opensll"])
         .exits(2)
-        .says("there is no engine `opensll`");
+        .says("there is no engine `opensll`")
+        .says("help: known engines are auto, ");
     speed(
         &sandbox,
         &["--suite", "des-cbc-hmac-md5", "--engine", "aws-lc"],
     )
     .exits(2)
-    .says("does not have des-cbc-hmac-md5");
+    .says("does not have des-cbc-hmac-md5")
+    .says("help: ");
     sandbox.write("file", "");
     let ended = speed(&sandbox, &["--out", "file/folder"]).exits(2);
     ended.says("cannot write file/folder").says("help: ");

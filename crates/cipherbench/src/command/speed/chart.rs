@@ -1,4 +1,4 @@
-//! Line charts over packet length, as SVG.
+//! Line charts over packet length, and how they are drawn as SVG.
 
 use maud::{Markup, html};
 
@@ -29,7 +29,8 @@ pub(super) struct Chart {
 }
 
 /// From values to places, by their logarithms.
-struct Axis {
+#[derive(Clone, Copy)]
+pub(super) struct Axis {
     min: f64,
     max: f64,
 }
@@ -52,8 +53,18 @@ impl Axis {
         }
     }
 
+    /// Steps of doubling from end to end.
+    pub(super) const fn doublings(self) -> usize {
+        (self.max - self.min) as usize
+    }
+
+    /// The value that is so many halvings below the end.
+    pub(super) fn below_end(self, halvings: usize) -> f64 {
+        (self.max - halvings as f64).exp2()
+    }
+
     /// From 0 to 1.
-    fn share(&self, value: f64) -> f64 {
+    pub(super) fn share(&self, value: f64) -> f64 {
         (value.log2() - self.min) / (self.max - self.min)
     }
 
@@ -67,14 +78,21 @@ impl Axis {
 }
 
 impl Chart {
-    pub(super) fn draw(&self) -> Markup {
+    /// Around everything, of lengths and of figures.
+    pub(super) fn axes(&self) -> [Axis; 2] {
         let all = || {
             self.series
                 .iter()
                 .flat_map(|series| series.points.iter().chain(&series.dots))
         };
-        let x_axis = Axis::around(all().map(|(x, _)| *x));
-        let y_axis = Axis::around(all().map(|(_, y)| *y));
+        [
+            Axis::around(all().map(|(x, _)| *x)),
+            Axis::around(all().map(|(_, y)| *y)),
+        ]
+    }
+
+    pub(super) fn draw(&self) -> Markup {
+        let [x_axis, y_axis] = self.axes();
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         let x = |value: f64| LEFT + (right - LEFT) * x_axis.share(value);
         let y = |value: f64| bottom - (bottom - TOP) * y_axis.share(value);

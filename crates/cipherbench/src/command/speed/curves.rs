@@ -1,19 +1,27 @@
-//! Curves of engines, and where they take turns, in words.
+//! Curves of engines, and where they take turns, in words and as charts.
 
+use super::chart::{Chart, Series};
+use super::insecure::{self, engine_name, suite_name};
 use super::table::Table;
-use dispatch::{Curve, Direction, Dispatch, EngineCurves};
+use dispatch::{Curve, Direction, Dispatch, EngineCurves, Load};
 use serde::Serialize;
 use units::human;
 use wire::Suite;
+use wire::overhead::esp_bytes;
 
 /// Batches for which it is told who wins.
 const BATCHES: [u64; 3] = [1, 8, 32];
+/// The batch that is charted.
+const BATCH_CHARTED: u64 = 32;
 
 /// What engines cost for a suite.
 #[derive(Serialize)]
 pub(super) struct SuiteCurves {
-    pub(super) suite: Suite,
-    pub(super) engines: Vec<EngineCurves>,
+    suite: Suite,
+    /// Why nobody should protect anything with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    insecure: Option<&'static str>,
+    engines: Vec<EngineCurves>,
     /// Who wins where.
     turns: Vec<Turns>,
 }
@@ -50,9 +58,13 @@ impl SuiteCurves {
                 })
                 .collect(),
         };
+        let (suite, engines) = (dispatch.suite(), dispatch.curves().to_vec());
         Self {
-            suite: dispatch.suite(),
-            engines: dispatch.curves().to_vec(),
+            suite,
+            insecure: engines
+                .iter()
+                .find_map(|it| insecure::reason(suite, &it.engine)),
+            engines,
             turns: Direction::ALL
                 .into_iter()
                 .flat_map(|direction| {
@@ -63,6 +75,13 @@ impl SuiteCurves {
                 .map(|(direction, batch)| turns(direction, batch))
                 .collect(),
         }
+    }
+
+    /// What was measured.
+    pub(super) fn measured(&self) -> impl Iterator<Item = (Suite, &str)> {
+        self.engines
+            .iter()
+            .map(|engine| (self.suite, engine.engine.as_str()))
     }
 
     /// Two tables: what each engine costs, and who wins.
@@ -80,7 +99,7 @@ impl SuiteCurves {
             "per byte of the longest",
             "farthest point",
         ];
-        let title = format!("{}, what a batch costs in ns", self.suite);
+        let title = format!("{}, what a batch costs in ns", suite_name(self.suite));
         let mut table = Table::new(title, head.map(str::to_owned).to_vec(), 2);
         for engine in &self.engines {
             for direction in Direction::ALL {
@@ -93,7 +112,7 @@ impl SuiteCurves {
                 } = fit.curve;
                 let ns = |ps: u64| human::number(ps as f64 / 1e3);
                 table.push(vec![
-                    engine.engine.clone(),
+                    engine_name(&engine.engine),
                     direction.name().to_owned(),
                     ns(per_batch_ps),
                     ns(per_packet_ps),
@@ -107,7 +126,8 @@ impl SuiteCurves {
     }
 
     fn winners(&self) -> String {
-        let title = format!("{}, the engine by length of the inner packets", self.suite);
+        let suite = suite_name(self.suite);
+        let title = format!("{suite}, the engine by length of the inner packets");
         let head = ["direction", "batch", "engine"].map(str::to_owned).to_vec();
         let mut table = Table::new(title, head, 3);
         for turns in &self.turns {
@@ -120,8 +140,52 @@ impl SuiteCurves {
         table.text()
     }
 
+    /// One for each direction. Lines are what is predicted, dots what was measured.
+    pub(super) fn charts(&self) -> [Chart; 3] {
+        Direction::ALL.map(|direction| self.chart(direction))
+    }
+
+    fn chart(&self, direction: Direction) -> Chart {
+        let packets = match direction {
+            Direction::SealFrom => 1,
+            Direction::Seal | Direction::Open => BATCH_CHARTED,
+        };
+        let series = self.engines.iter().map(|engine| {
+            let fit = engine.of(direction);
+            let ns = |ps: u64| ps as f64 / 1e3 / packets as f64;
+            // Fine steps: a straight line is a bend where both axes are logarithms.
+            let lengths = (0..=56).map(|step| (64.0 * (f64::from(step) / 8.0).exp2()) as usize);
+            let point = |inner_bytes: usize| {
+                let load = Load::uniform(packets, esp_bytes(self.suite, inner_bytes) as u64);
+                (inner_bytes as f64, ns(fit.curve.predict_ps(load)))
+            };
+            let overhead = (esp_bytes(self.suite, 64) - 64) as f64;
+            let measured = fit
+                .points
+                .iter()
+                .filter(|point| point.load.packets == packets);
+            Series {
+                name: engine_name(&engine.engine),
+                points: lengths.map(point).collect(),
+                dots: measured
+                    .map(|it| (it.load.longest_bytes as f64 - overhead, ns(it.measured_ps)))
+                    .collect(),
+            }
+        });
+        let suite = suite_name(self.suite);
+        Chart {
+            title: match direction {
+                Direction::SealFrom => format!("{suite}, seal-from"),
+                _ => format!("{suite}, {} in batches of {packets}", direction.name()),
+            },
+            unit: "ns per packet",
+            series: series.collect(),
+            marks: self.crossovers(direction),
+        }
+    }
+
     /// Lengths at which the winner changes in a direction, with the largest batch that is told.
-    pub(super) fn crossovers(&self, direction: Direction) -> Vec<usize> {
+    fn crossovers(&self, direction: Direction) -> Vec<usize> {
         let told = self
             .turns
             .iter()
@@ -145,8 +209,8 @@ impl Turns {
             .skip(1)
             .map(|next| Some(next.from_inner_bytes));
         let word = |(turn, end): (&Turn, Option<usize>)| match end {
-            Some(end) => format!("{} below {end} B", turn.engine),
-            None => turn.engine.clone(),
+            Some(end) => format!("{} below {end} B", engine_name(&turn.engine)),
+            None => engine_name(&turn.engine),
         };
         let words: Vec<_> = self
             .turns
@@ -155,5 +219,65 @@ impl Turns {
             .map(word)
             .collect();
         words.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plot;
+    use super::*;
+    use dispatch::Fit;
+
+    /// An engine with a packet's and a byte's time in every direction.
+    fn engine(name: &str, per_packet_ps: u64, per_byte_ps: u64) -> EngineCurves {
+        let fit = || Fit {
+            curve: Curve {
+                per_packet_ps,
+                per_byte_ps,
+                ..Curve::default()
+            },
+            points: Vec::new(),
+        };
+        EngineCurves {
+            engine: name.to_owned(),
+            seal: fit(),
+            seal_from: fit(),
+            open: fit(),
+        }
+    }
+
+    #[test]
+    fn every_suite_is_charted_within_72_columns() {
+        for suite in Suite::ALL {
+            let curves = SuiteCurves {
+                suite,
+                insecure: suite.insecure(),
+                engines: vec![
+                    engine("ipsec-mb", 20_000, 60),
+                    engine("aws-lc", 90_000, 900),
+                    engine("rustcrypto", 0, 31_000),
+                    engine("null", 100, 0),
+                ],
+                turns: vec![Turns {
+                    direction: Direction::Open,
+                    batch: BATCH_CHARTED,
+                    turns: [(20, "aws-lc"), (1000, "ipsec-mb")]
+                        .map(|(from_inner_bytes, engine)| Turn {
+                            from_inner_bytes,
+                            engine: engine.to_owned(),
+                        })
+                        .into(),
+                }],
+            };
+            for chart in curves.charts() {
+                let text = plot::draw(&chart);
+                let widest = text.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(72), "{text}");
+                assert_eq!(text.contains('^'), text.contains(", open"), "{text}");
+                let named = text.contains("(insecure), ");
+                assert_eq!(named, suite.insecure().is_some(), "{text}");
+                assert!(text.contains("n null (insecure)"), "{text}");
+            }
+        }
     }
 }

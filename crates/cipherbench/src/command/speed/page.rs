@@ -2,11 +2,11 @@
 
 use super::chart::{Chart, Series};
 use super::curves::SuiteCurves;
+use super::insecure::{engine_name, suite_name};
 use super::rates::Figure;
-use super::{Measured, text};
-use dispatch::{Direction, Load};
+use super::{Measured, tables};
+use dispatch::Direction;
 use maud::{DOCTYPE, PreEscaped, html};
-use wire::overhead::esp_bytes;
 
 /// Follows light and dark; colours that the colour-blind tell apart (Okabe and Ito).
 const STYLE: &str = "\
@@ -33,12 +33,7 @@ pub(super) fn write(measured: &Measured) -> String {
     let rates = measured.figures.chunk_by(|a, b| a.suite == b.suite);
     let charts = rates
         .flat_map(|figures| Direction::ALL.map(|direction| of_rates(figures, direction)))
-        .chain(
-            measured
-                .curves
-                .iter()
-                .flat_map(|curves| Direction::ALL.map(|direction| of_curves(curves, direction))),
-        );
+        .chain(measured.curves.iter().flat_map(SuiteCurves::charts));
     let charts: Vec<_> = charts.filter(|chart| !chart.series.is_empty()).collect();
     let page = html! {
         (DOCTYPE)
@@ -53,7 +48,7 @@ pub(super) fn write(measured: &Measured) -> String {
                 h1 { "Speed of crypto engines" }
                 p { (measured.cpu) ", cipherbench " (measured.version) ": " code { (measured.command) } }
                 @for chart in &charts { (chart.draw()) }
-                pre { (text(measured)) }
+                pre { (tables(measured)) }
             }
         }
     };
@@ -71,59 +66,15 @@ fn of_rates(figures: &[Figure], direction: Direction) -> Chart {
         let mut points: Vec<_> = figures.iter().map(point).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series {
-            name: figures[0].engine.clone(),
+            name: engine_name(&figures[0].engine),
             dots: points.clone(),
             points,
         }
     });
     Chart {
-        title: format!("{}, {}", figures[0].suite, direction.name()),
+        title: format!("{}, {}", suite_name(figures[0].suite), direction.name()),
         unit: "Gbit/s of inner packets, one core",
         series: series.collect(),
         marks: Vec::new(),
-    }
-}
-
-/// Curves of one suite: lines are what is predicted, dots what was measured.
-fn of_curves(curves: &SuiteCurves, direction: Direction) -> Chart {
-    const BATCH: u64 = 32;
-    let packets = match direction {
-        Direction::SealFrom => 1,
-        Direction::Seal | Direction::Open => BATCH,
-    };
-    let series = curves.engines.iter().map(|engine| {
-        let fit = engine.of(direction);
-        let ns = |ps: u64| ps as f64 / 1e3 / packets as f64;
-        // Fine steps: a straight line is a bend where both axes are logarithms.
-        let lengths = (0..=56).map(|step| (64.0 * (f64::from(step) / 8.0).exp2()) as usize);
-        let point = |inner_bytes: usize| {
-            let load = Load::uniform(packets, esp_bytes(curves.suite, inner_bytes) as u64);
-            (inner_bytes as f64, ns(fit.curve.predict_ps(load)))
-        };
-        let overhead = (esp_bytes(curves.suite, 64) - 64) as f64;
-        let measured = fit
-            .points
-            .iter()
-            .filter(|point| point.load.packets == packets);
-        Series {
-            name: engine.engine.clone(),
-            points: lengths.map(point).collect(),
-            dots: measured
-                .map(|it| (it.load.longest_bytes as f64 - overhead, ns(it.measured_ps)))
-                .collect(),
-        }
-    });
-    Chart {
-        title: match direction {
-            Direction::SealFrom => format!("{}, seal-from", curves.suite),
-            _ => format!(
-                "{}, {} in batches of {BATCH}",
-                curves.suite,
-                direction.name()
-            ),
-        },
-        unit: "ns per packet",
-        series: series.collect(),
-        marks: curves.crossovers(direction),
     }
 }

@@ -1,5 +1,6 @@
 //! Rates of engines: rounds of packets in memory, on cores of their own.
 
+use super::insecure::{self, engine_name, suite_name};
 use super::table::Table;
 use crate::cli::Speed;
 use crate::exit::{Exit, Failure};
@@ -30,6 +31,9 @@ pub(super) struct Figure {
     pub(super) suite: Suite,
     pub(super) engine: String,
     engine_version: String,
+    /// Why nobody should protect anything with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    insecure: Option<&'static str>,
     pub(super) direction: Direction,
     /// Length of an inner packet.
     pub(super) inner_bytes: u16,
@@ -178,8 +182,8 @@ fn progress(arguments: &Speed, figures: &[Figure], all: usize) {
     output::stderr(&format!(
         "[{}/{all}] {} {} {} {} B{cores}: {}\n",
         figures.len(),
-        figure.suite,
-        figure.engine,
+        suite_name(figure.suite),
+        engine_name(&figure.engine),
         figure.direction.name(),
         figure.inner_bytes,
         human::bit_rate(figure.rate_bps_best)
@@ -223,6 +227,7 @@ fn one(
         suite,
         engine: engine.engine().to_owned(),
         engine_version: engine.version().to_owned(),
+        insecure: insecure::reason(suite, engine.engine()),
         direction,
         inner_bytes,
         threads: cores.len(),
@@ -275,7 +280,7 @@ pub(super) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
             } else {
                 format!("{threads} cores at once")
             };
-            let suite = figures[0].suite;
+            let suite = suite_name(figures[0].suite);
             let title = format!("{suite}, Gbit/s of inner packets ({cores}, batches of {batch})");
             tables.push(table(
                 title,
@@ -308,7 +313,8 @@ pub(super) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
                     .find(same)
                     .map_or(f64::NAN, |it| it.rate_bps_best)
             };
-            let title = format!("{}, {threads_max} cores as against one", figures[0].suite);
+            let suite = suite_name(figures[0].suite);
+            let title = format!("{suite}, {threads_max} cores as against one");
             let ratio = |figure: &Figure| figure.rate_bps_best / alone(figure);
             tables.push(table(title, &all, ratio, false));
         }
@@ -337,7 +343,10 @@ fn table(
     let mut table = Table::new(title, head, 2);
     for figures in rows {
         let first = figures[0];
-        let mut cells = vec![first.engine.clone(), first.direction.name().to_owned()];
+        let mut cells = vec![
+            engine_name(&first.engine),
+            first.direction.name().to_owned(),
+        ];
         cells.extend(figures.iter().map(|figure| human::number(value(figure))));
         if with_spread {
             let widest = figures
