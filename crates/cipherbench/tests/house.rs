@@ -1,5 +1,6 @@
 //! Rules of the house that no compiler checks.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,31 +18,46 @@ fn root() -> PathBuf {
 
 /// Files of the tree, as git lists them; all of the sources where this is no git tree (a release archive).
 fn files() -> Vec<PathBuf> {
+    listed_by_git(&["--cached", "--others", "--exclude-standard"]).unwrap_or_else(files_without_git)
+}
+
+fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
     let listed = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z"])
+        .args(which)
         .current_dir(root())
         .output();
-    match listed {
-        Ok(output) if output.status.success() => String::from_utf8(output.stdout)
-            .expect("paths are UTF-8")
-            .split_terminator('\0')
-            .map(PathBuf::from)
-            .filter(|path| root().join(path).exists())
-            .collect(),
-        _ => {
-            let mut found = Vec::new();
-            for folder in ["crates", "docs", "campaigns", "labs", "scripts", "vectors"] {
-                walk(&root().join(folder), &mut found);
-            }
-            found
+    let output = listed.ok().filter(|output| output.status.success())?;
+    let paths = String::from_utf8(output.stdout).expect("paths are UTF-8");
+    let paths = paths.split_terminator('\0').map(PathBuf::from);
+    Some(paths.filter(|path| root().join(path).exists()).collect())
+}
+
+/// Folders with sources; beside them lie files.
+const FOLDERS: [&str; 9] = [
+    ".ci",
+    "bench",
+    "campaigns",
+    "crates",
+    "docs",
+    "fuzz",
+    "labs",
+    "scripts",
+    "vectors",
+];
+
+fn files_without_git() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in FOLDERS {
+        walk(&root().join(folder), &mut found);
+    }
+    for entry in std::fs::read_dir(root()).expect("the root") {
+        let entry = entry.expect("a readable entry");
+        if entry.path().is_file() {
+            found.push(PathBuf::from(entry.file_name()));
         }
     }
+    found
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -73,6 +89,17 @@ fn rust_files() -> Vec<PathBuf> {
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn a_release_archive_is_checked_like_a_git_tree() {
+    let found: BTreeSet<_> = files_without_git().into_iter().collect();
+    let missed: Vec<_> = listed_by_git(&["--cached"])
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|path| !found.contains(path))
+        .collect();
+    assert!(missed.is_empty(), "in no folder of {FOLDERS:?}: {missed:?}");
 }
 
 #[test]
