@@ -1,20 +1,24 @@
-//! Nothing is allocated on the packet path. A test program of its own, since its allocator counts.
+//! Nothing is allocated on the packet path. A test program of its own, since its allocator counts: of all threads, so
+//! it has one test.
 
+use dispatch::{Choice, Dispatch};
 use encryptor::inbound::{Inbound, InboundKeys};
 use encryptor::outbound::{Outbound, OutboundTunnel};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
 use encryptor::worker::Worker;
-use engine::{Choice, Transform};
+use engine::Transform;
 use esp::{InboundSa, OutboundSa, WindowSize};
 use port::{
-    CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, MemoryClearPort, memory_cipher_pair,
-    memory_clear_pair,
+    CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, MemoryCipherPort, MemoryClearPort,
+    memory_cipher_pair, memory_clear_pair,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use wire::coalesce::Joinable;
+use wire::l2tp::{Cookie, Encapsulation, IpSession, Session};
 use wire::vnet::VnetHeader;
 use wire::{Suite, checksum};
 use yaml::Prefix;
@@ -23,19 +27,114 @@ use yaml::Prefix;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TUNNELS: u16 = 3;
+const SINGLE: Joinable = Joinable {
+    tcp: false,
+    udp: false,
+};
+const LEFT: (u32, IpAddr) = (0x1000, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+const RIGHT: (u32, IpAddr) = (0x2000, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)));
 
-fn transform(suite: Suite, spi: u32) -> Box<dyn Transform> {
-    let selection = engine::select(&Choice::Auto, suite).unwrap();
-    let bytes = spi.to_be_bytes();
-    let keymat: Vec<u8> = bytes
-        .into_iter()
-        .cycle()
-        .take(suite.keymat_bytes())
-        .collect();
-    selection.transform(&keymat)
+/// What both sides do.
+struct Case {
+    what: String,
+    dispatch: Dispatch,
+    /// The left side's and the right one's.
+    payloads: [Payload; 2],
 }
 
-struct Keys(Suite, u32);
+/// Keying material that is the SPI's bytes repeated.
+fn keymat(suite: Suite, spi: u32) -> Vec<u8> {
+    let bytes = spi.to_be_bytes().into_iter().cycle();
+    bytes.take(suite.keymat_bytes()).collect()
+}
+
+impl Case {
+    /// As the service makes it.
+    fn sealing(&self, spi: u32) -> Box<dyn Transform> {
+        self.dispatch.sealing(&keymat(self.dispatch.suite(), spi))
+    }
+
+    fn has_frames(&self) -> bool {
+        !matches!(self.payloads[0], Payload::Ip(_))
+    }
+
+    fn worker(
+        &self,
+        side: usize,
+        ends: (MemoryClearPort, MemoryCipherPort),
+    ) -> Worker<MemoryClearPort, MemoryCipherPort, Keys> {
+        let [(own, _), (peer, _)] = [[LEFT, RIGHT], [RIGHT, LEFT]][side];
+        let payload = &self.payloads[side];
+        let protected = !matches!(payload, Payload::PlainPseudowire { .. });
+        let tunnel = |tunnel: u16| {
+            let spi = own + u32::from(tunnel);
+            OutboundTunnel {
+                sa: protected.then(|| OutboundSa::new(spi, self.sealing(spi))),
+                peer: 0,
+                inner_bytes_max: 1600,
+                mss_max: [1300; 2],
+            }
+        };
+        let network = |tunnel| Prefix::new([10, tunnel as u8, 0, 0].into(), 16).unwrap();
+        let selectors: Vec<_> = (0..TUNNELS)
+            .map(|tunnel| Selectors::to(vec![network(tunnel)]))
+            .collect();
+        let policy = Arc::new(Policy::new(&selectors));
+        let sum = checksum::portable;
+        let tunnels = (0..TUNNELS).map(tunnel).collect();
+        let outbound = Outbound::new(tunnels, payload.clone(), Arc::clone(&policy), sum);
+        let keys = Keys(self.dispatch.clone(), peer);
+        let inbound = Inbound::new(keys, TUNNELS.into(), payload.clone(), policy, sum);
+        Worker::new(ends.0, ends.1, outbound, inbound)
+    }
+
+    /// Packets or frames of many lengths, through all tunnels; a path of frames has one.
+    fn packets(&self) -> Vec<Vec<u8>> {
+        let lengths = [46, 64, 300, 511, 512, 1000, 1500].into_iter();
+        let packets = lengths.flat_map(|bytes| (0..TUNNELS).map(move |to| packet(to, bytes)));
+        let framed = |packet: Vec<u8>| match self.has_frames() {
+            true => [&[2; 12][..], &[8, 0], &packet].concat(),
+            false => packet,
+        };
+        packets.map(framed).collect()
+    }
+
+    /// Fails when anything is allocated between reading the first packet and writing the last.
+    fn crosses_without_an_allocation(&self) {
+        let (mut a, left_clear) = memory_clear_pair(SINGLE);
+        let (right_clear, mut b) = memory_clear_pair(SINGLE);
+        let (left_cipher, right_cipher) = memory_cipher_pair();
+        let mut left = self.worker(0, (left_clear, left_cipher));
+        let mut right = self.worker(1, (right_clear, right_cipher));
+        let mut buffer = vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
+        let packets = self.packets();
+        let mut cross = || {
+            for packet in &packets {
+                a.send(&VnetHeader::PLAIN, packet, &[]).unwrap();
+            }
+            while left.step().unwrap() {}
+            while right.step().unwrap() {}
+            drain(&mut b, &mut buffer)
+        };
+        // Epochs are proven, and batches make their first round.
+        for _ in 0..20 {
+            cross();
+        }
+        let region = Region::new(ALLOCATOR);
+        let crossed = cross();
+        let change = region.change();
+        assert_eq!(crossed, packets.len(), "{}", self.what);
+        let counts = (
+            change.allocations,
+            change.reallocations,
+            change.deallocations,
+        );
+        assert_eq!(counts, (0, 0, 0), "{}", self.what);
+    }
+}
+
+/// Makes SAs of a peer as the service does.
+struct Keys(Dispatch, u32);
 
 impl InboundKeys for Keys {
     fn tunnel(&self, spi: u32) -> Option<u16> {
@@ -45,7 +144,7 @@ impl InboundKeys for Keys {
     }
 
     fn candidate(&mut self, _: u16, spi: u32) -> Option<InboundSa> {
-        let transform = transform(self.0, spi);
+        let transform = self.0.opening(&keymat(self.0.suite(), spi));
         Some(InboundSa::new(spi, transform, WindowSize::DEFAULT))
     }
 
@@ -71,74 +170,93 @@ fn drain(port: &mut MemoryClearPort, buffer: &mut [u8]) -> usize {
     packets
 }
 
+/// IP packets in every suite, on the engine that is the fastest.
+fn suites() -> impl Iterator<Item = Case> {
+    let fastest = |suite| {
+        let selection = engine::select(&engine::Choice::Auto, suite).unwrap();
+        let choice = Choice::Named(selection.engine().to_owned());
+        Dispatch::prepare(&choice, suite).unwrap()
+    };
+    let case = move |(suite, aggregate)| Case {
+        what: format!("{suite}, aggregate {aggregate}"),
+        dispatch: fastest(suite),
+        payloads: [(); 2].map(|()| packets(aggregate)),
+    };
+    Suite::ALL
+        .into_iter()
+        .flat_map(|suite| [(suite, false), (suite, true)])
+        .map(case)
+}
+
+fn packets(aggregate: bool) -> Payload {
+    Payload::Ip(IpRules {
+        aggregate,
+        ecn: true,
+        ..IpRules::NONE
+    })
+}
+
+/// IP packets where several engines take turns: by a threshold in the middle of the lengths that cross, and by what
+/// they cost.
+fn choices() -> impl Iterator<Item = Case> {
+    let threshold = Choice::Threshold {
+        below: 512,
+        small: "rustcrypto".to_owned(),
+        large: "aws-lc".to_owned(),
+    };
+    let case = |(choice, suite): (Choice, Suite)| Case {
+        what: format!("{suite}, engine {choice}"),
+        dispatch: Dispatch::prepare(&choice, suite).unwrap(),
+        payloads: [(); 2].map(|()| packets(false)),
+    };
+    let cbc = Suite::from_name("aes-128-cbc-hmac-sha256").unwrap();
+    [
+        (threshold.clone(), Suite::Aes256Gcm),
+        (threshold, cbc),
+        (Choice::Auto, Suite::Aes256Gcm),
+        (Choice::Auto, cbc),
+    ]
+    .into_iter()
+    .map(case)
+}
+
+/// Frames, and frames in pseudowires with and without ESP.
+fn frames() -> impl Iterator<Item = Case> {
+    let cookie = Cookie::new(b"cookie 8").unwrap();
+    let session = |id, encapsulation| Session {
+        encapsulation,
+        id,
+        cookie,
+    };
+    let in_esp = |[(_, own), (_, peer)]: [(u32, IpAddr); 2], ids: [u32; 2]| {
+        let [outbound, inbound] = ids.map(|id| session(id, Encapsulation::Ip));
+        Payload::Pseudowire {
+            outbound: IpSession::new(own, peer, outbound).unwrap(),
+            inbound: IpSession::new(peer, own, inbound).unwrap(),
+        }
+    };
+    let plain = |ids: [u32; 2]| {
+        let [outbound, inbound] = ids.map(|id| session(id, Encapsulation::Udp));
+        Payload::PlainPseudowire { outbound, inbound }
+    };
+    let kinds = [
+        ("Ethernet", [Payload::Ethernet, Payload::Ethernet]),
+        (
+            "a pseudowire in ESP",
+            [in_esp([LEFT, RIGHT], [7, 9]), in_esp([RIGHT, LEFT], [9, 7])],
+        ),
+        ("a pseudowire in UDP", [plain([7, 9]), plain([9, 7])]),
+    ];
+    kinds.into_iter().map(|(what, payloads)| Case {
+        what: what.to_owned(),
+        dispatch: Dispatch::prepare(&Choice::Auto, Suite::Aes256Gcm).unwrap(),
+        payloads,
+    })
+}
+
 #[test]
 fn packets_cross_a_lane_without_an_allocation() {
-    for suite in Suite::ALL {
-        for aggregate in [false, true] {
-            let single = Joinable {
-                tcp: false,
-                udp: false,
-            };
-            let (mut a, left_clear) = memory_clear_pair(single);
-            let (right_clear, mut b) = memory_clear_pair(single);
-            let (left_cipher, right_cipher) = memory_cipher_pair();
-            let network = |tunnel| Prefix::new([10, tunnel as u8, 0, 0].into(), 16).unwrap();
-            let selectors: Vec<_> = (0..TUNNELS)
-                .map(|tunnel| Selectors::to(vec![network(tunnel)]))
-                .collect();
-            let policy = Arc::new(Policy::new(&selectors));
-            let payload = Payload::Ip(IpRules {
-                aggregate,
-                ecn: true,
-                ..IpRules::NONE
-            });
-            let worker = |clear, cipher, own: u32, peer: u32| {
-                let tunnel = |tunnel: u16| {
-                    let spi = own + u32::from(tunnel);
-                    OutboundTunnel {
-                        sa: Some(OutboundSa::new(spi, transform(suite, spi))),
-                        peer: 0,
-                        inner_bytes_max: 1500,
-                        mss_max: [1300; 2],
-                    }
-                };
-                let (sum, policy) = (checksum::portable, || Arc::clone(&policy));
-                let tunnels = (0..TUNNELS).map(tunnel).collect();
-                let outbound = Outbound::new(tunnels, payload.clone(), policy(), sum);
-                let keys = Keys(suite, peer);
-                let count = usize::from(TUNNELS);
-                let inbound = Inbound::new(keys, count, payload.clone(), policy(), sum);
-                Worker::new(clear, cipher, outbound, inbound)
-            };
-            let mut left = worker(left_clear, left_cipher, 0x1000, 0x2000);
-            let mut right = worker(right_clear, right_cipher, 0x2000, 0x1000);
-            let mut buffer = vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
-            let packets: Vec<_> = [46, 64, 300, 511, 512, 1000, 1500]
-                .into_iter()
-                .flat_map(|bytes| (0..TUNNELS).map(move |tunnel| packet(tunnel, bytes)))
-                .collect();
-            let mut cross = || {
-                for packet in &packets {
-                    a.send(&VnetHeader::PLAIN, packet, &[]).unwrap();
-                }
-                while left.step().unwrap() {}
-                while right.step().unwrap() {}
-                drain(&mut b, &mut buffer)
-            };
-            // Epochs are proven, two a batch, and batches make their first round.
-            for _ in 0..20 {
-                cross();
-            }
-            let region = Region::new(ALLOCATOR);
-            let crossed = cross();
-            let change = region.change();
-            assert_eq!(crossed, packets.len());
-            let counts = (
-                change.allocations,
-                change.reallocations,
-                change.deallocations,
-            );
-            assert_eq!(counts, (0, 0, 0), "{suite}, aggregate {aggregate}");
-        }
+    for case in suites().chain(choices()).chain(frames()) {
+        case.crosses_without_an_allocation();
     }
 }

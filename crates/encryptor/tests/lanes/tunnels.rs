@@ -3,10 +3,12 @@
 use crate::bench::*;
 use encryptor::counters::DropReason;
 use encryptor::payload::IpRules;
+use port::{ClearPort as _, memory_cipher_pair, memory_clear_pair};
 use proptest::prelude::*;
 use wire::Suite;
 use wire::headers::be32;
 use wire::overhead::esp_bytes;
+use wire::vnet::VnetHeader;
 
 const AGGREGATE: IpRules = IpRules {
     aggregate: true,
@@ -80,6 +82,36 @@ fn small_packets_share_esp_packets_and_large_ones_do_not() {
     assert_eq!(bench.left_tally().joined, 38);
     assert_eq!(bench.open(&sealed), sent);
     assert_eq!(bench.right_tally().split, 38);
+}
+
+#[test]
+fn nothing_waits_for_others_beyond_the_turn_that_read_it() {
+    let (mut station, clear) = memory_clear_pair(SINGLE);
+    let (cipher, _peer) = memory_cipher_pair();
+    let setup = Setup {
+        inner_bytes_max: 9000,
+        ..many(AGGREGATE, 1)
+    };
+    let mut left = setup.worker((clear, cipher), LEFT_SPI, RIGHT_SPI);
+    let mut before = (0, 0);
+    // All of them have room in one ESP packet. A turn has 64 reads.
+    for (packets, turns) in [(1, 1), (2, 1), (64, 1), (65, 2)] {
+        for number in 0..packets {
+            let packet = packet(0, number, 18);
+            station.send(&VnetHeader::PLAIN, &packet, &[]).unwrap();
+        }
+        for _ in 0..turns {
+            let sent = tally(&left).cipher_tx.packets;
+            assert!(left.step().unwrap());
+            // One ESP packet, with all that the turn has read: the tally balances, so nothing is held.
+            assert_eq!(tally(&left).cipher_tx.packets, sent + 1, "{packets}");
+        }
+        let tally = tally(&left);
+        let now = (tally.clear_rx.packets, tally.joined);
+        assert_eq!(now.0, before.0 + u64::from(packets));
+        assert_eq!(now.1, before.1 + u64::from(packets) - turns, "{packets}");
+        before = now;
+    }
 }
 
 #[test]

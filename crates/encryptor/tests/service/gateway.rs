@@ -136,11 +136,15 @@ impl Gateway {
         fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
     }
 
-    /// Sends SIGTERM, and waits for the end.
-    pub(crate) fn stop(mut self) {
+    /// Sends SIGTERM, and waits for the end; what it said on its standard error.
+    pub(crate) fn stop(mut self) -> String {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}");
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(status.success(), "{status}: {said}");
+        said
     }
 }
 

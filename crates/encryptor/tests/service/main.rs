@@ -8,6 +8,7 @@
 //! (`unshare -r`); says so loudly where it has neither.
 
 mod gateway;
+mod kernel;
 mod namespace;
 mod tests;
 
@@ -62,6 +63,14 @@ fn main() -> ExitCode {
         (
             "nothing_that_was_given_up_comes_back",
             tests::nothing_that_was_given_up_comes_back,
+        ),
+        (
+            "an_engine_that_fails_is_replaced_told_and_counted",
+            tests::an_engine_that_fails_is_replaced_told_and_counted,
+        ),
+        (
+            "the_kernel_opens_what_we_seal_and_we_open_what_it_seals",
+            kernel::the_kernel_opens_what_we_seal_and_we_open_what_it_seals,
         ),
         (
             "a_cpu_that_is_not_there_is_refused",
