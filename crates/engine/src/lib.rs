@@ -22,7 +22,9 @@ mod transform;
 pub mod vectors;
 
 pub use known_answers::Failure;
-pub use selection::{Choice, EngineError, EngineInfo, PassedOver, Selection, engines, select};
+pub use selection::{
+    Choice, EngineError, EngineInfo, PassedOver, Selection, engines, select, serves,
+};
 pub use transform::{EngineFailed, Packet, Transform};
 
 use wire::Suite;

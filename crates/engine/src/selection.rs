@@ -86,6 +86,13 @@ pub fn engines() -> &'static [EngineInfo] {
     })
 }
 
+/// Whether the engine of that name, usable here or not, has the suite; the control has all.
+#[must_use]
+pub fn serves(name: &str, suite: Suite) -> bool {
+    let mut named = ENGINES.iter().filter(|engine| engine.name() == name);
+    name == crate::NULL || named.any(|engine| engine.serves(suite))
+}
+
 /// The engine that a user asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
