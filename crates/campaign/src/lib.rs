@@ -31,4 +31,4 @@ mod trial;
 pub use file::{Campaign, HostFacts, Input, from_text, load, load_input};
 pub use lab::{LabFile, lab_from_text, load_lab};
 pub use plan::Plan;
-pub use text::{in_words, to_text};
+pub use text::{encryptor_in_words, in_words, to_text};

@@ -7,7 +7,7 @@
 mod encryptor;
 mod frames;
 
-pub use encryptor::{Encryptor, Mode, NULL_ENGINE};
+pub use encryptor::{Encryptor, Mode};
 pub use frames::{
     BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind,
     Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
@@ -190,7 +190,7 @@ impl Cell {
 }
 
 /// A device under test with its settings.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dut {
     /// Name that tables print; unique among the DUTs of a campaign.
     pub name: String,
@@ -199,7 +199,7 @@ pub struct Dut {
 }
 
 /// The DUT adapters and what each can be told. Open: each new encryptor adds one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum Adapter {
@@ -266,10 +266,6 @@ impl Adapter {
             // The station in a gateway's place knows IP packets in ESP, one in each.
             Self::Cipherbench(encryptor) if encryptor.mode.bridges() || encryptor.aggregate => {
                 &[Direction::Both]
-            }
-            // Nor may it seal more than a few megabytes with blocks of 64 bits.
-            Self::Cipherbench(encryptor) if encryptor.suite.pad_to_bytes() == 8 => {
-                &[Direction::Encrypt, Direction::Both]
             }
             // Both of its gateways, or each alone with the station as its peer.
             Self::Cipherbench(_) => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],

@@ -21,7 +21,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         let is_shared = group.iter().all(|cell| commands(cell) == shared);
         line(
             &mut text,
-            &format!("\n{}  {}", first.group, in_words(first)),
+            &format!("\n{}  {}", first.group, group_in_words(first, group)),
         );
         if let Measurement::Frames(test) = &first.measurement {
             for detail in frames::details(test, group, &plan.lab) {
@@ -58,6 +58,11 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
 /// What is measured in a cell, in words, the DUT left out.
 #[must_use]
 pub fn in_words(cell: &Cell) -> String {
+    group_in_words(cell, std::slice::from_ref(cell))
+}
+
+/// What is measured in the cells of a group, of which `cell` is one.
+fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
     let cores = counted(cell.cores_per_station.into(), "core");
     let offloads = if cell.offloads { "on" } else { "off" };
     let path = format!("MTU {} B, offloads {offloads}", cell.mtu);
@@ -117,7 +122,7 @@ pub fn in_words(cell: &Cell) -> String {
             let interval = print(Duration::from_nanos(*interval_ns));
             format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
         }
-        Measurement::Frames(test) => frames::in_words(cell, test),
+        Measurement::Frames(test) => frames::in_words(cell, test, group),
     }
 }
 
@@ -189,7 +194,9 @@ fn settings(adapter: &Adapter) -> String {
     }
 }
 
-fn encryptor_in_words(encryptor: &Encryptor) -> String {
+/// The settings of an encryptor, in words; of an insecure one, that it is, and why.
+#[must_use]
+pub fn encryptor_in_words(encryptor: &Encryptor) -> String {
     let Encryptor {
         suite,
         workers,
@@ -199,35 +206,28 @@ fn encryptor_in_words(encryptor: &Encryptor) -> String {
         aggregate,
         busy_poll,
     } = encryptor;
-    let mut words = match mode {
+    let carried = match mode {
         Mode::L3 => format!("ESP {suite}"),
         Mode::L2 => format!("Ethernet in ESP {suite}"),
         Mode::L2tpv3 => format!("Ethernet in L2TPv3 in ESP {suite}"),
         Mode::L2tpv3Clear => "Ethernet in L2TPv3".to_owned(),
     };
-    words.push_str(&format!(
-        ", {} per gateway",
-        counted((*workers).into(), "worker")
-    ));
+    let workers = counted((*workers).into(), "worker");
+    let mut words = vec![carried, format!("{workers} per gateway")];
     if *tunnels > 1 {
-        words.push_str(&format!(", {tunnels} tunnels"));
+        words.push(counted((*tunnels).into(), "tunnel"));
     }
     if mode.has_esp() {
-        words.push_str(&format!(", engine {engine}"));
+        words.push(format!("engine {engine}"));
     }
     for (is_on, word) in [(*aggregate, "aggregated"), (*busy_poll, "polling")] {
         if is_on {
-            words.push_str(&format!(", {word}"));
+            words.push(word.to_owned());
         }
     }
-    match encryptor.insecure() {
-        Some(_) if encryptor.is_null() || !mode.has_esp() => {
-            words.push_str(": nothing is encrypted");
-        }
-        Some(why) => words.push_str(&format!(": insecure, {why}")),
-        None => {}
-    }
-    words
+    let insecure = encryptor.insecure();
+    let insecure = insecure.map_or_else(String::new, |why| format!(": insecure, {why}"));
+    words.join(", ") + &insecure
 }
 
 fn print_commands(text: &mut String, commands: &[Vec<String>]) {

@@ -4,7 +4,7 @@ use super::{DUTS_MAX, Listed, listed, name};
 use crate::axis::{Axis, axis};
 use crate::expand::{compact, compact_time, product};
 use crate::plan::{Adapter, Encryptor, Mode};
-use dispatch::Choice;
+use dispatch::{Choice, CpuChoice};
 use units::{BitRate, Layer};
 use wire::Suite;
 use yaml::{Map, Node, Reported, Spanned};
@@ -34,7 +34,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
         }),
         workers: axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX)),
         tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
-        engine: axis(map, "engine", Engine::named("auto"), engine),
+        engine: axis(map, "engine", Choice::Auto, engine),
         aggregate: axis(map, "aggregate", false, Node::bool),
         busy_poll: axis(map, "busy_poll", false, Node::bool),
     };
@@ -50,7 +50,7 @@ struct Axes {
     suite: Axis<Suite>,
     workers: Axis<u16>,
     tunnels: Axis<u16>,
-    engine: Axis<Engine>,
+    engine: Axis<Choice>,
     aggregate: Axis<bool>,
     busy_poll: Axis<bool>,
 }
@@ -60,7 +60,7 @@ struct Values {
     suite: Vec<Spanned<Suite>>,
     workers: Vec<Spanned<u16>>,
     tunnels: Vec<Spanned<u16>>,
-    engine: Vec<Spanned<Engine>>,
+    engine: Vec<Spanned<Choice>>,
     aggregate: Vec<Spanned<bool>>,
     busy_poll: Vec<Spanned<bool>>,
 }
@@ -86,35 +86,22 @@ fn suite(
     Err(node.mistake(format!("`{suite}` is insecure: {why}"), help))
 }
 
-/// An engine, or a choice between several.
-#[derive(Debug, Clone, PartialEq)]
-struct Engine {
-    /// As [`Encryptor::engine`] has it.
-    text: String,
-    /// As names of DUTs have it.
-    word: String,
-}
-
-impl Engine {
-    fn named(name: &str) -> Self {
-        Self {
-            text: name.to_owned(),
-            word: name.to_owned(),
-        }
-    }
-}
-
 /// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets and others
 /// could not be told apart at the other end.
-fn engine(node: Node<'_>) -> Result<Engine, Reported> {
+fn engine(node: Node<'_>) -> Result<Choice, Reported> {
     let choice = Choice::read(node, true)?;
     if node.is_map() && choice.is_null() {
         let what = "the control `null` is one of several engines";
         return Err(node.mistake(what, "measure it alone: `engine: \"null\"`"));
     }
-    let word = match &choice {
-        Choice::Auto => return Ok(Engine::named("auto")),
-        Choice::Named(name) => return Ok(Engine::named(name)),
+    Ok(choice)
+}
+
+/// An engine as names of DUTs have it.
+fn word(choice: &Choice) -> String {
+    match choice {
+        Choice::Auto => "auto".to_owned(),
+        Choice::Named(name) => name.clone(),
         Choice::Threshold {
             below,
             small,
@@ -128,17 +115,31 @@ fn engine(node: Node<'_>) -> Result<Engine, Reported> {
                 .map(|otherwise| format!(" else {otherwise}"));
             format!("model {latency} {rate}{}", rest.unwrap_or_default())
         }
+    }
+}
+
+/// The engines that a choice names.
+fn named(choice: &Choice) -> Vec<&str> {
+    let one = |choice| match choice {
+        &CpuChoice::Auto => None,
+        CpuChoice::Named(name) => Some(name.as_str()),
     };
-    Ok(Engine {
-        text: choice.to_string(),
-        word,
-    })
+    match choice {
+        Choice::Auto => Vec::new(),
+        Choice::Named(name) => vec![name],
+        Choice::Threshold { small, large, .. } => vec![small, large],
+        Choice::Model { model, otherwise } => {
+            let otherwise = otherwise.as_ref().and_then(one);
+            one(&model.engine).into_iter().chain(otherwise).collect()
+        }
+    }
 }
 
 impl Axes {
     /// Axes against one another.
     fn check(&self, node: Node<'_>) {
         self.check_sas(node);
+        self.check_engines(node);
         let Some(bridging) = self.mode.iter().find(|mode| mode.value.bridges()) else {
             return;
         };
@@ -173,6 +174,34 @@ impl Axes {
                 let help = format!("write `tunnels: {}`", Encryptor::SAS_MAX / most_workers);
                 node.mistake_at(&tunnels.place, what, help + " or less, or fewer workers");
             }
+        }
+    }
+
+    /// Each engine that is named has every suite.
+    fn check_engines(&self, node: Node<'_>) {
+        if self.mode.iter().all(|mode| !mode.value.has_esp()) {
+            return;
+        }
+        for engine in self.engine.iter() {
+            let missing = named(&engine.value).into_iter().find_map(|name| {
+                let mut suites = self.suite.iter().map(|suite| suite.value);
+                let suite = suites.find(|suite| !engine::serves(name, *suite))?;
+                Some((name, suite))
+            });
+            let Some((name, suite)) = missing else {
+                continue;
+            };
+            let have = engine::engines().iter().map(|engine| engine.name);
+            let have: Vec<_> = have
+                .filter(|name| engine::serves(name, suite))
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let help = format!(
+                "write `engine: auto`, or one that has it: {}; other suites go into a DUT of their own",
+                have.join(", ")
+            );
+            let what = format!("engine `{name}` does not have `{suite}`");
+            node.mistake_at(&engine.place, what, help);
         }
     }
 
@@ -220,11 +249,11 @@ impl Values {
                 suite: self.suite[suite].value,
                 workers: self.workers[workers].value,
                 tunnels: self.tunnels[tunnels].value,
-                engine: engine.text.clone(),
+                engine: engine.clone(),
                 aggregate: self.aggregate[aggregate].value,
                 busy_poll: self.busy_poll[busy_poll].value,
             };
-            let full = format!("{name}{}", self.suffix(&encryptor, &engine.word));
+            let full = format!("{name}{}", self.suffix(&encryptor, &word(engine)));
             duts.push(listed(map, name, full, Adapter::Cipherbench(encryptor)));
         }
         duts

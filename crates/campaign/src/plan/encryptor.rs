@@ -1,12 +1,10 @@
 //! What our own encryptor is told as a device under test.
 
-use serde::{Deserialize, Serialize};
+use dispatch::Choice;
+use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
 use wire::l2tp;
 use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
-
-/// The engine that neither encrypts nor authenticates: the control of measurements.
-pub const NULL_ENGINE: &str = "null";
 
 /// Ethernet header of a frame that is carried whole.
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -18,16 +16,15 @@ const L2TPV3_BYTES: (usize, usize) = (4, IPV4_HEADER_BYTES + l2tp::HEADER_BYTES_
 
 /// One process per gateway, and how it is configured. A journal from before a field was there has
 /// what was done then.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encryptor {
     /// ESP suite; without a meaning where [`mode`](Self::mode) has no ESP.
     pub suite: Suite,
     /// Worker threads (lanes) per gateway; at least 1.
     pub workers: u16,
-    /// Engine as its configuration has it: by name; `auto` for the fastest that passes its
-    /// known-answer tests; `null` for the control that neither encrypts nor authenticates; or a map
-    /// in braces.
-    pub engine: String,
+    /// What seals and opens.
+    #[serde(serialize_with = "engine")]
+    pub engine: Choice,
     /// Tunnels (peers), each with networks of its own; at least 1.
     #[serde(default = "one")]
     pub tunnels: u16,
@@ -110,7 +107,7 @@ impl Encryptor {
         Self {
             suite,
             workers: 1,
-            engine: "auto".to_owned(),
+            engine: Choice::Auto,
             tunnels: 1,
             mode: Mode::L3,
             aggregate: false,
@@ -121,7 +118,7 @@ impl Encryptor {
     /// Whether its engine is the control that neither encrypts nor authenticates.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        self.engine == NULL_ENGINE
+        self.engine.is_null()
     }
 
     /// Why nobody should protect anything with it; `None` where it protects.
@@ -162,6 +159,14 @@ impl Encryptor {
     #[must_use]
     pub fn is_readable(&self) -> bool {
         !self.mode.has_esp() || self.is_null() || self.suite.key_bytes() == 0
+    }
+}
+
+/// A name as it is, though YAML has the control's in quotes; anything else as configuration has it.
+fn engine<S: Serializer>(choice: &Choice, serializer: S) -> Result<S::Ok, S::Error> {
+    match choice {
+        Choice::Named(name) => serializer.serialize_str(name),
+        choice => serializer.collect_str(choice),
     }
 }
 

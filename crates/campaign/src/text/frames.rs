@@ -1,22 +1,23 @@
 //! Frame tests in words.
 
-use crate::plan::{Cell, FrameTest, Goal, LabPlan, Procedure, ThroughputSearch, Traffic};
+use crate::plan::{
+    Cell, FrameTest, Goal, LabPlan, Measurement, Procedure, ThroughputSearch, Traffic,
+};
 use crate::text::counted;
 use std::time::Duration;
 use units::human;
 use units::time::print;
 use units::{FrameRate, Ratio};
 
-/// The traffic, in one line.
-pub(super) fn in_words(cell: &Cell, test: &FrameTest) -> String {
+/// The traffic of a group, in one line; `cell` is one of it.
+pub(super) fn in_words(cell: &Cell, test: &FrameTest, group: &[Cell]) -> String {
     let Traffic {
         mix,
         ip,
-        flows,
-        tunnels,
         direction,
         duplex,
         ports,
+        ..
     } = &test.traffic;
     let frames = match mix.shares.len() {
         1 => format!("frames of {mix} B"),
@@ -31,11 +32,26 @@ pub(super) fn in_words(cell: &Cell, test: &FrameTest) -> String {
         test.procedure.name(),
         ip.number(),
         direction.name(),
-        counted((*flows).into(), "flow"),
-        counted((*tunnels).into(), "tunnel"),
+        range(group, "flow", |traffic| traffic.flows.into()),
+        range(group, "tunnel", |traffic| traffic.tunnels.into()),
         counted(cell.cores_per_station.into(), "core"),
         cell.mtu,
     )
+}
+
+/// `64 flows`, or `1 to 1000 tunnels` where that depends on the DUT.
+fn range(group: &[Cell], noun: &str, count: fn(&Traffic) -> u64) -> String {
+    let counts = group.iter().filter_map(|cell| match &cell.measurement {
+        Measurement::Frames(test) => Some(count(&test.traffic)),
+        _ => None,
+    });
+    let counts: Vec<u64> = counts.collect();
+    let least = counts.iter().copied().min().unwrap_or(0);
+    let most = counts.iter().copied().max().unwrap_or(0);
+    match least == most {
+        true => counted(most, noun),
+        false => format!("{least} to {}", counted(most, noun)),
+    }
 }
 
 /// What does not fit in that line of a group: the mix, its line rate, what is done.
@@ -49,7 +65,7 @@ pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<St
     lines.extend(line_rates(test, group, lab));
     if let Some(search) = test.procedure.search() {
         lines.extend(search.goals.iter().map(goal));
-        lines.push(range(search));
+        lines.push(searched(search));
     }
     lines.extend(own(&test.procedure));
     lines
@@ -93,7 +109,7 @@ fn goal(goal: &Goal) -> String {
     )
 }
 
-fn range(search: &ThroughputSearch) -> String {
+fn searched(search: &ThroughputSearch) -> String {
     format!(
         "search by profile {} from {} to {}, drain {}, {} at most",
         search.profile.name(),

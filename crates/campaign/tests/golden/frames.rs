@@ -147,6 +147,7 @@ duts:
   - cipherbench: { name: lots, tunnels: [0, 10, 128, 1000, 1001], workers: [4, 32] }
   - cipherbench: { name: wire, mode: [l3, l2, l1], tunnels: [1, 2], aggregate: [off, on] }
   - cipherbench: { name: odd, engine: [{ below: 128 B, use: openssl, else: aws-lc }, { below: 64 B, use: \"null\", else: aws-lc }] }
+  - cipherbench: { name: lacking, suite: [aes-256-gcm, 3des-cbc-hmac-sha1], legacy: true, engine: [auto, aws-lc, { below: 128 B, use: rustcrypto, else: aws-lc }] }
   - cipherbench: { name: both, mode: l2tpv3-clear, insecure: maybe, legacy: [off, on], busy_poll: 1 }
 trials:
   - load: { frame: 64 B }

@@ -73,14 +73,16 @@ impl Cipherbench {
         };
         put(&format!("local: {}", site.map.address(own)));
         put(&format!("port: {PORT}"));
-        put(&format!("suite: {suite}"));
         put(&format!("workers: {workers}"));
-        put(&format!("engine: {}", as_yaml(engine)));
+        if mode.has_esp() {
+            put(&format!("suite: {suite}"));
+            put(&format!("engine: {engine}"));
+        }
         put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
         let flags = [
             ("aggregate", *aggregate),
             ("busy_poll", *busy_poll),
-            ("legacy", suite.is_legacy()),
+            ("legacy", mode.has_esp() && suite.is_legacy()),
             ("insecure", self.encryptor.is_readable()),
         ];
         for (flag, _) in flags.iter().filter(|(_, is_on)| *is_on) {
@@ -275,14 +277,6 @@ fn clear_end(id: NodeId) -> End {
     match id {
         NodeId::Gw2 => B1,
         _ => A1,
-    }
-}
-
-/// An engine as a value: a map as it stands, a name in quotes, since `null` means nothing without.
-fn as_yaml(engine: &str) -> String {
-    match engine.starts_with('{') {
-        true => engine.to_owned(),
-        false => format!("\"{engine}\""),
     }
 }
 

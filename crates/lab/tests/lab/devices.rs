@@ -5,6 +5,7 @@ use crate::support::{
     watch,
 };
 use campaign::plan::{Adapter, Direction, Dut, Encryptor};
+use dispatch::Choice;
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response};
 use lab::{Bench, LabError, NodeId};
@@ -16,7 +17,7 @@ pub(crate) fn encryptor(engine: &str) -> Dut {
     let suite = wire::Suite::Aes256Gcm;
     let adapter = Adapter::Cipherbench(Encryptor {
         workers: 2,
-        engine: engine.to_owned(),
+        engine: Choice::Named(engine.to_owned()),
         ..Encryptor::new(suite)
     });
     Dut {

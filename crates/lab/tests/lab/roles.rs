@@ -47,16 +47,16 @@ fn encrypt(file: &Path) -> ExitCode {
     let text = std::fs::read_to_string(file).unwrap();
     let value = |key: &str| {
         let (_, rest) = text.split_once(key).unwrap();
-        rest.trim_start()
+        rest.trim_start_matches([' ', '"'])
             .split([',', '\n', '"', ' ', ']', '}'])
             .next()
             .unwrap()
             .to_owned()
     };
-    if ["auto", engine::NULL].contains(&value("engine: \"").as_str()) {
+    if ["auto", engine::NULL].contains(&value("engine: ").as_str()) {
         return encrypt_for_real(file);
     }
-    let (remote, engine, route) = (value("remote: "), value("engine: \""), value("routes: ["));
+    let (remote, engine, route) = (value("remote: "), value("engine: "), value("routes: ["));
     // Both must be where the configuration says, and fit for nobody else's eyes.
     assert!(std::fs::exists(value("static: \"")).unwrap());
     assert!(std::fs::exists(format!("{}.epoch", value("static: \""))).unwrap());

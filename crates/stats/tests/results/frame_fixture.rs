@@ -32,7 +32,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
         "straight" => Adapter::Straight,
         "router" => Adapter::Router { nat: false },
         engine => Adapter::Cipherbench(Encryptor {
-            engine: engine.into(),
+            engine: engine.parse().unwrap(),
             ..Encryptor::new(Suite::Aes256Gcm)
         }),
     };
