@@ -115,6 +115,15 @@ impl<'a> Run<'a> {
             .find(|known| shown_name(&known.name, known.adapter.insecure().is_some()) == dut)
     }
 
+    /// A device's name where it stands for itself: of a control, with what it is a control for.
+    pub(crate) fn label(&self, dut: &str) -> String {
+        let found = self.device(dut);
+        match found.and_then(|found| stats::Control::of(&found.adapter)) {
+            Some(control) => noted(dut, control.name()),
+            None => dut.to_owned(),
+        }
+    }
+
     /// A DUT cell's comparison with its baseline.
     pub(crate) fn comparison(&self, cell: &CellResult, metric: Metric) -> Option<&Comparison> {
         let places = self.comparisons.get(&cell.id)?.iter();
@@ -199,8 +208,16 @@ const PALETTE_COLORS: usize = 7;
 /// A DUT's name wherever a result of it stands: of an insecure one, with that word.
 fn shown_name(name: &str, is_insecure: bool) -> String {
     match is_insecure {
-        true => format!("{name} (insecure)"),
+        true => noted(name, "insecure"),
         false => name.to_owned(),
+    }
+}
+
+/// A name with a note in brackets, behind the one that it has.
+fn noted(name: &str, note: &str) -> String {
+    match name.strip_suffix(')') {
+        Some(name) => format!("{name}; {note})"),
+        None => format!("{name} ({note})"),
     }
 }
 

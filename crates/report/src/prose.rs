@@ -68,7 +68,7 @@ const FRAMES: &[Paragraph] = &[
          the cipher side's, where frames are longer); tester-limited from 95 % of what the tester \
          does without a device on, or when the stations' own losses explain the failed load; \
          dut-limited when even the upper bound lies below those 95 %; else inconclusive, as it is \
-         when repeats fall in two bands, or are fewer than 5 and more than 10 % apart from their \
+         when a station seals or opens by a suite other than AES-GCM and may be the limit, when repeats fall in two bands, or are fewer than 5 and more than 10 % apart from their \
          mean.",
     ),
     (

@@ -12,7 +12,8 @@
 //! 6. The rig's own figure is not known: *inconclusive*.
 //! 7. The figure is at least [`TESTER_LIMITED_RATIO`] of the rig's: *tester-limited*.
 //! 8. So is the upper bound, but not the figure: *inconclusive*.
-//! 9. Else *dut-limited*.
+//! 9. A station seals or opens by a suite that may be slower than the rig's: *inconclusive*.
+//! 10. Else *dut-limited*.
 
 use crate::estimate::{BOOTSTRAP_MIN_REPEATS, Estimate};
 use crate::frames::LossAccount;
@@ -20,6 +21,7 @@ use crate::warning::LARGE_SPREAD_PERCENT;
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::{bit_rate, frame_rate};
+use wire::Suite;
 
 /// From this share of the rig's own figure on, the tester is taken to be the limit.
 pub const TESTER_LIMITED_RATIO: f64 = 0.95;
@@ -102,6 +104,8 @@ pub(crate) struct Question<'a> {
     pub(crate) link: Option<Link>,
     /// What is known of the rig.
     pub(crate) rig: Rig<'a>,
+    /// What a station seals or opens by beside the device, where that may be slower than what the rig did.
+    pub(crate) slower_suite: Option<Suite>,
 }
 
 /// What bounded the highest load tried.
@@ -378,6 +382,16 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
             text(rig),
             text(figure.mean),
             text(upper)
+        );
+        return (Limit::Inconclusive, reason);
+    }
+    if let Some(suite) = question.slower_suite {
+        let reason = format!(
+            "The device carries {}, beside a station that works by {suite}: the tester alone, by {}, \
+             does {}, and may do less by that.",
+            text(figure.mean),
+            Suite::Aes256Gcm,
+            text(rig)
         );
         return (Limit::Inconclusive, reason);
     }

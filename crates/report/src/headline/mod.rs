@@ -57,21 +57,12 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         facts.extend(efficiency(run, name));
         facts.extend(frames::facts(run, name));
         Headline {
-            device: label(run, name),
+            device: run.label(name),
             color: run.color(name),
             facts,
         }
     };
     names.into_iter().map(headline).collect()
-}
-
-/// The name; of a control, with what it is a control for.
-fn label(run: &Run<'_>, device: &str) -> String {
-    let found = run.device(device);
-    match found.and_then(|found| Some((found, stats::Control::of(&found.adapter)?))) {
-        Some((found, control)) => format!("{} ({})", found.name, control.name()),
-        None => device.to_owned(),
-    }
 }
 
 /// How much of the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`

@@ -294,14 +294,9 @@ impl<'a> Device<'a> {
         if self.calibration {
             return format!("{} (tester alone)", self.dut);
         }
-        let device = run.device(self.dut);
-        match device.map(|device| (&device.adapter, &device.name)) {
-            Some((Adapter::Direct, name)) => format!("{name} (baseline)"),
-            Some((adapter, name)) => match stats::Control::of(adapter) {
-                Some(control) => format!("{name} ({})", control.name()),
-                None => self.dut.to_owned(),
-            },
-            None => self.dut.to_owned(),
+        match run.device(self.dut).map(|device| &device.adapter) {
+            Some(Adapter::Direct) => format!("{} (baseline)", self.dut),
+            _ => run.label(self.dut),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The machine, its tools, the lab and the devices.
 
-use crate::format::counted;
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::plan::{Adapter, Element, Encryptor, LabKind, Mode};
+use campaign::encryptor_in_words;
+use campaign::plan::{Adapter, Element, LabKind};
 
 /// Name and value of all that is known; what could not be read is left out.
 pub(crate) fn environment(run: &Run<'_>) -> Table {
@@ -104,47 +104,11 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::Router { nat: true } => "Linux forwarding with address translation".into(),
         Adapter::Router { nat: false } => "Linux forwarding".into(),
         Adapter::Bridge => "Linux bridge".into(),
-        Adapter::Cipherbench(encryptor) => encryptor_in_words(adapter, encryptor),
+        Adapter::Cipherbench(encryptor) => {
+            let control = stats::Control::of(adapter);
+            let control = control.map_or_else(String::new, |is| format!("; {}", is.name()));
+            encryptor_in_words(encryptor) + &control
+        }
         other => format!("{other:?}"),
     }
-}
-
-fn encryptor_in_words(adapter: &Adapter, encryptor: &Encryptor) -> String {
-    let Encryptor {
-        suite,
-        workers,
-        engine,
-        tunnels,
-        mode,
-        aggregate,
-        busy_poll,
-    } = encryptor;
-    let carried = match mode {
-        Mode::L3 => format!("ESP {suite} in UDP"),
-        Mode::L2 => format!("Ethernet frames in ESP {suite} in UDP"),
-        Mode::L2tpv3 => format!("Ethernet frames in L2TPv3 in ESP {suite} in UDP"),
-        Mode::L2tpv3Clear => "Ethernet frames in L2TPv3 in UDP".to_owned(),
-    };
-    let mut words = vec![
-        carried,
-        format!("{} per gateway", counted((*workers).into(), "worker")),
-    ];
-    if *tunnels > 1 {
-        words.push(counted((*tunnels).into(), "tunnel"));
-    }
-    if mode.has_esp() {
-        words.push(format!("engine {engine}"));
-    }
-    if *aggregate {
-        words.push("small packets aggregated (RFC 9347)".to_owned());
-    }
-    if *busy_poll {
-        words.push("workers poll".to_owned());
-    }
-    let note = match (stats::Control::of(adapter), encryptor.insecure()) {
-        (Some(control), _) => format!("; {}", control.name()),
-        (None, Some(why)) => format!("; insecure: {why}"),
-        (None, None) => String::new(),
-    };
-    words.join(", ") + &note
 }

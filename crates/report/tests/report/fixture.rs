@@ -108,6 +108,13 @@ pub(crate) fn insecure() -> Journal {
             },
         ),
         (
+            "plain",
+            Encryptor {
+                engine: "null".parse().unwrap(),
+                ..Encryptor::new(Suite::Aes256Gcm)
+            },
+        ),
+        (
             "wire",
             Encryptor {
                 mode: Mode::L2tpv3Clear,
@@ -154,7 +161,7 @@ fn second_device() -> (&'static str, Adapter) {
         "cipherbench-chacha",
         Adapter::Cipherbench(Encryptor {
             workers: 2,
-            engine: "aws-lc".into(),
+            engine: "aws-lc".parse().unwrap(),
             ..Encryptor::new(suite)
         }),
     )

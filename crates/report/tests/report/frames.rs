@@ -50,7 +50,7 @@ fn the_vendors_table_has_a_column_per_size_and_marks_what_is_not_the_devices_lim
     assert_eq!(ours[7], "401 kpps");
     assert!(row(&found, "router")[1].ends_with(" T"), "{found:?}");
     let null = row(&found, "null");
-    assert_eq!(null[0], "null (control: no encryption)");
+    assert_eq!(null[0], "null (insecure; control: no encryption)");
     assert!(
         null[3].ends_with(" ?"),
         "two bands are inconclusive: {null:?}"

@@ -19,6 +19,7 @@ fn every_result_of_an_insecure_device_says_so_and_why() {
             "3des" => "blocks of 64 bits give plaintext away (CVE-2016-2183)",
             "open" => "it does not encrypt",
             "wire" => "L2TPv3 without ESP does not encrypt",
+            "plain" => "the engine neither encrypts nor authenticates",
             secure => {
                 assert!(["direct", "many"].contains(&secure), "{secure}");
                 assert_eq!(cell["insecure"], Value::Null);
@@ -32,15 +33,17 @@ fn every_result_of_an_insecure_device_says_so_and_why() {
     }
     let shown = report::terminal(&journal, None, 200, false);
     for text in [&documents.html, &documents.markdown, &shown] {
-        for name in ["3des", "open", "wire"] {
+        for name in ["3des", "open", "wire", "plain"] {
             assert!(text.contains(&format!("{name} (insecure)")), "{name}");
         }
+        assert!(text.contains("plain (insecure; control: no encryption)"));
+        assert!(!text.contains("plain (control"));
         assert!(!text.contains("many (insecure)"));
     }
     assert!(
         documents
             .html
-            .contains("100 tunnels, engine auto, small packets aggregated")
+            .contains("100 tunnels, engine auto, aggregated, polling")
     );
 }
 

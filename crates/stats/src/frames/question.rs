@@ -6,9 +6,10 @@ use super::{FrameFigures, LoadResult, LossAccount};
 use crate::cell::CellResult;
 use crate::estimate::Estimate;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
-use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Plan};
+use campaign::plan::{Adapter, Cell, Direction, FrameTest, Measurement, Plan};
 use journal::Journal;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
+use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
 
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
@@ -42,9 +43,20 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let question = Question {
         link: figure(frames).and_then(|rate| fuller_link(plan, planned, test, rate.mean)),
         rig,
+        slower_suite: slower_suite(planned, test),
         ..of_procedure(test, frames)
     };
     Some(judge(&question))
+}
+
+/// The suite by which a station in a gateway's place seals or opens, unless it does so as fast as the rig: the rig's
+/// own stations work by AES-256-GCM, and those beside the null engine do not encrypt.
+fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
+    let encryptor = cell.dut.adapter.encryptor()?;
+    let as_fast = encryptor.is_null()
+        || matches!(encryptor.suite, Suite::Aes256Gcm | Suite::Aes128Gcm)
+        || test.traffic.direction == Direction::Both;
+    (!as_fast).then_some(encryptor.suite)
 }
 
 /// The quantity that a DUT and the rig are compared by.
@@ -141,7 +153,7 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
 }
 
 /// Mean bits on the line of a frame once it is ESP in UDP over IPv4.
-fn cipher_bits(test: &FrameTest, suite: wire::Suite) -> f64 {
+fn cipher_bits(test: &FrameTest, suite: Suite) -> f64 {
     let ethernet = HEADER_BYTES + FCS_BYTES;
     let mix = &test.traffic.mix;
     let bytes = |share: &wire::mix::Share| {

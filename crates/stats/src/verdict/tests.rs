@@ -17,6 +17,7 @@ struct Case {
     allowed_ppm: u32,
     link: Option<Link>,
     rig: Rig<'static>,
+    slower_suite: Option<Suite>,
 }
 
 impl Default for Case {
@@ -34,6 +35,7 @@ impl Default for Case {
             allowed_ppm: 0,
             link: None,
             rig: Rig::Known("rig", 1.5e6),
+            slower_suite: None,
         }
     }
 }
@@ -50,6 +52,7 @@ impl Case {
             allowed_ppm: self.allowed_ppm,
             link: self.link,
             rig: self.rig,
+            slower_suite: self.slower_suite,
         })
     }
 
@@ -262,4 +265,25 @@ fn repeats_in_two_bands_or_few_and_far_apart_are_inconclusive() {
         ..Case::default()
     }
     .assert(Limit::DutLimited, &[]);
+}
+
+#[test]
+fn a_station_that_may_be_slower_than_the_rig_may_be_the_limit() {
+    let suite = Suite::from_name("aes-128-cbc-hmac-sha1").unwrap();
+    let beside = |rig| Case {
+        rig: Rig::Known("rig", rig),
+        slower_suite: Some(suite),
+        ..Case::default()
+    };
+    beside(1.5e6).assert(
+        Limit::Inconclusive,
+        &[
+            "aes-128-cbc-hmac-sha1",
+            "aes-256-gcm",
+            "1.5 Mpps",
+            "400 kpps",
+        ],
+    );
+    // What the rig does not do either is no doubt.
+    beside(405e3).assert(Limit::TesterLimited, &[]);
 }

@@ -85,6 +85,8 @@ pub enum WarningKind {
     DamagedFrames,
     /// What a device does protects nothing.
     Insecure,
+    /// Tools use one of a device's tunnels.
+    OneTunnel,
 }
 
 pub(crate) fn warnings(
@@ -99,6 +101,7 @@ pub(crate) fn warnings(
         run::environment_changed(journal),
         run::few_repeats(journal),
         insecure(cells),
+        run::one_tunnel(journal),
         large_spread(cells),
         lost_ping(cells),
         no_baseline(cells),

@@ -1,7 +1,8 @@
 //! How the run went.
 
-use super::{Warning, WarningKind, warning};
+use super::{Warning, WarningKind, counted, warning};
 use crate::Progress;
+use campaign::plan::{Cell, Measurement};
 use journal::Journal;
 
 /// Fewer repeats than the source reports made.
@@ -62,6 +63,25 @@ pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
             times(repeats)
         ),
         "Use at least 3 repeats; from 5 on a 95 % interval is given.",
+    )
+}
+
+/// Frames are spread over tunnels; what a tool sends is one pair of addresses, and so in one tunnel.
+pub(super) fn one_tunnel(journal: &Journal) -> Option<Warning> {
+    let by_tool = |cell: &&Cell| !matches!(cell.measurement, Measurement::Frames(_));
+    let cells = journal.header.plan.cells.iter().filter(by_tool);
+    let cells: Vec<&Cell> = cells
+        .filter(|cell| cell.dut.adapter.tunnels() > 1)
+        .collect();
+    (!cells.is_empty()).then_some(())?;
+    warning(
+        WarningKind::OneTunnel,
+        cells.iter().map(|cell| cell.id.clone()).collect(),
+        format!(
+            "In {} all traffic goes through the first of several tunnels: the others are there, and idle.",
+            counted(cells.len(), "cell")
+        ),
+        "Measure many tunnels with frame tests, which spread their flows over all of them.",
     )
 }
 

@@ -1,9 +1,11 @@
 //! Each warning where it belongs, and not where it does not.
 
 use crate::fixture::*;
+use campaign::plan::{Adapter, Encryptor};
 use journal::Journal;
 use journal::record::{Environment, Resumed};
 use stats::{Results, Warning, WarningKind};
+use wire::Suite;
 
 fn kinds(journal: &Journal) -> Vec<WarningKind> {
     Results::of(journal)
@@ -255,4 +257,21 @@ fn a_virtual_machine_and_a_sleepy_governor_are_told() {
     assert!(only(&journal).text.contains("`powersave`"));
     journal.header.environment.governor = "performance".into();
     assert_eq!(kinds(&journal), []);
+}
+
+#[test]
+fn a_tool_that_uses_one_of_many_tunnels_is_told_about() {
+    let mut journal = healthy();
+    let with_tunnels = |tunnels| {
+        Adapter::Cipherbench(Encryptor {
+            tunnels,
+            ..Encryptor::new(Suite::Aes256Gcm)
+        })
+    };
+    journal.header.plan.cells[1].dut.adapter = with_tunnels(1);
+    assert_eq!(kinds(&journal), []);
+    journal.header.plan.cells[1].dut.adapter = with_tunnels(1000);
+    let found = only(&journal);
+    assert_eq!(found.kind, WarningKind::OneTunnel);
+    assert_eq!(found.cells, ["tcp/box"]);
 }
