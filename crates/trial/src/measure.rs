@@ -154,6 +154,7 @@ impl Carrier<'_> {
             counters: &evidence.interfaces,
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,
+            dut_facts: &evidence.dut_facts,
             cipher_link: &evidence.cipher_link,
             watch: &watch,
             sampling_ns: seen.sampling_ns,

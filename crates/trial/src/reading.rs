@@ -1,6 +1,7 @@
 //! What is read before, during and after a trial: counters and CPU time.
 
 use crate::error::TrialError;
+use crate::evidence::counted_since;
 use journal::record::{Cpu, InterfaceCounters};
 use lab::protocol::{CpuTime, Request, Response};
 use lab::{Bench, LabError, NodeId, RunningDut};
@@ -54,13 +55,7 @@ impl Counters {
 
     /// The DUT's counters from `before` to `self`.
     pub(crate) fn dut_since(&self, before: &Self) -> BTreeMap<String, u64> {
-        let since = |name: &String, after: u64| {
-            after.saturating_sub(before.dut.get(name).copied().unwrap_or(0))
-        };
-        self.dut
-            .iter()
-            .map(|(name, &after)| (name.clone(), since(name, after)))
-            .collect()
+        counted_since(&self.dut, &before.dut)
     }
 
     pub(crate) fn ns_since(&self, before: &Self) -> u64 {

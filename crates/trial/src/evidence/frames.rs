@@ -51,6 +51,8 @@ pub struct PathSeen<'a> {
     pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's counters as differences, by `gateway/counter`.
     pub dut_counters: &'a BTreeMap<String, u64>,
+    /// What the DUT said of itself, by `gateway/key`.
+    pub dut_facts: &'a BTreeMap<String, String>,
     /// What was seen between the gateways; `None` where the path does not lead there.
     pub cipher: Option<CipherSeen<'a>>,
     /// Cores of the stations: of the source's, and of the sink's.

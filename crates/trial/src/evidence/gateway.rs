@@ -1,18 +1,30 @@
 //! A DUT's own counters, gateway by gateway.
 
-use campaign::plan::Adapter;
+use super::REPLACED_SAS;
 use journal::record::Check;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A DUT's counters are read until they stand still; what arrives just then may be counted on one side only.
 const IN_FLIGHT_PACKETS: u64 = 64;
 
+/// What a DUT counted from `before` to `after`, by `gateway/counter`. Engines that were replaced count from its
+/// start, which is the trial's own: the load that the figure stands on may be long over when evidence is read.
+pub(crate) fn counted_since(
+    after: &BTreeMap<String, u64>,
+    before: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let since = |(name, &count): (&String, &u64)| {
+        let earlier = match name.split_once('/') {
+            Some((_, counter)) if counter.starts_with(REPLACED_SAS) => 0,
+            _ => before.get(name).copied().unwrap_or(0),
+        };
+        (name.clone(), count.saturating_sub(earlier))
+    };
+    after.iter().map(since).collect()
+}
+
 /// Every packet into each gateway is a packet out or a drop; nothing where there are no counters.
-pub(crate) fn gateways_balance(
-    counters: &BTreeMap<String, u64>,
-    adapter: &Adapter,
-) -> Option<Check> {
-    let aggregate = adapter.encryptor().is_some_and(|found| found.aggregate);
+pub(crate) fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check> {
     let names = counters.keys().filter_map(|key| key.split_once('/'));
     let names: BTreeSet<&str> = names.map(|(gateway, _)| gateway).collect();
     let gateways = names
@@ -20,7 +32,7 @@ pub(crate) fn gateways_balance(
         .filter_map(|name| Gateway::of(counters, name));
     let balances: Vec<(bool, String)> = gateways
         .map(|gateway| {
-            let (balanced, numbers) = gateway.balance(aggregate);
+            let (balanced, numbers) = gateway.balance();
             (balanced, format!("{}: {numbers}", gateway.name))
         })
         .collect();
@@ -58,26 +70,15 @@ impl<'a> Gateway<'a> {
     /// Whether every packet in is a packet out or a drop, and the numbers that say so. Where packets share
     /// ESP packets (RFC 9347), those that joined one before them, and came out of one behind another, count
     /// too.
-    pub(super) fn balance(&self, aggregate: bool) -> (bool, String) {
+    pub(super) fn balance(&self) -> (bool, String) {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
         let dropped: u64 = self.drops().map(|(_, count)| count).sum();
         let shared = ["joined", "split", "absorbed"];
         let [joined, split, absorbed] = shared.map(|what| self.count(&format!("{what}_packets")));
         let gone = out + dropped + joined + absorbed;
-        let counts_shared = self
-            .counters
-            .iter()
-            .any(|(name, _)| *name == "joined_packets");
-        let balanced = match aggregate && !counts_shared {
-            // It does not tell how many shared packets: bytes must do.
-            true => into > 0 && out > 0,
-            false => (into + split).abs_diff(gone) <= IN_FLIGHT_PACKETS,
-        };
+        let balanced = (into + split).abs_diff(gone) <= IN_FLIGHT_PACKETS;
         let reasons = self.reasons();
         let mut numbers = format!("{into} packets in, {out} out, {dropped} dropped{reasons}");
-        if aggregate && !counts_shared {
-            numbers += ", and it does not count which packets shared one";
-        }
         if joined + split + absorbed > 0 {
             numbers += &format!(", {joined} joined others, {split} came with others");
             numbers += &format!(", {absorbed} ESP packets held no whole one");

@@ -3,7 +3,7 @@
 use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
 use super::cipher::CipherSeen;
 use super::gateway::Gateway;
-use super::{Load, Observed, check};
+use super::{Load, Observed, asked, check};
 use journal::record::{Check, InterfaceCounters};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -190,7 +190,6 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
     if !adapter.encrypts() && adapter.encryptor().is_none() {
         return None;
     }
-    let aggregate = adapter.encryptor().is_some_and(|found| found.aggregate);
     let carried = received_ip_bytes(observed);
     let mut passed = true;
     let mut said = Vec::new();
@@ -206,7 +205,7 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
             );
         };
         let bytes = gateway.count(payload_counter);
-        let (balanced, balance) = gateway.balance(aggregate);
+        let (balanced, balance) = gateway.balance();
         passed &= bytes >= carried && balanced;
         said.push(format!(
             "{} {way} {bytes} B in clear, of {carried} B or more expected, {balance}",
@@ -214,4 +213,14 @@ pub(super) fn dut_counters(observed: &Observed<'_>) -> Option<Check> {
         ));
     }
     check("dut-counters", passed, said.join("; "))
+}
+
+/// See [`asked::dut_as_asked`].
+pub(super) fn dut_as_asked(observed: &Observed<'_>) -> Option<Check> {
+    asked::dut_as_asked(
+        observed.cell,
+        observed.dut_facts,
+        observed.dut_counters,
+        None,
+    )
 }

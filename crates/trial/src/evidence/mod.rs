@@ -4,6 +4,7 @@
 //! where it does not apply. One that fails makes the trial invalid. docs/methodology.md says what each
 //! proves. To add one: write the function in the file of its kind, add it to `CHECKS`, describe it there.
 
+mod asked;
 mod bounds;
 mod cipher;
 mod frames;
@@ -11,9 +12,10 @@ mod gateway;
 mod link;
 mod tool;
 
+pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherSeen;
 pub use frames::{FrameObserved, PathSeen, frame_checks};
-pub(crate) use gateway::gateways_balance;
+pub(crate) use gateway::{counted_since, gateways_balance};
 
 use crate::command::Commands;
 use crate::transfer::Totals;
@@ -43,6 +45,8 @@ pub struct Observed<'a> {
     pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's counters as differences over the trial, by `gateway/counter`.
     pub dut_counters: &'a BTreeMap<String, u64>,
+    /// What the DUT said of itself, by `gateway/key`.
+    pub dut_facts: &'a BTreeMap<String, String>,
     /// What was sampled on the cipher link.
     pub cipher_link: &'a CipherLink,
     /// What did not belong there, of all frames.
@@ -92,7 +96,7 @@ pub struct Interfaces {
 }
 
 /// All checks, in the order of the path.
-const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 15] = [
+const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 16] = [
     link::offloads_as_asked,
     tool::cores,
     tool::machine_was_ours,
@@ -108,6 +112,7 @@ const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 15] = [
     link::no_foreign_frames,
     link::cipher_link_amount,
     link::dut_counters,
+    link::dut_as_asked,
 ];
 
 /// Makes every check that applies.

@@ -7,7 +7,8 @@ use lab::Links;
 use std::net::Ipv4Addr;
 use wire::Suite;
 
-mod fixture;
+mod asked;
+pub(super) mod fixture;
 
 use fixture::{Fixture, encrypting};
 
@@ -51,6 +52,7 @@ fn a_good_trial_passes_every_check_that_applies() {
         "no-foreign-frames",
         "cipher-link-amount",
         "dut-counters",
+        "dut-as-asked",
     ];
     assert_eq!(
         names(&Fixture::tcp(encrypting(), 1)),

@@ -233,6 +233,7 @@ impl Carrier<'_> {
             counters: &evidence.interfaces,
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,
+            dut_facts: &evidence.dut_facts,
             cipher: look.and_then(cipher),
             cores: (&self.cores.a, &self.cores.b),
             cpu: &watched.seen.cpu,

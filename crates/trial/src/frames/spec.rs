@@ -1,7 +1,7 @@
 //! What the generator's and the analyser's programs are told, and what their reports mean.
 
 use super::{FrameRun, Relief, RigLoad, Strays};
-use campaign::plan::{Adapter, Cell, IpVersion, NULL_ENGINE, PortKind, Traffic};
+use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket};
 use lab::{FrameEnd, FramePath, StationEsp};
 use port::FramePortKind;
@@ -136,7 +136,7 @@ const IPV6_PREFIX_BYTES: usize = 8;
 /// The engine of the DUT's peer: anything but the control that does not encrypt works with anything else.
 pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
     match adapter {
-        Adapter::Cipherbench(encryptor) if encryptor.is_null() => NULL_ENGINE,
+        Adapter::Cipherbench(encryptor) if encryptor.is_null() => engine::NULL,
         _ => "auto",
     }
 }

@@ -13,6 +13,7 @@
 use super::ends::{Entrance, Exit};
 use super::threads::Thread;
 use crate::error::TrialError;
+use crate::evidence::REPLACED_SAS;
 use campaign::plan::{Adapter, Direction, Dut, Encryptor, Mode};
 use dispatch::Dispatch;
 use encryptor::counters::{Counters, DropReason};
@@ -68,6 +69,8 @@ pub(super) struct Gateways {
     /// Frames that `direct` could not hand on.
     copies_lost: Arc<AtomicU64>,
     stop: Stop,
+    /// What each gateway seals and opens with.
+    dispatches: Vec<(&'static str, Dispatch)>,
     /// Who gives the lanes new keys; gone after them.
     renewers: Vec<Renewer>,
     /// Key files of this one use.
@@ -100,9 +103,15 @@ impl Gateways {
         self.threads.iter().map(Thread::cpu_ns).sum()
     }
 
-    /// Its counters so far, by `gateway/counter`.
+    /// Its counters so far, by `gateway/counter`, named as the service's metrics.
     pub(super) fn counters(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
+        for (gateway, dispatch) in &self.dispatches {
+            for replaced in dispatch.replaced() {
+                let name = format!("{gateway}/{REPLACED_SAS}.{}", replaced.engine);
+                *sums.entry(name).or_default() += replaced.sas;
+            }
+        }
         for (gateway, lane) in &self.counters {
             for (name, value) in lane.read().named() {
                 *sums.entry(format!("{gateway}/{name}")).or_default() += value;
@@ -246,8 +255,8 @@ impl Builder<'_> {
         let failed = |error: &dyn Display| failed(self.dut, error);
         let name = ["gw1", "gw2"][side];
         let suite = encryptor.suite;
-        let choice = encryptor.engine.parse().map_err(|error| failed(&error))?;
-        let selection = Dispatch::prepare(&choice, suite).map_err(|error| failed(&error))?;
+        let selection = Dispatch::prepare(&encryptor.engine, suite);
+        let selection = selection.map_err(|error| failed(&error))?;
         let renewer = Renewer::start(&selection).map_err(|error| failed(&error))?;
         let own = StaticKeys::open(&keys.path(side));
         let own = Arc::new(Mutex::new(own.map_err(|error| failed(&error))?));
@@ -265,12 +274,17 @@ impl Builder<'_> {
             aggregate: encryptor.aggregate,
             ..IpRules::NONE
         });
+        let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+        // In the service's words, but for blanks. Each is what was built, as far as that can be asked.
         let facts = [
-            ("suite", suite.to_string()),
+            ("suite", selection.suite().to_string()),
             ("engine", selection.engine().to_owned()),
             ("engine_version", selection.version().to_owned()),
-            ("lanes", encryptor.workers.to_string()),
-            ("tunnels", encryptor.tunnels.to_string()),
+            ("lanes", lanes.len().to_string()),
+            ("tunnels", tunnels.len().to_string()),
+            ("mode", Mode::L3.name().to_owned()),
+            ("aggregate", on(encryptor.aggregate)),
+            ("busy_poll", on(encryptor.busy_poll)),
         ];
         let facts = facts.map(|(key, value)| (format!("{name}/{key}"), value));
         gateways.facts.extend(facts);
@@ -286,13 +300,15 @@ impl Builder<'_> {
                 renewer: Some(&renewer),
             });
             let clear = FrameClearPort::new(from, to, MACS[0], MACS[1]);
-            let worker = Worker::new(clear, cipher, outbound, inbound);
+            let worker =
+                Worker::new(clear, cipher, outbound, inbound).with_busy_poll(encryptor.busy_poll);
             gateways.counters.push((name, worker.counters()));
             let stop = self.stop.clone();
             let thread = self.thread(&format!("{name}-{lane}"), move || worker.run(&stop))?;
             gateways.threads.push(thread);
         }
         gateways.renewers.push(renewer);
+        gateways.dispatches.push((name, selection));
         Ok(())
     }
 
@@ -307,6 +323,7 @@ impl Builder<'_> {
             counters: Vec::new(),
             copies_lost: Arc::default(),
             stop: self.stop.clone(),
+            dispatches: Vec::new(),
             renewers: Vec::new(),
             _keys: None,
         }

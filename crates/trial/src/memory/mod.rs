@@ -12,7 +12,7 @@ mod rig;
 mod threads;
 
 use crate::error::TrialError;
-use crate::evidence::{FrameObserved, frame_checks, gateways_balance};
+use crate::evidence::{FrameObserved, counted_since, dut_as_asked, frame_checks, gateways_balance};
 use crate::frames::{Found, Rig, Way, carry_out};
 use crate::measurer::{Measurer, Tell, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
@@ -85,10 +85,7 @@ fn with_evidence(
     let (cpu_before, counters_before) = (rig.gateways.cpu_ns(), rig.gateways.counters());
     let run = rig.run(&found.evidence_load, interrupt)?;
     found.add_evidence(&run);
-    let mut dut_counters = rig.gateways.counters();
-    for (name, value) in &mut dut_counters {
-        *value -= counters_before.get(name).copied().unwrap_or(0);
-    }
+    let dut_counters = counted_since(&rig.gateways.counters(), &counters_before);
     let (station_a_ns, station_b_ns) = rig.stations_cpu_ns;
     let (stations_ns, dut_ns) = (
         station_a_ns + station_b_ns,
@@ -109,7 +106,13 @@ fn with_evidence(
         strays: &found.strays,
         path: None,
     });
-    checks.extend(gateways_balance(&dut_counters, &rig.way.cell.dut.adapter));
+    checks.extend(gateways_balance(&dut_counters));
+    checks.extend(dut_as_asked(
+        rig.way.cell,
+        &rig.gateways.facts,
+        &dut_counters,
+        Some(&run.trial),
+    ));
     let measured = Measured {
         frames: Some(Box::new(found.result)),
         cpu,

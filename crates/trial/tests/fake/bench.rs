@@ -220,9 +220,21 @@ impl Bench for FakeBench {
         if dut.adapter.encrypts() {
             running.processes = vec![(NodeId::Gw1, DUT_PROCESS), (NodeId::Gw2, DUT_PROCESS + 1)];
             running.esp_udp_ports = vec![4500];
-            running
-                .facts
-                .insert("gw1/engine".to_owned(), "fake".to_owned());
+            let facts = [
+                ("suite", "aes-256-gcm"),
+                ("engine", "fake"),
+                ("lanes", "1"),
+                ("tunnels", "1"),
+                ("mode", "l3"),
+                ("aggregate", "off"),
+                ("busy_poll", "off"),
+            ];
+            for (key, value) in facts {
+                for gateway in ["gw1", "gw2"] {
+                    let key = format!("{gateway}/{key}");
+                    running.facts.insert(key, value.to_owned());
+                }
+            }
         }
         Ok(running)
     }

@@ -165,7 +165,7 @@ fn frames_through_boxes() {
 fn frames_through_the_encryptor_in_each_direction() {
     let mut lab = TestLab::build();
     let null = Adapter::Cipherbench(Encryptor {
-        engine: "null".to_owned(),
+        engine: "null".parse().unwrap(),
         ..Encryptor::new(Suite::Aes256Gcm)
     });
     for (adapter, is_null) in [(encrypting(), false), (null, true)] {

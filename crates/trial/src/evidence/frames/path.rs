@@ -2,7 +2,7 @@
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, PathSeen};
 use crate::evidence::gateway::Gateway;
-use crate::evidence::{check, link, tool};
+use crate::evidence::{check, dut_as_asked, link, tool};
 use journal::record::{Check, FrameTrial};
 use lab::{FrameEnd, NodeId};
 use std::collections::BTreeSet;
@@ -20,6 +20,12 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Vec<O
     ];
     checks.extend(between_the_gateways(seen));
     checks.push(dut_counters(observed, seen));
+    checks.push(dut_as_asked(
+        seen.cell,
+        seen.dut_facts,
+        seen.dut_counters,
+        evidence_trial(observed),
+    ));
     checks
 }
 
@@ -133,7 +139,6 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Che
     if !adapter.encrypts() && adapter.encryptor().is_none() {
         return None;
     }
-    let aggregate = adapter.encryptor().is_some_and(|found| found.aggregate);
     let trial = evidence_trial(observed)?;
     let ip_bytes = trial
         .received_bytes
@@ -157,7 +162,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Che
         if !is_source || duplex {
             *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
         }
-        let (balanced, balance) = gateway.balance(aggregate);
+        let (balanced, balance) = gateway.balance();
         passed &= balanced;
         said.push(format!("{name}: {balance}"));
     }

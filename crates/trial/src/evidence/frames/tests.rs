@@ -1,6 +1,7 @@
 //! Every check of the path passes on what a good frame test reads, and fails on what it is there to catch.
 
 use super::*;
+use crate::evidence::tests::fixture::told;
 use campaign::plan::{
     Adapter, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure, Traffic,
 };
@@ -28,7 +29,7 @@ struct Fixture {
 
 fn encrypting(engine: &str) -> Adapter {
     Adapter::Cipherbench(Encryptor {
-        engine: engine.to_owned(),
+        engine: engine.parse().unwrap(),
         ..Encryptor::new(Suite::Aes256Gcm)
     })
 }
@@ -149,6 +150,10 @@ impl Fixture {
             return;
         }
         self.link.esp_frames = 300;
+        let readable = self.cell.dut.adapter.encryptor();
+        if readable.is_some_and(Encryptor::is_readable) {
+            self.link.marker_frames = 300;
+        }
         self.link.spis = vec!["c0ffee01".to_owned()];
         let ip_bytes = FRAMES * (FRAME_BYTES - 18);
         let back_bytes = back * (FRAME_BYTES - 18);
@@ -214,6 +219,7 @@ impl Fixture {
                 counters: &self.counters,
                 offloads: &offloads,
                 dut_counters: &self.dut_counters,
+                dut_facts: &told(&self.cell.dut.adapter),
                 cipher: (!is_straight).then_some(cipher),
                 cores: (&[0], &[1]),
                 cpu: &Cpu {
@@ -258,6 +264,7 @@ fn a_good_frame_test_passes_every_check_that_applies() {
         "no-clear-text",
         "no-foreign-frames",
         "dut-counters",
+        "dut-as-asked",
     ];
     for (adapter, beyond) in [
         (Adapter::Direct, clear),
@@ -343,13 +350,15 @@ fn addresses_in_clear_speak_against_an_encryptor_unless_it_is_the_null_engine() 
             .contains("marker c6120001 in clear")
     );
     let mut fixture = Fixture::new(encrypting("null"), Direction::Encrypt, false);
-    fixture.link.marker_frames = 300;
     assert_eq!(fixture.failing(), Vec::<String>::new());
     assert!(
         fixture
             .detail("no-clear-text")
-            .contains("as asked: the engine neither encrypts")
+            .contains("as asked, the engine neither encrypts")
     );
+    // Whoever does not see them there would not see them behind an encryptor that fails.
+    fixture.link.marker_frames = 0;
+    assert_eq!(fixture.failing(), ["no-clear-text"]);
 }
 
 #[test]

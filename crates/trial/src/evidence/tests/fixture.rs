@@ -13,6 +13,7 @@ pub(super) struct Fixture {
     pub(super) counters: BTreeMap<String, InterfaceCounters>,
     pub(super) offloads: BTreeMap<String, BTreeMap<String, String>>,
     pub(super) dut_counters: BTreeMap<String, u64>,
+    pub(super) dut_facts: BTreeMap<String, String>,
     pub(super) cipher_link: CipherLink,
     pub(super) watch: CipherWatch,
     pub(super) cpu: Cpu,
@@ -44,6 +45,7 @@ impl Fixture {
             rate_bps: None,
         };
         let target = Ipv4Addr::new(10, 2, 0, 2);
+        let dut_facts = told(&cell.dut.adapter);
         let parameters = crate::parameters(&cell);
         let commands = crate::commands(&cell, &parameters, target, 2).unwrap();
         let off = || {
@@ -64,6 +66,7 @@ impl Fixture {
                 .into(),
             offloads: LINK_ENDS.map(|name| (name.to_owned(), off())).into(),
             dut_counters: BTreeMap::new(),
+            dut_facts,
             cipher_link: CipherLink::default(),
             watch: CipherWatch::default(),
             cpu: Cpu {
@@ -224,6 +227,7 @@ impl Fixture {
             counters: &self.counters,
             offloads: &self.offloads,
             dut_counters: &self.dut_counters,
+            dut_facts: &self.dut_facts,
             cipher_link: &self.cipher_link,
             watch: &self.watch,
             sampling_ns: 300 * MS,
@@ -251,4 +255,29 @@ impl Fixture {
 
 pub(super) fn encrypting() -> Adapter {
     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
+}
+
+/// What an encryptor of one lane and one tunnel tells of itself on both gateways; other devices, nothing.
+pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
+    let Some(encryptor) = adapter.encryptor() else {
+        return BTreeMap::new();
+    };
+    let engine = match encryptor.is_null() {
+        true => "null",
+        false => "ipsec-mb",
+    };
+    let suite = encryptor.suite.to_string();
+    let facts = [
+        ("suite", suite.as_str()),
+        ("engine", engine),
+        ("lanes", "1"),
+        ("tunnels", "1"),
+        ("mode", "l3"),
+        ("aggregate", "off"),
+        ("busy_poll", "off"),
+    ];
+    let facts = facts.into_iter().flat_map(|(key, value)| {
+        ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.to_owned()))
+    });
+    facts.collect()
 }

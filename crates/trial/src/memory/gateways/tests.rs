@@ -1,6 +1,7 @@
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Weak;
+use std::time::{Duration, Instant};
 
 fn dut(adapter: Adapter) -> Dut {
     Dut {
@@ -67,4 +68,44 @@ fn when_one_thread_has_failed_the_others_are_waited_for_all_the_same() {
     let error = gateways.stop(&dut).unwrap_err();
     assert!(error.to_string().contains("the ring is gone"), "{error}");
     assert_eq!(held.strong_count(), 0);
+}
+
+#[test]
+fn gateways_tell_what_they_were_built_with() {
+    let encryptor = Encryptor {
+        workers: 3,
+        tunnels: 7,
+        aggregate: true,
+        busy_poll: true,
+        ..Encryptor::new(Suite::Aes128Gcm)
+    };
+    let adapter = Adapter::Cipherbench(encryptor);
+    let gateways = Gateways::start(&dut(adapter), Direction::Both, 1500).unwrap();
+    for (key, told) in [
+        ("suite", "aes-128-gcm"),
+        ("lanes", "3"),
+        ("tunnels", "7"),
+        ("mode", "l3"),
+        ("aggregate", "on"),
+        ("busy_poll", "on"),
+    ] {
+        for gateway in ["gw1", "gw2"] {
+            let fact = &gateways.facts[&format!("{gateway}/{key}")];
+            assert_eq!(fact, told, "{gateway} {key}");
+        }
+    }
+}
+
+#[test]
+fn a_gateway_that_polls_works_without_a_packet() {
+    let adapter = Adapter::Cipherbench(Encryptor {
+        busy_poll: true,
+        ..Encryptor::new(Suite::Aes256Gcm)
+    });
+    let gateways = Gateways::start(&dut(adapter), Direction::Encrypt, 1500).unwrap();
+    let late = Instant::now() + Duration::from_secs(60);
+    while gateways.cpu_ns() < 20_000_000 {
+        assert!(Instant::now() < late, "it waits for packets");
+        thread::yield_now();
+    }
 }

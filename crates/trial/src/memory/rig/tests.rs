@@ -87,19 +87,14 @@ fn check_encryptor(direction: Direction, ip: IpVersion, encryptor: Encryptor) {
         let load = RigLoad::new(Some(20_000), 50 * MS, 200 * MS);
         rig.run(&load, &Interrupt::new()).unwrap()
     };
-    // Keys are derived for a few new SPIs at a time: until each tunnel's are, packets are lost.
-    let mut tries = 0..50;
-    while run().trial.received < 1000 {
-        assert!(
-            tries.next().is_some(),
-            "{what}: packets are lost all the time"
-        );
+    // The first begins each tunnel, and the second finds it begun.
+    for _ in 0..2 {
+        let run = run();
+        assert_eq!(run.trial.sent, 1000, "{what}");
+        assert_eq!(run.trial.received, 1000, "{what}: {:?}", run.trial);
+        assert_eq!((run.trial.reordered, run.strays.foreign), (0, 0), "{what}");
+        assert!(run.strays.refused.is_empty(), "{what}");
     }
-    let run = run();
-    assert_eq!(run.trial.sent, 1000, "{what}");
-    assert_eq!(run.trial.received, 1000, "{what}: {:?}", run.trial);
-    assert_eq!((run.trial.reordered, run.strays.foreign), (0, 0), "{what}");
-    assert!(run.strays.refused.is_empty(), "{what}");
 }
 
 fn lanes_and_tunnels(workers: u16, tunnels: u16) -> Encryptor {
@@ -113,24 +108,27 @@ fn lanes_and_tunnels(workers: u16, tunnels: u16) -> Encryptor {
 #[test]
 fn every_lane_of_every_tunnel_carries_its_flows() {
     for ip in [IpVersion::V4, IpVersion::V6] {
-        for direction in [Direction::Both, Direction::Encrypt] {
+        for direction in Direction::ALL {
             check_encryptor(direction, ip, lanes_and_tunnels(1, 100));
             check_encryptor(direction, ip, lanes_and_tunnels(3, 50));
         }
-        check_encryptor(Direction::Decrypt, ip, lanes_and_tunnels(2, 1));
     }
 }
 
 #[test]
-fn engines_suites_and_aggregation_are_those_asked_for() {
+fn engines_suites_aggregation_and_polling_carry_frames() {
     let suite = |name| Encryptor::new(Suite::from_name(name).unwrap());
     let gcm = || Encryptor::new(Suite::Aes256Gcm);
     let engine = |engine: &str| Encryptor {
-        engine: engine.to_owned(),
+        engine: engine.parse().unwrap(),
         ..gcm()
     };
     let aggregating = Encryptor {
         aggregate: true,
+        ..gcm()
+    };
+    let polling = Encryptor {
+        busy_poll: true,
         ..gcm()
     };
     for encryptor in [
@@ -139,6 +137,7 @@ fn engines_suites_and_aggregation_are_those_asked_for() {
         engine("null"),
         engine("{ below: 100 B, use: aws-lc, else: rustcrypto }"),
         aggregating,
+        polling,
     ] {
         check_encryptor(Direction::Both, IpVersion::V4, encryptor);
     }

@@ -1,0 +1,168 @@
+//! Whether the encryptor that ran is the one that was asked for, by what it said of itself.
+
+use super::check;
+use campaign::plan::{Cell, Direction, Encryptor, Measurement, Mode};
+use dispatch::Choice;
+use journal::record::{Check, FrameTrial};
+use std::collections::BTreeMap;
+
+/// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.
+pub(crate) const REPLACED_SAS: &str = "engine_replaced_sas";
+
+/// What an encryptor without ESP tells of suite and engine.
+const NONE: &str = "none";
+/// From so many frames a second on, of that mean size or less, some arrive together.
+const SHARING_FRAMES_PER_S: u64 = 200_000;
+const SHARING_BYTES: f64 = 512.0;
+
+/// Every gateway that was loaded told the settings of the plan, its engine was not replaced, and where packets
+/// were to share ESP packets, they did. `trial` is the frame trial whose evidence is read, if there is one.
+pub(crate) fn dut_as_asked(
+    cell: &Cell,
+    facts: &BTreeMap<String, String>,
+    counters: &BTreeMap<String, u64>,
+    trial: Option<&FrameTrial>,
+) -> Option<Check> {
+    let encryptor = cell.dut.adapter.encryptor()?;
+    let gateways = loaded(cell);
+    let mut wrong = Vec::new();
+    for gateway in gateways {
+        for (key, asked) in settings(encryptor) {
+            match facts.get(&format!("{gateway}/{key}")) {
+                None => wrong.push(format!("{gateway} does not tell its {key}")),
+                Some(found) if *found != asked => {
+                    wrong.push(format!(
+                        "{key} of {gateway} is {found}, and {asked} was asked for"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        wrong.extend(other_engine(encryptor, gateway, facts));
+    }
+    let settings: Vec<String> = settings(encryptor)
+        .iter()
+        .map(|(key, asked)| format!("{key} {asked}"))
+        .collect();
+    let mut detail = match wrong.is_empty() {
+        true => format!("{} told {}", gateways.join(" and "), settings.join(", ")),
+        false => wrong.join("; "),
+    };
+    let mut passed = wrong.is_empty();
+    let beyond = [
+        replaced(encryptor, counters),
+        shared(cell, counters, trial),
+    ];
+    for (fits, words) in beyond.into_iter().flatten() {
+        passed &= fits;
+        detail += &format!("; {words}");
+    }
+    check("dut-as-asked", passed, detail)
+}
+
+/// The gateways in the path.
+fn loaded(cell: &Cell) -> &'static [&'static str] {
+    let direction = match &cell.measurement {
+        Measurement::Frames(test) => test.traffic.direction,
+        _ => Direction::Both,
+    };
+    match direction {
+        Direction::Encrypt => &["gw1"],
+        Direction::Decrypt => &["gw2"],
+        Direction::Both => &["gw1", "gw2"],
+    }
+}
+
+/// What an encryptor must tell of itself, the engine apart.
+fn settings(encryptor: &Encryptor) -> [(&'static str, String); 6] {
+    let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let suite = match encryptor.mode.has_esp() {
+        true => encryptor.suite.to_string(),
+        false => NONE.to_owned(),
+    };
+    let mode = match encryptor.mode {
+        // The same, without ESP.
+        Mode::L2tpv3Clear => Mode::L2tpv3,
+        mode => mode,
+    };
+    [
+        ("suite", suite),
+        ("lanes", encryptor.workers.to_string()),
+        ("tunnels", encryptor.tunnels.to_string()),
+        ("mode", mode.name().to_owned()),
+        ("aggregate", on(encryptor.aggregate)),
+        ("busy_poll", on(encryptor.busy_poll)),
+    ]
+}
+
+/// What is wrong with the engine that a gateway told. Which one `auto` takes is its own affair, but it is never
+/// the control.
+fn other_engine(
+    encryptor: &Encryptor,
+    gateway: &str,
+    facts: &BTreeMap<String, String>,
+) -> Option<String> {
+    let Some(found) = facts.get(&format!("{gateway}/engine")) else {
+        return Some(format!("{gateway} does not tell its engine"));
+    };
+    let fits = match &encryptor.engine {
+        _ if !encryptor.mode.has_esp() => found == NONE,
+        Choice::Named(name) => found == name,
+        Choice::Threshold { small, large, .. } => found.contains(small) && found.contains(large),
+        Choice::Auto | Choice::Model { .. } => found != engine::NULL && found != NONE,
+    };
+    let asked = &encryptor.engine;
+    (!fits).then(|| format!("engine of {gateway} is {found}, and {asked} was asked for"))
+}
+
+/// Engines that failed, and whether the figure may stand: where a model was to fail, it may.
+fn replaced(encryptor: &Encryptor, counters: &BTreeMap<String, u64>) -> Option<(bool, String)> {
+    let replaced = counters.iter().filter(|(name, sas)| {
+        let counter = name.split_once('/').map_or("", |(_, counter)| counter);
+        **sas > 0 && counter.starts_with(REPLACED_SAS)
+    });
+    let replaced: Vec<String> = replaced
+        .map(|(name, sas)| format!("{name} {sas}"))
+        .collect();
+    let is_meant = matches!(
+        &encryptor.engine,
+        Choice::Model { model, .. } if model.errors_ppm > 0
+    );
+    (!replaced.is_empty()).then(|| {
+        let words = format!(
+            "an engine failed, and another took its place: {}",
+            replaced.join(", ")
+        );
+        (is_meant, words)
+    })
+}
+
+/// How many packets shared ESP packets where they were asked to, and whether that can be: small frames at a high
+/// load do not all come alone. Of several tunnels, neighbours go to different ones.
+fn shared(
+    cell: &Cell,
+    counters: &BTreeMap<String, u64>,
+    trial: Option<&FrameTrial>,
+) -> Option<(bool, String)> {
+    let encryptor = cell.dut.adapter.encryptor()?;
+    if !encryptor.aggregate {
+        return None;
+    }
+    let Some(joined) = counters.get("gw1/joined_packets") else {
+        let words = "gw1 does not tell how many packets joined others";
+        return Some((false, words.to_owned()));
+    };
+    let is_expected = match (&cell.measurement, trial) {
+        (Measurement::Frames(test), Some(trial)) if encryptor.tunnels == 1 => {
+            let per_s =
+                u128::from(trial.sent) * 1_000_000_000 / u128::from(trial.duration_ns.max(1));
+            per_s >= SHARING_FRAMES_PER_S.into() && test.traffic.mix.mean_bytes() <= SHARING_BYTES
+        }
+        _ => false,
+    };
+    let words = match is_expected {
+        true => format!("{joined} packets joined others, and some had to"),
+        false => format!("{joined} packets joined others"),
+    };
+    Some((*joined > 0 || !is_expected, words))
+}
