@@ -139,7 +139,7 @@ impl fmt::Display for Choice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The user's mistake.
-    #[error("there is no engine `{name}`; known: auto, {known}")]
+    #[error("there is no engine `{name}`\nhelp: known engines are auto, {known}")]
     Unknown {
         /// As asked for.
         name: String,
@@ -155,12 +155,14 @@ pub enum EngineError {
         reason: String,
     },
     /// The engine does not have the suite.
-    #[error("engine {name} does not have {suite}")]
+    #[error("engine {name} does not have {suite}\nhelp: {help}")]
     NotServed {
         /// The engine.
         name: &'static str,
         /// The suite.
         suite: Suite,
+        /// Which engines have it.
+        help: String,
     },
     /// The engine computes wrongly: it must not be used, whoever is at fault.
     #[error("engine {name} is refused for {suite}: it {failure}")]
@@ -180,6 +182,15 @@ pub enum EngineError {
         /// Every engine's reason.
         reasons: String,
     },
+}
+
+impl EngineError {
+    /// What is wrong, in one line, without what to do: to be one of several reasons.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        let text = self.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    }
 }
 
 /// An engine that [`Choice::Auto`] would have taken, but could not.
@@ -292,6 +303,9 @@ fn select_from(
             let Some(engine) = engines.iter().find(|engine| engine.name() == name) else {
                 return Err(unknown(name, engines));
             };
+            if !engine.serves(suite) {
+                return Err(not_served(engine.name(), suite, engines));
+            }
             prove(*engine, suite)
         }
         Choice::Auto => {
@@ -320,7 +334,7 @@ fn select_from(
 fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver]) -> EngineError {
     let reasons: Vec<_> = passed_over
         .iter()
-        .map(|over| over.reason.to_string())
+        .map(|over| over.reason.in_short())
         .collect();
     let reasons = if reasons.is_empty() {
         format!("none of {} has it", names(engines))
@@ -330,15 +344,12 @@ fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver
     EngineError::None { suite, reasons }
 }
 
-/// The engine as a selection, if it is usable here and has given its known answers, now or before.
+/// The engine as a selection, if it is usable here and has given its known answers, now or before. It has the suite.
 fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineError> {
     type Answers = BTreeMap<(&'static str, Suite), Result<(), Failure>>;
     static PROVEN: Mutex<Answers> = Mutex::new(BTreeMap::new());
 
     let name = engine.name();
-    if !engine.serves(suite) {
-        return Err(EngineError::NotServed { name, suite });
-    }
     let version = engine
         .probe()
         .map_err(|reason| EngineError::Unavailable { name, reason })?;
@@ -360,6 +371,23 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
         suite,
         passed_over: Vec::new(),
     })
+}
+
+fn not_served(name: &'static str, suite: Suite, engines: &[&'static dyn Engine]) -> EngineError {
+    let having: Vec<_> = engines
+        .iter()
+        .filter(|engine| engine.serves(suite) && engine.probe().is_ok())
+        .map(|engine| engine.name())
+        .collect();
+    let help = match &having[..] {
+        [] => "no engine that can be used here has it: take another suite".to_owned(),
+        [only] => format!("{only} has it, and `auto` takes it"),
+        _ => format!(
+            "{} have it, and `auto` takes the fastest",
+            having.join(", ")
+        ),
+    };
+    EngineError::NotServed { name, suite, help }
 }
 
 fn unknown(name: &str, engines: &[&'static dyn Engine]) -> EngineError {

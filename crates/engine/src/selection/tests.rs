@@ -285,7 +285,14 @@ fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
     assert_eq!(absent.engine, "absent");
 
     let error = select_from(&engines, &named("narrow"), Suite::Aes256Gcm).unwrap_err();
-    assert_eq!(error.to_string(), "engine narrow does not have aes-256-gcm");
+    assert_eq!(
+        error.to_string(),
+        "engine narrow does not have aes-256-gcm\nhelp: aws-lc has it, and `auto` takes it"
+    );
+    assert_eq!(error.in_short(), "engine narrow does not have aes-256-gcm");
+    let error = select_from(&[&NARROW, &ABSENT], &named("narrow"), Suite::Aes256Gcm).unwrap_err();
+    let expected = "help: no engine that can be used here has it: take another suite";
+    assert_eq!(error.to_string().lines().nth(1), Some(expected));
     let error = select_from(&[&NARROW], &Choice::Auto, Suite::Aes256Gcm).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -335,7 +342,8 @@ fn a_named_engine_is_never_replaced_by_another() {
 
 #[test]
 fn an_unknown_engine_is_told_with_the_known_ones() {
-    let expected = "there is no engine `opensll`; known: auto, ipsec-mb, aws-lc, rustcrypto";
+    let expected = "there is no engine `opensll`\n\
+                    help: known engines are auto, ipsec-mb, aws-lc, rustcrypto";
     assert_eq!(
         "opensll".parse::<Choice>().unwrap_err().to_string(),
         expected

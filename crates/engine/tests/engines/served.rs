@@ -29,8 +29,13 @@ fn aws_lc_has_the_aeads_and_aes_or_null_with_sha() {
         };
         match select(&Choice::Named("aws-lc".to_owned()), suite) {
             Ok(_) => assert!(has, "{suite}"),
-            Err(EngineError::NotServed { name, suite: told }) => {
+            Err(EngineError::NotServed {
+                name,
+                suite: told,
+                help,
+            }) => {
                 assert_eq!((has, name, told), (false, "aws-lc", suite));
+                assert!(help.contains("rustcrypto"), "{help}");
             }
             Err(error) => panic!("{error}"),
         }
