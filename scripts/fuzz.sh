@@ -4,6 +4,7 @@
 #   scripts/fuzz.sh TARGET [SECONDS] [libFuzzer's own options]
 #   scripts/fuzz.sh TARGET FILE      runs it on one input
 #   scripts/fuzz.sh list
+#   scripts/fuzz.sh lock             takes the versions of Cargo.lock over into fuzz/Cargo.lock
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,6 +15,11 @@ seconds=${2:-60}
 if [ "$target" = list ]; then
     ls fuzz/fuzz_targets | sed 's/\.rs$//'
     exit 0
+fi
+if [ "$target" = lock ]; then
+    cp Cargo.lock fuzz/Cargo.lock
+    # Takes out what the targets do not need, and puts in libFuzzer.
+    exec cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 fi
 if [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
     echo "error: there is no fuzz target '$target'" >&2
@@ -30,10 +36,8 @@ coverage='-Cpasses=sancov-module
     -Cllvm-args=-sanitizer-coverage-trace-compares'
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# The versions of the ordinary build, so that what is fuzzed is what is shipped.
-cp Cargo.lock fuzz/Cargo.lock
 # With a target named, build scripts and procedural macros are left without instrumentation.
-RUSTFLAGS="--cfg fuzzing $coverage" cargo build --manifest-path fuzz/Cargo.toml \
+RUSTFLAGS="--cfg fuzzing $coverage" cargo build --locked --manifest-path fuzz/Cargo.toml \
     --target-dir target/fuzz --target "$host" --release --bin "$target"
 
 program="target/fuzz/$host/release/$target"

@@ -92,6 +92,37 @@ fn no_target_finds_a_mistake_in_a_few_thousand_inputs() {
     }
 }
 
+/// Names and versions of the packages in a lock file.
+fn locked(path: &Path) -> BTreeSet<(String, String)> {
+    let text = fs::read_to_string(path).unwrap();
+    let value = |package: &str, key: &str| {
+        let mut lines = package.lines();
+        lines
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))
+            .unwrap()
+            .to_owned()
+    };
+    let packages = text.split("[[package]]").skip(1);
+    packages
+        .map(|package| (value(package, "name"), value(package, "version")))
+        .collect()
+}
+
+#[test]
+fn what_is_fuzzed_has_the_versions_of_what_is_shipped() {
+    let fuzzed = locked(&fuzz_folder().join("Cargo.lock"));
+    let shipped = locked(&fuzz_folder().join("../Cargo.lock"));
+    let others: Vec<_> = fuzzed
+        .difference(&shipped)
+        .map(|(name, _)| name.trim_matches('"'))
+        .collect();
+    assert_eq!(
+        others,
+        ["cipherbench-fuzz-targets", "libfuzzer-sys"],
+        "give: scripts/fuzz.sh lock"
+    );
+}
+
 #[test]
 fn every_target_has_a_program_and_every_program_a_target() {
     let folder = fuzz_folder();
