@@ -5,7 +5,7 @@
 //! ICV must be good. It shows that only where it cannot make sense of the text, which the four bytes see to. For an
 //! AEAD, whose high half stands in the middle of what is authenticated, it can but decrypt.
 
-use super::peer::{bytes, hex};
+use super::peer::{bytes, hex, skip};
 use super::*;
 use std::process::Command;
 use wire::{Cipher, Hmac};
@@ -80,7 +80,7 @@ fn tshark_decrypts_what_we_seal_and_finds_its_icv_good() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), capture(&packets)).unwrap();
     let Some(verdicts) = read(file.path(), &associations) else {
-        eprintln!("SKIPPED: interoperation with tshark: install tshark");
+        skip("tshark: install tshark");
         return;
     };
     assert_eq!(verdicts.len(), expected.len());
