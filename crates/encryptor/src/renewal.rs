@@ -66,12 +66,14 @@ impl Renewer {
             again: Vec::new(),
         };
         let work = move || {
-            loop {
+            let mut lanes_are_there = true;
+            while lanes_are_there {
                 match messages.recv_timeout(LOOK_EVERY) {
                     Ok(message) => desk.take(message),
                     Err(RecvTimeoutError::Timeout) => desk.try_again(),
-                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Disconnected) => lanes_are_there = false,
                 }
+                // Also of what failed last.
                 desk.tell_replaced();
             }
         };

@@ -16,6 +16,7 @@ use port::{
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 use wire::coalesce::Joinable;
 use wire::vnet::VnetHeader;
 use wire::{Cipher, Hmac, Suite};
@@ -26,6 +27,8 @@ const SUITE: Suite = Suite::EncryptThenMac(Cipher::DesCbc, Hmac::Sha1);
 /// Of each packet.
 const BYTES: usize = 1400;
 const LANES: u16 = 2;
+/// Longer than any disk takes.
+const PATIENCE: Duration = Duration::from_secs(30);
 const SINGLE: Joinable = Joinable {
     tcp: false,
     udp: false,
@@ -129,7 +132,9 @@ fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not()
         sealed += BYTES;
         // More than half of what the SA may seal: a new one is on its way. A real link leaves it the time.
         if sealed > 5 << 20 {
+            let start = Instant::now();
             while epoch_in(folder.path()) == epoch {
+                assert!(start.elapsed() < PATIENCE, "no new epoch after {epoch}");
                 thread::yield_now();
             }
             (epoch, sealed) = (epoch + 1, 0);

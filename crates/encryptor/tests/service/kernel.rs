@@ -121,7 +121,7 @@ fn lacks(namespace: &Namespace, line: &str) -> Option<String> {
         return None;
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let absent = ["not found", "not supported", "No such file"];
+    let absent = ["not found", "not supported", "unable to initialize crypto"];
     assert!(absent.iter().any(|words| said.contains(words)), "{said}");
     Some(said)
 }
