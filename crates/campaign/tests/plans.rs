@@ -271,3 +271,24 @@ fn unique_groups(plan: &Plan) -> usize {
         .collect::<HashSet<_>>()
         .len()
 }
+
+#[test]
+fn a_journals_engine_is_a_name_or_a_map_as_it_always_was() {
+    for engine in [
+        "auto",
+        "aws-lc",
+        "null",
+        "{ below: 128 B, use: rustcrypto, else: ipsec-mb }",
+    ] {
+        let encryptor = Encryptor {
+            engine: engine.parse().unwrap(),
+            ..Encryptor::new(wire::Suite::Aes256Gcm)
+        };
+        let written = serde_json::to_value(&encryptor).unwrap();
+        assert_eq!(written["engine"], engine);
+        assert_eq!(
+            serde_json::from_value::<Encryptor>(written).unwrap(),
+            encryptor
+        );
+    }
+}

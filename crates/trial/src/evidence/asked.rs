@@ -49,10 +49,7 @@ pub(crate) fn dut_as_asked(
         false => wrong.join("; "),
     };
     let mut passed = wrong.is_empty();
-    let beyond = [
-        replaced(encryptor, counters),
-        shared(cell, counters, trial),
-    ];
+    let beyond = [replaced(encryptor, counters), shared(cell, counters, trial)];
     for (fits, words) in beyond.into_iter().flatten() {
         passed &= fits;
         detail += &format!("; {words}");
