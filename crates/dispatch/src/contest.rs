@@ -132,7 +132,7 @@ pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<
     found
 }
 
-/// In words: `rustcrypto below 96 B, ipsec-mb`.
+/// In words: `one-engine below 96 B, another`.
 pub(crate) fn in_words(crossovers: &[Crossover], names: &[&str]) -> String {
     let mut parts = Vec::new();
     for (at, crossover) in crossovers.iter().enumerate() {

@@ -195,7 +195,7 @@ impl Dispatch {
     }
 
     /// What does the batches, for people and reports: `ipsec-mb`, or which engine seals 32 packets in a batch below
-    /// which length of inner packets, `auto: rustcrypto below 96 B, ipsec-mb`, and which seals single ones, where
+    /// which length of inner packets, `auto: one-engine below 96 B, another`, and which seals single ones, where
     /// that differs: `auto: ipsec-mb (single packets: rustcrypto below 239 B, aws-lc)`.
     #[must_use]
     pub fn engine(&self) -> &str {

@@ -201,7 +201,7 @@ impl SuiteCurves {
 }
 
 impl Turns {
-    /// `rustcrypto below 96 B, ipsec-mb`.
+    /// `one-engine below 96 B, another`.
     fn in_words(&self) -> String {
         let ends = self
             .turns
