@@ -213,21 +213,22 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// Tries a datagram of an unknown SPI, on a copy, with keys made for it. When it is authentic, the tunnel's
-    /// SA is a fresh one of that epoch.
+    /// Tries a datagram of an unknown SPI, on a copy, with an SA made for it. When it is authentic, that is the
+    /// tunnel's SA from now on, which has accepted nothing yet.
     #[cold]
     fn prove_epoch(&mut self, tunnel: u16, datagram: &[u8]) -> Result<(), DropReason> {
         let spi = datagram.first_chunk().ok_or(DropReason::Runt)?;
         let spi = u32::from_be_bytes(*spi);
         self.candidates_left -= 1;
-        let mut candidate = || self.keys.candidate(tunnel, spi).ok_or(DropReason::NoSa);
-        let mut trial = candidate()?;
-        trial.open(&mut datagram.to_vec()).map_err(reason)?;
-        let proven = candidate()?;
+        let candidate = self.keys.candidate(tunnel, spi);
+        let mut candidate = candidate.ok_or(DropReason::NoSa)?;
+        candidate
+            .authenticate(&mut datagram.to_vec())
+            .map_err(reason)?;
         // Only what was not authentic counts: a thousand tunnels may begin in one batch.
         self.candidates_left += 1;
         self.keys.confirmed(tunnel, spi);
-        self.sas[usize::from(tunnel)] = Some(proven);
+        self.sas[usize::from(tunnel)] = Some(candidate);
         self.reassemblers[usize::from(tunnel)] = Reassembler::new();
         Ok(())
     }

@@ -107,6 +107,18 @@ impl InboundSa {
     /// [`OpenError`]; after [`OpenError::IntegrityFailed`] nothing in `packet` is of use.
     #[inline]
     pub fn open(&mut self, packet: &mut [u8]) -> Result<Opened, OpenError> {
+        let sequence = self.authenticate(packet)?;
+        self.accept(packet, sequence, true)
+    }
+
+    /// Opens an ESP packet in place without accepting it: the whole sequence number that it has, if it is
+    /// authentic. The window learns nothing; so, done on a copy, this tells whether the SA is the right one for
+    /// a packet that is still to come.
+    ///
+    /// # Errors
+    /// [`OpenError`], but for [`OpenError::BadTrailer`]: padding and trailer are not looked at.
+    #[inline]
+    pub fn authenticate(&mut self, packet: &mut [u8]) -> Result<u64, OpenError> {
         let sequence = self.expect(packet)?;
         let whole = Packet {
             at: 0,
@@ -115,7 +127,11 @@ impl InboundSa {
         };
         let mut authentic = [false];
         self.transform.open(packet, &[whole], &mut authentic)?;
-        self.accept(packet, sequence, authentic[0])
+        if authentic[0] {
+            Ok(sequence)
+        } else {
+            Err(OpenError::IntegrityFailed)
+        }
     }
 
     /// The whole sequence number that a packet must have, if it may be one of this SA at all: the step before
