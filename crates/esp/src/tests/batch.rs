@@ -279,6 +279,26 @@ fn a_failed_seal_spends_its_sequence_number_and_restores_the_source() {
 }
 
 #[test]
+fn a_packet_that_was_only_authenticated_is_still_to_be_opened_and_then_once() {
+    for suite in suites() {
+        let (mut outbound, mut inbound) = pair(suite);
+        let sealed = seal(&mut outbound, INNER, 4);
+        for _ in 0..2 {
+            assert_eq!(inbound.authenticate(&mut sealed.clone()), Ok(1));
+        }
+        let mut forged = sealed.clone();
+        *forged.last_mut().unwrap() ^= 1;
+        let refused = inbound.authenticate(&mut forged);
+        assert_eq!(refused, Err(OpenError::IntegrityFailed));
+        let mut packet = sealed.clone();
+        let opened = inbound.open(&mut packet).unwrap();
+        assert_eq!(packet[opened.inner], *INNER);
+        let replayed = inbound.authenticate(&mut sealed.clone());
+        assert_eq!(replayed, Err(OpenError::Replayed));
+    }
+}
+
+#[test]
 fn a_failed_open_is_told_as_such_and_teaches_the_window_nothing() {
     for suite in suites() {
         let (mut outbound, mut working) = pair(suite);
