@@ -15,6 +15,7 @@ use crate::policy::Selectors;
 use dispatch::Choice;
 use esp::WindowSize;
 use port::{TunOffloads, UdpOffloads};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use wire::Suite;
@@ -205,6 +206,15 @@ impl Offloads {
     };
 }
 
+/// The addresses that lanes send to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remotes {
+    /// Each once, of the first lane.
+    pub addresses: Vec<SocketAddr>,
+    /// Each peer's place in `addresses`.
+    pub of_peer: Vec<u16>,
+}
+
 impl Config {
     /// Reads and checks a configuration file. Paths in it are relative to its folder.
     ///
@@ -221,6 +231,22 @@ impl Config {
     /// As [`load`](Self::load).
     pub fn from_text(file: &str, text: &str) -> Result<Self, Mistakes> {
         yaml::parse(file, text)?.decode(|root| root.map(|map| read::config(map, Path::new(""))))
+    }
+
+    /// Where the peers are, each address once: many tunnels may lead to one gateway, whose datagrams then share trains.
+    pub(crate) fn remotes(&self) -> Remotes {
+        let mut numbers = BTreeMap::new();
+        let mut addresses = Vec::new();
+        let of_peer = self.peers.iter().map(|peer| {
+            *numbers.entry(peer.remote).or_insert_with(|| {
+                addresses.push(peer.remote);
+                addresses.len() as u16 - 1
+            })
+        });
+        Remotes {
+            of_peer: of_peer.collect(),
+            addresses,
+        }
     }
 
     /// Whether nothing is encrypted, so that there are no keys: [`Encapsulation::Udp`].

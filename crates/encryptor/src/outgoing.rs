@@ -22,6 +22,8 @@ const STAGED_MAX: usize = 64;
 /// sealing it with others gains.
 const DIRECT_BYTES: usize = 512;
 const OUT_BYTES: usize = 4 * TRAIN_BYTES_MAX;
+/// From here on a batch is worth a system call.
+const FULL_BYTES: usize = TRAIN_BYTES_MAX - 2048;
 
 /// A tunnel as its sealing half knows it.
 pub struct OutboundTunnel {
@@ -158,9 +160,8 @@ impl Outgoing {
         }
         self.add(train);
         if self.staged.is_full() && self.seal_staged().is_err() {
-            return self.give_up(tally);
+            self.give_up(tally);
         }
-        self.send_if_full(sealed, cipher, tally);
     }
 
     /// Puts one frame into the batch behind a pseudowire's header, unprotected.
@@ -181,7 +182,6 @@ impl Outgoing {
         let header = session.write_header(out);
         out[header..].copy_from_slice(frame);
         self.add(train);
-        self.send_if_full(bytes, cipher, tally);
     }
 
     /// Where an ESP packet of a tunnel with an inner packet of up to `inner` bytes would have it, after room was made;
@@ -267,11 +267,12 @@ impl Outgoing {
         self.used += train.bytes;
     }
 
-    /// A full train of large datagrams goes at once: the peer can open while this side seals on.
+    /// Sends what is held when that is a train's worth: the peer can open while this side seals on. To be called
+    /// between the packets that are read, not between the segments of one: what a full train has no room for follows it
+    /// at once, so that the peer finds both, and writes one super-packet again.
     #[inline]
-    fn send_if_full(&mut self, bytes: usize, cipher: &mut impl CipherPort, tally: &mut Tally) {
-        let last = self.batch.trains.last();
-        if last.is_some_and(|train| train.bytes + bytes > TRAIN_BYTES_MAX) {
+    pub(crate) fn send_if_full(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
+        if self.used >= FULL_BYTES {
             self.flush(cipher, tally);
         }
     }

@@ -46,8 +46,9 @@ pub fn run(
     threads::check_cpus(&config.pin)?;
     ports::allow_descriptors();
     let key_files = KeyFiles::open(config)?;
-    let mut lanes = ports::open_lanes(config)?;
-    let path_mtus = ports::path_mtus(config, &lanes)?;
+    let remotes = config.remotes();
+    let mut lanes = ports::open_lanes(config, &remotes)?;
+    let path_mtus = ports::path_mtus(&remotes, &lanes)?;
     let mut facts = settings::facts(config, version, &selection, &lanes);
     let start = Start {
         config,

@@ -1,11 +1,10 @@
 //! Opening the ports: one UDP socket a lane for all peers, one TUN queue a lane for all tunnels.
 
 use super::error::ServiceError;
-use crate::config::{Config, MTU_MIN, Peer, Tunnel};
+use crate::config::{Config, MTU_MIN, Peer, Remotes, Tunnel};
 use crate::tunnel;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use port::{LinkOffloads, LinkPort, Tun, TunOffloads, TunSettings, UdpLane};
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use wire::overhead::{self, Outer};
@@ -19,20 +18,20 @@ pub(super) fn allow_descriptors() {
 }
 
 /// Binds each lane's socket.
-pub(super) fn open_lanes(config: &Config) -> Result<Vec<UdpLane>, ServiceError> {
+pub(super) fn open_lanes(config: &Config, remotes: &Remotes) -> Result<Vec<UdpLane>, ServiceError> {
     (0..config.workers)
-        .map(|lane| open_lane(config, lane))
+        .map(|lane| open_lane(config, remotes, lane))
         .collect()
 }
 
-fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
+fn open_lane(config: &Config, remotes: &Remotes, lane: u16) -> Result<UdpLane, ServiceError> {
     // `Config` holds no port so high that the last lane's would wrap.
     let at = |port: u16| port + lane;
     let local = SocketAddr::new(config.local, at(config.port));
-    let peers: Vec<_> = config
-        .peers
+    let peers: Vec<_> = remotes
+        .addresses
         .iter()
-        .map(|peer| SocketAddr::new(peer.remote.ip(), at(peer.remote.port())))
+        .map(|remote| SocketAddr::new(remote.ip(), at(remote.port())))
         .collect();
     UdpLane::open(local, &peers, config.offloads.udp).map_err(|error| {
         let help = match error.kind() {
@@ -60,26 +59,18 @@ fn open_lane(config: &Config, lane: u16) -> Result<UdpLane, ServiceError> {
 }
 
 /// What the route to each peer takes, in bytes of the longest outer IP packet.
-pub(super) fn path_mtus(config: &Config, lanes: &[UdpLane]) -> Result<Vec<usize>, ServiceError> {
-    // Many tunnels may lead to one address.
-    let mut known: BTreeMap<IpAddr, usize> = BTreeMap::new();
-    (0..)
-        .zip(&config.peers)
-        .map(|(number, peer)| {
-            let remote = peer.remote.ip();
-            if let Some(mtu) = known.get(&remote) {
-                return Ok(*mtu);
-            }
-            // Lanes differ in their ports, not in their ways.
-            let mtu = lanes[0]
-                .path_mtu(number)
-                .map_err(|error| ServiceError::NoRoute { remote, error })?;
-            // An IP packet is not longer, whatever an interface (loopback) says.
-            let mtu = mtu.min(usize::from(u16::MAX));
-            known.insert(remote, mtu);
-            Ok(mtu)
-        })
-        .collect()
+pub(super) fn path_mtus(remotes: &Remotes, lanes: &[UdpLane]) -> Result<Vec<usize>, ServiceError> {
+    let mtus = (0..).zip(&remotes.addresses).map(|(number, remote)| {
+        let remote = remote.ip();
+        // Lanes differ in their ports, not in their ways.
+        let mtu = lanes[0].path_mtu(number);
+        let mtu = mtu.map_err(|error| ServiceError::NoRoute { remote, error })?;
+        // An IP packet is not longer, whatever an interface (loopback) says.
+        Ok(mtu.min(usize::from(u16::MAX)))
+    });
+    let mtus: Vec<_> = mtus.collect::<Result<_, ServiceError>>()?;
+    let of_peer = remotes.of_peer.iter();
+    Ok(of_peer.map(|number| mtus[usize::from(*number)]).collect())
 }
 
 /// MTUs in [`Mode::L3`](crate::config::Mode::L3).

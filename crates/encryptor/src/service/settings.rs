@@ -28,12 +28,13 @@ struct Limits {
 impl Carried {
     /// The tunnels as all lanes have them, in the order of the configuration's peers; `keys` likewise.
     pub(super) fn tunnels(&self, config: &Config, keys: &[Option<SharedKeys>]) -> Vec<LaneTunnel> {
-        let peers = (0..).zip(&config.peers);
+        let remotes = config.remotes().of_peer;
+        let peers = config.peers.iter().zip(remotes);
         peers
             .zip(keys.iter().zip(&self.limits))
-            .map(|((number, peer), (keys, limits))| LaneTunnel {
+            .map(|((peer, remote), (keys, limits))| LaneTunnel {
                 id: peer.id,
-                peer: number,
+                peer: remote,
                 keys: keys.clone(),
                 inner_bytes_max: limits.inner_bytes_max,
                 mss_max: limits.mss_max,
