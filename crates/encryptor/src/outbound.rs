@@ -84,6 +84,7 @@ impl Outbound {
                         tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
                         tally.drop(DropReason::Malformed, 1);
                     }
+                    taker.outgoing.send_if_full(cipher, tally);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
