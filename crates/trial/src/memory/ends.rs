@@ -5,12 +5,11 @@
 
 use port::{
     Batch, CipherPort, FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender,
-    MemoryCipherPort, MemoryFrameReceiver, MemoryFrameSender, Train,
+    MemoryCipherPort, MemoryFrameReceiver, MemoryFrameSender, Train, flow_hash,
 };
 use std::io;
 use std::os::fd::BorrowedFd;
-use wire::flow;
-use wire::headers::{IpView, be16};
+use wire::headers::be16;
 use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -131,13 +130,12 @@ fn spread(
         let length = fill(scratch);
         let frame = &scratch[..length];
         let packet = &frame[ETHERNET_HEADER_BYTES..];
-        let hash = IpView::parse(packet).map_or(0, |view| flow::hash(packet, &view));
-        let lane = flow::lane(hash, lanes.len() as u32);
+        let lane = flow_hash(packet) as usize % lanes.len();
         let copy = |slot: &mut [u8]| {
             slot[..length].copy_from_slice(frame);
             length
         };
-        lanes[lane as usize].send(1, copy)?;
+        lanes[lane].send(1, copy)?;
     }
     Ok(())
 }
