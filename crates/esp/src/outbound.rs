@@ -84,12 +84,6 @@ impl OutboundSa {
         self.suite
     }
 
-    /// Packets sealed so far.
-    #[must_use]
-    pub const fn sealed_packets(&self) -> u64 {
-        self.sequence
-    }
-
     /// What the SA may still seal.
     #[must_use]
     pub const fn remaining(&self) -> Limits {

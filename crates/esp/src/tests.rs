@@ -9,7 +9,7 @@ mod round_trip;
 mod scapy;
 mod tshark;
 
-use crate::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
+use crate::{InboundSa, Limits, OutboundSa, TRAILER_ROOM, WindowSize};
 use engine::{Choice, EngineError, Selection, Transform, engines, select};
 use wire::{SALT_BYTES, Suite};
 
@@ -71,6 +71,11 @@ fn pair(suite: Suite) -> (OutboundSa, InboundSa) {
         OutboundSa::new(SPI, transform(suite)),
         InboundSa::new(SPI, transform(suite), WindowSize::DEFAULT),
     )
+}
+
+/// Packets that an SA with as many as by default has used up.
+fn sealed_packets(sa: &OutboundSa) -> u64 {
+    Limits::PACKETS - sa.remaining().packets
 }
 
 /// Seals `inner` from a buffer with just the room it needs.

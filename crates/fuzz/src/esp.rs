@@ -6,6 +6,7 @@ use esp::{InboundSa, OpenError, Opened, OutboundSa, TRAILER_ROOM, WindowSize};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use wire::Suite;
+use wire::headers::be32;
 
 const SPI: u32 = 0x1234_5678;
 /// Packets of one run of the target: well within the smallest window, so that none is too old.
@@ -96,7 +97,8 @@ fn seal(u: &mut Unstructured<'_>, outbound: &mut OutboundSa) -> Result<Sealed> {
         .expect("there is room, and the SA is new");
     assert_eq!(length, packet.len());
     Ok(Sealed {
-        sequence: outbound.sealed_packets(),
+        // The low half is the whole of it: the SA is new.
+        sequence: u64::from(be32(&packet, 4)),
         packet,
         inner,
         next_header,

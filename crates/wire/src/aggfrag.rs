@@ -93,7 +93,6 @@ pub fn is_block(inner: &[u8]) -> bool {
 pub struct Aggregator {
     used: usize,
     room: usize,
-    packets: usize,
 }
 
 impl Aggregator {
@@ -104,32 +103,7 @@ impl Aggregator {
         Self {
             used: HEADER_BYTES,
             room,
-            packets: 0,
         }
-    }
-
-    /// Whether an inner packet of that length still fits.
-    #[inline]
-    #[must_use]
-    pub const fn fits(&self, inner_bytes: usize) -> bool {
-        match self.room.checked_sub(self.used) {
-            Some(left) => inner_bytes <= left,
-            None => false,
-        }
-    }
-
-    /// Packets in it.
-    #[inline]
-    #[must_use]
-    pub const fn packets(&self) -> usize {
-        self.packets
-    }
-
-    /// Length of the payload as it is.
-    #[inline]
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
-        self.used
     }
 
     /// Appends a packet. False, and nothing is changed, when it does not fit, or is no IP packet exactly as long
@@ -140,13 +114,12 @@ impl Aggregator {
     #[inline]
     #[must_use]
     pub fn push(&mut self, buffer: &mut [u8], inner: &[u8]) -> bool {
-        if !self.fits(inner.len()) || !is_block(inner) {
+        let end = self.used + inner.len();
+        if end > self.room || !is_block(inner) {
             return false;
         }
-        let end = self.used + inner.len();
         buffer[self.used..end].copy_from_slice(inner);
         self.used = end;
-        self.packets += 1;
         true
     }
 
@@ -159,20 +132,6 @@ impl Aggregator {
         // The first block begins at once: nothing was cut.
         buffer[..HEADER_BYTES].copy_from_slice(&[BASIC, 0, 0, 0]);
         self.used
-    }
-
-    /// As [`finish`](Self::finish), with a pad block up to `bytes` or the room, whichever is shorter, so that
-    /// lengths tell nobody what is inside. A payload that is as long already gets none.
-    ///
-    /// # Panics
-    /// If `buffer` is shorter than the room.
-    pub fn finish_padded(mut self, buffer: &mut [u8], bytes: usize) -> usize {
-        let end = bytes.min(self.room);
-        if let Some(padding) = buffer[..self.room].get_mut(self.used..end) {
-            padding.fill(0);
-            self.used = end;
-        }
-        self.finish(buffer)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Lengths are IP packet lengths in bytes, from the first byte of an IP header to the end of the payload; those of
 //! Ethernet frames are without FCS.
 
-use crate::{Suite, aggfrag};
+use crate::Suite;
 
 /// IPv4 header without options.
 pub const IPV4_HEADER_BYTES: usize = 20;
@@ -15,11 +15,6 @@ pub const UDP_HEADER_BYTES: usize = 8;
 pub const ESP_HEADER_BYTES: usize = 8;
 /// Pad length and next header (RFC 4303 §2.4).
 pub const ESP_TRAILER_BYTES: usize = 2;
-
-/// L2TPv3's session id (RFC 3931 §4.1.1.1).
-const L2TPV3_SESSION_BYTES: usize = 4;
-/// What L2TPv3 has in front of that over UDP (RFC 3931 §4.1.2.1).
-const L2TPV3_UDP_BYTES: usize = 4;
 
 /// What stands in front of the ESP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,50 +41,6 @@ impl Outer {
             IPV4_HEADER_BYTES
         };
         ip + if self.udp { UDP_HEADER_BYTES } else { 0 }
-    }
-}
-
-/// What an ESP packet carries, and with which headers of its own between ESP and the packet or frame inside.
-///
-/// What costs nothing beside ESP is counted without it: [`esp_bytes`], [`outer_bytes`] and [`inner_mtu`] take
-/// the length with these headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Payload {
-    /// An IP packet as it is: tunnel mode.
-    Ip,
-    /// An Ethernet frame as it is (next header 143, RFC 8986 §9).
-    Ethernet,
-    /// IP packets in one AGGFRAG payload (next header 144, RFC 9347); its header is theirs together.
-    Aggfrag,
-    /// An Ethernet frame in L2TPv3 (RFC 3931), in an IP packet of its own. So it is without ESP too, and what is
-    /// said here is then all it costs.
-    L2tpv3 {
-        /// In IPv6 instead of IPv4.
-        ipv6: bool,
-        /// In UDP, with the header that it has there, instead of IP protocol 115.
-        udp: bool,
-        /// Length of the cookie: 0, 4 or 8 bytes.
-        cookie_bytes: usize,
-    },
-}
-
-impl Payload {
-    /// Length of the headers in front of the inner packet or frame.
-    #[must_use]
-    pub const fn header_bytes(self) -> usize {
-        match self {
-            Self::Ip | Self::Ethernet => 0,
-            Self::Aggfrag => aggfrag::HEADER_BYTES,
-            Self::L2tpv3 {
-                ipv6,
-                udp,
-                cookie_bytes,
-            } => {
-                let below = Outer { ipv6, udp }.header_bytes();
-                let over_udp = if udp { L2TPV3_UDP_BYTES } else { 0 };
-                below + over_udp + L2TPV3_SESSION_BYTES + cookie_bytes
-            }
-        }
     }
 }
 
@@ -122,25 +73,6 @@ pub const fn inner_mtu(suite: Suite, outer: Outer, outer_mtu: usize) -> Option<u
     };
     let aligned = room - room % suite.pad_to_bytes();
     match aligned.checked_sub(ESP_TRAILER_BYTES) {
-        Some(inner) if inner > 0 => Some(inner),
-        _ => None,
-    }
-}
-
-/// The largest inner packet or frame that fits into an outer packet of `outer_mtu` together with the headers of
-/// its payload; `None` when nothing fits. A frame of that length carries an IP packet that is shorter by its
-/// Ethernet header, 14 bytes and 4 for each VLAN tag.
-#[must_use]
-pub const fn payload_mtu(
-    suite: Suite,
-    outer: Outer,
-    payload: Payload,
-    outer_mtu: usize,
-) -> Option<usize> {
-    let Some(room) = inner_mtu(suite, outer, outer_mtu) else {
-        return None;
-    };
-    match room.checked_sub(payload.header_bytes()) {
         Some(inner) if inner > 0 => Some(inner),
         _ => None,
     }
@@ -228,32 +160,6 @@ mod tests {
             ("null-hmac-sha1", Outer::UDP_IPV4, 1500, Some(1450)),
         ] {
             assert_eq!(inner_mtu(suite(name), outer, mtu), inner, "{name}");
-        }
-    }
-
-    #[test]
-    fn payloads_with_headers_of_their_own_leave_so_much_less() {
-        let l2tpv3 = |ipv6, udp, cookie_bytes| Payload::L2tpv3 {
-            ipv6,
-            udp,
-            cookie_bytes,
-        };
-        for (payload, header_bytes) in [
-            (Payload::Ip, 0),
-            (Payload::Ethernet, 0),
-            (Payload::Aggfrag, 4),
-            (l2tpv3(false, false, 0), 24),
-            (l2tpv3(false, false, 8), 32),
-            (l2tpv3(true, false, 4), 48),
-            (l2tpv3(false, true, 8), 44),
-            (l2tpv3(true, true, 0), 56),
-        ] {
-            assert_eq!(payload.header_bytes(), header_bytes, "{payload:?}");
-            let mtu =
-                |outer_mtu| payload_mtu(Suite::Aes256Gcm, Outer::UDP_IPV4, payload, outer_mtu);
-            assert_eq!(mtu(1500), Some(1438 - header_bytes), "{payload:?}");
-            assert_eq!(mtu(64 + header_bytes), Some(2), "{payload:?}");
-            assert_eq!(mtu(63 + header_bytes), None, "{payload:?}");
         }
     }
 }

@@ -274,7 +274,7 @@ fn a_failed_seal_spends_its_sequence_number_and_restores_the_source() {
         let result = outbound.seal(&mut src, 30, 4, &mut [0; 200]);
         assert!(matches!(result, Err(SealError::Engine(_))), "{result:?}");
         assert_eq!(src, [7; 100]);
-        assert_eq!(outbound.sealed_packets(), 2);
+        assert_eq!(sealed_packets(&outbound), 2);
     }
 }
 

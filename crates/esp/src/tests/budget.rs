@@ -1,7 +1,7 @@
 //! An SA stops at its limits, and says before that it will.
 
 use super::*;
-use crate::{Limits, SealError};
+use crate::SealError;
 use wire::{Cipher, Hmac};
 
 #[test]
@@ -48,7 +48,7 @@ fn an_sa_never_seals_a_byte_more_than_it_may() {
             let staged = outbound.stage(INNER, 4, &mut [0; 200], 0);
             assert_eq!(staged, Err(SealError::BytesExhausted));
         }
-        assert_eq!(outbound.sealed_packets(), 3);
+        assert_eq!(sealed_packets(&outbound), 3);
         // 4 bytes are left, and what fits into them may still go where the padding allows.
         let fits = outbound.seal(&mut [0; 64], 2, 4, &mut [0; 200]);
         assert_eq!(fits.is_ok(), suite.pad_to_bytes() == 4, "{suite}");

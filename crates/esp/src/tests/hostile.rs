@@ -224,7 +224,7 @@ fn buffers_that_are_too_short_are_refused_and_use_no_sequence_number() {
             let result = outbound.stage_in_place(inner_len, 4, &mut dst, at);
             assert_eq!(result, Err(SealError::NoRoom));
         }
-        assert_eq!(outbound.sealed_packets(), 0);
+        assert_eq!(sealed_packets(&outbound), 0);
         assert!(dst.iter().all(|&byte| byte == 0));
     }
 }

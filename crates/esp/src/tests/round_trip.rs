@@ -112,7 +112,7 @@ fn numbers_on_the_wire_are_the_low_half_and_an_aeads_iv_is_the_whole() {
             let opened = inbound.open(&mut packet).unwrap();
             assert_eq!(packet[opened.inner], *INNER);
         }
-        assert_eq!(outbound.sealed_packets(), 0x1_0000_0003);
+        assert_eq!(sealed_packets(&outbound), 0x1_0000_0003);
     }
 }
 
