@@ -113,6 +113,7 @@ pub(crate) fn deliver<'a>(
     let Ok(received) = reassembler.receive(sequence, payload) else {
         return tally.drop(DropReason::BadPayload, 1);
     };
+    tally.incomplete += u64::from(received.lost);
     let mut packets = 0;
     if let Some(packet) = received.completed {
         packets += 1;

@@ -112,6 +112,9 @@ pub struct Tally {
     pub split: u64,
     /// ESP packets that held nothing but parts of packets, or padding.
     pub absorbed: u64,
+    /// Packets that a peer has cut, and of which a part did not come, or is wrong: as many at least. In no
+    /// balance, for what came of them was received, and counted, as parts.
+    pub incomplete: u64,
     /// Answers to senders of packets that did not fit (RFC 1191, RFC 4443). Counted nowhere else.
     pub icmp_sent: u64,
     /// Dropped packets, in the order of [`DropReason::ALL`].
@@ -157,6 +160,7 @@ impl Tally {
             self.split,
             self.absorbed,
             self.icmp_sent,
+            self.incomplete,
         ]);
         dropped.copy_from_slice(&self.dropped);
         values
@@ -178,6 +182,7 @@ impl Tally {
             split: values[9],
             absorbed: values[10],
             icmp_sent: values[11],
+            incomplete: values[12],
             dropped,
         }
     }
@@ -193,7 +198,7 @@ impl std::ops::Add for Tally {
 }
 
 /// Names of the counts that are no drops, in the order of [`Tally::values`].
-const PLAIN: [&str; 12] = [
+const PLAIN: [&str; 13] = [
     "clear_rx_packets",
     "clear_rx_bytes",
     "clear_tx_packets",
@@ -206,6 +211,7 @@ const PLAIN: [&str; 12] = [
     "split_packets",
     "absorbed_packets",
     "icmp_sent_packets",
+    "incomplete_packets",
 ];
 const VALUES: usize = PLAIN.len() + DropReason::ALL.len();
 
@@ -257,6 +263,7 @@ mod tests {
         tally.cipher_tx.add(1556);
         tally.cipher_rx.add(90);
         tally.drop(DropReason::WriteFailed, 1);
+        tally.incomplete = 5;
         assert!(tally.balances());
         let counters = Counters::default();
         counters.publish(&tally);
@@ -275,6 +282,7 @@ mod tests {
                 ("cipher_rx_bytes", 90),
                 ("cipher_tx_packets", 1),
                 ("cipher_tx_bytes", 1556),
+                ("incomplete_packets", 5),
                 ("dropped_packets.write_failed", 1),
             ]
         );

@@ -100,7 +100,7 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64) -> Stri
 type Counter = (&'static str, &'static str, fn(&Tally) -> u64);
 
 /// What is neither a flow nor a drop, under the names of [`Tally::named`].
-const OTHERS: [Counter; 4] = [
+const OTHERS: [Counter; 5] = [
     (
         "joined_packets",
         "Packets that were sent in an ESP packet with one before them.",
@@ -115,6 +115,11 @@ const OTHERS: [Counter; 4] = [
         "absorbed_packets",
         "ESP packets that held nothing but parts of packets, or padding.",
         |tally| tally.absorbed,
+    ),
+    (
+        "incomplete_packets",
+        "Packets cut over several ESP packets that could not be put together, at least.",
+        |tally| tally.incomplete,
     ),
     (
         "icmp_sent_packets",

@@ -3,9 +3,11 @@
 use crate::bench::*;
 use encryptor::counters::DropReason;
 use encryptor::payload::IpRules;
+use esp::OutboundSa;
 use port::{ClearPort as _, memory_cipher_pair, memory_clear_pair};
 use proptest::prelude::*;
 use wire::Suite;
+use wire::aggfrag::AGGFRAG;
 use wire::headers::be32;
 use wire::overhead::esp_bytes;
 use wire::vnet::VnetHeader;
@@ -123,6 +125,34 @@ fn an_aggregate_brings_no_packets_of_another_tunnel() {
     let out = bench.cross();
     assert_eq!(out, [packet(0, 1, 18), packet(0, 2, 18)]);
     assert_eq!(bench.right_tally().dropped[DropReason::Policy as usize], 1);
+}
+
+#[test]
+fn a_packet_that_a_peer_has_cut_comes_out_whole_or_is_counted_as_incomplete() {
+    let mut bench = Bench::new(&many(AGGREGATE, 1));
+    let (long, next) = (packet(0, 1, 272), packet(0, 2, 18));
+    assert_eq!(long.len(), 300);
+    // Sub-type 0, and how far it is to the next packet (RFC 9347 §6.1.1).
+    let parts = [
+        [&[0, 0, 0, 0], &long[..100]].concat(),
+        [&[0, 0, 0, 200], &long[100..200]].concat(),
+        [&[0, 0, 0, 100], &long[200..], &next].concat(),
+    ];
+    let mut sa = OutboundSa::new(LEFT_SPI, transform(Suite::Aes256Gcm, LEFT_SPI));
+    let mut seal = |part: &Vec<u8>| {
+        let mut src = [part.as_slice(), &[0; esp::TRAILER_ROOM]].concat();
+        let mut sealed = vec![0; sa.sealed_len(part.len())];
+        sa.seal(&mut src, part.len(), AGGFRAG, &mut sealed).unwrap();
+        Datagram::from(sealed)
+    };
+    let sealed: Vec<_> = parts.iter().chain(&parts).map(&mut seal).collect();
+    assert_eq!(bench.open(&sealed[..3]), [long, next.clone()]);
+    let tally = bench.right_tally();
+    assert_eq!((tally.absorbed, tally.incomplete), (2, 0));
+    // Without the middle one.
+    assert_eq!(bench.open(&[sealed[3].clone(), sealed[5].clone()]), [next]);
+    let tally = bench.right_tally();
+    assert_eq!((tally.absorbed, tally.incomplete), (3, 1));
 }
 
 #[test]
