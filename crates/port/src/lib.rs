@@ -39,7 +39,7 @@ pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;
 pub use udp::{UdpLane, UdpOffloads};
-pub use wait::{Stop, wait_readable};
+pub use wait::{Ready, Stop, Waiter, wait_readable};
 
 use arrayvec::ArrayVec;
 use std::io;
@@ -84,6 +84,13 @@ pub trait ClearPort: Send {
     /// When the port is gone.
     fn flush(&mut self) -> io::Result<u64> {
         Ok(0)
+    }
+
+    /// Packets that came and were lost for want of room, before `recv`: as many as the port knows of by now. It only
+    /// grows, and costs nothing to read. 0 from a port that does not learn of them; those of a TUN device are among
+    /// its interface's counters.
+    fn missed(&self) -> u64 {
+        0
     }
 
     /// The super-packets that `send` takes.

@@ -20,7 +20,7 @@ mod receive;
 mod send;
 mod vlan;
 
-use crate::frame::{Deafness, FramePortStats};
+use crate::frame::Deafness;
 use crate::kernel::{self, ErrorWatch, Interface};
 use crate::{ClearPort, probe};
 use receive::Receiver;
@@ -133,15 +133,6 @@ impl LinkPort {
         self.deafness.is_some()
     }
 
-    /// Counts of this queue.
-    #[must_use]
-    pub fn stats(&self) -> FramePortStats {
-        FramePortStats {
-            receive_dropped: self.receiver.dropped(&self.socket),
-            ..self.sender.stats()
-        }
-    }
-
     /// Sends one super-packet that nobody passes on or answers.
     fn probe(&mut self, gso: Gso) -> io::Result<()> {
         const ETHERNET_BYTES: u16 = 14;
@@ -174,6 +165,10 @@ impl ClearPort for LinkPort {
 
     fn flush(&mut self) -> io::Result<u64> {
         self.sender.flush(&self.socket)
+    }
+
+    fn missed(&self) -> u64 {
+        self.receiver.missed()
     }
 
     fn joinable(&self) -> Joinable {

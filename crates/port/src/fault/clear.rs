@@ -74,6 +74,10 @@ impl<P: ClearPort> ClearPort for FaultyClear<P> {
         self.inner.flush()
     }
 
+    fn missed(&self) -> u64 {
+        self.inner.missed()
+    }
+
     fn joinable(&self) -> Joinable {
         self.inner.joinable()
     }

@@ -5,7 +5,6 @@
 use super::vlan::{self, TAG_BYTES};
 use crate::kernel::{self, Interface, Mapping};
 use crate::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES};
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,10 +30,10 @@ pub(super) struct Receiver {
     lent: Option<usize>,
     /// Where frames go that are longer than a slot.
     long: Box<[u8]>,
-    /// Frames that were cut: the socket's queue was full.
-    refused: u64,
-    /// Frames lost so far; the kernel forgets its count when it is read.
-    dropped: Cell<u64>,
+    /// Frames lost so far: there was no free slot, or they were cut, as the socket's queue was full.
+    missed: u64,
+    /// A slot has told that there was none for others since the kernel was last asked how many.
+    losing: bool,
 }
 
 /// A frame that is there.
@@ -75,8 +74,8 @@ impl Receiver {
             next: 0,
             lent: None,
             long: vec![0; long].into_boxed_slice(),
-            refused: 0,
-            dropped: Cell::new(0),
+            missed: 0,
+            losing: false,
         })
     }
 
@@ -103,8 +102,10 @@ impl Receiver {
             self.give_back();
             let status = self.status(self.next).load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
+                self.count_losses(socket);
                 return Ok(None);
             }
+            self.losing |= status & libc::TP_STATUS_LOSING != 0;
             let offset = self.next * self.slot_bytes;
             // SAFETY: `at` checks the bounds; the kernel does not write to a slot that is ours; any bytes are a value.
             let header = unsafe {
@@ -115,10 +116,14 @@ impl Receiver {
             };
             self.lent = Some(self.next);
             self.next = (self.next + 1) % (RING_BYTES / self.slot_bytes);
+            if self.next == 0 {
+                // Once around: under overload every slot tells of losses.
+                self.count_losses(socket);
+            }
             let tag = vlan::tag(status, header.tp_vlan_tci, header.tp_vlan_tpid);
             if status & libc::TP_STATUS_COPY != 0 {
                 let Some(bytes) = self.take_long(socket)? else {
-                    self.refused += 1;
+                    self.missed += 1;
                     continue;
                 };
                 return Ok(Some(Received {
@@ -137,7 +142,7 @@ impl Receiver {
                     tag,
                 }));
             }
-            self.refused += 1;
+            self.missed += 1;
         }
     }
 
@@ -188,13 +193,19 @@ impl Receiver {
         (slot, bytes + TAG_BYTES)
     }
 
-    /// Frames lost so far, by the kernel or here.
-    pub(super) fn dropped(&self, socket: &OwnedFd) -> u64 {
-        let stats: io::Result<libc::tpacket_stats> =
-            kernel::option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        // It cannot fail on a packet socket.
-        let new = stats.map_or(0, |stats| u64::from(stats.tp_drops));
-        self.dropped.set(self.dropped.get() + new);
-        self.dropped.get() + self.refused
+    /// Asks the kernel how many frames it lost, if it lost any; it forgets them then.
+    #[inline]
+    fn count_losses(&mut self, socket: &OwnedFd) {
+        if std::mem::take(&mut self.losing) {
+            let stats: io::Result<libc::tpacket_stats> =
+                kernel::option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
+            // It cannot fail on a packet socket.
+            self.missed += stats.map_or(0, |stats| u64::from(stats.tp_drops));
+        }
+    }
+
+    /// Frames lost so far, by the kernel or here. What the kernel lost is known when a later frame has come.
+    pub(super) const fn missed(&self) -> u64 {
+        self.missed
     }
 }

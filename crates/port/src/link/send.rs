@@ -1,7 +1,6 @@
 //! Frames to the kernel: small ones gathered, large ones at once from where they lie.
 
 use super::BATCH_FRAMES;
-use crate::frame::FramePortStats;
 use crate::kernel;
 use crate::wait::wait_writable;
 use arrayvec::ArrayVec;
@@ -26,7 +25,6 @@ pub(super) struct Sender {
     lengths: ArrayVec<usize, BATCH_FRAMES>,
     /// Lost since `flush` was last asked.
     lost: u64,
-    stats: FramePortStats,
 }
 
 impl Sender {
@@ -35,12 +33,7 @@ impl Sender {
             slots: vec![0; BATCH_FRAMES * STRIDE_BYTES].into_boxed_slice(),
             lengths: ArrayVec::new(),
             lost: 0,
-            stats: FramePortStats::default(),
         }
-    }
-
-    pub(super) const fn stats(&self) -> FramePortStats {
-        self.stats
     }
 
     /// Takes a frame; it goes now, or with those that follow.
@@ -100,7 +93,6 @@ impl Sender {
                 )
             };
             if written >= 0 {
-                self.stats.sent += 1;
                 return Ok(());
             }
             let error = io::Error::last_os_error();
@@ -110,10 +102,7 @@ impl Sender {
                     waited = true;
                     wait_writable(socket.as_fd(), SEND_WAIT);
                 }
-                _ => {
-                    self.stats.send_failed += 1;
-                    return Err(error);
-                }
+                _ => return Err(error),
             }
         }
     }
@@ -130,7 +119,6 @@ impl Sender {
         while next < self.lengths.len() {
             let error = match self.send_from(socket, next) {
                 Ok(count) => {
-                    self.stats.sent += count as u64;
                     next += count;
                     continue;
                 }
@@ -153,7 +141,6 @@ impl Sender {
             };
             next += lost;
             self.lost += lost as u64;
-            self.stats.send_failed += lost as u64;
         }
         self.lengths.clear();
         gone.map_or(Ok(()), Err)
