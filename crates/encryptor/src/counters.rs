@@ -100,6 +100,8 @@ impl Flow {
 pub struct Tally {
     /// Received on the clear side.
     pub clear_rx: Flow,
+    /// Lost in front of the clear side's port, so not received ([`port::ClearPort::missed`]).
+    pub clear_missed: u64,
     /// Sent on the clear side.
     pub clear_tx: Flow,
     /// Received on the cipher side.
@@ -161,6 +163,7 @@ impl Tally {
             self.absorbed,
             self.icmp_sent,
             self.incomplete,
+            self.clear_missed,
         ]);
         dropped.copy_from_slice(&self.dropped);
         values
@@ -183,6 +186,7 @@ impl Tally {
             absorbed: values[10],
             icmp_sent: values[11],
             incomplete: values[12],
+            clear_missed: values[13],
             dropped,
         }
     }
@@ -198,7 +202,7 @@ impl std::ops::Add for Tally {
 }
 
 /// Names of the counts that are no drops, in the order of [`Tally::values`].
-const PLAIN: [&str; 13] = [
+const PLAIN: [&str; 14] = [
     "clear_rx_packets",
     "clear_rx_bytes",
     "clear_tx_packets",
@@ -212,6 +216,7 @@ const PLAIN: [&str; 13] = [
     "absorbed_packets",
     "icmp_sent_packets",
     "incomplete_packets",
+    "clear_missed_packets",
 ];
 const VALUES: usize = PLAIN.len() + DropReason::ALL.len();
 
@@ -264,6 +269,7 @@ mod tests {
         tally.cipher_rx.add(90);
         tally.drop(DropReason::WriteFailed, 1);
         tally.incomplete = 5;
+        tally.clear_missed = 4;
         assert!(tally.balances());
         let counters = Counters::default();
         counters.publish(&tally);
@@ -283,6 +289,7 @@ mod tests {
                 ("cipher_tx_packets", 1),
                 ("cipher_tx_bytes", 1556),
                 ("incomplete_packets", 5),
+                ("clear_missed_packets", 4),
                 ("dropped_packets.write_failed", 1),
             ]
         );

@@ -47,6 +47,8 @@ impl<K: InboundKeys> Inbound<K> {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> io::Result<bool> {
+        // Here, because in each step the other half reads from that port first.
+        tally.clear_missed = clear.missed();
         if self.batch.buffer.is_empty() {
             self.batch = Batch::new(cipher.batch_bytes());
         }

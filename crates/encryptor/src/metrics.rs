@@ -100,7 +100,7 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64) -> Stri
 type Counter = (&'static str, &'static str, fn(&Tally) -> u64);
 
 /// What is neither a flow nor a drop, under the names of [`Tally::named`].
-const OTHERS: [Counter; 5] = [
+const OTHERS: [Counter; 6] = [
     (
         "joined_packets",
         "Packets that were sent in an ESP packet with one before them.",
@@ -120,6 +120,11 @@ const OTHERS: [Counter; 5] = [
         "incomplete_packets",
         "Packets cut over several ESP packets that could not be put together, at least.",
         |tally| tally.incomplete,
+    ),
+    (
+        "clear_missed_packets",
+        "Packets that were lost on the clear side before they were read.",
+        |tally| tally.clear_missed,
     ),
     (
         "icmp_sent_packets",

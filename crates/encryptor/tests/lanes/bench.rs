@@ -71,12 +71,12 @@ impl Setup {
     }
 
     /// The left or the right encryptor.
-    pub(crate) fn worker<P: CipherPort>(
+    pub(crate) fn worker<C: ClearPort, P: CipherPort>(
         &self,
-        ends: (MemoryClearPort, P),
+        ends: (C, P),
         own: u32,
         peer: u32,
-    ) -> Worker<MemoryClearPort, P, TestKeys> {
+    ) -> Worker<C, P, TestKeys> {
         let payload = if own == LEFT_SPI {
             &self.left
         } else {
@@ -275,7 +275,7 @@ impl Bench {
     }
 }
 
-pub(crate) fn tally<P: CipherPort>(worker: &Worker<MemoryClearPort, P, TestKeys>) -> Tally {
+pub(crate) fn tally<C: ClearPort, P: CipherPort>(worker: &Worker<C, P, TestKeys>) -> Tally {
     let tally = worker.counters().read();
     assert!(tally.balances(), "{tally:?}");
     tally

@@ -3,8 +3,11 @@
 use crate::bench::*;
 use encryptor::counters::DropReason;
 use encryptor::payload::{IpRules, Payload};
-use port::ClearPort;
+use port::{ClearPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
+use std::io;
 use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use wire::coalesce::Joinable;
 use wire::l2tp::{Cookie, Encapsulation, IpSession, Session};
 use wire::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 
@@ -187,4 +190,44 @@ fn a_pseudowires_packet_may_have_ip_options() {
     let mut bench = Bench::new(&pseudowire);
     let sealed = bench.seal_as_it_is(&packet);
     assert_eq!(bench.open(&[sealed]), std::slice::from_ref(frame));
+}
+
+/// A port that has lost three frames before they were read.
+struct Overrun(MemoryClearPort);
+
+impl ClearPort for Overrun {
+    fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
+        self.0.recv(buffer)
+    }
+
+    fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
+        self.0.send(vnet, headers, payload)
+    }
+
+    fn missed(&self) -> u64 {
+        3
+    }
+
+    fn joinable(&self) -> Joinable {
+        self.0.joinable()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.0.readable()
+    }
+}
+
+#[test]
+fn what_the_clear_port_has_lost_is_told_beside_what_it_received() {
+    let setup = Setup::of(Payload::Ethernet, Payload::Ethernet);
+    let (mut station, clear) = memory_clear_pair(SINGLE);
+    let (cipher, _peer) = memory_cipher_pair();
+    let mut left = setup.worker((Overrun(clear), cipher), LEFT_SPI, RIGHT_SPI);
+    for _ in 0..2 {
+        let frame = frame(&[], [8, 6], &[1; 46]);
+        station.send(&VnetHeader::PLAIN, &frame, &[]).unwrap();
+        assert!(left.step().unwrap());
+    }
+    let tally = tally(&left);
+    assert_eq!((tally.clear_rx.packets, tally.clear_missed), (2, 3));
 }
