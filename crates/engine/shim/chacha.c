@@ -100,32 +100,31 @@ static bool seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
                    bytes - AEAD_PREFIX_BYTES - TAG_BYTES, packet + AEAD_PREFIX_BYTES, packet + bytes - TAG_BYTES);
 }
 
+static bool aead_seal(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
+                      size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst)
+{
+    return run_one(manager->library, (struct chacha *)sa, IMB_DIR_ENCRYPT, nonce, aad, aad_len, src, len, dst,
+                   dst + len);
+}
+
+/* A job left unfinished counts as a tag that does not match. */
+static bool aead_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
+                      size_t aad_len, uint8_t *buf, size_t len)
+{
+    uint8_t tag[TAG_BYTES];
+    return run_one(manager->library, (struct chacha *)sa, IMB_DIR_DECRYPT, nonce, aad, aad_len, buf, len, buf,
+                   tag) &&
+           cb_icvs_equal(tag, buf + len, TAG_BYTES);
+}
+
 /* An SA with a key of 32 bytes; NULL when there is no memory. */
 struct cb_sa *cb_imb_chacha_new(const uint8_t key[32], const uint8_t salt[4])
 {
-    static const struct cb_operations operations = {seal, open, seal_from};
+    static const struct cb_operations operations = {seal, open, seal_from, aead_seal, aead_open};
     struct chacha *chacha = (struct chacha *)cb_sa_new(sizeof *chacha, &operations);
     if (chacha == NULL)
         return NULL;
     memcpy(chacha->key, key, sizeof chacha->key);
     memcpy(&chacha->salt, salt, sizeof chacha->salt);
     return &chacha->sa;
-}
-
-/* As cb_imb_gcm_seal; false when the library left the job unfinished. */
-bool cb_imb_chacha_seal(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
-                        size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst)
-{
-    return run_one(manager->library, (struct chacha *)sa, IMB_DIR_ENCRYPT, nonce, aad, aad_len, src, len, dst,
-                   dst + len);
-}
-
-/* As cb_imb_gcm_open; a job left unfinished counts as a tag that does not match. */
-bool cb_imb_chacha_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
-                        size_t aad_len, uint8_t *buf, size_t len)
-{
-    uint8_t tag[TAG_BYTES];
-    return run_one(manager->library, (struct chacha *)sa, IMB_DIR_DECRYPT, nonce, aad, aad_len, buf, len, buf,
-                   tag) &&
-           cb_icvs_equal(tag, buf + len, TAG_BYTES);
 }

@@ -306,7 +306,7 @@ static void set_cipher(struct encrypt_then_mac *etm, IMB_MGR *library, enum ciph
 struct cb_sa *cb_imb_encrypt_then_mac_new(struct cb_manager *manager, uint32_t cipher, uint32_t hmac,
                                           const uint8_t *cipher_key, const uint8_t *hmac_key)
 {
-    static const struct cb_operations operations = {seal, open, seal_from};
+    static const struct cb_operations operations = {.seal = seal, .open = open, .seal_from = seal_from};
     struct encrypt_then_mac *etm = (struct encrypt_then_mac *)cb_sa_new(sizeof *etm, &operations);
     if (etm == NULL)
         return NULL;

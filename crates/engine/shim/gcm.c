@@ -81,11 +81,28 @@ static bool seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
     return true;
 }
 
+static bool aead_seal(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
+                      size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst)
+{
+    struct gcm *gcm = (struct gcm *)sa;
+    encryption(manager, gcm)(&gcm->key, &gcm->context, dst, src, len, nonce, aad, aad_len, dst + len, TAG_BYTES);
+    return true;
+}
+
+static bool aead_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
+                      size_t aad_len, uint8_t *buf, size_t len)
+{
+    struct gcm *gcm = (struct gcm *)sa;
+    uint8_t tag[TAG_BYTES];
+    decryption(manager, gcm)(&gcm->key, &gcm->context, buf, buf, len, nonce, aad, aad_len, tag, TAG_BYTES);
+    return cb_icvs_equal(tag, buf + len, TAG_BYTES);
+}
+
 /* An SA with a key of 16 or 32 bytes; NULL when there is no memory. */
 struct cb_sa *cb_imb_gcm_new(struct cb_manager *manager, const uint8_t *key, size_t key_bytes,
                              const uint8_t salt[4])
 {
-    static const struct cb_operations operations = {seal, open, seal_from};
+    static const struct cb_operations operations = {seal, open, seal_from, aead_seal, aead_open};
     struct gcm *gcm = (struct gcm *)cb_sa_new(sizeof *gcm, &operations);
     if (gcm == NULL)
         return NULL;
@@ -96,25 +113,4 @@ struct cb_sa *cb_imb_gcm_new(struct cb_manager *manager, const uint8_t *key, siz
     else
         IMB_AES256_GCM_PRE(manager->library, key, &gcm->key);
     return &gcm->sa;
-}
-
-/* With any nonce and additional data: len bytes of ciphertext and the tag go to dst, which is src or apart. */
-void cb_imb_gcm_seal(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
-                     size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst)
-{
-    struct gcm *gcm = (struct gcm *)sa;
-    encryption(manager, gcm)(&gcm->key, &gcm->context, dst, src, len, nonce, aad, aad_len, dst + len, TAG_BYTES);
-}
-
-/*
- * Decrypts len bytes of buf in place and compares the tag that follows them; true when it matches.
- * The plaintext is written before the tag is known: on false the caller must wipe buf.
- */
-bool cb_imb_gcm_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
-                     size_t aad_len, uint8_t *buf, size_t len)
-{
-    struct gcm *gcm = (struct gcm *)sa;
-    uint8_t tag[TAG_BYTES];
-    decryption(manager, gcm)(&gcm->key, &gcm->context, buf, buf, len, nonce, aad, aad_len, tag, TAG_BYTES);
-    return cb_icvs_equal(tag, buf + len, TAG_BYTES);
 }

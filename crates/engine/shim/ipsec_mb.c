@@ -200,3 +200,16 @@ bool cb_imb_seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
 {
     return sa->operations->seal_from(manager, sa, sequence_high, text, packet, bytes);
 }
+
+/* The two that follow are for SAs of AEADs. */
+bool cb_imb_aead_seal(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
+                      size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst)
+{
+    return sa->operations->aead_seal(manager, sa, nonce, aad, aad_len, src, len, dst);
+}
+
+bool cb_imb_aead_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
+                      size_t aad_len, uint8_t *buf, size_t len)
+{
+    return sa->operations->aead_open(manager, sa, nonce, aad, aad_len, buf, len);
+}

@@ -62,6 +62,18 @@ struct cb_operations {
     /* Header and IV stand in packet; text lies elsewhere. */
     bool (*seal_from)(struct cb_manager *, struct cb_sa *, uint32_t sequence_high, const uint8_t *text,
                       uint8_t *packet, size_t bytes);
+    /*
+     * The two that follow are an AEAD's, for any nonce and additional data; NULL for others. len bytes of
+     * ciphertext and the tag go to dst, which is src or apart.
+     */
+    bool (*aead_seal)(struct cb_manager *, struct cb_sa *, const uint8_t *nonce, const uint8_t *aad, size_t aad_len,
+                      const uint8_t *src, size_t len, uint8_t *dst);
+    /*
+     * Decrypts len bytes of buf in place and compares the tag that follows them; true when it matches. The
+     * plaintext is written before the tag is known: on false the caller must wipe buf.
+     */
+    bool (*aead_open)(struct cb_manager *, struct cb_sa *, const uint8_t *nonce, const uint8_t *aad, size_t aad_len,
+                      uint8_t *buf, size_t len);
 };
 
 /* An SA of that many zeroed bytes, or NULL when there is no memory. */

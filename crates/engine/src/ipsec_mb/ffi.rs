@@ -60,26 +60,7 @@ unsafe extern "C" {
         bytes: usize,
     ) -> bool;
 
-    pub(super) fn cb_imb_gcm_seal(
-        manager: *mut Manager,
-        sa: *mut Sa,
-        nonce: *const u8,
-        aad: *const u8,
-        aad_len: usize,
-        src: *const u8,
-        len: usize,
-        dst: *mut u8,
-    );
-    pub(super) fn cb_imb_gcm_open(
-        manager: *mut Manager,
-        sa: *mut Sa,
-        nonce: *const u8,
-        aad: *const u8,
-        aad_len: usize,
-        buf: *mut u8,
-        len: usize,
-    ) -> bool;
-    pub(super) fn cb_imb_chacha_seal(
+    pub(super) fn cb_imb_aead_seal(
         manager: *mut Manager,
         sa: *mut Sa,
         nonce: *const u8,
@@ -89,7 +70,7 @@ unsafe extern "C" {
         len: usize,
         dst: *mut u8,
     ) -> bool;
-    pub(super) fn cb_imb_chacha_open(
+    pub(super) fn cb_imb_aead_open(
         manager: *mut Manager,
         sa: *mut Sa,
         nonce: *const u8,
