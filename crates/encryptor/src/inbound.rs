@@ -47,7 +47,7 @@ impl<K: InboundKeys> Inbound<K> {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> io::Result<bool> {
-        // Here, because in each step the other half reads from that port first.
+        // Here, because the other half, which reads from that port, has its turn before this one.
         tally.clear_missed = clear.missed();
         if self.batch.buffer.is_empty() {
             self.batch = Batch::new(cipher.batch_bytes());

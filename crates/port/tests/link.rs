@@ -144,6 +144,7 @@ fn frames_that_find_no_free_slot_are_counted_as_missed() {
             send(&mut a, &frame);
             assert_eq!(a.flush().unwrap(), 0);
             sent += 1;
+            assert!(sent < 3000, "{received} received, {} missed", b.missed());
             receive(&mut b, stranger);
             received += 1;
             while let Ok((lent, bytes)) = b.recv(&mut []) {
