@@ -47,8 +47,6 @@ impl<K: InboundKeys> Inbound<K> {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> io::Result<bool> {
-        // Here, because the other half, which reads from that port, has its turn before this one.
-        tally.clear_missed = clear.missed();
         if self.batch.buffer.is_empty() {
             self.batch = Batch::new(cipher.batch_bytes());
         }

@@ -3,8 +3,7 @@
 use crate::counters::{Counters, Tally};
 use crate::inbound::{Inbound, InboundKeys};
 use crate::outbound::Outbound;
-use arrayvec::ArrayVec;
-use port::{CipherPort, ClearPort, Stop, wait_readable};
+use port::{CipherPort, ClearPort, Stop, Waiter};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -53,14 +52,17 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
     /// # Errors
     /// When a port is gone.
     pub fn step(&mut self) -> io::Result<bool> {
-        let sealed = self
-            .outbound
-            .run(&mut self.clear, &mut self.cipher, &mut self.tally)?;
-        let opened = self
-            .inbound
-            .run(&mut self.clear, &mut self.cipher, &mut self.tally)?;
+        self.step_from(true)
+    }
+
+    /// A step, of which the clear side is left out when it is known to have nothing.
+    fn step_from(&mut self, clear_too: bool) -> io::Result<bool> {
+        let (clear, cipher, tally) = (&mut self.clear, &mut self.cipher, &mut self.tally);
+        let sealed = clear_too && self.outbound.run(clear, cipher, tally)?;
+        let opened = self.inbound.run(clear, cipher, tally)?;
         let any = sealed || opened;
         if any {
+            tally.clear_missed = clear.missed();
             self.counters.publish(&self.tally);
             debug_assert!(
                 self.tally.balances(),
@@ -76,21 +78,22 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
     /// # Errors
     /// When a port is gone.
     pub fn run(mut self, stop: &Stop) -> io::Result<()> {
+        let mut waiter = Waiter::<3>::new()?;
+        let mut clear_too = true;
         while !stop.is_raised() {
-            if self.step()? {
-                continue;
-            }
-            if self.busy_poll {
+            if self.step_from(clear_too)? || !clear_too {
+                clear_too = true;
+            } else if self.busy_poll {
                 // Whoever else could run on this core does: a packet may be what they make.
                 std::thread::yield_now();
             } else {
-                let fds = [
+                let ready = waiter.wait([
                     self.clear.readable(),
                     self.cipher.readable(),
                     Some(stop.as_fd()),
-                ];
-                let fds: ArrayVec<_, 3> = fds.into_iter().flatten().collect();
-                wait_readable(&fds, None)?;
+                ])?;
+                // A packet on a quiet link is opened without a look at the other side first.
+                clear_too = ready.has(0);
             }
         }
         Ok(())

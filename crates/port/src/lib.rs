@@ -39,7 +39,7 @@ pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;
 pub use udp::{UdpLane, UdpOffloads};
-pub use wait::{Stop, wait_readable};
+pub use wait::{Ready, Stop, Waiter, wait_readable};
 
 use arrayvec::ArrayVec;
 use std::io;

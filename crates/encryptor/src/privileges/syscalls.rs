@@ -21,10 +21,7 @@ pub(super) const OF_A_WORKER: &[i64] = &joined::<{ WORKER.len() + OLD.len() }>(W
 
 /// What the whole process needs: a worker's, and those to start threads, serve metrics, and end.
 pub(super) const OF_THE_SERVICE: &[i64] =
-    &joined::<{ WORKER.len() + OLD.len() + SERVICE.len() + OLD_SERVICE.len() }>(
-        &joined::<{ WORKER.len() + OLD.len() }>(WORKER, OLD),
-        &joined::<{ SERVICE.len() + OLD_SERVICE.len() }>(SERVICE, OLD_SERVICE),
-    );
+    &joined::<{ WORKER.len() + OLD.len() + SERVICE.len() }>(OF_A_WORKER, SERVICE);
 
 const WORKER: &[i64] = &[
     // Packets.
@@ -39,6 +36,9 @@ const WORKER: &[i64] = &[
     SYS_sendmsg,
     SYS_sendmmsg,
     SYS_ppoll,
+    SYS_epoll_create1,
+    SYS_epoll_ctl,
+    SYS_epoll_pwait,
     SYS_getsockopt,
     SYS_close,
     // Memory.
@@ -98,9 +98,6 @@ const SERVICE: &[i64] = &[
     SYS_sched_getaffinity,
     SYS_sched_setaffinity,
     // Metrics, and the pipe of the signals.
-    SYS_epoll_create1,
-    SYS_epoll_ctl,
-    SYS_epoll_pwait,
     SYS_eventfd2,
     SYS_accept4,
     SYS_getsockname,
@@ -113,16 +110,13 @@ const SERVICE: &[i64] = &[
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     libc::SYS_poll,
+    libc::SYS_epoll_wait,
     libc::SYS_open,
     libc::SYS_rename,
     libc::SYS_fstat,
 ];
-#[cfg(target_arch = "x86_64")]
-const OLD_SERVICE: &[i64] = &[libc::SYS_epoll_wait];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[i64] = &[libc::SYS_fstat];
-#[cfg(not(target_arch = "x86_64"))]
-const OLD_SERVICE: &[i64] = &[];
 
 /// Both lists; `N` is the sum of their lengths.
 const fn joined<const N: usize>(first: &[i64], second: &[i64]) -> [i64; N] {
