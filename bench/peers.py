@@ -59,8 +59,9 @@ class Missing(Exception):
 class Topology:
     """Four network namespaces with the links between them; gone with this object's processes."""
 
-    def __init__(self, offloads):
+    def __init__(self, offloads, congestion):
         self.offloads = offloads
+        self.congestion = congestion
         self.daemons = []
         self.holders = {}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bench-peers-"))
@@ -259,6 +260,9 @@ def up_strongswan(lab):
         raise Missing("strongswan (charon, swanctl) is not installed")
     plugins = "random nonce openssl kdf pubkey pem x509 kernel-libipsec kernel-netlink socket-default vici"
     environment = {}
+    # Of each network behind it a gateway has an address, or kernel-libipsec finds no source for its route.
+    for gateway, link, address in (("gw1", "a1", "198.18.255.1/16"), ("gw2", "b1", "198.19.255.1/16")):
+        lab.run(gateway, "ip", "address", "add", address, "dev", link, "noprefixroute")
     for gateway in OTHER:
         config = lab.folder / f"{gateway}.strongswan.conf"
         config.write_text(f"charon {{ load = {plugins}\n install_virtual_ip = no\n }}\n")
@@ -266,13 +270,17 @@ def up_strongswan(lab):
         lab.daemon(gateway, charon, env=environment[gateway])
     for gateway in ("gw2", "gw1"):
         other = OTHER[gateway]
+        # kernel-libipsec takes one pair of networks for an SA.
+        children = "\n".join(
+            f"c{number} {{ local_ts = {own}\n remote_ts = {far}\n esp_proposals = aes256gcm16 }}"
+            for number, (own, far) in enumerate(zip(BEHIND[gateway], BEHIND[other]))
+        )
         config = lab.folder / f"{gateway}.swanctl.conf"
         config.write_text(
             f"connections {{ t {{ version = 2\n local_addrs = {OWN[gateway]}\n remote_addrs = {OWN[other]}\n"
             " proposals = aes256gcm16-prfsha256-ecp256\n"
             f" local {{ auth = psk\n id = {gateway} }}\n remote {{ auth = psk\n id = {other} }}\n"
-            f" children {{ c {{ local_ts = {','.join(BEHIND[gateway])}\n remote_ts = {','.join(BEHIND[other])}\n"
-            " esp_proposals = aes256gcm16 } } } }\n"
+            f" children {{ {children} }} }} }}\n"
             "secrets { ike-1 { id-1 = gw1\n id-2 = gw2\n secret = bench-only } }\n"
         )
         for attempt in range(50):
@@ -283,7 +291,8 @@ def up_strongswan(lab):
                 if attempt == 49:
                     raise
                 time.sleep(0.1)
-    lab.run("gw1", "swanctl", "--initiate", "--child", "c", env=environment["gw1"])
+    for number in range(len(BEHIND["gw1"])):
+        lab.run("gw1", "swanctl", "--initiate", "--child", f"c{number}", env=environment["gw1"])
     for gateway in OTHER:
         lab.run(gateway, "ip", "link", "set", "ipsec0", "mtu", str(INNER_MTU), "txqueuelen", "5000")
 
@@ -307,6 +316,7 @@ def tcp(lab, streams, seconds):
     while "listening" not in server.stdout.readline():
         pass
     words = ["iperf3", "--client", "10.2.0.2", "--parallel", str(streams), "--omit", "1", "--json"]
+    words += ["--congestion", lab.congestion]
     told = json.loads(lab.run("a", *words, "--time", str(seconds)))
     server.wait()
     return told["end"]["sum_received"]["bits_per_second"] / 1e9
@@ -417,6 +427,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--tests", default="tcp1,tcp4,udp64,udp512,ping")
     parser.add_argument("--offloads", default="on,off")
+    parser.add_argument("--congestion", default="cubic", help="TCP's congestion control, by default Linux's")
     options = parser.parse_args()
     tests = options.tests.split(",")
     versions()
@@ -425,7 +436,7 @@ def main():
         for round_number in range(1, options.rounds + 1):
             for peer in options.peers:
                 try:
-                    with Topology(setting == "on") as lab:
+                    with Topology(setting == "on", options.congestion) as lab:
                         PEERS[peer](lab)
                         lab.wait_for_tunnel()
                         for test in tests:
