@@ -5,7 +5,8 @@ use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Direction, FrameTest, IpVersion, LabKind, Measurement, Mode, PortKind, Traffic,
+    Adapter, Carrier, Direction, FrameTest, IpVersion, LabKind, Measurement, Mode, PortKind,
+    Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -61,6 +62,10 @@ impl Draft {
                 let what = format!(
                     "`{name}` joins interfaces (`mode: {mode}`), and a lab in memory has none"
                 );
+                Some(self.dut.mistake(what, help))
+            }
+            Adapter::WireGuard(_) | Adapter::StrongSwan(_) | Adapter::OpenVpn(_) => {
+                let what = format!("`{name}` needs interfaces, and a lab in memory has none");
                 Some(self.dut.mistake(what, help))
             }
             Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight => None,
@@ -119,7 +124,13 @@ impl Draft {
                 };
                 format!("{noun} of {named} B are {as_what}{needed} B in {carried_in} and")
             }
-            _ => format!("{noun} of {named} B"),
+            adapter => match adapter.carrier() {
+                Some(Carrier { form, suite }) => {
+                    let form = form.name();
+                    format!("{noun} of {named} B are {needed} B in {form} ({suite}) and")
+                }
+                None => format!("{noun} of {named} B"),
+            },
         };
         let what = format!("{grown} do not fit the cipher link's MTU of {limit} B");
         let fits = dut.adapter.clear_mtu(limit).unwrap_or(0) + added;
@@ -289,6 +300,11 @@ impl Adapter {
         match self {
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
             Self::Cipherbench(encryptor) => encryptor.cipher_packet_bytes(usize::from(mtu)),
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => {
+                let mtu = usize::from(mtu);
+                self.carrier()
+                    .map_or(mtu, |carrier| carrier.cipher_packet_bytes(mtu))
+            }
         }
     }
 
@@ -299,6 +315,9 @@ impl Adapter {
                 Some(usize::from(cipher_mtu))
             }
             Self::Cipherbench(encryptor) => encryptor.clear_mtu(cipher_mtu),
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => {
+                self.carrier()?.clear_mtu(cipher_mtu)
+            }
         }
     }
 }

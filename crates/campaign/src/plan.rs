@@ -6,8 +6,13 @@
 
 mod encryptor;
 mod frames;
+mod tunnels;
 
 pub use encryptor::{Encryptor, Mode};
+pub use tunnels::{
+    Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
+};
+
 pub use frames::{
     BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind,
     Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
@@ -218,6 +223,15 @@ pub enum Adapter {
     Bridge,
     /// Our own encryptor, one process per gateway.
     Cipherbench(Encryptor),
+    /// A WireGuard tunnel.
+    #[serde(rename = "wireguard")]
+    WireGuard(WireGuard),
+    /// IPsec by strongSwan.
+    #[serde(rename = "strongswan")]
+    StrongSwan(StrongSwan),
+    /// OpenVPN.
+    #[serde(rename = "openvpn")]
+    OpenVpn(OpenVpn),
 }
 
 impl Adapter {
@@ -230,19 +244,45 @@ impl Adapter {
         }
     }
 
-    /// Whether traffic between the gateways must go in ESP.
+    /// What must carry the traffic between the gateways; `None` where nothing encrypts.
+    #[must_use]
+    pub const fn carrier(&self) -> Option<Carrier> {
+        match self {
+            Self::Cipherbench(encryptor) if encryptor.mode.has_esp() => Some(Carrier {
+                form: Form::Esp,
+                suite: encryptor.suite,
+            }),
+            Self::WireGuard(tunnel) => Some(tunnel.carrier()),
+            Self::StrongSwan(tunnel) => Some(tunnel.carrier()),
+            Self::OpenVpn(tunnel) => Some(tunnel.carrier()),
+            Self::Cipherbench(_)
+            | Self::Direct
+            | Self::Straight
+            | Self::Router { .. }
+            | Self::Bridge => None,
+        }
+    }
+
+    /// Whether traffic between the gateways must be sealed.
     #[must_use]
     pub const fn encrypts(&self) -> bool {
-        match self {
-            Self::Cipherbench(encryptor) => encryptor.mode.has_esp(),
-            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => false,
-        }
+        self.carrier().is_some()
     }
 
     /// Why nobody should protect anything with it; `None` where it protects, or was never meant to.
     #[must_use]
     pub fn insecure(&self) -> Option<&'static str> {
-        self.encryptor().and_then(Encryptor::insecure)
+        match self {
+            Self::Cipherbench(encryptor) => encryptor.insecure(),
+            Self::StrongSwan(tunnel) => tunnel.suite.insecure(),
+            // Their suites are AEADs; the others protect nothing, and were never meant to.
+            Self::WireGuard(_)
+            | Self::OpenVpn(_)
+            | Self::Direct
+            | Self::Straight
+            | Self::Router { .. }
+            | Self::Bridge => None,
+        }
     }
 
     /// Tunnels that traffic can be spread over.
@@ -256,7 +296,14 @@ impl Adapter {
     /// ends of a path.
     #[must_use]
     pub const fn joins_stations(&self) -> bool {
-        matches!(self, Self::Direct | Self::Cipherbench(_))
+        match self {
+            Self::Direct
+            | Self::Cipherbench(_)
+            | Self::WireGuard(_)
+            | Self::StrongSwan(_)
+            | Self::OpenVpn(_) => true,
+            Self::Straight | Self::Router { .. } | Self::Bridge => false,
+        }
     }
 
     /// The directions in which this DUT can be loaded.
@@ -271,6 +318,8 @@ impl Adapter {
             Self::Cipherbench(_) => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],
             // Through a pair of gateways that do nothing, the three are one.
             Self::Direct | Self::Straight => &Direction::ALL,
+            // The station does not know their key exchange.
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => &[Direction::Both],
             Self::Router { .. } | Self::Bridge => &[Direction::Both],
         }
     }

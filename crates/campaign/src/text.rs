@@ -2,7 +2,10 @@
 
 mod frames;
 
-use crate::plan::{Adapter, Cell, Element, Encryptor, LabKind, LabPlan, Measurement, Mode, Plan};
+use crate::plan::{
+    Adapter, Cell, DataPath, Element, Encryptor, IkeAuth, LabKind, LabPlan, Measurement, Mode,
+    OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram,
+};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -191,7 +194,54 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::Router { nat: true } => "IP forwarding by Linux with NAT".to_owned(),
         Adapter::Bridge => "Ethernet switching by Linux".to_owned(),
         Adapter::Cipherbench(encryptor) => encryptor_in_words(encryptor),
+        Adapter::WireGuard(tunnel) => wireguard_in_words(tunnel),
+        Adapter::StrongSwan(tunnel) => strongswan_in_words(tunnel),
+        Adapter::OpenVpn(tunnel) => openvpn_in_words(tunnel),
     }
+}
+
+/// The settings of a WireGuard tunnel, in words.
+#[must_use]
+pub fn wireguard_in_words(tunnel: &WireGuard) -> String {
+    let program = match tunnel.program {
+        WireGuardProgram::Kernel => "the kernel",
+        program => program.name(),
+    };
+    format!("WireGuard {} by {program}", tunnel.carrier().suite)
+}
+
+/// The settings of strongSwan, in words; of an insecure one, that it is, and why.
+#[must_use]
+pub fn strongswan_in_words(tunnel: &StrongSwan) -> String {
+    let data_path = match tunnel.data_path {
+        DataPath::Kernel => "the kernel's XFRM for strongSwan",
+        DataPath::Libipsec => "strongSwan's kernel-libipsec",
+    };
+    let auth = match tunnel.auth {
+        IkeAuth::Psk => "pre-shared key",
+        IkeAuth::Certificates => "certificates",
+    };
+    let mut words = vec![
+        format!("ESP {} by {data_path}", tunnel.suite),
+        auth.to_owned(),
+    ];
+    for (is_on, word) in [(tunnel.ppk, "PPK"), (tunnel.ml_kem, "ML-KEM-768")] {
+        if is_on {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(", ") + &insecure_in_words(tunnel.suite.insecure())
+}
+
+/// `: insecure, ` and why, where it is.
+fn insecure_in_words(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(": insecure, {why}"))
+}
+
+/// The settings of OpenVPN, in words.
+#[must_use]
+pub fn openvpn_in_words(tunnel: &OpenVpn) -> String {
+    format!("OpenVPN {}", tunnel.suite)
 }
 
 /// The settings of an encryptor, in words; of an insecure one, that it is, and why.
@@ -225,9 +275,7 @@ pub fn encryptor_in_words(encryptor: &Encryptor) -> String {
             words.push(word.to_owned());
         }
     }
-    let insecure = encryptor.insecure();
-    let insecure = insecure.map_or_else(String::new, |why| format!(": insecure, {why}"));
-    words.join(", ") + &insecure
+    words.join(", ") + &insecure_in_words(encryptor.insecure())
 }
 
 fn print_commands(text: &mut String, commands: &[Vec<String>]) {

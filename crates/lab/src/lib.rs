@@ -58,7 +58,7 @@ pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
 
 use campaign::plan::{Direction, Dut, IpVersion};
-use protocol::{CpuTime, Ended, Program, Request, Response};
+use protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -142,8 +142,8 @@ pub struct RunningDut {
     pub processes: Vec<(NodeId, u64)>,
     /// What it says of itself, by `gateway/key` (`gw1/engine`).
     pub facts: BTreeMap<String, String>,
-    /// UDP ports that carry its ESP; empty when it does not encrypt.
-    pub esp_udp_ports: Vec<u16>,
+    /// UDP ports that carry what it sealed; empty when it does not encrypt, or its ESP is bare.
+    pub sealed_ports: Vec<SealedPort>,
     /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be loaded
     /// with frames.
     pub frame_path: Option<FramePath>,

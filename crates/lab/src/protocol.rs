@@ -6,12 +6,13 @@
 //! file kills every process it started and exits: whoever started it can die at any moment and
 //! nothing stays behind.
 
+use campaign::plan::Form;
 use journal::record::InterfaceCounters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,6 +74,29 @@ impl Program {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
             ..Self::default()
+        }
+    }
+}
+
+/// A UDP port that carries what a DUT sealed, and in what form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedPort {
+    /// The port, of either end.
+    pub port: u16,
+    /// How the packets look there.
+    pub form: Form,
+    /// Whether a key exchange shares the port and may be seen there at any time: IKE, handshakes.
+    pub control: bool,
+}
+
+impl SealedPort {
+    /// A port of ESP in UDP and nothing else.
+    #[must_use]
+    pub const fn esp(port: u16) -> Self {
+        Self {
+            port,
+            form: Form::Esp,
+            control: false,
         }
     }
 }
@@ -149,16 +173,16 @@ pub enum Request {
         limit_ms: u64,
         /// Bytes that must not be seen in clear between the gateways.
         marker: Vec<u8>,
-        /// UDP ports (either end) that carry ESP.
-        esp_udp_ports: Vec<u16>,
+        /// UDP ports (either end) that carry what a DUT sealed.
+        sealed_ports: Vec<SealedPort>,
     },
     /// Watch every frame of an interface, both directions, until `WatchEnd`: the kernel hands over
     /// and counts only what is foreign, see [`journal::record::CipherWatch`].
     Watch {
         /// Interface name.
         interface: String,
-        /// UDP ports (either end) that carry ESP; empty: only bare ESP is expected.
-        esp_udp_ports: Vec<u16>,
+        /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected.
+        sealed_ports: Vec<SealedPort>,
         /// Bytes that must not be seen in clear between the gateways.
         marker: Vec<u8>,
     },

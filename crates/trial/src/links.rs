@@ -11,7 +11,10 @@ use wire::overhead::{Outer, outer_bytes};
 #[must_use]
 pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| match cell.dut.adapter {
-        Adapter::Cipherbench(_) => cell.dut.adapter.cipher_packet_bytes(cell.mtu),
+        Adapter::Cipherbench(_)
+        | Adapter::WireGuard(_)
+        | Adapter::StrongSwan(_)
+        | Adapter::OpenVpn(_) => cell.dut.adapter.cipher_packet_bytes(cell.mtu),
         // In one direction the stations do what an encryptor would.
         Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
             .into_iter()

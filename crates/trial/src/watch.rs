@@ -77,7 +77,7 @@ impl<'a> CipherWatching<'a> {
         let gateway = bench.node(look.gateway);
         let request = Request::Watch {
             interface: look.interface.to_owned(),
-            esp_udp_ports: dut.esp_udp_ports.clone(),
+            sealed_ports: dut.sealed_ports.clone(),
             marker: look.marker.to_vec(),
         };
         match gateway.call(request)? {
@@ -252,7 +252,7 @@ impl Watch<'_> {
             frames,
             limit_ms: limit.as_millis() as u64,
             marker: look.marker.to_vec(),
-            esp_udp_ports: self.dut.esp_udp_ports.clone(),
+            sealed_ports: self.dut.sealed_ports.clone(),
         };
         match gateway.call(request)? {
             Response::Sample(found) => add(&mut seen.cipher_link, found),

@@ -4,7 +4,7 @@
 use super::keys::{fresh_pair, write_file, write_keys};
 use super::site::{all, on_each};
 use super::{Adapter, Daemon, Site, prometheus};
-use crate::protocol::{Request, Response, THIS_PROGRAM};
+use crate::protocol::{Request, Response, SealedPort, THIS_PROGRAM};
 use crate::topology::{A1, B1, End, Side, W0, W1};
 use crate::{FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
 use campaign::plan::{Encryptor, Mode};
@@ -189,7 +189,7 @@ impl Adapter for Cipherbench {
             false => 0,
         };
         let mut dut = RunningDut {
-            esp_udp_ports: (0..lanes).map(|lane| PORT + lane).collect(),
+            sealed_ports: (0..lanes).map(|lane| SealedPort::esp(PORT + lane)).collect(),
             ..RunningDut::default()
         };
         let mut failure = None;

@@ -1,6 +1,11 @@
-//! Frame by frame: ESP, known control traffic, or neither.
+//! Frame by frame: what a DUT sealed, known control traffic, or neither.
 
-use std::collections::HashSet;
+use super::forms::{
+    self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
+    KEEPALIVE, Meaning, Shape,
+};
+use crate::protocol::SealedPort;
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -22,25 +27,27 @@ const FRAGMENTS_MAX: usize = 4096;
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// ESP, bare or in UDP; a later fragment shows no SPI.
-    Esp { spi: Option<u32> },
-    /// ARP, IPv6 neighbour and group discovery, and the key exchange that shares ESP's UDP port.
+    /// A sealed packet of any form, with what names its keys: an SPI, a receiver's index. A later
+    /// fragment shows none.
+    Sealed { id: Option<u32> },
+    /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, and the key exchange that shares a
+    /// sealed port.
     Control,
     /// Anything else.
     Other,
 }
 
-/// Tells kinds of frames; remembers which packets' first fragments were ESP.
+/// Tells kinds of frames; remembers what packets' first fragments were.
 pub(super) struct Classifier<'a> {
-    esp_udp_ports: &'a [u16],
-    esp_fragments: HashSet<[u8; 11]>,
+    sealed_ports: &'a [SealedPort],
+    first_fragments: HashMap<[u8; 11], Kind>,
 }
 
 impl<'a> Classifier<'a> {
-    pub(super) fn new(esp_udp_ports: &'a [u16]) -> Self {
+    pub(super) fn new(sealed_ports: &'a [SealedPort]) -> Self {
         Self {
-            esp_udp_ports,
-            esp_fragments: HashSet::new(),
+            sealed_ports,
+            first_fragments: HashMap::new(),
         }
     }
 
@@ -73,16 +80,16 @@ impl<'a> Classifier<'a> {
         packet_id[9..].copy_from_slice(&header[4..6]);
         let is_first = more_or_offset & 0x1fff == 0;
         if !is_first {
-            let known = protocol == ESP || self.esp_fragments.contains(&packet_id);
-            return Some(if known {
-                Kind::Esp { spi: None }
-            } else {
-                Kind::Other
-            });
+            return match self.first_fragments.get(&packet_id) {
+                Some(Kind::Sealed { .. }) => Some(Kind::Sealed { id: None }),
+                Some(kind) => Some(*kind),
+                None if protocol == ESP => self.bare_esp(None),
+                None => None,
+            };
         }
         let kind = self.transport(protocol, payload)?;
-        if matches!(kind, Kind::Esp { .. }) && self.esp_fragments.len() < FRAGMENTS_MAX {
-            self.esp_fragments.insert(packet_id);
+        if self.first_fragments.len() < FRAGMENTS_MAX {
+            self.first_fragments.insert(packet_id, kind);
         }
         Some(kind)
     }
@@ -99,9 +106,7 @@ impl<'a> Classifier<'a> {
 
     fn transport(&self, protocol: u8, payload: &[u8]) -> Option<Kind> {
         match protocol {
-            ESP => Some(Kind::Esp {
-                spi: Some(u32::from_be_bytes(*payload.first_chunk()?)),
-            }),
+            ESP => self.bare_esp(Some(u32::from_be_bytes(*payload.first_chunk()?))),
             UDP => self.udp(payload),
             // Group and neighbour discovery: RFC 2710, RFC 3810, RFC 4861.
             ICMPV6 if matches!(*payload.first()?, 130..=137 | 143) => Some(Kind::Control),
@@ -109,25 +114,47 @@ impl<'a> Classifier<'a> {
         }
     }
 
+    /// `None`: the DUT's packets look otherwise.
+    fn bare_esp(&self, id: Option<u32>) -> Option<Kind> {
+        forms::has_bare_esp(self.sealed_ports).then_some(Kind::Sealed { id })
+    }
+
     fn udp(&self, datagram: &[u8]) -> Option<Kind> {
         let (header, payload) = datagram.split_at_checked(UDP_HEADER_BYTES)?;
-        let port = |at| u16::from_be_bytes([header[at], header[at + 1]]);
-        if ![port(0), port(2)]
-            .iter()
-            .any(|port| self.esp_udp_ports.contains(port))
-        {
+        let number = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let known = |number| self.sealed_ports.iter().find(|port| port.port == number);
+        let port = known(number(0)).or_else(|| known(number(2)))?;
+        // The frame may hold more, which fills it up, or less: a first fragment.
+        let bytes = usize::from(number(4)).checked_sub(UDP_HEADER_BYTES)?;
+        if bytes == 1 && forms::has_keepalives(port) {
+            return (*payload.first()? == KEEPALIVE).then_some(Kind::Control);
+        }
+        let word = u32::from_be_bytes(*payload.first_chunk()?);
+        let shape = Shape::of(forms::shapes(port), word)?;
+        let bytes_least = usize::from(shape.bytes_least);
+        if bytes.min(payload.len()) < bytes_least || !shape.is_allowed(port) {
             return None;
         }
-        // RFC 3948 §2.2 and §2.3: IKE stands behind four zero bytes, a keepalive is one byte of
-        // 0xff.
-        match payload.first_chunk::<4>() {
-            Some([0, 0, 0, 0]) => Some(Kind::Control),
-            Some(spi) => Some(Kind::Esp {
-                spi: Some(u32::from_be_bytes(*spi)),
+        match shape.meaning {
+            Meaning::Sealed(id) => Some(Kind::Sealed {
+                id: Some(id.read(payload)?),
             }),
-            None => (payload == [0xff]).then_some(Kind::Control),
+            Meaning::Control => Some(Kind::Control),
+            Meaning::Ike { at } => {
+                let at = usize::from(at);
+                is_ike(payload.get(at..)?, bytes - at)?.then_some(Kind::Control)
+            }
         }
     }
+}
+
+/// Whether an IKEv2 message stands in so many bytes, of which these are at hand; `None`: too few.
+fn is_ike(message: &[u8], bytes: usize) -> Option<bool> {
+    let version = message.get(usize::from(IKE_VERSION_AT))? & IKE_VERSION_MASK;
+    let length = message.get(usize::from(IKE_LENGTH_AT)..)?.first_chunk()?;
+    let length = u64::from(u32::from_be_bytes(*length));
+    let lengths = u64::from(IKE_HEADER_BYTES)..=bytes as u64;
+    Some(version == IKE_VERSION << 4 && lengths.contains(&length))
 }
 
 /// A frame in words, with its length: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
@@ -179,6 +206,7 @@ fn packet_in_words(frame: &[u8]) -> Option<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use campaign::plan::Form;
 
     /// An IPv4 packet in an Ethernet frame.
     pub(in crate::sample) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
@@ -210,8 +238,12 @@ pub(super) mod tests {
         frame
     }
 
+    pub(in crate::sample) fn kind_on(ports: &[SealedPort], frame: &[u8]) -> Kind {
+        Classifier::new(ports).kind(frame)
+    }
+
     fn kind(frame: &[u8]) -> Kind {
-        Classifier::new(&[4500, 4501]).kind(frame)
+        kind_on(&[4500, 4501].map(SealedPort::esp), frame)
     }
 
     const ESP_PACKET: &[u8] = &[0, 0, 1, 2, 0, 0, 0, 1, 9, 9, 9, 9];
@@ -219,20 +251,44 @@ pub(super) mod tests {
 
     #[test]
     fn knows_esp_bare_and_in_udp_on_either_end_of_its_ports() {
-        assert_eq!(kind(&ipv4(ESP, ESP_PACKET)), Kind::Esp { spi: SPI });
-        assert_eq!(kind(&udp(4501, 9, ESP_PACKET)), Kind::Esp { spi: SPI });
-        assert_eq!(kind(&udp(9, 4500, ESP_PACKET)), Kind::Esp { spi: SPI });
+        assert_eq!(kind(&ipv4(ESP, ESP_PACKET)), Kind::Sealed { id: SPI });
+        assert_eq!(kind(&udp(4501, 9, ESP_PACKET)), Kind::Sealed { id: SPI });
+        assert_eq!(kind(&udp(9, 4500, ESP_PACKET)), Kind::Sealed { id: SPI });
         assert_eq!(kind(&udp(9, 4502, ESP_PACKET)), Kind::Other);
     }
 
     #[test]
-    fn a_key_exchange_on_the_port_of_esp_is_control_and_not_esp() {
-        assert_eq!(
-            kind(&udp(4500, 4500, &[0, 0, 0, 0, 1, 2, 3])),
-            Kind::Control
-        );
+    fn bare_esp_is_that_of_a_dut_whose_form_it_is() {
+        let esp = ipv4(ESP, ESP_PACKET);
+        let later = fragment(esp.clone(), 1, 100);
+        let wireguard = SealedPort {
+            form: Form::WireGuard,
+            ..SealedPort::esp(51_820)
+        };
+        for (ports, is_expected) in [
+            (&[][..], true),
+            (&[wireguard, SealedPort::esp(4500)], true),
+            (&[wireguard], false),
+        ] {
+            let expected = |id| match is_expected {
+                true => Kind::Sealed { id },
+                false => Kind::Other,
+            };
+            assert_eq!(kind_on(ports, &esp), expected(SPI));
+            assert_eq!(kind_on(ports, &later), expected(None));
+        }
+    }
+
+    #[test]
+    fn on_the_port_of_esp_alone_only_keepalives_are_control() {
+        let marker = [0, 0, 0, 0, 1, 2, 3];
+        assert_eq!(kind(&udp(4500, 4500, &marker)), Kind::Other);
         assert_eq!(kind(&udp(4500, 4500, &[0xff])), Kind::Control);
         assert_eq!(kind(&udp(4500, 4500, &[1])), Kind::Other);
+        // A short frame is filled up to the 60 bytes of an Ethernet frame.
+        let mut filled = udp(4500, 4500, &[0xff]);
+        filled.resize(60, 0);
+        assert_eq!(kind(&filled), Kind::Control);
     }
 
     #[test]
@@ -277,15 +333,31 @@ pub(super) mod tests {
 
     #[test]
     fn later_fragments_are_what_their_first_fragment_was() {
-        let mut classifier = Classifier::new(&[4500]);
+        let ports = [SealedPort::esp(4500)];
+        let mut classifier = Classifier::new(&ports);
         let first = fragment(udp(4500, 4500, ESP_PACKET), 7, 0x2000);
-        assert_eq!(classifier.kind(&first), Kind::Esp { spi: SPI });
+        assert_eq!(classifier.kind(&first), Kind::Sealed { id: SPI });
         let later = |id| fragment(ipv4(UDP, &[1; 100]), id, 0x0010);
-        assert_eq!(classifier.kind(&later(7)), Kind::Esp { spi: None });
+        assert_eq!(classifier.kind(&later(7)), Kind::Sealed { id: None });
         assert_eq!(classifier.kind(&later(8)), Kind::Other);
         let clear = fragment(udp(9, 9, ESP_PACKET), 9, 0x2000);
         assert_eq!(classifier.kind(&clear), Kind::Other);
         assert_eq!(classifier.kind(&later(9)), Kind::Other);
+    }
+
+    #[test]
+    fn later_fragments_of_a_key_exchange_are_control() {
+        let ports = [SealedPort {
+            control: true,
+            form: Form::OpenVpn,
+            port: 1194,
+        }];
+        let mut classifier = Classifier::new(&ports);
+        let first = fragment(udp(1194, 1194, &[4 << 3; 1400]), 7, 0x2000);
+        assert_eq!(classifier.kind(&first), Kind::Control);
+        let later = |id| fragment(ipv4(UDP, &[1; 100]), id, 0x00b0);
+        assert_eq!(classifier.kind(&later(7)), Kind::Control);
+        assert_eq!(classifier.kind(&later(8)), Kind::Other);
     }
 
     #[test]

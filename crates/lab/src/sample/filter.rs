@@ -4,9 +4,15 @@
 //! A load beyond a frame's end makes the kernel pass the frame over, so every load here stands
 //! behind a look at the length.
 
+use super::forms::{
+    self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
+    KEEPALIVE, Meaning, Shape,
+};
+use crate::protocol::SealedPort;
 use libc::{
-    BPF_ABS, BPF_ALU, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K,
-    BPF_LD, BPF_LDX, BPF_LEN, BPF_MSH, BPF_RET, BPF_SUB, BPF_W, BPF_X, sock_filter,
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
+    BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_LEN, BPF_MEM, BPF_MSH, BPF_RET, BPF_ST, BPF_SUB, BPF_W,
+    BPF_X, sock_filter,
 };
 
 const ETHERTYPE_IPV4: u32 = 0x0800;
@@ -32,6 +38,7 @@ const SOURCE_PORT_AT: u32 = 14;
 const TARGET_PORT_AT: u32 = 16;
 const UDP_LENGTH_AT: u32 = 18;
 const UDP_PAYLOAD_AT: u32 = 22;
+const UDP_HEADER_BYTES: u32 = 8;
 
 /// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT` of linux/filter.h: the tag itself is no longer in the
 /// frame.
@@ -42,7 +49,7 @@ const FOREIGN: u32 = u32::MAX;
 const EXPECTED: u32 = 0;
 
 /// The filter that lets foreign frames through only; see [`journal::record::CipherWatch`].
-pub(super) fn foreign_only(esp_udp_ports: &[u16]) -> Vec<sock_filter> {
+pub(super) fn foreign_only(sealed_ports: &[SealedPort]) -> Vec<sock_filter> {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_ABS, VLAN_TAG_PRESENT);
     program.unless(BPF_JEQ, 0, FOREIGN);
@@ -53,7 +60,11 @@ pub(super) fn foreign_only(esp_udp_ports: &[u16]) -> Vec<sock_filter> {
     program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
     program.unless(BPF_JEQ, ETHERTYPE_IPV4, FOREIGN);
     program.load(BPF_B | BPF_ABS, PROTOCOL_AT);
-    program.when(BPF_JEQ, ESP, EXPECTED);
+    let bare_esp = match forms::has_bare_esp(sealed_ports) {
+        true => EXPECTED,
+        false => FOREIGN,
+    };
+    program.when(BPF_JEQ, ESP, bare_esp);
     program.unless(BPF_JEQ, UDP, FOREIGN);
     // The ports stand in the first fragment, which is judged for all.
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
@@ -61,16 +72,40 @@ pub(super) fn foreign_only(esp_udp_ports: &[u16]) -> Vec<sock_filter> {
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
     program.load_length_beyond_header();
     program.unless(BPF_JGE, UDP_PAYLOAD_AT + 1, FOREIGN);
-    program.unless_port_of(esp_udp_ports);
-    program.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
-    program.skip_unless(BPF_JEQ, 8 + 1, &keepalive());
-    program.unless(BPF_JGE, 8 + 4, FOREIGN);
-    program.load_length_beyond_header();
-    program.unless(BPF_JGE, UDP_PAYLOAD_AT + 4, FOREIGN);
-    program.load(BPF_W | BPF_IND, UDP_PAYLOAD_AT);
-    program.when(BPF_JEQ, 0, FOREIGN);
-    program.push(BPF_RET | BPF_K, EXPECTED);
+    program.by_port(sealed_ports);
     program.0
+}
+
+/// What a datagram on the port is; its payload has at least one byte.
+fn datagram(port: &SealedPort) -> Assembler {
+    let mut program = Assembler::default();
+    if forms::has_keepalives(port) {
+        program.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
+        program.skip_unless(BPF_JEQ, UDP_HEADER_BYTES + 1, &keepalive());
+    }
+    program.unless_payload(4);
+    for shape in forms::shapes(port) {
+        program.load(BPF_W | BPF_IND, UDP_PAYLOAD_AT);
+        program.push(BPF_ALU | BPF_AND | BPF_K, shape.mask);
+        program.skip_unless(BPF_JEQ, shape.value, &packet(port, shape));
+    }
+    program.push(BPF_RET | BPF_K, FOREIGN);
+    program
+}
+
+/// What a packet is whose first bytes have that shape.
+fn packet(port: &SealedPort, shape: &Shape) -> Assembler {
+    let mut program = Assembler::default();
+    if !shape.is_allowed(port) {
+        program.push(BPF_RET | BPF_K, FOREIGN);
+        return program;
+    }
+    program.unless_payload(shape.bytes_least.into());
+    if let Meaning::Ike { at } = shape.meaning {
+        program.unless_ike(at.into());
+    }
+    program.push(BPF_RET | BPF_K, EXPECTED);
+    program
 }
 
 fn neighbour_discovery() -> Assembler {
@@ -90,7 +125,7 @@ fn neighbour_discovery() -> Assembler {
 fn keepalive() -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_B | BPF_IND, UDP_PAYLOAD_AT);
-    program.unless(BPF_JEQ, 0xff, FOREIGN);
+    program.unless(BPF_JEQ, KEEPALIVE.into(), FOREIGN);
     program.push(BPF_RET | BPF_K, EXPECTED);
     program
 }
@@ -141,40 +176,95 @@ impl Assembler {
         self.0.extend(&part.0);
     }
 
-    /// Ends as foreign unless the port at one end of the UDP datagram is among these.
-    fn unless_port_of(&mut self, ports: &[u16]) {
+    /// Ends as foreign unless the datagram says that it has so much payload, and the frame holds it.
+    fn unless_payload(&mut self, bytes: u32) {
+        self.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
+        self.unless(BPF_JGE, UDP_HEADER_BYTES + bytes, FOREIGN);
+        self.load_length_beyond_header();
+        self.unless(BPF_JGE, UDP_PAYLOAD_AT + bytes, FOREIGN);
+    }
+
+    /// Ends as foreign unless an IKEv2 message, whose header is known to be there, stands so far into the
+    /// payload. It is the last that is asked: X is not what it was.
+    fn unless_ike(&mut self, at: u32) {
+        let header_at = UDP_PAYLOAD_AT + at;
+        self.load(BPF_B | BPF_IND, header_at + u32::from(IKE_VERSION_AT));
+        self.push(BPF_ALU | BPF_AND | BPF_K, IKE_VERSION_MASK.into());
+        self.unless(BPF_JEQ, u32::from(IKE_VERSION) << 4, FOREIGN);
+        self.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
+        self.push(BPF_ALU | BPF_SUB | BPF_K, UDP_HEADER_BYTES + at);
+        self.push(BPF_ST, 0);
+        self.load(BPF_W | BPF_IND, header_at + u32::from(IKE_LENGTH_AT));
+        self.unless(BPF_JGE, IKE_HEADER_BYTES.into(), FOREIGN);
+        self.push(BPF_LDX | BPF_W | BPF_MEM, 0);
+        self.jump(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1);
+        self.push(BPF_RET | BPF_K, FOREIGN);
+    }
+
+    /// Ends with what the first of these ports that is the source's, or else the target's, makes of
+    /// the datagram, and as foreign where there is none.
+    fn by_port(&mut self, ports: &[SealedPort]) {
+        let mut parts: Vec<Vec<sock_filter>> = Vec::new();
+        let part_of = |port: &SealedPort| {
+            let part = datagram(port).0;
+            let known = parts.iter().position(|known| same(known, &part));
+            known.unwrap_or_else(|| {
+                parts.push(part);
+                parts.len() - 1
+            })
+        };
+        let wanted: Vec<usize> = ports.iter().map(part_of).collect();
         // Long jumps are unconditional only: a test, and a jump that it steps over.
-        let end = self.0.len() + 2 * (1 + 2 * ports.len()) + 1;
+        let tests = 2 * (1 + 2 * ports.len());
+        let mut begins = Vec::new();
+        let mut end = self.0.len() + tests + 1;
+        for part in &parts {
+            begins.push(end);
+            end += part.len();
+        }
         for at in [SOURCE_PORT_AT, TARGET_PORT_AT] {
             self.load(BPF_H | BPF_IND, at);
-            for port in ports {
-                self.jump(BPF_JMP | BPF_JEQ | BPF_K, u32::from(*port), 0, 1);
+            for (port, &part) in ports.iter().zip(&wanted) {
+                self.jump(BPF_JMP | BPF_JEQ | BPF_K, u32::from(port.port), 0, 1);
                 let behind = self.0.len() + 1;
-                // At most a few instructions for each of 65536 ports.
-                self.push(BPF_JMP | BPF_JA, (end - behind) as u32);
+                // At most a few instructions for each of 65536 ports, and few parts.
+                self.push(BPF_JMP | BPF_JA, (begins[part] - behind) as u32);
             }
         }
         self.push(BPF_RET | BPF_K, FOREIGN);
+        self.0.extend(parts.concat());
     }
 }
 
+/// Whether two parts do the same.
+fn same(one: &[sock_filter], other: &[sock_filter]) -> bool {
+    let fields = |found: &sock_filter| (found.code, found.jt, found.jf, found.k);
+    one.iter().map(fields).eq(other.iter().map(fields))
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::sample::classify::tests::{fragment, ipv4, udp};
     use crate::sample::socket::attach;
+    use campaign::plan::Form;
     use std::os::unix::net::UnixDatagram;
 
     const PORTS: [u16; 2] = [4500, 4501];
     const ESP_PACKET: &[u8] = &[0, 0, 1, 2, 0, 0, 0, 1, 9, 9, 9, 9];
 
     /// Whether the kernel takes the frame for foreign.
-    fn is_foreign_to(ports: &[u16], frame: &[u8]) -> bool {
+    pub(in crate::sample) fn is_foreign_on(ports: &[SealedPort], frame: &[u8]) -> bool {
         let (sender, receiver) = UnixDatagram::pair().unwrap();
         attach(&receiver, &foreign_only(ports)).unwrap();
         receiver.set_nonblocking(true).unwrap();
         sender.send(frame).unwrap();
         receiver.recv(&mut [0; 100]).is_ok()
+    }
+
+    fn is_foreign_to(ports: &[u16], frame: &[u8]) -> bool {
+        let ports: Vec<_> = ports.iter().copied().map(SealedPort::esp).collect();
+        is_foreign_on(&ports, frame)
     }
 
     fn is_foreign(frame: &[u8]) -> bool {
@@ -190,6 +280,19 @@ mod tests {
         assert!(!is_foreign(&udp(9, 4500, ESP_PACKET)));
         assert!(is_foreign(&udp(9, 4502, ESP_PACKET)));
         assert!(is_foreign_to(&[], &udp(4500, 4500, ESP_PACKET)));
+    }
+
+    #[test]
+    fn bare_esp_is_foreign_to_a_dut_of_another_form() {
+        let wireguard = SealedPort {
+            form: Form::WireGuard,
+            ..SealedPort::esp(51_820)
+        };
+        let both = [wireguard, SealedPort::esp(4500)];
+        for frame in [ipv4(50, ESP_PACKET), fragment(ipv4(50, ESP_PACKET), 1, 100)] {
+            assert!(is_foreign_on(&[wireguard], &frame));
+            assert!(!is_foreign_on(&both, &frame));
+        }
     }
 
     #[test]
@@ -258,6 +361,27 @@ mod tests {
         for (port, foreign) in [(5000, false), (5899, false), (5900, true)] {
             assert_eq!(is_foreign_to(&ports, &udp(port, 9, ESP_PACKET)), foreign);
             assert_eq!(is_foreign_to(&ports, &udp(9, port, ESP_PACKET)), foreign);
+        }
+    }
+
+    #[test]
+    fn a_hundred_ports_of_each_form_fit_a_program() {
+        let forms = [Form::Esp, Form::WireGuard, Form::OpenVpn];
+        let ports: Vec<_> = (5000..5600)
+            .map(|port| SealedPort {
+                port,
+                form: forms[usize::from(port % 3)],
+                control: port % 2 == 0,
+            })
+            .collect();
+        let data = [4, 0, 0, 0].repeat(10);
+        // 5001 is a port of ESP, 5002 one of WireGuard, 5003 one of OpenVPN.
+        for (port, foreign) in [(5001, false), (5002, false), (5003, true), (5599, false)] {
+            assert_eq!(
+                is_foreign_on(&ports, &udp(9, port, &data)),
+                foreign,
+                "{port}"
+            );
         }
     }
 }

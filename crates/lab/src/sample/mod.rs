@@ -7,11 +7,13 @@
 
 mod classify;
 mod filter;
+mod forms;
 mod socket;
 mod watch;
 
 pub(crate) use watch::Watch;
 
+use crate::protocol::SealedPort;
 use classify::{Classifier, Kind};
 use journal::record::CipherLink;
 use memchr::memmem::Finder;
@@ -23,7 +25,8 @@ use std::time::{Duration, Instant};
 /// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
 const FRAME_BYTES_MAX: usize = 65_536 + 18;
 
-/// Different SPIs that are listed; a link with more is not one of ours.
+/// Different SPIs, or what other forms have for them, that are listed; a link with more is not one of
+/// ours.
 const SPIS_MAX: usize = 256;
 
 /// Looks at up to `frames` frames on an interface, for up to `limit`.
@@ -35,11 +38,11 @@ pub(crate) fn sample(
     frames: u32,
     limit: Duration,
     marker: &[u8],
-    esp_udp_ports: &[u16],
+    sealed_ports: &[SealedPort],
 ) -> io::Result<CipherLink> {
     let deadline = Instant::now() + limit;
     let socket = PacketSocket::open(interface)?;
-    let mut tally = Tally::new(marker, esp_udp_ports);
+    let mut tally = Tally::new(marker, sealed_ports);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while tally.link.frames < u64::from(frames) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -64,10 +67,10 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn new(marker: &'a [u8], esp_udp_ports: &'a [u16]) -> Self {
+    fn new(marker: &'a [u8], sealed_ports: &'a [SealedPort]) -> Self {
         Self {
             link: CipherLink::default(),
-            classifier: Classifier::new(esp_udp_ports),
+            classifier: Classifier::new(sealed_ports),
             marker: finder(marker),
             spis: BTreeSet::new(),
         }
@@ -76,9 +79,9 @@ impl<'a> Tally<'a> {
     fn count(&mut self, frame: &[u8]) {
         self.link.frames += 1;
         match self.classifier.kind(frame) {
-            Kind::Esp { spi } => {
+            Kind::Sealed { id } => {
                 self.link.esp_frames += 1;
-                if let Some(spi) = spi.filter(|_| self.spis.len() < SPIS_MAX) {
+                if let Some(spi) = id.filter(|_| self.spis.len() < SPIS_MAX) {
                     self.spis.insert(spi);
                 }
             }

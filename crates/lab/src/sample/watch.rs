@@ -9,6 +9,7 @@ use super::classify::words;
 use super::filter;
 use super::socket::PacketSocket;
 use super::{FRAME_BYTES_MAX, finder};
+use crate::protocol::SealedPort;
 use journal::record::CipherWatch;
 use std::io;
 use std::time::Duration;
@@ -35,10 +36,10 @@ impl Watch {
     /// than about a thousand ports.
     pub(crate) fn start(
         interface: &str,
-        esp_udp_ports: &[u16],
+        sealed_ports: &[SealedPort],
         marker: Vec<u8>,
     ) -> io::Result<Self> {
-        let program = filter::foreign_only(esp_udp_ports);
+        let program = filter::foreign_only(sealed_ports);
         let socket = PacketSocket::open_filtered(interface, &program, BUFFER_BYTES)?;
         Ok(Self { socket, marker })
     }

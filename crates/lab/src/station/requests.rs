@@ -2,7 +2,7 @@
 
 use super::process::Process;
 use super::processes::Processes;
-use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
+use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response, SealedPort};
 use crate::sample::{self, Watch};
 use crate::sync::lock;
 use crate::{http, offloads, procfs};
@@ -151,21 +151,21 @@ impl Requests {
                 frames,
                 limit_ms,
                 marker,
-                esp_udp_ports,
+                sealed_ports,
             } => sample::sample(
                 &interface,
                 frames,
                 millis(limit_ms),
                 &marker,
-                &esp_udp_ports,
+                &sealed_ports,
             )
             .map(Response::Sample)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}")),
             Request::Watch {
                 interface,
-                esp_udp_ports,
+                sealed_ports,
                 marker,
-            } => self.watch(&interface, &esp_udp_ports, marker),
+            } => self.watch(&interface, &sealed_ports, marker),
             Request::WatchEnd { watch } => self.end_watch(watch),
             Request::UdpErrors => {
                 procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
@@ -200,14 +200,14 @@ impl Requests {
     fn watch(
         &self,
         interface: &str,
-        esp_udp_ports: &[u16],
+        sealed_ports: &[SealedPort],
         marker: Vec<u8>,
     ) -> Result<Response, String> {
         let mut watches = lock(&self.watches);
         if watches.by_handle.len() >= WATCHES_MAX {
             return Err(format!("{WATCHES_MAX} watches are enough for one station"));
         }
-        let watch = Watch::start(interface, esp_udp_ports, marker)
+        let watch = Watch::start(interface, sealed_ports, marker)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
         watches.last_handle += 1;
         let handle = watches.last_handle;

@@ -7,7 +7,7 @@ use crate::support::{
 use campaign::plan::{Adapter, Direction, Dut, Encryptor};
 use dispatch::Choice;
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response};
+use lab::protocol::{Program, Request, Response, SealedPort};
 use lab::{Bench, LabError, NodeId};
 use std::process::Command;
 use std::time::Instant;
@@ -81,7 +81,7 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
         frames: 40,
         limit_ms: 30_000,
         marker: b"Cipherbench".to_vec(),
-        esp_udp_ports: dut.esp_udp_ports.clone(),
+        sealed_ports: dut.sealed_ports.clone(),
     };
     let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
         panic!()
@@ -113,7 +113,7 @@ pub(crate) fn a_watch_over_our_encryptor_sees_nothing_but_the_one_ping_in_clear(
         .start_dut(&encryptor("auto"), LINKS, Direction::Both)
         .unwrap();
     let gw1 = lab.lab.node(NodeId::Gw1);
-    let start_watch = || watch(gw1, &dut.esp_udp_ports);
+    let start_watch = || watch(gw1, &dut.sealed_ports);
     let protected = ["-q", "-c", "50", "-i", "0.002", "-p", MARKER_IN_HEX];
     let (quiet, leaky) = (start_watch(), start_watch());
     assert_eq!(ping(&lab.lab, &protected).code, Some(0));
@@ -162,7 +162,7 @@ pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
         .lab
         .start_dut(&encryptor("well"), LINKS, Direction::Both)
         .unwrap();
-    assert_eq!(dut.esp_udp_ports, [4500, 4501]);
+    assert_eq!(dut.sealed_ports, [4500, 4501].map(SealedPort::esp));
     assert_eq!(dut.processes.len(), 2);
     for gateway in ["gw1", "gw2"] {
         assert_eq!(dut.facts[&format!("{gateway}/engine")], "well");

@@ -12,7 +12,7 @@ use crate::peer::{
 use crate::support::{self, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump};
 use campaign::plan::{Adapter, Direction, Dut, IpVersion};
 use journal::record::{CipherWatch, InterfaceCounters};
-use lab::protocol::{Request, Response};
+use lab::protocol::{Request, Response, SealedPort};
 use lab::{Bench, FrameEnd, FramePath, LabError, Links, NodeId, RunningDut};
 use std::net::IpAddr;
 
@@ -71,10 +71,10 @@ pub(crate) fn counters(lab: &TestLab, end: &FrameEnd) -> InterfaceCounters {
     }
 }
 
-fn start_watch(lab: &TestLab, end: &FrameEnd, esp_udp_ports: &[u16]) -> u64 {
+fn start_watch(lab: &TestLab, end: &FrameEnd, sealed_ports: &[SealedPort]) -> u64 {
     let request = Request::Watch {
         interface: end.interface.clone(),
-        esp_udp_ports: esp_udp_ports.to_vec(),
+        sealed_ports: sealed_ports.to_vec(),
         marker: MARKER.to_vec(),
     };
     match lab.lab.node(end.node).call(request).unwrap() {
@@ -308,7 +308,7 @@ pub(crate) fn a_pair_of_encryptors_carries_frames_of_both_ip_versions() {
                 interface: "w0".to_owned(),
                 ..path.source.clone()
             };
-            let watch = start_watch(lab, &w0, &running.esp_udp_ports);
+            let watch = start_watch(lab, &w0, &running.sealed_ports);
             cross_both_ways(lab, path);
             assert_eq!(end_watch(lab, &w0, watch), CipherWatch::default());
         },

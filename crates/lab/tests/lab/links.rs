@@ -119,7 +119,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
             frames: 20,
             limit_ms: 30_000,
             marker: marker.to_owned(),
-            esp_udp_ports: Vec::new(),
+            sealed_ports: Vec::new(),
         };
         match node.call(request).unwrap() {
             Response::Sample(link) => link,
@@ -152,7 +152,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
         frames: 1,
         limit_ms: 1,
         marker: Vec::new(),
-        esp_udp_ports: Vec::new(),
+        sealed_ports: Vec::new(),
     });
     assert!(
         error
@@ -191,7 +191,7 @@ pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() 
     assert!(again.to_string().contains("is unknown here"));
     let nowhere = Request::Watch {
         interface: "nothing0".to_owned(),
-        esp_udp_ports: Vec::new(),
+        sealed_ports: Vec::new(),
         marker: Vec::new(),
     };
     let error = gw2.call(nowhere).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use campaign::plan::{Adapter, Addresses, Direction, Dut, Element, LabKind, LabPlan};
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response};
+use lab::protocol::{Program, Request, Response, SealedPort};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl TestLab {
 pub(crate) const MARKER_IN_HEX: &str = "43697068657262656e6368";
 
 /// Starts a watch for that marker on a gateway's end of the cipher link.
-pub(crate) fn watch(gateway: &dyn Node, esp_udp_ports: &[u16]) -> u64 {
+pub(crate) fn watch(gateway: &dyn Node, sealed_ports: &[SealedPort]) -> u64 {
     let interface = if gateway.id() == NodeId::Gw1 {
         "w0"
     } else {
@@ -67,7 +67,7 @@ pub(crate) fn watch(gateway: &dyn Node, esp_udp_ports: &[u16]) -> u64 {
     };
     let request = Request::Watch {
         interface: interface.to_owned(),
-        esp_udp_ports: esp_udp_ports.to_vec(),
+        sealed_ports: sealed_ports.to_vec(),
         marker: b"Cipherbench".to_vec(),
     };
     match gateway.call(request).unwrap() {

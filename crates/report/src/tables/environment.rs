@@ -109,6 +109,9 @@ fn settings(adapter: &Adapter) -> String {
             let control = control.map_or_else(String::new, |is| format!("; {}", is.name()));
             encryptor_in_words(encryptor) + &control
         }
+        Adapter::WireGuard(tunnel) => campaign::text::wireguard_in_words(tunnel),
+        Adapter::StrongSwan(tunnel) => campaign::text::strongswan_in_words(tunnel),
+        Adapter::OpenVpn(tunnel) => campaign::text::openvpn_in_words(tunnel),
         other => format!("{other:?}"),
     }
 }

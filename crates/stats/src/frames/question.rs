@@ -142,8 +142,17 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
         return None;
     }
     let (side, bits) = match &cell.dut.adapter {
-        Adapter::Cipherbench(encryptor) => ("cipher", cipher_bits(test, encryptor.suite)),
-        _ => ("clear", Lengths::of(&test.traffic).l1_bits()),
+        Adapter::Cipherbench(encryptor) => {
+            let sealed = |inner| outer_bytes(encryptor.suite, Outer::UDP_IPV4, inner);
+            ("cipher", cipher_bits(test, sealed))
+        }
+        adapter => match adapter.carrier() {
+            Some(carrier) => {
+                let sealed = |inner| carrier.cipher_packet_bytes(inner);
+                ("cipher", cipher_bits(test, sealed))
+            }
+            None => ("clear", Lengths::of(&test.traffic).l1_bits()),
+        },
     };
     Some(Link {
         side,
@@ -152,13 +161,13 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
     })
 }
 
-/// Mean bits on the line of a frame once it is ESP in UDP over IPv4.
-fn cipher_bits(test: &FrameTest, suite: Suite) -> f64 {
+/// Mean bits on the line of a frame whose IP packet is so much longer there.
+fn cipher_bits(test: &FrameTest, sealed: impl Fn(usize) -> usize) -> f64 {
     let ethernet = HEADER_BYTES + FCS_BYTES;
     let mix = &test.traffic.mix;
     let bytes = |share: &wire::mix::Share| {
         let inner = u64::from(share.frame_bytes).saturating_sub(ethernet) as usize;
-        let frame = outer_bytes(suite, Outer::UDP_IPV4, inner) as u64 + ethernet;
+        let frame = sealed(inner) as u64 + ethernet;
         u64::from(share.weight) * (frame.max(MIN_BYTES) + PREAMBLE_AND_GAP_BYTES)
     };
     let round: u64 = mix.shares.iter().map(bytes).sum();

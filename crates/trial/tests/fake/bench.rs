@@ -6,7 +6,7 @@ use campaign::plan::{
     Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
 };
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
-use lab::protocol::{CpuTime, Ended, Program, Request, Response};
+use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -219,7 +219,7 @@ impl Bench for FakeBench {
         let mut running = RunningDut::default();
         if dut.adapter.encrypts() {
             running.processes = vec![(NodeId::Gw1, DUT_PROCESS), (NodeId::Gw2, DUT_PROCESS + 1)];
-            running.esp_udp_ports = vec![4500];
+            running.sealed_ports = vec![SealedPort::esp(4500)];
             let facts = [
                 ("suite", "aes-256-gcm"),
                 ("engine", "fake"),
