@@ -4,9 +4,10 @@
 //! here; its row in `docs/campaign.md`; and what brings it up, in `lab`.
 
 mod encryptor;
+mod tunnels;
 
 use crate::axis::axis;
-use crate::plan::{Adapter, Dut};
+use crate::plan::{Adapter, Dut, WireGuard, WireGuardProgram};
 use yaml::{Map, Node, Place, Reported};
 
 /// The DUT that calibration measures, and the name of its cells.
@@ -24,15 +25,29 @@ enum Kind {
     Router,
     Bridge,
     Cipherbench,
+    WireGuard(WireGuardProgram),
+    StrongSwan,
+    OpenVpn,
 }
 
-const KINDS: [(&str, Kind); 5] = [
+const KINDS: [(&str, Kind); 11] = [
     ("direct", Kind::Direct),
     (STRAIGHT, Kind::Straight),
     ("router", Kind::Router),
     ("bridge", Kind::Bridge),
     ("cipherbench", Kind::Cipherbench),
+    wireguard(WireGuardProgram::Kernel),
+    wireguard(WireGuardProgram::Go),
+    wireguard(WireGuardProgram::Boringtun),
+    wireguard(WireGuardProgram::Gotatun),
+    ("strongswan", Kind::StrongSwan),
+    ("openvpn", Kind::OpenVpn),
 ];
+
+/// A program that speaks WireGuard is a kind of its own.
+const fn wireguard(program: WireGuardProgram) -> (&'static str, Kind) {
+    (program.name(), Kind::WireGuard(program))
+}
 
 /// A DUT of the campaign.
 #[derive(Debug, Clone)]
@@ -85,6 +100,12 @@ fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
         Kind::Bridge => plain(map, "bridge", Adapter::Bridge),
         Kind::Router => router(map),
         Kind::Cipherbench => encryptor::read(map),
+        Kind::WireGuard(program) => {
+            let adapter = Adapter::WireGuard(WireGuard { program });
+            plain(map, program.name(), adapter)
+        }
+        Kind::StrongSwan => tunnels::strongswan(map),
+        Kind::OpenVpn => tunnels::openvpn(map),
     })
 }
 

@@ -25,7 +25,7 @@ mod file;
 mod frames;
 mod lab;
 pub mod plan;
-mod text;
+pub mod text;
 mod trial;
 
 pub use file::{Campaign, HostFacts, Input, from_text, load, load_input};

@@ -66,7 +66,7 @@ struct Values {
 }
 
 /// Suites that protect badly or not at all are used only where that was asked for.
-fn suite(
+pub(super) fn suite(
     node: Node<'_>,
     legacy: &Result<bool, Reported>,
     insecure: &Result<bool, Reported>,

@@ -2,6 +2,7 @@
 //! rewrites the expected texts; review the difference like code.
 
 mod frames;
+mod tunnels;
 
 use campaign::plan::Cell;
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
@@ -43,7 +44,7 @@ repeats: many
 duts:
   - direct
   - cipherbench: { suite: [aes-256-gcm, aes256], workers: [1, 1], engine: openssl }
-  - wireguard
+  - wiregard
   - direct: { name: direct }
   - cipherbench: { name: \"a/b\", cores: 2 }
 trials:

@@ -1,0 +1,226 @@
+//! Other people's tunnels as devices under test.
+
+use crate::{HOST, compare};
+use campaign::plan::{
+    Adapter, DataPath, Form, IkeAuth, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram,
+};
+use campaign::{LabFile, from_text, lab_from_text, to_text};
+use wire::Suite;
+
+fn told(text: &str) -> String {
+    format!("{}\n", from_text("campaigns/peers.yaml", text).unwrap_err())
+}
+
+fn plan(text: &str) -> Plan {
+    let campaign = from_text("c.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    campaign.plan(&LabFile::built_in(), &HOST).unwrap()
+}
+
+/// The DUTs of a campaign that has those.
+fn adapters(duts: &str) -> Vec<(String, Adapter)> {
+    let text = format!("campaign: c\nduts: [{duts}]\ntrials: [ping: {{ mtu: 1400 B }}]\n");
+    let cells = plan(&text).cells.into_iter();
+    cells
+        .map(|cell| (cell.dut.name, cell.dut.adapter))
+        .collect()
+}
+
+#[test]
+fn what_a_tunnel_cannot_be_is_told() {
+    let text = "\
+campaign: peers
+duts:
+  - strongswan: { name: old, suite: [aes-256-gcm, 3des-cbc-hmac-sha1, null-hmac-sha256, aes-512] }
+  - strongswan: { name: open, suite: [null-hmac-sha256, null-hmac-md5], legacy: true }
+  - strongswan: { name: odd, data_path: vpp, auth: [psk, eap], ppk: 1, ml_kem: [on, on], insecure: [off] }
+  - strongswan: { name: more, workers: 2 }
+  - openvpn: { name: cbc, suite: [aes-256-gcm, aes-256-cbc-hmac-sha256, null-hmac-sha1, blowfish, []] }
+  - openvpn: { name: older, legacy: true }
+  - wireguard: { suite: chacha20-poly1305 }
+  - wireguard-go: { name: \"wg/go\", threads: 2 }
+  - boringtun: [1]
+  - gotatum
+trials:
+  - ping: { mtu: 1400 B }
+";
+    let mut all = told(text);
+    for (duts, trial) in [
+        // Every combination counts, and one more than there may be is enough to tell.
+        (
+            "strongswan: { suite: [aes-256-gcm, aes-128-gcm, chacha20-poly1305, aes-256-cbc-hmac-sha512, \
+             aes-256-cbc-hmac-sha256, aes-128-cbc-hmac-sha256, aes-128-cbc-hmac-sha1], \
+             data_path: [libipsec, kernel], auth: [psk, certificates], ppk: [off, on], ml_kem: [off, on] }",
+            "ping: { mtu: 1400 B }",
+        ),
+        ("wireguard-go, wireguard-go", "ping: { mtu: 1400 B }"),
+        // The station does not know their key exchange.
+        (
+            "cipherbench, wireguard-go, strongswan, openvpn",
+            "load: { frame: 64 B, direction: [both, encrypt] }",
+        ),
+    ] {
+        let text = format!("campaign: c\nduts: [{duts}]\ntrials: [{trial}]\n");
+        all.push_str(&format!("\n{}", told(&text)));
+    }
+    compare("tunnel-mistakes.txt", &all);
+}
+
+#[test]
+fn what_a_lab_has_no_room_or_no_kernel_for_is_told() {
+    let duts = "direct, wireguard-go, strongswan, openvpn";
+    let text = format!(
+        "campaign: c\nduts: [{duts}]\ntrials:\n  - ping: {{ mtu: [1400 B, 1448 B, 1500 B] }}\n  \
+         - load: {{ frame: 1518 B }}\n"
+    );
+    let mut all = String::new();
+    let ethernet = "lab: ethernet\ncipher_mtu: 1500 B\n";
+    for lab in [ethernet, "lab: memory\nkind: memory\n"] {
+        let lab = lab_from_text("labs/l.yaml", lab).unwrap();
+        let campaign = from_text("c.yaml", &text).unwrap();
+        all.push_str(&format!("{}\n\n", campaign.plan(&lab, &HOST).unwrap_err()));
+    }
+    compare("tunnels-in-lab-mistakes.txt", &all);
+}
+
+#[test]
+fn a_plan_of_tunnels_reads_well() {
+    let text = "\
+campaign: peers
+duts:
+  - wireguard
+  - wireguard-go
+  - boringtun
+  - gotatun: { name: gotatun 0.9 }
+  - strongswan
+  - strongswan:
+      name: swan
+      data_path: [libipsec, kernel]
+      auth: [psk, certificates]
+      ppk: [off, on]
+  - strongswan:
+      name: old
+      suite: [aes-256-cbc-hmac-sha256, 3des-cbc-hmac-sha1, null-hmac-sha256]
+      legacy: true
+      insecure: true
+      ml_kem: [off, on]
+  - openvpn: { suite: [aes-256-gcm, chacha20-poly1305] }
+trials:
+  - load: { frame: 64 B }
+";
+    compare("tunnels-plan.txt", &to_text(&plan(text), |_| Vec::new()));
+}
+
+#[test]
+fn the_programs_that_speak_wireguard_are_kinds_of_their_own() {
+    let names = WireGuardProgram::ALL.map(WireGuardProgram::name);
+    assert_eq!(names, ["wireguard", "wireguard-go", "boringtun", "gotatun"]);
+    let expected = WireGuardProgram::ALL.map(|program| {
+        let adapter = Adapter::WireGuard(WireGuard { program });
+        (program.name().to_owned(), adapter)
+    });
+    assert_eq!(adapters(&names.join(", ")), expected);
+}
+
+#[test]
+fn the_defaults_of_tunnels_are_those_that_are_documented() {
+    let strongswan = StrongSwan {
+        data_path: DataPath::Libipsec,
+        suite: Suite::Aes256Gcm,
+        auth: IkeAuth::Psk,
+        ppk: false,
+        ml_kem: false,
+    };
+    let openvpn = OpenVpn {
+        suite: Suite::Aes256Gcm,
+    };
+    let expected = [
+        ("strongswan".to_owned(), Adapter::StrongSwan(strongswan)),
+        ("openvpn".to_owned(), Adapter::OpenVpn(openvpn)),
+    ];
+    assert_eq!(adapters("strongswan, openvpn"), expected);
+}
+
+#[test]
+fn settings_that_vary_are_in_the_name_and_no_other() {
+    let name = |(name, _): (String, Adapter)| name;
+    let names = |duts: &str| -> Vec<String> { adapters(duts).into_iter().map(name).collect() };
+    assert_eq!(
+        names(
+            "strongswan: { suite: aes-128-gcm, auth: certificates, ppk: on, ml_kem: on, \
+             data_path: kernel }"
+        ),
+        ["strongswan"]
+    );
+    assert_eq!(
+        names(
+            "strongswan: { data_path: [kernel, libipsec], suite: [aes-128-gcm, aes-256-gcm], ppk: on, \
+             ml_kem: [on, off] }"
+        ),
+        [
+            "strongswan kernel aes-128-gcm ml-kem",
+            "strongswan kernel aes-128-gcm",
+            "strongswan kernel aes-256-gcm ml-kem",
+            "strongswan kernel aes-256-gcm",
+            "strongswan libipsec aes-128-gcm ml-kem",
+            "strongswan libipsec aes-128-gcm",
+            "strongswan libipsec aes-256-gcm ml-kem",
+            "strongswan libipsec aes-256-gcm",
+        ]
+    );
+    assert_eq!(
+        names("strongswan: { auth: [psk, certificates], ppk: [off, on] }"),
+        [
+            "strongswan psk",
+            "strongswan psk ppk",
+            "strongswan certificates",
+            "strongswan certificates ppk"
+        ]
+    );
+    assert_eq!(
+        names("openvpn: { name: vpn, suite: [aes-128-gcm, chacha20-poly1305] }"),
+        ["vpn aes-128-gcm", "vpn chacha20-poly1305"]
+    );
+}
+
+#[test]
+fn a_tunnel_tells_what_carries_its_packets_and_whether_it_protects() {
+    let duts = "wireguard, openvpn, strongswan: { suite: [aes-256-gcm, des-cbc-hmac-md5, \
+                null-hmac-sha256], legacy: true, insecure: true }";
+    let expected = [
+        (Form::WireGuard, Suite::ChaCha20Poly1305, None),
+        (Form::OpenVpn, Suite::Aes256Gcm, None),
+        (Form::Esp, Suite::Aes256Gcm, None),
+    ];
+    let adapters = adapters(duts);
+    for ((_, adapter), (form, suite, insecure)) in adapters.iter().zip(expected) {
+        let carrier = adapter.carrier().unwrap();
+        assert_eq!((carrier.form, carrier.suite), (form, suite));
+        assert_eq!(adapter.insecure(), insecure);
+    }
+    assert_eq!(adapters.len(), 5);
+    for (name, adapter) in &adapters[3..] {
+        let suite = adapter.carrier().unwrap().suite;
+        assert!(adapter.insecure().is_some(), "{name}");
+        assert_eq!(adapter.insecure(), suite.insecure(), "{name}");
+    }
+}
+
+#[test]
+fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
+    let text = "campaign: c\nduts: [wireguard, wireguard-go, boringtun, gotatun, openvpn, \
+                strongswan: { data_path: [libipsec, kernel], auth: [psk, certificates] }]\n\
+                trials: [ping: { mtu: 1400 B }]\n";
+    let plan = plan(text);
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    // What `docs/journal.md` says of them.
+    let adapters: Vec<_> = plan.cells.iter().map(|cell| &cell.dut.adapter).collect();
+    let written = |index: usize| serde_json::to_string(adapters[index]).unwrap();
+    assert_eq!(written(0), r#"{"kind":"wireguard","program":"kernel"}"#);
+    assert_eq!(written(1), r#"{"kind":"wireguard","program":"go"}"#);
+    assert_eq!(written(4), r#"{"kind":"openvpn","suite":"aes-256-gcm"}"#);
+    assert_eq!(
+        written(5),
+        r#"{"kind":"strongswan","data_path":"libipsec","suite":"aes-256-gcm","auth":"psk","ppk":false,"ml_kem":false}"#
+    );
+}
