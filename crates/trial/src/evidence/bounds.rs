@@ -2,10 +2,13 @@
 //!
 //! The least is the payload in the fullest packets that the MTU allows, each with its smallest headers; the
 //! most is the payload in emptier ones, each with its largest. With offloads on, a virtual link counts a
-//! super-packet of 64 KB with one header; but what it carries as ESP was sealed packet by packet.
+//! super-packet of 64 KB with one header; but what it carries sealed was sealed packet by packet.
+//!
+//! Of our own encryptor every byte is known. What others add is known from the form of their packets, and
+//! bounded: the least is without padding, the most with all of it, and with what they say to one another.
 
 use super::{Load, Observed};
-use campaign::plan::{Adapter, Encryptor};
+use campaign::plan::{Adapter, Carrier, Encryptor, Form};
 use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, esp_bytes};
 
 /// Ethernet header; virtual links count no FCS.
@@ -27,8 +30,12 @@ const CONTROL_BYTES_OF_PING: u64 = 4 << 10;
 const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
 /// AGGFRAG adds its header to a packet that is alone in its ESP packet (RFC 9347 §6.1).
 const AGGREGATE_BYTES_MAX: u64 = 4;
-/// Taken for an encryptor whose encapsulation is not known here.
-const ENCAPSULATION_BYTES_MAX: u64 = 128;
+/// What others' gateways may say to one another in a second: keepalives, and now and then new keys.
+const TUNNEL_BYTES_PER_S: u64 = 1 << 10;
+/// Whatever is padded to is no longer: lengths that follow one another and are so many pad in every way.
+const PAD_TO_BYTES_MAX: usize = 16;
+/// OpenVPN's `P_DATA_V1` is so much shorter than `P_DATA_V2`, which names a peer.
+const OPENVPN_PEER_BYTES: u64 = 3;
 
 /// Bytes that an interface may have carried, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +68,9 @@ struct Packets {
 }
 
 impl Packets {
-    fn of(observed: &Observed<'_>) -> Self {
-        let mtu = u64::from(path_mtu(observed));
+    /// As packets of the longest that crosses the path in one piece.
+    fn of(observed: &Observed<'_>, mtu: u16) -> Self {
+        let mtu = u64::from(mtu);
         let ip = IPV4_HEADER_BYTES as u64;
         let fragmented = |payload_bytes: u64, header_bytes: u64| {
             // Every fragment but the last carries a multiple of 8 bytes (RFC 791 §3.2).
@@ -132,24 +140,30 @@ impl Packets {
     }
 }
 
-/// The largest IP packet that crosses the whole path in one piece.
-fn path_mtu(observed: &Observed<'_>) -> u16 {
+/// The largest IP packet that crosses the whole path in one piece: as far as is known, and at most.
+fn path_mtus(observed: &Observed<'_>) -> (u16, u16) {
     let links = observed.links;
-    let inner = match observed.cell.dut.adapter.encryptor() {
-        Some(encryptor) => encryptor.clear_mtu(links.cipher_mtu).unwrap_or(0),
-        None => usize::from(links.cipher_mtu),
+    let adapter = &observed.cell.dut.adapter;
+    let cipher_mtu = usize::from(links.cipher_mtu);
+    let (known, most) = match (adapter.encryptor(), adapter.carrier()) {
+        (Some(encryptor), _) => {
+            let mtu = encryptor.clear_mtu(links.cipher_mtu).unwrap_or(0);
+            (mtu, mtu)
+        }
+        // Others may fragment what they sealed.
+        (None, Some(carrier)) => (carrier.clear_mtu(links.cipher_mtu).unwrap_or(0), cipher_mtu),
+        (None, None) => (cipher_mtu, cipher_mtu),
     };
-    links.mtu.min(u16::try_from(inner).unwrap_or(u16::MAX))
+    let with_links = |mtu| links.mtu.min(u16::try_from(mtu).unwrap_or(u16::MAX));
+    (with_links(known), with_links(most))
 }
 
 /// The most that a DUT's encapsulation adds to a packet.
 fn encapsulation_bytes(adapter: &Adapter) -> u64 {
     let Some(encryptor) = adapter.encryptor() else {
-        return if adapter.encrypts() {
-            ENCAPSULATION_BYTES_MAX
-        } else {
-            0
-        };
+        return adapter
+            .carrier()
+            .map_or(0, |carrier| carrier_bytes(carrier).fold(0, u64::max));
     };
     let added = |inner: usize| (encryptor.cipher_packet_bytes(inner) - inner) as u64;
     // Padding depends on the length.
@@ -159,6 +173,30 @@ fn encapsulation_bytes(adapter: &Adapter) -> u64 {
         false => 0,
     };
     esp.max().unwrap_or(0) + aggregate
+}
+
+/// What other people's tunnels add to packets, outer headers included, for every way to pad.
+fn carrier_bytes(carrier: Carrier) -> impl Iterator<Item = u64> {
+    let added = move |inner: usize| (carrier.cipher_packet_bytes(inner) - inner) as u64;
+    (1000..1000 + PAD_TO_BYTES_MAX).map(added)
+}
+
+/// The least that other people's tunnels add to a packet, behind the outer headers.
+fn carrier_bytes_least(carrier: Carrier) -> u64 {
+    let least = carrier_bytes(carrier).min().unwrap_or(0);
+    let shorter = match carrier.form {
+        Form::OpenVpn => OPENVPN_PEER_BYTES,
+        Form::Esp | Form::WireGuard => 0,
+    };
+    least.saturating_sub(Outer::UDP_IPV4.header_bytes() as u64 + shorter)
+}
+
+/// The least of outer headers, Ethernet included.
+fn outer_bytes_least(adapter: &Adapter) -> u64 {
+    // The kernel's ESP needs no UDP around it.
+    let is_bare = matches!(adapter, Adapter::StrongSwan(_));
+    let udp = if is_bare { 0 } else { UDP_HEADER_BYTES as u64 };
+    ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES as u64 + udp
 }
 
 /// The least that an encryptor adds to a packet of `packet_bytes`, or to any, behind the outer headers.
@@ -221,7 +259,8 @@ pub(super) enum Place {
 
 /// Bounds for what went from A to B at a place of the path.
 pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
-    let packets = Packets::of(observed);
+    let (mtu, mtu_most) = path_mtus(observed);
+    let (packets, fullest) = (Packets::of(observed, mtu), Packets::of(observed, mtu_most));
     let payload = Payload::of(observed, packets);
     let udp = observed.commands.parameters.datagram_bytes.is_some();
     let extra = match place {
@@ -233,12 +272,27 @@ pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
         Place::Source if udp => payload.sent.saturating_sub(payload.uncounted),
         _ => payload.received,
     };
-    let least = least_bytes(observed, place, packets, least);
+    let least = least_bytes(observed, place, fullest, least);
     let carried = payload.sent.saturating_add(payload.uncounted);
     let most = packets.most(carried.saturating_add(payload.again), extra);
+    let tunnel = match place {
+        Place::Cipher => tunnel_bytes(observed),
+        Place::Source | Place::Sink => 0,
+    };
     Bounds {
         least,
-        most: most.saturating_add(payload.control),
+        most: most.saturating_add(payload.control).saturating_add(tunnel),
+    }
+}
+
+/// The most that the gateways themselves said to one another.
+fn tunnel_bytes(observed: &Observed<'_>) -> u64 {
+    match observed.cell.dut.adapter {
+        Adapter::WireGuard(_) | Adapter::StrongSwan(_) | Adapter::OpenVpn(_) => {
+            let seconds = observed.elapsed_ns.div_ceil(1_000_000_000);
+            seconds.saturating_mul(TUNNEL_BYTES_PER_S)
+        }
+        _ => 0,
     }
 }
 
@@ -248,23 +302,25 @@ fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_
     let ip_bytes = packets.ip_least(payload_bytes);
     let count = packets.packets_least(payload_bytes);
     let merged = observed.links.offloads;
-    if place == Place::Cipher && (adapter.encrypts() || adapter.encryptor().is_some()) {
-        let Some(encryptor) = adapter.encryptor() else {
-            return ip_bytes;
+    let is_tunnel = adapter.encrypts() || adapter.encryptor().is_some();
+    if place == Place::Cipher && is_tunnel {
+        let added = match (adapter.encryptor(), adapter.carrier()) {
+            // Of packets that share an ESP packet only the packets are sure.
+            (Some(encryptor), _) if encryptor.aggregate => return ip_bytes,
+            (Some(encryptor), _) => added_bytes_least(encryptor, packets.packet_bytes()),
+            (None, carrier) => carrier.map_or(0, carrier_bytes_least),
         };
-        // Of packets that share an ESP packet only the packets are sure.
-        if encryptor.aggregate {
-            return ip_bytes;
-        }
-        let outer_bytes = ETHERNET_HEADER_BYTES + Outer::UDP_IPV4.header_bytes() as u64;
-        let added = added_bytes_least(encryptor, packets.packet_bytes());
         // One set of outer headers goes with a whole train of packets (`UDP_SEGMENT`).
-        let added = added + if merged { 0 } else { outer_bytes };
-        return ip_bytes.saturating_add(count.saturating_mul(added));
+        let outer_bytes = if merged {
+            0
+        } else {
+            outer_bytes_least(adapter)
+        };
+        return ip_bytes.saturating_add(count.saturating_mul(added + outer_bytes));
     }
     // The stations cut UDP themselves; but an encryptor may join what it opened.
     let tcp = packets.slack > 1;
-    if merged && (tcp || (place == Place::Sink && adapter.encryptor().is_some())) {
+    if merged && (tcp || (place == Place::Sink && is_tunnel)) {
         let header_bytes = ETHERNET_HEADER_BYTES + packets.ip_header_bytes_least;
         let super_packets = payload_bytes.div_ceil(SUPER_PACKET_BYTES);
         return payload_bytes.saturating_add(super_packets.saturating_mul(header_bytes));
@@ -274,6 +330,7 @@ fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_
 
 /// The least bytes of IP packets that the payload received makes: what both ends of a tunnel must have carried.
 pub(super) fn received_ip_bytes(observed: &Observed<'_>) -> u64 {
-    let packets = Packets::of(observed);
+    let (_, mtu_most) = path_mtus(observed);
+    let packets = Packets::of(observed, mtu_most);
     packets.ip_least(Payload::of(observed, packets).received)
 }

@@ -1,10 +1,10 @@
 //! Checks of what was seen between the gateways.
 
 use super::check;
-use campaign::plan::Adapter;
+use campaign::plan::{Adapter, Form};
 use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters};
 
-/// Sampled ESP frames that are enough, however much traffic there was.
+/// Sampled frames of the DUT's form that are enough, however much traffic there was.
 const FRAMES_ENOUGH: u64 = 10;
 /// Control frames that are no objection however few frames were sampled: an ARP exchange begun by each end.
 const CONTROL_FRAMES: u64 = 4;
@@ -41,17 +41,19 @@ impl CipherSeen<'_> {
         check("clear-text-visible", passed, detail)
     }
 
-    /// All that was sampled between the gateways, control traffic apart, is the DUT's ESP.
-    pub(super) fn encrypted(&self) -> Option<Check> {
+    /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed.
+    pub(super) fn encrypted(&self, adapter: &Adapter) -> Option<Check> {
+        let form = adapter.carrier()?.form;
         let link = self.link;
         let wanted = self.frames_wanted();
-        let control = link
-            .frames
-            .saturating_sub(link.esp_frames.saturating_add(link.other_frames));
+        let sealed = link.esp_frames.saturating_add(link.other_frames);
+        let control = link.frames.saturating_sub(sealed);
         let control_most = (link.frames / 10).max(CONTROL_FRAMES);
+        let (name, ids) = (form.name(), ids(form));
+        let beside = control_traffic(adapter);
         let detail = format!(
-            "of {} frames between the gateways {} were ESP ({} SPIs), {control} ARP or ND and {} neither; at \
-             least {wanted} ESP frames had to be seen, and at most {control_most} of ARP or ND",
+            "of {} frames between the gateways {} were {name} ({} {ids}), {control} {beside} and {} neither; \
+             at least {wanted} {name} frames had to be seen, and at most {control_most} of {beside}",
             link.frames,
             link.esp_frames,
             link.spis.len(),
@@ -118,18 +120,37 @@ impl CipherSeen<'_> {
         check("foreign-frames-visible", frames > 0, detail)
     }
 
-    /// Of all frames between the gateways, none but the DUT's ESP and control traffic.
-    pub(super) fn no_foreign_frames(&self) -> Option<Check> {
+    /// Of all frames between the gateways, none but what the DUT sealed and control traffic.
+    pub(super) fn no_foreign_frames(&self, adapter: &Adapter) -> Option<Check> {
+        let name = adapter.carrier()?.form.name();
+        let beside = control_traffic(adapter);
         let watch = self.watch;
         let detail = match watch.foreign_frames {
-            0 => "every frame between the gateways was ESP, ARP or ND".to_owned(),
+            0 => format!("every frame between the gateways was {name}, {beside}"),
             frames => format!(
-                "{frames} frames between the gateways were neither ESP nor ARP or ND, {} of the first ones \
+                "{frames} frames between the gateways were neither {name} nor {beside}, {} of the first ones \
                  showed the stations' marker; for example {}",
                 watch.marker_frames,
                 watch.examples.join("; ")
             ),
         };
         check("no-foreign-frames", watch.foreign_frames == 0, detail)
+    }
+}
+
+/// What names the keys of sealed packets: [`CipherLink::spis`] has them all.
+const fn ids(form: Form) -> &'static str {
+    match form {
+        Form::Esp => "SPIs",
+        Form::WireGuard => "receiver indices",
+        Form::OpenVpn => "keys",
+    }
+}
+
+/// What may stand beside a DUT's sealed packets. Ours has its keys before it starts.
+const fn control_traffic(adapter: &Adapter) -> &'static str {
+    match adapter {
+        Adapter::Cipherbench(_) => "ARP or ND",
+        _ => "ARP, ND or key exchange",
     }
 }

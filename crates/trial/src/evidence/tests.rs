@@ -9,6 +9,7 @@ use wire::Suite;
 
 mod asked;
 pub(super) mod fixture;
+mod tunnels;
 
 use fixture::{Fixture, encrypting};
 

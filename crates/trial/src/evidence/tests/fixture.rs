@@ -1,6 +1,7 @@
 //! What a good trial reads.
 
 use super::*;
+use campaign::plan::{DataPath, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram};
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -151,7 +152,12 @@ impl Fixture {
         };
         let frames = |bytes: u64| bytes.div_ceil(payload_bytes);
         let encrypts = self.cell.dut.adapter.encrypts();
-        let extra = if encrypts { 64 } else { 0 };
+        let extra = match self.cell.dut.adapter {
+            Adapter::WireGuard(_) => 28 + 32,
+            Adapter::OpenVpn(_) => 28 + 24,
+            _ if encrypts => 28 + 36,
+            _ => 0,
+        };
         let clear = |bytes: u64| bytes + frames(bytes) * header_bytes;
         self.counter("a/a0").tx_bytes = clear(sent);
         self.counter("b/b0").rx_bytes = clear(received);
@@ -165,6 +171,13 @@ impl Fixture {
         if encrypts {
             self.cipher_link.esp_frames = 299;
             self.cipher_link.spis = vec!["c0ffee01".to_owned()];
+        } else {
+            self.cipher_link.marker_frames = 200;
+            self.cipher_link.other_frames = 299;
+            self.watch.foreign_frames = frames(received);
+        }
+        // Of others it is not known what they count.
+        if self.cell.dut.adapter.encryptor().is_some() {
             let ip = |bytes: u64| bytes + frames(bytes) * (header_bytes - 14);
             for (name, value) in [
                 ("gw1/clear_rx_packets", frames(sent)),
@@ -181,10 +194,6 @@ impl Fixture {
             ] {
                 self.dut_counters.insert(name.to_owned(), value);
             }
-        } else {
-            self.cipher_link.marker_frames = 200;
-            self.cipher_link.other_frames = 299;
-            self.watch.foreign_frames = frames(received);
         }
     }
 
@@ -255,6 +264,25 @@ impl Fixture {
 
 pub(super) fn encrypting() -> Adapter {
     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
+}
+
+/// One of other people's tunnels for each form, all with an AEAD.
+pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
+    [
+        Adapter::StrongSwan(StrongSwan {
+            data_path: DataPath::Libipsec,
+            suite: Suite::Aes256Gcm,
+            auth: IkeAuth::Psk,
+            ppk: false,
+            ml_kem: false,
+        }),
+        Adapter::WireGuard(WireGuard {
+            program: WireGuardProgram::Go,
+        }),
+        Adapter::OpenVpn(OpenVpn {
+            suite: Suite::Aes256Gcm,
+        }),
+    ]
 }
 
 /// What an encryptor of one lane and one tunnel tells of itself on both gateways; other devices, nothing.

@@ -1,0 +1,107 @@
+//! Other people's tunnels: their packets by their name, and no word on counters that they do not have.
+
+use super::fixture::{Fixture, encrypting, tunnels};
+use super::*;
+
+const NAMES: [&str; 3] = ["ESP", "WireGuard", "OpenVPN"];
+
+#[test]
+fn a_good_trial_of_any_tunnel_passes_and_says_nothing_of_counters_that_only_ours_has() {
+    for adapter in tunnels() {
+        let mut fixture = Fixture::tcp(adapter, 1);
+        let names = |fixture: &Fixture| -> Vec<String> {
+            let checks = fixture.checks().into_iter();
+            checks.map(|check| check.name).collect()
+        };
+        let expected = [
+            "offloads-as-asked",
+            "cores-of-stations",
+            "machine-was-ours",
+            "tool-agrees-with-itself",
+            "station-interfaces-agree",
+            "cipher-link-encrypted",
+            "no-clear-text",
+            "no-foreign-frames",
+            "cipher-link-amount",
+        ];
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+        assert_eq!(names(&fixture), expected);
+        // Not of those that it has for itself, either.
+        fixture.dut_counters = [("gw1/rx_bytes".to_owned(), 0)].into();
+        assert_eq!(names(&fixture), expected);
+    }
+}
+
+#[test]
+fn what_was_seen_is_called_what_it_was() {
+    for (adapter, name) in tunnels().into_iter().zip(NAMES) {
+        let mut fixture = Fixture::tcp(adapter, 1);
+        let detail = fixture.detail("cipher-link-encrypted");
+        let counted = format!("299 were {name} (1 ");
+        let wanted = format!("at least 10 {name} frames");
+        assert!(detail.contains(&counted), "{detail}");
+        assert!(detail.contains(&wanted), "{detail}");
+        assert!(detail.contains("1 ARP, ND or key exchange"), "{detail}");
+        assert_eq!(
+            fixture.detail("no-foreign-frames"),
+            format!("every frame between the gateways was {name}, ARP, ND or key exchange")
+        );
+        fixture.watch.foreign_frames = 1;
+        assert_eq!(fixture.failing(), ["no-foreign-frames"]);
+        let detail = fixture.detail("no-foreign-frames");
+        let neither = format!("were neither {name} nor ARP, ND or key exchange");
+        assert!(detail.contains(&neither), "{detail}");
+    }
+    // Ours has its keys before it starts.
+    let ours = Fixture::tcp(encrypting(), 1).detail("no-foreign-frames");
+    assert_eq!(ours, "every frame between the gateways was ESP, ARP or ND");
+}
+
+#[test]
+fn clear_text_is_an_objection_to_any_tunnel() {
+    for adapter in tunnels() {
+        let mut fixture = Fixture::tcp(adapter, 1);
+        fixture.cipher_link.marker_frames = 1;
+        assert_eq!(fixture.failing(), ["no-clear-text"]);
+        fixture.cipher_link.marker_frames = 0;
+        fixture.cipher_link.esp_frames = 0;
+        assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+    }
+}
+
+/// Payload in segments of 1460 B, each with 40 B of headers, at least: without padding, without a UDP header
+/// where ESP may be bare, with the shorter of OpenVPN's headers.
+#[test]
+fn traffic_that_bypassed_any_tunnel_is_an_objection() {
+    let added_least = [34 + 20, 32 + 28, 21 + 28];
+    for (adapter, added) in tunnels().into_iter().zip(added_least) {
+        let mut fixture = Fixture::tcp(adapter, 1);
+        let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * (40 + added + 14);
+        fixture.counter("gw1/w0").tx_bytes = least - 1;
+        assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+        fixture.counter("gw1/w0").tx_bytes = least;
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn packets_padded_as_far_as_the_form_does_and_what_gateways_say_are_no_objection() {
+    let udp = || Measurement::Udp {
+        datagram_bytes: Some(64),
+        rate_bps: None,
+        streams: 1,
+        duration_ns: 1000 * MS,
+        warmup_ns: 0,
+    };
+    let added_most = [28 + 37, 28 + 32 + 15, 28 + 24];
+    for (adapter, added) in tunnels().into_iter().zip(added_most) {
+        let mut fixture = Fixture::new(adapter, 1, udp());
+        fixture.carry(6_400_000, 6_400_000, 64, 42);
+        // Two seconds have begun.
+        let most = 100_000 * (64 + 42 + added) + (64 << 10) + (2 << 10);
+        fixture.counter("gw1/w0").tx_bytes = most;
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+        fixture.counter("gw1/w0").tx_bytes = most + 1;
+        assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    }
+}
