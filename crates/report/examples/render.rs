@@ -54,6 +54,12 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("frames") => Ok(fixture::frame_tests()),
         Some("hostile-frames") => Ok(fixture::hostile_frames()),
         Some("hostile") => Ok(fixture::hostile()),
+        Some("tunnels") => Ok(fixture::tunnels(&[
+            "direct",
+            "strongswan",
+            "wireguard-go",
+            "openvpn",
+        ])),
         Some(other) => Err(format!("no sample `{other}`")),
     }
 }

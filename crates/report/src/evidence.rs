@@ -1,6 +1,7 @@
 //! What the trials of a cell prove, summed up.
 
 use crate::layout::Run;
+use campaign::plan::Form;
 use journal::record::{Evidence, Outcome, TrialRecord};
 use stats::CellResult;
 
@@ -52,5 +53,30 @@ pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
     match &trial.outcome {
         Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(&measured.evidence),
         Outcome::Failed { .. } => None,
+    }
+}
+
+/// The form that the sealed packets of all cells have: ESP where nothing is sealed; `None`: several.
+pub(crate) fn common_form(run: &Run<'_>) -> Option<Form> {
+    let cells = run.plan().cells.iter();
+    let mut forms = cells.filter_map(|cell| Some(cell.dut.adapter.carrier()?.form));
+    let first = forms.next().unwrap_or(Form::Esp);
+    forms.all(|form| form == first).then_some(first)
+}
+
+/// The form of a cell's sealed packets; a cell that seals nothing is looked through for ESP.
+pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> Form {
+    let carrier = run
+        .planned(cell)
+        .and_then(|cell| cell.dut.adapter.carrier());
+    carrier.map_or(Form::Esp, |carrier| carrier.form)
+}
+
+/// What names the keys of sealed packets: [`journal::record::CipherLink::spis`] has them for each form.
+pub(crate) const fn key_name(form: Form) -> &'static str {
+    match form {
+        Form::Esp => "SPI",
+        Form::WireGuard => "receiver index",
+        Form::OpenVpn => "key",
     }
 }

@@ -108,9 +108,10 @@ const METHOD: &[Paragraph] = &[
     (
         "Evidence",
         "During each trial frames between the gateways are sampled and read: an encrypting device \
-         must show ESP and never the stations' marker, the baseline must show the marker. \
-         Interface counters must agree with what the tool says it moved. A trial that fails a \
-         check is invalid, and its cell has no figure.",
+         must show packets in the form that it seals them in (ESP, WireGuard, OpenVPN) and never \
+         the stations' marker, the baseline must show the marker. Interface counters must agree \
+         with what the tool says it moved. A trial that fails a check is invalid, and its cell has \
+         no figure.",
     ),
 ];
 
@@ -135,7 +136,7 @@ const LIMITS: &[Paragraph] = &[
     ),
     (
         "No claim of security",
-        "The checks show that what was sampled is ESP and carries no marker in clear. They do not \
-         judge the cipher, its keys or its implementation.",
+        "The checks show that what was sampled looks as sealed packets do and carries no marker in \
+         clear. They do not judge the cipher, its keys or its implementation.",
     ),
 ];

@@ -2,10 +2,11 @@
 //! figure.
 
 use super::parts::{rich, section, table};
-use crate::evidence::of_trial;
+use crate::evidence::{form, key_name, of_trial};
 use crate::format::{self, command_line, counted};
 use crate::layout::Run;
 use crate::table::{Cell, Table};
+use campaign::plan::Form;
 use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned};
 use maud::{Markup, html};
 use stats::{CellResult, Status};
@@ -33,7 +34,7 @@ fn one(run: &Run<'_>, cell: &CellResult) -> Markup {
                 p.small { b { (found.limit.name()) } ": " (rich(&found.reason)) }
             }
             (commands(&trials))
-            @for trial in &trials { (one_trial(trial)) }
+            @for trial in &trials { (one_trial(trial, form(run, cell))) }
             @if trials.is_empty() { p.note { "Not run." } }
             (last_evidence(&trials))
         }
@@ -84,7 +85,7 @@ fn commands(trials: &[&TrialRecord]) -> Markup {
     }
 }
 
-fn one_trial(trial: &TrialRecord) -> Markup {
+fn one_trial(trial: &TrialRecord, form: Form) -> Markup {
     let outcome = match &trial.outcome {
         Outcome::Measured(_) => "measured",
         Outcome::Invalid { .. } => "invalid",
@@ -104,11 +105,11 @@ fn one_trial(trial: &TrialRecord) -> Markup {
             },
             Outcome::Failed { reason } => ul.reasons { li { (rich(reason)) } },
         }
-        @if let Some(evidence) = of_trial(trial) { (checks(evidence)) }
+        @if let Some(evidence) = of_trial(trial) { (checks(evidence, form)) }
     }
 }
 
-fn checks(evidence: &Evidence) -> Markup {
+fn checks(evidence: &Evidence, form: Form) -> Markup {
     let link = &evidence.cipher_link;
     html! {
         ul.checks {
@@ -124,9 +125,9 @@ fn checks(evidence: &Evidence) -> Markup {
         @if link.frames > 0 {
             p.small {
                 "Between the gateways: " (counted(link.frames, "frame")) " sampled, "
-                (link.esp_frames) " ESP, "
+                (link.esp_frames) " " (form.name()) ", "
                 (link.marker_frames) " with the marker in clear, " (link.other_frames) " other"
-                @if !link.spis.is_empty() { "; SPI " (link.spis.join(", ")) }
+                @if !link.spis.is_empty() { "; " (key_name(form)) " " (link.spis.join(", ")) }
                 "."
             }
         }

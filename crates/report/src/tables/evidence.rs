@@ -1,18 +1,23 @@
 //! What the checks found, and why there is no figure where there is none.
 
-use crate::evidence::Summary;
+use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
 use crate::table::{Cell, Table};
+use campaign::plan::Form;
 use stats::{CellResult, Status};
 
 /// What the checks found, a row per cell.
 pub(crate) fn evidence(run: &Run<'_>) -> Table {
-    let note = "checks passed over all repeats; of the frames sampled between the gateways, those \
-                that were ESP and those that showed the stations' marker in clear";
+    let form = common_form(run);
+    let sealed = form.map_or("sealed by the device", Form::name);
+    let note = format!(
+        "checks passed over all repeats; of the frames sampled between the gateways, those that \
+         were {sealed} and those that showed the stations' marker in clear"
+    );
     let mut table = Table::new("Evidence", note)
         .label("Cell")
         .figure("Checks")
-        .figure("ESP")
+        .figure(form.map_or("Sealed", Form::name))
         .figure("Clear marker")
         .text("Verdict");
     for cell in &run.results.cells {

@@ -2,7 +2,8 @@
 //! fixed seed.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Mode, Plan,
+    Adapter, Addresses, Cell, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan, Measurement,
+    Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -147,6 +148,33 @@ pub(crate) fn insecure() -> Journal {
         }
     }
     Maker::new(plan("insecure", cells, 3)).finish()
+}
+
+/// The path without an encryptor, and other people's tunnels of these forms.
+pub(crate) fn tunnels(names: &[&str]) -> Journal {
+    let suite = Suite::Aes256Gcm;
+    let adapter = |name: &str| match name {
+        "direct" => Adapter::Direct,
+        "wireguard-go" => Adapter::WireGuard(WireGuard {
+            program: WireGuardProgram::Go,
+        }),
+        "boringtun" => Adapter::WireGuard(WireGuard {
+            program: WireGuardProgram::Boringtun,
+        }),
+        "openvpn" => Adapter::OpenVpn(OpenVpn { suite }),
+        _ => Adapter::StrongSwan(StrongSwan {
+            data_path: DataPath::Libipsec,
+            suite,
+            auth: IkeAuth::Certificates,
+            ppk: true,
+            ml_kem: false,
+        }),
+    };
+    let cells = names.iter().map(|name| {
+        let measurement = tcp();
+        cell("tcp", name, adapter(name), measurement, 1500, 1, true)
+    });
+    Maker::new(plan("tunnels", cells.collect(), 3)).finish()
 }
 
 fn devices() -> [(&'static str, Adapter); 2] {

@@ -14,3 +14,4 @@ mod frames;
 mod golden;
 mod html;
 mod machine;
+mod tunnels;
