@@ -314,20 +314,24 @@ pub struct Check {
 pub struct CipherLink {
     /// Frames looked at.
     pub frames: u64,
-    /// Of those, ESP: bare or in UDP.
+    /// Of those, what the device sealed, in the form that it has: ESP, bare or in UDP, which was the only
+    /// one when this got its name, WireGuard's data or OpenVPN's.
     pub esp_frames: u64,
     /// Frames that showed the stations' marker in clear.
     pub marker_frames: u64,
-    /// Frames that are neither ESP nor known control traffic (ARP, ND).
+    /// Frames that are neither that nor known control traffic: ARP, ND, a key exchange where the device has
+    /// one.
     pub other_frames: u64,
-    /// SPIs seen, in hexadecimal.
+    /// What names the keys, as seen, in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's key ids in
+    /// the first byte and peer ids behind it.
     pub spis: Vec<String>,
 }
 
 /// Foreign frames on the link between the gateways, of all frames in both directions while it was
-/// watched: what is neither ESP, bare or in UDP with a non-zero SPI, nor a NAT keepalive (RFC 3948
-/// §2.3), ARP or IPv6 neighbour discovery. A later fragment of ESP or UDP goes with its packet's
-/// first one. Without encryption all traffic is foreign.
+/// watched: what is neither sealed in the device's form (ESP, bare or in UDP with a non-zero SPI;
+/// WireGuard's or OpenVPN's data on its ports), nor a key exchange where the device has one, a NAT
+/// keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later fragment of ESP or UDP goes
+/// with its packet's first one. Without encryption all traffic is foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherWatch {
     /// Foreign frames (or super-packets): all of them.

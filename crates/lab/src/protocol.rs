@@ -79,6 +79,9 @@ impl Program {
 }
 
 /// A UDP port that carries what a DUT sealed, and in what form.
+///
+/// Of ESP, port 500 is IKE's own: a message begins with the first byte there, and on any other port behind
+/// four zero bytes (RFC 7296 §2). So no ESP is expected on port 500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedPort {
     /// The port, of either end.
@@ -181,7 +184,8 @@ pub enum Request {
     Watch {
         /// Interface name.
         interface: String,
-        /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected.
+        /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected. Beside
+        /// ports of other forms only, bare ESP is foreign.
         sealed_ports: Vec<SealedPort>,
         /// Bytes that must not be seen in clear between the gateways.
         marker: Vec<u8>,
