@@ -19,7 +19,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("tc", "iproute2"),
     ("tcpdump", "tcpdump"),
     ("tshark", "tshark"),
+    ("wg", "wireguard-tools"),
     ("wget2", "wget2"),
+    ("wireguard-go", "wireguard-go"),
 ];
 
 /// The package that brings a program; `None` when it is not one of those a lab knows.
@@ -53,10 +55,13 @@ pub(crate) fn how_to_get(program: &str) -> String {
     }
 }
 
+/// What the error for a program that is not there always says.
+pub(crate) const MISSING: &str = "is not installed here";
+
 /// The error for a program that is not there.
 pub(crate) fn missing(program: &str) -> String {
     format!(
-        "the program `{program}` is not installed here\nhelp: {}",
+        "the program `{program}` {MISSING}\nhelp: {}",
         how_to_get(program)
     )
 }

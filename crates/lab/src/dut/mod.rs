@@ -17,6 +17,7 @@ mod prometheus;
 mod router;
 mod site;
 mod straight;
+mod wireguard;
 
 pub(crate) use site::Site;
 
@@ -76,6 +77,7 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
         plan::Adapter::Cipherbench(encryptor) => {
             Box::new(cipherbench::Cipherbench::new(encryptor.clone()))
         }
+        plan::Adapter::WireGuard(tunnel) => Box::new(wireguard::WireGuard::new(tunnel.program)),
         other => {
             return Err(dut_error(
                 &dut.name,

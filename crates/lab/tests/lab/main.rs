@@ -16,6 +16,7 @@ mod programs;
 mod roles;
 mod shaping;
 mod support;
+mod wireguard;
 
 use lab::privilege;
 use libtest_mimic::{Arguments, Completion, Trial};
@@ -92,6 +93,13 @@ fn main() -> ExitCode {
             one_that_does_not_start_tells_why_and_leaves_nothing,
             one_that_dies_is_told_by_its_counters_and_its_stop,
             one_that_forwards_nothing_is_taken_down_again,
+        ),
+        trials!(skipped, wireguard:
+            traffic_passes_in_wireguard_only_and_nothing_is_left,
+            frames_of_both_ip_versions_cross,
+            one_that_is_killed_is_named_and_leaves_nothing,
+            one_that_comes_up_on_one_gateway_only_is_taken_down_there,
+            the_kernels_carries_traffic_or_tells_what_is_missing,
         ),
         trials!(skipped, frames:
             frames_cross_what_does_not_encrypt_unanswered_and_nothing_is_left,

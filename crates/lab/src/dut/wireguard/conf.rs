@@ -1,0 +1,184 @@
+//! Keys, and the configuration as `wg setconf` reads it and `wg showconf` tells it.
+
+use super::{wg, wg_with};
+use crate::{LabError, Node};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+/// A gateway's Curve25519 keys. Not `Debug`: the private one is for nobody's eyes.
+pub(super) struct KeyPair {
+    private: String,
+    public: String,
+}
+
+impl KeyPair {
+    /// Has a node make a fresh pair.
+    pub(super) fn generate(dut: &str, node: &dyn Node) -> Result<Self, LabError> {
+        let private = wg(dut, node, &["genkey"])?.trim().to_owned();
+        let public = wg_with(dut, node, &["pubkey"], format!("{private}\n"))?;
+        Ok(Self {
+            private,
+            public: public.trim().to_owned(),
+        })
+    }
+
+    pub(super) fn public(&self) -> &str {
+        &self.public
+    }
+}
+
+/// An interface's configuration.
+pub(super) struct Conf<'a> {
+    pub(super) keys: &'a KeyPair,
+    pub(super) port: u16,
+    pub(super) peer: Peer<'a>,
+}
+
+/// Its only peer.
+pub(super) struct Peer<'a> {
+    pub(super) public_key: &'a str,
+    pub(super) endpoint: SocketAddr,
+    /// What is beyond it, and so may come from it.
+    pub(super) networks: &'a [String],
+}
+
+impl Conf<'_> {
+    /// As `wg setconf` reads it.
+    pub(super) fn text(&self) -> String {
+        let Peer {
+            public_key,
+            endpoint,
+            networks,
+        } = &self.peer;
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "[Interface]\nPrivateKey = {}\nListenPort = {}\n",
+            self.keys.private, self.port
+        );
+        let _ = writeln!(
+            text,
+            "[Peer]\nPublicKey = {public_key}\nEndpoint = {endpoint}\nAllowedIPs = {}",
+            networks.join(", ")
+        );
+        text
+    }
+
+    /// Whether what `wg showconf` tells is the same, in whatever order. A private key may be left out,
+    /// which boringtun does: that A reaches B shows that it was taken over.
+    ///
+    /// # Errors
+    /// With the first key that is different, and both values but for secrets.
+    pub(super) fn compare(&self, shown: &str) -> Result<(), String> {
+        let (told, shown) = (self.text(), shown);
+        let (told, shown) = (settings(&told), settings(shown));
+        let names: BTreeSet<_> = told.keys().chain(shown.keys()).collect();
+        for name in names {
+            let [told, shown] = [&told, &shown].map(|settings| settings.get(name));
+            let is_kept_secret = is_secret(name) && shown.is_none();
+            if told == shown || is_kept_secret {
+                continue;
+            }
+            if is_secret(name) {
+                return Err(format!("`{name}` is another"));
+            }
+            let [told, shown] = [told, shown].map(|values| match values {
+                Some(values) => format!("`{}`", Vec::from_iter(values.iter().copied()).join(", ")),
+                None => "nothing".to_owned(),
+            });
+            return Err(format!("`{name}` is {shown} instead of {told}"));
+        }
+        Ok(())
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    ["PrivateKey", "PresharedKey"]
+        .iter()
+        .any(|secret| name.ends_with(secret))
+}
+
+/// Values by section and key (`Peer.AllowedIPs`); a key's several values have no order.
+fn settings(text: &str) -> BTreeMap<String, BTreeSet<&str>> {
+    let mut settings: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut section = "";
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            section = name;
+        } else if let Some((key, values)) = line.split_once('=') {
+            let name = format!("{section}.{}", key.trim());
+            settings
+                .entry(name)
+                .or_default()
+                .extend(values.split(',').map(str::trim));
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(shown: &str) -> Result<(), String> {
+        let keys = KeyPair {
+            private: "own=".to_owned(),
+            public: "unused=".to_owned(),
+        };
+        let networks = ["10.2.0.0/24", "2001:2:0:19::/64"].map(str::to_owned);
+        let conf = Conf {
+            keys: &keys,
+            port: 51820,
+            peer: Peer {
+                public_key: "peer=",
+                endpoint: "192.0.2.2:51820".parse().unwrap(),
+                networks: &networks,
+            },
+        };
+        conf.compare(shown)
+    }
+
+    const SHOWN: &str = "[Interface]\nListenPort = 51820\nPrivateKey = own=\n\n[Peer]\n\
+                         PublicKey = peer=\nAllowedIPs = 2001:2:0:19::/64, 10.2.0.0/24\n\
+                         Endpoint = 192.0.2.2:51820\n";
+
+    #[test]
+    fn the_order_of_settings_does_not_matter() {
+        assert_eq!(compare(SHOWN), Ok(()));
+    }
+
+    #[test]
+    fn a_program_may_keep_its_private_key_to_itself() {
+        assert_eq!(compare(&SHOWN.replace("PrivateKey = own=\n", "")), Ok(()));
+        let without_peer = SHOWN.replace("PublicKey = peer=\n", "");
+        assert!(compare(&without_peer).is_err());
+    }
+
+    #[test]
+    fn what_was_not_taken_over_is_named_with_both_values() {
+        let lost = SHOWN.replace(", 10.2.0.0/24", "");
+        assert_eq!(
+            compare(&lost).unwrap_err(),
+            "`Peer.AllowedIPs` is `2001:2:0:19::/64` instead of `10.2.0.0/24, 2001:2:0:19::/64`"
+        );
+        let added = format!("{SHOWN}PersistentKeepalive = 25\n");
+        assert_eq!(
+            compare(&added).unwrap_err(),
+            "`Peer.PersistentKeepalive` is `25` instead of nothing"
+        );
+    }
+
+    #[test]
+    fn a_private_key_is_in_no_message() {
+        let other = SHOWN.replace("own=", "other=");
+        assert_eq!(
+            compare(&other).unwrap_err(),
+            "`Interface.PrivateKey` is another"
+        );
+    }
+}

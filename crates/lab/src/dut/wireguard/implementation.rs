@@ -1,0 +1,202 @@
+//! The programs that speak WireGuard: how they are found, started, asked for their version, and got.
+
+use super::{TOOL_LIMIT, dut_error};
+use crate::protocol::Program;
+use crate::{LabError, Node, tools};
+use campaign::plan::WireGuardProgram;
+use std::collections::BTreeMap;
+use wire::Suite;
+
+/// One of them, as it is here.
+pub(super) struct Implementation {
+    program: WireGuardProgram,
+    userspace: Option<Userspace>,
+}
+
+/// A program in user space.
+struct Userspace {
+    /// Its path where the environment names one, otherwise the name that `PATH` is searched for.
+    command: String,
+    /// The variable that may name it.
+    variable: &'static str,
+    /// What stands in front of the interface's name.
+    options: &'static [&'static str],
+    how_to_get: &'static str,
+}
+
+impl Implementation {
+    pub(super) fn of(program: WireGuardProgram) -> Self {
+        let userspace = |command: &str, variable, options, how_to_get| {
+            let named = std::env::var(variable).ok().filter(|path| !path.is_empty());
+            Some(Userspace {
+                command: named.unwrap_or_else(|| command.to_owned()),
+                variable,
+                options,
+                how_to_get,
+            })
+        };
+        let userspace = match program {
+            WireGuardProgram::Kernel => None,
+            WireGuardProgram::Go => userspace(
+                "wireguard-go",
+                "WIREGUARD_GO",
+                &["-f"],
+                "sudo apt install wireguard-go, or build golang.zx2c4.com/wireguard",
+            ),
+            WireGuardProgram::Boringtun => userspace(
+                "boringtun-cli",
+                "BORINGTUN",
+                &["-f", "--disable-drop-privileges", "-t", "1"],
+                "cargo install boringtun-cli",
+            ),
+            WireGuardProgram::Gotatun => userspace(
+                "gotatun",
+                "GOTATUN",
+                &["-f", "--disable-drop-privileges", "-v", "error"],
+                "cargo install gotatun-cli",
+            ),
+        };
+        Self { program, userspace }
+    }
+
+    /// How the program is started in the foreground; `None` for the kernel's, which needs none.
+    pub(super) fn argv(&self, interface: &str) -> Option<Vec<String>> {
+        let Userspace {
+            command, options, ..
+        } = self.userspace.as_ref()?;
+        let words = [command.as_str()]
+            .into_iter()
+            .chain(options.iter().copied())
+            .chain([interface]);
+        Some(words.map(str::to_owned).collect())
+    }
+
+    /// Program, version, suite and the options it is started with.
+    pub(super) fn facts(
+        &self,
+        dut: &str,
+        node: &dyn Node,
+    ) -> Result<BTreeMap<String, String>, LabError> {
+        let ask = match &self.userspace {
+            Some(userspace) => Program::new([userspace.command.as_str(), "--version"]),
+            None => Program::new(["uname", "-r"]),
+        };
+        let told = match node.run(ask, TOOL_LIMIT) {
+            Ok(ended) => ended.stdout,
+            Err(error) => return Err(self.explain(dut, error)),
+        };
+        let options = self.userspace.as_ref().map_or(&[][..], |it| it.options);
+        let facts = [
+            ("program", self.program.name().to_owned()),
+            ("version", version(&told).to_owned()),
+            ("suite", Suite::ChaCha20Poly1305.name().to_owned()),
+            ("options", options.join(" ")),
+        ];
+        let told = facts.into_iter().filter(|(_, value)| !value.is_empty());
+        Ok(told.map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// What is missing and how to get it, where that is why it did not start.
+    pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
+        match (&self.userspace, error) {
+            (Some(userspace), LabError::Node { reason, .. }) if reason.contains(tools::MISSING) => {
+                let Userspace {
+                    command,
+                    variable,
+                    how_to_get,
+                    ..
+                } = userspace;
+                let reason = format!(
+                    "needs the program `{command}`, which is not here\nhelp: {how_to_get}; where \
+                     it is not in the search path, name its path in {variable}"
+                );
+                dut_error(dut, reason)
+            }
+            (None, LabError::Node { node, reason }) if is_unknown_type(&reason) => {
+                let reason = format!(
+                    "needs a kernel with WireGuard, which this is not ({node}: {reason})\n\
+                     help: sudo modprobe wireguard (Linux 5.6 or newer); or take one in user \
+                     space: wireguard-go, boringtun or gotatun"
+                );
+                dut_error(dut, reason)
+            }
+            (_, LabError::Node { node, reason }) => {
+                dut_error(dut, format!("did not come up on {node}: {reason}"))
+            }
+            (_, error) => error,
+        }
+    }
+}
+
+/// What `ip` says of a type of interface that the kernel does not have, in its newer and older words.
+fn is_unknown_type(reason: &str) -> bool {
+    ["Unknown device type", "not supported"]
+        .iter()
+        .any(|words| reason.contains(words))
+}
+
+/// The version in the first line that tells one: `boringtun 0.7.1`, `wireguard-go v0.0.20250522`.
+fn version(told: &str) -> &str {
+    let last = told
+        .lines()
+        .next()
+        .and_then(|line| line.split_ascii_whitespace().last());
+    last.map_or("", |word| word.strip_prefix('v').unwrap_or(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_last_word_of_the_first_line() {
+        let told = [
+            ("boringtun 0.7.1\n", "0.7.1"),
+            (
+                "wireguard-go v0.0.20250522\n\nUserspace WireGuard daemon\n",
+                "0.0.20250522",
+            ),
+            ("gotatun-cli 0.10.2\n", "0.10.2"),
+            ("6.1.0-37-amd64\n", "6.1.0-37-amd64"),
+            ("", ""),
+        ];
+        for (text, expected) in told {
+            assert_eq!(version(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_told_with_how_to_get_it() {
+        let boringtun = Implementation::of(WireGuardProgram::Boringtun);
+        let error = LabError::Node {
+            node: "gw1",
+            reason: tools::missing("boringtun-cli"),
+        };
+        let text = boringtun.explain("wg", error).to_string();
+        assert!(text.contains("needs the program `"), "{text}");
+        assert!(
+            text.contains("\nhelp: cargo install boringtun-cli"),
+            "{text}"
+        );
+        assert!(text.ends_with("name its path in BORINGTUN"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_without_wireguard_is_told_with_what_to_do() {
+        let kernel = Implementation::of(WireGuardProgram::Kernel);
+        for said in [
+            "Error: Unknown device type.",
+            "RTNETLINK answers: Operation not supported",
+        ] {
+            let error = LabError::Node {
+                node: "gw1",
+                reason: said.to_owned(),
+            };
+            let text = kernel.explain("wg", error).to_string();
+            assert!(
+                text.contains(said) && text.contains("\nhelp: sudo modprobe wireguard"),
+                "{text}"
+            );
+        }
+    }
+}

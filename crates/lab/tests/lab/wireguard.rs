@@ -1,0 +1,237 @@
+//! WireGuard by the real programs, each where it is installed.
+
+use crate::frames::{self, cross_both_ways};
+use crate::support::{
+    LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, dump, end_watch, is_alive,
+    ping, reason, shell, start, watch,
+};
+use campaign::plan::{Adapter, Direction, Dut, Form, WireGuard, WireGuardProgram};
+use journal::record::CipherWatch;
+use lab::protocol::{Program, Request, Response, SealedPort};
+use lab::{Bench, LabError, Links, NodeId, RunningDut};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const PROGRAMS: [WireGuardProgram; 3] = [
+    WireGuardProgram::Go,
+    WireGuardProgram::Boringtun,
+    WireGuardProgram::Gotatun,
+];
+
+fn try_start(lab: &mut TestLab, program: WireGuardProgram) -> Result<RunningDut, LabError> {
+    try_start_with(lab, program, LINKS)
+}
+
+fn try_start_with(
+    lab: &mut TestLab,
+    program: WireGuardProgram,
+    links: Links,
+) -> Result<RunningDut, LabError> {
+    lab.lab.configure(links).unwrap();
+    let dut = Dut {
+        name: program.name().to_owned(),
+        adapter: Adapter::WireGuard(WireGuard { program }),
+    };
+    lab.lab.start_dut(&dut, links, Direction::Both)
+}
+
+/// Does something with each program that is installed, in a lab that is ready; tells which are not.
+fn with_each(test: impl Fn(&mut TestLab, WireGuardProgram)) {
+    let mut lab = TestLab::build();
+    lab.lab.configure(LINKS).unwrap();
+    for program in PROGRAMS {
+        match try_start(&mut lab, program) {
+            Ok(running) => lab.lab.stop_dut(running).unwrap(),
+            Err(error) if reason(&error).starts_with("needs the program") => {
+                eprintln!("SKIPPED: {}: {error}", program.name());
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        test(&mut lab, program);
+    }
+}
+
+/// The daemons on a gateway: all that has its network namespace and is told of the interface.
+fn daemons(lab: &TestLab, gateway: NodeId) -> Vec<u32> {
+    let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let own = namespace(lab.lab.station_pid(gateway));
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.ends_with(b"\0wg0\0") && namespace(pid) == own && is_alive(pid)
+    })
+    .collect()
+}
+
+/// What is left where the programs have their sockets.
+fn sockets(lab: &TestLab) -> String {
+    let show = |id| {
+        let ended = lab.lab.node(id).run(shell("find /run -type s"), PATIENCE);
+        ended.unwrap().stdout
+    };
+    show(NodeId::Gw1) + &show(NodeId::Gw2)
+}
+
+fn assert_no_daemon_and_no_socket(lab: &TestLab, of: &str) {
+    for gateway in [NodeId::Gw1, NodeId::Gw2] {
+        assert_eq!(daemons(lab, gateway), [0_u32; 0], "{of}");
+    }
+    assert_eq!(sockets(lab), "", "{of}");
+}
+
+pub(crate) fn traffic_passes_in_wireguard_only_and_nothing_is_left() {
+    with_each(|lab, program| {
+        let before = dump(lab);
+        let running = try_start(lab, program).unwrap();
+        let sealed = SealedPort {
+            port: 51820,
+            form: Form::WireGuard,
+            control: true,
+        };
+        assert_eq!(running.sealed_ports, [sealed]);
+        assert_eq!(running.processes.len(), 2);
+        for gateway in [NodeId::Gw1, NodeId::Gw2] {
+            let fact = |name: &str| &running.facts[&format!("{}/{name}", gateway.name())];
+            assert_eq!(fact("program"), program.name());
+            assert_eq!(fact("suite"), "chacha20-poly1305");
+            assert!(fact("version").starts_with(|first: char| first.is_ascii_digit()));
+            assert_eq!(daemons(lab, gateway).len(), 1);
+        }
+        let was = lab.lab.dut_counters(&running).unwrap();
+        let gw1 = lab.lab.node(NodeId::Gw1);
+        let watched = watch(gw1, &running.sealed_ports);
+        // The longest that fits, and none of it in clear.
+        let protected = [
+            "-c",
+            "40",
+            "-i",
+            "0.002",
+            "-M",
+            "do",
+            "-s",
+            "1472",
+            "-p",
+            MARKER_IN_HEX,
+        ];
+        let ended = ping(&lab.lab, &protected);
+        assert!(ended.stdout.contains(" 40 received"), "{ended:?}");
+        assert_eq!(end_watch(gw1, watched), CipherWatch::default());
+        let now = lab.lab.dut_counters(&running).unwrap();
+        for (sent, received) in [("gw1", "gw2"), ("gw2", "gw1")] {
+            let moved = |name: String| now[&name] - was[&name];
+            assert!(
+                moved(format!("{sent}/transfer_tx_bytes")) >= 40 * 1500,
+                "{now:?}"
+            );
+            assert!(
+                moved(format!("{received}/transfer_rx_bytes")) >= 40 * 1500,
+                "{now:?}"
+            );
+        }
+        sample(lab, &running);
+        lab.lab.stop_dut(running).unwrap();
+        assert_nothing_is_left(lab, &before, program.name());
+        assert_no_daemon_and_no_socket(lab, program.name());
+    });
+}
+
+/// Looks at the cipher link while pings cross it.
+fn sample(lab: &TestLab, running: &RunningDut) {
+    let a = lab.lab.node(NodeId::A);
+    let target = lab.lab.target().to_string();
+    let argv = [
+        "ping",
+        "-n",
+        "-q",
+        "-i",
+        "0.005",
+        "-p",
+        MARKER_IN_HEX,
+        &target,
+    ];
+    let (process, _) = start(a, Program::new(argv));
+    let request = Request::Sample {
+        interface: "w0".to_owned(),
+        frames: 40,
+        limit_ms: 30_000,
+        marker: b"Cipherbench".to_vec(),
+        sealed_ports: running.sealed_ports.clone(),
+    };
+    let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
+        panic!()
+    };
+    assert!(link.frames == 40 && link.esp_frames >= 30, "{link:?}");
+    assert_eq!((link.marker_frames, link.other_frames), (0, 0), "{link:?}");
+    a.stop(process, PATIENCE).unwrap();
+}
+
+pub(crate) fn frames_of_both_ip_versions_cross() {
+    with_each(|lab, program| {
+        // Otherwise wireguard-go's super-packets of UDP would reach B as one frame.
+        let running = try_start_with(lab, program, frames::LINKS).unwrap();
+        let path = running.frame_path.clone().unwrap();
+        let gw1 = lab.lab.node(NodeId::Gw1);
+        let watched = watch(gw1, &running.sealed_ports);
+        cross_both_ways(lab, &path);
+        assert_eq!(end_watch(gw1, watched), CipherWatch::default());
+        lab.lab.stop_dut(running).unwrap();
+    });
+}
+
+pub(crate) fn one_that_is_killed_is_named_and_leaves_nothing() {
+    with_each(|lab, program| {
+        let before = dump(lab);
+        let running = try_start(lab, program).unwrap();
+        let killed = daemons(lab, NodeId::Gw2);
+        assert_eq!(killed.len(), 1);
+        kill(Pid::from_raw(killed[0].cast_signed()), Signal::SIGKILL).unwrap();
+        let expected = "died on gw2 (SIGKILL)";
+        let told = reason(&lab.lab.dut_counters(&running).unwrap_err());
+        assert!(told.starts_with(expected), "{told}");
+        let told = reason(&lab.lab.stop_dut(running).unwrap_err());
+        assert!(told.starts_with(expected), "{told}");
+        assert_nothing_is_left(lab, &before, program.name());
+        assert_no_daemon_and_no_socket(lab, program.name());
+        // The lab is good for the next.
+        let again = try_start(lab, program).unwrap();
+        lab.lab.stop_dut(again).unwrap();
+    });
+}
+
+pub(crate) fn one_that_comes_up_on_one_gateway_only_is_taken_down_there() {
+    with_each(|lab, program| {
+        let before = dump(lab);
+        // No program can make a TUN of that name.
+        let taken = shell("ip link add wg0 type veth peer name wg1");
+        let ended = lab.lab.node(NodeId::Gw2).run(taken, PATIENCE).unwrap();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let told = reason(&try_start(lab, program).unwrap_err());
+        assert!(told.contains("on gw2"), "{told}");
+        assert_no_daemon_and_no_socket(lab, program.name());
+        assert_nothing_is_left(lab, &before, program.name());
+    });
+}
+
+pub(crate) fn the_kernels_carries_traffic_or_tells_what_is_missing() {
+    let mut lab = TestLab::build();
+    lab.lab.configure(LINKS).unwrap();
+    let before = dump(&lab);
+    match try_start(&mut lab, WireGuardProgram::Kernel) {
+        Ok(running) => {
+            assert!(running.processes.is_empty());
+            assert_eq!(ping(&lab.lab, &["-c", "3", "-i", "0.01"]).code, Some(0));
+            let counters = lab.lab.dut_counters(&running).unwrap();
+            assert!(counters["gw2/transfer_rx_bytes"] > 0);
+            lab.lab.stop_dut(running).unwrap();
+        }
+        Err(error) => {
+            let told = reason(&error);
+            eprintln!("SKIPPED: the kernel's WireGuard: {told}");
+            assert!(told.starts_with("needs a kernel with WireGuard"), "{told}");
+            assert!(told.contains("\nhelp: sudo modprobe wireguard"), "{told}");
+        }
+    }
+    assert_nothing_is_left(&lab, &before, "wireguard");
+}
