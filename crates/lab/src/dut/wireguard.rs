@@ -38,8 +38,8 @@ const SOCKET: &str = "/var/run/wireguard/wg0.sock";
 /// The port that WireGuard's own documents take.
 const PORT: u16 = 51820;
 
-/// Packets that wait for a program in user space, as many as for our own encryptor in comparisons: a TUN's
-/// default of 500 would be what loses small frames, not the encryptor.
+/// Packets that may wait for the interface, as in our own comparisons (`bench/peers.py`): a TUN's default
+/// of 500 would be what loses small frames, not the encryptor.
 const QUEUE_PACKETS: u32 = 5000;
 
 /// How long a program may take until it answers.
@@ -176,7 +176,8 @@ impl Adapter for WireGuard {
         Ok(dut)
     }
 
-    /// What the interface counts: UDP payload with all of WireGuard's own, so not the same as bytes in clear.
+    /// What the interface counts, each program in its own way: with or without what WireGuard adds. So not
+    /// the same as bytes in clear.
     fn counters(
         &self,
         site: &Site<'_>,
@@ -309,7 +310,7 @@ fn wg_with(dut: &str, node: &dyn Node, words: &[&str], stdin: String) -> Result<
     ))
 }
 
-/// Bytes received and sent, of `wg show … transfer`: a line with key, received and sent for the one peer.
+/// Bytes received and sent, of `wg show … transfer`: key, received and sent of the one peer.
 fn transfer(shown: &str) -> Option<[u64; 2]> {
     let mut words = shown.split_ascii_whitespace().skip(1).map(str::parse);
     match (words.next()?, words.next()?, words.next()) {

@@ -1,4 +1,4 @@
-//! The programs that speak WireGuard: how they are found, started, asked for their version, and got.
+//! The programs that speak WireGuard: how they are found, started, asked for a version, and got.
 
 use super::{TOOL_LIMIT, dut_error};
 use crate::protocol::Program;
@@ -128,7 +128,7 @@ impl Implementation {
     }
 }
 
-/// What `ip` says of a type of interface that the kernel does not have, in its newer and older words.
+/// What `ip` says of a type of interface that the kernel does not have, in newer and older words.
 fn is_unknown_type(reason: &str) -> bool {
     ["Unknown device type", "not supported"]
         .iter()
