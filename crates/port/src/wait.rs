@@ -99,8 +99,8 @@ impl<const N: usize> Waiter<N> {
             }
             if let Some(before) = told.take() {
                 // SAFETY: the caller keeps it open until this call.
-                self.epoll
-                    .delete(unsafe { BorrowedFd::borrow_raw(before) })?;
+                let before = unsafe { BorrowedFd::borrow_raw(before) };
+                self.epoll.delete(before)?;
             }
             if let Some(fd) = fd {
                 self.epoll
