@@ -285,6 +285,18 @@ impl Adapter {
         }
     }
 
+    /// Whether it seals what can be read all the same: a suite without a cipher, or the null engine.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        match self {
+            Self::Cipherbench(encryptor) => encryptor.is_readable(),
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => self
+                .carrier()
+                .is_some_and(|carrier| carrier.suite.key_bytes() == 0),
+            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => false,
+        }
+    }
+
     /// Tunnels that traffic can be spread over.
     #[must_use]
     pub fn tunnels(&self) -> u32 {

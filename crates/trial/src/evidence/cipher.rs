@@ -79,8 +79,8 @@ impl CipherSeen<'_> {
         if self.marker.is_empty() {
             return None;
         }
-        if let Some(encryptor) = adapter.encryptor().filter(|found| found.is_readable()) {
-            let why = encryptor.insecure().unwrap_or("it does not encrypt");
+        if adapter.is_readable() {
+            let why = adapter.insecure().unwrap_or("it does not encrypt");
             let detail = format!("as asked, {why}: {}", self.marker_shown());
             let shown = self.link.marker_frames > 0;
             return check("no-clear-text", shown, detail);

@@ -41,6 +41,8 @@ pub(crate) struct Script {
     pub(crate) station_lost: u64,
     /// What `start_dut` says.
     pub(crate) dut_comes_up: Result<(), String>,
+    /// What it says instead of a DUT that encrypts: its program is not here.
+    pub(crate) missing: Option<String>,
     /// What `stop_dut` says.
     pub(crate) dut_lives: Result<(), String>,
     /// The DUT's process is seen to have ended so.
@@ -83,6 +85,7 @@ impl Default for Script {
             },
             station_lost: 0,
             dut_comes_up: Ok(()),
+            missing: None,
             dut_lives: Ok(()),
             dut_ended: None,
             dut_dies_after: Duration::ZERO,
@@ -209,7 +212,9 @@ impl Bench for FakeBench {
         _direction: Direction,
     ) -> Result<RunningDut, LabError> {
         let mut world = self.world.lock().unwrap();
-        if let Err(reason) = world.script.dut_comes_up.clone() {
+        let missing = world.script.missing.clone();
+        let missing = missing.filter(|_| dut.adapter.encrypts());
+        if let Err(reason) = missing.map_or(world.script.dut_comes_up.clone(), Err) {
             return Err(LabError::Dut {
                 dut: dut.name.clone(),
                 reason,

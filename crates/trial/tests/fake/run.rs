@@ -2,7 +2,7 @@
 
 use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said, udp};
 use campaign::Plan;
-use campaign::plan::{Adapter, Measurement};
+use campaign::plan::{Adapter, Measurement, WireGuard, WireGuardProgram};
 use journal::record::{Outcome, Record, ToolParameters};
 use lab::{Interrupt, NodeId};
 use std::convert::Infallible;
@@ -84,6 +84,46 @@ fn a_trial_that_fails_does_not_end_the_run() {
         panic!("expected a trial")
     };
     assert!(matches!(&trial.outcome, Outcome::Failed { reason } if reason.contains("is stuck")));
+}
+
+#[test]
+fn a_dut_whose_program_is_missing_fails_its_own_cells_with_the_reason_and_the_run_goes_on() {
+    let reason = "needs the program `wireguard-go`, which is not here\n\
+                  help: sudo apt install wireguard-go";
+    let script = Script {
+        missing: Some(reason.to_owned()),
+        ..Script::default()
+    };
+    let mut bench = FakeBench::new(script);
+    let wireguard = Adapter::WireGuard(WireGuard {
+        program: WireGuardProgram::Go,
+    });
+    // First in the plan: what fails has others behind it.
+    let plan = plan(vec![ping(wireguard), ping(Adapter::Direct)], 2);
+    let (ended, records) = records(&mut bench, &plan, &Done::default());
+    let finished = Conclusion::Finished {
+        measured: 2,
+        invalid: 0,
+        failed: 2,
+    };
+    assert_eq!(ended, finished);
+    let trials: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Trial(trial) => Some((trial.cell.as_str(), &trial.outcome)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(trials.len(), 4);
+    for (cell, outcome) in trials {
+        match outcome {
+            Outcome::Failed { reason: told } if cell == CIPHERBENCH => {
+                assert!(told.ends_with(reason), "{told}");
+            }
+            Outcome::Measured(_) => assert_eq!(cell, DIRECT),
+            other => panic!("{cell}: {other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -105,3 +105,23 @@ fn packets_padded_as_far_as_the_form_does_and_what_gateways_say_are_no_objection
         assert_eq!(fixture.failing(), ["cipher-link-amount"]);
     }
 }
+
+/// IPsec has such suites; where one is asked for, the marker is what shows that the watch would see it.
+#[test]
+fn a_tunnel_that_is_to_be_readable_must_show_the_marker() {
+    let [strongswan, ..] = tunnels();
+    let Adapter::StrongSwan(mut tunnel) = strongswan else {
+        panic!("{strongswan:?}")
+    };
+    tunnel.suite = Suite::from_name("null-hmac-sha256").unwrap();
+    let mut fixture = Fixture::tcp(Adapter::StrongSwan(tunnel), 1);
+    fixture.cipher_link.marker_frames = 1;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail("no-clear-text");
+    assert!(
+        detail.starts_with("as asked, it does not encrypt: 1 of "),
+        "{detail}"
+    );
+    fixture.cipher_link.marker_frames = 0;
+    assert_eq!(fixture.failing(), ["no-clear-text"]);
+}
