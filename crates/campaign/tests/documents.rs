@@ -117,13 +117,16 @@ fn documented_keys(document: &str, heading: &str) -> Vec<String> {
 #[test]
 fn every_key_is_documented_and_no_other() {
     let text = "x: 1\nduts: [direct: { x: 1 }, straight: { x: 1 }, router: { x: 1 },\n  \
-                bridge: { x: 1 }, cipherbench: { x: 1 }]\n\
+                bridge: { x: 1 }, cipherbench: { x: 1 }, wireguard: { x: 1 },\n  \
+                wireguard-go: { x: 1 }, boringtun: { x: 1 }, gotatun: { x: 1 },\n  \
+                strongswan: { x: 1 }, openvpn: { x: 1 }]\n\
                 trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
                 throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
                 back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 }]\n";
     let mistakes = from_text("c.yaml", text).unwrap_err();
     let campaign = document("campaign.md");
     let (all, frames) = ("## Trials", "## Frame tests");
+    let wireguard = "### `wireguard`, `wireguard-go`, `boringtun`, `gotatun`";
     let search = "A search has these keys, and up to eight goals:";
     for (path, headings) in [
         ("x", &["## The file"][..]),
@@ -132,6 +135,12 @@ fn every_key_is_documented_and_no_other() {
         ("duts[2].router.x", &["### `router`"]),
         ("duts[3].bridge.x", &["### `bridge`"]),
         ("duts[4].cipherbench.x", &["### `cipherbench`"]),
+        ("duts[5].wireguard.x", &[wireguard]),
+        ("duts[6].wireguard-go.x", &[wireguard]),
+        ("duts[7].boringtun.x", &[wireguard]),
+        ("duts[8].gotatun.x", &[wireguard]),
+        ("duts[9].strongswan.x", &["### `strongswan`"]),
+        ("duts[10].openvpn.x", &["### `openvpn`"]),
         ("trials[0].tcp.x", &[all, "### `tcp`"]),
         ("trials[1].udp.x", &[all, "### `udp`"]),
         ("trials[2].ping.x", &[all, "### `ping`"]),
