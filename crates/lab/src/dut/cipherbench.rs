@@ -265,7 +265,7 @@ impl Adapter for Cipherbench {
 }
 
 /// The cipher link's ends as a gateway has them: its own and its peer's.
-fn cipher_ends(id: NodeId) -> (End, End) {
+pub(super) fn cipher_ends(id: NodeId) -> (End, End) {
     match id {
         NodeId::Gw2 => (W1, W0),
         _ => (W0, W1),

@@ -13,6 +13,7 @@ mod cipherbench;
 mod direct;
 mod interfaces;
 mod keys;
+mod openvpn;
 mod prometheus;
 mod router;
 mod site;
@@ -78,6 +79,7 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
             Box::new(cipherbench::Cipherbench::new(encryptor.clone()))
         }
         plan::Adapter::WireGuard(tunnel) => Box::new(wireguard::WireGuard::new(tunnel.program)),
+        plan::Adapter::OpenVpn(tunnel) => Box::new(openvpn::OpenVpn::new(*tunnel)),
         other => {
             return Err(dut_error(
                 &dut.name,

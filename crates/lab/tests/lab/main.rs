@@ -11,6 +11,7 @@ mod faults;
 mod frames;
 mod links;
 mod machine;
+mod openvpn;
 mod peer;
 mod programs;
 mod roles;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     // A station alone needs no privilege.
     let never = Arc::new(None::<String>);
+    let no_openvpn = Arc::new((*skipped).clone().or_else(openvpn::missing));
     let trials = [
         trials!(never, programs:
             a_request_that_is_not_understood_is_answered_and_the_next_one_too,
@@ -100,6 +102,12 @@ fn main() -> ExitCode {
             one_that_is_killed_is_named_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
             the_kernels_carries_traffic_or_tells_what_is_missing,
+        ),
+        trials!(no_openvpn, openvpn:
+            it_carries_the_path_sealed_with_the_suite_asked_for_and_leaves_nothing,
+            a_suite_that_it_does_not_have_is_refused_in_words,
+            one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing,
+            one_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),
         trials!(skipped, frames:
             frames_cross_what_does_not_encrypt_unanswered_and_nothing_is_left,

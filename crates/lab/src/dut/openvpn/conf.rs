@@ -1,0 +1,102 @@
+//! Its configuration.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use wire::Suite;
+
+/// Bytes of each socket buffer: as much as the machine allows, up to this.
+const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
+
+/// Lines of one kind after which it says no more: it would log each packet of a replay.
+const REPEATED_LINES_MAX: u32 = 20;
+
+/// Data channel ciphers by suite: its AEADs. It has others, of which OpenVPN 2.6 warns.
+const CIPHERS: [(Suite, &str); 3] = [
+    (Suite::Aes128Gcm, "AES-128-GCM"),
+    (Suite::Aes256Gcm, "AES-256-GCM"),
+    (Suite::ChaCha20Poly1305, "CHACHA20-POLY1305"),
+];
+
+/// What OpenVPN calls a suite; `None` when its data channel does not have it.
+pub(super) fn cipher(suite: Suite) -> Option<&'static str> {
+    let mut ciphers = CIPHERS.into_iter();
+    ciphers.find(|(own, _)| *own == suite).map(|(_, name)| name)
+}
+
+/// The suites that its data channel has.
+pub(super) fn suites() -> [Suite; CIPHERS.len()] {
+    CIPHERS.map(|(suite, _)| suite)
+}
+
+/// Which end of TLS it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Server,
+    Client,
+}
+
+/// What a gateway is told; its text is a configuration file.
+pub(super) struct Conf<'a> {
+    pub(super) role: Role,
+    pub(super) interface: &'a str,
+    pub(super) local: Ipv4Addr,
+    pub(super) remote: Ipv4Addr,
+    pub(super) port: u16,
+    pub(super) cipher: &'a str,
+    pub(super) mtu: u16,
+    pub(super) queue_packets: u32,
+    /// Path of its certificate.
+    pub(super) certificate: &'a str,
+    /// Path of its private key.
+    pub(super) key: &'a str,
+    /// SHA-256 of the only certificate that it accepts.
+    pub(super) peer_fingerprint: &'a str,
+}
+
+impl fmt::Display for Conf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "dev {}", self.interface)?;
+        writeln!(f, "dev-type tun")?;
+        writeln!(f, "proto udp4")?;
+        writeln!(f, "local {}", self.local)?;
+        writeln!(f, "remote {}", self.remote)?;
+        writeln!(f, "port {}", self.port)?;
+        match self.role {
+            // No finite-field Diffie-Hellman: TLS takes elliptic curves.
+            Role::Server => writeln!(f, "tls-server\ndh none")?,
+            Role::Client => writeln!(f, "tls-client")?,
+        }
+        writeln!(f, "cert \"{}\"", self.certificate)?;
+        writeln!(f, "key \"{}\"", self.key)?;
+        writeln!(f, "peer-fingerprint {}", self.peer_fingerprint)?;
+        // One and no other: they agree on it, or on none.
+        writeln!(f, "data-ciphers {}", self.cipher)?;
+        writeln!(f, "disable-dco")?;
+        writeln!(f, "tun-mtu {}", self.mtu)?;
+        // Packets pass as they are; the lab's links have room for them.
+        writeln!(f, "mssfix 0")?;
+        writeln!(f, "txqueuelen {}", self.queue_packets)?;
+        writeln!(f, "sndbuf {SOCKET_BUFFER_BYTES}")?;
+        writeln!(f, "rcvbuf {SOCKET_BUFFER_BYTES}")?;
+        // One system call less for each packet.
+        writeln!(f, "fast-io")?;
+        writeln!(f, "suppress-timestamps")?;
+        // From here on it tells the data channel's cipher, and nothing yet for each packet.
+        writeln!(f, "verb 3")?;
+        writeln!(f, "mute {REPEATED_LINES_MAX}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_aead_has_a_cipher_and_nothing_else_has() {
+        for suite in Suite::ALL {
+            let is_aead = !matches!(suite, Suite::EncryptThenMac(..));
+            assert_eq!(cipher(suite).is_some(), is_aead, "{suite}");
+            assert_eq!(suites().contains(&suite), is_aead, "{suite}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What it says of itself.
+
+use crate::LabError;
+
+/// How the line begins that it prints once its interface is there and its socket is bound.
+pub(super) const BOUND: &str = "UDPv4 link remote:";
+
+/// How the line begins that tells the cipher, once for each handshake.
+pub(super) const DATA_CHANNEL: &str = "Data Channel: cipher ";
+
+/// What it printed until it was bound.
+pub(super) struct Log<'a>(pub(super) &'a str);
+
+impl Log<'_> {
+    /// Its own version and that of the library that does the cryptography, by `gateway/key`.
+    pub(super) fn facts(&self, gateway: &str, program: &str) -> Vec<(String, String)> {
+        let facts = [
+            ("program", Some(program)),
+            ("version", self.version()),
+            ("library", self.library()),
+        ];
+        let known = facts
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)));
+        known
+            .map(|(key, value)| (format!("{gateway}/{key}"), value.to_owned()))
+            .collect()
+    }
+
+    /// `OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] …`
+    fn version(&self) -> Option<&str> {
+        self.after("OpenVPN ")?.split_ascii_whitespace().next()
+    }
+
+    /// `library versions: OpenSSL 3.0.22 25 Aug 2026, LZO 2.10`
+    fn library(&self) -> Option<&str> {
+        let libraries = self.after("library versions: ")?;
+        libraries.split(',').next().map(str::trim)
+    }
+
+    fn after(&self, prefix: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(prefix))
+    }
+}
+
+/// `Data Channel: cipher 'AES-256-GCM', peer-id: 0`
+pub(super) fn agreed_cipher(line: &str) -> Option<&str> {
+    let quoted = line.strip_prefix(DATA_CHANNEL)?.strip_prefix('\'')?;
+    quoted.split_once('\'').map(|(cipher, _)| cipher)
+}
+
+/// Adds to an error what mends it.
+pub(super) fn explain(error: LabError) -> LabError {
+    match error {
+        LabError::Dut { dut, reason } if reason.contains("Unrecognized option") => LabError::Dut {
+            dut,
+            reason: format!("{reason}\nhelp: OpenVPN 2.6 or newer is needed"),
+        },
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_versions_of_the_program_and_of_what_encrypts_for_it() {
+        let log = Log(
+            "Using certificate fingerprint to verify peer (no CA option set). \n\
+             OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] [LZO] [DCO]\n\
+             library versions: OpenSSL 3.0.22 25 Aug 2026, LZO 2.10\n",
+        );
+        let expected = [
+            ("gw1/program", "openvpn"),
+            ("gw1/version", "2.6.14"),
+            ("gw1/library", "OpenSSL 3.0.22 25 Aug 2026"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(log.facts("gw1", "openvpn"), expected);
+        assert_eq!(Log("").facts("gw1", "openvpn"), expected[..1]);
+    }
+
+    #[test]
+    fn the_cipher_is_what_stands_in_quotes() {
+        let told = "Data Channel: cipher 'AES-256-GCM', peer-id: 0";
+        assert_eq!(agreed_cipher(told), Some("AES-256-GCM"));
+        let with_hmac = "Data Channel: cipher 'AES-256-CBC', auth 'SHA256'";
+        assert_eq!(agreed_cipher(with_hmac), Some("AES-256-CBC"));
+        for wrong in [
+            "",
+            "Data Channel: cipher ",
+            "Data Channel: cipher 'AES",
+            "cipher 'X'",
+        ] {
+            assert_eq!(agreed_cipher(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_version_that_is_too_old_is_told_what_it_lacks() {
+        let told = |reason: &str| {
+            let dut = "openvpn".to_owned();
+            let reason = reason.to_owned();
+            explain(LabError::Dut { dut, reason }).to_string()
+        };
+        let old = "Options error: Unrecognized option or missing parameter(s): peer-fingerprint";
+        assert!(told(old).ends_with("help: OpenVPN 2.6 or newer is needed"));
+        assert!(!told("died").contains("help:"));
+    }
+}
