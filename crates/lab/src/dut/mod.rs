@@ -18,6 +18,7 @@ mod prometheus;
 mod router;
 mod site;
 mod straight;
+mod strongswan;
 mod wireguard;
 
 pub(crate) use site::Site;
@@ -80,6 +81,7 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
         }
         plan::Adapter::WireGuard(tunnel) => Box::new(wireguard::WireGuard::new(tunnel.program)),
         plan::Adapter::OpenVpn(tunnel) => Box::new(openvpn::OpenVpn::new(*tunnel)),
+        plan::Adapter::StrongSwan(tunnel) => Box::new(strongswan::Strongswan::new(*tunnel)),
         other => {
             return Err(dut_error(
                 &dut.name,

@@ -16,6 +16,7 @@ mod peer;
 mod programs;
 mod roles;
 mod shaping;
+mod strongswan;
 mod support;
 mod wireguard;
 
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     // A station alone needs no privilege.
     let never = Arc::new(None::<String>);
     let no_openvpn = Arc::new((*skipped).clone().or_else(openvpn::missing));
+    let no_strongswan = Arc::new((*skipped).clone().or_else(strongswan::missing));
     let trials = [
         trials!(never, programs:
             a_request_that_is_not_understood_is_answered_and_the_next_one_too,
@@ -106,6 +108,15 @@ fn main() -> ExitCode {
         trials!(no_openvpn, openvpn:
             it_carries_the_path_sealed_with_the_suite_asked_for_and_leaves_nothing,
             a_suite_that_it_does_not_have_is_refused_in_words,
+            one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing,
+            one_that_comes_up_on_one_gateway_only_is_taken_down_there,
+        ),
+        trials!(no_strongswan, strongswan:
+            it_carries_the_path_with_a_pre_shared_key_and_leaves_nothing,
+            it_carries_the_path_with_certificates_and_a_ppk_in_its_keys,
+            suites_are_as_asked_for,
+            ml_kem_is_refused_before_strongswan_6,
+            the_kernels_esp_carries_the_path_or_is_told_to_be_missing,
             one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),

@@ -1,0 +1,264 @@
+//! A gateway's configuration as text, and what `swanctl --list-conns` is to say of it.
+
+use super::answers::Answer;
+use super::secrets::Secrets;
+use super::suites::Words;
+use crate::Node;
+use crate::dut::Site;
+use crate::dut::cipherbench::cipher_ends;
+use crate::topology::Side;
+use campaign::plan::{DataPath, IkeAuth, StrongSwan};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The connection's name.
+pub(super) const CONNECTION: &str = "t";
+
+/// Who the pre-shared key against quantum computers is said to be from.
+const PPK_ID: &str = "cipherbench";
+
+/// What the daemon loads beside the plugin that brings ML-KEM and the one for libipsec.
+const PLUGINS: &str = "random nonce openssl kdf pubkey pem x509";
+
+/// A gateway's side of the tunnel.
+pub(super) struct Half<'a> {
+    plan: &'a StrongSwan,
+    own: (&'static str, String),
+    peer: (&'static str, String),
+    /// Networks behind it and behind its peer, of which each pair has an SA of its own:
+    /// kernel-libipsec takes no more.
+    pub(super) networks: Vec<(String, String)>,
+}
+
+impl<'a> Half<'a> {
+    pub(super) fn of(plan: &'a StrongSwan, site: &Site<'_>, node: &dyn Node) -> Self {
+        let (own, peer) = cipher_ends(node.id());
+        let networks = |end| site.map.networks_behind(Side::of(end), site.links);
+        Self {
+            plan,
+            own: (own.node.name(), site.map.address(own).to_string()),
+            peer: (peer.node.name(), site.map.address(peer).to_string()),
+            networks: networks(own).into_iter().zip(networks(peer)).collect(),
+        }
+    }
+
+    /// Addresses in those of its networks where no interface has one. The daemon sets a route to the
+    /// peer's network only where it finds an address in its own for its source.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        // In the station's own it is the gateway.
+        let others = self.networks.iter().skip(1);
+        others.filter_map(|(own, _)| last_address(own)).collect()
+    }
+
+    /// Names of the children.
+    pub(super) fn children(&self) -> Vec<String> {
+        (0..self.networks.len()).map(|n| format!("c{n}")).collect()
+    }
+
+    /// `swanctl.conf`. Nothing is negotiated anew while a trial runs: neither IKE nor an SA gets old.
+    pub(super) fn connections(&self, secrets: &Secrets) -> String {
+        let StrongSwan {
+            suite,
+            auth,
+            ppk,
+            ml_kem,
+            ..
+        } = self.plan;
+        let ((id, own), (peer_id, peer)) = (&self.own, &self.peer);
+        let exchange = match ml_kem {
+            true => "x25519-ke1_mlkem768",
+            false => "x25519",
+        };
+        let esp = Words::of(*suite).proposal();
+        let children: String = self
+            .children()
+            .iter()
+            .zip(&self.networks)
+            .map(|(name, (own, peer))| {
+                format!(
+                    "      {name} {{\n        local_ts = {own}\n        remote_ts = {peer}\n        \
+                     esp_proposals = {esp}\n        rekey_time = 0\n      }}\n"
+                )
+            })
+            .collect();
+        let (local, remote) = match auth {
+            IkeAuth::Psk => ("auth = psk", "auth = psk"),
+            IkeAuth::Certificates => (
+                "auth = pubkey\n      certs = own.crt",
+                "auth = pubkey\n      cacerts = ca.crt",
+            ),
+        };
+        let ppk_of_connection = match ppk {
+            true => format!("    ppk_id = {PPK_ID}\n    ppk_required = yes\n"),
+            false => String::new(),
+        };
+        let mut kept = String::new();
+        if *auth == IkeAuth::Psk {
+            kept = format!(
+                "  ike-1 {{\n    id-1 = {id}\n    id-2 = {peer_id}\n    secret = 0x{}\n  }}\n",
+                secrets.psk
+            );
+        }
+        if *ppk {
+            let secret = &secrets.ppk;
+            kept += &format!("  ppk-1 {{\n    id = {PPK_ID}\n    secret = 0x{secret}\n  }}\n");
+        }
+        // With `encap` the kernel's ESP is in UDP too: the peers are compared with one outer header.
+        format!(
+            "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
+             remote_addrs = {peer}\n    proposals = aes256gcm16-prfsha384-{exchange}\n    \
+             encap = yes\n    mobike = no\n    rekey_time = 0\n{ppk_of_connection}    \
+             local {{\n      {local}\n      id = {id}\n    }}\n    \
+             remote {{\n      {remote}\n      id = {peer_id}\n    }}\n    \
+             children {{\n{children}    }}\n  }}\n}}\nsecrets {{\n{kept}}}\n"
+        )
+    }
+
+    /// What the daemon must say of the connection.
+    pub(super) fn expected(&self) -> Answer {
+        let class = match self.plan.auth {
+            IkeAuth::Psk => "pre-shared key",
+            IkeAuth::Certificates => "public key",
+        };
+        let ((id, own), (peer_id, peer)) = (&self.own, &self.peer);
+        let (own, peer) = (own.as_str(), peer.as_str());
+        let mut expected = vec![
+            ("version".to_owned(), "IKEv2"),
+            ("local_addrs".to_owned(), own),
+            ("remote_addrs".to_owned(), peer),
+            ("rekey_time".to_owned(), "0"),
+            ("local-1/id".to_owned(), id),
+            ("remote-1/id".to_owned(), peer_id),
+            ("local-1/class".to_owned(), class),
+            ("remote-1/class".to_owned(), class),
+        ];
+        if self.plan.auth == IkeAuth::Certificates {
+            expected.push(("remote-1/cacerts".to_owned(), Secrets::AUTHORITY));
+        }
+        if self.plan.ppk {
+            expected.push(("ppk_id".to_owned(), PPK_ID));
+            expected.push(("ppk_required".to_owned(), "yes"));
+        }
+        for (name, (own, peer)) in self.children().iter().zip(&self.networks) {
+            let of = |key: &str| format!("children/{name}/{key}");
+            expected.push((of("mode"), "TUNNEL"));
+            expected.push((of("local-ts"), own));
+            expected.push((of("remote-ts"), peer));
+        }
+        expected
+            .into_iter()
+            .map(|(path, value)| (format!("{CONNECTION}/{path}"), value.to_owned()))
+            .collect()
+    }
+}
+
+/// The plugins that a daemon is to load.
+pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
+    let ml_kem = plan.ml_kem.then_some("ml");
+    let libipsec = (plan.data_path == DataPath::Libipsec).then_some("kernel-libipsec");
+    PLUGINS
+        .split(' ')
+        .chain(ml_kem)
+        .chain(libipsec)
+        .chain(["kernel-netlink", "socket-default", "vici"])
+        .collect()
+}
+
+/// `strongswan.conf`: plugins of our choice, a socket of its own, routes in the main table (they go with
+/// the TUN device then, and no rule stays behind), and a log that is had while it runs.
+pub(super) fn daemon(plan: &StrongSwan, socket: &str) -> String {
+    format!(
+        "charon {{\n  load = {}\n  install_virtual_ip = no\n  routing_table = 0\n  \
+         filelog {{\n    stderr {{\n      default = 1\n      enc = 0\n    }}\n  }}\n  \
+         plugins {{\n    vici {{\n      socket = {socket}\n    }}\n  }}\n}}\n",
+        plugins(plan).join(" ")
+    )
+}
+
+/// The last address of a network that is a host's, as a network of its own.
+fn last_address(network: &str) -> Option<String> {
+    let (prefix, bits) = network.split_once('/')?;
+    let bits: u32 = bits.parse().ok()?;
+    match prefix.parse().ok()? {
+        IpAddr::V4(prefix) => {
+            let hosts = u32::MAX.checked_shr(bits)?;
+            let last = u32::from(prefix) | hosts.checked_sub(1)?;
+            Some(format!("{}/32", Ipv4Addr::from(last)))
+        }
+        IpAddr::V6(prefix) => {
+            let hosts = u128::MAX.checked_shr(bits)?;
+            let last = u128::from(prefix) | hosts.checked_sub(1)?;
+            Some(format!("{}/128", Ipv6Addr::from(last)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Suite;
+
+    fn half(plan: &StrongSwan) -> Half<'_> {
+        Half {
+            plan,
+            own: ("gw1", "192.0.2.1".to_owned()),
+            peer: ("gw2", "192.0.2.2".to_owned()),
+            networks: vec![
+                ("10.1.0.0/24".to_owned(), "10.2.0.0/24".to_owned()),
+                ("198.18.0.0/16".to_owned(), "198.19.0.0/16".to_owned()),
+                ("2001:2:0:18::/64".to_owned(), "2001:2:0:19::/64".to_owned()),
+            ],
+        }
+    }
+
+    const PLAN: StrongSwan = StrongSwan {
+        data_path: DataPath::Libipsec,
+        suite: Suite::Aes256Gcm,
+        auth: IkeAuth::Psk,
+        ppk: false,
+        ml_kem: false,
+    };
+
+    #[test]
+    fn a_gateway_has_the_last_address_of_each_network_but_the_stations() {
+        let expected = ["198.18.255.254/32", "2001:2:0:18:ffff:ffff:ffff:fffe/128"];
+        assert_eq!(half(&PLAN).addresses(), expected);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_in_the_text() {
+        let secrets = Secrets {
+            psk: "aa".to_owned(),
+            ppk: "bb".to_owned(),
+            ..Secrets::default()
+        };
+        let plain = half(&PLAN).connections(&secrets);
+        assert!(
+            plain.contains("proposals = aes256gcm16-prfsha384-x25519\n"),
+            "{plain}"
+        );
+        assert!(
+            plain.contains("secret = 0xaa\n") && !plain.contains("ppk"),
+            "{plain}"
+        );
+        let plan = StrongSwan {
+            auth: IkeAuth::Certificates,
+            ppk: true,
+            ml_kem: true,
+            ..PLAN
+        };
+        let all = half(&plan).connections(&secrets);
+        assert!(all.contains("prfsha384-x25519-ke1_mlkem768\n"), "{all}");
+        assert!(
+            all.contains("secret = 0xbb\n") && !all.contains("0xaa"),
+            "{all}"
+        );
+        assert!(all.contains("ppk_required = yes\n"), "{all}");
+        assert_eq!(half(&plan).expected()["t/ppk_id"], PPK_ID);
+        assert!(daemon(&plan, "unix:///run/x").contains(" ml kernel-libipsec kernel-netlink "));
+        let plan = StrongSwan {
+            data_path: DataPath::Kernel,
+            ..PLAN
+        };
+        assert!(!daemon(&plan, "unix:///run/x").contains("libipsec"));
+    }
+}

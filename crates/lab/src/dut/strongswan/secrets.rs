@@ -1,0 +1,167 @@
+//! Secrets of one start: random keys, or an authority with a certificate for each gateway, whose own
+//! key is thrown away at once.
+
+use crate::dut::{Site, dut_error};
+use crate::protocol::Program;
+use crate::{LabError, NodeId};
+use campaign::plan::{IkeAuth, StrongSwan};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+/// How long `openssl` may take for three keys.
+const OPENSSL_LIMIT: Duration = Duration::from_secs(20);
+
+/// Makes an authority and two certificates in a folder of its own, prints them and removes all.
+const SCRIPT: &str = "
+folder=$(mktemp -d /run/pki.XXXXXX)
+trap 'rm -rf \"$folder\"' EXIT
+cd \"$folder\"
+cat > config
+make() {
+    openssl req -x509 -config config -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \"$@\"
+}
+{
+    make -extensions ca -subj '/CN=Cipherbench' -keyout ca.key -out ca.crt
+    for name in gw1 gw2; do
+        make -extensions $name -subj /CN=$name -CA ca.crt -CAkey ca.key -keyout $name.key -out $name.crt
+    done
+} 2> errors || { cat errors >&2; exit 1; }
+cat ca.crt gw1.key gw1.crt gw2.key gw2.crt
+";
+
+/// What each certificate says beside its name.
+const OPENSSL_CONFIG: &str = "
+[req]
+distinguished_name = name
+[name]
+[ca]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, keyCertSign, cRLSign
+subjectKeyIdentifier = hash
+[gw1]
+subjectAltName = DNS:gw1
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+[gw2]
+subjectAltName = DNS:gw2
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+";
+
+/// What the gateways know one another by. `Debug` is left out on purpose.
+#[derive(Default)]
+pub(super) struct Secrets {
+    /// Pre-shared key, in hexadecimal.
+    pub(super) psk: String,
+    /// The one against quantum computers (RFC 8784).
+    pub(super) ppk: String,
+    /// The authority's certificate, then key and certificate of gw1 and of gw2.
+    pub(super) pems: Vec<String>,
+}
+
+impl Secrets {
+    /// The authority's name.
+    pub(super) const AUTHORITY: &'static str = "CN=Cipherbench";
+
+    /// Fresh ones; certificates only when they are asked for.
+    pub(super) fn fresh(plan: &StrongSwan, site: &Site<'_>) -> Result<Self, LabError> {
+        let random = || {
+            random_hex()
+                .map_err(|error| dut_error(site.dut, format!("got no random secret: {error}")))
+        };
+        Ok(Self {
+            psk: random()?,
+            ppk: random()?,
+            pems: match plan.auth {
+                IkeAuth::Psk => Vec::new(),
+                IkeAuth::Certificates => certificates(site)?,
+            },
+        })
+    }
+
+    /// Files for a gateway: the authority's certificate, its own key and its own certificate; empty
+    /// without certificates.
+    pub(super) fn files(&self, id: NodeId) -> Vec<(&'static str, &str)> {
+        let [ca, key1, crt1, key2, crt2] = &*self.pems else {
+            return Vec::new();
+        };
+        let (key, crt) = match id {
+            NodeId::Gw2 => (key2, crt2),
+            _ => (key1, crt1),
+        };
+        vec![("ca.crt", ca), ("own.key", key), ("own.crt", crt)]
+    }
+}
+
+/// 32 random bytes.
+fn random_hex() -> std::io::Result<String> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+fn certificates(site: &Site<'_>) -> Result<Vec<String>, LabError> {
+    let node = site.gateways[0];
+    let program = Program {
+        stdin: OPENSSL_CONFIG.to_owned(),
+        ..Program::new(["sh", "-euc", SCRIPT])
+    };
+    let ended = node.run(program, OPENSSL_LIMIT)?;
+    let pems = pems(&ended.stdout);
+    if ended.code == Some(0) && pems.len() == 5 {
+        return Ok(pems);
+    }
+    // Its standard output has keys.
+    let said = ended.stderr.trim();
+    let reason = format!(
+        "got no certificates: `openssl req` failed ({}): {said}\n\
+         help: install OpenSSL 3, on Debian and Ubuntu: sudo apt install openssl; or set `auth: psk`",
+        ended.how()
+    );
+    Err(dut_error(site.dut, reason))
+}
+
+/// The blocks of a text of PEM, each with its end of line.
+fn pems(text: &str) -> Vec<String> {
+    let mut pems: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("-----BEGIN ") {
+            pems.push(String::new());
+        }
+        if let Some(pem) = pems.last_mut() {
+            pem.push_str(line);
+            pem.push('\n');
+        }
+    }
+    pems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_pem_are_told_apart() {
+        let text =
+            "-----BEGIN A-----\nxx\n-----END A-----\n-----BEGIN B-----\nyy\n-----END B-----\n";
+        let expected = [
+            "-----BEGIN A-----\nxx\n-----END A-----\n",
+            "-----BEGIN B-----\nyy\n-----END B-----\n",
+        ];
+        assert_eq!(pems(text), expected);
+        assert!(pems("").is_empty());
+    }
+
+    #[test]
+    fn secrets_have_32_bytes_and_are_never_the_same() {
+        let [one, other] = [random_hex().unwrap(), random_hex().unwrap()];
+        assert_eq!((one.len(), other.len()), (64, 64));
+        assert_ne!(one, other);
+    }
+}
