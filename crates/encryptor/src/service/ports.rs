@@ -235,6 +235,29 @@ mod tests {
     use super::*;
     use crate::config::Mode;
 
+    #[test]
+    fn tunnels_to_one_address_share_its_place_and_its_path() {
+        let peer = |remote: &str, network: u8| {
+            format!(
+                "- {{ remote: {remote}, keys: {{ static: k{network}.key }}, routes: [10.{network}.0.0/24] }}\n"
+            )
+        };
+        let peers = [
+            peer("127.0.0.3", 1),
+            peer("127.0.0.2", 2),
+            peer("127.0.0.3", 3),
+        ];
+        let text = format!("local: 127.0.0.1\nport: 14531\npeers:\n{}", peers.concat());
+        let config = Config::from_text("gw1.yaml", &text).unwrap();
+        let remotes = config.remotes();
+        let addresses = remotes.addresses.iter().map(ToString::to_string);
+        let expected = ["127.0.0.3:14531", "127.0.0.2:14531"];
+        assert!(addresses.eq(expected), "{remotes:?}");
+        assert_eq!(remotes.of_peer, [0, 1, 0]);
+        let lanes = open_lanes(&config, &remotes).unwrap();
+        assert_eq!(path_mtus(&remotes, &lanes).unwrap(), [65_535; 3]);
+    }
+
     fn mtus(tunnel_mtu: &str, path_mtus: &[usize]) -> Result<InnerMtus, ServiceError> {
         let text = format!(
             "local: 192.0.2.1\n\
