@@ -11,6 +11,8 @@
 
 mod answers;
 mod config;
+mod gateway;
+mod proof;
 mod secrets;
 mod suites;
 
@@ -18,11 +20,11 @@ use super::keys::write_file;
 use super::site::{all, on_each};
 use super::{Adapter, Daemon, Site, dut_error};
 use crate::on_node::ip;
-use crate::protocol::{Program, Request, Response, SealedPort};
+use crate::protocol::{Program, SealedPort};
 use crate::{LabError, Node, NodeId, RunningDut};
-use answers::Answer;
 use campaign::plan::{DataPath, Form, StrongSwan};
-use config::{CONNECTION, Half};
+use config::Half;
+use gateway::{Gateway, TOOL_LIMIT};
 use secrets::Secrets;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,9 +32,6 @@ use suites::Words;
 
 /// How long a daemon may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(15);
-
-/// How long one command may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long setting up one SA may take, in seconds: several of IKE's retransmissions.
 const INITIATE_LIMIT_S: u32 = 15;
@@ -68,18 +67,16 @@ exit 1
 const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strongswan-charon \
                        strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins";
 
+/// Makes an SA, and takes it away again.
+const PROBE: &str = "xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100 mode tunnel \
+                     aead rfc4106(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 128\n\
+                     xfrm state delete src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100\n";
+
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
     /// Folders of the gateways' files.
     folders: Vec<(NodeId, String)>,
-}
-
-/// A gateway, and where its files are.
-struct Gateway<'a> {
-    dut: &'a str,
-    node: &'a dyn Node,
-    folder: &'a str,
 }
 
 impl Strongswan {
@@ -134,7 +131,8 @@ impl Strongswan {
                 .map_err(|error| gw1.explain(error))?;
         }
         for node in site.loaded() {
-            let told = self.prove(site, *node)?;
+            let expected = Half::of(&self.plan, site, *node).networks.len();
+            let told = proof::look(&self.gateway(site, *node)?, &self.plan, expected)?;
             let named = |(key, value)| (format!("{}/{key}", node.id().name()), value);
             dut.facts.extend(told.into_iter().map(named));
         }
@@ -323,79 +321,6 @@ impl Strongswan {
         Ok(facts)
     }
 
-    /// Looks at a gateway's SAs: all are there, with all that was asked for; facts.
-    fn prove(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-    ) -> Result<Vec<(&'static str, String)>, LabError> {
-        let gateway = self.gateway(site, node)?;
-        let name = node.id().name();
-        let told = gateway.ask(&["--list-sas"])?;
-        let of_ike = |key: &str| {
-            let value = told.get(&format!("{CONNECTION}/{key}"));
-            value.map(String::as_str).unwrap_or_default()
-        };
-        let fail =
-            |what: String| Err(gateway.error(format!("is not as asked for on {name}: {what}")));
-        if of_ike("state") != "ESTABLISHED" {
-            return fail(format!("IKE is not established, but `{}`", of_ike("state")));
-        }
-        let with_ppk = of_ike("ppk") == "yes";
-        if with_ppk != self.plan.ppk {
-            let is = if with_ppk { "are" } else { "are not" };
-            return fail(format!("keys {is} made with a PPK"));
-        }
-        let ml_kem = told
-            .iter()
-            .find(|(path, value)| !path.contains("/child-sas/") && value.contains("ML_KEM_768"));
-        if ml_kem.is_some() != self.plan.ml_kem {
-            let was = if self.plan.ml_kem { "was no" } else { "was an" };
-            return fail(format!("there {was} ML-KEM-768 in the key exchange"));
-        }
-        let section = format!("{CONNECTION}/child-sas");
-        let children = answers::sections(&told, &section);
-        let expected = Half::of(&self.plan, site, node).children().len();
-        if children.len() != expected {
-            return fail(format!("it has {} SAs of {expected}", children.len()));
-        }
-        for child in children {
-            let child = format!("{section}/{child}");
-            let value = |key: &str| {
-                let value = told.get(&format!("{child}/{key}"));
-                value.map(String::as_str).unwrap_or_default()
-            };
-            let suite = suites::negotiated(&told, &child);
-            if suite != Some(self.plan.suite) {
-                let is = ["encr-alg", "encr-keysize", "integ-alg"]
-                    .map(value)
-                    .join(" ");
-                return fail(format!("an SA has {is} and not {}", self.plan.suite));
-            }
-            let state = ["state", "protocol", "mode", "encap"].map(value);
-            if state != ["INSTALLED", "ESP", "TUNNEL", "yes"] {
-                return fail(format!("an SA is {}", state.join(" ")));
-            }
-        }
-        let bits = match of_ike("encr-keysize") {
-            "" => String::new(),
-            bits => format!("_{bits}"),
-        };
-        let mut ike = format!(
-            "{}{bits}/{}/{}",
-            of_ike("encr-alg"),
-            of_ike("prf-alg"),
-            of_ike("dh-group")
-        );
-        for (added, what) in [(self.plan.ml_kem, "/ML_KEM_768"), (with_ppk, "/PPK")] {
-            ike += if added { what } else { "" };
-        }
-        Ok(vec![
-            ("suite", self.plan.suite.name().to_owned()),
-            ("ike", ike),
-        ])
-    }
-
     /// A gateway whose files are written.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>, LabError> {
         let (dut, id) = (site.dut, node.id());
@@ -473,7 +398,7 @@ impl Adapter for Strongswan {
     ) -> Result<BTreeMap<String, u64>, LabError> {
         let mut counters = BTreeMap::new();
         for daemon in Self::daemons(site, dut) {
-            let told = match self.gateway(site, daemon.node)?.ask(&["--list-sas"]) {
+            let told = match proof::counters(&self.gateway(site, daemon.node)?) {
                 Ok(told) => told,
                 Err(error) => {
                     daemon.check_dying()?;
@@ -481,9 +406,10 @@ impl Adapter for Strongswan {
                 }
             };
             let name = daemon.node.id().name();
-            for (key, counter) in COUNTERS {
-                counters.insert(format!("{name}/{counter}"), sum(&told, key));
-            }
+            counters.extend(
+                told.into_iter()
+                    .map(|(key, value)| (format!("{name}/{key}"), value)),
+            );
         }
         Ok(counters)
     }
@@ -501,99 +427,4 @@ impl Adapter for Strongswan {
         self.folders.clear();
         stopped
     }
-}
-
-impl Gateway<'_> {
-    /// Where its daemon is asked.
-    fn uri(&self) -> String {
-        format!("unix://{}/charon.vici", self.folder)
-    }
-
-    fn has_interface(&self, name: &str) -> Result<bool, LabError> {
-        match self.node.call(Request::InterfaceCounters)? {
-            Response::InterfaceCounters(counters) => Ok(counters.contains_key(name)),
-            other => Err(self.node.unexpected(&other)),
-        }
-    }
-
-    /// What its daemon answers.
-    fn ask(&self, words: &[&str]) -> Result<Answer, LabError> {
-        let words: Vec<&str> = words.iter().copied().chain(["--pretty"]).collect();
-        Ok(answers::parse(&self.swanctl(&words)?))
-    }
-
-    /// What `swanctl` prints; the command and its arguments.
-    fn swanctl(&self, words: &[&str]) -> Result<String, LabError> {
-        let uri = self.uri();
-        let argv: Vec<&str> = ["swanctl"]
-            .into_iter()
-            .chain(words.iter().copied())
-            .chain(["--uri", &uri])
-            .collect();
-        self.run(&argv)
-    }
-
-    /// What a program prints that must succeed.
-    fn run(&self, argv: &[&str]) -> Result<String, LabError> {
-        let ended = self
-            .node
-            .run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
-        if ended.code == Some(0) {
-            return Ok(ended.stdout);
-        }
-        // Its last words may be its standard output's: the daemon's log while it tried.
-        let (what, name) = (argv.join(" "), self.node.id().name());
-        let log: Vec<&str> = ended.stdout.lines().collect();
-        let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
-        let said = ended.stderr.lines().last().unwrap_or_default();
-        Err(self.error(format!(
-            "failed on {name}: `{what}` ({}): {said}{}{log}",
-            ended.how(),
-            if said.is_empty() || log.is_empty() {
-                ""
-            } else {
-                "; "
-            }
-        )))
-    }
-
-    /// What to do when an SA does not come up.
-    fn explain(&self, error: LabError) -> LabError {
-        match error {
-            LabError::Dut { reason, .. } => self.error(format!(
-                "{reason}\nhelp: strongSwan may lack the suite in its data path: take another one"
-            )),
-            error => error,
-        }
-    }
-
-    fn error(&self, reason: String) -> LabError {
-        dut_error(self.dut, reason)
-    }
-}
-
-/// Lines of a log that an error tells.
-const LOG_LINES: usize = 4;
-
-/// Makes an SA, and takes it away again.
-const PROBE: &str = "xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100 mode tunnel \
-                     aead rfc4106(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 128\n\
-                     xfrm state delete src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100\n";
-
-/// Counters of its SAs, all together: as it has them, and as they are told. Bytes are those of the
-/// packets inside, as its data path counts them.
-const COUNTERS: [(&str, &str); 4] = [
-    ("bytes-in", "sa_in_bytes"),
-    ("packets-in", "sa_in_packets"),
-    ("bytes-out", "sa_out_bytes"),
-    ("packets-out", "sa_out_packets"),
-];
-
-/// The sum of a counter over all SAs.
-fn sum(told: &Answer, key: &str) -> u64 {
-    let is_it = |path: &str| path.contains("/child-sas/") && path.rsplit('/').next() == Some(key);
-    told.iter()
-        .filter(|(path, _)| is_it(path))
-        .filter_map(|(_, value)| value.parse::<u64>().ok())
-        .sum()
 }

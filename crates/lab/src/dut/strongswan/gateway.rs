@@ -1,0 +1,89 @@
+//! A gateway as it is asked and told: programs run there, most of them `swanctl`.
+
+use super::answers::{self, Answer};
+use crate::dut::dut_error;
+use crate::protocol::{Program, Request, Response};
+use crate::{LabError, Node};
+use std::time::Duration;
+
+/// How long one command may take.
+pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(20);
+
+/// Lines of a log that an error tells.
+const LOG_LINES: usize = 4;
+
+/// A gateway, and where its files are.
+pub(super) struct Gateway<'a> {
+    pub(super) dut: &'a str,
+    pub(super) node: &'a dyn Node,
+    pub(super) folder: &'a str,
+}
+
+impl Gateway<'_> {
+    /// Where its daemon is asked.
+    pub(super) fn uri(&self) -> String {
+        format!("unix://{}/charon.vici", self.folder)
+    }
+
+    pub(super) fn has_interface(&self, name: &str) -> Result<bool, LabError> {
+        match self.node.call(Request::InterfaceCounters)? {
+            Response::InterfaceCounters(counters) => Ok(counters.contains_key(name)),
+            other => Err(self.node.unexpected(&other)),
+        }
+    }
+
+    /// What its daemon answers.
+    pub(super) fn ask(&self, words: &[&str]) -> Result<Answer, LabError> {
+        let words: Vec<&str> = words.iter().copied().chain(["--pretty"]).collect();
+        Ok(answers::parse(&self.swanctl(&words)?))
+    }
+
+    /// What `swanctl` prints; the command and its arguments.
+    pub(super) fn swanctl(&self, words: &[&str]) -> Result<String, LabError> {
+        let uri = self.uri();
+        let argv: Vec<&str> = ["swanctl"]
+            .into_iter()
+            .chain(words.iter().copied())
+            .chain(["--uri", &uri])
+            .collect();
+        self.run(&argv)
+    }
+
+    /// What a program prints that must succeed.
+    pub(super) fn run(&self, argv: &[&str]) -> Result<String, LabError> {
+        let ended = self
+            .node
+            .run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
+        if ended.code == Some(0) {
+            return Ok(ended.stdout);
+        }
+        // Its last words may be its standard output's: the daemon's log while it tried.
+        let (what, name) = (argv.join(" "), self.node.id().name());
+        let log: Vec<&str> = ended.stdout.lines().collect();
+        let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
+        let said = ended.stderr.lines().last().unwrap_or_default();
+        Err(self.error(format!(
+            "failed on {name}: `{what}` ({}): {said}{}{log}",
+            ended.how(),
+            if said.is_empty() || log.is_empty() {
+                ""
+            } else {
+                "; "
+            }
+        )))
+    }
+
+    /// What to do when an SA does not come up.
+    pub(super) fn explain(&self, error: LabError) -> LabError {
+        match error {
+            LabError::Dut { reason, .. } => self.error(format!(
+                "{reason}\nhelp: strongSwan may lack the suite in its data path: take another one"
+            )),
+            error => error,
+        }
+    }
+
+    pub(super) fn error(&self, reason: String) -> LabError {
+        dut_error(self.dut, reason)
+    }
+}

@@ -1,0 +1,100 @@
+//! What a gateway's SAs say: that they are as asked for, and how much they have carried.
+
+use super::answers::{self, Answer};
+use super::config::CONNECTION;
+use super::gateway::Gateway;
+use super::suites;
+use crate::LabError;
+use campaign::plan::StrongSwan;
+
+/// Counters of its SAs, all together: as it has them, and as they are told. Bytes are those of the
+/// packets inside, as its data path counts them.
+const COUNTERS: [(&str, &str); 4] = [
+    ("bytes-in", "sa_in_bytes"),
+    ("packets-in", "sa_in_packets"),
+    ("bytes-out", "sa_out_bytes"),
+    ("packets-out", "sa_out_packets"),
+];
+
+/// Looks at a gateway's SAs: `expected` are there, with all that was asked for; facts.
+pub(super) fn look(
+    gateway: &Gateway<'_>,
+    plan: &StrongSwan,
+    expected: usize,
+) -> Result<Vec<(&'static str, String)>, LabError> {
+    let name = gateway.node.id().name();
+    let told = gateway.ask(&["--list-sas"])?;
+    let of_ike = |key: &str| {
+        let value = told.get(&format!("{CONNECTION}/{key}"));
+        value.map(String::as_str).unwrap_or_default()
+    };
+    let fail = |what: String| Err(gateway.error(format!("is not as asked for on {name}: {what}")));
+    if of_ike("state") != "ESTABLISHED" {
+        return fail(format!("IKE is not established, but `{}`", of_ike("state")));
+    }
+    let with_ppk = of_ike("ppk") == "yes";
+    if with_ppk != plan.ppk {
+        let is = if with_ppk { "are" } else { "are not" };
+        return fail(format!("keys {is} made with a PPK"));
+    }
+    let ml_kem = told
+        .iter()
+        .find(|(path, value)| !path.contains("/child-sas/") && value.contains("ML_KEM_768"));
+    if ml_kem.is_some() != plan.ml_kem {
+        let was = if plan.ml_kem { "was no" } else { "was an" };
+        return fail(format!("there {was} ML-KEM-768 in the key exchange"));
+    }
+    let section = format!("{CONNECTION}/child-sas");
+    let children = answers::sections(&told, &section);
+    if children.len() != expected {
+        return fail(format!("it has {} SAs of {expected}", children.len()));
+    }
+    for child in children {
+        let child = format!("{section}/{child}");
+        let value = |key: &str| {
+            let value = told.get(&format!("{child}/{key}"));
+            value.map(String::as_str).unwrap_or_default()
+        };
+        let suite = suites::negotiated(&told, &child);
+        if suite != Some(plan.suite) {
+            let is = ["encr-alg", "encr-keysize", "integ-alg"]
+                .map(value)
+                .join(" ");
+            return fail(format!("an SA has {is} and not {}", plan.suite));
+        }
+        let state = ["state", "protocol", "mode", "encap"].map(value);
+        if state != ["INSTALLED", "ESP", "TUNNEL", "yes"] {
+            return fail(format!("an SA is {}", state.join(" ")));
+        }
+    }
+    let bits = match of_ike("encr-keysize") {
+        "" => String::new(),
+        bits => format!("_{bits}"),
+    };
+    let mut ike = format!(
+        "{}{bits}/{}/{}",
+        of_ike("encr-alg"),
+        of_ike("prf-alg"),
+        of_ike("dh-group")
+    );
+    for (added, what) in [(plan.ml_kem, "/ML_KEM_768"), (with_ppk, "/PPK")] {
+        ike += if added { what } else { "" };
+    }
+    Ok(vec![("suite", plan.suite.name().to_owned()), ("ike", ike)])
+}
+
+/// A gateway's counters.
+pub(super) fn counters(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, u64)>, LabError> {
+    let told = gateway.ask(&["--list-sas"])?;
+    let summed = COUNTERS.map(|(key, counter)| (counter, sum(&told, key)));
+    Ok(summed.to_vec())
+}
+
+/// The sum of a counter over all SAs.
+fn sum(told: &Answer, key: &str) -> u64 {
+    let is_it = |path: &str| path.contains("/child-sas/") && path.rsplit('/').next() == Some(key);
+    told.iter()
+        .filter(|(path, _)| is_it(path))
+        .filter_map(|(_, value)| value.parse::<u64>().ok())
+        .sum()
+}
