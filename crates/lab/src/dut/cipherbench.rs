@@ -189,7 +189,9 @@ impl Adapter for Cipherbench {
             false => 0,
         };
         let mut dut = RunningDut {
-            sealed_ports: (0..lanes).map(|lane| SealedPort::esp(PORT + lane)).collect(),
+            sealed_ports: (0..lanes)
+                .map(|lane| SealedPort::esp(PORT + lane))
+                .collect(),
             ..RunningDut::default()
         };
         let mut failure = None;

@@ -152,15 +152,9 @@ impl Requests {
                 limit_ms,
                 marker,
                 sealed_ports,
-            } => sample::sample(
-                &interface,
-                frames,
-                millis(limit_ms),
-                &marker,
-                &sealed_ports,
-            )
-            .map(Response::Sample)
-            .map_err(|error| format!("cannot watch the interface `{interface}`: {error}")),
+            } => sample::sample(&interface, frames, millis(limit_ms), &marker, &sealed_ports)
+                .map(Response::Sample)
+                .map_err(|error| format!("cannot watch the interface `{interface}`: {error}")),
             Request::Watch {
                 interface,
                 sealed_ports,
