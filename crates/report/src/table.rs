@@ -150,9 +150,12 @@ impl Cell {
         }
     }
 
-    pub(crate) fn reason(text: impl Into<String>) -> Self {
+    /// Why there is no figure; lines of it, as what failed and what to do about it, stand in one.
+    pub(crate) fn reason(text: impl AsRef<str>) -> Self {
+        let lines = text.as_ref().lines().map(str::trim);
+        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         Self {
-            text: text.into(),
+            text: lines.join("; "),
             kind: Kind::Reason,
         }
     }
@@ -180,6 +183,16 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_with_help_below_it_stands_in_one_line() {
+        let cell = Cell::reason("failed: `x` is not here\nhelp: sudo apt install x\n");
+        assert_eq!(
+            cell.text,
+            "failed: `x` is not here; help: sudo apt install x"
+        );
+        assert_eq!(Cell::reason("dead").text, "dead");
+    }
 
     #[test]
     fn repeated_labels_are_marked_only_while_all_left_of_them_repeat() {
