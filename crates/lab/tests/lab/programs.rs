@@ -1,7 +1,9 @@
 //! Programs on a station, and what a station does with odd requests. One station, no namespaces.
 
 use crate::support::{PATIENCE, await_that, is_alive, reason, shell, start, this_program};
-use lab::protocol::{OUTPUT_LIMIT_BYTES, Program, Ready, Reply, Request, Response};
+use lab::protocol::{
+    OUTPUT_LIMIT_BYTES, PROTOCOL_VERSION, Program, Ready, Reply, Request, Response,
+};
 use lab::{Interrupt, Node, NodeId, Station};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -43,7 +45,7 @@ pub(crate) fn a_request_that_is_not_understood_is_answered_and_the_next_one_too(
         reply
             .result
             .unwrap_err()
-            .contains("protocol 2, its caller 999")
+            .contains(&format!("protocol {PROTOCOL_VERSION}, its caller 999"))
     );
     let reply = ask(r#"{"id": 9, "request": {"hello": {"protocol": 2}}}"#);
     assert!(matches!(reply.result, Ok(Response::Hello { .. })));
