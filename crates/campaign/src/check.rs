@@ -5,8 +5,8 @@ use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Carrier, Direction, FrameTest, IpVersion, LabKind, Measurement, Mode, PortKind,
-    Traffic,
+    Adapter, Carrier, DataPath, Direction, FrameTest, IpVersion, LabKind, Measurement, Mode,
+    PortKind, StrongSwan, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -23,6 +23,7 @@ impl Draft {
         let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
         mistakes.extend(self.check_cores(host));
         mistakes.extend(self.check_mtu(lab));
+        mistakes.extend(self.check_packets());
         mistakes.extend(self.check_ipv6(lab));
         mistakes.extend(self.check_ports(lab));
         mistakes.extend(self.check_xdp(lab, cipher_mtu));
@@ -140,6 +141,31 @@ impl Draft {
             lab.file()
         );
         Some(self.mtu.mistake(what, help))
+    }
+
+    /// A DUT may take no packets as long as its links do.
+    fn check_packets(&self) -> Option<Mistake> {
+        let Adapter::StrongSwan(StrongSwan {
+            data_path: DataPath::Libipsec,
+            ..
+        }) = &self.cell.dut.adapter
+        else {
+            return None;
+        };
+        let most = usize::from(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
+        let packet = usize::from(self.packet_bytes());
+        let (noun, added) = match self.frame_test() {
+            Some(_) => ("frames", (HEADER_BYTES + FCS_BYTES) as usize),
+            None => ("packets", 0),
+        };
+        (packet > most).then(|| {
+            let (named, fits) = (packet + added, most + added);
+            let what = format!(
+                "{noun} of {named} B are too long for kernel-libipsec, which takes packets of {most} B at most"
+            );
+            let help = format!("write {fits} B or less, or `data_path: kernel`");
+            self.mtu.mistake(what, help)
+        })
     }
 
     /// Links of a smaller MTU have no IPv6 (RFC 8200 §5).

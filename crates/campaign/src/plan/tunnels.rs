@@ -190,6 +190,9 @@ impl WireGuard {
 }
 
 impl StrongSwan {
+    /// The longest packets that `kernel-libipsec` takes: its TUN buffer is no longer, whatever its MTU says.
+    pub const LIBIPSEC_PACKET_BYTES_MAX: u16 = 1400;
+
     /// What carries its packets.
     #[must_use]
     pub const fn carrier(&self) -> Carrier {

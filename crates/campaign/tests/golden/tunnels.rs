@@ -79,6 +79,16 @@ fn what_a_lab_has_no_room_or_no_kernel_for_is_told() {
         let campaign = from_text("c.yaml", &text).unwrap();
         all.push_str(&format!("{}\n\n", campaign.plan(&lab, &HOST).unwrap_err()));
     }
+    // The same by the kernel's own limits, in links that are as long as need be.
+    let text = "campaign: c\nduts: [strongswan, strongswan: { name: xfrm, data_path: kernel }]\n\
+                trials:\n  - ping: { mtu: [1400 B, 1401 B] }\n  - load: { frame: [1418 B, 1518 B] }\n";
+    let campaign = from_text("c.yaml", text).unwrap();
+    all.push_str(
+        &campaign
+            .plan(&LabFile::built_in(), &HOST)
+            .unwrap_err()
+            .to_string(),
+    );
     compare("tunnels-in-lab-mistakes.txt", &all);
 }
 

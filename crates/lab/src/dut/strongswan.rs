@@ -45,10 +45,6 @@ const PORTS: [u16; 2] = [500, 4500];
 /// The TUN device of kernel-libipsec.
 const TUN: &str = "ipsec0";
 
-/// The longest packet that kernel-libipsec takes from its TUN device, in bytes, whatever the device's MTU
-/// is set to: it reads no more of one.
-const TUN_MTU_MAX: u16 = 1400;
-
 /// Packets that the TUN device may hold: as many as our encryptor's. With its 500 small frames would
 /// be lost there first.
 const TUN_QUEUE: u32 = 5000;
@@ -266,7 +262,7 @@ impl Strongswan {
             )));
         }
         if self.plan.data_path == DataPath::Libipsec {
-            let mtu = site.links.mtu.min(TUN_MTU_MAX);
+            let mtu = site.links.mtu.min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
             let batch = format!("link set {TUN} mtu {mtu} txqueuelen {TUN_QUEUE}\n");
             ip(node, batch).map_err(|_| {
                 gateway.error(format!(
@@ -314,7 +310,13 @@ impl Strongswan {
             }
         };
         if self.plan.data_path == DataPath::Libipsec {
-            facts.push(("mtu", site.links.mtu.min(TUN_MTU_MAX).to_string()));
+            facts.push((
+                "mtu",
+                site.links
+                    .mtu
+                    .min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX)
+                    .to_string(),
+            ));
         }
         facts.push(("data_path", data_path.to_owned()));
         facts.extend(crypto.map(|plugin| ("crypto", plugin)));
