@@ -47,7 +47,8 @@ pub(crate) fn a_request_that_is_not_understood_is_answered_and_the_next_one_too(
             .unwrap_err()
             .contains(&format!("protocol {PROTOCOL_VERSION}, its caller 999"))
     );
-    let reply = ask(r#"{"id": 9, "request": {"hello": {"protocol": 2}}}"#);
+    let own = format!(r#"{{"id": 9, "request": {{"hello": {{"protocol": {PROTOCOL_VERSION}}}}}}}"#);
+    let reply = ask(&own);
     assert!(matches!(reply.result, Ok(Response::Hello { .. })));
     drop(input);
     assert!(station.wait().unwrap().success());
