@@ -4,10 +4,12 @@
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
+mod disturbed;
 mod encryptor;
 mod frames;
 mod tunnels;
 
+pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use tunnels::{
     Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
@@ -318,6 +320,16 @@ impl Adapter {
         }
     }
 
+    /// Whether that can be done to it while it is up.
+    #[must_use]
+    pub const fn can(&self, what: Ability) -> bool {
+        match (self, what) {
+            // Everything starts again, and every link can be cut.
+            (Self::Straight, _) => false,
+            _ => matches!(what, Ability::Cut),
+        }
+    }
+
     /// The directions in which this DUT can be loaded.
     #[must_use]
     pub const fn directions(&self) -> &'static [Direction] {
@@ -335,6 +347,21 @@ impl Adapter {
             Self::Router { .. } | Self::Bridge => &[Direction::Both],
         }
     }
+}
+
+/// What can be done to a DUT that is up, for a trial that asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ability {
+    /// Its keys renewed on demand.
+    Rekey,
+    /// Killed and started again.
+    Crash,
+    /// The link between the gateways cut.
+    Cut,
+    /// Its tunnels taken down and set up.
+    SetUp,
+    /// Its sealed packets captured, and hostile ones made of them.
+    Attack,
 }
 
 /// What a trial measures.

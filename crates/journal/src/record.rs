@@ -6,8 +6,8 @@
 mod frames;
 
 pub use frames::{
-    BurstTrial, FramePort, FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial,
-    RecoveryTrial, SearchEnd, ThroughputFound,
+    AttackTrial, BurstTrial, Disturbance, DutEvent, FramePort, FrameResult, FrameTrial, GoalBounds,
+    LatencyBucket, LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound, TimeBin, Timeline,
 };
 
 use campaign::Plan;
@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 
 /// Version of the journal format that is written; a reader refuses a higher one.
 ///
-/// 1: iperf3 and ping. 2: frame tests, calibration, line rates.
-pub const FORMAT_VERSION: u32 = 2;
+/// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: other people's encryptors, what happens under a
+/// load, claims, iperf2.
+pub const FORMAT_VERSION: u32 = 3;
 
 /// The oldest version that is still read: what it lacks has a default that says so.
 pub const FORMAT_VERSION_OLDEST: u32 = 1;

@@ -149,6 +149,26 @@ pub struct RunningDut {
     pub frame_path: Option<FramePath>,
 }
 
+/// What can be done to a DUT that is up. Which DUT can do what is [`campaign::plan::Adapter::can`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DutAction {
+    /// New keys for all tunnels, at once; done when they are in use in both directions.
+    Rekey,
+    /// The encryptor on that gateway dies: SIGKILL to its processes.
+    Kill(NodeId),
+    /// It is started again there as it was at first; done when it says that it is ready, which may be before
+    /// anything passes.
+    Restart(NodeId),
+    /// All tunnels are taken down in order; the encryptors go on running.
+    TakeDown,
+    /// They are set up again; done when all of them are.
+    SetUp,
+    /// The link between the gateways is taken down at gw1's end. The lab does it, whatever the DUT.
+    CutLink,
+    /// And up again.
+    JoinLink,
+}
+
 /// Where test frames enter and leave the path.
 ///
 /// The other direction (`duplex`) is [`FramePath::reversed`].
@@ -267,6 +287,18 @@ pub trait Bench {
     /// # Errors
     /// When the DUT has died or does not answer.
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError>;
+
+    /// Does something to the DUT. [`RunningDut::processes`] are those that run afterwards.
+    ///
+    /// # Errors
+    /// When it cannot do that, or did not.
+    fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<(), LabError> {
+        let _ = dut;
+        Err(LabError::CannotBuild {
+            what: format!("this lab cannot do {action:?} to a device under test"),
+            help: "use the lab of namespaces".to_owned(),
+        })
+    }
 
     /// Takes the DUT down. An error when it had died before.
     ///

@@ -11,7 +11,8 @@ use crate::state::{self, Hold};
 use crate::switch;
 use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
 use crate::{
-    Bench, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut, Station,
+    Bench, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut,
+    Station,
 };
 use campaign::plan::{Direction, Dut, Element, IpVersion, LabPlan};
 use std::collections::BTreeMap;
@@ -331,6 +332,21 @@ impl Bench for NamespaceLab {
         match &self.dut {
             Some(up) => up.adapter.counters(&self.site_of(up), dut),
             None => Ok(BTreeMap::new()),
+        }
+    }
+
+    fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<(), LabError> {
+        let Some(up) = &self.dut else {
+            return Ok(());
+        };
+        let link = |state: &str| {
+            let batch = format!("link set {} {state}\n", CIPHER_INTERFACES.0);
+            ip(self.station(NodeId::Gw1), batch)
+        };
+        match action {
+            DutAction::CutLink => link("down"),
+            DutAction::JoinLink => link("up"),
+            other => up.adapter.act(&self.site_of(up), dut, other),
         }
     }
 

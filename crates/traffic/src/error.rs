@@ -22,6 +22,9 @@ pub enum TrafficError {
         /// Largest size of a port's slot.
         largest: u16,
     },
+    /// Hostile packets are not made by this version.
+    #[error("this version makes no hostile packets")]
+    NoAttack,
     /// The caller's mistake: a mix of nothing.
     #[error(
         "the mix has no frames\nhelp: give it one size at least, each with a weight of 1 or more"

@@ -24,6 +24,29 @@ pub struct Report {
     pub sent: Option<Sent>,
     /// A receiver's.
     pub received: Option<Received>,
+    /// An attacker's.
+    #[serde(default)]
+    pub attacked: Option<Attacked>,
+}
+
+/// What an attacker did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attacked {
+    /// Sealed packets captured.
+    pub captured: u64,
+    /// Hostile packets sent.
+    pub sent: u64,
+    /// From the first to the last of them, in nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+/// What came of the frames that were intended to leave within one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeBin {
+    /// Intact frames, each counted once.
+    pub frames: u64,
+    /// Longest latency of one of them.
+    pub latency_ns_max: u64,
 }
 
 /// What a sender did.
@@ -47,6 +70,9 @@ pub struct Sent {
     /// When the last burst of the first part had left, CLOCK_MONOTONIC, in nanoseconds; 0 without a second part.
     #[serde(default)]
     pub then_ns: u64,
+    /// Intended time of the first frame, CLOCK_MONOTONIC, in nanoseconds.
+    #[serde(default)]
+    pub start_ns: u64,
 }
 
 /// What a receiver saw of the frames of this trial.
@@ -94,4 +120,11 @@ pub struct Received {
     /// Frames by latency from the intended send time, three significant digits: (highest value of the
     /// bucket in ns, frames), rising. Of use only where both stations read one clock.
     pub latency: Vec<(u64, u64)>,
+    /// Number of the first bin in which a frame came: its start on CLOCK_MONOTONIC in widths of a bin
+    /// ([`crate::spec::Receive::bin_ns`]).
+    #[serde(default)]
+    pub first_bin: u64,
+    /// The bins from there to the last in which a frame came, by intended time; empty when none were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<TimeBin>,
 }

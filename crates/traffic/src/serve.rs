@@ -56,6 +56,7 @@ pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), Ser
     match &spec.role {
         Role::Send(send) => serve_send(&spec, send, stop, &mut output),
         Role::Receive(receive) => serve_receive(&spec, receive, stop, &mut output),
+        Role::Attack(_) => Err(TrafficError::NoAttack.into()),
     }
 }
 
@@ -90,7 +91,7 @@ fn serve_send(
         port_stats: sum(ports.iter().map(FrameSender::stats)),
         engine: keys.map(|keys| keys.engine().to_owned()),
         sent: Some(sent),
-        received: None,
+        ..Report::default()
     };
     tell(output, &serde_json::to_string(&report)?)
 }
@@ -127,6 +128,7 @@ fn serve_receive(
         engine: keys.map(|keys| keys.engine().to_owned()),
         sent: None,
         received: Some(received),
+        ..Report::default()
     };
     tell(output, &serde_json::to_string(&report)?)
 }
@@ -314,6 +316,8 @@ impl Sent {
             late_frames: self.late_frames + other.late_frames,
             then_frames: self.then_frames + other.then_frames,
             then_ns: self.then_ns.max(other.then_ns),
+            // All threads have the same.
+            start_ns: self.start_ns.max(other.start_ns),
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum Role {
     Send(Send),
     /// Check frames until all expected ones have come and no copies follow, or until told to stop.
     Receive(Receive),
+    /// Capture what a DUT sealed, and send hostile packets made of it.
+    Attack(Attack),
 }
 
 /// The frames to make, and when.
@@ -123,4 +125,48 @@ pub struct Receive {
     /// only what fits a page of memory, and is refused where longer frames may come.
     #[serde(default)]
     pub frame_bytes_max: Option<u16>,
+    /// Width of the bins of [`Received::bins`](crate::report::Received::bins), in nanoseconds; `None`: no bins.
+    #[serde(default)]
+    pub bin_ns: Option<u64>,
+}
+
+/// Hostile packets, made of the latest that left by the interface in UDP from the port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attack {
+    /// Of what kind.
+    pub kind: AttackKind,
+    /// How sealed packets look: where their sequence number is.
+    pub form: SealedForm,
+    /// UDP ports, either end, of which packets are sealed.
+    pub ports: Vec<u16>,
+    /// How many.
+    pub packets_per_s: u64,
+    /// How long, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// Kinds of hostile packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttackKind {
+    /// A sequence number a little ahead of the latest, and a flipped bit in the last byte.
+    BadIcv,
+    /// As it was captured.
+    Replay,
+    /// Random bytes behind the UDP header.
+    Garbage,
+}
+
+/// Forms of sealed packets in UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SealedForm {
+    /// ESP: SPI, sequence number (RFC 4303 §2).
+    Esp,
+    /// WireGuard's transport data: type, receiver, counter.
+    #[serde(rename = "wireguard")]
+    WireGuard,
+    /// OpenVPN's `P_DATA_V2`: opcode and peer, packet id.
+    #[serde(rename = "openvpn")]
+    OpenVpn,
 }

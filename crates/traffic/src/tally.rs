@@ -148,6 +148,8 @@ impl Tally {
             last_loss_ns: self.last_loss_ns,
             last_intended_ns: self.last_intended_ns,
             latency: latency.collect(),
+            first_bin: 0,
+            bins: Vec::new(),
         }
     }
 }

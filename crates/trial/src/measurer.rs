@@ -143,10 +143,10 @@ pub(crate) fn with_dut(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
     direction: Direction,
-    carry: impl FnOnce(&dyn Bench, &RunningDut) -> Result<(Measured, Option<String>), TrialError>,
+    carry: impl FnOnce(&dyn Bench, &mut RunningDut) -> Result<(Measured, Option<String>), TrialError>,
 ) -> Result<Outcome, TrialError> {
-    let dut = bench.start_dut(&trial.cell.dut, trial.links, direction)?;
-    let carried = carry(&*bench, &dut);
+    let mut dut = bench.start_dut(&trial.cell.dut, trial.links, direction)?;
+    let carried = carry(&*bench, &mut dut);
     let stopped = bench.stop_dut(dut);
     match (carried, stopped) {
         (Err(error), _) if error.is_interrupt() => Err(error),

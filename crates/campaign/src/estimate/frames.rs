@@ -5,7 +5,7 @@
 //! Bursts are counted as if the longest passed; a DUT that does not carry the highest load takes
 //! less.
 
-use crate::plan::{Procedure, ThroughputSearch};
+use crate::plan::{BaseLoad, Event, Procedure, ThroughputSearch};
 use std::time::Duration;
 
 /// Around each trial of frames, beside its drain: stations made ready, results read.
@@ -35,6 +35,10 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         Procedure::Throughput(search) => nanos(search.drain_ns),
         Procedure::Latency(test) => nanos(test.search.drain_ns),
         Procedure::Recovery(test) => nanos(test.search.drain_ns),
+        Procedure::Disturbed(test) => match &test.load {
+            BaseLoad::Given { .. } => DRAIN,
+            BaseLoad::Share { search, .. } => nanos(search.drain_ns),
+        },
     };
     let trial = |time: Duration| time + drain + FRAMES_AROUND;
     let own = match procedure {
@@ -56,6 +60,13 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         Procedure::Recovery(test) => {
             search(&test.search) + trial(nanos(test.overload_ns) + nanos(test.relief_ns))
         }
+        Procedure::Disturbed(test) => {
+            let found = match &test.load {
+                BaseLoad::Given { .. } => Duration::ZERO,
+                BaseLoad::Share { search: plan, .. } => search(plan),
+            };
+            found + disturbed(&test.event, trial)
+        }
     };
     let flood = if is_flooded(procedure) {
         FLOOD_RUN + DRAIN + FRAMES_AROUND
@@ -63,6 +74,26 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         Duration::ZERO
     };
     flood + own + trial(EVIDENCE_RUN)
+}
+
+/// Time of what happens under a load.
+fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
+    let nanos = Duration::from_nanos;
+    match *event {
+        Event::Rekey { duration_ns, .. } => trial(nanos(duration_ns)) * 2,
+        Event::Failover {
+            times,
+            down_ns,
+            watch_ns,
+            ..
+        } => trial((nanos(down_ns) + nanos(watch_ns)) * times),
+        Event::Setup { times, watch_ns } => trial(nanos(watch_ns) * times),
+        Event::Hostile {
+            ref percents,
+            trial_ns,
+            ..
+        } => trial(nanos(trial_ns)) * (percents.len() as u32 + 1),
+    }
 }
 
 /// Whether the highest load is to be found first.
@@ -74,6 +105,10 @@ fn is_flooded(procedure: &Procedure) -> bool {
         Procedure::Throughput(search) => search.max_load.is_none(),
         Procedure::Latency(test) => test.search.max_load.is_none(),
         Procedure::Recovery(test) => test.search.max_load.is_none(),
+        Procedure::Disturbed(test) => match &test.load {
+            BaseLoad::Given { .. } => false,
+            BaseLoad::Share { search, .. } => search.max_load.is_none(),
+        },
     }
 }
 

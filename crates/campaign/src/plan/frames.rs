@@ -2,7 +2,7 @@
 //!
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
-use crate::plan::Adapter;
+use crate::plan::{Adapter, BaseLoad, Disturbed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Suite;
@@ -190,6 +190,8 @@ pub enum Procedure {
     Latency(LatencyTest),
     /// Time from the end of an overload to the end of loss (RFC 2544 §26.5).
     Recovery(Recovery),
+    /// A constant load while something happens to the DUT.
+    Disturbed(Disturbed),
 }
 
 impl Procedure {
@@ -200,7 +202,11 @@ impl Procedure {
             Self::Throughput(search) => Some(search),
             Self::Latency(test) => Some(&test.search),
             Self::Recovery(test) => Some(&test.search),
-            Self::Load(_) | Self::LossCurve(_) | Self::BackToBack(_) => None,
+            Self::Disturbed(Disturbed {
+                load: BaseLoad::Share { search, .. },
+                ..
+            }) => Some(search),
+            Self::Load(_) | Self::LossCurve(_) | Self::BackToBack(_) | Self::Disturbed(_) => None,
         }
     }
 
@@ -214,6 +220,7 @@ impl Procedure {
             Self::BackToBack(_) => "back-to-back",
             Self::Latency(_) => "latency",
             Self::Recovery(_) => "recovery",
+            Self::Disturbed(test) => test.event.name(),
         }
     }
 }

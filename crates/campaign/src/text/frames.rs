@@ -158,6 +158,7 @@ fn own(procedure: &Procedure) -> Option<String> {
             test.relief_percent,
             time(test.relief_ns)
         ),
+        Procedure::Disturbed(test) => test.event.name().to_owned(),
     })
 }
 

@@ -19,6 +19,9 @@ pub struct FrameResult {
     pub latency: Vec<LatencyTrial>,
     /// For `recovery`.
     pub recovery: Option<RecoveryTrial>,
+    /// For `rekey`, `failover`, `setup` and `hostile`, in the order made: the control, where there is one, first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
     /// The sending port in use.
     pub sender: FramePort,
     /// The receiving port in use.
@@ -194,4 +197,68 @@ pub struct FramePort {
     pub threads: u16,
     /// Crypto engine, where the station sealed or opened.
     pub engine: Option<String>,
+}
+
+/// A frame trial under which something happened to the DUT, or nothing: the control.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// Index in [`FrameResult::trials`].
+    pub trial: usize,
+    /// What was done, in its order; empty in a control and under attack.
+    pub events: Vec<DutEvent>,
+    /// The hostile packets in it.
+    pub attack: Option<AttackTrial>,
+    /// What was sent and what came, by time.
+    pub timeline: Timeline,
+    /// Frames by latency from the intended send time; rising.
+    pub histogram: Vec<LatencyBucket>,
+}
+
+/// Something that was done to a DUT. Times count from the intended time of the trial's first frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DutEvent {
+    /// `rekey`; `crash`, `restart`; `link-down`, `link-up`; `take-down`, `set-up`.
+    pub name: String,
+    /// When it was begun.
+    pub at_ns: u64,
+    /// How long it took until the DUT said that it was done.
+    pub took_ns: u64,
+    /// Frames intended between it and the next event, or the end, that never came.
+    pub lost: u64,
+    /// From its beginning to the intended time of the first frame that came after it; `None`: none came before the next.
+    pub first_ns: Option<u64>,
+    /// From its beginning to the intended time from which nothing more was lost before the next event; `None`:
+    /// frames were still being lost then. 0: nothing was lost.
+    pub outage_ns: Option<u64>,
+}
+
+/// Hostile packets of one trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttackTrial {
+    /// Their intended rate in per cent of the load's.
+    pub percent: u16,
+    /// How many were sent.
+    pub sent: u64,
+    /// From the first to the last of them.
+    pub elapsed_ns: u64,
+}
+
+/// What was sent and what came, by the frames' intended time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Width of each bin.
+    pub bin_ns: u64,
+    /// From the first frame's intended time on.
+    pub bins: Vec<TimeBin>,
+}
+
+/// The frames that were intended to leave within one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeBin {
+    /// Frames that the schedule asks for.
+    pub intended: u64,
+    /// Of those, received.
+    pub received: u64,
+    /// Longest latency of one of them.
+    pub latency_ns_max: u64,
 }

@@ -163,7 +163,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
         option::of(throughput()),
         vec(burst, 0..3),
         vec(frame_latency(), 0..3),
-        option::of(recovery),
+        (option::of(recovery), vec(disturbance(), 0..3)),
         [frame_port(), frame_port()],
         any::<[Option<usize>; 2]>(),
     )
@@ -173,7 +173,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
                 throughput,
                 bursts,
                 latency,
-                recovery,
+                (recovery, disturbances),
                 [sender, receiver],
                 [evidence_trial, flood_trial],
             )| {
@@ -183,11 +183,52 @@ fn frames() -> impl Strategy<Value = FrameResult> {
                     bursts,
                     latency,
                     recovery,
+                    disturbances,
                     sender,
                     receiver,
                     evidence_trial,
                     flood_trial,
                 }
+            },
+        )
+}
+
+fn disturbance() -> impl Strategy<Value = Disturbance> {
+    let event = (text(), any::<[u64; 3]>(), any::<[Option<u64>; 2]>()).prop_map(
+        |(name, [at_ns, took_ns, lost], [first_ns, outage_ns])| DutEvent {
+            name,
+            at_ns,
+            took_ns,
+            lost,
+            first_ns,
+            outage_ns,
+        },
+    );
+    let attack = any::<(u16, u64, u64)>().prop_map(|(percent, sent, elapsed_ns)| AttackTrial {
+        percent,
+        sent,
+        elapsed_ns,
+    });
+    let bin = any::<[u64; 3]>().prop_map(|[intended, received, latency_ns_max]| TimeBin {
+        intended,
+        received,
+        latency_ns_max,
+    });
+    let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
+    (
+        any::<(usize, u64)>(),
+        vec(event, 0..3),
+        option::of(attack),
+        vec(bin, 0..3),
+        vec(bucket, 0..3),
+    )
+        .prop_map(
+            |((trial, bin_ns), events, attack, bins, histogram)| Disturbance {
+                trial,
+                events,
+                attack,
+                timeline: Timeline { bin_ns, bins },
+                histogram,
             },
         )
 }

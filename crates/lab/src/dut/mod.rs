@@ -25,7 +25,7 @@ pub(crate) use site::Site;
 
 use crate::protocol::{Ended, Program, Ready, Request, Response};
 use crate::sync::Deadline;
-use crate::{LabError, Node, RunningDut};
+use crate::{DutAction, LabError, Node, RunningDut};
 use campaign::plan::{self, Dut};
 use std::collections::BTreeMap;
 use std::thread::{self, ScopedJoinHandle};
@@ -60,6 +60,16 @@ pub(crate) trait Adapter: Send + Sync {
         _dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
         Ok(BTreeMap::new())
+    }
+
+    /// Does something to it; `dut.processes` are those that run afterwards.
+    fn act(
+        &self,
+        site: &Site<'_>,
+        _dut: &mut RunningDut,
+        action: DutAction,
+    ) -> Result<(), LabError> {
+        Err(dut_error(site.dut, format!("cannot do {action:?}")))
     }
 
     /// Takes it down, dead or alive; an error when it was dead.

@@ -58,6 +58,7 @@ fn told(bench: &StationBench) -> (Send, Receive) {
         match &spec.role {
             Role::Send(send) => sends.push(send.clone()),
             Role::Receive(receive) => receives.push(receive.clone()),
+            Role::Attack(_) => {}
         }
     }
     (sends.swap_remove(0), receives.swap_remove(0))

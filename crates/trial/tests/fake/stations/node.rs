@@ -103,7 +103,7 @@ impl StationNode {
         let running = &world.running[&process];
         let over = match &running.spec.as_ref()?.role {
             Role::Send(send) => running.since.elapsed() >= Duration::from_nanos(send.duration_ns),
-            Role::Receive(_) => running.told,
+            Role::Receive(_) | Role::Attack(_) => running.told,
         };
         over.then(Ended::default)
     }
@@ -134,6 +134,7 @@ impl StationNode {
                 let all = receive.expected == Some(self.towards(world, spec.tag).1);
                 all || running.told
             }
+            Role::Attack(_) => running.told,
         };
         if !ready {
             return None;
@@ -178,6 +179,7 @@ impl StationNode {
                     ..Report::default()
                 }
             }
+            Role::Attack(_) => Report::default(),
         }
     }
 }

@@ -1,0 +1,138 @@
+//! What happens to a DUT under a constant load: keys renewed, parts that fail, tunnels set up, hostile packets.
+//!
+//! After the methodology that the IETF's BMWG had begun for IPsec devices (draft-ietf-bmwg-ipsec-meth, expired),
+//! brought up to IKEv2 and AEADs: `docs/methodology.md` says what was taken over and what was not.
+
+use super::ThroughputSearch;
+use serde::{Deserialize, Serialize};
+
+/// A constant load, and what happens under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbed {
+    /// The load.
+    pub load: BaseLoad,
+    /// What happens.
+    pub event: Event,
+}
+
+/// The load that something happens under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "load")]
+pub enum BaseLoad {
+    /// So many frames per second.
+    Given {
+        /// In each direction.
+        frames_per_s: u64,
+    },
+    /// A share of the throughput, which is searched first; its first goal counts.
+    Share {
+        /// In per cent, 1 to 100.
+        percent: u8,
+        /// How the throughput is found.
+        search: ThroughputSearch,
+    },
+}
+
+/// What happens to a DUT.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// The keys of all tunnels are renewed on demand, again and again; the same load without that comes first.
+    Rekey {
+        /// From one to the next; one that takes longer delays the next.
+        every_ns: u64,
+        /// Time of each of the two trials.
+        duration_ns: u64,
+    },
+    /// A part of the path fails and comes back.
+    Failover {
+        /// Which.
+        failure: Failure,
+        /// How often.
+        times: u32,
+        /// From the failure to the moment at which it is mended.
+        down_ns: u64,
+        /// Time watched after it was mended.
+        watch_ns: u64,
+    },
+    /// All tunnels are taken down in order, and set up again.
+    Setup {
+        /// How often.
+        times: u32,
+        /// Time watched after they were set up.
+        watch_ns: u64,
+    },
+    /// Hostile packets at rising shares of the load; the same load without them comes first.
+    Hostile {
+        /// Of what kind.
+        attack: Attack,
+        /// Their rates in per cent of the load's, rising.
+        percents: Vec<u16>,
+        /// Time of each trial.
+        trial_ns: u64,
+    },
+}
+
+/// What fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// The encryptor on gw2 dies (SIGKILL) and is started again.
+    Crash,
+    /// The link between the gateways goes down.
+    Link,
+}
+
+/// Hostile packets, made of what is captured between the gateways. They are sent to gw2 from gw1's end of that link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attack {
+    /// Sealed packets with a new sequence number and a wrong integrity check value.
+    BadIcv,
+    /// Sealed packets once more, as they were.
+    Replay,
+    /// Bytes at random behind the headers that sealed packets have outside.
+    Garbage,
+}
+
+impl Event {
+    /// Short name: that of the procedure.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rekey { .. } => "rekey",
+            Self::Failover { .. } => "failover",
+            Self::Setup { .. } => "setup",
+            Self::Hostile { .. } => "hostile",
+        }
+    }
+}
+
+impl Failure {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Crash, Self::Link];
+
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::Link => "link",
+        }
+    }
+}
+
+impl Attack {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::BadIcv, Self::Replay, Self::Garbage];
+
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BadIcv => "bad-icv",
+            Self::Replay => "replay",
+            Self::Garbage => "garbage",
+        }
+    }
+}
