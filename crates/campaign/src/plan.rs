@@ -324,9 +324,22 @@ impl Adapter {
     #[must_use]
     pub const fn can(&self, what: Ability) -> bool {
         match (self, what) {
-            // Everything starts again, and every link can be cut.
+            // No link between gateways is in its way.
             (Self::Straight, _) => false,
-            _ => matches!(what, Ability::Cut),
+            (_, Ability::Cut) => true,
+            (_, Ability::Attack) => self.carrier().is_some(),
+            // Kernels have no process that could die, and what they do without tunnels is no set-up.
+            (Self::Direct | Self::Router { .. } | Self::Bridge, _) => false,
+            (Self::Cipherbench(encryptor), Ability::Rekey) => encryptor.mode.has_esp(),
+            (Self::Cipherbench(_), Ability::Crash | Ability::SetUp) => true,
+            (Self::StrongSwan(_), Ability::Rekey | Ability::Crash | Ability::SetUp) => true,
+            // When they renew keys is their own affair: nobody can ask for it.
+            (Self::WireGuard(_) | Self::OpenVpn(_), Ability::Rekey) => false,
+            (Self::WireGuard(tunnel), Ability::Crash) => {
+                !matches!(tunnel.program, WireGuardProgram::Kernel)
+            }
+            (Self::OpenVpn(_), Ability::Crash) => true,
+            (Self::WireGuard(_) | Self::OpenVpn(_), Ability::SetUp) => true,
         }
     }
 
