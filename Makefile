@@ -24,6 +24,7 @@ run: setup build ## Set up, build, and run the quick campaign (ARGS="campaigns/x
 
 test: ## Set up, then check format, lints, tests and docs: what CI runs
 	@scripts/setup.sh test
+	@scripts/peers.sh test
 	@scripts/test.sh
 
 build: ## Build the program: target/release/cipherbench

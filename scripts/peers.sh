@@ -2,7 +2,8 @@
 # Installs other people's tunnels, which campaigns compare with ours, by package name only, on Debian 12 or
 # Ubuntu 24.04; then prints what each is at.
 #
-#   scripts/peers.sh
+#   scripts/peers.sh         all of them
+#   scripts/peers.sh test    those that the tests cannot do without: one WireGuard in Rust is enough for them
 #
 # WireGuard in Rust comes from crates.io, and where Go is at hand the one in Go from its own module: into
 # $PEERS, ~/.cache/cipherbench-peers without it. It looks before it acts: what is there stays as it is. It acts
@@ -92,7 +93,7 @@ from_crates_io() {
     cargo install --quiet --locked --root "$peers" "$crate" || say "going on without $program"
 }
 from_crates_io boringtun-cli boringtun-cli
-from_crates_io gotatun-cli gotatun
+[ "${1:-}" = test ] || from_crates_io gotatun-cli gotatun
 if [ -z "$(wireguard_go)" ] && have go; then
     say "building golang.zx2c4.com/wireguard"
     GOBIN=$bin go install golang.zx2c4.com/wireguard@latest || say "going on without wireguard-go"

@@ -9,6 +9,15 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# Where scripts/peers.sh puts what is not in the search path; a variable that is set stays.
+peers=${PEERS:-$HOME/.cache/cipherbench-peers}/bin
+named() {
+    [ ! -x "$peers/$2" ] || eval "export $1=\${$1:-$peers/$2}"
+}
+named WIREGUARD_GO wireguard
+named BORINGTUN boringtun-cli
+named GOTATUN gotatun
+
 # A distribution's Rust may come without its linters. A developer is told; CI must not pass without them.
 skip() {
     echo "SKIPPED: $1 is not installed, so $2 was not checked" >&2

@@ -4,7 +4,7 @@
 use crate::frames::{LINKS, cross_both_ways, with_dut};
 use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
-    is_alive, ping, reason, shell, watch,
+    is_alive, ping, reason, shell, skip, watch,
 };
 use campaign::plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, StrongSwan};
 use journal::record::CipherWatch;
@@ -42,7 +42,7 @@ pub(crate) fn missing() -> Option<String> {
         .collect();
     let reason = (!lacking.is_empty()).then(|| format!("not here: {}", lacking.join(", ")));
     if let Some(reason) = &reason {
-        eprintln!("SKIPPED: tests of strongSwan: {reason}");
+        skip("strongSwan", reason);
     }
     reason
 }
