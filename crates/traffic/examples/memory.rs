@@ -108,7 +108,7 @@ fn run(case: &Case) -> f64 {
         esp: esp(&b),
         first_frames: None,
         frame_bytes_max: None,
-        bin_ns: None,
+        bins: None,
     };
     let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
 

@@ -160,7 +160,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
         esp: None,
         first_frames: None,
         frame_bytes_max: None,
-        bin_ns: None,
+        bins: None,
     }
 }
 

@@ -70,7 +70,7 @@ impl<'k> Analyser<'k> {
         Ok(Self {
             sequences: Sequences::new(receive.flows),
             opener,
-            tally: Tally::new(),
+            tally: Tally::new(receive.bins),
             tag,
             flows: u64::from(receive.flows),
             first_frames: receive.first_frames.unwrap_or(u64::MAX),
@@ -190,8 +190,7 @@ impl<'k> Analyser<'k> {
         let number = sequence * self.flows + u64::from(stamp.flow);
         tally.then_frames += u64::from(number >= self.first_frames);
         let frame_bytes = ETHERNET_HEADER_BYTES as u16 + found.ip_bytes + FCS_BYTES;
-        tally.last_intended_ns = tally.last_intended_ns.max(intended_ns);
-        tally.intact(frame_bytes, now_ns, age_ns);
+        tally.intact(frame_bytes, now_ns, intended_ns);
     }
 
     /// Distinct intact frames so far: the end of a trial is told by them.

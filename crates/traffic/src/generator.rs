@@ -181,6 +181,7 @@ impl Generator {
         Sent {
             elapsed_ns: end_ns.saturating_sub(self.start_ns),
             then_frames,
+            start_ns: self.start_ns,
             ..self.sent
         }
     }

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod analyser;
+mod bins;
 mod clock;
 mod error;
 mod flows;
@@ -32,6 +33,7 @@ pub mod spec;
 mod tally;
 
 pub use analyser::{Analyser, receive};
+pub use bins::intended_by_bin;
 pub use clock::{Clock, Monotonic};
 pub use error::TrafficError;
 pub use flows::SOURCE_PORT_MIN;

@@ -121,7 +121,7 @@ pub struct Received {
     /// bucket in ns, frames), rising. Of use only where both stations read one clock.
     pub latency: Vec<(u64, u64)>,
     /// Number of the first bin in which a frame came: its start on CLOCK_MONOTONIC in widths of a bin
-    /// ([`crate::spec::Receive::bin_ns`]).
+    /// ([`crate::spec::Receive::bins`]).
     #[serde(default)]
     pub first_bin: u64,
     /// The bins from there to the last in which a frame came, by intended time; empty when none were asked for.

@@ -169,6 +169,15 @@ impl Schedule {
         due_ns
     }
 
+    /// Takes what is left of the current burst off: when it is due, and how many frames it has.
+    pub(crate) fn take_burst(&mut self) -> Option<(u64, u64)> {
+        let due_ns = self.next_ns()?;
+        let frames = self.burst_left.min(self.left);
+        self.left -= frames;
+        self.next_burst();
+        Some((due_ns, frames))
+    }
+
     #[inline]
     fn next_burst(&mut self) {
         self.burst_left = self.burst;
@@ -303,6 +312,28 @@ mod tests {
                     .filter(|frame| frame % u64::from(flows) % u64::from(of) == u64::from(index));
                 let part = Part { index, of };
                 prop_assert_eq!(part.frames(frames, flows), own.count() as u64);
+            }
+        }
+
+        #[test]
+        fn bursts_hold_the_frames_that_are_due_together(load in any_load(), taken in 0u64..100) {
+            let mut schedule = Schedule::new(&load, 3, Part { index: 1, of: 2 });
+            for _ in 0..taken.min(schedule.left()) {
+                schedule.take();
+            }
+            let mut slow = schedule;
+            for _ in 0..20 {
+                let Some((due_ns, frames)) = schedule.take_burst() else {
+                    prop_assert_eq!(slow.next_ns(), None);
+                    break;
+                };
+                for _ in 0..frames.min(500) {
+                    prop_assert_eq!(slow.take(), due_ns);
+                }
+                if frames > 500 {
+                    break;
+                }
+                prop_assert_eq!(slow.next_ns(), schedule.next_ns());
             }
         }
 

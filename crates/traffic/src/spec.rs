@@ -125,9 +125,18 @@ pub struct Receive {
     /// only what fits a page of memory, and is refused where longer frames may come.
     #[serde(default)]
     pub frame_bytes_max: Option<u16>,
-    /// Width of the bins of [`Received::bins`](crate::report::Received::bins), in nanoseconds; `None`: no bins.
+    /// How [`Received::bins`](crate::report::Received::bins) are counted; `None`: no bins.
     #[serde(default)]
-    pub bin_ns: Option<u64>,
+    pub bins: Option<Bins>,
+}
+
+/// Intervals by which frames are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bins {
+    /// Width of each, in nanoseconds.
+    pub width_ns: u64,
+    /// How many the sender's time touches at most: memory for them is taken before the first frame comes.
+    pub most: u32,
 }
 
 /// Hostile packets, made of the latest that left by the interface in UDP from the port.

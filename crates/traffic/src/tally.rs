@@ -1,8 +1,10 @@
 //! Counts of a receiver, kept so that those of several threads can be added up.
 
+use crate::bins::Bins;
 use crate::clock::SECOND_NS;
 use crate::open::Refused;
 use crate::report::Received;
+use crate::spec;
 use hdrhistogram::Histogram;
 
 /// Latencies that are told apart: from 1 ns to 100 s, to three significant digits.
@@ -27,8 +29,9 @@ pub(crate) struct Tally {
     first_ns: u64,
     last_ns: u64,
     pub(crate) last_loss_ns: u64,
-    pub(crate) last_intended_ns: u64,
+    last_intended_ns: u64,
     latency: Histogram<u64>,
+    bins: Option<Bins>,
     /// Frames of a burst often have one latency: it is recorded once for all that follow each other.
     run: Run,
 }
@@ -40,7 +43,8 @@ struct Run {
 }
 
 impl Tally {
-    pub(crate) fn new() -> Self {
+    /// With bins where they are wanted.
+    pub(crate) fn new(bins: Option<spec::Bins>) -> Self {
         Self {
             frames: 0,
             frame_bytes: 0,
@@ -59,21 +63,27 @@ impl Tally {
             last_intended_ns: 0,
             latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
                 .expect("the bounds and the digits are within what the histogram takes"),
+            bins: bins.and_then(Bins::new),
             run: Run::default(),
         }
     }
 
-    /// Counts an intact frame that had not come before. Frames come in the order of time.
+    /// Counts an intact frame that had not come before, from the time at which it was to leave. Frames come in the
+    /// order of time.
     #[inline]
-    pub(crate) fn intact(&mut self, frame_bytes: u16, now_ns: u64, latency_ns: i64) {
+    pub(crate) fn intact(&mut self, frame_bytes: u16, now_ns: u64, intended_ns: u64) {
         if self.frames == 0 {
             self.first_ns = now_ns;
         }
         self.last_ns = now_ns;
         self.frames += 1;
         self.frame_bytes += u64::from(frame_bytes);
+        self.last_intended_ns = self.last_intended_ns.max(intended_ns);
         // Clocks of two hosts may disagree about what was first.
-        let latency_ns = latency_ns.max(1).cast_unsigned();
+        let latency_ns = now_ns.saturating_sub(intended_ns).max(1);
+        if let Some(bins) = &mut self.bins {
+            bins.count(intended_ns, latency_ns);
+        }
         if latency_ns == self.run.latency_ns {
             self.run.frames += 1;
         } else {
@@ -116,6 +126,9 @@ impl Tally {
         self.latency
             .add(&other.latency)
             .expect("both histograms have the same bounds");
+        if let (Some(bins), Some(more)) = (&mut self.bins, &other.bins) {
+            bins.merge(more);
+        }
     }
 
     /// All that came of this trial, and what may be of it.
@@ -131,6 +144,7 @@ impl Tally {
             let highest = whole.latency.highest_equivalent(bucket.value_iterated_to());
             (highest, bucket.count_at_value())
         });
+        let (first_bin, bins) = self.bins.as_ref().map(Bins::counted).unwrap_or_default();
         Received {
             frames: self.frames,
             frame_bytes: self.frame_bytes,
@@ -148,8 +162,8 @@ impl Tally {
             last_loss_ns: self.last_loss_ns,
             last_intended_ns: self.last_intended_ns,
             latency: latency.collect(),
-            first_bin: 0,
-            bins: Vec::new(),
+            first_bin,
+            bins: bins.to_vec(),
         }
     }
 }

@@ -11,14 +11,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use traffic::report::{READY, Report};
-use traffic::spec::{Receive, Role, Send, Spec};
+use traffic::spec::{Bins, Receive, Role, Send, Spec};
 use traffic::{
-    Keys, ServeError, TrafficError, analysers, generators, receive_all, send_all, sender_threads,
-    serve,
+    Keys, ServeError, TrafficError, analysers, generators, intended_by_bin, receive_all, send_all,
+    sender_threads, serve,
 };
 use wire::mix::FrameMix;
 
 const TAG: u16 = 500;
+const BIN_NS: u64 = 1_000_000;
 
 #[test]
 fn several_threads_send_and_receive_over_memory() {
@@ -33,6 +34,10 @@ fn several_threads_send_and_receive_over_memory() {
             expected: Some(20_000),
             esp: lanes.map(|lanes| esp(&keys.b, false, lanes)),
             first_frames: Some(5000),
+            bins: Some(Bins {
+                width_ns: BIN_NS,
+                most: 102,
+            }),
             ..receive(9)
         };
         let threads = sender_threads(&send, 2);
@@ -55,6 +60,9 @@ fn several_threads_send_and_receive_over_memory() {
         assert_eq!(received.frame_bytes, sent.frame_bytes);
         assert_eq!((received.reordered, received.duplicated), (0, 0));
         assert!(received.refused.is_empty());
+        let (first, intended) = intended_by_bin(&send, 2, sent.start_ns, BIN_NS);
+        let by_bin: Vec<u64> = received.bins.iter().map(|bin| bin.frames).collect();
+        assert_eq!((received.first_bin, by_bin), (first, intended));
     }
 }
 

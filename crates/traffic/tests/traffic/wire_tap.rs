@@ -142,7 +142,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
         esp: None,
         first_frames: None,
         frame_bytes_max: None,
-        bin_ns: None,
+        bins: None,
     }
 }
 

@@ -1,0 +1,186 @@
+//! Frames by the time at which they were intended to leave: what an outage looks like.
+
+use crate::report::TimeBin;
+use crate::schedule::{Load, Part, Schedule};
+use crate::spec;
+
+/// Counts of a receiver by intended time, on a grid that all receivers and senders of a host share: bin n begins at
+/// n widths on CLOCK_MONOTONIC.
+///
+/// All memory is taken before the first frame comes.
+#[derive(Debug, Clone)]
+pub(crate) struct Bins {
+    width_ns: u64,
+    /// Number of `slots[0]`; set by the first frame.
+    first: u64,
+    /// Twice as many as a trial has: the first frame to come may be any of the trial, so there is room for all
+    /// of it on either side. Empty memory costs nothing until it is touched.
+    slots: Vec<TimeBin>,
+    is_begun: bool,
+}
+
+impl Bins {
+    /// None of zero width.
+    pub(crate) fn new(wanted: spec::Bins) -> Option<Self> {
+        let most = usize::try_from(wanted.most).ok()?;
+        (wanted.width_ns > 0).then(|| Self {
+            width_ns: wanted.width_ns,
+            first: 0,
+            slots: vec![TimeBin::default(); 2 * most + 1],
+            is_begun: false,
+        })
+    }
+
+    /// Counts a frame. One whose time lies beyond all that the trial can have counts at that end: no frame is lost here.
+    #[inline]
+    pub(crate) fn count(&mut self, intended_ns: u64, latency_ns: u64) {
+        let bin = intended_ns / self.width_ns;
+        if !self.is_begun {
+            self.is_begun = true;
+            self.first = bin.saturating_sub((self.slots.len() / 2) as u64);
+        }
+        let last = self.slots.len() - 1;
+        let index = usize::try_from(bin.saturating_sub(self.first)).map_or(last, |i| i.min(last));
+        let slot = &mut self.slots[index];
+        slot.frames += 1;
+        slot.latency_ns_max = slot.latency_ns_max.max(latency_ns);
+    }
+
+    /// The first bin with a frame by its number, and all from it to the last one with a frame.
+    pub(crate) fn counted(&self) -> (u64, &[TimeBin]) {
+        let holds = |bin: &TimeBin| bin.frames > 0;
+        match (
+            self.slots.iter().position(holds),
+            self.slots.iter().rposition(holds),
+        ) {
+            (Some(from), Some(to)) => (self.first + from as u64, &self.slots[from..=to]),
+            _ => (0, &[]),
+        }
+    }
+
+    /// Adds what another receiver of the same trial has counted: its grid is the same.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let (theirs, counted) = other.counted();
+        if counted.is_empty() {
+            return;
+        }
+        if !self.is_begun {
+            *self = other.clone();
+            return;
+        }
+        let last = self.slots.len() - 1;
+        for (bin, more) in (theirs..).zip(counted) {
+            let index =
+                usize::try_from(bin.saturating_sub(self.first)).map_or(last, |i| i.min(last));
+            let slot = &mut self.slots[index];
+            slot.frames += more.frames;
+            slot.latency_ns_max = slot.latency_ns_max.max(more.latency_ns_max);
+        }
+    }
+}
+
+/// Frames that a paced `send` of one part, by so many threads from `start_ns` on, asks for in each bin of that
+/// width: the first bin's number, on the grid of [`Received::first_bin`](crate::report::Received::first_bin), and
+/// the counts from there to the last bin with a frame. Empty when it asks for none.
+#[must_use]
+pub fn intended_by_bin(
+    send: &spec::Send,
+    threads: u16,
+    start_ns: u64,
+    width_ns: u64,
+) -> (u64, Vec<u64>) {
+    let flows = send.flows.flows.max(1);
+    let load = Load {
+        frames_per_s: send.frames_per_s.unwrap_or(0),
+        duration_ns: send.duration_ns,
+        burst_ns: send.burst_ns,
+        start_ns,
+        first_frame: 0,
+    };
+    let width_ns = width_ns.max(1);
+    let first = start_ns / width_ns;
+    let mut counts = Vec::new();
+    let of = u32::from(threads.max(1));
+    for index in 0..of {
+        let mut schedule = Schedule::new(&load, flows, Part { index, of });
+        while let Some((due_ns, frames)) = schedule.take_burst() {
+            let bin = (due_ns / width_ns - first) as usize;
+            if bin >= counts.len() {
+                counts.resize(bin + 1, 0);
+            }
+            counts[bin] += frames;
+        }
+    }
+    (first, counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const MOST: u32 = 20;
+
+    fn bins(width_ns: u64) -> Bins {
+        Bins::new(spec::Bins {
+            width_ns,
+            most: MOST,
+        })
+        .unwrap()
+    }
+
+    /// What was counted, by number of the bin, without empty ones.
+    fn filled(bins: &Bins) -> BTreeMap<u64, TimeBin> {
+        let (first, counted) = bins.counted();
+        let numbered = (first..).zip(counted.iter().copied());
+        numbered.filter(|(_, bin)| bin.frames > 0).collect()
+    }
+
+    #[test]
+    fn nothing_counted_is_no_bin() {
+        assert_eq!(bins(10).counted(), (0, &[][..]));
+        assert!(
+            Bins::new(spec::Bins {
+                width_ns: 0,
+                most: 5
+            })
+            .is_none()
+        );
+    }
+
+    #[test]
+    fn a_time_that_no_frame_of_the_trial_has_counts_at_the_end() {
+        let mut bins = bins(10);
+        bins.count(10_000, 1);
+        bins.count(0, 2);
+        bins.count(u64::MAX, 3);
+        let (first, counted) = bins.counted();
+        assert_eq!((first, counted.len()), (980, 41));
+        assert_eq!(counted.iter().map(|bin| bin.frames).sum::<u64>(), 3);
+        assert_eq!(counted[40].latency_ns_max, 3);
+    }
+
+    proptest! {
+        /// Whatever comes first, and whichever of two receivers it comes to.
+        #[test]
+        fn every_frame_is_in_the_bin_of_its_time(
+            width_ns in 1u64..50,
+            start_ns in 0u64..1 << 40,
+            frames in prop::collection::vec((0u64..1000, 1u64..100, any::<bool>()), 0..60),
+        ) {
+            let (mut one, mut other) = (bins(width_ns), bins(width_ns));
+            let mut expected = BTreeMap::<u64, TimeBin>::new();
+            for (offset, latency_ns, is_one) in frames {
+                let time_ns = start_ns + offset % (width_ns * u64::from(MOST - 1));
+                let receiver = if is_one { &mut one } else { &mut other };
+                receiver.count(time_ns, latency_ns);
+                let bin = expected.entry(time_ns / width_ns).or_default();
+                bin.frames += 1;
+                bin.latency_ns_max = bin.latency_ns_max.max(latency_ns);
+            }
+            one.merge(&other);
+            prop_assert_eq!(filled(&one), expected);
+        }
+    }
+}
