@@ -244,6 +244,7 @@ impl Campaign {
             lab: lab.plan().clone(),
             repeats: self.repeats,
             cells: cells.collect(),
+            claims: Vec::new(),
         })
     }
 

@@ -4,11 +4,13 @@
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
+mod claim;
 mod disturbed;
 mod encryptor;
 mod frames;
 mod tunnels;
 
+pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use tunnels::{
@@ -35,6 +37,9 @@ pub struct Plan {
     pub repeats: u32,
     /// The cells, in the order of the campaign, the DUT varying fastest.
     pub cells: Vec<Cell>,
+    /// What is said of the DUTs, to be printed beside the figures of these cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
 }
 
 impl Plan {
@@ -50,6 +55,8 @@ impl Plan {
     #[must_use]
     pub fn calibration_only(mut self) -> Self {
         self.cells.retain(Cell::calibrates);
+        // They are about devices, and none is measured.
+        self.claims.clear();
         self
     }
 

@@ -43,6 +43,7 @@ pub(crate) fn header() -> Header {
                     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm)),
                 ),
             ],
+            claims: Vec::new(),
         },
     }
 }

@@ -292,6 +292,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         },
         repeats,
         cells,
+        claims: Vec::new(),
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             lab,
             repeats,
             cells,
+            claims: Vec::new(),
         },
     });
     journal.end = Some(End { at_unix_ns: 1 });

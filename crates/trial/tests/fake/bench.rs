@@ -553,5 +553,6 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         },
         repeats,
         cells,
+        claims: Vec::new(),
     }
 }

@@ -122,6 +122,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         lab: lab_plan(),
         repeats: 1,
         cells: vec![cell.clone()],
+        claims: Vec::new(),
     }
 }
 

@@ -1,0 +1,136 @@
+//! What somebody says of a device, to be printed beside what was measured.
+
+use serde::{Deserialize, Serialize};
+use units::{BitRate, FrameRate, Layer};
+
+/// A figure that a data sheet or an offer names, with its source. It changes nothing of what is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The DUT that it is about, as the campaign names it: one, or all of an entry whose settings are lists.
+    pub dut: String,
+    /// The trial that measures it ([`Measurement::name`](super::Measurement::name)).
+    pub trial: String,
+    /// Whether the figure is a least or a most.
+    pub bound: Bound,
+    /// The figure.
+    pub value: u64,
+    /// What it is counted in.
+    pub unit: ClaimUnit,
+    /// Goal of the search that it is about; `None`: the first.
+    pub goal: Option<String>,
+    /// Load in per cent of the throughput at which a latency is claimed; `None`: every one that is measured.
+    pub load_percent: Option<u8>,
+    /// Of a time, which of a trial's times; `None`: the claim is no time, or the trial has one only.
+    pub percentile: Option<Percentile>,
+    /// Where it stands: `data sheet X, 2025`.
+    pub source: String,
+    /// Under which conditions it is said to hold; empty: the source does not say.
+    pub conditions: String,
+    /// Ids of the cells that measure it; at least one.
+    pub cells: Vec<String>,
+}
+
+/// Which side of a claim's figure keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// That or more.
+    AtLeast,
+    /// That or less.
+    AtMost,
+}
+
+/// What a claim's figure is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimUnit {
+    /// Bits of payload per second, of tools.
+    PayloadBps,
+    /// Bits per second, preamble and gap counted.
+    L1Bps,
+    /// Bits of frames with FCS per second.
+    L2Bps,
+    /// Bits of IP packets per second.
+    IpBps,
+    /// Frames per second.
+    FramesPerS,
+    /// Nanoseconds.
+    Ns,
+}
+
+/// Which of a trial's times a claim is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Percentile {
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Bound {
+    /// For people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AtLeast => "at least",
+            Self::AtMost => "at most",
+        }
+    }
+}
+
+impl Percentile {
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+        }
+    }
+}
+
+impl ClaimUnit {
+    /// The layer of a bit rate; `None` for what is none.
+    #[must_use]
+    pub const fn layer(self) -> Option<Layer> {
+        match self {
+            Self::PayloadBps => Some(Layer::Payload),
+            Self::L1Bps => Some(Layer::L1),
+            Self::L2Bps => Some(Layer::L2),
+            Self::IpBps => Some(Layer::Ip),
+            Self::FramesPerS | Self::Ns => None,
+        }
+    }
+}
+
+impl Claim {
+    /// The figure with its bound, exact: `at least 10 Gbit/s payload`, `at most 50 µs`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let figure = match (self.unit.layer(), self.unit) {
+            (Some(layer), _) => format!("{:#}", BitRate::new(self.value, layer)),
+            (None, ClaimUnit::Ns) => {
+                units::time::print(std::time::Duration::from_nanos(self.value))
+            }
+            (None, _) => FrameRate::new(self.value).to_string(),
+        };
+        format!("{} {figure}", self.bound.name())
+    }
+
+    /// What is measured for it: `tcp`, `throughput, goal pdr`, `latency, p99 at 50 % of the throughput`.
+    #[must_use]
+    pub fn measure_in_words(&self) -> String {
+        let mut words = self.trial.clone();
+        if let Some(goal) = &self.goal {
+            words.push_str(&format!(", goal {goal}"));
+        }
+        if let Some(percentile) = self.percentile {
+            words.push_str(&format!(", {}", percentile.name()));
+        }
+        if let Some(percent) = self.load_percent {
+            words.push_str(&format!(" at {percent} % of the throughput"));
+        }
+        words
+    }
+}
