@@ -30,9 +30,11 @@ pub use cell::{CellResult, Control, Parameters, Reason, Repeats, Status};
 pub use compare::{Comparison, Metric};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
-    BackToBackResult, Calibration, FrameFigures, GoalParameters, GoalResult, LayerRates,
-    LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult,
-    ThroughputResult, TrafficInfo, histogram_percentile, longest_burst,
+    BackToBackResult, Calibration, DisturbanceResult, DisturbedLoad, EventPlace, EventTimes,
+    FailoverResult, FrameFigures, GoalParameters, GoalResult, HOSTILE_LOSS_PPM, HostileResult,
+    HostileShare, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed,
+    RecoveryResult, RekeyResult, SetupResult, ThroughputResult, TrafficInfo, histogram_percentile,
+    longest_burst,
 };
 pub use latency::{LatencyResult, Pooled, percentile};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};

@@ -64,7 +64,7 @@ pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
 }
 
 /// `None` when a repeat timed no frame.
-fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLatency> {
+pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLatency> {
     let each = |value: &dyn Fn(&LatencyTrial) -> Option<u64>| {
         let samples = trials.iter().map(|(repeat, trial)| {
             value(trial).map(|value| Sample {

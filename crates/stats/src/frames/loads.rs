@@ -172,7 +172,7 @@ pub(super) fn at_evidence(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Lo
 }
 
 /// What trials at one load come to; `None` when there is none, or one sent nothing.
-fn result(
+pub(super) fn result(
     lengths: &Lengths,
     percent: Option<u32>,
     trials: &[(u32, &FrameTrial)],

@@ -6,6 +6,7 @@
 
 mod burst;
 mod calibration;
+mod disturbed;
 mod latency;
 mod loads;
 mod mean;
@@ -15,6 +16,10 @@ mod throughput;
 
 pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use calibration::Calibration;
+pub use disturbed::{
+    DisturbanceResult, DisturbedLoad, EventPlace, EventTimes, FailoverResult, HOSTILE_LOSS_PPM,
+    HostileResult, HostileShare, RekeyResult, SetupResult,
+};
 pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::{LoadResult, LossAccount};
 pub use mean::MeanFrameRate;
@@ -68,6 +73,8 @@ pub struct FrameFigures {
     pub back_to_back: Option<BackToBackResult>,
     /// For `recovery`.
     pub recovery: Option<RecoveryResult>,
+    /// For `rekey`, `failover`, `setup` and `hostile`.
+    pub disturbance: Option<DisturbanceResult>,
     /// Counts of the trials whose evidence is recorded.
     pub at_evidence: Option<LoadResult>,
     /// How station A sent.
@@ -141,6 +148,7 @@ impl FrameFigures {
                 _ => None,
             },
             recovery: RecoveryResult::of(&repeats),
+            disturbance: DisturbanceResult::of(test, &lengths, &repeats),
             at_evidence: loads::at_evidence(&lengths, &repeats),
             sender: PortUsed::of(&repeats, |found| &found.sender, &last.sender),
             receiver: PortUsed::of(&repeats, |found| &found.receiver, &last.receiver),

@@ -58,8 +58,12 @@ pub(super) fn no_calibration(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.measures_rig())
         .map(|cell| cell.group.as_str())
         .collect();
-    let alone =
-        |cell: &&CellResult| cell.traffic.is_some() && !groups.contains(cell.group.as_str());
+    // What happens to a device is not held against what the rig does without one.
+    let judged = |cell: &CellResult| {
+        let frames = cell.frames.as_ref();
+        cell.traffic.is_some() && frames.is_none_or(|found| found.disturbance.is_none())
+    };
+    let alone = |cell: &&CellResult| judged(cell) && !groups.contains(cell.group.as_str());
     about(
         WarningKind::NoCalibration,
         cells.iter().filter(alone).collect(),

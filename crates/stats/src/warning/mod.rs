@@ -3,6 +3,7 @@
 //! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
 //! [`warnings`].
 
+mod disturbed;
 mod frames;
 mod machine;
 mod run;
@@ -83,6 +84,14 @@ pub enum WarningKind {
     LossyEvidence,
     /// A device damaged frames.
     DamagedFrames,
+    /// Forged or replayed frames came out of a device.
+    HostileDelivered,
+    /// After something happened to a device, frames were lost until the time was up.
+    NotRecovered,
+    /// The control of a disturbed load lost frames itself.
+    QuietLoss,
+    /// Fewer hostile packets were sent than asked for.
+    HostileShortfall,
     /// What a device does protects nothing.
     Insecure,
     /// Tools use one of a device's tunnels.
@@ -100,6 +109,7 @@ pub(crate) fn warnings(
         run::unfinished_line(journal),
         run::environment_changed(journal),
         run::few_repeats(journal),
+        disturbed::hostile_delivered(cells),
         insecure(cells),
         run::one_tunnel(journal),
         large_spread(cells),
@@ -120,6 +130,9 @@ pub(crate) fn warnings(
         frames::offered_shortfall(cells),
         frames::lossy_evidence(cells),
         frames::damaged(cells),
+        disturbed::not_recovered(cells),
+        disturbed::quiet_loss(cells),
+        disturbed::hostile_shortfall(cells),
     ];
     found.into_iter().flatten().collect()
 }

@@ -1,0 +1,256 @@
+//! What fails and is mended, and what is taken down and set up.
+
+use super::{DisturbedLoad, Trial, over_events};
+use crate::bulk::per_second;
+use crate::estimate::{Estimate, Sample};
+use crate::frames::rates::Lengths;
+use campaign::plan::Failure;
+use journal::record::DutEvent;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Times of events, some of which may have no end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct EventTimes {
+    /// Events, over all repeats.
+    pub events: u32,
+    /// Over those that ended; `null` when none did.
+    pub ended_ns: Option<Estimate>,
+    /// Median of all, those without an end being longer than any other; `null` when it is one of them.
+    pub median_ns: Option<f64>,
+    /// Longest; `null` when one has no end.
+    pub max_ns: Option<f64>,
+}
+
+/// Which event it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EventPlace {
+    /// From 1.
+    pub repeat: u32,
+    /// From 1, among the events of its kind in the repeat.
+    pub number: u32,
+    /// `crash`, `link-down`, `set-up`.
+    pub name: String,
+    /// When it began, from the first frame's intended time on.
+    pub at_ns: u64,
+}
+
+/// A part of the path that fails and comes back.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FailoverResult {
+    /// What fails: `crash` or `link`.
+    pub failure: String,
+    /// How often, over all repeats.
+    pub failures: u32,
+    /// From the failure to the beginning of the mending, which is the campaign's choice; over the failures.
+    pub down_ns: Option<Estimate>,
+    /// From the failure to the last loss, the time down included; over the failures.
+    pub outage_ns: EventTimes,
+    /// From the beginning of the mending to the last loss; over the failures.
+    pub after_mending_ns: EventTimes,
+    /// From the beginning of the mending to the first frame that came through; over the failures.
+    pub first_frame_ns: EventTimes,
+    /// From the beginning of the mending to the device's word that it is done; over the failures.
+    pub ready_ns: Option<Estimate>,
+    /// Frames lost in a failure; over the failures.
+    pub lost_frames: Option<Estimate>,
+    /// Failures after which frames were still being lost when the next came, or the end.
+    pub not_recovered: Vec<EventPlace>,
+    /// The load of the whole trials.
+    pub disturbed: DisturbedLoad,
+}
+
+/// All tunnels taken down and set up again.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SetupResult {
+    /// Tunnels that carry the load.
+    pub tunnels: u32,
+    /// How often they were set up, over all repeats.
+    pub set_ups: u32,
+    /// From the order to the first frame that came through; over the set-ups.
+    pub first_frame_ns: EventTimes,
+    /// From the order to the last loss: from then on all tunnels carry; over the set-ups.
+    pub all_carry_ns: EventTimes,
+    /// Tunnels by that time; over the set-ups that came to it.
+    pub tunnels_per_s: Option<Estimate>,
+    /// From the order to the device's word that all are up; over the set-ups.
+    pub ready_ns: Option<Estimate>,
+    /// How long taking them down took; over the set-ups.
+    pub take_down_ns: Option<Estimate>,
+    /// Frames lost from taking down to the next time; over the set-ups.
+    pub lost_frames: Option<Estimate>,
+    /// Set-ups after which frames were still being lost when the next came, or the end.
+    pub not_recovered: Vec<EventPlace>,
+    /// The load of the whole trials.
+    pub disturbed: DisturbedLoad,
+}
+
+/// Something that broke the path, and what mended it, where it came to that.
+struct Breach<'a> {
+    repeat: u32,
+    /// From 1 in its repeat.
+    number: u32,
+    broke: &'a DutEvent,
+    mended: Option<&'a DutEvent>,
+}
+
+impl EventTimes {
+    pub(super) fn of(times: impl Iterator<Item = (u32, Option<u64>)>) -> Self {
+        let times: Vec<(u32, Option<u64>)> = times.collect();
+        let ended = times.iter().filter_map(|(repeat, time)| {
+            time.map(|time| Sample {
+                repeat: *repeat,
+                value: time as f64,
+            })
+        });
+        let ended: Vec<Sample> = ended.collect();
+        let mut all: Vec<f64> = times
+            .iter()
+            .map(|(_, time)| time.map_or(f64::INFINITY, |time| time as f64))
+            .collect();
+        all.sort_by(f64::total_cmp);
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let n = all.len();
+        Self {
+            events: u32::try_from(n).unwrap_or(u32::MAX),
+            ended_ns: Estimate::of(ended),
+            median_ns: match n {
+                0 => None,
+                _ => finite((all[(n - 1) / 2] + all[n / 2]) / 2.0),
+            },
+            max_ns: all.last().copied().and_then(finite),
+        }
+    }
+
+    /// Events that did not end.
+    #[must_use]
+    pub fn endless(&self) -> u32 {
+        self.events - self.ended_ns.as_ref().map_or(0, |ended| ended.n)
+    }
+}
+
+/// Each event of the first name with the one of the second that follows it.
+fn breaches<'a>(trials: &[Trial<'a>], broke: &str, mended: &str) -> Vec<Breach<'a>> {
+    let mut found: Vec<Breach<'a>> = Vec::new();
+    for trial in trials {
+        let mut number = 0;
+        for event in &trial.disturbance.events {
+            if event.name == broke {
+                number += 1;
+                found.push(Breach {
+                    repeat: trial.repeat,
+                    number,
+                    broke: event,
+                    mended: None,
+                });
+            } else if event.name == mended
+                && let Some(last) = found.last_mut().filter(|last| last.repeat == trial.repeat)
+            {
+                last.mended = Some(event);
+            }
+        }
+    }
+    found
+}
+
+impl Breach<'_> {
+    fn down_ns(&self) -> Option<u64> {
+        self.mended?.at_ns.checked_sub(self.broke.at_ns)
+    }
+
+    /// From what broke the path to the last loss; `None` when loss went on.
+    fn outage_ns(&self) -> Option<u64> {
+        match self.mended?.outage_ns? {
+            // What was lost, if anything, was lost before.
+            0 => self.broke.outage_ns.or_else(|| self.down_ns()),
+            after => Some(self.down_ns()? + after),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.broke.lost + self.mended.map_or(0, |mended| mended.lost)
+    }
+
+    fn place(&self, name: &str) -> EventPlace {
+        EventPlace {
+            repeat: self.repeat,
+            number: self.number,
+            name: name.to_owned(),
+            at_ns: match name == self.broke.name {
+                true => self.broke.at_ns,
+                false => self.mended.map_or(self.broke.at_ns, |mended| mended.at_ns),
+            },
+        }
+    }
+}
+
+/// The event that mended each, where it came to that.
+fn mendings<'a>(breaches: &[Breach<'a>]) -> impl Iterator<Item = (u32, &'a DutEvent)> {
+    breaches
+        .iter()
+        .filter_map(|breach| Some((breach.repeat, breach.mended?)))
+}
+
+fn times(breaches: &[Breach<'_>], time: impl Fn(&Breach<'_>) -> Option<u64>) -> EventTimes {
+    EventTimes::of(breaches.iter().map(|breach| (breach.repeat, time(breach))))
+}
+
+fn over_breaches(
+    breaches: &[Breach<'_>],
+    value: impl Fn(&Breach<'_>) -> Option<u64>,
+) -> Option<Estimate> {
+    let sample = |breach: &Breach<'_>| {
+        value(breach).map(|value| Sample {
+            repeat: breach.repeat,
+            value: value as f64,
+        })
+    };
+    Estimate::of(breaches.iter().filter_map(sample).collect())
+}
+
+/// Those whose loss went on.
+fn not_recovered(breaches: &[Breach<'_>], name: &str) -> Vec<EventPlace> {
+    let lost = breaches.iter().filter(|one| one.outage_ns().is_none());
+    lost.map(|one| one.place(name)).collect()
+}
+
+impl FailoverResult {
+    pub(super) fn of(failure: Failure, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
+        let (broke, mended) = match failure {
+            Failure::Crash => ("crash", "restart"),
+            Failure::Link => ("link-down", "link-up"),
+        };
+        let all = breaches(trials, broke, mended);
+        Some(Self {
+            failure: failure.name().into(),
+            failures: u32::try_from(all.len()).unwrap_or(u32::MAX),
+            down_ns: over_breaches(&all, |one| one.down_ns()),
+            outage_ns: times(&all, |one| one.outage_ns()),
+            after_mending_ns: times(&all, |one| one.mended?.outage_ns),
+            first_frame_ns: times(&all, |one| one.mended?.first_ns),
+            ready_ns: over_events(mendings(&all), |event| Some(event.took_ns as f64)),
+            lost_frames: over_breaches(&all, |one| Some(one.lost())),
+            not_recovered: not_recovered(&all, broke),
+            disturbed: DisturbedLoad::of(lengths, trials)?,
+        })
+    }
+}
+
+impl SetupResult {
+    pub(super) fn of(tunnels: u32, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
+        let all = breaches(trials, "take-down", "set-up");
+        let rate = |event: &DutEvent| per_second(tunnels.into(), event.outage_ns?);
+        Some(Self {
+            tunnels,
+            set_ups: u32::try_from(all.len()).unwrap_or(u32::MAX),
+            first_frame_ns: times(&all, |one| one.mended?.first_ns),
+            all_carry_ns: times(&all, |one| one.mended?.outage_ns),
+            tunnels_per_s: over_events(mendings(&all), rate),
+            ready_ns: over_events(mendings(&all), |event| Some(event.took_ns as f64)),
+            take_down_ns: over_breaches(&all, |one| Some(one.broke.took_ns)),
+            lost_frames: over_breaches(&all, |one| Some(one.lost())),
+            not_recovered: not_recovered(&all, "set-up"),
+            disturbed: DisturbedLoad::of(lengths, trials)?,
+        })
+    }
+}

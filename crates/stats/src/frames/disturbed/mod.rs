@@ -1,0 +1,183 @@
+//! What happens to a device under a constant load, and what becomes of the load.
+//!
+//! Two things are sampled. What is of a whole trial (rates, shares, latency) is estimated over the
+//! repeats, as everywhere else. What is of one event (an outage, the frames that a rekey cost) is
+//! estimated over the events of all repeats together: they are what differs from one to the next, and a
+//! mean per trial would hide the worst of them.
+//!
+//! To add an event: a module here, its field in [`DisturbanceResult`], and its table in the report.
+
+mod events;
+mod hostile;
+mod rekey;
+
+pub use events::{EventPlace, EventTimes, FailoverResult, SetupResult};
+pub use hostile::{HOSTILE_LOSS_PPM, HostileResult, HostileShare};
+pub use rekey::RekeyResult;
+
+use super::latency::{self, LoadLatency};
+use super::loads::{self, LoadResult};
+use super::rates::Lengths;
+use super::{FrameTest, Procedure, Repeats};
+use crate::bulk::ratio;
+use crate::estimate::{Estimate, Sample};
+use campaign::plan::Event;
+use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Figures of `rekey`, `failover`, `setup` and `hostile`; one of the four is there.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DisturbanceResult {
+    /// The same load with nothing happening, which comes first; `null` where the procedure has none.
+    pub quiet: Option<DisturbedLoad>,
+    /// For `rekey`.
+    pub rekey: Option<RekeyResult>,
+    /// For `failover`.
+    pub failover: Option<FailoverResult>,
+    /// For `setup`.
+    pub setup: Option<SetupResult>,
+    /// For `hostile`.
+    pub hostile: Option<HostileResult>,
+}
+
+/// What became of the load in the trials of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DisturbedLoad {
+    /// Counts and rates.
+    pub load: LoadResult,
+    /// Latency of the frames that came; `null` when a trial timed none.
+    pub latency: Option<LoadLatency>,
+}
+
+/// A trial of a repeat, with what happened in it.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    repeat: u32,
+    trial: &'a FrameTrial,
+    disturbance: &'a Disturbance,
+}
+
+impl DisturbanceResult {
+    /// `None` for other procedures, and when nothing was recorded.
+    pub(super) fn of(test: &FrameTest, lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Self> {
+        let Procedure::Disturbed(disturbed) = &test.procedure else {
+            return None;
+        };
+        let event = &disturbed.event;
+        let (quiet, others) = sorted(event, repeats);
+        (!quiet.is_empty() || !others.is_empty()).then_some(())?;
+        let mut found = Self {
+            quiet: DisturbedLoad::of(lengths, &quiet),
+            rekey: None,
+            failover: None,
+            setup: None,
+            hostile: None,
+        };
+        match event {
+            Event::Rekey { every_ns, .. } => {
+                found.rekey = RekeyResult::of(*every_ns, lengths, &quiet, &others);
+            }
+            Event::Failover { failure, .. } => {
+                found.failover = FailoverResult::of(*failure, lengths, &others);
+            }
+            Event::Setup { .. } => {
+                found.setup = SetupResult::of(test.traffic.tunnels, lengths, &others);
+            }
+            Event::Hostile { attack, .. } => {
+                found.hostile = HostileResult::of(*attack, lengths, &quiet, &others);
+            }
+        }
+        Some(found)
+    }
+
+    /// Events after which frames were still being lost when the time was up, of all kinds of events.
+    #[must_use]
+    pub fn not_recovered(&self) -> &[EventPlace] {
+        let rekey = self.rekey.as_ref().map(|found| &found.not_recovered);
+        let failover = self.failover.as_ref().map(|found| &found.not_recovered);
+        let setup = self.setup.as_ref().map(|found| &found.not_recovered);
+        rekey.or(failover).or(setup).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl DisturbedLoad {
+    fn of(lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
+        let counted: Vec<(u32, &FrameTrial)> = trials
+            .iter()
+            .map(|found| (found.repeat, found.trial))
+            .collect();
+        let timed: Vec<(u32, LatencyTrial)> = trials
+            .iter()
+            .map(|found| (found.repeat, timed(found)))
+            .collect();
+        let timed: Vec<(u32, &LatencyTrial)> = timed
+            .iter()
+            .map(|(repeat, timed)| (*repeat, timed))
+            .collect();
+        Some(Self {
+            load: loads::result(lengths, None, &counted)?,
+            latency: latency::result(None, &timed),
+        })
+    }
+
+    /// Frames that left the sender, over all repeats.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.load.account.intended - self.load.account.not_sent
+    }
+}
+
+/// The control of each repeat, where the procedure has one, and the other trials.
+fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Trial<'a>>) {
+    let has_control = matches!(event, Event::Rekey { .. } | Event::Hostile { .. });
+    let (mut quiet, mut others) = (Vec::new(), Vec::new());
+    for (repeat, found) in repeats {
+        for (place, disturbance) in found.disturbances.iter().enumerate() {
+            let Some(trial) = found.trials.get(disturbance.trial) else {
+                continue;
+            };
+            let calm = disturbance.events.is_empty() && disturbance.attack.is_none();
+            let kind = match has_control && place == 0 && calm {
+                true => &mut quiet,
+                false => &mut others,
+            };
+            kind.push(Trial {
+                repeat: *repeat,
+                trial,
+                disturbance,
+            });
+        }
+    }
+    (quiet, others)
+}
+
+fn timed(found: &Trial<'_>) -> LatencyTrial {
+    let histogram = found.disturbance.histogram.clone();
+    LatencyTrial {
+        percent: None,
+        load: found.trial.load,
+        frames: histogram.iter().map(|bucket| bucket.frames).sum(),
+        histogram,
+    }
+}
+
+/// Frames received by frames sent, of each trial.
+fn forwarded(trials: &[Trial<'_>]) -> Option<Estimate> {
+    let share = |found: &Trial<'_>| {
+        Some(Sample {
+            repeat: found.repeat,
+            value: ratio(found.trial.received, found.trial.sent)?,
+        })
+    };
+    Estimate::of(trials.iter().map(share).collect::<Option<Vec<_>>>()?)
+}
+
+/// One value for each of those events that has one.
+fn over_events<'a>(
+    events: impl IntoIterator<Item = (u32, &'a DutEvent)>,
+    value: impl Fn(&DutEvent) -> Option<f64>,
+) -> Option<Estimate> {
+    let sample = |(repeat, event)| value(event).map(|value| Sample { repeat, value });
+    Estimate::of(events.into_iter().filter_map(sample).collect())
+}

@@ -1,0 +1,127 @@
+//! What bears on a load under which something happens to a device.
+
+use super::{Warning, WarningKind, about, counted};
+use crate::cell::CellResult;
+use crate::frames::{DisturbanceResult, EventPlace, HostileShare};
+
+/// Below this share of the hostile packets asked for, a device was attacked by less than the tables say.
+const HOSTILE_SHORTFALL_RATIO: f64 = 0.95;
+
+fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
+    cell.frames.as_ref()?.disturbance.as_ref()
+}
+
+fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec<&CellResult> {
+    let is = |cell: &&CellResult| of(cell).is_some_and(&found);
+    cells.iter().filter(is).collect()
+}
+
+fn delivered(found: &DisturbanceResult) -> u64 {
+    found.hostile.as_ref().map_or(0, |found| found.delivered)
+}
+
+/// The worst that a tunnel can do.
+pub(super) fn hostile_delivered(cells: &[CellResult]) -> Option<Warning> {
+    about(
+        WarningKind::HostileDelivered,
+        with(cells, |found| delivered(found) > 0),
+        |cells| {
+            let each: Vec<String> = cells
+                .iter()
+                .filter_map(|cell| {
+                    let found = of(cell)?;
+                    let attack = &found.hostile.as_ref()?.attack;
+                    let count = counted(delivered(found) as usize, "frame");
+                    Some(format!("`{}` ({attack}: {count})", cell.dut))
+                })
+                .collect();
+            format!(
+                "Hostile packets came through: under attack, frames came out of {} that came again, came \
+                 damaged, or came so late that they may have come before.",
+                each.join(", ")
+            )
+        },
+        "Look for what lets them pass before you look at any speed: each packet must be authenticated, and none \
+         be taken twice (RFC 4303 §3.4.3). If the trial without hostile packets has such frames too, it is the \
+         path that copies or damages them.",
+    )
+}
+
+fn events(cell: &CellResult) -> &[EventPlace] {
+    of(cell).map_or(&[], DisturbanceResult::not_recovered)
+}
+
+pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
+    about(
+        WarningKind::NotRecovered,
+        cells
+            .iter()
+            .filter(|cell| !events(cell).is_empty())
+            .collect(),
+        |cells| {
+            let each: Vec<String> = cells
+                .iter()
+                .map(|cell| {
+                    let names = events(cell).iter().map(|event| event.name.as_str());
+                    let mut names: Vec<&str> = names.collect();
+                    let all = names.len();
+                    names.dedup();
+                    format!("`{}` (after {all} × {})", cell.dut, names.join(", "))
+                })
+                .collect();
+            format!(
+                "In {} frames were still being lost when the time was up: {}.",
+                counted(cells.len(), "cell"),
+                each.join(", ")
+            )
+        },
+        "Such events have no time of their own and count as longer than any other in a median; watch longer \
+         to tell a slow recovery from none.",
+    )
+}
+
+/// Loss without a disturbance is no disturbance's doing.
+pub(super) fn quiet_loss(cells: &[CellResult]) -> Option<Warning> {
+    let lost = |found: &DisturbanceResult| {
+        let quiet = found.quiet.as_ref();
+        quiet.map_or(0, |quiet| quiet.load.account.lost)
+    };
+    about(
+        WarningKind::QuietLoss,
+        with(cells, |found| lost(found) > 0),
+        |cells| {
+            let all: u64 = cells.iter().filter_map(|cell| of(cell)).map(lost).sum();
+            format!(
+                "In {} the load lost frames ({all}) before anything happened to the device.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Lower the load until the quiet trial loses none: what is lost beside rekeys or hostile packets there \
+         is not theirs alone.",
+    )
+}
+
+pub(super) fn hostile_shortfall(cells: &[CellResult]) -> Option<Warning> {
+    let short = |share: &HostileShare| {
+        let both = share
+            .packets_per_s
+            .as_ref()
+            .zip(share.intended_packets_per_s.as_ref());
+        both.is_none_or(|(sent, intended)| sent.mean < HOSTILE_SHORTFALL_RATIO * intended.mean)
+    };
+    about(
+        WarningKind::HostileShortfall,
+        with(cells, |found| {
+            let hostile = found.hostile.as_ref();
+            hostile.is_some_and(|hostile| hostile.shares.iter().any(short))
+        }),
+        |cells| {
+            format!(
+                "In {} fewer than {:.0} % of the hostile packets asked for were sent.",
+                counted(cells.len(), "cell"),
+                100.0 * HOSTILE_SHORTFALL_RATIO
+            )
+        },
+        "Read the packets sent, not the share; give the attacker a core of its own, or lower the load.",
+    )
+}
