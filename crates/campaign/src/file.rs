@@ -1,10 +1,11 @@
 //! Campaign files: read, checked, and made a plan of together with a lab and a host.
 
+use crate::claim;
 use crate::dut;
 use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::lab::{self, LabFile};
-use crate::plan::Plan;
+use crate::plan::{Claim, Plan};
 use crate::text::counted;
 use crate::trial::{self, Kind};
 use std::path::Path;
@@ -34,6 +35,7 @@ pub struct Campaign {
     /// Where `repeats` stands, or the name when it is not given.
     repeats_place: Place,
     drafts: Vec<Draft>,
+    claims: Vec<Claim>,
 }
 
 /// What a plan must know of the host that will run it.
@@ -110,6 +112,9 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
     let trials = map
         .required("trials")
         .and_then(|node| Ok((node, node.list(trial::read)?)));
+    let claims = map
+        .optional("claims")
+        .map(|node| Ok((node, claim::read_all(node)?)));
     let (name, title, repeats, duts) = (name?, title?, repeats?, duts?);
     let (node, trials) = trials?;
     if trials.is_empty() {
@@ -126,8 +131,14 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         Some(on) => on.value,
         None => true,
     };
+    let drafts = expand::cells(node, &trials, &duts, calibrate)?;
+    let claims = match claims.transpose()? {
+        Some((node, asked)) => claim::resolve_all(node, &asked, &drafts, &duts)?,
+        None => Vec::new(),
+    };
     let campaign = Campaign {
-        drafts: expand::cells(node, &trials, &duts, calibrate)?,
+        drafts,
+        claims,
         repeats: repeats
             .as_ref()
             .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
@@ -202,6 +213,11 @@ impl Campaign {
     pub fn within_cores(mut self, cores: u16) -> Self {
         self.drafts
             .retain(|draft| draft.cell.cores_per_station <= cores);
+        for claim in &mut self.claims {
+            let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
+            claim.cells.retain(is_there);
+        }
+        self.claims.retain(|claim| !claim.cells.is_empty());
         self
     }
 
@@ -244,7 +260,7 @@ impl Campaign {
             lab: lab.plan().clone(),
             repeats: self.repeats,
             cells: cells.collect(),
-            claims: Vec::new(),
+            claims: self.claims.clone(),
         })
     }
 

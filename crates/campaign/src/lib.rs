@@ -18,6 +18,7 @@
 
 mod axis;
 mod check;
+mod claim;
 mod dut;
 pub mod estimate;
 mod expand;

@@ -55,7 +55,33 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
             }
         }
     }
+    claims(&mut text, plan);
     text
+}
+
+/// What the figures will stand beside.
+fn claims(text: &mut String, plan: &Plan) {
+    if plan.claims.is_empty() {
+        return;
+    }
+    line(text, "\nclaims");
+    for claim in &plan.claims {
+        let conditions = match claim.conditions.as_str() {
+            "" => "conditions not stated",
+            told => told,
+        };
+        line(
+            text,
+            &format!(
+                "  {}, {}: {} by {} ({conditions}); measured in {}",
+                claim.dut,
+                claim.measure_in_words(),
+                claim.in_words(),
+                claim.source,
+                counted(claim.cells.len() as u64, "cell"),
+            ),
+        );
+    }
 }
 
 /// What is measured in a cell, in words, the DUT left out.

@@ -42,7 +42,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
-    assert_eq!(blocks.len(), 7);
+    assert_eq!(blocks.len(), 8);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -122,7 +122,8 @@ fn every_key_is_documented_and_no_other() {
                 strongswan: { x: 1 }, openvpn: { x: 1 }]\n\
                 trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
                 throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
-                back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 }]\n";
+                back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 }]\n\
+                claims: [{ x: 1 }]\n";
     let mistakes = from_text("c.yaml", text).unwrap_err();
     let campaign = document("campaign.md");
     let (all, frames) = ("## Trials", "## Frame tests");
@@ -130,6 +131,7 @@ fn every_key_is_documented_and_no_other() {
     let search = "A search has these keys, and up to eight goals:";
     for (path, headings) in [
         ("x", &["## The file"][..]),
+        ("claims[0].x", &["## Claims"]),
         ("duts[0].direct.x", &["### `direct`"]),
         ("duts[1].straight.x", &["### `straight`"]),
         ("duts[2].router.x", &["### `router`"]),

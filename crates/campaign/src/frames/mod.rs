@@ -4,11 +4,12 @@
 //! [`crate::estimate`], its words in `text`, and its table in `docs/campaign.md`.
 
 mod check;
-mod mix;
+mod disturbed;
+pub(crate) mod mix;
 mod points;
 mod procedure;
 mod profile;
-mod rate;
+pub(crate) mod rate;
 mod search;
 
 pub(crate) use check::{Places, for_duts};
@@ -47,8 +48,8 @@ const FLOWS_PER_TUNNEL_MAX: u32 = 32_768;
 /// Tunnels differ by address within a /16.
 const TUNNELS_MAX: u32 = 65_535;
 
-const IP_VERSIONS: [(&str, IpVersion); 2] = [("4", IpVersion::V4), ("6", IpVersion::V6)];
-const DIRECTIONS: [(&str, Direction); 3] = [
+pub(crate) const IP_VERSIONS: [(&str, IpVersion); 2] = [("4", IpVersion::V4), ("6", IpVersion::V6)];
+pub(crate) const DIRECTIONS: [(&str, Direction); 3] = [
     (Direction::Encrypt.name(), Direction::Encrypt),
     (Direction::Decrypt.name(), Direction::Decrypt),
     (Direction::Both.name(), Direction::Both),
@@ -105,6 +106,9 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
     traffic.check(node);
     for asked in procedures.iter().flatten() {
         asked.check(node, &traffic.frame);
+    }
+    if name.is_disturbed() {
+        traffic.check_whole(node);
     }
     Ok(FrameTrial {
         frame: traffic.frame.all()?,

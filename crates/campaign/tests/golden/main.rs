@@ -1,6 +1,7 @@
 //! Messages and plans as users see them. `UPDATE_GOLDEN=1 cargo test -p cipherbench-campaign`
 //! rewrites the expected texts; review the difference like code.
 
+mod claims;
 mod frames;
 mod tunnels;
 
