@@ -18,9 +18,10 @@ pub(crate) use bpf::Deafness;
 pub use clear::FrameClearPort;
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
 pub use open::{
-    AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_receivers, open_senders,
+    AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_outgoing, open_receivers,
+    open_senders,
 };
-pub use packet::{PacketReceiver, PacketSender};
+pub use packet::{OutgoingReceiver, PacketReceiver, PacketSender};
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
 pub use xdp::{XdpReceiver, XdpSender};

@@ -27,8 +27,8 @@ mod wait;
 pub use frame::{
     AnyReceiver, AnySender, FRAME_SLOT_BYTES, FrameClearPort, FramePortError, FramePortKind,
     FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver, MemoryFrameSender, OpenFrames,
-    Opened, PacketReceiver, PacketSender, SocketReceiver, SocketSender, Swallow, XdpReceiver,
-    XdpSender, memory_frame_pair, open_receivers, open_senders,
+    Opened, OutgoingReceiver, PacketReceiver, PacketSender, SocketReceiver, SocketSender, Swallow,
+    XdpReceiver, XdpSender, memory_frame_pair, open_outgoing, open_receivers, open_senders,
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{

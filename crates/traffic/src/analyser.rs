@@ -371,7 +371,7 @@ fn take_waiting(
 }
 
 /// Waits until the port has something, one of `ends` is up, or `limit` has passed; also ends for no reason.
-fn wait_for(
+pub(crate) fn wait_for(
     port: &impl FrameReceiver,
     ends: &[BorrowedFd<'_>],
     limit: Option<Duration>,

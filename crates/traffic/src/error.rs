@@ -1,5 +1,6 @@
 //! Why there is no test traffic.
 
+use port::FramePortKind;
 use std::io;
 use std::net::IpAddr;
 
@@ -22,9 +23,16 @@ pub enum TrafficError {
         /// Largest size of a port's slot.
         largest: u16,
     },
-    /// Hostile packets are not made by this version.
-    #[error("this version makes no hostile packets")]
-    NoAttack,
+    /// The caller's mistake: a port that cannot send as somebody else.
+    #[error(
+        "hostile packets cannot be sent by {kind}\n\
+         help: leave the choice of the port open, or say AF_PACKET: it sends frames as they are, and none of \
+         them is captured again"
+    )]
+    AttackPort {
+        /// As asked for.
+        kind: FramePortKind,
+    },
     /// The caller's mistake: a mix of nothing.
     #[error(
         "the mix has no frames\nhelp: give it one size at least, each with a weight of 1 or more"

@@ -15,12 +15,14 @@
 #![forbid(unsafe_code)]
 
 mod analyser;
+mod attack;
 mod bins;
 mod clock;
 mod error;
 mod flows;
 mod frames;
 mod generator;
+pub mod hostile;
 mod keys;
 mod open;
 mod parse;
@@ -33,6 +35,7 @@ pub mod spec;
 mod tally;
 
 pub use analyser::{Analyser, receive};
+pub use attack::attack;
 pub use bins::intended_by_bin;
 pub use clock::{Clock, Monotonic};
 pub use error::TrafficError;

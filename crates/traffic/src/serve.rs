@@ -1,17 +1,18 @@
 //! A station's part in a trial, from its [`Spec`] to its [`Report`].
 
 use crate::analyser::{Analyser, Goal};
+use crate::attack;
 use crate::clock::{Clock, Monotonic};
 use crate::error::TrafficError;
 use crate::generator::{Generator, drive};
 use crate::keys::Keys;
 use crate::report::{READY, Received, Report, Sent};
 use crate::schedule::Part;
-use crate::spec::{Esp, Receive, Role, Send, Spec, TEST_PORT};
+use crate::spec::{Attack, Esp, Receive, Role, Send, Spec, TEST_PORT};
 use crate::tally::Tally;
 use port::{
-    FRAME_SLOT_BYTES, FramePortError, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
-    open_receivers, open_senders,
+    FRAME_SLOT_BYTES, FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender,
+    OpenFrames, Stop, open_outgoing, open_receivers, open_senders,
 };
 use std::io::{self, Write};
 use std::mem::forget;
@@ -56,7 +57,7 @@ pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), Ser
     match &spec.role {
         Role::Send(send) => serve_send(&spec, send, stop, &mut output),
         Role::Receive(receive) => serve_receive(&spec, receive, stop, &mut output),
-        Role::Attack(_) => Err(TrafficError::NoAttack.into()),
+        Role::Attack(attack) => serve_attack(&spec, attack, stop, &mut output),
     }
 }
 
@@ -130,6 +131,42 @@ fn serve_receive(
         received: Some(received),
         ..Report::default()
     };
+    tell(output, &serde_json::to_string(&report)?)
+}
+
+/// By one thread, and by AF_PACKET alone: a UDP socket cannot send as the DUT does, and AF_XDP carries no long frames.
+fn serve_attack(
+    spec: &Spec,
+    attack: &Attack,
+    stop: &Stop,
+    output: &mut dyn Write,
+) -> Result<(), ServeError> {
+    if let Some(kind) = spec.port.filter(|kind| *kind != FramePortKind::Packet) {
+        return Err(TrafficError::AttackPort { kind }.into());
+    }
+    let mut captures = open_outgoing(&spec.interface)?;
+    let wanted = OpenFrames {
+        interface: &spec.interface,
+        kind: Some(FramePortKind::Packet),
+        // What has left by the interface fits it.
+        max_frame_bytes: 0,
+        threads: 1,
+        udp_ports: &[],
+    };
+    let (mut ports, passed_over) = open_senders(&wanted)?;
+    tell(output, READY)?;
+    let mut report = Report {
+        port: Some(FramePortKind::Packet),
+        passed_over,
+        threads: 1,
+        ..Report::default()
+    };
+    let clock = Monotonic::new();
+    if let Some(port) = ports.first_mut() {
+        let attacked = attack::attack(&mut captures, port, attack, spec.tag, &clock, stop)?;
+        report.port_stats = port.stats();
+        report.attacked = Some(attacked);
+    }
     tell(output, &serde_json::to_string(&report)?)
 }
 

@@ -139,18 +139,19 @@ pub struct Bins {
     pub most: u32,
 }
 
-/// Hostile packets, made of the latest that left by the interface in UDP from the port.
+/// Hostile packets, made of sealed ones that left by the interface, and sent by it to whom those were sent: they
+/// bypass its queueing discipline, and so take nothing of a shaped line's rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attack {
     /// Of what kind.
     pub kind: AttackKind,
     /// How sealed packets look: where their sequence number is.
     pub form: SealedForm,
-    /// UDP ports, either end, of which packets are sealed.
+    /// UDP ports, either end, of which packets are sealed; none where ESP is bare.
     pub ports: Vec<u16>,
     /// How many.
     pub packets_per_s: u64,
-    /// How long, in nanoseconds.
+    /// How long, in nanoseconds, from the first sealed packet that is captured; also how long one is waited for.
     pub duration_ns: u64,
 }
 
@@ -158,11 +159,14 @@ pub struct Attack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackKind {
-    /// A sequence number a little ahead of the latest, and a flipped bit in the last byte.
+    /// One of the latest packets with its sequence number [`AHEAD`](crate::hostile::AHEAD) and a flipped bit in its last
+    /// byte: only an integrity check refuses it.
     BadIcv,
-    /// As it was captured.
+    /// As it was captured: by turns one of the latest, which any replay window has, and one that is a second or
+    /// two old, which may be behind it.
     Replay,
-    /// Random bytes behind the UDP header.
+    /// Of the length and the headers of one of the latest, with random bytes from the first sealed one on; of ESP, the
+    /// SPI is never 0. The same bytes in each trial of one tag.
     Garbage,
 }
 

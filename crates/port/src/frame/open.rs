@@ -15,7 +15,7 @@
 
 use super::bpf::XdpMode;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
-use super::packet::{PacketReceiver, PacketSender};
+use super::packet::{OutgoingReceiver, PacketReceiver, PacketSender};
 use super::socket::{SocketReceiver, SocketSender};
 use super::xdp::{self, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
@@ -179,14 +179,32 @@ pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, Fr
     })
 }
 
+/// Opens an interface to capture what leaves by it, whoever sends it.
+///
+/// # Errors
+/// [`FramePortError`] with what to do.
+pub fn open_outgoing(interface: &str) -> Result<OutgoingReceiver, FramePortError> {
+    OutgoingReceiver::open(&find(interface)?).map_err(|error| FramePortError::Forced {
+        kind: FramePortKind::Packet,
+        name: interface.to_owned(),
+        reason: packet_reason(&error),
+    })
+}
+
 fn interface(wanted: &OpenFrames<'_>) -> Result<Interface, FramePortError> {
     if wanted.max_frame_bytes > FRAME_SLOT_BYTES {
         return Err(FramePortError::BeyondSlot {
             bytes: wanted.max_frame_bytes,
         });
     }
-    let name = wanted.interface.to_owned();
-    match Interface::find(wanted.interface) {
+    find(wanted.interface)
+}
+
+/// An interface that is up.
+fn find(name: &str) -> Result<Interface, FramePortError> {
+    let found = Interface::find(name);
+    let name = name.to_owned();
+    match found {
         Ok(interface) if interface.is_up => Ok(interface),
         Ok(_) => Err(FramePortError::Down { name }),
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {

@@ -1,7 +1,9 @@
 //! AF_PACKET: whole frames to and from an interface. Needs CAP_NET_RAW in the interface's network namespace.
 
+mod outgoing;
 mod receive;
 mod send;
 
+pub use outgoing::OutgoingReceiver;
 pub use receive::PacketReceiver;
 pub use send::PacketSender;

@@ -1,0 +1,183 @@
+//! Hostile packets, made of sealed ones that were captured. Pure: bytes in, bytes out.
+//!
+//! Headers below the seal stay right, whatever is done to the packet: what the kernel would drop never reaches a DUT.
+
+use crate::spec::SealedForm;
+use std::ops::Range;
+use wire::checksum::{finish, portable, word};
+use wire::ethernet::EthernetView;
+use wire::headers::{IpView, UDP, be16, be32, put32};
+use wire::overhead::UDP_HEADER_BYTES;
+
+/// By how much a forged sequence number is ahead of the captured one: more than a fast sender gets on by while
+/// the packet is on its way, so that no replay check stops it, and less than what any check would call wrapped.
+pub const AHEAD: u32 = 1 << 16;
+
+/// IP protocol number of ESP.
+const ESP: u8 = 50;
+/// There, IKE's messages have nothing in front of them (RFC 7296 §2) that tells them from ESP.
+const IKE_PORT: u16 = 500;
+const UDP_CHECKSUM_AT: usize = 6;
+
+/// Header and shortest integrity check value of ESP (RFC 4303 §2).
+const ESP_BYTES_MIN: usize = 8 + 8;
+/// Header and tag of WireGuard's transport data message; one without more is a keepalive.
+const WIREGUARD_BYTES_MIN: usize = 16 + 16;
+const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
+/// Header and tag of OpenVPN's `P_DATA_V2`.
+const OPENVPN_BYTES_MIN: usize = 8 + 16;
+/// Its opcode, in the upper five bits of the first byte.
+const P_DATA_V2: u8 = 9;
+
+/// A sealed packet in a frame: where its parts are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    form: SealedForm,
+    /// Where the IP packet begins.
+    ip_at: usize,
+    ip: IpView,
+    /// From the first sealed byte, behind UDP where that is in between, to the end.
+    payload: Range<usize>,
+}
+
+impl Sealed {
+    /// Finds the sealed packet in a frame: of that form, in UDP from or to one of `ports`, or bare ESP where there
+    /// are none. `None` for anything else: key exchanges, fragments, what is cut short.
+    #[must_use]
+    pub fn find(frame: &[u8], form: SealedForm, ports: &[u16]) -> Option<Self> {
+        let ethernet = EthernetView::parse(frame)?;
+        let ip = ethernet.ip?;
+        let ip_at = ethernet.header_bytes;
+        let packet = &frame[ip_at..];
+        if ip.is_ipv4_fragment(packet) {
+            return None;
+        }
+        let end = ip_at + ip.total_bytes;
+        let start = ip_at + ip.header_bytes;
+        let payload = if ports.is_empty() {
+            (ip.protocol == ESP && form == SealedForm::Esp).then_some(start..end)?
+        } else {
+            in_udp(&frame[start..end], &ip, form, ports)?;
+            start + UDP_HEADER_BYTES..end
+        };
+        let looks_sealed = match form {
+            SealedForm::Esp => is_esp(&frame[payload.clone()]),
+            SealedForm::WireGuard => is_wireguard(&frame[payload.clone()]),
+            SealedForm::OpenVpn => is_openvpn(&frame[payload.clone()]),
+        };
+        looks_sealed.then_some(Self {
+            form,
+            ip_at,
+            ip,
+            payload,
+        })
+    }
+
+    /// Where the sealed bytes are in the frame.
+    #[must_use]
+    pub fn payload(&self) -> Range<usize> {
+        self.payload.clone()
+    }
+
+    /// Moves the sequence number [`AHEAD`] and flips a bit of the last byte. `frame` is the one it was found in.
+    pub fn spoil(&self, frame: &mut [u8]) {
+        let payload = &mut frame[self.payload.clone()];
+        match self.form {
+            SealedForm::Esp | SealedForm::OpenVpn => {
+                let sequence = be32(payload, 4).wrapping_add(AHEAD);
+                put32(payload, 4, sequence);
+            }
+            SealedForm::WireGuard => {
+                if let Some(field) = payload[8..].first_chunk_mut() {
+                    *field = u64::from_le_bytes(*field)
+                        .wrapping_add(AHEAD.into())
+                        .to_le_bytes();
+                }
+            }
+        }
+        if let Some(last) = payload.last_mut() {
+            *last ^= 1;
+        }
+        self.renew_checksum(frame);
+    }
+
+    /// Puts random bytes in the place of the sealed ones. Of ESP, the SPI is not 0: that would be IKE's.
+    pub fn scramble(&self, frame: &mut [u8], random: &mut Random) {
+        let payload = &mut frame[self.payload.clone()];
+        random.fill(payload);
+        if self.form == SealedForm::Esp && be32(payload, 0) == 0 {
+            payload[0] = 1;
+        }
+        self.renew_checksum(frame);
+    }
+
+    /// Makes the UDP checksum right, if there is one.
+    fn renew_checksum(&self, frame: &mut [u8]) {
+        let packet = &mut frame[self.ip_at..][..self.ip.total_bytes];
+        let pseudo = self.ip.pseudo_sum(packet);
+        let transport = &mut packet[self.ip.header_bytes..];
+        if self.ip.protocol != UDP || be16(transport, UDP_CHECKSUM_AT) == 0 {
+            return;
+        }
+        let field = UDP_CHECKSUM_AT..UDP_CHECKSUM_AT + 2;
+        transport[field.clone()].fill(0);
+        let length = word(be16(transport, 4));
+        let sum = finish(portable(transport, pseudo + length));
+        // Zero would say "no checksum" (RFC 768).
+        let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
+        transport[field].copy_from_slice(&sum);
+    }
+}
+
+/// Checks that a transport header is that of a whole datagram from or to one of the ports.
+fn in_udp(transport: &[u8], ip: &IpView, form: SealedForm, ports: &[u16]) -> Option<()> {
+    if ip.protocol != UDP || transport.len() < UDP_HEADER_BYTES {
+        return None;
+    }
+    let own = [be16(transport, 0), be16(transport, 2)];
+    let is_ike = form == SealedForm::Esp && own.contains(&IKE_PORT);
+    let is_whole = usize::from(be16(transport, 4)) == transport.len();
+    (is_whole && !is_ike && own.iter().any(|port| ports.contains(port))).then_some(())
+}
+
+/// Neither IKE behind its four zero bytes nor a keepalive (RFC 3948 §2.2, §2.3).
+fn is_esp(payload: &[u8]) -> bool {
+    payload.len() >= ESP_BYTES_MIN && be32(payload, 0) != 0
+}
+
+fn is_wireguard(payload: &[u8]) -> bool {
+    payload.len() >= WIREGUARD_BYTES_MIN && payload.starts_with(&WIREGUARD_DATA)
+}
+
+fn is_openvpn(payload: &[u8]) -> bool {
+    payload.len() >= OPENVPN_BYTES_MIN && payload[0] >> 3 == P_DATA_V2
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): from one seed the same bytes each time.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator with that seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    #[inline]
+    const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        let (words, rest) = bytes.as_chunks_mut::<8>();
+        for word in words {
+            *word = self.next().to_le_bytes();
+        }
+        let last = self.next().to_le_bytes();
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
