@@ -5,8 +5,8 @@ use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Carrier, DataPath, Direction, FrameTest, IpVersion, LabKind, Measurement, Mode,
-    PortKind, StrongSwan, Traffic,
+    Adapter, Carrier, DataPath, Direction, Disturbed, Event, Failure, FrameTest, IpVersion,
+    LabKind, Measurement, Mode, PortKind, Procedure, StrongSwan, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -21,6 +21,7 @@ impl Draft {
     /// All that this cell cannot have there; the cipher link's packets may be so long.
     pub(crate) fn check(&self, lab: &LabFile, cipher_mtu: usize, host: &HostFacts) -> Vec<Mistake> {
         let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
+        mistakes.extend(self.check_external(lab));
         mistakes.extend(self.check_cores(host));
         mistakes.extend(self.check_mtu(lab));
         mistakes.extend(self.check_packets());
@@ -51,6 +52,13 @@ impl Draft {
                 format!("`{name}` needs the kernel's stack, and the lab's stations have none");
             return Some(self.trial.mistake(what, help));
         }
+        if let Some(Procedure::Disturbed(test)) = self.frame_test().map(|test| &test.procedure) {
+            let what = format!(
+                "`{}` is done to programs and links, and a lab in memory has neither",
+                test.event.name()
+            );
+            return Some(self.trial.mistake(what, help));
+        }
         let name = &self.cell.dut.name;
         match &self.cell.dut.adapter {
             Adapter::Router { .. } | Adapter::Bridge => {
@@ -65,12 +73,52 @@ impl Draft {
                 );
                 Some(self.dut.mistake(what, help))
             }
-            Adapter::WireGuard(_) | Adapter::StrongSwan(_) | Adapter::OpenVpn(_) => {
+            Adapter::WireGuard(_)
+            | Adapter::StrongSwan(_)
+            | Adapter::OpenVpn(_)
+            | Adapter::External(_) => {
                 let what = format!("`{name}` needs interfaces, and a lab in memory has none");
                 Some(self.dut.mistake(what, help))
             }
             Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight => None,
         }
+    }
+
+    /// Boxes need cables, of IPv4 only, and a tap where their link is to be cut.
+    fn check_external(&self, lab: &LabFile) -> Option<Mistake> {
+        let name = &self.cell.dut.name;
+        self.cell.dut.adapter.external()?;
+        if lab.plan().kind == LabKind::Memory {
+            return None;
+        }
+        let Some(cables) = &lab.plan().external else {
+            let what = format!("`{name}` is outside of this machine, and the lab has no cables to it");
+            let help = format!(
+                "write `external: {{ station_a: eth1, station_b: eth2 }}` in {}",
+                lab.file()
+            );
+            return Some(self.dut.mistake(what, help));
+        };
+        let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
+        if test.traffic.ip == IpVersion::V6 {
+            let what = format!("`{name}` is measured with IPv4 only: the stations have no IPv6 address");
+            return Some(places.ip.mistake(what, "write `ip: 4`, or leave it out with `duts`"));
+        }
+        let cut = matches!(
+            &test.procedure,
+            Procedure::Disturbed(Disturbed {
+                event: Event::Failover {
+                    failure: Failure::Link,
+                    ..
+                },
+                ..
+            })
+        );
+        (cut && cables.tap.is_none()).then(|| {
+            let what = format!("the link between the boxes of `{name}` cannot be cut: the lab has no tap in it");
+            let help = format!("write `tap: [eth3, eth4]` in `external` of {}", lab.file());
+            self.trial.mistake(what, help)
+        })
     }
 
     fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
@@ -326,7 +374,7 @@ impl Adapter {
         match self {
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
             Self::Cipherbench(encryptor) => encryptor.cipher_packet_bytes(usize::from(mtu)),
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => {
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => {
                 let mtu = usize::from(mtu);
                 self.carrier()
                     .map_or(mtu, |carrier| carrier.cipher_packet_bytes(mtu))
@@ -341,7 +389,7 @@ impl Adapter {
                 Some(usize::from(cipher_mtu))
             }
             Self::Cipherbench(encryptor) => encryptor.clear_mtu(cipher_mtu),
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => {
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => {
                 self.carrier()?.clear_mtu(cipher_mtu)
             }
         }

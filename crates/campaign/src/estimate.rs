@@ -21,7 +21,7 @@
 
 mod frames;
 
-pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND};
+pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN};
 
 use crate::plan::{Cell, Measurement};
 use std::time::Duration;

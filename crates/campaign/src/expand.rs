@@ -12,7 +12,7 @@ mod tools;
 
 use crate::dut::{Listed, STRAIGHT, names, slug};
 use crate::frames::{self, Places};
-use crate::plan::{Adapter, Cell, Dut, Measurement};
+use crate::plan::{Adapter, Cell, Dut, Measurement, Procedure};
 use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -76,7 +76,7 @@ pub(crate) fn cells(
             }
         }
         let is_straight = |dut: &&Listed| dut.dut.adapter == Adapter::Straight;
-        if calibrate && point.frames.is_some() && !selected.iter().any(is_straight) {
+        if calibrate && point.has_calibration() && !selected.iter().any(is_straight) {
             drafts.push(point.calibration(&group));
         }
         drafts.extend(selected.iter().map(|dut| point.draft(&group, dut)));
@@ -191,7 +191,7 @@ impl Point<'_> {
     fn wrong_for(&self, duts: &[&Listed], all: &[Listed]) -> Vec<(&Place, String, String)> {
         match (&self.measurement, &self.frames) {
             (Measurement::Frames(test), Some(places)) => {
-                frames::for_duts(&test.traffic, self.offloads, places, duts, all)
+                frames::for_duts(test, self.offloads, places, duts, all)
             }
             _ => self.no_path(duts, all).into_iter().collect(),
         }
@@ -219,6 +219,14 @@ impl Point<'_> {
             help.push_str(&format!("; write `duts: [{}]`", others.join(", ")));
         }
         Some((&self.trial.place, what, help))
+    }
+
+    /// Whether the tester is measured without a DUT. Where something is done to one, each trial has its own control.
+    const fn has_calibration(&self) -> bool {
+        match &self.measurement {
+            Measurement::Frames(test) => !matches!(test.procedure, Procedure::Disturbed(_)),
+            _ => false,
+        }
     }
 
     fn draft(&self, group: &str, dut: &Listed) -> Draft {

@@ -7,12 +7,14 @@
 mod claim;
 mod disturbed;
 mod encryptor;
+mod external;
 mod frames;
 mod tunnels;
 
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
+pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use tunnels::{
     Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
 };
@@ -109,6 +111,9 @@ pub struct LabPlan {
     /// What stands between the gateways, from gw1 to gw2, in every cell; empty: a link.
     #[serde(default)]
     pub path: Vec<Element>,
+    /// The interfaces that lead to boxes which Cipherbench does not run, for [`Adapter::External`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<Cables>,
 }
 
 /// A box between the gateways that is no DUT of the campaign.
@@ -241,6 +246,8 @@ pub enum Adapter {
     /// OpenVPN.
     #[serde(rename = "openvpn")]
     OpenVpn(OpenVpn),
+    /// Boxes that others have built, at the ends of the lab's [`Cables`].
+    External(External),
 }
 
 impl Adapter {
@@ -264,6 +271,7 @@ impl Adapter {
             Self::WireGuard(tunnel) => Some(tunnel.carrier()),
             Self::StrongSwan(tunnel) => Some(tunnel.carrier()),
             Self::OpenVpn(tunnel) => Some(tunnel.carrier()),
+            Self::External(external) => Some(external.carrier),
             Self::Cipherbench(_)
             | Self::Direct
             | Self::Straight
@@ -284,6 +292,7 @@ impl Adapter {
         match self {
             Self::Cipherbench(encryptor) => encryptor.insecure(),
             Self::StrongSwan(tunnel) => tunnel.suite.insecure(),
+            Self::External(external) => external.carrier.suite.insecure(),
             // Their suites are AEADs; the others protect nothing, and were never meant to.
             Self::WireGuard(_)
             | Self::OpenVpn(_)
@@ -299,7 +308,7 @@ impl Adapter {
     pub fn is_readable(&self) -> bool {
         match self {
             Self::Cipherbench(encryptor) => encryptor.is_readable(),
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => self
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => self
                 .carrier()
                 .is_some_and(|carrier| carrier.suite.key_bytes() == 0),
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => false,
@@ -322,7 +331,8 @@ impl Adapter {
             | Self::Cipherbench(_)
             | Self::WireGuard(_)
             | Self::StrongSwan(_)
-            | Self::OpenVpn(_) => true,
+            | Self::OpenVpn(_)
+            | Self::External(_) => true,
             Self::Straight | Self::Router { .. } | Self::Bridge => false,
         }
     }
@@ -331,12 +341,15 @@ impl Adapter {
     #[must_use]
     pub const fn can(&self, what: Ability) -> bool {
         match (self, what) {
-            // No link between gateways is in its way.
-            (Self::Straight, _) => false,
+            // No link between gateways is in the way; a station stands in the place of gw2.
+            (Self::Straight | Self::Router { .. } | Self::Bridge, _) => false,
             (_, Ability::Cut) => true,
+            // The station has no place from which it could send packets of theirs, and what they are told is in
+            // their own words.
+            (Self::External(_), _) => false,
             (_, Ability::Attack) => self.carrier().is_some(),
             // Kernels have no process that could die, and what they do without tunnels is no set-up.
-            (Self::Direct | Self::Router { .. } | Self::Bridge, _) => false,
+            (Self::Direct, _) => false,
             (Self::Cipherbench(encryptor), Ability::Rekey) => encryptor.mode.has_esp(),
             (Self::Cipherbench(_), Ability::Crash | Ability::SetUp) => true,
             (Self::StrongSwan(_), Ability::Rekey | Ability::Crash | Ability::SetUp) => true,
@@ -347,6 +360,15 @@ impl Adapter {
             }
             (Self::OpenVpn(_), Ability::Crash) => true,
             (Self::WireGuard(_) | Self::OpenVpn(_), Ability::SetUp) => true,
+        }
+    }
+
+    /// What external boxes are told, if it is that.
+    #[must_use]
+    pub const fn external(&self) -> Option<&External> {
+        match self {
+            Self::External(external) => Some(external),
+            _ => None,
         }
     }
 
@@ -363,7 +385,9 @@ impl Adapter {
             // Through a pair of gateways that do nothing, the three are one.
             Self::Direct | Self::Straight => &Direction::ALL,
             // The station does not know their key exchange.
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) => &[Direction::Both],
+            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => {
+                &[Direction::Both]
+            }
             Self::Router { .. } | Self::Bridge => &[Direction::Both],
         }
     }

@@ -42,7 +42,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
-    assert_eq!(blocks.len(), 8);
+    assert_eq!(blocks.len(), 9);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -122,7 +122,9 @@ fn every_key_is_documented_and_no_other() {
                 strongswan: { x: 1 }, openvpn: { x: 1 }]\n\
                 trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
                 throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
-                back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 }]\n\
+                back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 },\n  \
+                rekey: { x: 1, load: 50 % }, failover: { x: 1, load: 9 kpps }, setup: { x: 1, load: 9 kpps },\n  \
+                hostile: { x: 1, load: 9 kpps }]\n\
                 claims: [{ x: 1 }]\n";
     let mistakes = from_text("c.yaml", text).unwrap_err();
     let campaign = document("campaign.md");
@@ -164,6 +166,22 @@ fn every_key_is_documented_and_no_other() {
         (
             "trials[8].recovery.x",
             &[all, frames, search, "### `recovery`"],
+        ),
+        (
+            "trials[9].rekey.x",
+            &[all, frames, search, "The load of each:", "### `rekey`"],
+        ),
+        (
+            "trials[10].failover.x",
+            &[all, frames, search, "The load of each:", "### `failover`"],
+        ),
+        (
+            "trials[11].setup.x",
+            &[all, frames, search, "The load of each:", "### `setup`"],
+        ),
+        (
+            "trials[12].hostile.x",
+            &[all, frames, search, "The load of each:", "### `hostile`"],
         ),
     ] {
         let mut known = known_keys(&mistakes, path);

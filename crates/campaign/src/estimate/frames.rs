@@ -14,6 +14,10 @@ pub const FRAMES_AROUND: Duration = Duration::from_millis(50);
 pub const EVIDENCE_RUN: Duration = Duration::from_secs(1);
 /// The flood by which a highest load is found that the campaign leaves open.
 pub const FLOOD_RUN: Duration = Duration::from_millis(250);
+/// Load before the first thing that happens to a DUT, so that it is seen what was normal.
+pub const LEAD_RUN: Duration = Duration::from_secs(1);
+/// Tunnels taken down and set up once.
+const SETUP_RUN: Duration = Duration::from_millis(500);
 /// Time for stragglers where a procedure names none.
 const DRAIN: Duration = Duration::from_millis(100);
 
@@ -86,8 +90,11 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
             down_ns,
             watch_ns,
             ..
-        } => trial((nanos(down_ns) + nanos(watch_ns)) * times),
-        Event::Setup { times, watch_ns } => trial(nanos(watch_ns) * times),
+        } => trial(LEAD_RUN + (nanos(down_ns) + nanos(watch_ns)) * times),
+        Event::Setup { times, watch_ns } => {
+            // Once before, to learn how long it takes.
+            SETUP_RUN + trial(LEAD_RUN + (SETUP_RUN + nanos(watch_ns)) * times)
+        }
         Event::Hostile {
             ref percents,
             trial_ns,

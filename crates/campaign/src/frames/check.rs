@@ -2,7 +2,7 @@
 
 use crate::dut::{Listed, names};
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
-use crate::plan::{Direction, IpVersion, PortKind, Ports, Traffic};
+use crate::plan::{Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
@@ -25,6 +25,8 @@ pub(crate) struct Places {
     pub(crate) offloads: Place,
     /// Loads that were given, in frames/s.
     pub(crate) loads: Vec<Spanned<u64>>,
+    /// Of what is done to the DUT.
+    pub(crate) event: Option<Place>,
 }
 
 impl RawTraffic {
@@ -110,6 +112,22 @@ impl RawTraffic {
         }
     }
 
+    /// Of what happens to both ends of a DUT, both are in the path.
+    pub(crate) fn check_whole(&self, node: Node<'_>) {
+        let mut directions = self.direction.iter();
+        if let Some(half) = directions.find(|direction| direction.value != Direction::Both) {
+            let what = format!(
+                "in direction `{}` there is one gateway only, and this happens between two",
+                half.value.name()
+            );
+            node.mistake_at(
+                &half.place,
+                what,
+                "write `direction: both`, or leave it out",
+            );
+        }
+    }
+
     fn check_ports(&self, node: Node<'_>) {
         let many = self.tunnels.iter().any(|tunnels| tunnels.value > Some(1));
         let v6 = self.ip.iter().any(|ip| ip.value == IpVersion::V6);
@@ -134,12 +152,13 @@ impl RawTraffic {
 
 /// What of the traffic some of the DUTs cannot do: where, what and what to do about it.
 pub(crate) fn for_duts<'a>(
-    traffic: &Traffic,
+    test: &FrameTest,
     offloads: bool,
     places: &'a Places,
     duts: &[&Listed],
     all: &[Listed],
 ) -> Vec<(&'a Place, String, String)> {
+    let traffic = &test.traffic;
     let direction = traffic.direction;
     let can = |dut: &Listed| dut.dut.adapter.directions().contains(&direction);
     let mut wrong = Vec::new();
@@ -165,6 +184,7 @@ pub(crate) fn for_duts<'a>(
         }
         wrong.push((&places.direction, what, help));
     }
+    wrong.extend(beyond_abilities(&test.procedure, places, duts, all));
     wrong.extend(tunnels_and_flows(traffic, places, duts));
     let in_trains = |dut: &&Listed| dut.dut.adapter.encrypts();
     let in_trains: Vec<_> = duts.iter().copied().filter(in_trains).collect();
@@ -179,6 +199,40 @@ pub(crate) fn for_duts<'a>(
     }
     wrong.extend(no_esp_by_sockets(traffic, places, duts));
     wrong
+}
+
+/// What is to be done to DUTs that cannot have it done.
+fn beyond_abilities<'a>(
+    procedure: &Procedure,
+    places: &'a Places,
+    duts: &[&Listed],
+    all: &[Listed],
+) -> Option<(&'a Place, String, String)> {
+    let (Procedure::Disturbed(test), Some(place)) = (procedure, &places.event) else {
+        return None;
+    };
+    let can = |dut: &Listed| dut.dut.adapter.can(test.event.ability());
+    let unable: Vec<_> = duts.iter().copied().filter(|dut| !can(dut)).collect();
+    if unable.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "{} cannot be measured of {}",
+        test.event.in_words(),
+        names(&unable)
+    );
+    let able: Vec<_> = all.iter().filter(|dut| can(dut)).collect();
+    let able: Vec<_> = able.iter().map(|dut| dut.dut.name.as_str()).collect();
+    let help = match able.is_empty() {
+        true => "no DUT of this campaign can: `cipherbench` can, and docs/campaign.md tells what \
+                 others can"
+            .to_owned(),
+        false => format!(
+            "measure it in a trial of its own with `duts: [{}]`",
+            able.join(", ")
+        ),
+    };
+    Some((place, what, help))
 }
 
 /// Traffic that fills each of a DUT's tunnels, and no other.

@@ -118,6 +118,7 @@ impl FrameTrial {
                 duplex: duplex.place.clone(),
                 offloads: offloads.place.clone(),
                 loads: loads.collect(),
+                event: asked.event_place().cloned(),
             }),
             measurement: Measurement::Frames(FrameTest {
                 traffic,

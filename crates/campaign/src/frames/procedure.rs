@@ -2,13 +2,14 @@
 
 use crate::axis::{Axis, RUN_MAX, axis, nanos};
 use crate::expand::{AxisValue, compact, compact_time, sometimes};
+use crate::frames::disturbed;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::plan::{BackToBack, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// Kinds of frame trials.
 #[derive(Debug, Clone, Copy)]
@@ -19,17 +20,35 @@ pub(crate) enum Name {
     BackToBack,
     Latency,
     Recovery,
+    Rekey,
+    Failover,
+    Setup,
+    Hostile,
 }
 
 /// Names of the kinds: those of their procedures.
-pub(crate) const NAMES: [(&str, Name); 6] = [
+pub(crate) const NAMES: [(&str, Name); 10] = [
     ("load", Name::Load),
     ("throughput", Name::Throughput),
     ("loss-curve", Name::LossCurve),
     ("back-to-back", Name::BackToBack),
     ("latency", Name::Latency),
     ("recovery", Name::Recovery),
+    ("rekey", Name::Rekey),
+    ("failover", Name::Failover),
+    ("setup", Name::Setup),
+    ("hostile", Name::Hostile),
 ];
+
+impl Name {
+    /// Whether something happens to the DUT: to both of its ends.
+    pub(super) const fn is_disturbed(self) -> bool {
+        matches!(
+            self,
+            Self::Rekey | Self::Failover | Self::Setup | Self::Hostile
+        )
+    }
+}
 
 /// A procedure as a campaign asks for it: loads may still be bit rates.
 #[derive(Debug, Clone)]
@@ -58,6 +77,7 @@ pub(crate) enum Asked {
         overload: Duration,
         relief: Duration,
     },
+    Disturbed(disturbed::Asked),
 }
 
 const LOAD_DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -86,7 +106,15 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<Vec<Asked>, Reported> {
         Name::BackToBack => back_to_back(map).map(|asked| vec![asked]),
         Name::Latency => latency(map).map(|asked| vec![asked]),
         Name::Recovery => recovery(map).map(|asked| vec![asked]),
+        Name::Rekey => disturbed::rekey(map).map(all_disturbed),
+        Name::Failover => disturbed::failover(map).map(all_disturbed),
+        Name::Setup => disturbed::setup(map).map(all_disturbed),
+        Name::Hostile => disturbed::hostile(map).map(all_disturbed),
     }
+}
+
+fn all_disturbed(asked: Vec<disturbed::Asked>) -> Vec<Asked> {
+    asked.into_iter().map(Asked::Disturbed).collect()
 }
 
 fn loads(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
@@ -223,6 +251,15 @@ impl Asked {
                 overload_ns: nanos(*overload),
                 relief_ns: nanos(*relief),
             }),
+            Self::Disturbed(asked) => Procedure::Disturbed(asked.resolve(mix)),
+        }
+    }
+
+    /// Where a campaign asks for what some DUTs cannot do; `None` where every DUT can.
+    pub(crate) const fn event_place(&self) -> Option<&Place> {
+        match self {
+            Self::Disturbed(asked) => Some(&asked.place),
+            _ => None,
         }
     }
 
@@ -235,6 +272,7 @@ impl Asked {
             Self::Throughput(search)
             | Self::Latency { search, .. }
             | Self::Recovery { search, .. } => search.loads(),
+            Self::Disturbed(asked) => asked.loads(),
             Self::BackToBack(_) => (None, None),
         };
         first.into_iter().chain(second)
@@ -286,6 +324,7 @@ impl Asked {
                     node.mistake_at(&rate.place, what, "raise `rate` or `duration`");
                 }
             }
+            Self::Disturbed(asked) => asked.check(node, mixes),
             Self::Load { rate: None, .. }
             | Self::LossCurve { max_load: None, .. }
             | Self::BackToBack(_) => {}
@@ -347,6 +386,7 @@ impl Asked {
                 axes.push(sometimes("relief_time", compact_time(*relief)));
                 axes
             }
+            Self::Disturbed(asked) => asked.axes(),
         }
     }
 }
@@ -382,11 +422,14 @@ pub(super) fn is_empty(frames_per_s: u64, trial: Duration) -> bool {
     u128::from(frames_per_s) * trial.as_nanos() < Duration::from_secs(1).as_nanos()
 }
 
-fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {
+pub(super) fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {
     node.duration(TRIAL_MIN..=RUN_MAX)
 }
 
-fn whole_percent(node: Node<'_>, range: std::ops::RangeInclusive<u16>) -> Result<u16, Reported> {
+pub(super) fn whole_percent(
+    node: Node<'_>,
+    range: std::ops::RangeInclusive<u16>,
+) -> Result<u16, Reported> {
     let percent = |percent: &u16| Ratio::from_percent((*percent).into());
     let ratio = node.ratio(percent(range.start())..=percent(range.end()))?;
     match ratio.percent() {

@@ -155,6 +155,20 @@ impl Search {
     }
 }
 
+/// Keys that only a search has: each is a mistake, for that reason.
+pub(super) fn refuse(map: &Map<'_>, why: &str) -> Result<(), Reported> {
+    let mut outcome = Ok(());
+    for key in [
+        "profile", "goals", "max_load", "min_load", "drain", "timeout",
+    ] {
+        if let Some(node) = map.optional(key) {
+            let help = format!("remove `{key}`, or write a share of the throughput: `load: 50 %`");
+            outcome = Err(node.mistake(why, help));
+        }
+    }
+    outcome
+}
+
 /// The goals, and where they come from.
 fn goals(map: &Map<'_>) -> (Result<Profile, Reported>, Result<Vec<Goal>, Reported>) {
     let named = map.optional("profile");

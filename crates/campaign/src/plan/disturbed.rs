@@ -3,7 +3,7 @@
 //! After the methodology that the IETF's BMWG had begun for IPsec devices (draft-ietf-bmwg-ipsec-meth, expired),
 //! brought up to IKEv2 and AEADs: `docs/methodology.md` says what was taken over and what was not.
 
-use super::ThroughputSearch;
+use super::{Ability, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 
 /// A constant load, and what happens under it.
@@ -104,6 +104,38 @@ impl Event {
             Self::Failover { .. } => "failover",
             Self::Setup { .. } => "setup",
             Self::Hostile { .. } => "hostile",
+        }
+    }
+
+    /// What a DUT must let be done to it.
+    #[must_use]
+    pub const fn ability(&self) -> Ability {
+        match self {
+            Self::Rekey { .. } => Ability::Rekey,
+            Self::Failover {
+                failure: Failure::Crash,
+                ..
+            } => Ability::Crash,
+            Self::Failover {
+                failure: Failure::Link,
+                ..
+            } => Ability::Cut,
+            Self::Setup { .. } => Ability::SetUp,
+            Self::Hostile { .. } => Ability::Attack,
+        }
+    }
+
+    /// The procedure and what kind of it, as campaigns have them: `` `failover` with `failure: crash` ``.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Rekey { .. } | Self::Setup { .. } => format!("`{}`", self.name()),
+            Self::Failover { failure, .. } => {
+                format!("`{}` with `failure: {}`", self.name(), failure.name())
+            }
+            Self::Hostile { attack, .. } => {
+                format!("`{}` with `attack: {}`", self.name(), attack.name())
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Frame tests in words.
 
 use crate::plan::{
-    Cell, FrameTest, Goal, LabPlan, Measurement, Procedure, ThroughputSearch, Traffic,
+    BaseLoad, Cell, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Measurement, Procedure,
+    ThroughputSearch, Traffic,
 };
 use crate::text::counted;
 use std::time::Duration;
@@ -158,8 +159,58 @@ fn own(procedure: &Procedure) -> Option<String> {
             test.relief_percent,
             time(test.relief_ns)
         ),
-        Procedure::Disturbed(test) => test.event.name().to_owned(),
+        Procedure::Disturbed(test) => disturbed(test),
     })
+}
+
+fn disturbed(test: &Disturbed) -> String {
+    let load = match &test.load {
+        BaseLoad::Given { frames_per_s } => FrameRate::new(*frames_per_s).to_string(),
+        BaseLoad::Share { percent, .. } => format!("{percent} % of the throughput"),
+    };
+    match &test.event {
+        Event::Rekey {
+            every_ns,
+            duration_ns,
+        } => format!(
+            "{load} for {}, then the same with new keys for all tunnels every {}",
+            time(*duration_ns),
+            time(*every_ns)
+        ),
+        Event::Failover {
+            failure,
+            times,
+            down_ns,
+            watch_ns,
+        } => format!(
+            "under {load}, {} {}, for {}, each watched for {} afterwards",
+            match failure {
+                Failure::Crash => "the encryptor on gw2 dies",
+                Failure::Link => "the link between the gateways goes down",
+            },
+            counted((*times).into(), "time"),
+            time(*down_ns),
+            time(*watch_ns)
+        ),
+        Event::Setup { times, watch_ns } => format!(
+            "under {load}, all tunnels taken down and set up {}, each watched for {} afterwards",
+            counted((*times).into(), "time"),
+            time(*watch_ns)
+        ),
+        Event::Hostile {
+            attack,
+            percents,
+            trial_ns,
+        } => {
+            let percents = percents.iter().map(|percent| format!("{percent} %"));
+            format!(
+                "{load} for {}, then the same with hostile packets ({}) at {} of the load",
+                time(*trial_ns),
+                attack.name(),
+                percents.collect::<Vec<_>>().join(", ")
+            )
+        }
+    }
 }
 
 fn most(max_load: Option<u64>) -> String {

@@ -2,6 +2,7 @@
 //! rewrites the expected texts; review the difference like code.
 
 mod claims;
+mod disturbed;
 mod frames;
 mod tunnels;
 

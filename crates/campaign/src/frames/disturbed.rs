@@ -1,0 +1,292 @@
+//! What happens to a DUT under a constant load: the keys of `rekey`, `failover`, `setup` and `hostile`.
+
+use crate::axis::{RUN_MAX, nanos, required_axis};
+use crate::expand::{AxisValue, always, compact, compact_time, sometimes};
+use crate::frames::procedure::{is_empty, trial_time, whole_percent};
+use crate::frames::rate::{self, Rate};
+use crate::frames::search::{self, Search};
+use crate::plan::{Attack, BaseLoad, Disturbed, Event, Failure};
+use std::time::Duration;
+use wire::mix::FrameMix;
+use yaml::{Map, Node, Place, Reported, Spanned};
+
+/// A procedure of this kind as a campaign asks for it: the load may still be a bit rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    load: Load,
+    pub(super) event: Event,
+    /// Of what a DUT must be able to do: a value of an axis, or the trial.
+    pub(super) place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Load {
+    Given(Spanned<Rate>),
+    Share { percent: u8, search: Box<Search> },
+}
+
+const PERCENT_DEFAULT: u8 = 50;
+const REKEY_EVERY_DEFAULT: Duration = Duration::from_secs(1);
+const REKEY_DURATION_DEFAULT: Duration = Duration::from_secs(20);
+const FAILURES_DEFAULT: u32 = 5;
+const DOWN_DEFAULT: Duration = Duration::from_secs(1);
+/// Encryptors that exchange keys need seconds to find each other again.
+const FAILOVER_WATCH_DEFAULT: Duration = Duration::from_secs(5);
+const SETUPS_DEFAULT: u32 = 10;
+const SETUP_WATCH_DEFAULT: Duration = Duration::from_secs(2);
+const TIMES_MAX: u32 = 1000;
+/// From a failure to its end, and what is watched afterwards.
+const PHASE_MIN: Duration = Duration::from_millis(10);
+const PHASE_MAX: Duration = Duration::from_secs(3600);
+const SHARES_DEFAULT: [u16; 5] = [1, 10, 50, 100, 200];
+const SHARE_MAX: u16 = 1000;
+const HOSTILE_DURATION_DEFAULT: Duration = Duration::from_secs(5);
+
+const FAILURES: [(&str, Failure); 2] = [
+    (Failure::Crash.name(), Failure::Crash),
+    (Failure::Link.name(), Failure::Link),
+];
+const ATTACKS: [(&str, Attack); 3] = [
+    (Attack::BadIcv.name(), Attack::BadIcv),
+    (Attack::Replay.name(), Attack::Replay),
+    (Attack::Garbage.name(), Attack::Garbage),
+];
+
+pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let every = map.with_default("every", map.node().spanned(REKEY_EVERY_DEFAULT), |node| {
+        Ok(node.spanned(node.duration(PHASE_MIN..=RUN_MAX)?))
+    });
+    let duration = map.with_default("duration", REKEY_DURATION_DEFAULT, trial_time);
+    let (load, every, duration) = (load?, every?, duration?);
+    if every.value >= duration {
+        let print = units::time::print;
+        let what = format!(
+            "a trial of {} ends before the first rekey, after {}",
+            print(duration),
+            print(every.value)
+        );
+        return Err(map.node().mistake_at(
+            &every.place,
+            what,
+            "raise `duration`, or lower `every`",
+        ));
+    }
+    let event = Event::Rekey {
+        every_ns: nanos(every.value),
+        duration_ns: nanos(duration),
+    };
+    Ok(vec![Asked::new(load, event, map.node().place())])
+}
+
+pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let failures = required_axis(map, "failure", |node| node.one_of("failure", &FAILURES));
+    let times = times(map, FAILURES_DEFAULT);
+    let down = map.with_default("down", DOWN_DEFAULT, phase);
+    let watch = map.with_default("watch", FAILOVER_WATCH_DEFAULT, phase);
+    let (load, times, down, watch) = (load?, times?, down?, watch?);
+    let failures = failures.all()?;
+    let asked = failures.into_iter().map(|failure| {
+        let event = Event::Failover {
+            failure: failure.value,
+            times,
+            down_ns: nanos(down),
+            watch_ns: nanos(watch),
+        };
+        Asked::new(load.clone(), event, failure.place)
+    });
+    Ok(asked.collect())
+}
+
+pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let times = times(map, SETUPS_DEFAULT);
+    let watch = map.with_default("watch", SETUP_WATCH_DEFAULT, phase);
+    let event = Event::Setup {
+        times: times?,
+        watch_ns: nanos(watch?),
+    };
+    Ok(vec![Asked::new(load?, event, map.node().place())])
+}
+
+pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let attacks = required_axis(map, "attack", |node| node.one_of("attack", &ATTACKS));
+    let percents = map.with_default("shares", SHARES_DEFAULT.to_vec(), shares);
+    let duration = map.with_default("duration", HOSTILE_DURATION_DEFAULT, trial_time);
+    let (load, percents, duration) = (load?, percents?, duration?);
+    let attacks = attacks.all()?;
+    let asked = attacks.into_iter().map(|attack| {
+        let event = Event::Hostile {
+            attack: attack.value,
+            percents: percents.clone(),
+            trial_ns: nanos(duration),
+        };
+        Asked::new(load.clone(), event, attack.place)
+    });
+    Ok(asked.collect())
+}
+
+/// Rising: what a lower share does is seen before a higher one can spoil it.
+fn shares(node: Node<'_>) -> Result<Vec<u16>, Reported> {
+    let mut percents: Vec<u16> = Vec::new();
+    node.one_or_many(|item| {
+        let percent = whole_percent(item, 1..=SHARE_MAX)?;
+        if percents.last().is_some_and(|last| *last >= percent) {
+            let help = "write the shares rising, each once";
+            return Err(item.mistake("this share is not above the one before", help));
+        }
+        percents.push(percent);
+        Ok(())
+    })?;
+    Ok(percents)
+}
+
+fn times(map: &Map<'_>, default: u32) -> Result<u32, Reported> {
+    map.with_default("times", default, |node| node.integer(1..=TIMES_MAX))
+}
+
+fn phase(node: Node<'_>) -> Result<Duration, Reported> {
+    node.duration(PHASE_MIN..=PHASE_MAX)
+}
+
+impl Load {
+    /// A rate, or a share of the throughput: then the keys of its search are known too.
+    fn read(map: &Map<'_>) -> Result<Self, Reported> {
+        let node = map.optional("load");
+        let is_rate = |node: &Node<'_>| !node.text().is_ok_and(|text| text.ends_with('%'));
+        if let Some(node) = node.filter(is_rate) {
+            let rate = rate::read(node).map(|rate| Self::Given(node.spanned(rate)));
+            return search::refuse(map, "`load` is a rate, so nothing is searched for").and(rate);
+        }
+        let search = Search::read(map);
+        let percent = node.map_or(Ok(PERCENT_DEFAULT.into()), |node| {
+            whole_percent(node, 1..=100)
+        });
+        Ok(Self::Share {
+            // In range, so it fits.
+            percent: percent? as u8,
+            search: Box::new(search?),
+        })
+    }
+}
+
+impl Asked {
+    const fn new(load: Load, event: Event, place: Place) -> Self {
+        Self { load, event, place }
+    }
+
+    /// The procedure for frames of this mix.
+    pub(super) fn resolve(&self, mix: &FrameMix) -> Disturbed {
+        let load = match &self.load {
+            Load::Given(rate) => BaseLoad::Given {
+                frames_per_s: rate.value.frames_per_s(mix),
+            },
+            Load::Share { percent, search } => BaseLoad::Share {
+                percent: *percent,
+                search: search.resolve(mix),
+            },
+        };
+        Disturbed {
+            load,
+            event: self.event.clone(),
+        }
+    }
+
+    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
+        match &self.load {
+            Load::Given(rate) => (Some(rate), None),
+            Load::Share { search, .. } => search.loads(),
+        }
+    }
+
+    /// Loads and times that do not go together for some mix.
+    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
+    where
+        I: Iterator<Item = &'m FrameMix>,
+    {
+        let rate = match &self.load {
+            Load::Given(rate) => rate,
+            Load::Share { search, .. } => return search.check(node, mixes),
+        };
+        let Some(least) = mixes().map(|mix| rate.value.frames_per_s(mix)).min() else {
+            return;
+        };
+        let (shortest, percent) = self.shortest();
+        let time = units::time::print(shortest);
+        if is_empty(least, shortest) {
+            let what = format!("in {time} at {} there is no frame", rate.value);
+            node.mistake_at(&rate.place, what, "raise `load`, or the time");
+        } else if is_empty(least * u64::from(percent) / 100, shortest) {
+            let what = format!(
+                "in {time} at {percent} % of {} there is no hostile packet",
+                rate.value
+            );
+            node.mistake_at(&rate.place, what, "raise `load`, or the least share");
+        }
+    }
+
+    /// The shortest time that is looked at, and the least share of the load in it.
+    fn shortest(&self) -> (Duration, u16) {
+        let (ns, percent) = match &self.event {
+            Event::Rekey { every_ns, .. } => (*every_ns, 100),
+            Event::Failover {
+                down_ns, watch_ns, ..
+            } => (*down_ns.min(watch_ns), 100),
+            Event::Setup { watch_ns, .. } => (*watch_ns, 100),
+            Event::Hostile {
+                percents, trial_ns, ..
+            } => (*trial_ns, percents.first().copied().unwrap_or(100).min(100)),
+        };
+        (Duration::from_nanos(ns), percent)
+    }
+
+    /// The axes that a cell's id has of it; most of them where they vary.
+    pub(super) fn axes(&self) -> Vec<AxisValue> {
+        let time = |ns: u64| compact_time(Duration::from_nanos(ns));
+        let (load, search) = match &self.load {
+            Load::Given(rate) => (compact(&rate.value), Vec::new()),
+            Load::Share { percent, search } => (format!("{percent}%"), search.axes()),
+        };
+        let mut axes = match &self.event {
+            Event::Rekey {
+                every_ns,
+                duration_ns,
+            } => vec![
+                sometimes("every", time(*every_ns)),
+                sometimes("duration", time(*duration_ns)),
+            ],
+            Event::Failover {
+                failure,
+                times,
+                down_ns,
+                watch_ns,
+            } => vec![
+                always("failure", failure.name()),
+                sometimes("times", times),
+                sometimes("down", time(*down_ns)),
+                sometimes("watch", time(*watch_ns)),
+            ],
+            Event::Setup { times, watch_ns } => vec![
+                sometimes("times", times),
+                sometimes("watch", time(*watch_ns)),
+            ],
+            Event::Hostile {
+                attack,
+                percents,
+                trial_ns,
+            } => {
+                let shares = percents.iter().map(|percent| format!("{percent}%"));
+                vec![
+                    always("attack", attack.name()),
+                    sometimes("shares", shares.collect::<Vec<_>>().join("+")),
+                    sometimes("duration", time(*trial_ns)),
+                ]
+            }
+        };
+        axes.push(sometimes("load", load));
+        axes.extend(search);
+        axes
+    }
+}

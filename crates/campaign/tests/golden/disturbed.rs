@@ -1,0 +1,137 @@
+//! What happens to a DUT under a load: every refusal, and plans as they print.
+
+use crate::{HOST, compare};
+use campaign::plan::{BaseLoad, Event, Measurement, Procedure};
+use campaign::{LabFile, from_text, lab_from_text, to_text};
+
+fn told(text: &str) -> String {
+    format!("{}\n", from_text("campaigns/ipsec.yaml", text).unwrap_err())
+}
+
+#[test]
+fn every_mistake_is_told_at_once() {
+    let text = "\
+campaign: ipsec
+duts: [cipherbench]
+trials:
+  - rekey: { frame: 64 B, load: 10 kpps, profile: fast, max_load: 1 Gbit/s L1, every: 0 s }
+  - rekey: { frame: 64 B, load: 101 %, every: 2 s, duration: 2 s }
+  - rekey: { frame: 64 B, load: 1 Gbit/s, direction: [both, encrypt], evry: 1 s }
+  - failover: { frame: 64 B }
+  - failover: { frame: 64 B, failure: [crash, cable, crash], times: 0, down: 2 h, watch: 1 ms }
+  - failover: { frame: 64 B, failure: link, load: 20 frames/s, down: 40 ms }
+  - setup: { frame: 64 B, load: 33.3 %, times: 1001, failure: link, min_load: 5 frames/s }
+  - hostile: { frame: 64 B, attack: flood, shares: [10 %, 1 %, 1001 %, 10] }
+  - hostile: { frame: 64 B, attack: replay, load: 100 frames/s, duration: 500 ms }
+  - hostile: { frame: 64 B, attack: replay, load: 90 %, timeout: 500 ms, min_load: 2 frames/s }
+";
+    compare("disturbed-mistakes.txt", &told(text));
+}
+
+#[test]
+fn what_a_dut_cannot_have_done_to_it_is_told_with_those_that_can() {
+    let text = "\
+campaign: abilities
+duts: [straight, direct, wireguard-go, openvpn, cipherbench: { mode: [l3, l2tpv3-clear], insecure: true }]
+trials:
+  - rekey: { frame: 64 B }
+  - failover: { frame: 65 B, failure: [crash, link] }
+  - setup: { frame: 66 B }
+  - hostile: { frame: 67 B, attack: [bad-icv, replay] }
+";
+    let mut all = told(text);
+    let alone = "campaign: a\nduts: [direct]\ntrials: [rekey: { frame: 64 B }]\n";
+    all.push_str(&format!("\n{}", told(alone)));
+    compare("abilities-mistakes.txt", &all);
+}
+
+#[test]
+fn a_lab_in_memory_and_a_slow_line_are_told() {
+    let text = "\
+campaign: labs
+duts: [cipherbench]
+trials:
+  - rekey: { frame: 64 B, load: 1488096 frames/s }
+  - failover: { frame: 64 B, failure: link, max_load: 1 M frames/s }
+";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let memory = LabFile::built_in_named("memory").unwrap();
+    let wire = lab_from_text("l.yaml", "lab: wire\nlink_rate: 1 Gbit/s\n").unwrap();
+    let told = [memory, wire].map(|lab| campaign.plan(&lab, &HOST).unwrap_err().to_string());
+    compare("disturbed-in-lab-mistakes.txt", &(told.join("\n") + "\n"));
+}
+
+#[test]
+fn a_plan_of_all_four_reads_well() {
+    let text = "\
+campaign: ipsec
+repeats: 1
+duts: [direct, cipherbench: { tunnels: [1, 100] }]
+trials:
+  - rekey: { frame: 512 B, load: 10 Mbit/s L1, duts: cipherbench }
+  - rekey: { frame: 512 B, load: 90 %, every: 100 ms, duration: 5 s, duts: cipherbench }
+  - failover: { frame: 512 B, failure: link, load: 10 kpps }
+  - failover: { frame: 512 B, failure: crash, load: 10 kpps, times: 3, duts: cipherbench }
+  - setup: { frame: 512 B, duts: cipherbench, max_load: 100 kpps }
+  - hostile: { frame: 512 B, attack: [bad-icv, replay], load: 10 kpps, duts: cipherbench }
+";
+    let campaign = from_text("c.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    assert!(plan.cells.iter().all(|cell| !cell.calibrates()));
+    compare("disturbed-plan.txt", &to_text(&plan, |_| Vec::new()));
+}
+
+#[test]
+fn what_is_left_open_has_its_defaults() {
+    let text = "\
+campaign: defaults
+duts: [cipherbench]
+trials:
+  - rekey: { frame: 64 B }
+  - failover: { frame: 64 B, failure: crash }
+  - setup: { frame: 64 B }
+  - hostile: { frame: 64 B, attack: garbage }
+";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    let events: Vec<Event> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let Measurement::Frames(test) = &cell.measurement else {
+                panic!("a frame test")
+            };
+            let Procedure::Disturbed(disturbed) = &test.procedure else {
+                panic!("{:?}", test.procedure)
+            };
+            assert!(matches!(
+                disturbed.load,
+                BaseLoad::Share { percent: 50, .. }
+            ));
+            disturbed.event.clone()
+        })
+        .collect();
+    let second = 1_000_000_000;
+    let expected = [
+        Event::Rekey {
+            every_ns: second,
+            duration_ns: 20 * second,
+        },
+        Event::Failover {
+            failure: campaign::plan::Failure::Crash,
+            times: 5,
+            down_ns: second,
+            watch_ns: 5 * second,
+        },
+        Event::Setup {
+            times: 10,
+            watch_ns: 2 * second,
+        },
+        Event::Hostile {
+            attack: campaign::plan::Attack::Garbage,
+            percents: vec![1, 10, 50, 100, 200],
+            trial_ns: 5 * second,
+        },
+    ];
+    assert_eq!(events, expected);
+}
