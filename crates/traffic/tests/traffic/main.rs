@@ -3,6 +3,7 @@
 mod analyser;
 mod generator;
 mod golden;
+mod hostile;
 mod sealed;
 mod stations;
 mod wire_tap;
