@@ -3,14 +3,18 @@
 mod traffic;
 mod veth;
 
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use port::{
-    AnyReceiver, AnySender, FramePortKind, FrameReceiver, FrameSender, OpenFrames, open_receivers,
-    wait_readable,
+    AnyReceiver, AnySender, Batch, CipherPort, FramePortError, FramePortKind, FrameReceiver,
+    FrameSender, OpenFrames, OutgoingReceiver, Swallow, Train, UdpLane, UdpOffloads, open_outgoing,
+    open_receivers, wait_readable,
 };
 use std::io;
+use std::net::UdpSocket;
 use std::time::Duration;
 use traffic::{
-    SOURCE_PORT, bpf_is_allowed, frame, frame_of, is_test_frame, receive, receiver, sender, wanted,
+    SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, frame_of, is_test_frame, receive, receiver,
+    sender, wanted,
 };
 use veth::{Pair, ip, with_pair};
 
@@ -286,4 +290,105 @@ fn several_receivers_divide_the_flows() {
             );
         });
     }
+}
+
+/// Payloads of the UDP frames to the test port that were captured by now, each with right checksums.
+fn captured(captures: &mut OutgoingReceiver) -> Vec<Vec<u8>> {
+    let mut payloads = Vec::new();
+    let read = |frame: &mut [u8]| {
+        if !is_test_frame(frame) {
+            return;
+        }
+        let packet = SlicedPacket::from_ethernet(frame).unwrap();
+        let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) =
+            (packet.net, packet.transport)
+        else {
+            panic!("{frame:x?}")
+        };
+        let header = ip.header().to_header();
+        assert_eq!(header.header_checksum, header.calc_header_checksum());
+        let expected = udp.to_header().calc_checksum_ipv4(&header, udp.payload());
+        assert_eq!(udp.checksum(), expected.unwrap());
+        payloads.push(udp.payload().to_vec());
+    };
+    match captures.recv(read) {
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
+        Ok(frames) => assert!(frames > 0),
+    }
+    payloads
+}
+
+#[test]
+fn what_leaves_is_captured_as_on_the_wire_and_what_a_port_sends_is_not() {
+    with_pair(|pair| {
+        let _swallow = pair.in_b(|| Swallow::bind("v1", &[UDP_PORT])).unwrap();
+        let mut captures = open_outgoing("v0").unwrap();
+        let on = UdpOffloads {
+            gso: true,
+            gro: false,
+        };
+        let own = "10.8.0.1:4500".parse().unwrap();
+        let peer = format!("10.8.0.2:{UDP_PORT}").parse().unwrap();
+        let mut lane = UdpLane::connect(own, peer, on).unwrap();
+        // What the lane has tried its offloads with.
+        captured(&mut captures);
+        let mut batch = Batch::for_trains(1);
+        for (bytes, datagram_bytes) in [(100, 100), (30_001, 1200)] {
+            let payload: Vec<u8> = (0..bytes).map(|at| (at / 7) as u8).collect();
+            batch.buffer[..bytes].copy_from_slice(&payload);
+            batch.trains.push(Train {
+                start: 0,
+                bytes,
+                datagram_bytes,
+                ..Train::default()
+            });
+            let sent = lane.send(&mut batch);
+            assert_eq!((sent.too_big, sent.failed), (0, 0));
+            // One system call, or several where there are no trains: the first is the first.
+            let first = &captured(&mut captures)[0];
+            assert_eq!(first[..], payload[..datagram_bytes]);
+        }
+        // What comes in is none of it, and neither is what goes past the kernel's capture.
+        let kinds = [FramePortKind::Packet, FramePortKind::Xdp];
+        for kind in kinds {
+            if kind == FramePortKind::Xdp && !bpf_is_allowed() {
+                continue;
+            }
+            let mut from = sender("v0", kind, 1514);
+            let mut to = pair.in_b(|| receiver("v1", FramePortKind::Packet, 1514));
+            send(&mut from, &vec![frame(200, SOURCE_PORT); 10]);
+            assert_eq!(receive(&mut to, 10).len(), 10);
+            let mut there = receiver("v0", FramePortKind::Packet, 1514);
+            let mut back = pair.in_b(|| sender("v1", FramePortKind::Packet, 1514));
+            send(&mut back, &[frame_of(false, 200, SOURCE_PORT, true)]);
+            receive(&mut there, 1);
+            assert_eq!(captured(&mut captures), Vec::<Vec<u8>>::new(), "{kind}");
+        }
+    });
+}
+
+#[test]
+fn a_capture_that_nobody_reads_keeps_a_few_frames_only() {
+    with_pair(|_| {
+        let mut captures = open_outgoing("v0").unwrap();
+        let from = UdpSocket::bind("10.8.0.1:0").unwrap();
+        for _ in 0..10_000 {
+            // Nobody listens, which the socket is told of.
+            let _ = from.send_to(&[7; 1000], ("10.8.0.2", UDP_PORT));
+        }
+        let kept = captured(&mut captures).len();
+        assert!((2..100).contains(&kept), "{kept}");
+        assert!(captured(&mut captures).is_empty());
+    });
+}
+
+#[test]
+fn a_capture_of_no_interface_is_refused_in_words() {
+    with_pair(|_| {
+        let error = open_outgoing("v7").unwrap_err();
+        assert!(
+            matches!(error, FramePortError::NoInterface { .. }),
+            "{error}"
+        );
+    });
 }
