@@ -76,6 +76,8 @@ impl Draft {
             Adapter::WireGuard(_)
             | Adapter::StrongSwan(_)
             | Adapter::OpenVpn(_)
+            | Adapter::Xfrm(_)
+            | Adapter::L2tpv3(_)
             | Adapter::External(_) => {
                 let what = format!("`{name}` needs interfaces, and a lab in memory has none");
                 Some(self.dut.mistake(what, help))
@@ -173,8 +175,12 @@ impl Draft {
                 };
                 format!("{noun} of {named} B are {as_what}{needed} B in {carried_in} and")
             }
+            Adapter::L2tpv3(_) => {
+                let as_what = if added > 0 { "packets of " } else { "" };
+                format!("{noun} of {named} B are {as_what}{needed} B in L2TPv3 and")
+            }
             adapter => match adapter.carrier() {
-                Some(Carrier { form, suite }) => {
+                Some(Carrier { form, suite, .. }) => {
                     let form = form.name();
                     format!("{noun} of {named} B are {needed} B in {form} ({suite}) and")
                 }
@@ -374,7 +380,12 @@ impl Adapter {
         match self {
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
             Self::Cipherbench(encryptor) => encryptor.cipher_packet_bytes(usize::from(mtu)),
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => {
+            Self::L2tpv3(tunnel) => tunnel.cipher_packet_bytes(usize::from(mtu)),
+            Self::WireGuard(_)
+            | Self::StrongSwan(_)
+            | Self::OpenVpn(_)
+            | Self::Xfrm(_)
+            | Self::External(_) => {
                 let mtu = usize::from(mtu);
                 self.carrier()
                     .map_or(mtu, |carrier| carrier.cipher_packet_bytes(mtu))
@@ -389,7 +400,12 @@ impl Adapter {
                 Some(usize::from(cipher_mtu))
             }
             Self::Cipherbench(encryptor) => encryptor.clear_mtu(cipher_mtu),
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => {
+            Self::L2tpv3(tunnel) => tunnel.clear_mtu(cipher_mtu),
+            Self::WireGuard(_)
+            | Self::StrongSwan(_)
+            | Self::OpenVpn(_)
+            | Self::Xfrm(_)
+            | Self::External(_) => {
                 self.carrier()?.clear_mtu(cipher_mtu)
             }
         }

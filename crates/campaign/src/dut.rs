@@ -4,6 +4,7 @@
 //! here; its row in `docs/campaign.md`; and what brings it up, in `lab`.
 
 mod encryptor;
+mod external;
 mod tunnels;
 
 use crate::axis::axis;
@@ -28,9 +29,12 @@ enum Kind {
     WireGuard(WireGuardProgram),
     StrongSwan,
     OpenVpn,
+    Xfrm,
+    L2tpv3,
+    External,
 }
 
-const KINDS: [(&str, Kind); 11] = [
+const KINDS: [(&str, Kind); 14] = [
     ("direct", Kind::Direct),
     (STRAIGHT, Kind::Straight),
     ("router", Kind::Router),
@@ -42,6 +46,9 @@ const KINDS: [(&str, Kind); 11] = [
     wireguard(WireGuardProgram::Gotatun),
     ("strongswan", Kind::StrongSwan),
     ("openvpn", Kind::OpenVpn),
+    ("xfrm", Kind::Xfrm),
+    ("l2tpv3", Kind::L2tpv3),
+    ("external", Kind::External),
 ];
 
 /// A program that speaks WireGuard is a kind of its own.
@@ -106,6 +113,9 @@ fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
         }
         Kind::StrongSwan => tunnels::strongswan(map),
         Kind::OpenVpn => tunnels::openvpn(map),
+        Kind::Xfrm => tunnels::xfrm(map),
+        Kind::L2tpv3 => tunnels::l2tpv3(map),
+        Kind::External => external::read(map),
     })
 }
 

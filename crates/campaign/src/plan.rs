@@ -9,12 +9,14 @@ mod disturbed;
 mod encryptor;
 mod external;
 mod frames;
+mod kernel;
 mod tunnels;
 
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
+pub use kernel::{L2tpEncapsulation, L2tpv3, Xfrm};
 pub use tunnels::{
     Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
 };
@@ -246,6 +248,10 @@ pub enum Adapter {
     /// OpenVPN.
     #[serde(rename = "openvpn")]
     OpenVpn(OpenVpn),
+    /// IPsec by the kernel, with static keys.
+    Xfrm(Xfrm),
+    /// An L2TPv3 pseudowire by the kernel: the control for what the tunnel alone costs.
+    L2tpv3(L2tpv3),
     /// Boxes that others have built, at the ends of the lab's [`Cables`].
     External(External),
 }
@@ -267,12 +273,15 @@ impl Adapter {
             Self::Cipherbench(encryptor) if encryptor.mode.has_esp() => Some(Carrier {
                 form: Form::Esp,
                 suite: encryptor.suite,
+                udp: true,
             }),
             Self::WireGuard(tunnel) => Some(tunnel.carrier()),
             Self::StrongSwan(tunnel) => Some(tunnel.carrier()),
             Self::OpenVpn(tunnel) => Some(tunnel.carrier()),
+            Self::Xfrm(tunnel) => Some(tunnel.carrier()),
             Self::External(external) => Some(external.carrier),
             Self::Cipherbench(_)
+            | Self::L2tpv3(_)
             | Self::Direct
             | Self::Straight
             | Self::Router { .. }
@@ -292,6 +301,8 @@ impl Adapter {
         match self {
             Self::Cipherbench(encryptor) => encryptor.insecure(),
             Self::StrongSwan(tunnel) => tunnel.suite.insecure(),
+            Self::Xfrm(tunnel) => tunnel.suite.insecure(),
+            Self::L2tpv3(_) => Some(L2tpv3::INSECURE),
             Self::External(external) => external.carrier.suite.insecure(),
             // Their suites are AEADs; the others protect nothing, and were never meant to.
             Self::WireGuard(_)
@@ -308,9 +319,14 @@ impl Adapter {
     pub fn is_readable(&self) -> bool {
         match self {
             Self::Cipherbench(encryptor) => encryptor.is_readable(),
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => self
+            Self::WireGuard(_)
+            | Self::StrongSwan(_)
+            | Self::OpenVpn(_)
+            | Self::Xfrm(_)
+            | Self::External(_) => self
                 .carrier()
                 .is_some_and(|carrier| carrier.suite.key_bytes() == 0),
+            Self::L2tpv3(_) => true,
             Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => false,
         }
     }
@@ -332,6 +348,8 @@ impl Adapter {
             | Self::WireGuard(_)
             | Self::StrongSwan(_)
             | Self::OpenVpn(_)
+            | Self::Xfrm(_)
+            | Self::L2tpv3(_)
             | Self::External(_) => true,
             Self::Straight | Self::Router { .. } | Self::Bridge => false,
         }
@@ -346,6 +364,7 @@ impl Adapter {
             (_, Ability::Cut) => true,
             // The station has no place from which it could send packets of theirs, and what they are told is in
             // their own words.
+            (Self::Xfrm(_) | Self::L2tpv3(_), _) => false,
             (Self::External(_), _) => false,
             (_, Ability::Attack) => self.carrier().is_some(),
             // Kernels have no process that could die, and what they do without tunnels is no set-up.
@@ -385,7 +404,12 @@ impl Adapter {
             // Through a pair of gateways that do nothing, the three are one.
             Self::Direct | Self::Straight => &Direction::ALL,
             // The station does not know their key exchange.
-            Self::WireGuard(_) | Self::StrongSwan(_) | Self::OpenVpn(_) | Self::External(_) => {
+            Self::WireGuard(_)
+            | Self::StrongSwan(_)
+            | Self::OpenVpn(_)
+            | Self::Xfrm(_)
+            | Self::L2tpv3(_)
+            | Self::External(_) => {
                 &[Direction::Both]
             }
             Self::Router { .. } | Self::Bridge => &[Direction::Both],

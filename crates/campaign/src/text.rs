@@ -3,8 +3,7 @@
 mod frames;
 
 use crate::plan::{
-    Adapter, Cell, DataPath, Element, Encryptor, IkeAuth, LabKind, LabPlan, Measurement, Mode,
-    OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram,
+    Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth, L2tpEncapsulation, L2tpv3, LabKind, LabPlan, Measurement, Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -165,6 +164,9 @@ fn heading(plan: &Plan) -> String {
     if !plan.lab.path.is_empty() {
         line(&mut text, &format!("path: {}", path_in_words(&plan.lab)));
     }
+    if let Some(cables) = &plan.lab.external {
+        line(&mut text, &format!("cables: {}", cables_in_words(cables)));
+    }
     let cells = plan.cells.len() as u64;
     let total = human::duration_ns(plan.estimate_ns() as f64);
     line(
@@ -212,6 +214,22 @@ fn path_in_words(lab: &LabPlan) -> String {
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
 }
 
+/// Which interface of this machine leads where.
+fn cables_in_words(cables: &Cables) -> String {
+    let Cables {
+        station_a,
+        station_b,
+        tap,
+        gateway_a,
+        gateway_b,
+    } = cables;
+    let tap = match tap {
+        Some([first, second]) => format!("the link between the boxes crosses {first} and {second}"),
+        None => "no tap between the boxes: nothing can show that they encrypt".to_owned(),
+    };
+    format!("A at {station_a} (box at {gateway_a}), B at {station_b} (box at {gateway_b}), {tap}")
+}
+
 fn settings(adapter: &Adapter) -> String {
     match adapter {
         Adapter::Direct => "no encryptor".to_owned(),
@@ -223,6 +241,9 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::WireGuard(tunnel) => wireguard_in_words(tunnel),
         Adapter::StrongSwan(tunnel) => strongswan_in_words(tunnel),
         Adapter::OpenVpn(tunnel) => openvpn_in_words(tunnel),
+        Adapter::Xfrm(tunnel) => xfrm_in_words(*tunnel),
+        Adapter::L2tpv3(tunnel) => l2tpv3_in_words(*tunnel),
+        Adapter::External(external) => external_in_words(external),
     }
 }
 
@@ -268,6 +289,42 @@ fn insecure_in_words(why: Option<&str>) -> String {
 #[must_use]
 pub fn openvpn_in_words(tunnel: &OpenVpn) -> String {
     format!("OpenVPN {}", tunnel.suite)
+}
+
+/// The settings of the kernel's IPsec, in words; of an insecure one, that it is, and why.
+#[must_use]
+pub fn xfrm_in_words(tunnel: Xfrm) -> String {
+    let Xfrm { suite } = tunnel;
+    let insecure = insecure_in_words(suite.insecure());
+    format!("ESP {suite} by the kernel's XFRM, static keys{insecure}")
+}
+
+/// The settings of the kernel's L2TPv3, in words, and that it is insecure.
+#[must_use]
+pub fn l2tpv3_in_words(tunnel: L2tpv3) -> String {
+    let outer = match tunnel.encapsulation {
+        L2tpEncapsulation::Udp => "UDP",
+        L2tpEncapsulation::Ip => "IP",
+    };
+    let insecure = insecure_in_words(Some(L2tpv3::INSECURE));
+    format!("Ethernet in L2TPv3 in {outer} by the kernel{insecure}")
+}
+
+/// What external boxes are to do, in words; of an insecure suite, that it is, and why.
+#[must_use]
+pub fn external_in_words(external: &External) -> String {
+    let Carrier { form, suite, .. } = external.carrier;
+    let boxes = match external.boxes.len() {
+        1 => "boxes managed as one",
+        _ => "two boxes",
+    };
+    let commands = external.boxes.iter().map(|it| it.up.len() as u64).sum();
+    let up = match commands {
+        0 => "as they are configured".to_owned(),
+        commands => format!("configured by {}", counted(commands, "command")),
+    };
+    let insecure = insecure_in_words(suite.insecure());
+    format!("{} {suite} by {boxes} outside of this machine, {up}{insecure}", form.name())
 }
 
 /// The settings of an encryptor, in words; of an insecure one, that it is, and why.

@@ -1,11 +1,11 @@
-//! Other people's tunnels: strongSwan and OpenVPN with their settings, each an axis. WireGuard's programs have
+//! Other people's tunnels: strongSwan, OpenVPN and the kernel's with their settings, each an axis. WireGuard's programs have
 //! none.
 
 use super::encryptor::suite;
 use super::{DUTS_MAX, Listed, listed, name};
 use crate::axis::axis;
 use crate::expand::product;
-use crate::plan::{Adapter, DataPath, IkeAuth, OpenVpn, StrongSwan};
+use crate::plan::{Adapter, DataPath, IkeAuth, L2tpEncapsulation, L2tpv3, OpenVpn, StrongSwan, Xfrm};
 use wire::Suite;
 use yaml::{Map, Node, Reported};
 
@@ -86,6 +86,45 @@ pub(super) fn openvpn(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     Ok(duts.collect())
 }
 
+/// A suite that varies is added to the name.
+pub(super) fn xfrm(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+    let name = name(map, "xfrm");
+    let legacy = map.with_default("legacy", false, Node::bool);
+    let insecure = map.with_default("insecure", false, Node::bool);
+    let suites = axis(map, "suite", Suite::Aes256Gcm, |node| {
+        suite(node, &legacy, &insecure)
+    });
+    let (name, suites) = (name?, suites.all()?);
+    legacy?;
+    insecure?;
+    let duts = suites.iter().map(|suite| {
+        let words = [(suites.len() > 1, suite.value.name())];
+        let adapter = Adapter::Xfrm(Xfrm { suite: suite.value });
+        listed(map, &name, with_suffix(&name, words), adapter)
+    });
+    Ok(duts.collect())
+}
+
+/// An encapsulation that varies is added to the name.
+pub(super) fn l2tpv3(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+    const KNOWN: [(&str, L2tpEncapsulation); 2] = [
+        (L2tpEncapsulation::Udp.name(), L2tpEncapsulation::Udp),
+        (L2tpEncapsulation::Ip.name(), L2tpEncapsulation::Ip),
+    ];
+    let name = name(map, "l2tpv3");
+    let encapsulations = axis(map, "encapsulation", L2tpEncapsulation::Udp, |node| {
+        node.one_of("encapsulation", &KNOWN)
+    });
+    let (name, encapsulations) = (name?, encapsulations.all()?);
+    let duts = encapsulations.iter().map(|encapsulation| {
+        let encapsulation = encapsulation.value;
+        let words = [(encapsulations.len() > 1, encapsulation.name())];
+        let adapter = Adapter::L2tpv3(L2tpv3 { encapsulation });
+        listed(map, &name, with_suffix(&name, words), adapter)
+    });
+    Ok(duts.collect())
+}
+
 /// One of the suites that OpenVPN's data channel has a packet format for: that of AEADs. Its other ciphers
 /// it has taken for obsolete since 2.5.
 fn aead(node: Node<'_>) -> Result<Suite, Reported> {
@@ -104,7 +143,7 @@ fn aead(node: Node<'_>) -> Result<Suite, Reported> {
 }
 
 /// The name with what varies; of switches, those that are on.
-fn with_suffix<const N: usize>(name: &str, words: [(bool, &str); N]) -> String {
+pub(super) fn with_suffix<const N: usize>(name: &str, words: [(bool, &str); N]) -> String {
     let varying = words.into_iter().filter(|(varies, _)| *varies);
     let suffix: String = varying.map(|(_, word)| format!(" {word}")).collect();
     format!("{name}{suffix}")

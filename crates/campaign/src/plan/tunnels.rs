@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wire::Suite;
-use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
+use wire::overhead::{Outer, inner_mtu, outer_bytes};
 
 /// A WireGuard tunnel between the gateways, its keys made anew for each start. ChaCha20-Poly1305 is the only suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +112,8 @@ pub struct Carrier {
     pub form: Form,
     /// What seals them.
     pub suite: Suite,
+    /// Whether they are in UDP; of the forms, ESP alone may be bare.
+    pub udp: bool,
 }
 
 /// How sealed packets look between the gateways.
@@ -148,12 +150,21 @@ const WIREGUARD_PAD_TO_BYTES: usize = 16;
 const OPENVPN_BYTES: usize = 4 + 4 + 16;
 
 impl Carrier {
+    /// What stands in front of the sealed packet.
+    #[must_use]
+    pub const fn outer(self) -> Outer {
+        Outer {
+            ipv6: false,
+            udp: self.udp,
+        }
+    }
+
     /// The longest that an IP packet of `packet_bytes` gets on the cipher link.
     #[must_use]
     pub const fn cipher_packet_bytes(self, packet_bytes: usize) -> usize {
-        let outer = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
+        let outer = self.outer().header_bytes();
         match self.form {
-            Form::Esp => outer_bytes(self.suite, Outer::UDP_IPV4, packet_bytes),
+            Form::Esp => outer_bytes(self.suite, self.outer(), packet_bytes),
             Form::WireGuard => {
                 let padded = packet_bytes.next_multiple_of(WIREGUARD_PAD_TO_BYTES);
                 outer + WIREGUARD_BYTES + padded
@@ -166,9 +177,9 @@ impl Carrier {
     #[must_use]
     pub fn clear_mtu(self, cipher_mtu: u16) -> Option<usize> {
         let cipher_mtu = usize::from(cipher_mtu);
-        let outer = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
+        let outer = self.outer().header_bytes();
         match self.form {
-            Form::Esp => inner_mtu(self.suite, Outer::UDP_IPV4, cipher_mtu),
+            Form::Esp => inner_mtu(self.suite, self.outer(), cipher_mtu),
             Form::WireGuard => {
                 let room = cipher_mtu.checked_sub(outer + WIREGUARD_BYTES)?;
                 Some(room - room % WIREGUARD_PAD_TO_BYTES)
@@ -185,6 +196,7 @@ impl WireGuard {
         Carrier {
             form: Form::WireGuard,
             suite: Suite::ChaCha20Poly1305,
+            udp: true,
         }
     }
 }
@@ -199,6 +211,7 @@ impl StrongSwan {
         Carrier {
             form: Form::Esp,
             suite: self.suite,
+            udp: true,
         }
     }
 }
@@ -210,6 +223,7 @@ impl OpenVpn {
         Carrier {
             form: Form::OpenVpn,
             suite: self.suite,
+            udp: true,
         }
     }
 }
@@ -220,10 +234,16 @@ mod tests {
 
     #[test]
     fn the_clear_mtu_is_the_longest_that_fits() {
-        for form in [Form::Esp, Form::WireGuard, Form::OpenVpn] {
+        for (form, udp) in [
+            (Form::Esp, true),
+            (Form::Esp, false),
+            (Form::WireGuard, true),
+            (Form::OpenVpn, true),
+        ] {
             let carrier = Carrier {
                 form,
                 suite: Suite::ChaCha20Poly1305,
+                udp,
             };
             for cipher_mtu in 200..1600 {
                 let clear = carrier.clear_mtu(cipher_mtu).unwrap();
