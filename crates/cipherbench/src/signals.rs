@@ -37,17 +37,20 @@ pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
 
 /// A flag that is raised when the program is asked to end.
 pub(crate) fn stop() -> Result<Stop, Failure> {
-    let (stop, watch) = stop_later()?;
-    watch.start()?;
+    let (stop, watch) = stop_later(&[])?;
+    watch.start(|_| ())?;
     Ok(stop)
 }
 
-/// The same flag, which is raised only once the watch has started. A signal that comes before is kept until then.
-pub(crate) fn stop_later() -> Result<(Stop, Watch), Failure> {
+/// The same flag, which is raised only once the watch has started; it watches for `others` too. A signal that comes
+/// before is kept until then.
+pub(crate) fn stop_later(others: &[i32]) -> Result<(Stop, Watch), Failure> {
     let stop = Stop::new().map_err(refused)?;
-    let signals = Signals::new(to_end()).map_err(refused)?;
+    let signals = to_end().chain(others.iter().copied());
+    let signals = Signals::new(signals).map_err(refused)?;
     let watch = Watch {
         signals,
+        others: others.to_vec(),
         stop: stop.clone(),
     };
     Ok((stop, watch))
@@ -56,15 +59,21 @@ pub(crate) fn stop_later() -> Result<(Stop, Watch), Failure> {
 /// Waits for signals once it is started.
 pub(crate) struct Watch {
     signals: Signals,
+    /// Those that do not ask it to end.
+    others: Vec<i32>,
     stop: Stop,
 }
 
 impl Watch {
-    /// Waits on a thread of its own, which has the privileges that the caller has now.
-    pub(crate) fn start(mut self) -> Result<(), Failure> {
+    /// Waits on a thread of its own, which has the privileges that the caller has now, and does `on_other` for each
+    /// signal that does not ask the program to end.
+    pub(crate) fn start(mut self, on_other: impl Fn(i32) + Send + 'static) -> Result<(), Failure> {
         let watch = move || {
-            if self.signals.forever().next().is_some() {
-                self.stop.raise();
+            for signal in self.signals.forever() {
+                if !self.others.contains(&signal) {
+                    return self.stop.raise();
+                }
+                on_other(signal);
             }
         };
         thread::Builder::new()

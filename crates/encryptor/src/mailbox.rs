@@ -1,6 +1,6 @@
 //! Where the control plane leaves things for one lane: the lane looks with one load, and never waits.
 
-use super::sync::atomic::{AtomicBool, Ordering};
+use super::sync::atomic::{AtomicBool, Ordering, fence};
 use super::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Things on their way to a lane.
@@ -9,6 +9,8 @@ pub(crate) struct Mailbox<T> {
     /// Something is in, or was taken out a moment ago.
     flag: AtomicBool,
     things: Mutex<Vec<T>>,
+    /// The lane does nothing, and will look here before it does.
+    resting: AtomicBool,
 }
 
 impl<T> Mailbox<T> {
@@ -16,6 +18,7 @@ impl<T> Mailbox<T> {
         Self {
             flag: AtomicBool::new(false),
             things: Mutex::new(Vec::new()),
+            resting: AtomicBool::new(false),
         }
     }
 
@@ -23,6 +26,24 @@ impl<T> Mailbox<T> {
     pub(crate) fn put(&self, thing: T) {
         self.lock().push(thing);
         self.flag.store(true, Ordering::Release);
+    }
+
+    /// Whether the lane does nothing any more without the last thing that was put: it has taken it, or rests.
+    pub(crate) fn is_up_to_date(&self) -> bool {
+        // With the other fence: either the lane is seen to have woken, or it sees what was put before.
+        fence(Ordering::SeqCst);
+        self.resting.load(Ordering::Acquire) || self.lock().is_empty()
+    }
+
+    /// The lane says that it does nothing until it [wakes](Self::wake); then it looks here first.
+    pub(crate) fn rest(&self) {
+        self.resting.store(true, Ordering::Release);
+    }
+
+    /// The lane is to look here next.
+    pub(crate) fn wake(&self) {
+        self.resting.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
     }
 
     /// Takes everything out, in the order in which it was put. Costs one load when there is nothing.

@@ -3,6 +3,7 @@
 mod limit;
 
 use crate::counters::{Counters, DropReason, Tally};
+use crate::renewal::Rekeyer;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
@@ -17,9 +18,9 @@ use std::sync::Arc;
 pub type Facts = Vec<(&'static str, String)>;
 
 /// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>. `replaced_sas`: SAs for which an
-/// engine failed and another took over, of all lanes together.
+/// engine failed and another took over, `rekeys`: how often keys were renewed on demand; of all lanes together.
 #[must_use]
-pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64) -> String {
+pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64, rekeys: u64) -> String {
     let mut out = String::new();
     let labels: Vec<String> = facts
         .iter()
@@ -93,6 +94,14 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64) -> Stri
         "SAs for which an engine failed and was taken out.",
     );
     let _ = writeln!(out, "{name} {replaced_sas}");
+    let name = "cipherbench_rekeys_total";
+    header(
+        &mut out,
+        name,
+        "counter",
+        "Times that new keys were asked for, and all lanes seal with them.",
+    );
+    let _ = writeln!(out, "{name} {rekeys}");
     out
 }
 
@@ -153,6 +162,7 @@ pub fn serve(
     facts: Facts,
     lanes: Vec<Arc<Counters>>,
     dispatch: Dispatch,
+    rekeyer: Rekeyer,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -164,7 +174,7 @@ pub fn serve(
             let replaced_sas = dispatch.replaced().iter().map(|engine| engine.sas).sum();
             (
                 [(CONTENT_TYPE, "text/plain; version=0.0.4")],
-                render(&facts, &lanes, replaced_sas),
+                render(&facts, &lanes, replaced_sas, rekeyer.rekeys()),
             )
         }),
     );
@@ -190,7 +200,7 @@ mod tests {
         tally.clear_rx.add(1400);
         tally.drop(DropReason::Replayed, 3);
         lanes[1].publish(&tally);
-        let text = render(&vec![("suite", "aes \"256\"".to_owned())], &lanes, 7);
+        let text = render(&vec![("suite", "aes \"256\"".to_owned())], &lanes, 7, 3);
         for line in [
             "cipherbench_info{suite=\"aes \\\"256\\\"\"} 1",
             "cipherbench_clear_rx_packets_total{lane=\"0\"} 0",
@@ -199,6 +209,7 @@ mod tests {
             "cipherbench_cipher_tx_bytes_total{lane=\"0\"} 0",
             "cipherbench_dropped_packets_total{lane=\"1\",reason=\"replayed\"} 3",
             "cipherbench_engine_replaced_sas_total 7",
+            "cipherbench_rekeys_total 3",
         ] {
             assert!(
                 text.lines().any(|other| other == line),
@@ -213,7 +224,7 @@ mod tests {
 
     #[test]
     fn every_count_of_a_tally_has_a_metric() {
-        let text = render(&Vec::new(), &[Arc::default()], 0);
+        let text = render(&Vec::new(), &[Arc::default()], 0, 0);
         for (name, _) in Tally::default().named() {
             let line = match name.split_once('.') {
                 None => format!("cipherbench_{name}_total{{lane=\"0\"}} 0"),

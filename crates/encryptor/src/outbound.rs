@@ -62,6 +62,15 @@ impl Outbound {
         self
     }
 
+    /// To be told around each time that the lane waits for packets: nothing is sealed meanwhile.
+    pub(crate) fn waits(&self, waits: bool) {
+        match &self.taker.outgoing.desk {
+            Some(desk) if waits => desk.rest(),
+            Some(desk) => desk.wake(),
+            None => {}
+        }
+    }
+
     /// Moves what is there; whether there was anything.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::lane::{self, LaneSettings};
 use crate::metrics::{self, Facts};
 use crate::policy::Policy;
 use crate::privileges::{self, InForce};
-use crate::renewal::Renewer;
+use crate::renewal::{Rekeyer, Renewer};
 use crate::worker::Worker;
 use dispatch::Dispatch;
 use keys::KeyFiles;
@@ -26,7 +26,8 @@ use settings::Carried;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with what it found.
+/// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with what it found and a way to
+/// have it renew its keys.
 /// `version` is what the program calls itself, in one word.
 ///
 /// Unless the configuration says `privileges: keep`, the calling thread and all that it starts give up their
@@ -39,7 +40,7 @@ pub fn run(
     config: &Config,
     version: &str,
     stop: &Stop,
-    ready: impl FnOnce(&Facts),
+    ready: impl FnOnce(&Facts, Rekeyer),
 ) -> Result<Tally, ServiceError> {
     let selection = Dispatch::prepare(&config.engine, config.suite)?;
     warn(config, &selection);
@@ -89,7 +90,7 @@ impl Start<'_> {
         lanes: Vec<UdpLane>,
         carried: Carried,
         mut facts: Facts,
-        ready: impl FnOnce(&Facts),
+        ready: impl FnOnce(&Facts, Rekeyer),
     ) -> Result<Tally, ServiceError> {
         let config = self.config;
         let listener = config.metrics.map(listen).transpose()?;
@@ -128,10 +129,11 @@ impl Start<'_> {
         let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
         if let Some(listener) = listener {
             let dispatch = self.selection.clone();
-            metrics::serve(listener, facts.clone(), counters.clone(), dispatch)
+            let rekeyer = renewer.rekeyer();
+            metrics::serve(listener, facts.clone(), counters.clone(), dispatch, rekeyer)
                 .map_err(ServiceError::Resources)?;
         }
-        ready(&facts);
+        ready(&facts, renewer.rekeyer());
         threads::run(&config.pin, in_force, workers, self.stop)?;
         Ok(counters
             .iter()

@@ -87,11 +87,13 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
                 // Whoever else could run on this core does: a packet may be what they make.
                 std::thread::yield_now();
             } else {
+                self.outbound.waits(true);
                 let ready = waiter.wait([
                     self.clear.readable(),
                     self.cipher.readable(),
                     Some(stop.as_fd()),
                 ])?;
+                self.outbound.waits(false);
                 // A packet on a quiet link is opened without a look at the other side first.
                 clear_too = ready.has(0);
             }

@@ -10,6 +10,7 @@ mod sync {
 mod mailbox;
 
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use mailbox::Mailbox;
 
@@ -46,5 +47,29 @@ fn two_that_put_lose_nothing() {
         taken.extend(mailbox.take());
         taken.sort_unstable();
         assert_eq!(taken, [1, 2]);
+    });
+}
+
+#[test]
+fn a_lane_that_is_up_to_date_uses_nothing_old_any_more() {
+    loom::model(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let newest_is_known = Arc::new(AtomicBool::new(false));
+        let control = (Arc::clone(&mailbox), Arc::clone(&newest_is_known));
+        let lane = thread::spawn(move || {
+            let (mailbox, newest_is_known) = control;
+            let mut value = 0;
+            for _ in 0..2 {
+                mailbox.rest();
+                mailbox.wake();
+                // Before the look: what is used after it may be as old as this.
+                let must_be_new = newest_is_known.load(Ordering::SeqCst);
+                value = mailbox.take().pop().unwrap_or(value);
+                assert!(value == 1 || !must_be_new);
+            }
+        });
+        mailbox.put(1);
+        newest_is_known.store(mailbox.is_up_to_date(), Ordering::SeqCst);
+        lane.join().unwrap();
     });
 }

@@ -151,6 +151,38 @@ fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not()
     assert_eq!(busy.cross(), 1);
 }
 
+#[test]
+fn new_keys_are_there_on_demand_without_a_loss_and_it_is_done_when_all_lanes_seal_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["a.key", "b.key"].map(|name| folder.path().join(name));
+    keying::create_pair(&files[0], &files[1]).unwrap();
+    let (left, right) = (Side::new(&files[0]), Side::new(&files[1]));
+    let mut lanes = [0, 1].map(|number| Lane::new(number, &left, &right));
+    let rekeyer = left.renewer.rekeyer();
+    for rekeys in 1..=3 {
+        let epoch = epoch_in(folder.path());
+        rekeyer.ask();
+        let start = Instant::now();
+        while epoch_in(folder.path()) == epoch {
+            assert!(start.elapsed() < PATIENCE, "no new epoch after {epoch}");
+            assert_eq!(lanes[0].cross(), 1);
+        }
+        // The other lane has nothing of it yet.
+        assert_eq!(rekeyer.rekeys(), rekeys - 1);
+        assert_eq!(lanes[1].cross(), 1);
+        while rekeyer.rekeys() < rekeys {
+            assert!(start.elapsed() < PATIENCE, "not all lanes are done");
+            assert_eq!(lanes.each_mut().map(Lane::cross), [1, 1]);
+        }
+        assert_eq!(epoch_in(folder.path()), epoch + 1);
+        assert_eq!(lanes.each_mut().map(Lane::cross), [1, 1]);
+    }
+    drop((lanes, left));
+    // Nobody does it any more, and nobody waits for it.
+    rekeyer.ask();
+    assert_eq!(rekeyer.rekeys(), 3);
+}
+
 /// The epoch that A has drawn last.
 fn epoch_in(folder: &Path) -> u32 {
     let text = std::fs::read_to_string(folder.join("a.key.epoch")).unwrap();

@@ -4,15 +4,16 @@ use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
 use crate::{output, signals, version};
 use encryptor::{Config, ServiceError};
+use signal_hook::consts::SIGUSR1;
 
-/// Runs until a signal asks it to end. Prints one line that begins with `ready` when it forwards.
+/// Runs until a signal asks it to end; SIGUSR1 asks it to renew its keys. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
-    let (stop, watch) = signals::stop_later()?;
+    let (stop, watch) = signals::stop_later(&[SIGUSR1])?;
     let mut watching = Ok(());
-    encryptor::run(&config, &version::word(), &stop, |facts| {
+    encryptor::run(&config, &version::word(), &stop, |facts, rekeyer| {
         // By now the encryptor has given up its privileges; a thread from before would keep them.
-        watching = watch.start();
+        watching = watch.start(move |_| rekeyer.ask());
         if watching.is_err() {
             stop.raise();
         }

@@ -5,7 +5,7 @@ use encryptor::{Config, privileges};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use port::Stop;
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,13 +18,17 @@ use std::process::{Child, Command, ExitCode, Stdio};
 pub(crate) fn encrypt(file: &str) -> ExitCode {
     let config = Config::load(Path::new(file)).unwrap();
     let stop = Stop::new().unwrap();
-    let mut signals = Signals::new([SIGTERM]).unwrap();
+    let mut signals = Signals::new([SIGTERM, SIGUSR1]).unwrap();
     let raised = stop.clone();
-    let ended = encryptor::run(&config, "test", &stop, move |facts| {
+    let ended = encryptor::run(&config, "test", &stop, move |facts, rekeyer| {
         // Not before: it would keep its privileges.
         std::thread::spawn(move || {
-            signals.forever().next();
-            raised.raise();
+            for signal in signals.forever() {
+                if signal == SIGTERM {
+                    return raised.raise();
+                }
+                rekeyer.ask();
+            }
         });
         let facts: Vec<_> = facts
             .iter()

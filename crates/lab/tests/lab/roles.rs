@@ -92,13 +92,18 @@ fn encrypt(file: &Path) -> ExitCode {
 fn encrypt_for_real(file: &Path) -> ExitCode {
     let config = encryptor::Config::load(file).unwrap();
     let stop = port::Stop::new().unwrap();
-    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]).unwrap();
+    let (end, rekey) = (signal_hook::consts::SIGTERM, signal_hook::consts::SIGUSR1);
+    let mut signals = signal_hook::iterator::Signals::new([end, rekey]).unwrap();
     let raised = stop.clone();
-    std::thread::spawn(move || {
-        signals.forever().next();
-        raised.raise();
-    });
-    encryptor::run(&config, "test", &stop, |facts| {
+    encryptor::run(&config, "test", &stop, |facts, rekeyer| {
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if signal == end {
+                    return raised.raise();
+                }
+                rekeyer.ask();
+            }
+        });
         let facts: Vec<_> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))

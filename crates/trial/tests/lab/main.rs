@@ -7,6 +7,7 @@
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the real encryptor; and
 //! `frames`, the real generator and analyser.
 
+mod attacks;
 mod encryptors;
 mod frames;
 mod trials;
@@ -15,7 +16,7 @@ use encryptor::Config;
 use lab::{NodeId, privilege, station};
 use libtest_mimic::{Arguments, Completion, Trial};
 use port::Stop;
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     }
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     let all = trials::ALL.into_iter().chain(frames::ALL);
-    let all = all.chain(encryptors::ALL);
+    let all = all.chain(encryptors::ALL).chain(attacks::ALL);
     let tests = all.map(|(name, test)| {
         let skipped = Arc::clone(&skipped);
         Trial::ignorable_test(name, move || {
@@ -68,7 +69,9 @@ fn encrypt(file: &Path) -> ExitCode {
         Err(error) => return fail(&error),
     };
     let stop = stop_at_sigterm();
-    let ended = encryptor::run(&config, "test", &stop, |facts| {
+    let mut asks = Signals::new([SIGUSR1]).unwrap();
+    let ended = encryptor::run(&config, "test", &stop, |facts, rekeyer| {
+        std::thread::spawn(move || asks.forever().for_each(|_| rekeyer.ask()));
         let facts: Vec<String> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))
