@@ -1,17 +1,23 @@
 //! Stations as the binary runs them: from a specification to a report, over rings in memory and a veth pair.
 
 use crate::wire_tap::{KeyPair, esp, receive, send};
-use nix::sched::{CloneFlags, unshare};
-use port::{FramePortKind, FramePortStats, FrameSender, Stop, memory_frame_pair};
-use std::fs::read_to_string;
+use nix::sched::{CloneFlags, setns, unshare};
+use port::{
+    FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop, memory_frame_pair,
+    open_receivers,
+};
+use std::fs::{File, read_to_string};
 use std::io::{self, Write};
+use std::net::UdpSocket;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use traffic::report::{READY, Report};
-use traffic::spec::{Bins, Receive, Role, Send, Spec};
+use traffic::report::{Attacked, READY, Report};
+use traffic::spec::{Attack, AttackKind, Bins, Receive, Role, SealedForm, Send, Spec};
 use traffic::{
     Keys, ServeError, TrafficError, analysers, generators, intended_by_bin, receive_all, send_all,
     sender_threads, serve,
@@ -356,6 +362,97 @@ fn af_xdp_receives_short_frames_where_the_mtu_allows_long_ones() {
     });
 }
 
+/// Sends sealed packets as a DUT does, by a UDP socket, until it is told to end.
+fn seal_until(ended: &AtomicBool) {
+    let dut = UdpSocket::bind("10.3.0.1:4500").unwrap();
+    for number in 1u32.. {
+        if ended.load(Relaxed) {
+            return;
+        }
+        let mut packet = vec![0xda; 200];
+        packet[..8].copy_from_slice(&(0xcafe_0000_u64 << 32 | u64::from(number)).to_be_bytes());
+        dut.send_to(&packet, "10.3.0.2:4500").unwrap();
+        thread::yield_now();
+    }
+}
+
+/// Frames of the attack that have come to a port that sees what comes to an interface: ESP to port 4500, by whether
+/// their number is that of the latest or far ahead.
+fn come_ahead(port: &mut impl FrameReceiver) -> (u64, u64) {
+    let (mut ahead, mut others) = (0, 0);
+    while let Ok(frames) = port.recv(|frame| {
+        if frame.len() == 14 + 20 + 8 + 200 && frame[42..46] == [0xca, 0xfe, 0, 0] {
+            let is_ahead = frame[47] != 0 && frame[241] == 0xdb;
+            ahead += u64::from(is_ahead);
+            others += u64::from(!is_ahead);
+        }
+    }) {
+        assert!(frames > 0);
+    }
+    (ahead, others)
+}
+
+#[test]
+fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
+    in_namespace(|| {
+        veth_pair();
+        // The other end is in this namespace too, where nobody has the address.
+        ip("address add 10.3.0.1/24 dev p0");
+        ip("neighbour add 10.3.0.2 lladdr 02:00:00:00:00:07 dev p0");
+        let attack = Attack {
+            kind: AttackKind::BadIcv,
+            form: SealedForm::Esp,
+            ports: vec![4500],
+            packets_per_s: 20_000,
+            duration_ns: 200_000_000,
+        };
+        let wanted = OpenFrames {
+            interface: "p1",
+            kind: Some(FramePortKind::Packet),
+            max_frame_bytes: 1514,
+            threads: 1,
+            udp_ports: &[4500],
+        };
+        let (mut sink, _) = open_receivers(&wanted).unwrap();
+        let attacker = Station::start("p0", None, 1, Role::Attack(attack.clone()));
+        assert_eq!(attacker.line(), READY);
+        let ended = AtomicBool::new(false);
+        let namespace = File::open("/proc/thread-self/ns/net").unwrap();
+        let report = thread::scope(|scope| {
+            scope.spawn(|| {
+                setns(&namespace, CloneFlags::CLONE_NEWNET).unwrap();
+                seal_until(&ended);
+            });
+            let report = attacker.report();
+            ended.store(true, Relaxed);
+            report
+        });
+        let attacked = report.attacked.unwrap();
+        assert_eq!(attacked.sent, 4000);
+        assert_eq!(report.port_stats.sent, 4000);
+        assert!((190_000_000..2_000_000_000).contains(&attacked.elapsed_ns));
+        let (mut ahead, mut others) = (0, 0);
+        let until = Instant::now() + Duration::from_secs(20);
+        while ahead < attacked.sent && Instant::now() < until {
+            let (more, other) = come_ahead(&mut sink[0]);
+            (ahead, others) = (ahead + more, others + other);
+        }
+        assert_eq!(ahead, attacked.sent);
+        // Not all that was sealed; of what was sent by itself, nothing.
+        assert!((1..=others).contains(&attacked.captured), "{attacked:?}");
+
+        // Once more with nobody who seals.
+        let silent = Attack {
+            duration_ns: u64::MAX,
+            ..attack
+        };
+        let attacker = Station::start("p0", None, 1, Role::Attack(silent));
+        assert_eq!(attacker.line(), READY);
+        attacker.stop.raise();
+        assert_eq!(attacker.report().attacked, Some(Attacked::default()));
+    });
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_with_a_reason() {
     in_namespace(|| {
@@ -393,6 +490,19 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
             matches!(none, ServeError::Traffic(TrafficError::Flows { .. })),
             "{none}"
         );
+        let mut socket = spec(
+            "p0",
+            Role::Attack(Attack {
+                kind: AttackKind::Replay,
+                form: SealedForm::WireGuard,
+                ports: vec![51820],
+                packets_per_s: 1,
+                duration_ns: 1,
+            }),
+        );
+        socket.port = Some(FramePortKind::Socket);
+        let socket = error(&socket).to_string();
+        assert!(socket.contains("by UDP socket"), "{socket}");
         let text = serve("{", Vec::new(), &stop).unwrap_err();
         assert!(matches!(text, ServeError::Spec(_)));
     });
