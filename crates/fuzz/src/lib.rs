@@ -16,6 +16,7 @@ mod aggfrag;
 mod coalesce;
 mod control;
 mod esp;
+mod hostile;
 mod inner;
 mod link;
 #[path = "../../wire/tests/common/mod.rs"]
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),
     target("flow", inner::flow),
+    target("hostile", hostile::body),
     target("icmp", inner::icmp),
     target("l2tp", link::l2tp),
     target("mss", inner::mss),
