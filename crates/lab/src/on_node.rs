@@ -41,6 +41,12 @@ pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<(), LabError> {
     })
 }
 
+/// The version of a node's kernel, which is that of this machine.
+pub(crate) fn kernel_version(node: &dyn Node) -> Result<String, LabError> {
+    let ended = node.run(Program::new(["uname", "-r"]), TOOL_LIMIT)?;
+    Ok(ended.stdout.trim().to_owned())
+}
+
 /// Runs a program that must succeed.
 pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<(), LabError> {
     let what = program.argv.join(" ");

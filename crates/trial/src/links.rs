@@ -14,7 +14,10 @@ pub fn cipher_mtu(plan: &Plan) -> u16 {
         Adapter::Cipherbench(_)
         | Adapter::WireGuard(_)
         | Adapter::StrongSwan(_)
-        | Adapter::OpenVpn(_) => cell.dut.adapter.cipher_packet_bytes(cell.mtu),
+        | Adapter::OpenVpn(_)
+        | Adapter::Xfrm(_)
+        | Adapter::L2tpv3(_)
+        | Adapter::External(_) => cell.dut.adapter.cipher_packet_bytes(cell.mtu),
         // In one direction the stations do what an encryptor would.
         Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
             .into_iter()

@@ -4,6 +4,8 @@
 use crate::protocol::{Request, Response};
 use crate::{LabError, Node, NodeId};
 use keying::FileTexts;
+use std::fs::File;
+use std::io::Read;
 
 /// The texts of a fresh pair of key files, for A's side and B's side.
 pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2], LabError> {
@@ -22,6 +24,14 @@ pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<Str
     let key_file = write_file(node, &name, &keys.key, true)?;
     write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
     Ok(key_file)
+}
+
+/// So many random bytes, in hexadecimal.
+pub(super) fn random_hex(dut: &str, bytes: usize) -> Result<String, LabError> {
+    let mut random = vec![0; bytes];
+    let filled = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
+    filled.map_err(|error| super::dut_error(dut, format!("got no random secret: {error}")))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Writes a file into a node's private folder; where it is.

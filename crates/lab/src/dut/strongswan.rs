@@ -18,6 +18,7 @@ mod suites;
 
 use super::keys::write_file;
 use super::site::{all, on_each};
+use super::xfrm::missing_esp;
 use super::{Adapter, Daemon, Site, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Program, SealedPort};
@@ -61,12 +62,8 @@ exit 1
 
 /// How to get what is missing of it.
 const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strongswan-charon \
-                       strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins";
-
-/// Makes an SA, and takes it away again.
-const PROBE: &str = "xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100 mode tunnel \
-                     aead rfc4106(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 128\n\
-                     xfrm state delete src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100\n";
+                       strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins \
+                       libstrongswan-extra-plugins";
 
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
@@ -163,23 +160,14 @@ impl Strongswan {
                 ));
             }
         }
-        if self.plan.data_path == DataPath::Kernel {
-            // The kernel loads what it has when it is asked for an SA.
-            let ended = node.run(
-                Program {
-                    stdin: PROBE.to_owned(),
-                    ..Program::new(["ip", "-batch", "-"])
-                },
-                TOOL_LIMIT,
-            )?;
-            if ended.code != Some(0) {
-                return refuse(format!(
-                    "needs ESP in the kernel, which {name} does not have{}\n\
-                     help: sudo modprobe -a esp4 xfrm_user; or set `data_path: libipsec`, which \
-                     seals in the daemon",
-                    ended.last_words()
-                ));
-            }
+        if self.plan.data_path == DataPath::Kernel
+            && let Some(said) = missing_esp(node)?
+        {
+            return refuse(format!(
+                "needs ESP in the kernel, which {name} does not have{said}\n\
+                 help: sudo modprobe -a esp4 xfrm_user; or set `data_path: libipsec`, which seals \
+                 in the daemon"
+            ));
         }
         Ok(program)
     }

@@ -10,7 +10,7 @@ use campaign::plan::{Adapter, Cell, Direction, FrameTest, Measurement, Plan};
 use journal::Journal;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
 use wire::Suite;
-use wire::overhead::{Outer, outer_bytes};
+use wire::overhead::{IPV4_HEADER_BYTES, Outer, outer_bytes};
 
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
 pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
@@ -149,6 +149,10 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
         Adapter::Cipherbench(encryptor) => {
             let sealed = |inner| outer_bytes(encryptor.suite, Outer::UDP_IPV4, inner);
             ("cipher", cipher_bits(test, sealed))
+        }
+        Adapter::L2tpv3(tunnel) => {
+            let carried = |inner| IPV4_HEADER_BYTES + tunnel.added_bytes().0 + inner;
+            ("cipher", cipher_bits(test, carried))
         }
         adapter => match adapter.carrier() {
             Some(carrier) => {

@@ -152,7 +152,13 @@ fn path_mtus(observed: &Observed<'_>) -> (u16, u16) {
         }
         // Others may fragment what they sealed.
         (None, Some(carrier)) => (carrier.clear_mtu(links.cipher_mtu).unwrap_or(0), cipher_mtu),
-        (None, None) => (cipher_mtu, cipher_mtu),
+        (None, None) => match adapter {
+            // The kernel fragments what it has put in L2TP.
+            Adapter::L2tpv3(tunnel) => {
+                (tunnel.clear_mtu(links.cipher_mtu).unwrap_or(0), cipher_mtu)
+            }
+            _ => (cipher_mtu, cipher_mtu),
+        },
     };
     let with_links = |mtu| links.mtu.min(u16::try_from(mtu).unwrap_or(u16::MAX));
     (with_links(known), with_links(most))
@@ -160,6 +166,9 @@ fn path_mtus(observed: &Observed<'_>) -> (u16, u16) {
 
 /// The most that a DUT's encapsulation adds to a packet.
 fn encapsulation_bytes(adapter: &Adapter) -> u64 {
+    if let Adapter::L2tpv3(tunnel) = adapter {
+        return tunnel.cipher_packet_bytes(0) as u64;
+    }
     let Some(encryptor) = adapter.encryptor() else {
         return adapter
             .carrier()
@@ -188,13 +197,20 @@ fn carrier_bytes_least(carrier: Carrier) -> u64 {
         Form::OpenVpn => OPENVPN_PEER_BYTES,
         Form::Esp | Form::WireGuard => 0,
     };
-    least.saturating_sub(Outer::UDP_IPV4.header_bytes() as u64 + shorter)
+    least.saturating_sub(carrier.outer().header_bytes() as u64 + shorter)
 }
 
 /// The least of outer headers, Ethernet included.
 fn outer_bytes_least(adapter: &Adapter) -> u64 {
     // The kernel's ESP needs no UDP around it.
-    let is_bare = matches!(adapter, Adapter::StrongSwan(_));
+    let is_bare = match adapter {
+        Adapter::StrongSwan(_) => true,
+        // Whether a box puts UDP around ESP is its own affair.
+        Adapter::External(external) => external.carrier.form == Form::Esp,
+        // What is added is told with all its headers.
+        Adapter::L2tpv3(_) => true,
+        adapter => adapter.carrier().is_some_and(|carrier| !carrier.udp),
+    };
     let udp = if is_bare { 0 } else { UDP_HEADER_BYTES as u64 };
     ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES as u64 + udp
 }
@@ -288,7 +304,10 @@ pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
 /// The most that the gateways themselves said to one another.
 fn tunnel_bytes(observed: &Observed<'_>) -> u64 {
     match observed.cell.dut.adapter {
-        Adapter::WireGuard(_) | Adapter::StrongSwan(_) | Adapter::OpenVpn(_) => {
+        Adapter::WireGuard(_)
+        | Adapter::StrongSwan(_)
+        | Adapter::OpenVpn(_)
+        | Adapter::External(_) => {
             let seconds = observed.elapsed_ns.div_ceil(1_000_000_000);
             seconds.saturating_mul(TUNNEL_BYTES_PER_S)
         }
@@ -302,13 +321,18 @@ fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_
     let ip_bytes = packets.ip_least(payload_bytes);
     let count = packets.packets_least(payload_bytes);
     let merged = observed.links.offloads;
-    let is_tunnel = adapter.encrypts() || adapter.encryptor().is_some();
+    let pseudowire = match adapter {
+        Adapter::L2tpv3(tunnel) => Some(tunnel.added_bytes().0 as u64),
+        _ => None,
+    };
+    let is_tunnel = adapter.encrypts() || adapter.encryptor().is_some() || pseudowire.is_some();
     if place == Place::Cipher && is_tunnel {
         let added = match (adapter.encryptor(), adapter.carrier()) {
             // Of packets that share an ESP packet only the packets are sure.
             (Some(encryptor), _) if encryptor.aggregate => return ip_bytes,
             (Some(encryptor), _) => added_bytes_least(encryptor, packets.packet_bytes()),
-            (None, carrier) => carrier.map_or(0, carrier_bytes_least),
+            (None, Some(carrier)) => carrier_bytes_least(carrier),
+            (None, None) => pseudowire.unwrap_or(0),
         };
         // One set of outer headers goes with a whole train of packets (`UDP_SEGMENT`).
         let outer_bytes = if merged {

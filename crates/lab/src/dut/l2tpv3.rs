@@ -1,0 +1,307 @@
+//! An L2TPv3 Ethernet pseudowire by the kernel (RFC 3931, RFC 4719), set by hand and bridged with the clear
+//! side: the stations are neighbours. Nothing is encrypted.
+//!
+//! As our own encryptor's: cookies of 8 bytes, no L2-specific sublayer, and so no sequence numbers.
+
+use super::cipherbench::{cipher_ends, clear_end};
+use super::site::{all, on_each};
+use super::{Adapter, Site, dut_error};
+use crate::on_node::{ip, kernel_version};
+use crate::protocol::{Program, Request, Response};
+use crate::switch::{self, Port};
+use crate::sync::Deadline;
+use crate::topology::{A0, B0};
+use crate::{LabError, Node, NodeId, RunningDut};
+use campaign::plan;
+use campaign::plan::L2tpEncapsulation;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+use wire::l2tp::UDP_PORT;
+
+/// The pseudowire's interface.
+const INTERFACE: &str = "l2tp0";
+
+/// The only tunnel, as both ends call it.
+const TUNNEL: u32 = 1;
+
+/// Cookies are this and the session's number.
+const COOKIE: u64 = 0x6369_7068_6572_6200;
+
+/// How long `ip` may take to tell tunnels or sessions.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// A tunnel is gone only some time after it was deleted.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+const GONE_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A pseudowire between the gateways.
+pub(super) struct L2tpv3 {
+    encapsulation: L2tpEncapsulation,
+}
+
+/// A tunnel, as `ip -json l2tp` has it.
+#[derive(Deserialize)]
+struct Tunnel {
+    tunnel_id: u32,
+    encap: String,
+}
+
+/// A session, likewise.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Session {
+    session_id: u32,
+    peer_session_id: u32,
+    interface: String,
+    cookie: String,
+    peer_cookie: String,
+}
+
+impl Session {
+    /// That of a gateway: its number is what the other one sends.
+    fn of(id: NodeId) -> Self {
+        let (own, peers) = match id {
+            NodeId::Gw2 => (2, 1),
+            _ => (1, 2),
+        };
+        let cookie = |session: u32| format!("{:016x}", COOKIE + u64::from(session));
+        Self {
+            session_id: own,
+            peer_session_id: peers,
+            interface: INTERFACE.to_owned(),
+            cookie: cookie(own),
+            peer_cookie: cookie(peers),
+        }
+    }
+}
+
+impl L2tpv3 {
+    pub(super) const fn new(tunnel: plan::L2tpv3) -> Self {
+        Self {
+            encapsulation: tunnel.encapsulation,
+        }
+    }
+
+    /// Makes the pseudowire on a gateway and bridges it; facts.
+    fn set_up(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+    ) -> Result<BTreeMap<String, String>, LabError> {
+        let (own, peer) = cipher_ends(node.id());
+        let [local, remote] = [own, peer].map(|end| site.map.address(end));
+        let encapsulation = self.encapsulation.name();
+        let ports = match self.encapsulation {
+            L2tpEncapsulation::Udp => format!(" udp_sport {UDP_PORT} udp_dport {UDP_PORT}"),
+            L2tpEncapsulation::Ip => String::new(),
+        };
+        let tunnel = format!(
+            "l2tp add tunnel tunnel_id {TUNNEL} peer_tunnel_id {TUNNEL} encap {encapsulation} \
+             local {local} remote {remote}{ports}\n"
+        );
+        ip(node, tunnel).map_err(|error| self.explain(site, error))?;
+        let Session {
+            session_id,
+            peer_session_id,
+            cookie,
+            peer_cookie,
+            ..
+        } = Session::of(node.id());
+        let mtu = site.links.mtu;
+        let session = format!(
+            "l2tp add session name {INTERFACE} tunnel_id {TUNNEL} session_id {session_id} \
+             peer_session_id {peer_session_id} cookie {cookie} peer_cookie {peer_cookie} l2spec_type none\n"
+        );
+        ip(node, session).map_err(|error| self.explain(site, error))?;
+        ip(node, format!("link set {INTERFACE} mtu {mtu}\n"))?;
+        self.compare(site, node)?;
+        switch::make(node, &ports_of(node.id()))?;
+        let gateway = node.id().name();
+        let facts = [
+            ("program", "l2tpv3".to_owned()),
+            ("version", kernel_version(node)?),
+            ("encapsulation", encapsulation.to_owned()),
+            ("suite", "none".to_owned()),
+        ];
+        let named = |(name, value)| (format!("{gateway}/{name}"), value);
+        Ok(facts.into_iter().map(named).collect())
+    }
+
+    /// What is missing, where that is why it did not come up.
+    fn explain(&self, site: &Site<'_>, error: LabError) -> LabError {
+        let LabError::Node { node, reason } = error else {
+            return error;
+        };
+        // No family of that name, no protocol, no type of session.
+        let is_missing = ["No such file", "not supported", "talking to the kernel"]
+            .iter()
+            .any(|words| reason.contains(words));
+        if !is_missing {
+            return dut_error(site.dut, format!("did not come up on {node}: {reason}"));
+        }
+        let modules = match self.encapsulation {
+            L2tpEncapsulation::Udp => "l2tp_eth",
+            L2tpEncapsulation::Ip => "l2tp_eth l2tp_ip",
+        };
+        let reason = format!(
+            "needs L2TPv3 in the kernel, which {node} does not have: {reason}\n\
+             help: sudo modprobe -a {modules}; or take our own: `cipherbench` with `mode: l2tpv3-clear`"
+        );
+        dut_error(site.dut, reason)
+    }
+
+    /// Whether the kernel has the tunnel and the session as they were asked for.
+    fn compare(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+        let fail = |what: String| {
+            let gateway = node.id().name();
+            let reason = format!("is not as asked for on {gateway}: {what}");
+            Err(dut_error(site.dut, reason))
+        };
+        let told: Vec<Tunnel> = show(site, node, "tunnel")?;
+        let encapsulation = self.encapsulation.name();
+        match &*told {
+            [tunnel]
+                if tunnel.tunnel_id == TUNNEL
+                    && tunnel.encap.eq_ignore_ascii_case(encapsulation) => {}
+            [tunnel] => {
+                let Tunnel { tunnel_id, encap } = tunnel;
+                return fail(format!("tunnel {tunnel_id} is in {encap}"));
+            }
+            told => return fail(format!("it has {} tunnels", told.len())),
+        }
+        let told: Vec<Session> = show(site, node, "session")?;
+        let expected = [Session::of(node.id())];
+        match told == expected {
+            true => Ok(()),
+            false => fail(format!("it has the sessions {told:?}")),
+        }
+    }
+
+    /// Removes what is there of it on a gateway.
+    fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+        let mut batch = String::new();
+        let interfaces = interfaces(node)?;
+        if interfaces.contains_key(switch::NAME) {
+            switch::remove(node)?;
+        }
+        if interfaces.contains_key(INTERFACE) {
+            let session = Session::of(node.id()).session_id;
+            batch += &format!("l2tp del session tunnel_id {TUNNEL} session_id {session}\n");
+        }
+        let tunnels = || show::<Tunnel>(site, node, "tunnel");
+        if !tunnels()?.is_empty() {
+            batch += &format!("l2tp del tunnel tunnel_id {TUNNEL}\n");
+        }
+        ip(node, batch)?;
+        let deadline = Deadline::after(GONE_LIMIT);
+        while !tunnels()?.is_empty() {
+            if deadline.is_over() {
+                let (gateway, limit) = (node.id().name(), GONE_LIMIT.as_secs());
+                let reason = format!("its tunnel on {gateway} is still there after {limit} s");
+                return Err(dut_error(site.dut, reason));
+            }
+            thread::sleep(GONE_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Adapter for L2tpv3 {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+        let mut dut = RunningDut {
+            frame_path: Some(site.bridged_frame_path()),
+            ..RunningDut::default()
+        };
+        let mut failure = None;
+        for result in on_each(site.loaded(), |node| self.set_up(site, node)) {
+            match result {
+                Ok(facts) => dut.facts.extend(facts),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match failure.or_else(|| site.join_stations().err()) {
+            None => Ok(dut),
+            Some(error) => {
+                let _ = self.stop(site, dut);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frames into the pseudowire (`tx`) and out of it (`rx`), in clear.
+    fn counters(
+        &self,
+        site: &Site<'_>,
+        _dut: &RunningDut,
+    ) -> Result<BTreeMap<String, u64>, LabError> {
+        let mut counters = BTreeMap::new();
+        for &node in site.loaded() {
+            let gateway = node.id().name();
+            let Some(told) = interfaces(node)?.remove(INTERFACE) else {
+                let reason = format!("has no interface `{INTERFACE}` on {gateway} any more");
+                return Err(dut_error(site.dut, reason));
+            };
+            let counted = [
+                ("rx_packets", told.rx_packets),
+                ("rx_bytes", told.rx_bytes),
+                ("rx_errors", told.rx_errors),
+                ("tx_packets", told.tx_packets),
+                ("tx_bytes", told.tx_bytes),
+                ("tx_dropped", told.tx_dropped),
+            ];
+            let named = |(name, value)| (format!("{gateway}/pseudowire_{name}"), value);
+            counters.extend(counted.map(named));
+        }
+        Ok(counters)
+    }
+
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+        let down = on_each(site.loaded(), |node| self.take_down(site, node));
+        all(down).and(site.part_stations())
+    }
+}
+
+/// The bridge's ports, and the stations behind each.
+fn ports_of(id: NodeId) -> [Port; 2] {
+    let (near, far) = match id {
+        NodeId::Gw2 => (B0, A0),
+        _ => (A0, B0),
+    };
+    let port = |interface, station: crate::topology::End| Port {
+        interface,
+        known: vec![station.mac, station.test_mac],
+    };
+    [port(clear_end(id).interface, near), port(INTERFACE, far)]
+}
+
+fn interfaces(
+    node: &dyn Node,
+) -> Result<BTreeMap<String, journal::record::InterfaceCounters>, LabError> {
+    match node.call(Request::InterfaceCounters)? {
+        Response::InterfaceCounters(told) => Ok(told),
+        other => Err(node.unexpected(&other)),
+    }
+}
+
+/// What `ip -json l2tp show` tells; nothing where the kernel has no L2TP, or none of the kind.
+fn show<T: for<'a> Deserialize<'a>>(
+    site: &Site<'_>,
+    node: &dyn Node,
+    kind: &str,
+) -> Result<Vec<T>, LabError> {
+    let program = Program::new(["ip", "-json", "l2tp", "show", kind]);
+    let ended = node.run(program, TOOL_LIMIT)?;
+    if ended.stdout.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_str(&ended.stdout).map_err(|error| {
+        let gateway = node.id().name();
+        let reason = format!(
+            "cannot be asked for its {kind} on {gateway}: {error} ({}){}",
+            ended.how(),
+            ended.last_words()
+        );
+        dut_error(site.dut, reason)
+    })
+}

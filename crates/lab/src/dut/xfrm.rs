@@ -1,0 +1,316 @@
+//! IPsec by the kernel's XFRM with static keys: two SAs, and policies for what is behind each gateway.
+//!
+//! 1. fresh keys, which go to `ip` over its standard input and are in no argument, log or error;
+//! 2. the SAs of both gateways, then policies, and only then routes: nothing may leave in clear;
+//! 3. what the kernel says of its SAs must be what was asked for, algorithm by algorithm, with the length of
+//!    each key.
+//!
+//! ESP is bare (protocol 50). In UDP the kernel receives it only through a socket that some program holds
+//! open, and with static keys there is none.
+//!
+//! Sequence numbers are extended (RFC 4303 §2.2.1): those of 32 bits are used up in minutes, and then the
+//! kernel sends nothing any more.
+
+mod algorithms;
+mod told;
+
+use super::keys::random_hex;
+use super::site::{all, on_each};
+use super::{Adapter, Site, dut_error};
+use crate::on_node::{ip, kernel_version};
+use crate::protocol::{Ended, Program};
+use crate::topology::{Side, W0, W1};
+use crate::{LabError, Node, NodeId, RunningDut};
+use algorithms::Algorithms;
+use campaign::plan;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+use told::Told;
+
+/// SPIs by the gateway that sends; those below 256 are reserved (RFC 4303 §2.1).
+const SPIS: [u32; 2] = [0x1001, 0x1002];
+
+/// What joins SAs and policies.
+const REQUEST_ID: u32 = 1;
+
+/// Packets that may arrive late: the most that the kernel takes.
+const REPLAY_WINDOW: u32 = 4096;
+
+/// How long `ip` may take; loading the module of a cipher is in it.
+const TOOL_LIMIT: Duration = Duration::from_secs(20);
+
+/// Makes an SA, and takes it away again: the kernel loads what it has when it is asked.
+const PROBE: &str = "xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100 mode tunnel \
+                     aead rfc4106(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 128\n\
+                     xfrm state delete src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100\n";
+
+/// An SA for each direction, on both gateways.
+pub(super) struct Xfrm {
+    algorithms: Algorithms,
+}
+
+/// Keys by the gateway that sends; `Debug` is left out on purpose.
+struct Keys([String; 2]);
+
+impl Xfrm {
+    pub(super) fn new(tunnel: plan::Xfrm) -> Self {
+        Self {
+            algorithms: Algorithms::of(tunnel.suite),
+        }
+    }
+
+    /// Sets SAs, policies and routes on a gateway, and looks at what came of it; facts.
+    fn set_up(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+        keys: &Keys,
+    ) -> Result<BTreeMap<String, String>, LabError> {
+        let ended = run(node, self.states(site, keys))?;
+        if ended.code != Some(0) {
+            return Err(self.refused(site, node, &ended, keys));
+        }
+        ip(node, policies(site, node.id()))?;
+        let routes = site
+            .map
+            .route_in_clear(node.id(), site.links, site.last_hops());
+        ip(node, routes)?;
+        self.prove(site, node)?;
+        let templates = read(node, "/proc/crypto")?;
+        let facts = [
+            ("program", Some("xfrm".to_owned())),
+            ("version", Some(kernel_version(node)?)),
+            ("suite", Some(self.algorithms.suite.name().to_owned())),
+            ("crypto", self.algorithms.driver(&templates)),
+        ];
+        let gateway = node.id().name();
+        let named = |(name, value): (&str, Option<String>)| {
+            value.map(|value| (format!("{gateway}/{name}"), value))
+        };
+        Ok(facts.into_iter().filter_map(named).collect())
+    }
+
+    /// The SAs of both directions, which are the same on both gateways.
+    fn states(&self, site: &Site<'_>, Keys(keys): &Keys) -> String {
+        let mut batch = String::new();
+        for (direction, key) in directions(site).into_iter().zip(keys) {
+            let [from, to, spi] = direction;
+            // Writing to a string cannot fail. IPv6 may be carried too.
+            let _ = writeln!(
+                batch,
+                "xfrm state add src {from} dst {to} proto esp spi {spi} reqid {REQUEST_ID} mode tunnel \
+                 replay-window {REPLAY_WINDOW} flag af-unspec esn {}",
+                self.algorithms.with_key(key)
+            );
+        }
+        batch
+    }
+
+    /// Why the kernel did not take the SAs. What it says of them might have a key in it.
+    fn refused(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+        ended: &Ended,
+        Keys(keys): &Keys,
+    ) -> LabError {
+        let mut said = ended.last_words();
+        for key in keys {
+            for part in self.algorithms.keys(key) {
+                said = said.replace(part, "(key)");
+            }
+        }
+        let (suite, gateway) = (self.algorithms.suite, node.id().name());
+        let modules = self.algorithms.modules().join(" ");
+        dut_error(
+            site.dut,
+            format!(
+                "cannot seal with {suite} on {gateway}: the kernel takes no SA with {} ({}){said}\n\
+                 help: sudo modprobe -a {modules}; or take another suite",
+                self.algorithms.names().join(" and "),
+                ended.how()
+            ),
+        )
+    }
+
+    /// Whether the kernel has the SAs as they were asked for.
+    fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+        let told = sas(site, node)?;
+        let fail = |what: String| {
+            let gateway = node.id().name();
+            Err(dut_error(
+                site.dut,
+                format!("is not as asked for on {gateway}: {what}"),
+            ))
+        };
+        if told.len() != SPIS.len() {
+            return fail(format!("it has {} SAs of {}", told.len(), SPIS.len()));
+        }
+        let expected = self.algorithms.told();
+        for [from, to, spi] in directions(site) {
+            let Some(sa) = told.iter().find(|sa| sa.spi == spi) else {
+                return fail(format!("it has no SA {spi}"));
+            };
+            if [&sa.from, &sa.to] != [&from, &to] || sa.mode != "tunnel" || !sa.esn {
+                return fail(format!("SA {spi} is {}", sa.words()));
+            }
+            if sa.algorithms != expected {
+                let is = sa.algorithms.join(", ");
+                return fail(format!("SA {spi} has {is} and not {}", expected.join(", ")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Adapter for Xfrm {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+        for node in site.loaded() {
+            if let Some(said) = missing_esp(*node)? {
+                return Err(dut_error(
+                    site.dut,
+                    format!(
+                        "needs ESP in the kernel, which {} does not have{said}\n\
+                         help: sudo modprobe -a esp4 xfrm_user; or seal in user space: `cipherbench`, or \
+                         `strongswan` with `data_path: libipsec`",
+                        node.id().name()
+                    ),
+                ));
+            }
+        }
+        let bytes = self.algorithms.suite.keymat_bytes();
+        let keys = Keys([random_hex(site.dut, bytes)?, random_hex(site.dut, bytes)?]);
+        let mut dut = RunningDut {
+            frame_path: Some(site.frame_path()),
+            ..RunningDut::default()
+        };
+        let mut failure = None;
+        for result in on_each(site.loaded(), |node| self.set_up(site, node, &keys)) {
+            match result {
+                Ok(facts) => dut.facts.extend(facts),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match failure {
+            None => Ok(dut),
+            Some(error) => {
+                let _ = self.stop(site, dut);
+                Err(error)
+            }
+        }
+    }
+
+    /// Bytes are as the kernel counts them: of IP packets sealed, with outer headers or without.
+    fn counters(
+        &self,
+        site: &Site<'_>,
+        _dut: &RunningDut,
+    ) -> Result<BTreeMap<String, u64>, LabError> {
+        let mut counters = BTreeMap::new();
+        for &node in site.loaded() {
+            let out = SPIS[usize::from(node.id() == NodeId::Gw2)];
+            let gateway = node.id().name();
+            for sa in sas(site, node)? {
+                let way = if sa.spi == format!("{out:#x}") {
+                    "out"
+                } else {
+                    "in"
+                };
+                for (name, value) in sa.counters {
+                    *counters
+                        .entry(format!("{gateway}/sa_{way}_{name}"))
+                        .or_default() += value;
+                }
+            }
+        }
+        Ok(counters)
+    }
+
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+        all(on_each(site.loaded(), |node| {
+            // Without a route nothing leaves in clear when the policies are gone.
+            ip(node, site.map.unroute(node.id(), site.links))?;
+            ip(node, "xfrm policy flush\nxfrm state flush\n".to_owned())
+        }))
+    }
+}
+
+/// Why a node's kernel takes no SA; `None` where it does.
+pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>, LabError> {
+    let ended = run(node, PROBE.to_owned())?;
+    Ok((ended.code != Some(0)).then(|| ended.last_words()))
+}
+
+/// Source, destination and SPI: from gw1 to gw2, and back.
+fn directions(site: &Site<'_>) -> [[String; 3]; 2] {
+    let [gw1, gw2] = [W0, W1].map(|end| site.map.address(end).to_string());
+    let [there, back] = SPIS.map(|spi| format!("{spi:#x}"));
+    [[gw1.clone(), gw2.clone(), there], [gw2, gw1, back]]
+}
+
+/// What a gateway seals, and what it takes sealed only: for each pair of networks of one IP version.
+fn policies(site: &Site<'_>, id: NodeId) -> String {
+    let (own, peer) = match id {
+        NodeId::Gw2 => (W1, W0),
+        _ => (W0, W1),
+    };
+    let [own_address, peer_address] = [own, peer].map(|end| site.map.address(end));
+    let [behind_own, behind_peer] =
+        [own, peer].map(|end| site.map.networks_behind(Side::of(end), site.links));
+    let mut batch = String::new();
+    for near in &behind_own {
+        for far in behind_peer
+            .iter()
+            .filter(|far| is_ipv6(far) == is_ipv6(near))
+        {
+            for (way, from, to, source, target) in [
+                ("out", near, far, own_address, peer_address),
+                ("in", far, near, peer_address, own_address),
+                ("fwd", far, near, peer_address, own_address),
+            ] {
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    batch,
+                    "xfrm policy add src {from} dst {to} dir {way} tmpl src {source} dst {target} proto esp \
+                     reqid {REQUEST_ID} mode tunnel"
+                );
+            }
+        }
+    }
+    batch
+}
+
+fn is_ipv6(network: &str) -> bool {
+    network.contains(':')
+}
+
+/// A gateway's SAs, without their keys.
+fn sas(site: &Site<'_>, node: &dyn Node) -> Result<Vec<Told>, LabError> {
+    let list = ["ip", "-s", "xfrm", "state", "list", "nokeys"];
+    let ended = node.run(Program::new(list), TOOL_LIMIT)?;
+    if ended.code == Some(0) {
+        return Ok(told::parse(&ended.stdout));
+    }
+    let (gateway, how) = (node.id().name(), ended.how());
+    let reason = format!(
+        "does not tell its SAs on {gateway}: `{}` ({how}){}",
+        list.join(" "),
+        ended.last_words()
+    );
+    Err(dut_error(site.dut, reason))
+}
+
+/// Runs a batch of `ip` that has keys in it: unlike [`ip`], no error tells it.
+fn run(node: &dyn Node, batch: String) -> Result<Ended, LabError> {
+    let program = Program {
+        stdin: batch,
+        ..Program::new(["ip", "-batch", "-"])
+    };
+    node.run(program, TOOL_LIMIT)
+}
+
+/// A file of the kernel's.
+fn read(node: &dyn Node, path: &str) -> Result<String, LabError> {
+    Ok(node.run(Program::new(["cat", path]), TOOL_LIMIT)?.stdout)
+}

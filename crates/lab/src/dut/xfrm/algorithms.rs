@@ -1,0 +1,212 @@
+//! Suites in the kernel's words: as `ip xfrm` is told them, and as it tells them.
+
+use wire::{Cipher, Hmac, Suite};
+
+/// Behind the key of an AEAD (RFC 4106 §8.1, RFC 7634 §2).
+const SALT_BYTES: usize = 4;
+
+/// A suite's algorithms.
+pub(super) struct Algorithms {
+    pub(super) suite: Suite,
+    /// In the order in which `ip` tells them.
+    list: Vec<Algorithm>,
+}
+
+/// One algorithm of an SA.
+struct Algorithm {
+    /// What `ip` calls its kind.
+    kind: &'static str,
+    name: &'static str,
+    key_bytes: usize,
+    /// Bits that are sent of it, for one that authenticates.
+    icv_bits: Option<usize>,
+    /// Module that has it.
+    module: &'static str,
+}
+
+impl Algorithms {
+    pub(super) fn of(suite: Suite) -> Self {
+        let aead = |name, module| {
+            vec![Algorithm {
+                kind: "aead",
+                name,
+                key_bytes: suite.key_bytes() + SALT_BYTES,
+                icv_bits: Some(8 * suite.icv_bytes()),
+                module,
+            }]
+        };
+        let list = match suite {
+            Suite::Aes128Gcm | Suite::Aes256Gcm => aead("rfc4106(gcm(aes))", "gcm"),
+            Suite::ChaCha20Poly1305 => aead("rfc7539esp(chacha20,poly1305)", "chacha20poly1305"),
+            Suite::EncryptThenMac(cipher, hmac) => vec![of_hmac(hmac), of_cipher(cipher)],
+        };
+        Self { suite, list }
+    }
+
+    /// Each with its part of an SA's keying material, in hexadecimal: the cipher's key comes first.
+    fn parts<'a>(&self, keymat: &'a str) -> Vec<(&Algorithm, &'a str)> {
+        let (mut rest, mut parts) = (keymat, Vec::new());
+        for algorithm in self.list.iter().rev() {
+            let (key, behind) = rest.split_at(2 * algorithm.key_bytes);
+            parts.push((algorithm, key));
+            rest = behind;
+        }
+        parts.reverse();
+        parts
+    }
+
+    /// The keys in an SA's keying material, without those of no length.
+    pub(super) fn keys<'a>(&self, keymat: &'a str) -> Vec<&'a str> {
+        let keys = self.parts(keymat).into_iter().map(|(_, key)| key);
+        keys.filter(|key| !key.is_empty()).collect()
+    }
+
+    /// As `ip xfrm state add` is told them.
+    pub(super) fn with_key(&self, keymat: &str) -> String {
+        let words = self.parts(keymat).into_iter().map(|(algorithm, key)| {
+            let key = match key {
+                "" => "\"\"".to_owned(),
+                key => format!("0x{key}"),
+            };
+            let icv = algorithm.icv_bits.map(|bits| format!(" {bits}"));
+            let icv = icv.unwrap_or_default();
+            format!("{} {} {key}{icv}", algorithm.kind, algorithm.name)
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// As [`Told`](super::told::Told) has them.
+    pub(super) fn told(&self) -> Vec<String> {
+        let words = self.list.iter().map(|algorithm| {
+            let bits = 8 * algorithm.key_bytes;
+            let icv = algorithm.icv_bits.map(|bits| format!(" {bits}"));
+            let icv = icv.unwrap_or_default();
+            format!("{} {} ({bits} bits){icv}", algorithm.kind, algorithm.name)
+        });
+        words.collect()
+    }
+
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.list.iter().map(|algorithm| algorithm.name).collect()
+    }
+
+    /// Modules that have them, those among them that put two together included.
+    pub(super) fn modules(&self) -> Vec<&'static str> {
+        let mut modules: Vec<_> = self.list.iter().map(|it| it.module).collect();
+        if modules.len() > 1 {
+            modules.push("authencesn");
+        }
+        modules
+    }
+
+    /// What does it in the kernel, by `/proc/crypto`: of several the one that it prefers.
+    pub(super) fn driver(&self, crypto: &str) -> Option<String> {
+        let template = match &*self.list {
+            [hmac, cipher] => format!("authencesn({},{})", hmac.name, cipher.name),
+            list => list.first()?.name.to_owned(),
+        };
+        let with_iv = format!("({template})");
+        let entries = crypto.split("\n\n").filter_map(|entry| {
+            let value = |key: &str| {
+                let mut lines = entry.lines().filter_map(|line| line.split_once(':'));
+                let (_, value) = lines.find(|(name, _)| name.trim() == key)?;
+                Some(value.trim())
+            };
+            let name = value("name")?;
+            let is_it = name == template || name.ends_with(&with_iv);
+            let priority: u32 = value("priority")?.parse().ok()?;
+            is_it.then(|| (priority, value("driver").unwrap_or_default()))
+        });
+        let best = entries.max_by_key(|(priority, _)| *priority);
+        best.map(|(_, driver)| driver.to_owned())
+    }
+}
+
+fn of_hmac(hmac: Hmac) -> Algorithm {
+    let (name, module) = match hmac {
+        Hmac::Md5 => ("hmac(md5)", "md5"),
+        Hmac::Sha1 => ("hmac(sha1)", "sha1_generic"),
+        Hmac::Sha256 => ("hmac(sha256)", "sha256_generic"),
+        Hmac::Sha512 => ("hmac(sha512)", "sha512_generic"),
+    };
+    Algorithm {
+        kind: "auth-trunc",
+        name,
+        key_bytes: hmac.key_bytes(),
+        icv_bits: Some(8 * hmac.icv_bytes()),
+        module,
+    }
+}
+
+fn of_cipher(cipher: Cipher) -> Algorithm {
+    let (name, module) = match cipher {
+        Cipher::Null => ("ecb(cipher_null)", "crypto_null"),
+        Cipher::DesCbc => ("cbc(des)", "des_generic"),
+        Cipher::TripleDesCbc => ("cbc(des3_ede)", "des_generic"),
+        Cipher::Aes128Cbc | Cipher::Aes256Cbc => ("cbc(aes)", "cbc"),
+    };
+    Algorithm {
+        kind: "enc",
+        name,
+        key_bytes: cipher.key_bytes(),
+        icv_bits: None,
+        module,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn of(suite: &str) -> Algorithms {
+        Algorithms::of(Suite::from_name(suite).unwrap())
+    }
+
+    #[test]
+    fn every_suite_has_words_of_its_own_and_keys_that_fill_its_keying_material() {
+        let told: BTreeSet<_> = Suite::ALL.map(|suite| Algorithms::of(suite).told()).into();
+        assert_eq!(told.len(), Suite::ALL.len());
+        for suite in Suite::ALL {
+            let algorithms = Algorithms::of(suite);
+            let keymat = "ab".repeat(suite.keymat_bytes());
+            let keys = algorithms.keys(&keymat).concat();
+            assert_eq!(keys.len(), keymat.len(), "{suite}");
+        }
+    }
+
+    #[test]
+    fn the_ciphers_key_is_the_first_of_the_keying_material_and_stands_last() {
+        let keymat = format!("{}{}", "11".repeat(32), "22".repeat(32));
+        assert_eq!(
+            of("aes-256-cbc-hmac-sha256").with_key(&keymat),
+            format!(
+                "auth-trunc hmac(sha256) 0x{} 128 enc cbc(aes) 0x{}",
+                "22".repeat(32),
+                "11".repeat(32)
+            )
+        );
+        assert_eq!(
+            of("null-hmac-sha1").with_key(&"33".repeat(20)),
+            format!(
+                "auth-trunc hmac(sha1) 0x{} 96 enc ecb(cipher_null) \"\"",
+                "33".repeat(20)
+            )
+        );
+        assert_eq!(
+            of("aes-128-gcm").told(),
+            ["aead rfc4106(gcm(aes)) (160 bits) 128"]
+        );
+    }
+
+    #[test]
+    fn the_driver_is_the_one_that_the_kernel_prefers() {
+        let crypto = "name         : rfc4106(gcm(aes))\ndriver       : rfc4106(gcm_base(ctr,ghash))\n\
+                      priority     : 100\n\nname         : seqiv(rfc4106(gcm(aes)))\n\
+                      driver       : seqiv(rfc4106-gcm-aesni)\npriority     : 400\n\n\
+                      name         : gcm(aes)\ndriver       : other\npriority     : 900\n";
+        let driver = of("aes-256-gcm").driver(crypto);
+        assert_eq!(driver.as_deref(), Some("seqiv(rfc4106-gcm-aesni)"));
+        assert_eq!(of("chacha20-poly1305").driver(crypto), None);
+    }
+}
