@@ -1,6 +1,7 @@
 //! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during the one
 //! whose evidence is read.
 
+mod disturbed;
 mod path;
 
 use super::check;
@@ -70,6 +71,7 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
         frames_intact(observed),
         only_test_frames(observed),
     ];
+    checks.extend(disturbed::checks(observed));
     if let Some(seen) = &observed.path {
         checks.extend(path::checks(observed, seen));
     }
@@ -91,6 +93,10 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
         Procedure::Load(_) => last(1),
         Procedure::Latency(plan) if !result.latency.is_empty() => last(plan.percents.len()),
         Procedure::Recovery(_) if result.recovery.is_some() => last(1),
+        Procedure::Disturbed(_) => {
+            let disturbed = result.disturbances.iter();
+            disturbed.filter_map(|one| trials.get(one.trial)).collect()
+        }
         _ => Vec::new(),
     }
 }

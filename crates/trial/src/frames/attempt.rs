@@ -37,7 +37,7 @@ pub(crate) fn attempt(
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let cores = Cores::assign(trial.cell.cores_per_station, machine_cores(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
-        let path = dut.frame_path.as_ref().ok_or_else(|| TrialError::Frames {
+        let path = dut.frame_path.clone().ok_or_else(|| TrialError::Frames {
             problem: format!(
                 "`{}` has no place where frames go in and come out; choose another measurement for it",
                 trial.cell.dut.name
@@ -47,13 +47,12 @@ pub(crate) fn attempt(
             bench,
             trial,
             test,
-            dut,
+            link_ends: ends(link_ends, &path),
             path,
-            link_ends: ends(link_ends, path),
             cores,
             interrupt,
         };
-        carrier.carry(tell, words)
+        carrier.carry(dut, tell, words)
     })
 }
 
@@ -98,8 +97,7 @@ struct Carrier<'a> {
     bench: &'a dyn Bench,
     trial: &'a Trial<'a>,
     test: &'a FrameTest,
-    dut: &'a RunningDut,
-    path: &'a FramePath,
+    path: FramePath,
     link_ends: Vec<String>,
     cores: Cores,
     interrupt: &'a Interrupt,
@@ -117,6 +115,7 @@ struct Watched {
 impl Carrier<'_> {
     fn carry(
         &self,
+        dut: &mut RunningDut,
         tell: Tell<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
@@ -124,9 +123,9 @@ impl Carrier<'_> {
         quiet::await_quiet(self.bench, self.interrupt)?;
         let mut rig = StationRig::new(
             self.bench,
-            &self.dut.processes,
+            dut,
             (self.trial.cell, &self.test.traffic),
-            self.path,
+            &self.path,
             self.cores.clone(),
             self.trial.links.rate_bps,
         );
@@ -134,7 +133,7 @@ impl Carrier<'_> {
         let marker = rig.marker();
         let look = self
             .looked_at()
-            .map(|gateway| Look::at(self.bench, gateway, &marker));
+            .and_then(|gateway| Look::at(self.bench, gateway, &marker));
         let watched = self.watched(&mut rig, &found.evidence_load, look)?;
         words.extend(rig.commands(&found.evidence_load));
         found.add_evidence(&watched.run);
@@ -151,7 +150,7 @@ impl Carrier<'_> {
             interfaces: watched.after.interfaces_since(&watched.before),
             offloads,
             dut_counters: watched.after.dut_since(&watched.before),
-            dut_facts: self.dut.facts.clone(),
+            dut_facts: rig.dut().facts.clone(),
         };
         evidence.checks = frame_checks(&FrameObserved {
             test: self.test,
@@ -185,13 +184,13 @@ impl Carrier<'_> {
         load: &RigLoad,
         look: Option<Look<'_>>,
     ) -> Result<Watched, TrialError> {
-        let before = Counters::read(self.bench, self.dut)?;
-        let watching = look.map(|look| CipherWatching::start(self.bench, self.dut, look));
+        let before = Counters::read(self.bench, rig.dut())?;
+        let watching = look.map(|look| CipherWatching::start(self.bench, rig.dut(), look));
         let watching = watching.transpose()?;
-        let running = rig.start(load)?;
+        let running = rig.start(load, None)?;
         let watch = Watch {
             bench: self.bench,
-            dut: self.dut,
+            dut: rig.dut(),
             timing: Timing::of_frames(load.duration_ns),
             look,
             sample: Sample::BULK,
@@ -204,7 +203,7 @@ impl Carrier<'_> {
             seen,
             watch: watching.map(CipherWatching::end).transpose()?,
             before,
-            after: Counters::read(self.bench, self.dut)?,
+            after: Counters::read(self.bench, rig.dut())?,
         })
     }
 
@@ -228,7 +227,7 @@ impl Carrier<'_> {
         PathSeen {
             cell: self.trial.cell,
             links: self.trial.links,
-            path: self.path,
+            path: &self.path,
             link_ends: &self.link_ends,
             counters: &evidence.interfaces,
             offloads: &evidence.offloads,

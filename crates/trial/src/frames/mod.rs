@@ -10,6 +10,8 @@
 //! simulated devices in tests.
 
 mod attempt;
+mod disturbed;
+mod outage;
 mod procedures;
 mod rig;
 mod spec;
@@ -18,8 +20,9 @@ mod throughput;
 mod trials;
 
 pub(crate) use attempt::attempt;
+pub use outage::{Bins, Done};
 pub use procedures::carry_out;
-pub use rig::{FrameRun, Relief, Rig, RigLoad, Strays};
+pub use rig::{FrameRun, Happening, HostileLoad, PlannedAction, Relief, Rig, RigLoad, Strays};
 pub use spec::BURST_NS;
 pub(crate) use spec::{Way, peer_engine};
 pub(crate) use trials::was_offered;

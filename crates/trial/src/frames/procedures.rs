@@ -8,10 +8,12 @@
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
 //! | latency | a search, then one at each share of what it found | RFC 2544 §26.2 |
 //! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
+//! | rekey, failover, setup, hostile | a load while something is done to the device ([`super::disturbed`]) | |
 //!
 //! Each leaves the load that its figures stand on, for the trial whose evidence is read: that one comes
 //! after the procedure, since what watches the links costs time on the path.
 
+use super::disturbed::disturbed;
 use super::throughput::throughput;
 use super::trials::{DRAIN_NS, Trials, counts};
 use super::{Found, FrameRun, Rig, RigLoad, Strays};
@@ -62,6 +64,7 @@ pub fn carry_out(
         Procedure::BackToBack(plan) => back_to_back(&mut trials, plan)?,
         Procedure::Latency(plan) => latency(&mut trials, plan)?,
         Procedure::Recovery(plan) => recovery(&mut trials, plan)?,
+        Procedure::Disturbed(plan) => disturbed(&mut trials, plan)?,
         other => {
             let problem = format!(
                 "this version does not know the procedure `{}`",
@@ -79,14 +82,14 @@ pub fn carry_out(
 }
 
 /// What a procedure's figures stand on.
-struct Stand {
+pub(super) struct Stand {
     load: Option<u64>,
     drain_ns: u64,
     objection: Option<String>,
 }
 
 impl Stand {
-    const fn on(load: u64, drain_ns: u64) -> Self {
+    pub(super) const fn on(load: u64, drain_ns: u64) -> Self {
         Self {
             load: Some(load),
             drain_ns,
@@ -114,7 +117,7 @@ fn search(trials: &mut Trials<'_>, plan: &ThroughputSearch) -> Result<Stand, Tri
 }
 
 /// The throughput that shares are taken of, or why there is none.
-fn searched(
+pub(super) fn searched(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
 ) -> Result<Result<u64, Stand>, TrialError> {
@@ -226,7 +229,7 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
 }
 
 /// A share of a load, at least one frame per second.
-fn share(load: u64, percent: u64) -> u64 {
+pub(super) fn share(load: u64, percent: u64) -> u64 {
     let share = u128::from(load) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }

@@ -1,11 +1,12 @@
 //! The seam between procedures and whatever carries frames.
 
 use crate::error::TrialError;
-use journal::record::{FramePort, FrameTrial, LatencyBucket};
-use lab::Interrupt;
+use campaign::plan::Attack;
+use journal::record::{Disturbance, FramePort, FrameTrial, LatencyBucket};
+use lab::{DutAction, Interrupt};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use traffic::spec::Then;
+use traffic::spec::{Bins, Then};
 
 const NS_PER_S: u64 = 1_000_000_000;
 /// Given to a sender beyond its time, and a quarter of that.
@@ -19,8 +20,65 @@ pub trait Rig {
     /// When it cannot be made; [`lab::LabError::Interrupted`] within a second of the interrupt.
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError>;
 
+    /// Makes one frame trial while something happens to the DUT.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when it cannot be done to this DUT.
+    fn run_disturbed(
+        &mut self,
+        _load: &RigLoad,
+        _happening: &Happening,
+        _interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Disturbance), TrialError> {
+        Err(cannot_act())
+    }
+
+    /// Does these to the DUT, one after the other, without a load; how long all took, in nanoseconds.
+    ///
+    /// # Errors
+    /// When that cannot be done to this DUT, or failed.
+    fn act(&mut self, _actions: &[DutAction]) -> Result<u64, TrialError> {
+        Err(cannot_act())
+    }
+
     /// Highest load, in frames/s, that the sender's line has room for; `None`: it has no line rate.
     fn line_rate(&self) -> Option<u64>;
+}
+
+fn cannot_act() -> TrialError {
+    TrialError::Frames {
+        problem: "nothing can be done to a device in this lab: use a lab of kind `namespaces`"
+            .to_owned(),
+    }
+}
+
+/// What happens to a DUT in a frame trial; by default nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Happening {
+    /// What is done to it, in order.
+    pub actions: Vec<PlannedAction>,
+    /// Hostile packets, all the time.
+    pub hostile: Option<HostileLoad>,
+}
+
+/// Something that is done to a DUT at its time. The next waits until it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedAction {
+    /// From the start of the load, in nanoseconds.
+    pub at_ns: u64,
+    /// What.
+    pub action: DutAction,
+}
+
+/// Hostile packets beside a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostileLoad {
+    /// Of what kind.
+    pub attack: Attack,
+    /// Their rate in per cent of the load's.
+    pub percent: u16,
+    /// The same as packets per second.
+    pub packets_per_s: u64,
 }
 
 /// What one frame trial sends.
@@ -34,6 +92,8 @@ pub struct RigLoad {
     pub drain_ns: u64,
     /// What follows without a pause.
     pub then: Option<Then>,
+    /// Count what comes by intended time.
+    pub bins: Option<Bins>,
 }
 
 impl RigLoad {
@@ -45,6 +105,7 @@ impl RigLoad {
             duration_ns,
             drain_ns,
             then: None,
+            bins: None,
         }
     }
 

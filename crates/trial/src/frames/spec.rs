@@ -58,7 +58,7 @@ impl Way<'_> {
             esp: self.esp(sink),
             first_frames: load.then.map(|_| load.first_intended()),
             frame_bytes_max: Some(self.traffic.mix.largest_bytes()),
-            bins: None,
+            bins: load.bins,
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
     }

@@ -10,6 +10,9 @@
 //!
 //! With both directions loaded, each step is made for both at the same time.
 
+mod disturb;
+
+use super::rig::{Happening, HostileLoad};
 use super::spec::Way;
 use super::{FrameRun, Rig, RigLoad};
 use crate::command::Cores;
@@ -17,8 +20,9 @@ use crate::error::TrialError;
 use crate::measurer::unix_ns;
 use crate::tools::{STOP_GRACE, Tools, tool_error};
 use campaign::plan::{Cell, Traffic};
+use journal::record::Disturbance;
 use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
-use lab::{Bench, FramePath, Interrupt, LabError, NodeId};
+use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut};
 use port::FramePortKind;
 use std::time::{Duration, Instant};
 use traffic::report::{READY, Report};
@@ -44,8 +48,8 @@ const REPORT: &str = "{";
 /// Frame trials between two ends of a path that is up.
 pub(crate) struct StationRig<'a> {
     bench: &'a dyn Bench,
-    /// The DUT's processes, which must live.
-    dut: &'a [(NodeId, u64)],
+    /// Its processes must live.
+    dut: &'a mut RunningDut,
     ways: Vec<Way<'a>>,
     cores: Cores,
     line_bps: Option<u64>,
@@ -66,12 +70,13 @@ pub(super) struct Running<'a> {
     pub(super) started: Instant,
     senders: Vec<(NodeId, u64)>,
     receivers: Vec<(NodeId, u64)>,
+    attacker: Option<(NodeId, u64)>,
 }
 
 impl<'a> StationRig<'a> {
     pub(crate) fn new(
         bench: &'a dyn Bench,
-        dut: &'a [(NodeId, u64)],
+        dut: &'a mut RunningDut,
         (cell, traffic): (&'a Cell, &'a Traffic),
         path: &FramePath,
         cores: Cores,
@@ -96,6 +101,11 @@ impl<'a> StationRig<'a> {
             leaving: Tools::new(bench),
             shares_ports: false,
         }
+    }
+
+    /// The DUT as it is now.
+    pub(super) const fn dut(&self) -> &RunningDut {
+        self.dut
     }
 
     /// Bytes that the frames of the first tunnel show in clear.
@@ -142,8 +152,12 @@ impl<'a> StationRig<'a> {
         }
     }
 
-    /// Starts a trial: when this returns, frames are being sent.
-    pub(super) fn start(&mut self, load: &RigLoad) -> Result<Running<'a>, TrialError> {
+    /// Starts a trial: when this returns, frames are being sent. Who sends hostile packets waits for them.
+    pub(super) fn start(
+        &mut self,
+        load: &RigLoad,
+        hostile: Option<&HostileLoad>,
+    ) -> Result<Running<'a>, TrialError> {
         let began = Instant::now();
         self.tag = self.tag.wrapping_add(WAYS_MAX);
         let programs = self.programs(load);
@@ -154,6 +168,12 @@ impl<'a> StationRig<'a> {
         }
         let receivers = tools.start_together(receivers)?;
         self.await_leaving()?;
+        let attacker = hostile.map(|hostile| self.attacker(load, hostile));
+        let attacker = attacker.transpose()?.map(|(node, program)| {
+            let process = tools.start(node, &program)?;
+            Ok::<_, LabError>((node, process))
+        });
+        let attacker = attacker.transpose()?;
         let senders = tools.start_together(senders)?;
         Ok(Running {
             tools,
@@ -162,6 +182,7 @@ impl<'a> StationRig<'a> {
             started: Instant::now(),
             senders,
             receivers,
+            attacker,
         })
     }
 
@@ -179,7 +200,19 @@ impl<'a> StationRig<'a> {
         mut running: Running<'a>,
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
-        self.await_senders(&running, interrupt)?;
+        let reports = self.collect(&mut running, interrupt)?;
+        self.leave(running, &reports)
+    }
+
+    /// The reports of each way's sender and receiver, when they have come to their end.
+    fn collect(
+        &self,
+        running: &mut Running<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<(Report, Report)>, TrialError> {
+        // Until the senders are about to end.
+        let end = running.started + running.load.time().saturating_sub(END_MARGIN);
+        self.sleep_until(running, end, interrupt)?;
         let late = running.started + running.load.sender_limit();
         let mut sent = Vec::new();
         for &sender in &running.senders {
@@ -192,10 +225,20 @@ impl<'a> StationRig<'a> {
             let line = self.await_report_or_stop(receiver, drained)?;
             received.push(report(&mut running.tools, receiver, line)?);
         }
+        Ok(sent.into_iter().zip(received).collect())
+    }
+
+    /// Leaves a trial's programs to end by themselves; what it came to.
+    fn leave(
+        &mut self,
+        running: Running<'a>,
+        reports: &[(Report, Report)],
+    ) -> Result<FrameRun, TrialError> {
         self.leaving.take_over(running.tools);
-        let is_packet = |report: &Report| report.port == Some(FramePortKind::Packet);
-        self.shares_ports = received.iter().all(is_packet);
-        let ways = sent.iter().zip(&received);
+        let is_packet =
+            |(_, receiver): &(Report, Report)| receiver.port == Some(FramePortKind::Packet);
+        self.shares_ports = reports.iter().all(is_packet);
+        let ways = reports.iter();
         let runs = ways.map(|(sent, received)| FrameRun::of(&running.load, sent, received));
         let mut sum = runs
             .reduce(|sum, run| sum.and(&run))
@@ -206,13 +249,13 @@ impl<'a> StationRig<'a> {
         Ok(sum)
     }
 
-    /// Waits until the senders are about to end.
-    fn await_senders(
+    /// Waits for that time, and looks whether all live meanwhile.
+    fn sleep_until(
         &self,
         running: &Running<'_>,
+        end: Instant,
         interrupt: &Interrupt,
     ) -> Result<(), TrialError> {
-        let end = running.started + running.load.time().saturating_sub(END_MARGIN);
         let mut asked = Instant::now();
         loop {
             interrupt.check()?;
@@ -230,7 +273,7 @@ impl<'a> StationRig<'a> {
 
     /// Expects that the DUT and the senders run. A receiver may end as soon as all has come.
     fn expect_alive(&self, running: &Running<'_>) -> Result<(), TrialError> {
-        for &(id, process) in running.senders.iter().chain(self.dut) {
+        for &(id, process) in running.senders.iter().chain(&self.dut.processes) {
             if let Some(ended) = status(self.bench, id, process)? {
                 let how = ended.how();
                 let problem = format!("ended before its time, {how}{}", ended.last_words());
@@ -272,8 +315,21 @@ impl Running<'_> {
 
 impl Rig for StationRig<'_> {
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
-        let running = self.start(load)?;
+        let running = self.start(load, None)?;
         self.finish(running, interrupt)
+    }
+
+    fn run_disturbed(
+        &mut self,
+        load: &RigLoad,
+        happening: &Happening,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Disturbance), TrialError> {
+        self.disturb(load, happening, interrupt)
+    }
+
+    fn act(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {
+        self.act_now(actions)
     }
 
     fn line_rate(&self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The frame trials of one trial: made one after the other, told and recorded.
 
-use super::{FrameRun, FrameStep, Rig, RigLoad, Strays};
+use super::{FrameRun, FrameStep, Happening, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::measurer::Tell;
 use campaign::estimate;
@@ -32,6 +32,27 @@ pub(super) struct Trials<'a> {
 impl Trials<'_> {
     /// Makes and records one frame trial.
     pub(super) fn make(&mut self, load: &RigLoad) -> Result<FrameRun, TrialError> {
+        self.begin(load)?;
+        let run = self.rig.run(load, self.interrupt)?;
+        self.record(&run);
+        Ok(run)
+    }
+
+    /// Makes and records one frame trial in which something happens to the DUT.
+    pub(super) fn disturb(
+        &mut self,
+        load: &RigLoad,
+        happening: &Happening,
+    ) -> Result<(), TrialError> {
+        self.begin(load)?;
+        let (run, mut disturbance) = self.rig.run_disturbed(load, happening, self.interrupt)?;
+        disturbance.trial = self.result.trials.len();
+        self.record(&run);
+        self.result.disturbances.push(disturbance);
+        Ok(())
+    }
+
+    fn begin(&mut self, load: &RigLoad) -> Result<(), TrialError> {
         self.interrupt.check()?;
         (self.tell)(&FrameStep {
             cell: self.cell,
@@ -41,12 +62,14 @@ impl Trials<'_> {
             last: self.result.trials.last(),
             bounds: &self.bounds,
         });
-        let run = self.rig.run(load, self.interrupt)?;
+        Ok(())
+    }
+
+    fn record(&mut self, run: &FrameRun) {
         self.result.trials.push(run.trial.clone());
         self.result.sender = run.sender.clone();
         self.result.receiver = run.receiver.clone();
         self.strays.add(&run.strays);
-        Ok(run)
     }
 
     /// The highest load to try, and what bounds it: as [`journal::record::ThroughputFound::max_load_by`]. Where

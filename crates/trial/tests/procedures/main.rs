@@ -1,5 +1,6 @@
 //! Procedures over simulated rigs of known truth.
 
+mod disturbed;
 mod flaws;
 mod procedures;
 mod rig;

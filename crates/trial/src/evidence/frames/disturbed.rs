@@ -1,0 +1,132 @@
+//! Checks of what was done to a DUT under a load, and of how it came out of it.
+
+use super::FrameObserved;
+use crate::evidence::check;
+use campaign::plan::{Event, Procedure};
+use journal::record::{Check, Disturbance, FrameTrial};
+
+/// Of so many frames, a DUT that has recovered loses at most one at half the load: a tunnel of a hundred that stayed
+/// down would lose ten times that.
+const QUIET_LOST_ONE_IN: u64 = 1000;
+/// Share of the hostile packets asked for that must have been sent, in per cent: with fewer it is another trial.
+const HOSTILE_SENT_PERCENT: u64 = 50;
+
+/// Makes every check that applies.
+pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
+    let Procedure::Disturbed(test) = &observed.test.procedure else {
+        return Vec::new();
+    };
+    // A search that found nothing leaves no load to do it under.
+    if observed.result.disturbances.is_empty() {
+        return Vec::new();
+    }
+    let mut checks = vec![carries_afterwards(observed)];
+    match &test.event {
+        Event::Rekey {
+            every_ns,
+            duration_ns,
+        } => {
+            let planned = duration_ns.saturating_sub(1) / (*every_ns).max(1);
+            // How many there were is the figure, so that fewer are no fault.
+            checks.push(carried_out(observed, planned, 1));
+        }
+        Event::Failover { times, .. } | Event::Setup { times, .. } => {
+            let planned = 2 * u64::from(*times);
+            checks.push(carried_out(observed, planned, planned));
+        }
+        Event::Hostile { .. } => {
+            checks.push(hostile_sent(observed));
+            checks.push(no_forged_frames(observed));
+        }
+    }
+    checks
+}
+
+/// After all of it, the DUT carries half the load as it did before.
+fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
+    let result = observed.result;
+    let trial = result.trials.get(result.evidence_trial?)?;
+    let passed = trial.lost().saturating_mul(QUIET_LOST_ONE_IN) <= trial.sent;
+    let detail = format!(
+        "afterwards, of {} frames at {} frames/s {} were lost, of {} or fewer allowed",
+        trial.sent,
+        trial.load,
+        trial.lost(),
+        trial.sent / QUIET_LOST_ONE_IN
+    );
+    check("carries-afterwards", passed, detail)
+}
+
+/// What was planned was done.
+fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option<Check> {
+    let disturbances = observed.result.disturbances.iter();
+    let events = || disturbances.clone().flat_map(|trial| &trial.events);
+    let done = events().count() as u64;
+    let longest_us = events().map(|event| event.took_ns).max().unwrap_or(0) / 1000;
+    let mut detail = format!("{done} of {planned} were done, the longest in {longest_us} us");
+    if done < planned {
+        detail += ": the load was over before the others";
+    }
+    check("events-carried-out", done >= least, detail)
+}
+
+/// Each attack, and the trial that it was made in.
+fn attacks<'a>(
+    observed: &FrameObserved<'a>,
+) -> impl Iterator<Item = (&'a Disturbance, &'a FrameTrial)> {
+    let result = observed.result;
+    let attacked = result.disturbances.iter();
+    let attacked = attacked.filter(|disturbance| disturbance.attack.is_some());
+    attacked.filter_map(|attacked| Some((attacked, result.trials.get(attacked.trial)?)))
+}
+
+/// As many hostile packets were sent as were asked for, or about so many.
+fn hostile_sent(observed: &FrameObserved<'_>) -> Option<Check> {
+    let mut passed = true;
+    let mut shares = Vec::new();
+    for (disturbance, trial) in attacks(observed) {
+        let Some(attack) = disturbance.attack else {
+            continue;
+        };
+        let per_second = u128::from(trial.load) * u128::from(attack.percent) / 100;
+        let wanted = per_second * u128::from(trial.duration_ns) / 1_000_000_000;
+        let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
+        passed &= attack.sent > 0
+            && attack.sent.saturating_mul(100) >= wanted.saturating_mul(HOSTILE_SENT_PERCENT);
+        shares.push(format!("{} % {} of {wanted}", attack.percent, attack.sent));
+    }
+    let mut detail = format!(
+        "hostile packets sent, by their share: {}",
+        shares.join(", ")
+    );
+    if !passed {
+        detail += &format!(
+            "; with less than {HOSTILE_SENT_PERCENT} % of them it is no such attack: ask for a lower `load`, \
+             or smaller `shares`"
+        );
+    }
+    check("hostile-packets-sent", passed, detail)
+}
+
+/// Nothing of an attack came out of the DUT: no frame twice, none damaged, and none so late that it may be a copy.
+fn no_forged_frames(observed: &FrameObserved<'_>) -> Option<Check> {
+    let through = |trial: &FrameTrial| trial.duplicated + trial.corrupted + trial.too_late;
+    let (mut sent, mut came) = (0, 0);
+    let mut shares = Vec::new();
+    for (disturbance, trial) in attacks(observed) {
+        let percent = disturbance.attack.map_or(0, |attack| attack.percent);
+        sent += disturbance.attack.map_or(0, |attack| attack.sent);
+        came += through(trial);
+        if through(trial) > 0 {
+            shares.push(format!(
+                "; at {percent} % {} came twice, {} damaged, {} too late to tell",
+                trial.duplicated, trial.corrupted, trial.too_late
+            ));
+        }
+    }
+    let detail = format!(
+        "of {sent} hostile packets, {came} frames came out of the device{}",
+        shares.concat()
+    );
+    check("no-forged-frames", came == 0, detail)
+}

@@ -1,0 +1,318 @@
+//! What frames by their intended time tell of what was done to a DUT meanwhile.
+//!
+//! Bins are of one grid on CLOCK_MONOTONIC, which senders, receivers and this program share. An event's time is known
+//! to the nanosecond, what became of the frames to the bin.
+
+use journal::record::{DutEvent, TimeBin, Timeline};
+use traffic::report::Received;
+use traffic::spec;
+
+/// Finest bins.
+const BIN_NS: u64 = 1_000_000;
+/// Bins of a trial at most; a longer one has wider bins.
+const BINS_MAX: u64 = 60_000;
+/// Bins of a timeline at most.
+const TIMELINE_BINS_MAX: usize = 500;
+
+/// Bins for a load of that time.
+pub(super) fn bins_for(duration_ns: u64) -> spec::Bins {
+    let width_ns = BIN_NS * duration_ns.div_ceil(BIN_NS * BINS_MAX).max(1);
+    // Of which there are few by their width. A schedule may end a burst late, and begins within a bin.
+    let most = (duration_ns / width_ns) as u32 + 2;
+    spec::Bins { width_ns, most }
+}
+
+/// What was sent and what came in a trial, by intended time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bins {
+    /// Width of each, in nanoseconds.
+    pub width_ns: u64,
+    /// Number of the first: it begins at so many widths on the clock.
+    pub first: u64,
+    /// From there on.
+    pub bins: Vec<TimeBin>,
+    /// The first frame's intended time on the clock.
+    pub start_ns: u64,
+}
+
+/// Something that was done to a DUT.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// As in [`DutEvent::name`].
+    pub name: &'static str,
+    /// When it was begun, on the clock of [`Bins`].
+    pub at_ns: u64,
+    /// How long it took.
+    pub took_ns: u64,
+}
+
+impl Bins {
+    /// What one way's sender was to send, from its start on, by bin from `first` on.
+    pub(super) fn intended(width_ns: u64, start_ns: u64, (first, counts): (u64, Vec<u64>)) -> Self {
+        let bins = counts.into_iter().map(|intended| TimeBin {
+            intended,
+            ..TimeBin::default()
+        });
+        Self {
+            width_ns,
+            first,
+            bins: bins.collect(),
+            start_ns,
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn receive(&mut self, received: &Received) {
+        for (number, counted) in (received.first_bin..).zip(&received.bins) {
+            let bin = number
+                .checked_sub(self.first)
+                .and_then(|index| self.bins.get_mut(usize::try_from(index).ok()?));
+            // No frame of the trial was intended at another time.
+            if let Some(bin) = bin {
+                bin.received += counted.frames;
+                bin.latency_ns_max = bin.latency_ns_max.max(counted.latency_ns_max);
+            }
+        }
+    }
+
+    /// Adds the other way, whose bins have the same width.
+    pub(super) fn add(&mut self, other: &Self) {
+        let first = self.first.min(other.first);
+        let end = |bins: &Self| bins.first + bins.bins.len() as u64;
+        let last = end(self).max(end(other));
+        let mut sum = vec![TimeBin::default(); (last - first) as usize];
+        for bins in [&*self, other] {
+            let from = (bins.first - first) as usize;
+            for (sum, bin) in sum[from..].iter_mut().zip(&bins.bins) {
+                sum.intended += bin.intended;
+                sum.received += bin.received;
+                sum.latency_ns_max = sum.latency_ns_max.max(bin.latency_ns_max);
+            }
+        }
+        self.first = first;
+        self.bins = sum;
+        self.start_ns = self.start_ns.min(other.start_ns);
+    }
+
+    /// The same in at most [`TIMELINE_BINS_MAX`] bins.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        let of = self.bins.len().div_ceil(TIMELINE_BINS_MAX).max(1);
+        let bins = self.bins.chunks(of).map(|bins| TimeBin {
+            intended: bins.iter().map(|bin| bin.intended).sum(),
+            received: bins.iter().map(|bin| bin.received).sum(),
+            latency_ns_max: bins.iter().map(|bin| bin.latency_ns_max).max().unwrap_or(0),
+        });
+        Timeline {
+            bin_ns: self.width_ns * of as u64,
+            bins: bins.collect(),
+        }
+    }
+
+    /// What each of these came to, in the order in which they were done.
+    #[must_use]
+    pub fn events(&self, done: &[Done]) -> Vec<DutEvent> {
+        let ends = done.iter().skip(1).map(|next| self.index(next.at_ns));
+        let ends = ends.chain([self.bins.len()]);
+        let events = done.iter().zip(ends);
+        events.map(|(done, end)| self.event(done, end)).collect()
+    }
+
+    /// The bin of a time, or the end that is nearest.
+    fn index(&self, at_ns: u64) -> usize {
+        let number = at_ns / self.width_ns.max(1);
+        let index = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        index.min(self.bins.len())
+    }
+
+    /// An event whose bins end before `end`. The bin in which it was begun is its own.
+    fn event(&self, done: &Done, end: usize) -> DutEvent {
+        let begin = self.index(done.at_ns).min(end);
+        let bins = &self.bins[begin..end];
+        // From the event to the beginning of a bin, which may lie before it.
+        let since = |index: usize| {
+            let ns = (self.first + (begin + index) as u64) * self.width_ns;
+            ns.saturating_sub(done.at_ns)
+        };
+        let has_lost = |bin: &TimeBin| bin.received < bin.intended;
+        let last_loss = bins.iter().rposition(has_lost);
+        let last_sent = bins.iter().rposition(|bin| bin.intended > 0);
+        let came = |(index, bin): &(usize, &TimeBin)| {
+            let is_after = (self.first + (begin + index) as u64) * self.width_ns >= done.at_ns;
+            is_after && bin.received > 0
+        };
+        DutEvent {
+            name: done.name.to_owned(),
+            at_ns: done.at_ns.saturating_sub(self.start_ns),
+            took_ns: done.took_ns,
+            lost: bins
+                .iter()
+                .map(|bin| bin.intended.saturating_sub(bin.received))
+                .sum(),
+            first_ns: bins
+                .iter()
+                .enumerate()
+                .find(came)
+                .map(|(index, _)| since(index)),
+            outage_ns: match last_loss {
+                None => Some(0),
+                last if last == last_sent => None,
+                Some(last) => Some(since(last + 1)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WIDTH: u64 = 10;
+
+    /// Frames one by one: when each was to leave, and whether it came.
+    fn bins(first: u64, frames: &[(u64, bool)]) -> Bins {
+        let count = frames.iter().map(|(at, _)| at / WIDTH + 1).max();
+        let count = count.unwrap_or(first).saturating_sub(first) as usize;
+        let mut bins = vec![TimeBin::default(); count];
+        for (at, came) in frames {
+            let bin = &mut bins[(at / WIDTH - first) as usize];
+            bin.intended += 1;
+            bin.received += u64::from(*came);
+        }
+        Bins {
+            width_ns: WIDTH,
+            first,
+            bins,
+            start_ns: frames.iter().map(|(at, _)| *at).min().unwrap_or(0),
+        }
+    }
+
+    /// The same as [`Bins::event`], frame by frame.
+    fn slow(frames: &[(u64, bool)], done: &Done, next: Option<u64>) -> DutEvent {
+        let bin = |at: u64| at / WIDTH;
+        let within =
+            |at: u64| bin(at) >= bin(done.at_ns) && next.is_none_or(|next| bin(at) < bin(next));
+        let own: Vec<_> = frames.iter().filter(|(at, _)| within(*at)).collect();
+        let lost: Vec<u64> = own
+            .iter()
+            .filter(|(_, came)| !came)
+            .map(|(at, _)| *at)
+            .collect();
+        let came = own.iter().filter(|(_, came)| *came).map(|(at, _)| *at);
+        let first = came.filter(|at| bin(*at) * WIDTH >= done.at_ns).min();
+        let last_sent = own.iter().map(|(at, _)| bin(*at)).max();
+        let last_lost = lost.iter().map(|at| bin(*at)).max();
+        DutEvent {
+            name: done.name.to_owned(),
+            at_ns: done.at_ns
+                - frames
+                    .iter()
+                    .map(|(at, _)| *at)
+                    .min()
+                    .unwrap_or(0)
+                    .min(done.at_ns),
+            took_ns: done.took_ns,
+            lost: lost.len() as u64,
+            first_ns: first.map(|at| bin(at) * WIDTH - done.at_ns),
+            outage_ns: match last_lost {
+                None => Some(0),
+                Some(lost) if last_sent == Some(lost) => None,
+                Some(lost) => Some(((lost + 1) * WIDTH).saturating_sub(done.at_ns)),
+            },
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn events_are_told_as_frame_by_frame(
+            first in 0u64..1000,
+            frames in prop::collection::vec((0u64..400, any::<bool>()), 1..120),
+            mut at in prop::collection::vec(0u64..420, 0..6),
+        ) {
+            let frames: Vec<_> = frames.iter().map(|(at, came)| (first * WIDTH + at, *came)).collect();
+            at.sort_unstable();
+            let done: Vec<Done> = at
+                .iter()
+                .map(|at| Done { name: "rekey", at_ns: first * WIDTH + at, took_ns: 3 })
+                .collect();
+            let events = bins(first, &frames).events(&done);
+            prop_assert_eq!(events.len(), done.len());
+            for (index, event) in events.iter().enumerate() {
+                let next = done.get(index + 1).map(|next| next.at_ns);
+                prop_assert_eq!(event, &slow(&frames, &done[index], next));
+            }
+        }
+
+        #[test]
+        fn a_timeline_has_all_frames_in_few_bins(
+            counts in prop::collection::vec((0u64..100, 0u64..100, 0u64..1000), 0..3000),
+        ) {
+            let bins = counts.iter().map(|&(received, lost, latency_ns_max)| TimeBin {
+                intended: received + lost,
+                received,
+                latency_ns_max,
+            });
+            let bins = Bins { width_ns: WIDTH, first: 7, bins: bins.collect(), start_ns: 71 };
+            let timeline = bins.timeline();
+            prop_assert!(timeline.bins.len() <= TIMELINE_BINS_MAX);
+            prop_assert!(timeline.bin_ns * timeline.bins.len() as u64 >= WIDTH * counts.len() as u64);
+            let sum = |of: fn(&TimeBin) -> u64, bins: &[TimeBin]| bins.iter().map(of).sum::<u64>();
+            for of in [|bin: &TimeBin| bin.intended, |bin: &TimeBin| bin.received] {
+                prop_assert_eq!(sum(of, &timeline.bins), sum(of, &bins.bins));
+            }
+        }
+
+        #[test]
+        fn two_ways_add_up_wherever_each_begins(
+            (one, other) in (0u64..50, 0u64..50),
+            (ones, others) in (
+                prop::collection::vec((0u64..400, any::<bool>()), 1..50),
+                prop::collection::vec((0u64..400, any::<bool>()), 1..50),
+            ),
+        ) {
+            let shift = |by: u64, frames: &[(u64, bool)]| -> Vec<(u64, bool)> {
+                frames.iter().map(|(at, came)| (by * WIDTH + at, *came)).collect()
+            };
+            let (ones, others) = (shift(one, &ones), shift(other, &others));
+            let mut sum = bins(one, &ones);
+            sum.add(&bins(other, &others));
+            let both = [ones, others].concat();
+            prop_assert_eq!(sum, bins(one.min(other), &both));
+        }
+    }
+
+    #[test]
+    fn an_outage_is_from_the_event_to_the_end_of_the_last_bin_with_a_loss() {
+        // A frame each 5 ns; those from 23 to 61 are lost.
+        let frames: Vec<_> = (0..40)
+            .map(|n| (5 * n, !(23..=61).contains(&(5 * n))))
+            .collect();
+        let done = [("link-down", 23), ("link-up", 58)].map(|(name, at_ns)| Done {
+            name,
+            at_ns,
+            took_ns: 1,
+        });
+        let [down, up] = &bins(0, &frames).events(&done)[..] else {
+            panic!("two events")
+        };
+        assert_eq!((down.lost, down.first_ns, down.outage_ns), (5, None, None));
+        assert_eq!((up.lost, up.first_ns, up.outage_ns), (3, Some(2), Some(12)));
+    }
+
+    #[test]
+    fn bins_are_a_millisecond_up_to_a_minute_and_never_too_many() {
+        let second = 1_000_000_000;
+        for (duration_ns, width_ns) in [
+            (1, BIN_NS),
+            (60 * second, BIN_NS),
+            (60 * second + 1, 2 * BIN_NS),
+            (86_400 * second, 1440 * BIN_NS),
+        ] {
+            let bins = bins_for(duration_ns);
+            assert_eq!(bins.width_ns, width_ns);
+            assert!(u64::from(bins.most) * width_ns > duration_ns + width_ns);
+            assert!(u64::from(bins.most) <= BINS_MAX + 2);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Frame trials while something happens to the DUT: actions at their times, and hostile packets by a third
+//! program, on gw1.
+
+use super::{Running, StationRig, report};
+use crate::error::TrialError;
+use crate::frames::outage::{Bins, Done, bins_for};
+use crate::frames::rig::{Happening, HostileLoad, PlannedAction};
+use crate::frames::{FrameRun, RigLoad};
+use campaign::plan::{Attack, Form};
+use journal::record::{AttackTrial, Disturbance};
+use lab::protocol::Program;
+use lab::{DutAction, Interrupt, NodeId};
+use std::time::{Duration, Instant};
+use traffic::report::Report;
+use traffic::spec::{self, AttackKind, Role, SealedForm, Spec};
+use traffic::{Clock, Monotonic, intended_by_bin};
+
+impl StationRig<'_> {
+    /// Makes a trial in which something happens.
+    pub(super) fn disturb(
+        &mut self,
+        load: &RigLoad,
+        happening: &Happening,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Disturbance), TrialError> {
+        let bins = bins_for(load.duration_ns);
+        let load = RigLoad {
+            bins: Some(bins),
+            ..*load
+        };
+        let mut running = self.start(&load, happening.hostile.as_ref())?;
+        let done = self.carry_out(&running, &happening.actions, interrupt)?;
+        let reports = self.collect(&mut running, interrupt)?;
+        let attack = match (happening.hostile, running.attacker) {
+            (Some(hostile), Some(attacker)) => {
+                let late = Instant::now() + ATTACKER_LIMIT;
+                let line = self.await_report_or_stop(attacker, late)?;
+                let attacked = report(&mut running.tools, attacker, line)?.attacked;
+                let attacked = attacked.unwrap_or_default();
+                Some(AttackTrial {
+                    percent: hostile.percent,
+                    sent: attacked.sent,
+                    elapsed_ns: attacked.elapsed_ns,
+                })
+            }
+            _ => None,
+        };
+        let bins = self.bins(&load, bins.width_ns, &reports);
+        let run = self.leave(running, &reports)?;
+        let disturbance = Disturbance {
+            trial: 0,
+            events: bins.events(&done),
+            attack,
+            timeline: bins.timeline(),
+            histogram: run.latency.clone(),
+        };
+        Ok((run, disturbance))
+    }
+
+    /// Does what is planned, each at its time or, when that has passed, at once; nothing is begun after the load.
+    fn carry_out(
+        &mut self,
+        running: &Running<'_>,
+        actions: &[PlannedAction],
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Done>, TrialError> {
+        let clock = Monotonic::new();
+        let end = running.started + running.load.time();
+        let mut done = Vec::with_capacity(actions.len());
+        for planned in actions {
+            let at = running.started + Duration::from_nanos(planned.at_ns);
+            self.sleep_until(running, at.min(end), interrupt)?;
+            if Instant::now() >= end {
+                break;
+            }
+            let at_ns = clock.now_ns();
+            self.bench.act(self.dut, planned.action)?;
+            done.push(Done {
+                name: name(planned.action),
+                at_ns,
+                took_ns: clock.now_ns() - at_ns,
+            });
+        }
+        Ok(done)
+    }
+
+    /// Does these one after the other; how long all took.
+    pub(super) fn act_now(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {
+        let began = Instant::now();
+        for action in actions {
+            self.bench.act(self.dut, *action)?;
+        }
+        Ok(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// What was to be sent and what came, by intended time, over all ways.
+    fn bins(&self, load: &RigLoad, width_ns: u64, reports: &[(Report, Report)]) -> Bins {
+        let mut sum: Option<Bins> = None;
+        for (way, (sender, receiver)) in self.ways.iter().zip(reports) {
+            let Role::Send(send) = way.sender(load, 0).role else {
+                continue;
+            };
+            let start_ns = sender.sent.unwrap_or_default().start_ns;
+            let counts = intended_by_bin(&send, sender.threads, start_ns, width_ns);
+            let mut bins = Bins::intended(width_ns, start_ns, counts);
+            bins.receive(receiver.received.as_ref().unwrap_or(&Default::default()));
+            match &mut sum {
+                Some(sum) => sum.add(&bins),
+                None => sum = Some(bins),
+            }
+        }
+        sum.unwrap_or_default()
+    }
+
+    /// The program that sends hostile packets from gw1's end of the link between the gateways.
+    pub(super) fn attacker(
+        &self,
+        load: &RigLoad,
+        hostile: &HostileLoad,
+    ) -> Result<(NodeId, Program), TrialError> {
+        let adapter = &self.ways[0].cell.dut.adapter;
+        let form = adapter.carrier().ok_or_else(|| TrialError::Frames {
+            problem: "hostile packets are made of sealed ones, and this device seals none"
+                .to_owned(),
+        })?;
+        let attack = spec::Attack {
+            kind: match hostile.attack {
+                Attack::BadIcv => AttackKind::BadIcv,
+                Attack::Replay => AttackKind::Replay,
+                Attack::Garbage => AttackKind::Garbage,
+            },
+            form: match form.form {
+                Form::Esp => SealedForm::Esp,
+                Form::WireGuard => SealedForm::WireGuard,
+                Form::OpenVpn => SealedForm::OpenVpn,
+            },
+            ports: self
+                .dut
+                .sealed_ports
+                .iter()
+                .map(|sealed| sealed.port)
+                .collect(),
+            packets_per_s: hostile.packets_per_s,
+            duration_ns: load.duration_ns,
+        };
+        let spec = Spec {
+            interface: self.bench.cipher_interfaces().0.to_owned(),
+            port: None,
+            threads: 1,
+            tag: self.tag,
+            role: Role::Attack(attack),
+        };
+        Ok((NodeId::Gw1, self.program(NodeId::Gw1, &spec)))
+    }
+}
+
+/// Given to an attacker beyond the load's end: it began with the first packet that the DUT had sealed.
+const ATTACKER_LIMIT: Duration = Duration::from_millis(500);
+
+/// As records have it.
+const fn name(action: DutAction) -> &'static str {
+    match action {
+        DutAction::Rekey => "rekey",
+        DutAction::Kill(_) => "crash",
+        DutAction::Restart(_) => "restart",
+        DutAction::TakeDown => "take-down",
+        DutAction::SetUp => "set-up",
+        DutAction::CutLink => "link-down",
+        DutAction::JoinLink => "link-up",
+    }
+}

@@ -1,0 +1,328 @@
+//! What is done to a device under a load: which trials each procedure asks for, and what its checks say.
+
+use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test};
+use campaign::plan::{Attack, BaseLoad, Disturbed, Event, Failure, Procedure};
+use journal::record::{AttackTrial, Disturbance, DutEvent};
+use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
+use lab::{DutAction, Interrupt, NodeId};
+use search::simulate::Behaviour;
+use trial::TrialError;
+use trial::frames::{
+    Found, FrameRun, Happening, HostileLoad, PlannedAction, Rig, RigLoad, carry_out,
+};
+
+const CAPACITY: u64 = 500_000;
+const LOAD: u64 = 10_000;
+/// What the device takes to take its tunnels down and set them up.
+const SETUP_NS: u64 = 300 * MS;
+
+/// A simulated device that things can be done to. It loses a tenth of a second's frames by each.
+struct Acted {
+    frames: Simulated,
+    asked: Vec<(RigLoad, Happening)>,
+    at_once: Vec<DutAction>,
+    /// Hostile packets of which a device lets one through.
+    leaks_one_in: Option<u64>,
+    /// Of the hostile packets asked for, those sent, in per cent.
+    attacker_percent: u64,
+    /// Actions that are done in a trial.
+    done: usize,
+}
+
+impl Acted {
+    fn new(behaviour: Behaviour) -> Self {
+        Self {
+            frames: Simulated::new(behaviour),
+            asked: Vec::new(),
+            at_once: Vec::new(),
+            leaks_one_in: None,
+            attacker_percent: 100,
+            done: usize::MAX,
+        }
+    }
+
+    fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
+        let test = test(procedure);
+        carry_out(&cell(&test), &test, self, &mut |_| (), &Interrupt::new())
+    }
+
+    /// With the trial whose evidence is read.
+    fn whole(&mut self, procedure: Procedure) -> Found {
+        let mut found = self.carry_out(procedure).unwrap();
+        let run = self.run(&found.evidence_load, &Interrupt::new()).unwrap();
+        found.add_evidence(&run);
+        found
+    }
+}
+
+impl Rig for Acted {
+    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        self.frames.run(load, interrupt)
+    }
+
+    fn run_disturbed(
+        &mut self,
+        load: &RigLoad,
+        happening: &Happening,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Disturbance), TrialError> {
+        self.asked.push((*load, happening.clone()));
+        let mut run = self.frames.run(load, interrupt)?;
+        let lost = load.frames_per_s.unwrap() / 10;
+        let done = happening.actions.iter().take(self.done);
+        let events = done.map(|planned| DutEvent {
+            name: format!("{:?}", planned.action),
+            at_ns: planned.at_ns,
+            took_ns: MS,
+            lost,
+            first_ns: Some(100 * MS),
+            outage_ns: Some(100 * MS),
+        });
+        let events: Vec<_> = events.collect();
+        run.trial.received -= lost * events.len() as u64;
+        let attack = happening.hostile.map(|hostile| AttackTrial {
+            percent: hostile.percent,
+            sent: hostile.packets_per_s * load.duration_ns / SECOND * self.attacker_percent / 100,
+            elapsed_ns: load.duration_ns,
+        });
+        if let (Some(attack), Some(one_in)) = (attack, self.leaks_one_in) {
+            run.trial.duplicated = attack.sent / one_in;
+        }
+        let disturbance = Disturbance {
+            events,
+            attack,
+            ..Disturbance::default()
+        };
+        Ok((run, disturbance))
+    }
+
+    fn act(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {
+        self.at_once.extend(actions);
+        Ok(SETUP_NS)
+    }
+
+    fn line_rate(&self) -> Option<u64> {
+        self.frames.line_rate()
+    }
+}
+
+fn acted() -> Acted {
+    Acted::new(Behaviour::Hard { capacity: CAPACITY })
+}
+
+fn procedure(event: Event) -> Procedure {
+    let load = BaseLoad::Given { frames_per_s: LOAD };
+    Procedure::Disturbed(Disturbed { load, event })
+}
+
+fn rekey() -> Event {
+    Event::Rekey {
+        every_ns: SECOND,
+        duration_ns: 4 * SECOND,
+    }
+}
+
+fn hostile() -> Event {
+    Event::Hostile {
+        attack: Attack::Replay,
+        percents: vec![1, 200],
+        trial_ns: 2 * SECOND,
+    }
+}
+
+fn failover(failure: Failure) -> Event {
+    Event::Failover {
+        failure,
+        times: 2,
+        down_ns: 500 * MS,
+        watch_ns: 3 * SECOND,
+    }
+}
+
+fn set_up() -> Event {
+    Event::Setup {
+        times: 2,
+        watch_ns: SECOND,
+    }
+}
+
+/// Times in milliseconds and what was done, of a trial.
+fn plan(happening: &Happening) -> Vec<(u64, DutAction)> {
+    let actions = happening.actions.iter();
+    actions
+        .map(|&PlannedAction { at_ns, action }| (at_ns / MS, action))
+        .collect()
+}
+
+#[test]
+fn keys_are_renewed_after_the_same_time_without() {
+    let mut rig = acted();
+    let found = rig.carry_out(procedure(rekey())).unwrap();
+    let [(quiet, nothing), (load, rekeys)] = &rig.asked[..] else {
+        panic!("{:?}", rig.asked)
+    };
+    assert_eq!(quiet, load);
+    assert_eq!(
+        (load.frames_per_s, load.duration_ns),
+        (Some(LOAD), 4 * SECOND)
+    );
+    assert_eq!(nothing, &Happening::default());
+    let expected = [(1000, Rekey), (2000, Rekey), (3000, Rekey)];
+    assert_eq!(plan(rekeys), expected);
+    let [control, disturbed] = &found.result.disturbances[..] else {
+        panic!("{:?}", found.result.disturbances)
+    };
+    assert_eq!((control.trial, disturbed.trial), (0, 1));
+    assert_eq!((control.events.len(), disturbed.events.len()), (0, 3));
+    assert_eq!(found.result.trials.len(), 2);
+    assert_eq!(found.evidence_load.frames_per_s, Some(LOAD / 2));
+}
+
+#[test]
+fn a_part_fails_and_comes_back_again_and_again() {
+    for (failure, breaks, mends) in [
+        (Failure::Link, CutLink, JoinLink),
+        (Failure::Crash, Kill(NodeId::Gw2), Restart(NodeId::Gw2)),
+    ] {
+        let mut rig = acted();
+        rig.carry_out(procedure(failover(failure))).unwrap();
+        let [(load, happening)] = &rig.asked[..] else {
+            panic!("{:?}", rig.asked)
+        };
+        let expected = [(1000, breaks), (1500, mends), (4500, breaks), (5000, mends)];
+        assert_eq!(plan(happening), expected);
+        // A second before the first, and each watched whole.
+        assert_eq!(load.duration_ns, 8 * SECOND);
+    }
+}
+
+#[test]
+fn a_set_up_is_given_the_time_that_it_takes_without_a_load() {
+    let mut rig = acted();
+    rig.carry_out(procedure(set_up())).unwrap();
+    assert_eq!(rig.at_once, [TakeDown, SetUp]);
+    let [(load, happening)] = &rig.asked[..] else {
+        panic!("{:?}", rig.asked)
+    };
+    // Each round: twice the 300 ms, and a second watched.
+    let expected = [
+        (1000, TakeDown),
+        (1000, SetUp),
+        (2600, TakeDown),
+        (2600, SetUp),
+    ];
+    assert_eq!(plan(happening), expected);
+    assert_eq!(load.duration_ns, 4200 * MS);
+}
+
+#[test]
+fn hostile_packets_rise_in_share_after_a_trial_without() {
+    let mut rig = acted();
+    let found = rig.whole(procedure(hostile()));
+    let hostile: Vec<_> = rig.asked.iter().map(|(_, asked)| asked.hostile).collect();
+    let load = |percent, packets_per_s| {
+        Some(HostileLoad {
+            attack: Attack::Replay,
+            percent,
+            packets_per_s,
+        })
+    };
+    assert_eq!(hostile, [None, load(1, 100), load(200, 20_000)]);
+    let all = checks(procedure(self::hostile()), &found);
+    assert!(all.iter().all(|check| check.passed), "{all:?}");
+}
+
+#[test]
+fn the_load_may_be_a_share_of_what_is_searched_first() {
+    let shared = || {
+        Procedure::Disturbed(Disturbed {
+            load: BaseLoad::Share {
+                percent: 90,
+                search: search(),
+            },
+            event: rekey(),
+        })
+    };
+    let mut rig = acted();
+    let found = rig.carry_out(shared()).unwrap();
+    let throughput = found.result.throughput.as_ref().unwrap().goals[0].lower;
+    let load = throughput.map(|load| load * 90 / 100);
+    assert!(
+        rig.asked
+            .iter()
+            .all(|(asked, _)| asked.frames_per_s == load)
+    );
+    let first = found.result.disturbances[0].trial;
+    assert_eq!(first + 2, found.result.trials.len());
+
+    let mut rig = Acted::new(Behaviour::Hard { capacity: 0 });
+    let found = rig.carry_out(shared()).unwrap();
+    assert!(rig.asked.is_empty() && found.result.disturbances.is_empty());
+    assert!(found.objection.unwrap().contains("lower `min_load`"));
+}
+
+#[test]
+fn a_rig_that_can_do_nothing_to_a_device_says_so() {
+    for event in [rekey(), set_up()] {
+        let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+        let error = rig.carry_out(procedure(event)).unwrap_err().to_string();
+        assert!(error.contains("kind `namespaces`"), "{error}");
+    }
+}
+
+#[test]
+fn frames_that_an_attack_brings_out_speak_against_the_device() {
+    let mut rig = acted();
+    rig.leaks_one_in = Some(1000);
+    let found = rig.whole(procedure(hostile()));
+    let found = check(procedure(hostile()), &found, "no-forged-frames");
+    let told = "of 40200 hostile packets, 40 frames came out of the device; at 200 % 40 came twice";
+    assert!(!found.passed && found.detail.starts_with(told), "{found:?}");
+}
+
+#[test]
+fn an_attacker_that_was_too_slow_made_another_trial() {
+    for (percent, passed) in [(60, true), (40, false), (0, false)] {
+        let mut rig = acted();
+        rig.attacker_percent = percent;
+        let found = rig.whole(procedure(hostile()));
+        let found = check(procedure(hostile()), &found, "hostile-packets-sent");
+        assert_eq!(found.passed, passed, "{found:?}");
+    }
+}
+
+#[test]
+fn what_was_not_done_speaks_against_a_failover_and_is_a_fact_of_rekeys() {
+    let carried_out = |event: fn() -> Event, done| {
+        let mut rig = acted();
+        rig.done = done;
+        let found = rig.whole(procedure(event()));
+        check(procedure(event()), &found, "events-carried-out")
+    };
+    assert!(carried_out(rekey, 3).detail.starts_with("3 of 3 were done"));
+    assert!(carried_out(rekey, 1).passed);
+    assert!(!carried_out(rekey, 0).passed);
+    assert!(carried_out(set_up, 4).passed);
+    assert!(!carried_out(set_up, 3).passed);
+    assert!(!carried_out(|| failover(Failure::Link), 2).passed);
+}
+
+#[test]
+fn a_device_that_does_not_carry_afterwards_has_not_recovered() {
+    let mut rig = acted();
+    let mut found = rig.whole(procedure(failover(Failure::Crash)));
+    let afterwards = |found: &Found| {
+        check(
+            procedure(failover(Failure::Crash)),
+            found,
+            "carries-afterwards",
+        )
+        .passed
+    };
+    assert!(afterwards(&found));
+    let evidence = found.result.evidence_trial.unwrap();
+    found.result.trials[evidence].received -= 5;
+    assert!(afterwards(&found));
+    found.result.trials[evidence].received -= 1;
+    assert!(!afterwards(&found));
+}
