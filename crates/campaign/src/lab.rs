@@ -1,5 +1,7 @@
 //! Lab files: where a campaign is measured.
 
+mod cables;
+
 use crate::axis;
 use crate::plan::{Addresses, Element, LabKind, LabPlan};
 use std::net::{IpAddr, Ipv4Addr};
@@ -143,6 +145,15 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             station_b: STATION_B,
         }),
     };
+    let external = map.with_default("external", None, |node| {
+        node.map(|external| {
+            let given = cables::read(external);
+            match &addresses {
+                Ok(addresses) => given?.in_networks(external, addresses).map(Some),
+                Err(_) => given.map(|_| None),
+            }
+        })
+    });
     let kind = kind?;
     if kind == LabKind::Memory {
         no_links(map)?;
@@ -154,6 +165,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         link_bps: link_bps?,
         path: path?,
         addresses: addresses?,
+        external: external?,
     })
 }
 
@@ -170,7 +182,7 @@ fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
 
 /// Rings have no MTU, no rate and no addresses, and nothing stands between them.
 fn no_links(map: &Map<'_>) -> Result<(), Reported> {
-    let given = ["cipher_mtu", "link_rate", "path", "addresses"]
+    let given = ["cipher_mtu", "link_rate", "path", "addresses", "external"]
         .into_iter()
         .filter_map(|key| Some((key, map.optional(key)?)));
     let mut result = Ok(());

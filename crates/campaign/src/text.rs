@@ -230,7 +230,9 @@ fn cables_in_words(cables: &Cables) -> String {
     format!("A at {station_a} (box at {gateway_a}), B at {station_b} (box at {gateway_b}), {tap}")
 }
 
-fn settings(adapter: &Adapter) -> String {
+/// A device's settings, in words.
+#[must_use]
+pub fn settings(adapter: &Adapter) -> String {
     match adapter {
         Adapter::Direct => "no encryptor".to_owned(),
         Adapter::Straight => "nothing: the stations joined directly".to_owned(),

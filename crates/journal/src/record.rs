@@ -264,8 +264,9 @@ pub struct Cpu {
     pub station_a_ns: u64,
     /// Station B's part of it.
     pub station_b_ns: u64,
-    /// DUT processes on both gateways: user and system time.
-    pub dut_ns: u64,
+    /// DUT processes on both gateways: user and system time. `None`: it ran on machines of its own, and nobody
+    /// knows.
+    pub dut_ns: Option<u64>,
     /// The rest of the machine's busy time: softirq, kernel threads, the tester itself.
     pub kernel_ns: u64,
     /// Busy time of all cores.

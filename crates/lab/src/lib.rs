@@ -29,6 +29,7 @@
 //!
 //! What this deliberately does not do: nothing is measured or judged here.
 
+mod cables;
 mod caller;
 mod dut;
 pub mod host;
@@ -147,6 +148,8 @@ pub struct RunningDut {
     /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be loaded
     /// with frames.
     pub frame_path: Option<FramePath>,
+    /// It runs on machines of its own: what CPU time it takes cannot be known.
+    pub elsewhere: bool,
 }
 
 /// What can be done to a DUT that is up. Which DUT can do what is [`campaign::plan::Adapter::can`].
@@ -241,7 +244,7 @@ pub trait Bench {
     /// For an element that is none of [`elements`](Self::elements).
     fn node(&self, id: NodeId) -> &dyn Node;
 
-    /// What stands between the gateways, from gw1 to gw2.
+    /// What stands between the gateways, from gw1 to gw2, and the tap between external boxes.
     fn elements(&self) -> Vec<NodeId> {
         Vec::new()
     }
@@ -252,7 +255,14 @@ pub trait Bench {
     /// Names of the interfaces of the cipher link: gw1's and gw2's end.
     fn cipher_interfaces(&self) -> (&str, &str);
 
-    /// Names of the stations' interfaces: A's and B's.
+    /// Where what passes between the gateways, or the boxes, is looked at: the interface that sends what comes
+    /// from A's side, and the one that sends what comes from B's. `None` where nobody can.
+    fn cipher_ends(&self) -> Option<[(NodeId, &str); 2]> {
+        let (gw1, gw2) = self.cipher_interfaces();
+        Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)])
+    }
+
+    /// Names of the stations' interfaces: A's and B's, by which they reach the DUT that is up.
     fn station_interfaces(&self) -> (&str, &str);
 
     /// Sets MTU and offloads of all links. Cheap when nothing changes.

@@ -1,6 +1,7 @@
 //! The built-in lab: four stations in namespaces of their own on this machine, one more for each
 //! element of the path, and the DUT between them.
 
+use crate::cables::Outside;
 use crate::dut::{self, Site};
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
@@ -14,7 +15,7 @@ use crate::{
     Bench, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut,
     Station,
 };
-use campaign::plan::{Direction, Dut, Element, IpVersion, LabPlan};
+use campaign::plan::{Cables, Direction, Dut, Element, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
@@ -49,15 +50,16 @@ impl Setup {
 pub struct NamespaceLab {
     // Dropped in this order: the name is given back when nothing is left.
     dut: Option<Up>,
-    /// As [`NodeId::ALL`], then the elements in the order of the path.
+    /// As [`NodeId::ALL`], then the elements in the order of the path, then the tap.
     stations: Vec<Station>,
+    outside: Option<Outside>,
     _remains: Vec<Remains>,
     map: Map,
     links: Option<Links>,
     /// Whether there may be shapers on the links.
     shaped: bool,
     swept: Vec<String>,
-    _hold: Hold,
+    hold: Hold,
 }
 
 /// A DUT that is up.
@@ -66,6 +68,8 @@ struct Up {
     name: String,
     links: Links,
     direction: Direction,
+    /// It is outside, at the cables.
+    outside: bool,
 }
 
 impl NamespaceLab {
@@ -93,6 +97,9 @@ impl NamespaceLab {
         }
         let map = Map::new(plan, procfs::has_ipv6());
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
+        if plan.external.is_some() {
+            hold.expect_returns()?;
+        }
         let start = |id: NodeId| {
             let mut command = Command::new(THIS_PROGRAM);
             command
@@ -103,9 +110,12 @@ impl NamespaceLab {
         };
         // All at once: each takes some time to get ready.
         let elements = map.elements().iter().copied().map(NodeId::Element);
+        let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
+        let tap = tap.map(|_| NodeId::Tap);
         let stations = NodeId::ALL
             .into_iter()
             .chain(elements)
+            .chain(tap)
             .map(start)
             .collect::<Result<Vec<_>, _>>()?;
         for station in &stations {
@@ -119,18 +129,44 @@ impl NamespaceLab {
             .map(Remains::of)
             .collect::<Result<_, _>>()
             .map_err(cannot_build)?;
-        let lab = Self {
+        let mut lab = Self {
             dut: None,
             stations,
+            outside: None,
             _remains: remains,
             map,
             links: None,
             shaped: false,
             swept,
-            _hold: hold,
+            hold,
         };
         lab.join().map_err(cannot_build)?;
+        if let Some(cables) = &plan.external {
+            let outside = lab.connect(cables, setup).map_err(cannot_build)?;
+            lab.outside = Some(outside);
+        }
         Ok(lab)
+    }
+
+    /// Takes the cables to external boxes.
+    fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside, LabError> {
+        let mut command = Command::new(THIS_PROGRAM);
+        command
+            .arg0(THIS_PROGRAM_NAME)
+            .arg("station")
+            .env(state::MARK, self.hold.mark());
+        // What takes the boxes down runs after an interrupt too.
+        let desk = Station::start(NodeId::Desk, command, &Interrupt::new())?;
+        self.hold.record(NodeId::Desk, desk.pid())?;
+        desk.hello()?;
+        let interrupt = setup.interrupt.clone();
+        Outside::connect(cables, desk, interrupt, |id| self.station(id))
+    }
+
+    /// Whether the DUT that is up is outside.
+    fn is_outside(&self) -> Option<&Outside> {
+        self.dut.as_ref().filter(|up| up.outside)?;
+        self.outside.as_ref()
     }
 
     /// What an earlier run had left behind and was removed, a sentence for each.
@@ -193,10 +229,18 @@ impl NamespaceLab {
             links,
             direction,
             gateways: [self.station(NodeId::Gw1), self.station(NodeId::Gw2)],
-            elements: &self.stations[NodeId::ALL.len()..],
+            elements: &self.stations[NodeId::ALL.len()..][..self.map.elements().len()],
             stations: [self.station(NodeId::A), self.station(NodeId::B)],
             map: &self.map,
+            outside: self.outside.as_ref(),
+            tap: self.tap().map(|tap| tap as &dyn Node),
         }
+    }
+
+    fn tap(&self) -> Option<&Station> {
+        self.stations
+            .iter()
+            .find(|station| station.id() == NodeId::Tap)
     }
 
     fn site_of<'a>(&'a self, up: &'a Up) -> Site<'a> {
@@ -206,12 +250,17 @@ impl NamespaceLab {
 
 impl Bench for NamespaceLab {
     fn node(&self, id: NodeId) -> &dyn Node {
-        self.station(id)
+        match (id, &self.outside) {
+            (NodeId::Desk, Some(outside)) => &outside.desk,
+            _ => self.station(id),
+        }
     }
 
     fn elements(&self) -> Vec<NodeId> {
         let elements = self.map.elements().iter();
-        elements.copied().map(NodeId::Element).collect()
+        let tap = self.tap().map(|_| NodeId::Tap);
+        let elements = elements.copied().map(NodeId::Element);
+        elements.chain(tap).collect()
     }
 
     fn target(&self) -> Ipv4Addr {
@@ -222,8 +271,20 @@ impl Bench for NamespaceLab {
         CIPHER_INTERFACES
     }
 
+    fn cipher_ends(&self) -> Option<[(NodeId, &str); 2]> {
+        let Some(outside) = self.is_outside() else {
+            let (gw1, gw2) = CIPHER_INTERFACES;
+            return Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)]);
+        };
+        let [first, second] = outside.cables.tap.as_ref()?;
+        Some([(NodeId::Tap, second), (NodeId::Tap, first)])
+    }
+
     fn station_interfaces(&self) -> (&str, &str) {
-        STATION_INTERFACES
+        match self.is_outside() {
+            Some(Outside { cables, .. }) => (&cables.station_a, &cables.station_b),
+            None => STATION_INTERFACES,
+        }
     }
 
     fn configure(&mut self, links: Links) -> Result<(), LabError> {
@@ -255,7 +316,10 @@ impl Bench for NamespaceLab {
             if shape {
                 tc(node, self.map.shape(id, links))?;
             }
-            Ok(())
+            match &self.outside {
+                Some(outside) => outside.configure(node, links),
+                None => Ok(()),
+            }
         })?;
         self.shaped = links.rate_bps.is_some();
         self.links = Some(links);
@@ -324,6 +388,7 @@ impl Bench for NamespaceLab {
             name: dut.name.clone(),
             links,
             direction,
+            outside: dut.adapter.external().is_some(),
         });
         Ok(running)
     }
@@ -340,8 +405,20 @@ impl Bench for NamespaceLab {
             return Ok(());
         };
         let link = |state: &str| {
-            let batch = format!("link set {} {state}\n", CIPHER_INTERFACES.0);
-            ip(self.station(NodeId::Gw1), batch)
+            let cut = match self.is_outside() {
+                Some(_) => self.cipher_ends().map(|[_, first]| first),
+                None => Some((NodeId::Gw1, CIPHER_INTERFACES.0)),
+            };
+            let Some((node, interface)) = cut else {
+                return Err(dut::dut_error(
+                    &up.name,
+                    "has a link that cannot be cut: the lab has no tap in it".to_owned(),
+                ));
+            };
+            ip(
+                self.station(node),
+                format!("link set {interface} {state}\n"),
+            )
         };
         match action {
             DutAction::CutLink => link("down"),
@@ -365,6 +442,19 @@ impl Bench for NamespaceLab {
 
 impl Drop for NamespaceLab {
     fn drop(&mut self) {
+        // Of a run that did not come to its end: boxes outside do not go with the lab.
+        if let Some(Up {
+            mut adapter,
+            name,
+            links,
+            direction,
+            outside: true,
+        }) = self.dut.take()
+        {
+            let site = self.site(&name, links, direction);
+            // Nobody is left to be told.
+            let _ = adapter.stop(&site, RunningDut::default());
+        }
         // All at once; each is waited for when it is dropped itself.
         self.stations.iter().for_each(Station::hang_up);
     }

@@ -15,6 +15,10 @@ pub enum NodeId {
     B,
     /// What stands between the gateways.
     Element(ElementId),
+    /// Between external boxes: the tester joins the two ends of their link, and looks at it.
+    Tap,
+    /// Where external boxes are told what to do: this machine as it is, in no namespace of its own.
+    Desk,
 }
 
 impl NodeId {
@@ -30,13 +34,15 @@ impl NodeId {
             Self::Gw2 => "gw2",
             Self::B => "b",
             Self::Element(element) => element.name(),
+            Self::Tap => "tap",
+            Self::Desk => "desk",
         }
     }
 
     /// Whether its kernel forwards IP: a gateway's or a router's.
     pub(crate) const fn forwards_ip(self) -> bool {
         match self {
-            Self::A | Self::B => false,
+            Self::A | Self::B | Self::Tap | Self::Desk => false,
             Self::Gw1 | Self::Gw2 => true,
             Self::Element(element) => matches!(element.kind, Element::Router),
         }
@@ -49,6 +55,7 @@ impl NodeId {
         Self::ALL
             .into_iter()
             .chain(elements)
+            .chain([Self::Tap, Self::Desk])
             .find(|node| node.name() == name)
     }
 }
@@ -108,7 +115,8 @@ mod tests {
         let elements: Vec<_> = ElementId::of_path(&path).map(NodeId::Element).collect();
         let names: Vec<_> = elements.iter().map(|node| node.name()).collect();
         assert_eq!(names, ["bridge1", "router2", "router3"]);
-        for node in NodeId::ALL.into_iter().chain(elements) {
+        let others = elements.into_iter().chain([NodeId::Tap, NodeId::Desk]);
+        for node in NodeId::ALL.into_iter().chain(others) {
             assert_eq!(NodeId::from_name(node.name()), Some(node));
         }
         for name in ["", "bridge", "bridge0", "bridge5", "router1 "] {

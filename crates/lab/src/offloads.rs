@@ -17,6 +17,14 @@ const FEATURES: &[&str] = &[
     "tx-udp-segmentation",
 ];
 
+/// Those that [`arguments`] sets: as `ethtool -K` takes them, and as `ethtool -k` prints them.
+pub(crate) const SETTABLE: [(&str, &str); 4] = [
+    ("tso", "tcp-segmentation-offload"),
+    ("gso", "generic-segmentation-offload"),
+    ("tx-udp-segmentation", "tx-udp-segmentation"),
+    ("gro", "generic-receive-offload"),
+];
+
 /// Features in force: name to `on` or `off`. The rest of what a driver has is left out.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
     let features = text.lines().filter_map(|line| line.split_once(':'));

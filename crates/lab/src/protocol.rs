@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -104,6 +104,19 @@ impl SealedPort {
     }
 }
 
+/// An interface of the machine that a station has for the time of a run, and how it was before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lent {
+    /// Its name, which it keeps: what the kernel gives back by itself keeps its name too.
+    pub interface: String,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// Whether it was up.
+    pub up: bool,
+    /// Offloads as `ethtool -K` takes them: `tso` to `on`.
+    pub offloads: BTreeMap<String, String>,
+}
+
 /// What a station can be asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -140,6 +153,13 @@ pub enum Request {
     Terminate {
         /// From [`Response::Started`].
         process: u64,
+    },
+    /// Send a started program and its group a signal, and do not wait.
+    Signal {
+        /// From [`Response::Started`].
+        process: u64,
+        /// Its number, of `signal(7)`.
+        signal: i32,
     },
     /// Wait until a started program has printed a whole line that begins so on standard output, has
     /// ended, or `limit_ms` has passed. What it has to say is had before it has given back all that the
@@ -214,6 +234,20 @@ pub enum Request {
         /// Readable by the owner only (keys).
         secret: bool,
     },
+    /// Give these interfaces back to the namespace that the station was started in, at its end, as they
+    /// were; those that it has been lent by then. In place of what was asked so before.
+    GiveBack {
+        /// What is about to be lent.
+        lent: Vec<Lent>,
+    },
+    /// Run these programs one after the other at the station's end, whatever each comes to. In place of
+    /// what was asked so before.
+    AtEnd {
+        /// The programs.
+        programs: Vec<Program>,
+        /// Each one's limit in milliseconds.
+        limit_ms: u64,
+    },
 }
 
 /// What a station answers.
@@ -255,6 +289,8 @@ pub enum Response {
     Ended(Ended),
     /// To `Terminate`.
     Terminated,
+    /// To `Signal`.
+    Signalled,
     /// To `AwaitLine`: the first such line, without its end; `None` when there is none.
     Line(Option<String>),
     /// To `Status`: `None` while it runs.
@@ -288,6 +324,8 @@ pub enum Response {
         /// Where.
         path: String,
     },
+    /// To `GiveBack` and `AtEnd`.
+    Noted,
 }
 
 /// How a program ended.

@@ -8,6 +8,7 @@
 
 use crate::kill::{kill_all, kill_tree};
 use crate::procfs::{self, ProcessStat};
+use crate::sync::Deadline;
 use crate::{LabError, NodeId, Privilege};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -19,6 +20,11 @@ use std::time::Duration;
 
 /// How long a process and everything below it may take to be gone once they were killed.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the stations of a killed run may take to give back the machine's interfaces, and to take down boxes
+/// outside; they begin by themselves when their run is gone.
+const RETURN_LIMIT: Duration = Duration::from_secs(60);
+const RETURN_STEP: Duration = Duration::from_millis(5);
 
 /// Runs that end at the same moment can take the file away under us so often.
 const LOCK_ATTEMPTS: usize = 100;
@@ -60,6 +66,9 @@ struct State {
     mark: String,
     /// Its stations.
     stations: Vec<Process>,
+    /// They give something back at their end, and are not to be killed meanwhile.
+    #[serde(default)]
+    returns: bool,
 }
 
 /// A process that can be told from a later one with the same number.
@@ -171,6 +180,7 @@ impl Hold {
             run,
             mark,
             stations: Vec::new(),
+            returns: false,
         };
         let mut hold = Self {
             file,
@@ -189,6 +199,16 @@ impl Hold {
     /// Adds a process of the lab.
     pub(crate) fn record(&mut self, node: NodeId, pid: u32) -> Result<(), LabError> {
         self.state.stations.push(Process::now(node.name(), pid));
+        self.put()
+    }
+
+    /// Says that stations will have interfaces of the machine, or boxes outside to take down.
+    pub(crate) fn expect_returns(&mut self) -> Result<(), LabError> {
+        self.state.returns = true;
+        self.put()
+    }
+
+    fn put(&mut self) -> Result<(), LabError> {
         self.write().map_err(|error| LabError::CannotBuild {
             what: format!(
                 "cannot write the lab's state file {}: {error}",
@@ -241,6 +261,15 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
     Err(io::Error::other("it comes and goes too fast"))
 }
 
+/// Waits until stations have ended by themselves. One that is stopped will not.
+fn await_returns(stations: &[Process]) {
+    let deadline = Deadline::after(RETURN_LIMIT);
+    let goes_on = |stat: ProcessStat| stat.is_alive() && !matches!(stat.state, 'T' | 't');
+    while stations.iter().filter_map(Process::alive).any(goes_on) && !deadline.is_over() {
+        std::thread::sleep(RETURN_STEP);
+    }
+}
+
 /// Kills those of the recorded stations that are still the same processes with everything below
 /// them, then whatever else has the run's mark.
 ///
@@ -252,6 +281,9 @@ fn sweep(text: &str) -> Vec<String> {
         return Vec::new();
     }
     let run = state.run.pid;
+    if state.returns {
+        await_returns(&state.stations);
+    }
     let survivors = state
         .stations
         .iter()

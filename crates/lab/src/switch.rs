@@ -29,22 +29,7 @@ pub(crate) struct Port {
 
 /// Makes a bridge of two interfaces. What is behind them is written down, so that no frame is flooded.
 pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<(), LabError> {
-    let [near, far] = ports.each_ref().map(|port| port.interface);
-    let batch = format!(
-        "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
-         link set {near} master {NAME} up\n\
-         link set {far} master {NAME} up\n\
-         link set {NAME} up\n"
-    );
-    ip(node, batch).map_err(|error| match error {
-        LabError::Node { node, reason } if reason.contains("Unknown device type") => {
-            LabError::Node {
-                node,
-                reason: format!("{reason}\nhelp: this kernel lacks bridges: sudo modprobe bridge"),
-            }
-        }
-        error => error,
-    })?;
+    join(node, ports.each_ref().map(|port| port.interface))?;
     let mut known = String::new();
     for Port {
         interface,
@@ -63,6 +48,25 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<(), LabError> {
             ..Program::new(["bridge", "-batch", "-"])
         },
     )
+}
+
+/// Makes a bridge of two interfaces that learns what is behind them.
+pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<(), LabError> {
+    let batch = format!(
+        "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
+         link set {near} master {NAME} up\n\
+         link set {far} master {NAME} up\n\
+         link set {NAME} up\n"
+    );
+    ip(node, batch).map_err(|error| match error {
+        LabError::Node { node, reason } if reason.contains("Unknown device type") => {
+            LabError::Node {
+                node,
+                reason: format!("{reason}\nhelp: this kernel lacks bridges: sudo modprobe bridge"),
+            }
+        }
+        error => error,
+    })
 }
 
 /// Removes it. Its ports are free again with it; their addresses have stayed.

@@ -49,16 +49,17 @@ pub struct CpuResult {
     pub station_a_cores: Estimate,
     /// Station B's tools.
     pub station_b_cores: Estimate,
-    /// The DUT's processes on both gateways.
-    pub dut_cores: Estimate,
+    /// The DUT's processes on both gateways; `null` of one that ran on machines of its own.
+    pub dut_cores: Option<Estimate>,
     /// The rest: softirq, kernel threads, the tester itself.
     pub kernel_cores: Estimate,
     /// All of it.
     pub busy_cores: Estimate,
-    /// Payload bits received per CPU-second of the whole machine; `null` for a ping.
+    /// Payload bits received per CPU-second of the whole machine; `null` for a ping, and where the DUT's is not
+    /// known.
     pub payload_bits_per_cpu_s: Option<Estimate>,
     /// Payload bits received per CPU-second of the DUT; `null` for a ping and where the DUT has no
-    /// process.
+    /// process, or one elsewhere.
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
 }
 
@@ -145,10 +146,10 @@ impl CpuResult {
             estimate(measured, |trial| ratio(time_ns(trial), trial.cpu.wall_ns))
         };
         // Both are rates over their own measured time, so that a different window does not matter.
-        let bits_per_cpu_s = |time_ns: fn(&Measured) -> u64| {
+        let bits_per_cpu_s = |time_ns: fn(&Measured) -> Option<u64>| {
             estimate(measured, |trial| {
                 let cores =
-                    ratio(time_ns(trial), trial.cpu.wall_ns).filter(|cores| *cores > 0.0)?;
+                    ratio(time_ns(trial)?, trial.cpu.wall_ns).filter(|cores| *cores > 0.0)?;
                 Some(received_bps(trial.transfer.as_ref()?)? / cores)
             })
         };
@@ -156,10 +157,15 @@ impl CpuResult {
             stations_cores: cores(|trial| trial.cpu.stations_ns)?,
             station_a_cores: cores(|trial| trial.cpu.station_a_ns)?,
             station_b_cores: cores(|trial| trial.cpu.station_b_ns)?,
-            dut_cores: cores(|trial| trial.cpu.dut_ns)?,
+            dut_cores: estimate(measured, |trial| {
+                ratio(trial.cpu.dut_ns?, trial.cpu.wall_ns)
+            }),
             kernel_cores: cores(|trial| trial.cpu.kernel_ns)?,
             busy_cores: cores(|trial| trial.cpu.busy_ns)?,
-            payload_bits_per_cpu_s: bits_per_cpu_s(|trial| trial.cpu.busy_ns),
+            payload_bits_per_cpu_s: bits_per_cpu_s(|trial| {
+                // What a DUT elsewhere spends would be left out of it.
+                trial.cpu.dut_ns.map(|_| trial.cpu.busy_ns)
+            }),
             payload_bits_per_dut_cpu_s: bits_per_cpu_s(|trial| trial.cpu.dut_ns),
         })
     }

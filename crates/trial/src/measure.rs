@@ -120,7 +120,9 @@ impl Carrier<'_> {
         quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
         let station_lost_before = station_lost(self.bench)?;
-        let watching = CipherWatching::start(self.bench, self.dut, self.look())?;
+        let watching = self.look();
+        let watching = watching.map(|look| CipherWatching::start(self.bench, self.dut, look));
+        let watching = watching.transpose()?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
@@ -130,7 +132,7 @@ impl Carrier<'_> {
             (Err(_), Err(words)) if !killed => return Err(words),
             (Err(error), _) => return Err(error),
         };
-        let watch = watching.end()?;
+        let watch = watching.map(CipherWatching::end).transpose()?;
         let station_lost = station_lost(self.bench)?.saturating_sub(station_lost_before);
         report.blame_station(station_lost);
         let after = Counters::read(self.bench, self.dut)?;
@@ -138,7 +140,7 @@ impl Carrier<'_> {
         let mut evidence = Evidence {
             checks: Vec::new(),
             cipher_link: seen.cipher_link,
-            watch: Some(watch.clone()),
+            watch: watch.clone(),
             interfaces: after.interfaces_since(&before),
             offloads,
             dut_counters: after.dut_since(&before),
@@ -156,7 +158,7 @@ impl Carrier<'_> {
             dut_counters: &evidence.dut_counters,
             dut_facts: &evidence.dut_facts,
             cipher_link: &evidence.cipher_link,
-            watch: &watch,
+            watch: watch.as_ref(),
             sampling_ns: seen.sampling_ns,
             elapsed_ns: after.ns_since(&before),
             cpu: &seen.cpu,
@@ -194,7 +196,7 @@ impl Carrier<'_> {
             bench: self.bench,
             dut: self.dut,
             timing: self.commands.timing,
-            look: Some(self.look()),
+            look: self.look(),
             sample: Sample::of(&self.trial.cell.measurement),
             interrupt: self.interrupt,
         };
@@ -256,18 +258,18 @@ impl Carrier<'_> {
         Ok(Report::Transfer(transfer, totals))
     }
 
-    fn look(&self) -> Look<'_> {
+    /// `None` where nobody can look between the boxes.
+    fn look(&self) -> Option<Look<'_>> {
         Look::at(self.bench, NodeId::Gw1, &self.commands.marker)
     }
 
     fn interfaces(&self) -> Interfaces {
         let (a, b) = self.bench.station_interfaces();
-        let (gw1, gw2) = self.bench.cipher_interfaces();
         let key = |id: NodeId, name: &str| format!("{}/{name}", id.name());
+        let cipher = self.bench.cipher_ends();
         Interfaces {
             a: key(NodeId::A, a),
-            gw1: key(NodeId::Gw1, gw1),
-            gw2: key(NodeId::Gw2, gw2),
+            cipher: cipher.map(|ends| ends.map(|(id, name)| key(id, name))),
             b: key(NodeId::B, b),
         }
     }

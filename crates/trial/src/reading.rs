@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// A DUT whose counters go on moving for so many readings is not waited for.
 const STEADY_READS_MAX: u32 = 50;
+/// Nor for so long: one that is outside may take a second for each reading.
+const STEADY_LIMIT: Duration = Duration::from_secs(2);
 /// Between two readings.
 const STEADY_STEP: Duration = Duration::from_millis(5);
 
@@ -66,8 +68,12 @@ impl Counters {
 /// What two readings in a row agree on: while packets are on their way through a DUT, some are counted at its
 /// one side only. The last reading when there is always something on its way.
 fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let begun = Instant::now();
     let mut last = read()?;
     for _ in 0..STEADY_READS_MAX {
+        if begun.elapsed() > STEADY_LIMIT {
+            break;
+        }
         std::thread::sleep(STEADY_STEP);
         let next = read()?;
         if next == last {
@@ -133,7 +139,8 @@ pub(crate) struct CpuReading {
     at: Instant,
     a_ns: u64,
     b_ns: u64,
-    dut_ns: u64,
+    /// `None` of one that runs elsewhere.
+    dut_ns: Option<u64>,
     busy_ns: u64,
     /// User time of the tools and the DUT.
     own_user_ns: u64,
@@ -159,7 +166,7 @@ impl CpuReading {
                 NodeId::A | NodeId::Gw1 => a_ns += total(spent),
                 NodeId::Gw2 | NodeId::B => b_ns += total(spent),
                 // No tool runs there.
-                NodeId::Element(_) => {}
+                NodeId::Element(_) | NodeId::Tap | NodeId::Desk => {}
             }
         }
         for &(id, process) in &dut.processes {
@@ -173,7 +180,7 @@ impl CpuReading {
             at,
             a_ns,
             b_ns,
-            dut_ns,
+            dut_ns: (!dut.elsewhere).then_some(dut_ns),
             busy_ns: total(machine),
             own_user_ns,
             user_ns: machine.user_ns,
@@ -186,7 +193,8 @@ impl CpuReading {
         let station_a_ns = self.a_ns.saturating_sub(before.a_ns);
         let station_b_ns = self.b_ns.saturating_sub(before.b_ns);
         let stations_ns = station_a_ns + station_b_ns;
-        let dut_ns = self.dut_ns.saturating_sub(before.dut_ns);
+        let both = self.dut_ns.zip(before.dut_ns);
+        let dut_ns = both.map(|(after, before)| after.saturating_sub(before));
         let busy_ns = self.busy_ns.saturating_sub(before.busy_ns);
         Cpu {
             wall_ns: nanoseconds(self.at, before.at),
@@ -195,7 +203,7 @@ impl CpuReading {
             station_b_ns,
             dut_ns,
             // The machine's time is counted in coarser ticks than a process's.
-            kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns),
+            kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns.unwrap_or(0)),
             busy_ns,
             steal_ns: self.steal_ns.saturating_sub(before.steal_ns),
             foreign_ns: self

@@ -55,15 +55,16 @@ pub(crate) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// At gw1's end, or at gw2's where a station stands in gw1's place.
-    pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Self {
-        let (gw1, gw2) = bench.cipher_interfaces();
-        let interface = if gateway == NodeId::Gw2 { gw2 } else { gw1 };
-        Self {
+    /// At gw1's end, or at gw2's where a station stands in gw1's place; between boxes outside at the tap, if
+    /// there is one.
+    pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Option<Self> {
+        let [first, second] = bench.cipher_ends()?;
+        let (gateway, interface) = if gateway == NodeId::Gw2 { second } else { first };
+        Some(Self {
             gateway,
             interface,
             marker,
-        }
+        })
     }
 }
 

@@ -130,7 +130,7 @@ fn any_measured() -> impl Strategy<Value = Measured> {
                     stations_ns: stations,
                     station_a_ns: a,
                     station_b_ns: b,
-                    dut_ns: dut,
+                    dut_ns: (dut != 0).then_some(dut),
                     kernel_ns: kernel,
                     busy_ns: busy,
                     steal_ns: steal,

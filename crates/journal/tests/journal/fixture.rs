@@ -28,6 +28,7 @@ pub(crate) fn header() -> Header {
                 cipher_mtu: None,
                 link_bps: None,
                 path: Vec::new(),
+                external: None,
                 addresses: Addresses {
                     station_a: [10, 1, 0, 0].into(),
                     cipher: [10, 2, 0, 0].into(),

@@ -6,13 +6,16 @@
 //! 3. an arm in [`adapter`].
 //!
 //! An adapter starts programs on the gateways and sets routes there; it touches nothing on this
-//! machine.
+//! machine. The one for external boxes runs the user's own commands beside the lab.
 
 mod bridge;
 mod cipherbench;
+mod daemon;
 mod direct;
+mod external;
 mod interfaces;
 mod keys;
+mod l2tpv3;
 mod openvpn;
 mod prometheus;
 mod router;
@@ -20,15 +23,15 @@ mod site;
 mod straight;
 mod strongswan;
 mod wireguard;
+mod xfrm;
 
+pub(crate) use daemon::Daemon;
 pub(crate) use site::Site;
 
-use crate::protocol::{Ended, Program, Ready, Request, Response};
-use crate::sync::Deadline;
-use crate::{DutAction, LabError, Node, RunningDut};
+use crate::{DutAction, LabError, RunningDut};
 use campaign::plan::{self, Dut};
 use std::collections::BTreeMap;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// How long A may take to reach B once a DUT says that it is ready.
@@ -36,12 +39,6 @@ const PATH_LIMIT: Duration = Duration::from_secs(5);
 
 /// From one attempt to reach B to the next.
 const PATH_INTERVAL: Duration = Duration::from_millis(10);
-
-/// From SIGTERM to SIGKILL.
-const STOP_GRACE: Duration = Duration::from_secs(5);
-
-/// A process that no longer answers may close its sockets this long before it is dead.
-const DEATH_LIMIT: Duration = Duration::from_millis(500);
 
 /// One kind of DUT, from its start to its stop.
 pub(crate) trait Adapter: Send + Sync {
@@ -69,7 +66,7 @@ pub(crate) trait Adapter: Send + Sync {
         _dut: &mut RunningDut,
         action: DutAction,
     ) -> Result<(), LabError> {
-        Err(dut_error(site.dut, format!("cannot do {action:?}")))
+        Err(daemon::refused(site, action))
     }
 
     /// Takes it down, dead or alive; an error when it was dead.
@@ -90,8 +87,11 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
             Box::new(cipherbench::Cipherbench::new(encryptor.clone()))
         }
         plan::Adapter::WireGuard(tunnel) => Box::new(wireguard::WireGuard::new(tunnel.program)),
+        plan::Adapter::Xfrm(tunnel) => Box::new(xfrm::Xfrm::new(*tunnel)),
+        plan::Adapter::L2tpv3(tunnel) => Box::new(l2tpv3::L2tpv3::new(*tunnel)),
         plan::Adapter::OpenVpn(tunnel) => Box::new(openvpn::OpenVpn::new(*tunnel)),
         plan::Adapter::StrongSwan(tunnel) => Box::new(strongswan::Strongswan::new(*tunnel)),
+        plan::Adapter::External(boxes) => Box::new(external::External::new(boxes.clone())),
         other => {
             return Err(dut_error(
                 &dut.name,
@@ -99,92 +99,6 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
             ));
         }
     })
-}
-
-/// A DUT's process on a gateway, as its adapter sees it.
-pub(crate) struct Daemon<'a> {
-    pub(crate) dut: &'a str,
-    pub(crate) node: &'a dyn Node,
-    pub(crate) process: u64,
-}
-
-impl<'a> Daemon<'a> {
-    /// Starts it and waits until it prints a line that begins with `ready`; with what it printed.
-    pub(crate) fn start(
-        dut: &'a str,
-        node: &'a dyn Node,
-        argv: Vec<String>,
-        ready: &str,
-        limit: Duration,
-    ) -> Result<(Self, String), LabError> {
-        let program = Program {
-            argv,
-            ready: Ready::Line(ready.to_owned()),
-            ..Program::default()
-        };
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        match node.call(Request::Start { program, limit_ms }) {
-            Ok(Response::Started {
-                process, stdout, ..
-            }) => Ok((Self { dut, node, process }, stdout)),
-            Ok(other) => Err(node.unexpected(&other)),
-            Err(LabError::Node { node, reason }) => Err(dut_error(
-                dut,
-                format!("did not come up on {node}: {reason}"),
-            )),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// # Errors
-    /// [`LabError::Dut`] with its last words when it is dead, or is so within [`DEATH_LIMIT`].
-    pub(crate) fn check_dying(&self) -> Result<(), LabError> {
-        let deadline = Deadline::after(DEATH_LIMIT);
-        while !deadline.is_over() {
-            self.check_alive()?;
-            thread::sleep(Duration::from_millis(5));
-        }
-        self.check_alive()
-    }
-
-    /// # Errors
-    /// [`LabError::Dut`] with its last words when it is dead.
-    pub(crate) fn check_alive(&self) -> Result<(), LabError> {
-        match self.node.call(Request::Status {
-            process: self.process,
-        })? {
-            Response::Status(None) => Ok(()),
-            Response::Status(Some(ended)) => Err(self.died(&ended)),
-            other => Err(self.node.unexpected(&other)),
-        }
-    }
-
-    /// Stops it.
-    ///
-    /// # Errors
-    /// [`LabError::Dut`] with its last words when it was dead, or had to be killed.
-    pub(crate) fn stop(&self) -> Result<(), LabError> {
-        let alive = self.check_alive();
-        let ended = self.node.stop(self.process, STOP_GRACE)?;
-        alive?;
-        if ended.timed_out {
-            let (node, grace) = (self.node.id().name(), STOP_GRACE.as_secs());
-            let reason = format!(
-                "did not stop on {node} within {grace} s{}",
-                ended.last_words()
-            );
-            return Err(dut_error(self.dut, reason));
-        }
-        Ok(())
-    }
-
-    fn died(&self, ended: &Ended) -> LabError {
-        let node = self.node.id().name();
-        dut_error(
-            self.dut,
-            format!("died on {node} ({}){}", ended.how(), ended.last_words()),
-        )
-    }
 }
 
 pub(crate) fn dut_error(dut: &str, reason: String) -> LabError {

@@ -1,12 +1,15 @@
 //! Where a DUT is brought up, and which part of it is loaded.
 
 use super::{PATH_INTERVAL, PATH_LIMIT, dut_error, join};
+use crate::cables::Outside;
 use crate::on_node::ip;
 use crate::protocol::{Program, Request, Response};
+use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Hop, Map, W0, W1};
-use crate::{FramePath, LabError, Links, Node, NodeId, Station};
+use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Station};
 use campaign::plan::Direction;
 use std::thread;
+use std::time::Duration;
 
 /// Where a DUT is brought up, and how.
 #[derive(Clone, Copy)]
@@ -23,6 +26,10 @@ pub(crate) struct Site<'a> {
     /// A and B.
     pub(crate) stations: [&'a dyn Node; 2],
     pub(crate) map: &'a Map,
+    /// The cables to external boxes, and where those are told what to do.
+    pub(crate) outside: Option<&'a Outside>,
+    /// Between those boxes.
+    pub(crate) tap: Option<&'a dyn Node>,
 }
 
 impl<'a> Site<'a> {
@@ -132,8 +139,32 @@ impl<'a> Site<'a> {
         if self.stand_in().is_some() {
             return Ok(());
         }
+        if self.reaches(PATH_LIMIT)? {
+            return Ok(());
+        }
+        Err(self.not_reached(PATH_LIMIT))
+    }
+
+    /// Waits until A reaches B, for so long, or until the run is told to stop.
+    pub(crate) fn await_path_within(
+        &self,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), LabError> {
+        let deadline = Deadline::after(limit);
+        while !self.reaches(PATH_LIMIT.min(limit))? {
+            interrupt.check()?;
+            if deadline.is_over() {
+                return Err(self.not_reached(limit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether A reaches B within a time.
+    fn reaches(&self, limit: Duration) -> Result<bool, LabError> {
         let target = self.map.b().to_string();
-        let (interval, limit) = (PATH_INTERVAL.as_secs_f64(), PATH_LIMIT.as_secs());
+        let (interval, seconds) = (PATH_INTERVAL.as_secs_f64(), limit.as_secs().max(1));
         // With a deadline it goes on until one answer has come.
         let ping = [
             "ping",
@@ -144,16 +175,18 @@ impl<'a> Site<'a> {
             "-i",
             &interval.to_string(),
             "-w",
-            &limit.to_string(),
+            &seconds.to_string(),
         ];
         let program = Program::new(ping.into_iter().chain([target.as_str()]));
-        let ended = self.stations[0].run(program, PATH_LIMIT * 2)?;
-        if ended.code == Some(0) {
-            return Ok(());
-        }
+        let ended = self.stations[0].run(program, limit * 2)?;
+        Ok(ended.code == Some(0))
+    }
+
+    fn not_reached(&self, limit: Duration) -> LabError {
+        let (target, limit) = (self.map.b(), limit.as_secs());
         let reason =
             format!("is up, but A does not reach B ({target}) through it within {limit} s");
-        Err(dut_error(self.dut, reason))
+        dut_error(self.dut, reason)
     }
 
     /// Removes from gateways and routers what a DUT that failed may have left there: interfaces that

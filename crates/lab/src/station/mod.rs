@@ -6,6 +6,7 @@
 //! wait is answered from a thread of its own. What a program leaves behind when it makes itself a
 //! daemon becomes the station's own child (it is their subreaper) and is killed with the rest.
 
+mod ending;
 mod isolate;
 mod output;
 mod process;
@@ -16,6 +17,7 @@ mod requests;
 use crate::protocol::{Call, Reply, Request, Response};
 use crate::sync::lock;
 use crate::{LabError, NodeId};
+use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
 use requests::{BufferLimits, Requests};
@@ -50,6 +52,7 @@ pub fn serve(
     };
     let buffer_limits = BufferLimits::read();
     let mut folder_for_files = std::env::temp_dir();
+    let ending = Ending::new().map_err(cannot_build)?;
     if let Some(node) = node {
         isolate::isolate(node)?;
         // A file system of its own: what is written there, keys too, goes with the station whatever
@@ -58,8 +61,13 @@ pub fn serve(
     }
     set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
     let processes = Processes::new().map_err(cannot_build)?;
-    let requests = Requests::new(Arc::clone(&processes), &folder_for_files, buffer_limits)
-        .map_err(cannot_build)?;
+    let requests = Requests::new(
+        Arc::clone(&processes),
+        &folder_for_files,
+        buffer_limits,
+        ending,
+    )
+    .map_err(cannot_build)?;
     let server = Arc::new(Server {
         processes,
         requests,
@@ -67,6 +75,9 @@ pub fn serve(
         pending: AtomicUsize::new(0),
     });
     let result = server.read_requests(BufReader::new(input));
+    end_all();
+    server.requests.come_to_the_end();
+    // What that has started.
     end_all();
     server.requests.remove_folder();
     result.map_err(|error| LabError::Node {

@@ -164,9 +164,9 @@ impl Process {
         found(&output)
     }
 
-    /// SIGTERM.
-    pub(super) fn terminate(&self) {
-        self.signal_group(Signal::SIGTERM);
+    /// Signals it and its group. One that goes on may still have its group ended when it ends.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.signal_group(signal);
     }
 
     /// Waits for its end; kills it when `limit` is up.

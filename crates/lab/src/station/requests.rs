@@ -1,11 +1,13 @@
 //! What a station answers to each request.
 
+use super::ending::Ending;
 use super::process::Process;
 use super::processes::Processes;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response, SealedPort};
 use crate::sample::{self, Watch};
 use crate::sync::lock;
 use crate::{http, offloads, procfs};
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -28,6 +30,7 @@ pub(super) struct Requests {
     folder: Mutex<Option<TempDir>>,
     buffer_limits: BufferLimits,
     watches: Mutex<Watches>,
+    ending: Mutex<Ending>,
 }
 
 /// Largest socket buffers of the machine, in bytes.
@@ -60,6 +63,7 @@ impl Requests {
         processes: Arc<Processes>,
         parent: &Path,
         buffer_limits: BufferLimits,
+        ending: Ending,
     ) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("cipherbench-")
@@ -70,7 +74,13 @@ impl Requests {
             folder: Mutex::new(Some(folder)),
             buffer_limits,
             watches: Mutex::default(),
+            ending: Mutex::new(ending),
         })
+    }
+
+    /// Does what was asked for the station's end. Called by the thread that starts programs.
+    pub(super) fn come_to_the_end(&self) {
+        lock(&self.ending).come(&self.processes);
     }
 
     pub(super) fn remove_folder(&self) {
@@ -116,8 +126,14 @@ impl Requests {
                 self.tell_end(process, |p| p.stop(millis(grace_ms)))
             }
             Request::Terminate { process } => {
-                self.processes.find(process)?.terminate();
+                self.processes.find(process)?.signal(Signal::SIGTERM);
                 Ok(Response::Terminated)
+            }
+            Request::Signal { process, signal } => {
+                let signal = Signal::try_from(signal)
+                    .map_err(|_| format!("{signal} is the number of no signal"))?;
+                self.processes.find(process)?.signal(signal);
+                Ok(Response::Signalled)
             }
             Request::AwaitLine {
                 process,
@@ -170,6 +186,16 @@ impl Requests {
                 content,
                 secret,
             } => self.write_file(&name, &content, secret),
+            Request::GiveBack { lent } => {
+                lock(&self.ending).lent = lent;
+                Ok(Response::Noted)
+            }
+            Request::AtEnd { programs, limit_ms } => {
+                let mut ending = lock(&self.ending);
+                ending.programs = programs;
+                ending.limit = millis(limit_ms);
+                Ok(Response::Noted)
+            }
         }
     }
 

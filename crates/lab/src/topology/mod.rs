@@ -167,6 +167,27 @@ impl Map {
         self.address(B0)
     }
 
+    /// A side's station.
+    pub(crate) fn station(&self, side: Side) -> Ipv4Addr {
+        match side {
+            Side::A => self.address(A0),
+            Side::B => self.address(B0),
+        }
+    }
+
+    /// The end of the cipher link that is a side's gateway's.
+    pub(crate) fn cipher_end(&self, side: Side) -> Ipv4Addr {
+        match side {
+            Side::A => self.address(W0),
+            Side::B => host(self.addresses.cipher, 2),
+        }
+    }
+
+    /// Where a station's default route leads.
+    pub(crate) fn gateway_of(&self, end: End) -> Ipv4Addr {
+        self.address(self.next_hop(end))
+    }
+
     /// Address of a link's end.
     pub(crate) fn address(&self, end: End) -> Ipv4Addr {
         let Addresses {
@@ -214,7 +235,8 @@ impl Map {
         networks
     }
 
-    fn station_network(&self, side: Side) -> String {
+    /// The network of a side's station.
+    pub(crate) fn station_network(&self, side: Side) -> String {
         let station = match side {
             Side::A => self.addresses.station_a,
             Side::B => self.addresses.station_b,

@@ -146,7 +146,8 @@ impl Map {
                 before.count() + usize::from(behind_itself)
             }
             NodeId::Gw2 | NodeId::B => routers.count(),
-            NodeId::A | NodeId::Gw1 => 0,
+            // The last two have no end of the path.
+            NodeId::A | NodeId::Gw1 | NodeId::Tap | NodeId::Desk => 0,
         }
     }
 

@@ -25,7 +25,7 @@ impl Side {
         }
     }
 
-    pub(super) fn test_ipv4(self) -> String {
+    pub(crate) fn test_ipv4(self) -> String {
         format!("198.{}.0.0/16", self.number())
     }
 
@@ -152,7 +152,7 @@ impl Map {
             let hop = match next.node {
                 NodeId::A | NodeId::Gw1 => last[0],
                 NodeId::Gw2 | NodeId::B => last[1],
-                NodeId::Element(_) => self.node_hop(next),
+                NodeId::Element(_) | NodeId::Tap | NodeId::Desk => self.node_hop(next),
             };
             for network in self.networks_behind(Side::ahead(own), links) {
                 route(&mut batch, &network, &hop, own.interface);

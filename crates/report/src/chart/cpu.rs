@@ -26,15 +26,15 @@ const GUTTER: f64 = 64.0;
 type Role = (
     Option<&'static str>,
     &'static str,
-    fn(&CpuResult) -> &Estimate,
+    fn(&CpuResult) -> Option<&Estimate>,
 );
 
 const ROLES: [Role; 4] = [
-    (Some("role-a"), "station A", |cpu| &cpu.station_a_cores),
-    (Some("role-b"), "station B", |cpu| &cpu.station_b_cores),
-    (None, "device", |cpu| &cpu.dut_cores),
+    (Some("role-a"), "station A", |cpu| Some(&cpu.station_a_cores)),
+    (Some("role-b"), "station B", |cpu| Some(&cpu.station_b_cores)),
+    (None, "device", |cpu| cpu.dut_cores.as_ref()),
     (Some("role-kernel"), "kernel and the rest", |cpu| {
-        &cpu.kernel_cores
+        Some(&cpu.kernel_cores)
     }),
 ];
 
@@ -194,7 +194,10 @@ impl<'r, 'a> Chart<'r, 'a> {
         let own = format!("fill-{}", self.run.color(&cell.dut));
         let mut x = area.x;
         for (class, name, of) in ROLES {
-            let mean = of(cpu).mean;
+            let Some(Estimate { mean, .. }) = of(cpu) else {
+                continue;
+            };
+            let mean = *mean;
             let width = area.width * self.cores.share(mean);
             if width >= 0.05 {
                 let class = format!("role {}", class.unwrap_or(&own));
@@ -244,7 +247,10 @@ fn words(cell: &CellResult) -> String {
     };
     let mut parts: Vec<String> = ROLES
         .iter()
-        .map(|(_, name, of)| format!("{name} {:.2}", of(cpu).mean))
+        .map(|(_, name, of)| match of(cpu) {
+            Some(cores) => format!("{name} {:.2}", cores.mean),
+            None => format!("{name} unknown"),
+        })
         .collect();
     parts.extend(cpu.payload_bits_per_cpu_s.as_ref().map(bits_per_cpu_s));
     parts.join(", ")

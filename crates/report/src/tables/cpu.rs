@@ -30,7 +30,7 @@ pub(crate) fn cpu(run: &Run<'_>, set: &Set<'_>) -> Table {
         let mut cells = Labels::of(set).cells(point, cell);
         match &cell.cpu {
             Some(cpu) => {
-                cells.extend(roles(cpu).map(|role| Cell::plain(format!("{:.2}", role.mean))));
+                cells.extend(roles(cpu).map(role_cell));
                 if bulk {
                     let machine = cpu.payload_bits_per_cpu_s.as_ref();
                     let machine = machine.map(|found| Scale::si(found.mean, "bit").estimate(found));
@@ -73,12 +73,21 @@ fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
 const PER_CPU_SECOND: &str =
     "payload received per CPU-second of the whole machine, and of the device's processes alone";
 
-fn roles(cpu: &CpuResult) -> [&Estimate; 5] {
+/// Stations, device, kernel and all of it, as tables of CPU by role have them.
+pub(crate) const fn roles(cpu: &CpuResult) -> [Option<&Estimate>; 5] {
     [
-        &cpu.station_a_cores,
-        &cpu.station_b_cores,
-        &cpu.dut_cores,
-        &cpu.kernel_cores,
-        &cpu.busy_cores,
+        Some(&cpu.station_a_cores),
+        Some(&cpu.station_b_cores),
+        cpu.dut_cores.as_ref(),
+        Some(&cpu.kernel_cores),
+        Some(&cpu.busy_cores),
     ]
+}
+
+/// Cores kept busy, where that is known.
+pub(crate) fn role_cell(role: Option<&Estimate>) -> Cell {
+    role.map_or_else(
+        || Cell::plain("unknown".to_owned()),
+        |role| Cell::plain(format!("{:.2}", role.mean)),
+    )
 }

@@ -17,6 +17,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
         cipher_mtu: None,
         link_bps: None,
         path: Vec::new(),
+        external: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [10, 2, 0, 0].into(),
@@ -134,7 +135,7 @@ pub(crate) fn transfer(megabytes: u64) -> Measured {
             wall_ns: 4 * SECOND_NS,
             stations_ns: SECOND_NS,
             station_a_ns: SECOND_NS,
-            dut_ns: 2 * SECOND_NS,
+            dut_ns: Some(2 * SECOND_NS),
             kernel_ns: SECOND_NS,
             busy_ns: 4 * SECOND_NS,
             ..Cpu::default()

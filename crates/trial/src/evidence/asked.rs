@@ -1,7 +1,7 @@
 //! Whether the encryptor that ran is the one that was asked for, by what it said of itself.
 
 use super::check;
-use campaign::plan::{Cell, Direction, Encryptor, Measurement, Mode};
+use campaign::plan::{Adapter, Cell, Direction, Encryptor, Measurement, Mode};
 use dispatch::Choice;
 use journal::record::{Check, FrameTrial};
 use std::collections::BTreeMap;
@@ -15,22 +15,23 @@ const NONE: &str = "none";
 const SHARING_FRAMES_PER_S: u64 = 200_000;
 const SHARING_BYTES: f64 = 512.0;
 
-/// Every gateway that was loaded told the settings of the plan, its engine was not replaced, and where packets
-/// were to share ESP packets, they did. `trial` is the frame trial whose evidence is read, if there is one.
+/// Every gateway that was loaded told the settings of the plan; an encryptor of ours, besides, that its engine was
+/// not replaced, and where packets were to share ESP packets, they did. `trial` is the frame trial whose evidence is read, if there is one.
 pub(crate) fn dut_as_asked(
     cell: &Cell,
     facts: &BTreeMap<String, String>,
     counters: &BTreeMap<String, u64>,
     trial: Option<&FrameTrial>,
 ) -> Option<Check> {
-    let encryptor = cell.dut.adapter.encryptor()?;
+    let adapter = &cell.dut.adapter;
+    let settings = settings(adapter)?;
     let gateways = loaded(cell);
     let mut wrong = Vec::new();
     for gateway in gateways {
-        for (key, asked) in settings(encryptor) {
+        for (key, asked) in &settings {
             match facts.get(&format!("{gateway}/{key}")) {
                 None => wrong.push(format!("{gateway} does not tell its {key}")),
-                Some(found) if *found != asked => {
+                Some(found) if found != asked => {
                     wrong.push(format!(
                         "{key} of {gateway} is {found}, and {asked} was asked for"
                     ));
@@ -38,9 +39,10 @@ pub(crate) fn dut_as_asked(
                 Some(_) => {}
             }
         }
-        wrong.extend(other_engine(encryptor, gateway, facts));
+        let encryptor = adapter.encryptor();
+        wrong.extend(encryptor.and_then(|encryptor| other_engine(encryptor, gateway, facts)));
     }
-    let settings: Vec<String> = settings(encryptor)
+    let settings: Vec<String> = settings
         .iter()
         .map(|(key, asked)| format!("{key} {asked}"))
         .collect();
@@ -49,7 +51,7 @@ pub(crate) fn dut_as_asked(
         false => wrong.join("; "),
     };
     let mut passed = wrong.is_empty();
-    let beyond = [replaced(encryptor, counters), shared(cell, counters, trial)];
+    let beyond = [replaced(adapter, counters), shared(cell, counters, trial)];
     for (fits, words) in beyond.into_iter().flatten() {
         passed &= fits;
         detail += &format!("; {words}");
@@ -70,8 +72,18 @@ fn loaded(cell: &Cell) -> &'static [&'static str] {
     }
 }
 
-/// What an encryptor must tell of itself, the engine apart.
-fn settings(encryptor: &Encryptor) -> [(&'static str, String); 6] {
+/// What a device must tell of itself; `None`: nothing.
+fn settings(adapter: &Adapter) -> Option<Vec<(&'static str, String)>> {
+    match adapter {
+        Adapter::Cipherbench(encryptor) => Some(own_settings(encryptor).to_vec()),
+        // What boxes tell is in their own words.
+        Adapter::External(_) => None,
+        other => Some(vec![("suite", other.carrier()?.suite.to_string())]),
+    }
+}
+
+/// What an encryptor of ours must tell of itself, the engine apart.
+fn own_settings(encryptor: &Encryptor) -> [(&'static str, String); 6] {
     let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let suite = match encryptor.mode.has_esp() {
         true => encryptor.suite.to_string(),
@@ -113,7 +125,8 @@ fn other_engine(
 }
 
 /// Engines that failed, and whether the figure may stand: where a model was to fail, it may.
-fn replaced(encryptor: &Encryptor, counters: &BTreeMap<String, u64>) -> Option<(bool, String)> {
+fn replaced(adapter: &Adapter, counters: &BTreeMap<String, u64>) -> Option<(bool, String)> {
+    let encryptor = adapter.encryptor()?;
     let replaced = counters.iter().filter(|(name, sas)| {
         let counter = name.split_once('/').map_or("", |(_, counter)| counter);
         **sas > 0 && counter.starts_with(REPLACED_SAS)

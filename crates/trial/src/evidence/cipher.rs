@@ -138,6 +138,19 @@ impl CipherSeen<'_> {
     }
 }
 
+/// Where nobody can look between the gateways, it is said that nothing was proven there. No objection: the figure
+/// is what it is, of a device of which its owner says that it encrypts.
+pub(super) fn encryption_not_proven(adapter: &Adapter) -> Option<Check> {
+    let carrier = adapter.carrier()?;
+    let detail = format!(
+        "NOT PROVEN: there is no tap between the boxes, so nothing that they sent to each other was seen; that \
+         it was {} sealed with {} is what their owner says",
+        carrier.form.name(),
+        carrier.suite
+    );
+    check("encryption-not-proven", true, detail)
+}
+
 /// What names the keys of sealed packets: [`CipherLink::spis`] has them all.
 const fn ids(form: Form) -> &'static str {
     match form {

@@ -1,7 +1,7 @@
 //! Checks of what the links and the DUT carried.
 
 use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
-use super::cipher::CipherSeen;
+use super::cipher::{self, CipherSeen};
 use super::gateway::Gateway;
 use super::{Load, Observed, asked, check};
 use journal::record::{Check, InterfaceCounters};
@@ -21,8 +21,9 @@ const FEATURES_ON: [&str; 3] = [FEATURES[0], FEATURES[1], FEATURES[2]];
 /// The path's interfaces have the offloads that the cell asks for.
 pub(super) fn offloads_as_asked(observed: &Observed<'_>) -> Option<Check> {
     let names = &observed.interfaces;
-    let ends = [&names.a, &names.gw1, &names.gw2, &names.b];
-    let ends = ends.into_iter().chain(observed.link_ends).collect();
+    let ends = [&names.a, &names.b].into_iter();
+    let cipher = names.cipher.iter().flatten();
+    let ends = ends.chain(cipher).chain(observed.link_ends).collect();
     offloads(observed.links.offloads, &ends, observed.offloads)
 }
 
@@ -73,7 +74,7 @@ pub(super) fn station_interfaces_agree(observed: &Observed<'_>) -> Option<Check>
 
 /// What gw1 sent to the cipher link fits what the tools carried, encapsulation included.
 pub(super) fn cipher_link_amount(observed: &Observed<'_>) -> Option<Check> {
-    let name = &observed.interfaces.gw1;
+    let [name, _] = observed.interfaces.cipher.as_ref()?;
     let link = carried(observed, name, Place::Cipher, "sent", |found| {
         found.tx_bytes
     });
@@ -127,19 +128,28 @@ fn payload(observed: &Observed<'_>) -> String {
     }
 }
 
-/// What was seen between the gateways.
-fn seen<'a>(observed: &Observed<'a>) -> CipherSeen<'a> {
-    CipherSeen {
+/// What was seen between the gateways, where somebody looked.
+fn seen<'a>(observed: &Observed<'a>) -> Option<CipherSeen<'a>> {
+    let [name, _] = observed.interfaces.cipher.as_ref()?;
+    Some(CipherSeen {
         link: observed.cipher_link,
-        watch: observed.watch,
+        watch: observed.watch?,
         marker: &observed.commands.marker,
         counters: observed
             .counters
-            .get(&observed.interfaces.gw1)
+            .get(name)
             .copied()
             .unwrap_or_default(),
         sampling_ns: observed.sampling_ns,
         elapsed_ns: observed.elapsed_ns,
+    })
+}
+
+/// See [`cipher::encryption_not_proven`].
+pub(super) fn encryption_not_proven(observed: &Observed<'_>) -> Option<Check> {
+    match seen(observed) {
+        Some(_) => None,
+        None => cipher::encryption_not_proven(&observed.cell.dut.adapter),
     }
 }
 
@@ -148,12 +158,12 @@ pub(super) fn clear_text_visible(observed: &Observed<'_>) -> Option<Check> {
     if observed.cell.dut.adapter.encrypts() {
         return None;
     }
-    seen(observed).clear_text_visible()
+    seen(observed)?.clear_text_visible()
 }
 
 /// See [`CipherSeen::encrypted`].
 pub(super) fn cipher_link_encrypted(observed: &Observed<'_>) -> Option<Check> {
-    seen(observed).encrypted(&observed.cell.dut.adapter)
+    seen(observed)?.encrypted(&observed.cell.dut.adapter)
 }
 
 /// See [`CipherSeen::no_clear_text`].
@@ -161,7 +171,7 @@ pub(super) fn no_clear_text(observed: &Observed<'_>) -> Option<Check> {
     if !observed.cell.dut.adapter.encrypts() {
         return None;
     }
-    seen(observed).no_clear_text(&observed.cell.dut.adapter)
+    seen(observed)?.no_clear_text(&observed.cell.dut.adapter)
 }
 
 /// See [`CipherSeen::foreign_frames_visible`].
@@ -169,12 +179,12 @@ pub(super) fn foreign_frames_visible(observed: &Observed<'_>) -> Option<Check> {
     if observed.cell.dut.adapter.encrypts() {
         return None;
     }
-    seen(observed).foreign_frames_visible()
+    seen(observed)?.foreign_frames_visible()
 }
 
 /// See [`CipherSeen::no_foreign_frames`].
 pub(super) fn no_foreign_frames(observed: &Observed<'_>) -> Option<Check> {
-    seen(observed).no_foreign_frames(&observed.cell.dut.adapter)
+    seen(observed)?.no_foreign_frames(&observed.cell.dut.adapter)
 }
 
 /// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in is a

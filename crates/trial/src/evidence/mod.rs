@@ -49,8 +49,8 @@ pub struct Observed<'a> {
     pub dut_facts: &'a BTreeMap<String, String>,
     /// What was sampled on the cipher link.
     pub cipher_link: &'a CipherLink,
-    /// What did not belong there, of all frames.
-    pub watch: &'a CipherWatch,
+    /// What did not belong there, of all frames; `None` where nobody looked.
+    pub watch: Option<&'a CipherWatch>,
     /// Longest time that the samples of the cipher link may have looked, together.
     pub sampling_ns: u64,
     /// From reading the counters before to reading them after.
@@ -87,16 +87,15 @@ pub enum Load<'a> {
 pub struct Interfaces {
     /// Station A's.
     pub a: String,
-    /// gw1's on the cipher link.
-    pub gw1: String,
-    /// gw2's on the cipher link.
-    pub gw2: String,
+    /// Those that send what comes from A's side, and from B's, to the other gateway; `None` where nobody looks
+    /// between the gateways.
+    pub cipher: Option<[String; 2]>,
     /// Station B's.
     pub b: String,
 }
 
 /// All checks, in the order of the path.
-const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 16] = [
+const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 17] = [
     link::offloads_as_asked,
     tool::cores,
     tool::machine_was_ours,
@@ -105,6 +104,7 @@ const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 16] = [
     tool::offered_as_intended,
     tool::station_kept_up,
     link::station_interfaces_agree,
+    link::encryption_not_proven,
     link::clear_text_visible,
     link::cipher_link_encrypted,
     link::no_clear_text,

@@ -96,7 +96,7 @@ fn with_evidence(
         stations_ns,
         station_a_ns,
         station_b_ns,
-        dut_ns,
+        dut_ns: Some(dut_ns),
         busy_ns: stations_ns + dut_ns,
         ..Cpu::default()
     };

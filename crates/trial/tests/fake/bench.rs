@@ -545,6 +545,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
             cipher_mtu: None,
             link_bps: None,
             path: Vec::new(),
+            external: None,
             addresses: Addresses {
                 station_a: Ipv4Addr::new(10, 1, 0, 0),
                 cipher: Ipv4Addr::new(192, 0, 2, 0),

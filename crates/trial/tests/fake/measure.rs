@@ -85,7 +85,7 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
     let cpu = measured.cpu;
     assert_eq!(
         (cpu.station_a_ns, cpu.station_b_ns, cpu.dut_ns),
-        (10 * MS, 10 * MS, 20 * MS)
+        (10 * MS, 10 * MS, Some(20 * MS))
     );
     assert_eq!(
         (cpu.stations_ns, cpu.kernel_ns, cpu.busy_ns),

@@ -5,6 +5,7 @@ use crate::format::counted;
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
+use crate::tables::cpu::{role_cell, roles};
 use stats::PortUsed;
 
 /// How the stations sent and received, a row per different way; `None` without frame tests.
@@ -103,14 +104,7 @@ pub(crate) fn cpu(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         let mut cells = labels(run, set, point, cell);
         match &cell.cpu {
             Some(cpu) => {
-                let roles = [
-                    &cpu.station_a_cores,
-                    &cpu.station_b_cores,
-                    &cpu.dut_cores,
-                    &cpu.kernel_cores,
-                    &cpu.busy_cores,
-                ];
-                cells.extend(roles.map(|role| Cell::plain(format!("{:.2}", role.mean))));
+                cells.extend(roles(cpu).map(role_cell));
             }
             None => cells.extend(without_figure(cell, 5)),
         }

@@ -1,6 +1,7 @@
 //! Checks of the links and the DUT during the frame trial whose evidence is read.
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, PathSeen};
+use crate::evidence::cipher::encryption_not_proven;
 use crate::evidence::gateway::Gateway;
 use crate::evidence::{check, dut_as_asked, link, tool};
 use journal::record::{Check, FrameTrial};
@@ -117,10 +118,10 @@ fn dropped_on_the_way(seen: &PathSeen<'_>) -> String {
 
 /// What applies of the checks of the link between the gateways.
 fn between_the_gateways(seen: &PathSeen<'_>) -> Vec<Option<Check>> {
-    let Some(cipher) = &seen.cipher else {
-        return Vec::new();
-    };
     let adapter = &seen.cell.dut.adapter;
+    let Some(cipher) = &seen.cipher else {
+        return vec![encryption_not_proven(adapter)];
+    };
     if adapter.encrypts() {
         vec![
             cipher.encrypted(adapter),

@@ -4,7 +4,7 @@ use super::fixture::told;
 use super::*;
 use crate::evidence::gateway::Gateway;
 use campaign::plan::{
-    Direction, FrameTest, IpVersion, Load as LoadTest, Mode, Ports, Procedure, Traffic,
+    Direction, FrameTest, IpVersion, Load as LoadTest, Mode, OpenVpn, Ports, Procedure, Traffic,
 };
 use journal::record::FrameTrial;
 use wire::mix::FrameMix;
@@ -54,6 +54,31 @@ fn asked(cell: &Cell, facts: &[(&str, &str)], counters: &[(&str, u64)], sent: u6
         ..FrameTrial::default()
     };
     dut_as_asked(cell, &told, &counters.collect(), Some(&trial)).unwrap()
+}
+
+#[test]
+fn another_ones_suite_must_be_told_and_be_the_one_asked_for() {
+    let tunnel = Adapter::OpenVpn(OpenVpn {
+        suite: Suite::Aes256Gcm,
+    });
+    let cell = Fixture::tcp(tunnel, 1).cell;
+    let check = |facts: [(&str, &str); 2]| {
+        let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        dut_as_asked(&cell, &facts.into(), &BTreeMap::new(), None).unwrap()
+    };
+    assert!(check([("gw1/suite", "aes-256-gcm"), ("gw2/suite", "aes-256-gcm")]).passed);
+    let other = check([("gw1/suite", "aes-256-gcm"), ("gw2/suite", "aes-128-gcm")]);
+    assert!(!other.passed);
+    assert_eq!(
+        other.detail,
+        "suite of gw2 is aes-128-gcm, and aes-256-gcm was asked for"
+    );
+    let silent = check([("gw1/suite", "aes-256-gcm"), ("gw2/version", "2.6")]);
+    assert!(!silent.passed);
+    assert_eq!(silent.detail, "gw2 does not tell its suite");
+
+    let nothing = Fixture::tcp(Adapter::Direct, 1).cell;
+    assert!(dut_as_asked(&nothing, &BTreeMap::new(), &BTreeMap::new(), None).is_none());
 }
 
 #[test]

@@ -222,8 +222,7 @@ impl Fixture {
         };
         let interfaces = Interfaces {
             a: "a/a0".to_owned(),
-            gw1: "gw1/w0".to_owned(),
-            gw2: "gw2/w1".to_owned(),
+            cipher: Some(["gw1/w0", "gw2/w1"].map(str::to_owned)),
             b: "b/b0".to_owned(),
         };
         checks(&Observed {
@@ -238,7 +237,7 @@ impl Fixture {
             dut_counters: &self.dut_counters,
             dut_facts: &self.dut_facts,
             cipher_link: &self.cipher_link,
-            watch: &self.watch,
+            watch: Some(&self.watch),
             sampling_ns: 300 * MS,
             elapsed_ns: 1100 * MS,
             cpu: &self.cpu,
@@ -275,6 +274,7 @@ pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
             auth: IkeAuth::Psk,
             ppk: false,
             ml_kem: false,
+            tunnels: 1,
         }),
         Adapter::WireGuard(WireGuard {
             program: WireGuardProgram::Go,

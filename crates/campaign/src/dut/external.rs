@@ -1,0 +1,227 @@
+//! Boxes that others have built: their commands, and what they are to seal with.
+
+use super::encryptor::suite;
+use super::tunnels::with_suffix;
+use super::{Listed, listed, name};
+use crate::axis::{axis, nanos};
+use crate::plan::{Adapter, Carrier, External, ExternalBox, Form, Placeholder, fill_in};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::Suite;
+use yaml::{Map, Node, Reported};
+
+/// One box at each end of the link that is watched.
+const BOXES_MAX: usize = 2;
+const COMMANDS_MAX: usize = 100;
+const COMMAND_CHARS_MAX: usize = 4000;
+const COUNTERS_MAX: usize = 50;
+const COUNTER_CHARS_MAX: usize = 40;
+const PORTS_MAX: usize = 8;
+
+const LIMIT_DEFAULT: Duration = Duration::from_secs(60);
+const READY_DEFAULT: Duration = Duration::from_secs(60);
+const LIMIT_MIN: Duration = Duration::from_secs(1);
+const LIMIT_MAX: Duration = Duration::from_secs(600);
+
+const FORMS: [(&str, Form); 3] = [
+    ("esp", Form::Esp),
+    ("wireguard", Form::WireGuard),
+    ("openvpn", Form::OpenVpn),
+];
+
+/// What a form is sealed with, if not with anything; the first is the default.
+const fn suites(form: Form) -> &'static [Suite] {
+    match form {
+        Form::WireGuard => &[Suite::ChaCha20Poly1305],
+        Form::OpenVpn => &Suite::AEADS,
+        Form::Esp => &[],
+    }
+}
+
+/// Where a form is found if nobody says: IKE is on both of ESP's.
+const fn ports(form: Form) -> &'static [u16] {
+    match form {
+        Form::Esp => &[500, 4500],
+        Form::WireGuard => &[51820],
+        Form::OpenVpn => &[1194],
+    }
+}
+
+/// A suite that varies is added to the name.
+pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+    let name = name(map, "external");
+    let form = map.with_default("form", Form::Esp, |node| {
+        node.one_of("form of packets", &FORMS)
+    });
+    let legacy = map.with_default("legacy", false, Node::bool);
+    let insecure = map.with_default("insecure", false, Node::bool);
+    let known = form.as_ref().map_or(&[][..], |form| suites(*form));
+    let usual = known.first().copied().unwrap_or(Suite::Aes256Gcm);
+    let suites = axis(map, "suite", usual, |node| {
+        let suite = suite(node, &legacy, &insecure)?;
+        of_form(node, suite, known)
+    });
+    let words = map.with_default("suite_words", BTreeMap::new(), read_words);
+    let given_ports = map.with_default("ports", None, |node| read_ports(node).map(Some));
+    let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
+    let ready = map.with_default("ready", READY_DEFAULT, read_limit);
+    let boxes = map.required("boxes").and_then(read_boxes);
+    let (name, form, suites, words) = (name?, form?, suites.all()?, words?);
+    let (given_ports, limit, ready, boxes) = (given_ports?, limit?, ready?, boxes?);
+    legacy?;
+    insecure?;
+    let duts = suites.iter().map(|suite| {
+        let adapter = Adapter::External(External {
+            boxes: boxes.clone(),
+            carrier: Carrier {
+                form,
+                suite: suite.value,
+                udp: true,
+            },
+            ports: given_ports.clone().unwrap_or_else(|| ports(form).to_vec()),
+            suite_word: words.get(suite.value.name()).cloned(),
+            limit_ns: nanos(limit),
+            ready_ns: nanos(ready),
+        });
+        let varying = [(suites.len() > 1, suite.value.name())];
+        listed(map, &name, with_suffix(&name, varying), adapter)
+    });
+    Ok(duts.collect())
+}
+
+/// Where a form has suites of its own, one of them.
+fn of_form(node: Node<'_>, suite: Suite, known: &[Suite]) -> Result<Suite, Reported> {
+    if known.is_empty() || known.contains(&suite) {
+        return Ok(suite);
+    }
+    let names: Vec<_> = known.iter().map(|known| format!("`{known}`")).collect();
+    let what = format!("packets of that form are not sealed with `{suite}`");
+    Err(node.mistake(what, format!("write {}", names.join(", "))))
+}
+
+/// What the boxes call suites.
+fn read_words(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
+    let words = node.entries(|key, value| {
+        let Some(suite) = Suite::from_name(key.value) else {
+            let known: Vec<_> = Suite::ALL.iter().map(|suite| suite.name()).collect();
+            let what = format!("`{}` is no suite", key.value);
+            let help = format!("suites are {}", known.join(", "));
+            return Err(value.mistake_at(&key.place, what, help));
+        };
+        let word = value.text()?;
+        if word.trim().is_empty() || word.contains('\n') {
+            return Err(value.mistake(
+                "a box calls no suite so",
+                "write the word that it prints, on one line",
+            ));
+        }
+        Ok((suite.name().to_owned(), word.trim().to_owned()))
+    })?;
+    Ok(words.into_iter().collect())
+}
+
+fn read_ports(node: Node<'_>) -> Result<Vec<u16>, Reported> {
+    let ports = node.list(Node::port)?;
+    match ports.len() {
+        1..=PORTS_MAX => Ok(ports),
+        count => Err(node.mistake(
+            format!("{count} ports are given"),
+            format!("write one to {PORTS_MAX}, or leave `ports` out"),
+        )),
+    }
+}
+
+fn read_limit(node: Node<'_>) -> Result<Duration, Reported> {
+    node.duration(LIMIT_MIN..=LIMIT_MAX)
+}
+
+fn read_boxes(node: Node<'_>) -> Result<Vec<ExternalBox>, Reported> {
+    let boxes = node.list(|item| item.map(read_box))?;
+    match boxes.len() {
+        1..=BOXES_MAX => Ok(boxes),
+        count => Err(node.mistake(
+            format!("{count} boxes are given"),
+            "write the box at A's cable, and the one at B's; or one for both",
+        )),
+    }
+}
+
+fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
+    let via = map.with_default("via", Vec::new(), read_via);
+    let commands = |key| map.with_default(key, Vec::new(), read_commands);
+    let (up, down, counter_lines) = (commands("up"), commands("down"), commands("counter_lines"));
+    let command = |key| map.with_default(key, None, |node| read_command(node).map(Some));
+    let (version, suite_told) = (command("version"), command("suite_told"));
+    let counters = map.with_default("counters", BTreeMap::new(), read_counters);
+    Ok(ExternalBox {
+        via: via?,
+        up: up?,
+        down: down?,
+        version: version?,
+        suite_told: suite_told?,
+        counters: counters?,
+        counter_lines: counter_lines?,
+    })
+}
+
+/// A program with its arguments, which takes a command as one more.
+fn read_via(node: Node<'_>) -> Result<Vec<String>, Reported> {
+    let words: Vec<String> = node.text()?.split_whitespace().map(str::to_owned).collect();
+    let Some(program) = words.first() else {
+        let help = "for example `ssh admin@192.0.2.1`; leave it out for a shell on this machine";
+        return Err(node.mistake("`via` is empty", help));
+    };
+    if program.ends_with("sshpass") {
+        let help = "let ssh use a key or an agent: `via: ssh admin@192.0.2.1`";
+        return Err(node.mistake("a password has no place in a campaign", help));
+    }
+    Ok(words)
+}
+
+fn read_commands(node: Node<'_>) -> Result<Vec<String>, Reported> {
+    let commands = node.one_or_many(read_command)?;
+    if commands.len() > COMMANDS_MAX {
+        let what = format!("{} commands are given", commands.len());
+        let help = format!("write {COMMANDS_MAX} at most, or put them into a script");
+        return Err(node.mistake(what, help));
+    }
+    Ok(commands)
+}
+
+/// A command whose placeholders are known.
+fn read_command(node: Node<'_>) -> Result<String, Reported> {
+    let command = node.text()?.trim_end();
+    let chars = command.chars().count();
+    if command.trim().is_empty() || chars > COMMAND_CHARS_MAX {
+        let what = format!("a command of {chars} characters");
+        let help = format!("write 1 to {COMMAND_CHARS_MAX}, or put them into a script");
+        return Err(node.mistake(what, help));
+    }
+    match fill_in(command, |_| String::new()) {
+        Ok(_) => Ok(command.to_owned()),
+        Err(word) => {
+            let known = Placeholder::ALL.map(|known| format!("{{{}}}", known.name()));
+            let what = format!("`{{{word}}}` stands for nothing here");
+            let help = format!("commands may have {}", known.join(", "));
+            Err(node.mistake(what, help))
+        }
+    }
+}
+
+fn read_counters(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
+    let counters = node.entries(|key, value| {
+        let name = key.value;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if name.is_empty() || name.len() > COUNTER_CHARS_MAX || !name.chars().all(fits) {
+            let what = format!("a counter cannot be named `{name}`");
+            let help = format!("use up to {COUNTER_CHARS_MAX} letters, digits and _ - .");
+            return Err(value.mistake_at(&key.place, what, help));
+        }
+        Ok((name.to_owned(), read_command(value)?))
+    })?;
+    if counters.len() > COUNTERS_MAX {
+        let what = format!("{} counters are given", counters.len());
+        return Err(node.mistake(what, format!("write {COUNTERS_MAX} at most")));
+    }
+    Ok(counters.into_iter().collect())
+}

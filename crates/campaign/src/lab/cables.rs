@@ -1,0 +1,124 @@
+//! The cables of a lab to boxes that Cipherbench does not run.
+
+use crate::plan::{Addresses, Cables};
+use std::net::Ipv4Addr;
+use yaml::{Map, Node, Reported, Spanned};
+
+/// What the kernel takes as an interface's name (`IFNAMSIZ` less its end).
+const INTERFACE_CHARS_MAX: usize = 15;
+
+/// Names that the lab's own interfaces have where a cable's would be.
+const OWN_NAMES: [&str; 12] = [
+    "lo", "a0", "a1", "b0", "b1", "c0", "c1", "w0", "w1", "p0", "p1", "br0",
+];
+
+/// The gateways' addresses as far as they are given, which is checked against the networks.
+pub(super) struct Given {
+    cables: Cables,
+    gateways: [Option<Spanned<Ipv4Addr>>; 2],
+}
+
+pub(super) fn read(map: &Map<'_>) -> Result<Given, Reported> {
+    let station_a = map.required("station_a").and_then(interface);
+    let station_b = map.required("station_b").and_then(interface);
+    let tap = map.with_default("tap", None, |node| {
+        let ends = node.list(interface)?;
+        <[_; 2]>::try_from(ends).map(Some).map_err(|ends| {
+            let what = format!("the tap has {} ends", ends.len());
+            let help =
+                "name the interface that leads to the first box and the one to the second: `[eth3, eth4]`";
+            node.mistake(what, help)
+        })
+    });
+    let gateway = |key| {
+        map.with_default(key, None, |node| {
+            node.ipv4().map(|address| Some(node.spanned(address)))
+        })
+    };
+    let (gateway_a, gateway_b) = (gateway("gateway_a"), gateway("gateway_b"));
+    let (station_a, station_b, tap) = (station_a?, station_b?, tap?);
+    let mut named = vec![&station_a, &station_b];
+    named.extend(tap.iter().flatten());
+    let mut result = Ok(());
+    for (index, later) in named.iter().enumerate() {
+        if named[..index]
+            .iter()
+            .any(|earlier| earlier.value == later.value)
+        {
+            let what = format!("the interface `{}` is given twice", later.value);
+            let help = "each cable needs an interface of its own";
+            result = Err(map.node().mistake_at(&later.place, what, help));
+        }
+    }
+    let gateways = [gateway_a?, gateway_b?];
+    result?;
+    Ok(Given {
+        cables: Cables {
+            station_a: station_a.value,
+            station_b: station_b.value,
+            tap: tap.map(|ends| ends.map(|end| end.value)),
+            gateway_a: Ipv4Addr::UNSPECIFIED,
+            gateway_b: Ipv4Addr::UNSPECIFIED,
+        },
+        gateways,
+    })
+}
+
+fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
+    let name = node.text()?;
+    let fits = |c: char| c.is_ascii_graphic() && !"/:".contains(c);
+    if name.is_empty() || name.len() > INTERFACE_CHARS_MAX || !name.chars().all(fits) {
+        let what = "an interface cannot have this name";
+        let help = "write one of those that `ip link` shows, up to 15 characters";
+        return Err(node.mistake(what, help));
+    }
+    if OWN_NAMES.contains(&name) {
+        let what = format!("the lab itself has interfaces named `{name}`");
+        let help = format!("rename yours: `ip link set {name} name cable1`");
+        return Err(node.mistake(what, help));
+    }
+    Ok(node.spanned(name.to_owned()))
+}
+
+impl Given {
+    /// With the gateways that are given, in the stations' networks, or the first address of each.
+    pub(super) fn in_networks(
+        self,
+        map: &Map<'_>,
+        addresses: &Addresses,
+    ) -> Result<Cables, Reported> {
+        let networks = [
+            ("station_a", addresses.station_a),
+            ("station_b", addresses.station_b),
+        ];
+        let mut gateways = [Ipv4Addr::UNSPECIFIED; 2];
+        let mut result = Ok(());
+        for ((given, (key, network)), gateway) in
+            self.gateways.iter().zip(networks).zip(&mut gateways)
+        {
+            let [a, b, c, _] = network.octets();
+            *gateway = Ipv4Addr::new(a, b, c, 1);
+            let Some(given) = given else {
+                continue;
+            };
+            let [.., number] = given.value.octets();
+            let is_inside = given.value.octets()[..3] == [a, b, c];
+            if !is_inside || matches!(number, 0 | 2 | 255) {
+                let what = format!(
+                    "{} is no address that a box can have in `{key}`",
+                    given.value
+                );
+                let help =
+                    format!("write one of {network}/24 but .0, .2 (the station's own) and .255");
+                result = Err(map.node().mistake_at(&given.place, what, help));
+            }
+            *gateway = given.value;
+        }
+        let [gateway_a, gateway_b] = gateways;
+        result.map(|()| Cables {
+            gateway_a,
+            gateway_b,
+            ..self.cables
+        })
+    }
+}

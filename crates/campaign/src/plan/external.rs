@@ -1,0 +1,251 @@
+//! Boxes in the path that Cipherbench does not run: what they are told, and the cables to them.
+
+use super::Carrier;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use wire::Suite;
+
+/// A pair of boxes that others have built, between the lab's [`Cables`].
+///
+/// All of it is in the journal: nothing secret belongs here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct External {
+    /// The box at A's cable and the one at B's; of two that are managed in one place, only the first.
+    pub boxes: Vec<ExternalBox>,
+    /// How their sealed packets must look, and what they are to seal with.
+    pub carrier: Carrier,
+    /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected too.
+    pub ports: Vec<u16>,
+    /// What the boxes call the suite where that is another word.
+    pub suite_word: Option<String>,
+    /// How long one command may take, in nanoseconds.
+    pub limit_ns: u64,
+    /// How long it may take from the last command until A reaches B, in nanoseconds.
+    pub ready_ns: u64,
+}
+
+/// What one box is told and asked. Commands have [`Placeholder`]s in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalBox {
+    /// Program and arguments that take a command as their last argument: `ssh`, `admin@192.0.2.1`. Empty: a
+    /// shell on this machine.
+    pub via: Vec<String>,
+    /// Commands that bring it up, one after the other.
+    pub up: Vec<String>,
+    /// Commands that take it down, whatever has happened.
+    pub down: Vec<String>,
+    /// Prints what the box is and what runs on it.
+    pub version: Option<String>,
+    /// Prints the suite that is in use, once traffic passes.
+    pub suite_told: Option<String>,
+    /// By the counter's name, a command: the first number that it prints is the count.
+    pub counters: BTreeMap<String, String>,
+    /// Commands whose lines are `name number`.
+    pub counter_lines: Vec<String>,
+}
+
+impl ExternalBox {
+    /// Every command that it has.
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        let lists = [&self.up, &self.down, &self.counter_lines];
+        let lists = lists.into_iter().flatten();
+        let asked = self.version.iter().chain(&self.suite_told);
+        let all = lists.chain(asked).chain(self.counters.values());
+        all.map(String::as_str)
+    }
+}
+
+impl External {
+    /// How the boxes call the suite: as they do, or as we do.
+    #[must_use]
+    pub fn suite_word(&self) -> &str {
+        self.suite_word
+            .as_deref()
+            .unwrap_or(self.carrier.suite.name())
+    }
+
+    /// What the command of a box needs to know beside the lab.
+    #[must_use]
+    pub const fn suite(&self) -> Suite {
+        self.carrier.suite
+    }
+}
+
+/// What stands in braces in a box's command, and is replaced: `{mtu}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placeholder {
+    /// The suite, as campaigns call it.
+    Suite,
+    /// As the boxes call it.
+    SuiteWord,
+    /// IP MTU of the stations' cables in bytes.
+    Mtu,
+    /// IP MTU of the link between the boxes in bytes.
+    CipherMtu,
+    /// Station A's address.
+    StationA,
+    /// Station B's address.
+    StationB,
+    /// The address that A sends to: the box's at A's cable.
+    GatewayA,
+    /// The address that B sends to.
+    GatewayB,
+    /// The network at A's cable.
+    NetworkA,
+    /// The network at B's cable.
+    NetworkB,
+    /// Where test frames come from on A's side.
+    TestNetworkA,
+    /// On B's.
+    TestNetworkB,
+    /// The first box's address between the boxes.
+    CipherA,
+    /// The second box's.
+    CipherB,
+}
+
+impl Placeholder {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Suite,
+        Self::SuiteWord,
+        Self::Mtu,
+        Self::CipherMtu,
+        Self::StationA,
+        Self::StationB,
+        Self::GatewayA,
+        Self::GatewayB,
+        Self::NetworkA,
+        Self::NetworkB,
+        Self::TestNetworkA,
+        Self::TestNetworkB,
+        Self::CipherA,
+        Self::CipherB,
+    ];
+
+    /// What stands between the braces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Suite => "suite",
+            Self::SuiteWord => "suite_word",
+            Self::Mtu => "mtu",
+            Self::CipherMtu => "cipher_mtu",
+            Self::StationA => "station_a",
+            Self::StationB => "station_b",
+            Self::GatewayA => "gateway_a",
+            Self::GatewayB => "gateway_b",
+            Self::NetworkA => "network_a",
+            Self::NetworkB => "network_b",
+            Self::TestNetworkA => "test_network_a",
+            Self::TestNetworkB => "test_network_b",
+            Self::CipherA => "cipher_a",
+            Self::CipherB => "cipher_b",
+        }
+    }
+}
+
+/// A command with its placeholders replaced by what `value` gives.
+///
+/// A word of small letters and `_` in braces is a placeholder, unless `$` is in front of it: a shell's own
+/// `${variable}`, `{print $1}` and `{a,b}` stay as they are.
+///
+/// # Errors
+/// The first word in braces that is no placeholder's.
+pub fn fill_in(
+    command: &str,
+    mut value: impl FnMut(Placeholder) -> String,
+) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = command;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let is_word = |word: &&str| {
+            let fits = |c: char| c.is_ascii_lowercase() || c == '_';
+            !word.is_empty() && word.chars().all(fits) && !before.ends_with('$')
+        };
+        let word = after.split_once('}').map(|(word, _)| word).filter(is_word);
+        rest = match word {
+            Some(word) => {
+                let known = Placeholder::ALL
+                    .into_iter()
+                    .find(|known| known.name() == word);
+                filled.push_str(&value(known.ok_or(word)?));
+                &after[word.len() + 1..]
+            }
+            None => {
+                filled.push('{');
+                after
+            }
+        };
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+/// The cables to external boxes: interfaces of this machine that a run takes for its own while it lasts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cables {
+    /// The interface that leads to the first box: station A's.
+    pub station_a: String,
+    /// The interface that leads to the second box: station B's.
+    pub station_b: String,
+    /// The two ends of the link between the boxes, the first box's first: the tester joins them, and sees all
+    /// that passes. `None`: they are joined elsewhere, and nobody looks.
+    pub tap: Option<[String; 2]>,
+    /// The first box's address at A's cable.
+    pub gateway_a: Ipv4Addr,
+    /// The second box's address at B's cable.
+    pub gateway_b: Ipv4Addr,
+}
+
+impl Cables {
+    /// All interfaces, each with the key that names it.
+    pub fn interfaces(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let stations = [
+            ("station_a", &self.station_a),
+            ("station_b", &self.station_b),
+        ];
+        let tap = self.tap.iter().flatten().map(|name| ("tap", name));
+        stations
+            .into_iter()
+            .chain(tap)
+            .map(|(key, name)| (key, name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(command: &str) -> Result<String, String> {
+        fill_in(command, |placeholder| {
+            placeholder.name().to_ascii_uppercase()
+        })
+    }
+
+    #[test]
+    fn placeholders_are_replaced_and_a_shells_braces_stay() {
+        let kept = "awk '{print $1}' ${home}/{a,b} {} {A} { mtu } {";
+        assert_eq!(filled(kept).as_deref(), Ok(kept));
+        assert_eq!(
+            filled("set mtu={mtu} to={cipher_a}-{cipher_b}").as_deref(),
+            Ok("set mtu=MTU to=CIPHER_A-CIPHER_B")
+        );
+        assert_eq!(filled("{{mtu}}").as_deref(), Ok("{MTU}"));
+        assert_eq!(filled("a {mut} {nut}"), Err("mut".to_owned()));
+    }
+
+    #[test]
+    fn every_placeholder_is_found_by_its_name() {
+        for placeholder in Placeholder::ALL {
+            let command = format!("x{{{}}}y", placeholder.name());
+            let found = fill_in(&command, |found| {
+                assert_eq!(found, placeholder);
+                String::new()
+            });
+            assert_eq!(found.as_deref(), Ok("xy"));
+        }
+    }
+}

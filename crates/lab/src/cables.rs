@@ -1,0 +1,356 @@
+//! Cables: interfaces of this machine that a lab takes into its namespaces, and what is between them outside.
+//!
+//! 1. Every interface is looked at, and refused where somebody needs it.
+//! 2. Its future owner notes how it was, to give it back at its end ([`crate::station`]).
+//! 3. Only then is it moved. Whatever ends the run in between, the owner gives back what it has.
+//!
+//! An interface keeps its name: when station and run are killed at once, the kernel gives back a physical one
+//! under the name that it has.
+
+use crate::offloads;
+use crate::on_node::{ip, run_tool};
+use crate::protocol::{Lent, Program, Request, Response};
+use crate::switch;
+use crate::{Interrupt, LabError, Links, Node, NodeId, Station};
+use campaign::plan::Cables;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long one of the tools that look at interfaces may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// The boxes outside, as a lab reaches them.
+pub(crate) struct Outside {
+    pub(crate) cables: Cables,
+    /// Where commands run: this machine, in the namespace of the run. It is not interrupted, for what is to be
+    /// taken down is taken down then too.
+    pub(crate) desk: Station,
+    /// Stops what is waited for.
+    pub(crate) interrupt: Interrupt,
+    /// Of A's interface and of B's.
+    pub(crate) macs: [[u8; 6]; 2],
+}
+
+/// An interface as `ip -json address` has it.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Found {
+    ifname: String,
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    mtu: u32,
+    #[serde(default)]
+    link_type: String,
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    master: Option<String>,
+    #[serde(default)]
+    addr_info: Vec<Address>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Address {
+    #[serde(default)]
+    family: String,
+    #[serde(default)]
+    local: String,
+    #[serde(default)]
+    scope: String,
+}
+
+/// A route as `ip -json route` has it.
+#[derive(Debug, Deserialize)]
+struct Route {
+    #[serde(default)]
+    dev: String,
+}
+
+impl Outside {
+    /// Takes the interfaces; `station` has those that will own them.
+    pub(crate) fn connect<'a>(
+        cables: &Cables,
+        desk: Station,
+        interrupt: Interrupt,
+        station: impl Fn(NodeId) -> &'a Station,
+    ) -> Result<Self, LabError> {
+        let uplinks = default_routes(&desk)?;
+        let mut found = Vec::new();
+        for (key, name) in cables.interfaces() {
+            let interface = look_at(&desk, key, name)?;
+            let wireless = is_wireless(&desk, name)?;
+            let uplink = uplinks.iter().any(|uplink| uplink == name);
+            if let Some((what, help)) = objection(&interface, name, wireless, uplink) {
+                return Err(refused(key, what, help));
+            }
+            found.push((owner(key), interface));
+        }
+        let mac = |index: usize| {
+            let (_, interface): &(NodeId, Found) = &found[index];
+            parse_mac(&interface.address).ok_or_else(|| {
+                let what = format!(
+                    "`{}` has no Ethernet address: {}",
+                    interface.ifname, interface.address
+                );
+                refused("external", what, "take an Ethernet interface".to_owned())
+            })
+        };
+        let macs = [mac(0)?, mac(1)?];
+        for id in [NodeId::A, NodeId::B, NodeId::Tap] {
+            let own = found.iter().filter(|(owner, _)| *owner == id);
+            let own: Vec<&Found> = own.map(|(_, interface)| interface).collect();
+            if !own.is_empty() {
+                lend(&desk, station(id), &own)?;
+            }
+        }
+        if let Some([first, second]) = &cables.tap {
+            let tap = station(NodeId::Tap);
+            switch::join(tap, [first, second])?;
+        }
+        Ok(Self {
+            cables: cables.clone(),
+            desk,
+            interrupt,
+            macs,
+        })
+    }
+
+    /// A node's interfaces out of the machine.
+    pub(crate) fn interfaces(&self, node: NodeId) -> impl Iterator<Item = &str> {
+        let all = self.cables.interfaces();
+        all.filter(move |(key, _)| owner(key) == node)
+            .map(|(_, name)| name)
+    }
+
+    /// Sets MTU and offloads of a node's. Hardware may lack an offload: what is in force is read with every trial.
+    pub(crate) fn configure(&self, node: &dyn Node, links: Links) -> Result<(), LabError> {
+        let id = node.id();
+        let mtu = match id {
+            NodeId::Tap => links.cipher_mtu,
+            _ => links.mtu,
+        };
+        let bridge = (id == NodeId::Tap).then_some(switch::NAME);
+        let mut batch = String::new();
+        for interface in self.interfaces(id).chain(bridge) {
+            batch += &format!("link set {interface} mtu {mtu}\n");
+            let program = Program::new(offloads::arguments(interface, links.offloads));
+            node.run(program, TOOL_LIMIT)?;
+        }
+        ip(node, batch)
+    }
+}
+
+/// Who has the interface of a key of the lab file.
+fn owner(key: &str) -> NodeId {
+    match key {
+        "station_a" => NodeId::A,
+        "station_b" => NodeId::B,
+        _ => NodeId::Tap,
+    }
+}
+
+fn refused(key: &str, what: String, help: String) -> LabError {
+    LabError::CannotBuild {
+        what: format!("the lab's `{key}`: {what}"),
+        help,
+    }
+}
+
+/// What a tool prints on the desk; an error when it fails.
+fn read(desk: &dyn Node, argv: &[&str]) -> Result<Option<String>, LabError> {
+    let ended = desk.run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
+    Ok((ended.code == Some(0)).then_some(ended.stdout))
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>, LabError> {
+    let text = if text.trim().is_empty() { "[]" } else { text };
+    serde_json::from_str(text).map_err(|error| LabError::CannotBuild {
+        what: format!("cannot read what `{what}` prints: {error}"),
+        help: "install iproute2 6 or newer".to_owned(),
+    })
+}
+
+/// The interfaces that default routes lead to.
+fn default_routes(desk: &dyn Node) -> Result<Vec<String>, LabError> {
+    let mut uplinks = Vec::new();
+    for version in ["-4", "-6"] {
+        let argv = ["ip", version, "-json", "route", "show", "default"];
+        // Without IPv6 there is no table of it.
+        if let Some(text) = read(desk, &argv)? {
+            let routes: Vec<Route> = parse("ip route", &text)?;
+            uplinks.extend(routes.into_iter().map(|route| route.dev));
+        }
+    }
+    Ok(uplinks)
+}
+
+fn look_at(desk: &dyn Node, key: &str, name: &str) -> Result<Found, LabError> {
+    let argv = ["ip", "-json", "address", "show", "dev", name];
+    if let Some(text) = read(desk, &argv)? {
+        let found: Vec<Found> = parse("ip address", &text)?;
+        if let Some(found) = found.into_iter().find(|found| !found.ifname.is_empty()) {
+            return Ok(found);
+        }
+    }
+    let all = read(desk, &["ip", "-json", "address", "show"])?.unwrap_or_default();
+    let all: Vec<Found> = parse("ip address", &all)?;
+    let known: Vec<_> = all.iter().map(|found| found.ifname.as_str()).collect();
+    let what = format!("there is no interface `{name}` here");
+    let help = format!("this machine has {}", known.join(", "));
+    Err(refused(key, what, help))
+}
+
+/// By its entry in `/sys`, or by the old list where `/sys` is another namespace's.
+fn is_wireless(desk: &dyn Node, name: &str) -> Result<bool, LabError> {
+    let script = "test -e \"/sys/class/net/$1/phy80211\" || grep -q \"^ *$1:\" /proc/net/wireless";
+    let argv = ["sh", "-c", script, "sh", name];
+    Ok(read(desk, &argv)?.is_some())
+}
+
+/// Why an interface cannot be taken, and what to do.
+fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<(String, String)> {
+    let another = "take another interface".to_owned();
+    if found.ifname != name {
+        let own = &found.ifname;
+        return Some((
+            format!("`{name}` is another name of `{own}`"),
+            format!("write `{own}`"),
+        ));
+    }
+    if uplink {
+        return Some((
+            format!("this machine's default route goes out of `{name}`"),
+            format!("{another}: this one would be gone while the run lasts"),
+        ));
+    }
+    if wireless {
+        return Some((format!("`{name}` is wireless"), "take a cable".to_owned()));
+    }
+    if found.link_type != "ether" {
+        let kind = &found.link_type;
+        return Some((
+            format!("`{name}` is no Ethernet interface ({kind})"),
+            another,
+        ));
+    }
+    if let Some(master) = &found.master {
+        return Some((
+            format!("`{name}` is a port of `{master}`"),
+            format!("{another}, or free it: `ip link set {name} nomaster`"),
+        ));
+    }
+    // Every interface with IPv6 has an address of its link.
+    let in_use = |address: &&Address| address.family != "inet6" || address.scope != "link";
+    let address = found.addr_info.iter().find(in_use)?;
+    let local = &address.local;
+    Some((
+        format!("`{name}` is in use: it has the address {local}"),
+        format!("{another}, or free it: `ip address flush dev {name}`"),
+    ))
+}
+
+/// Moves a station's interfaces to it, once it has noted how they were.
+fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<(), LabError> {
+    let mut lent = Vec::new();
+    for found in found {
+        lent.push(Lent {
+            interface: found.ifname.clone(),
+            mtu: found.mtu,
+            up: found.flags.iter().any(|flag| flag == "UP"),
+            offloads: offloads_of(desk, &found.ifname)?,
+        });
+    }
+    match station.call(Request::GiveBack { lent })? {
+        Response::Noted => {}
+        other => return Err((station as &dyn Node).unexpected(&other)),
+    }
+    for Found { ifname, .. } in found {
+        let pid = station.pid().to_string();
+        let argv = ["ip", "link", "set", "dev", ifname, "netns", &pid];
+        run_tool(desk, Program::new(argv)).map_err(|error| LabError::CannotBuild {
+            what: format!("`{ifname}` cannot be taken into the lab: {error}"),
+            help: "external boxes need root on this machine: run with sudo".to_owned(),
+        })?;
+        ip(station, format!("link set {ifname} up\n"))?;
+    }
+    Ok(())
+}
+
+/// Those that a lab sets, as they are.
+fn offloads_of(desk: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>, LabError> {
+    let text = read(desk, &["ethtool", "-k", interface])?.unwrap_or_default();
+    let found = offloads::parse(&text);
+    let settable = offloads::SETTABLE
+        .iter()
+        .filter_map(|(word, feature)| Some(((*word).to_owned(), found.get(*feature)?.clone())));
+    Ok(settable.collect())
+}
+
+/// `02:cb:00:00:00:a0`.
+pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let bytes = text.split(':').map(|byte| u8::from_str_radix(byte, 16));
+    let bytes: Vec<u8> = bytes.collect::<Result<_, _>>().ok()?;
+    bytes.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free() -> Found {
+        let text = r#"{"ifname":"eth1","flags":["BROADCAST","UP"],"mtu":1500,"link_type":"ether",
+            "address":"02:00:00:00:00:01",
+            "addr_info":[{"family":"inet6","local":"fe80::1","scope":"link"}]}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn what(found: &Found, wireless: bool, uplink: bool) -> Option<String> {
+        objection(found, "eth1", wireless, uplink).map(|(what, _)| what)
+    }
+
+    #[test]
+    fn an_interface_that_somebody_needs_is_refused() {
+        assert_eq!(what(&free(), false, false), None);
+        let with = |change: fn(&mut Found)| {
+            let mut found = free();
+            change(&mut found);
+            what(&found, false, false).unwrap()
+        };
+        assert!(what(&free(), true, false).unwrap().contains("wireless"));
+        assert!(
+            what(&free(), false, true)
+                .unwrap()
+                .contains("default route")
+        );
+        assert!(with(|found| found.ifname = "enp3s0".to_owned()).contains("another name"));
+        assert!(with(|found| found.link_type = "none".to_owned()).contains("no Ethernet"));
+        assert!(with(|found| found.master = Some("br7".to_owned())).contains("br7"));
+        let address = |family: &str, scope: &str| Address {
+            family: family.to_owned(),
+            local: "address".to_owned(),
+            scope: scope.to_owned(),
+        };
+        for (family, scope) in [("inet", "global"), ("inet", "link"), ("inet6", "global")] {
+            let mut found = free();
+            found.addr_info.push(address(family, scope));
+            assert!(what(&found, false, false).unwrap().contains("in use"));
+        }
+    }
+
+    #[test]
+    fn a_mac_address_has_six_bytes() {
+        assert_eq!(
+            parse_mac("02:cb:00:00:00:a0"),
+            Some([2, 0xcb, 0, 0, 0, 0xa0])
+        );
+        for wrong in [
+            "",
+            "02:cb:00:00:00",
+            "02:cb:00:00:00:a0:00",
+            "02:cb:00:00:00:g0",
+        ] {
+            assert_eq!(parse_mac(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Boxes that others have built, at the ends of the lab's cables.
+//!
+//! 1. Their commands run on the desk: in a shell, or by what leads to the box (`ssh`). Those that take them down
+//!    are left there first, for the case that this run is killed.
+//! 2. The stations take up their cables: address, route, and the neighbour that answers there.
+//! 3. Once A reaches B, the boxes are asked for version and suite; a suite that is not the one asked for is no
+//!    start.
+//!
+//! What this deliberately does not do: know any box's language, or keep a secret. Keys and passwords are in the
+//! boxes and in ssh's agent, not in campaigns.
+
+mod answers;
+mod commands;
+mod stations;
+
+use super::{Adapter, Site, dut_error};
+use crate::cables::Outside;
+use crate::protocol::SealedPort;
+use crate::switch;
+use crate::{LabError, NodeId, RunningDut};
+use campaign::plan::{self, ExternalBox};
+use commands::Desk;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What was not proven, where nobody looks.
+const NOT_PROVEN: &str = "not proven: no tap between the boxes";
+
+/// A box at each end.
+pub(super) struct External {
+    plan: plan::External,
+}
+
+impl External {
+    pub(super) const fn new(plan: plan::External) -> Self {
+        Self { plan }
+    }
+
+    /// The boxes by the gateway in whose place each is.
+    fn boxes(&self) -> impl Iterator<Item = (NodeId, &ExternalBox)> {
+        [NodeId::Gw1, NodeId::Gw2].into_iter().zip(&self.plan.boxes)
+    }
+
+    fn desk<'a>(&'a self, site: &'a Site<'a>) -> Result<Desk<'a>, LabError> {
+        let Some(outside) = site.outside else {
+            let reason = "is outside of this machine, and the lab has no cables to it\n\
+                          help: write `external: { station_a: eth1, station_b: eth2 }` in the lab's file";
+            return Err(dut_error(site.dut, reason.to_owned()));
+        };
+        Ok(Desk::new(site, outside, &self.plan))
+    }
+
+    /// Brings all up, and fills in what is known then.
+    fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+        let desk = self.desk(site)?;
+        let outside = desk.outside;
+        desk.leave_behind(self.boxes())?;
+        for (id, its) in self.boxes() {
+            for command in &its.up {
+                desk.run(id, &its.via, command)?;
+            }
+        }
+        stations::attach(site, outside)?;
+        tap_forwards(site, outside)?;
+        let ready = Duration::from_nanos(self.plan.ready_ns);
+        dut.frame_path = Some(stations::frame_path(site, outside, ready)?);
+        site.await_path_within(ready, &outside.interrupt)?;
+        for (id, its) in self.boxes() {
+            let mut fact = |key: &str, value: String| {
+                dut.facts.insert(format!("{}/{key}", id.name()), value);
+            };
+            if let Some(command) = &its.version {
+                fact("version", answers::fact(&desk.run(id, &its.via, command)?));
+            }
+            if let Some(command) = &its.suite_told {
+                let said = desk.run(id, &its.via, command)?;
+                let word = self.plan.suite_word();
+                if !answers::has_word(&said, word) {
+                    let (suite, said) = (self.plan.suite(), answers::fact(&said));
+                    let reason = format!(
+                        "does not say on {} that it seals with {suite} (`{word}`): {said}\n\
+                         help: see what `{command}` prints; `suite_words` has what the box calls a suite",
+                        id.name()
+                    );
+                    return Err(dut_error(site.dut, reason));
+                }
+                fact("suite", self.plan.suite().to_string());
+                fact("suite_told", answers::fact(&said));
+            }
+        }
+        if outside.cables.tap.is_none() {
+            let key = "tester/encryption".to_owned();
+            dut.facts.insert(key, NOT_PROVEN.to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Adapter for External {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+        let form = self.plan.carrier.form;
+        let sealed = |&port: &u16| SealedPort {
+            port,
+            form,
+            control: true,
+        };
+        let mut dut = RunningDut {
+            sealed_ports: self.plan.ports.iter().map(sealed).collect(),
+            elsewhere: true,
+            ..RunningDut::default()
+        };
+        match self.bring_up(site, &mut dut) {
+            Ok(()) => Ok(dut),
+            Err(error) => {
+                // Why it did not come up says more than how it went down.
+                let _ = self.stop(site, dut);
+                Err(error)
+            }
+        }
+    }
+
+    /// A has reached B by the end of the start.
+    fn await_ready(&self, _site: &Site<'_>) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn counters(
+        &self,
+        site: &Site<'_>,
+        _dut: &RunningDut,
+    ) -> Result<BTreeMap<String, u64>, LabError> {
+        let desk = self.desk(site)?;
+        let mut counters = BTreeMap::new();
+        for (id, its) in self.boxes() {
+            let mut count = |name: &str, value: u64| {
+                counters.insert(format!("{}/{name}", id.name()), value);
+            };
+            for (name, command) in &its.counters {
+                let said = desk.run(id, &its.via, command)?;
+                let Some(value) = answers::first_number(&said) else {
+                    let reason = format!(
+                        "shows no counter `{name}` on {}: `{command}` printed no number: {}",
+                        id.name(),
+                        answers::fact(&said)
+                    );
+                    return Err(dut_error(site.dut, reason));
+                };
+                count(name, value);
+            }
+            for command in &its.counter_lines {
+                let said = desk.run(id, &its.via, command)?;
+                for (name, value) in answers::numbered_lines(&said) {
+                    count(&name, value);
+                }
+            }
+        }
+        Ok(counters)
+    }
+
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+        let desk = self.desk(site)?;
+        // An interrupted run's stations take no more calls, and are about to end.
+        let detached = stations::detach(site, desk.outside);
+        let mut taken_down = Ok(());
+        for (id, its) in self.boxes() {
+            for command in &its.down {
+                let ended = desk.run_to_the_end(id, &its.via, command);
+                taken_down = taken_down.and(ended);
+            }
+        }
+        let done = desk.leave_behind(std::iter::empty());
+        taken_down.and(done).and(detached)
+    }
+}
+
+/// Waits until the tap passes frames on: its cables must be in.
+fn tap_forwards(site: &Site<'_>, outside: &Outside) -> Result<(), LabError> {
+    let (Some(tap), Some([first, second])) = (site.tap, &outside.cables.tap) else {
+        return Ok(());
+    };
+    if switch::forwards(tap)? {
+        return Ok(());
+    }
+    let limit = switch::READY_LIMIT.as_secs();
+    let reason = format!(
+        "is configured, but the tap's interfaces `{first}` and `{second}` do not pass frames on within {limit} s\n\
+         help: see whether both cables are in, and the boxes' ports are up"
+    );
+    Err(dut_error(site.dut, reason))
+}

@@ -1,0 +1,86 @@
+//! What boxes print, read without knowing whose box it is.
+
+/// The longest that a fact gets in a journal.
+const FACT_CHARS_MAX: usize = 200;
+
+/// In one line, shortened.
+pub(super) fn fact(said: &str) -> String {
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(FACT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Whether a word stands in it, whatever the case of its letters, and is no part of a longer one: `aes-128` is
+/// none of `aes-128-gcm`'s.
+pub(super) fn has_word(said: &str, word: &str) -> bool {
+    let (said, word) = (said.to_lowercase(), word.to_lowercase());
+    let of_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    said.match_indices(&word).any(|(at, found)| {
+        let before = said[..at].chars().next_back();
+        let after = said[at + found.len()..].chars().next();
+        !before.is_some_and(of_word) && !after.is_some_and(of_word)
+    })
+}
+
+/// The first number in it: digits that stand behind no letter, digit or dot, and before none.
+pub(super) fn first_number(said: &str) -> Option<u64> {
+    let of_word = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
+    let words = said.split(|c: char| !of_word(c));
+    let whole = |word: &str| word.trim_end_matches('.').parse().ok();
+    words.filter_map(whole).next()
+}
+
+/// Lines that are a name and a number; others are left out.
+pub(super) fn numbered_lines(said: &str) -> Vec<(String, u64)> {
+    let pair = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (name, value) = (words.next()?, words.next()?.parse().ok()?);
+        let name = name.trim_end_matches([':', '=']);
+        (words.next().is_none() && !name.is_empty()).then(|| (name.to_owned(), value))
+    };
+    said.lines().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_is_one_line_and_not_long() {
+        assert_eq!(fact(" Junos:\n 23.4R2 \n"), "Junos: 23.4R2");
+        let long = fact(&"ä".repeat(500));
+        assert_eq!(long.chars().count(), FACT_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn a_word_is_found_whole() {
+        let said = "  Algorithm: ESP:aes-gcm-256/None";
+        assert!(has_word(said, "AES-GCM-256"));
+        assert!(!has_word(said, "aes-gcm") && !has_word(said, "gcm-256"));
+        assert!(has_word("enc-algorithm=aes-gcm", "aes-gcm"));
+    }
+
+    #[test]
+    fn the_first_number_is_a_whole_one() {
+        for (said, number) in [
+            ("  Encrypted packets:        1234", Some(1234)),
+            ("ge-0/0/1.0 in 17", Some(0)),
+            ("gw1 192.0.2.1 rate 1.5 count 42.", Some(42)),
+            ("packets=7 bytes=8", Some(7)),
+            ("none at all", None),
+            ("99999999999999999999999", None),
+        ] {
+            assert_eq!(first_number(said), number, "{said}");
+        }
+    }
+
+    #[test]
+    fn lines_of_a_name_and_a_number_are_counters() {
+        let said = "esp_in 12\nesp_out: 13\ndrops = 4\ntotal 1 of 2\nname x\n\n";
+        let expected = [("esp_in".to_owned(), 12), ("esp_out".to_owned(), 13)];
+        assert_eq!(numbered_lines(said), expected);
+    }
+}

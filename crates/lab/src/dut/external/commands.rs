@@ -1,0 +1,204 @@
+//! Commands for boxes: filled in, and run on the desk.
+
+use super::super::{Site, dut_error};
+use crate::cables::Outside;
+use crate::protocol::{Ended, Program, Request, Response};
+use crate::sync::Deadline;
+use crate::topology::Side;
+use crate::{Interrupt, LabError, Node, NodeId};
+use campaign::plan::{self, ExternalBox, Placeholder, fill_in};
+use std::thread;
+use std::time::Duration;
+
+/// A command that is not over is looked at this often, for the run may be told to stop meanwhile.
+const STEP: Duration = Duration::from_millis(10);
+
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Where commands are given, for one DUT.
+pub(super) struct Desk<'a> {
+    site: &'a Site<'a>,
+    pub(super) outside: &'a Outside,
+    plan: &'a plan::External,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) const fn new(
+        site: &'a Site<'a>,
+        outside: &'a Outside,
+        plan: &'a plan::External,
+    ) -> Self {
+        Self {
+            site,
+            outside,
+            plan,
+        }
+    }
+
+    /// What it prints, of a command that must succeed; given up when the run is told to stop.
+    pub(super) fn run(
+        &self,
+        id: NodeId,
+        via: &[String],
+        command: &str,
+    ) -> Result<String, LabError> {
+        self.carry_out(id, via, command, Some(&self.outside.interrupt))
+    }
+
+    /// Likewise, but not given up.
+    pub(super) fn run_to_the_end(
+        &self,
+        id: NodeId,
+        via: &[String],
+        command: &str,
+    ) -> Result<(), LabError> {
+        self.carry_out(id, via, command, None).map(drop)
+    }
+
+    /// Leaves the commands that take these boxes down at the desk, which runs them if this run is killed.
+    pub(super) fn leave_behind<'b>(
+        &self,
+        boxes: impl Iterator<Item = (NodeId, &'b ExternalBox)>,
+    ) -> Result<(), LabError> {
+        let mut programs = Vec::new();
+        for (_, its) in boxes {
+            for command in &its.down {
+                programs.push(self.program(&its.via, command)?);
+            }
+        }
+        let limit_ms = self.plan.limit_ns / 1_000_000;
+        match self
+            .outside
+            .desk
+            .call(Request::AtEnd { programs, limit_ms })?
+        {
+            Response::Noted => Ok(()),
+            other => Err((&self.outside.desk as &dyn Node).unexpected(&other)),
+        }
+    }
+
+    fn carry_out(
+        &self,
+        id: NodeId,
+        via: &[String],
+        command: &str,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<String, LabError> {
+        let desk: &dyn Node = &self.outside.desk;
+        let limit = Duration::from_nanos(self.plan.limit_ns);
+        let deadline = Deadline::after(limit);
+        let program = self.program(via, command)?;
+        let words = match via {
+            [] => program.argv[2].clone(),
+            _ => format!("{} {}", via.join(" "), program.argv[program.argv.len() - 1]),
+        };
+        let process = desk.start(program, limit)?;
+        let failed = |how: String, ended: &Ended| {
+            let gateway = id.name();
+            let said = ended.last_words();
+            dut_error(
+                self.site.dut,
+                format!("refused a command on {gateway}: `{words}` {how}{said}"),
+            )
+        };
+        loop {
+            match desk.call(Request::Status { process })? {
+                Response::Status(None) => {}
+                Response::Status(Some(_)) => break,
+                other => return Err(desk.unexpected(&other)),
+            }
+            if interrupt.is_some_and(Interrupt::is_set) {
+                desk.stop(process, GRACE)?;
+                return Err(LabError::Interrupted);
+            }
+            if deadline.is_over() {
+                let ended = desk.stop(process, GRACE)?;
+                let how = format!("did not end within {} s", limit.as_secs());
+                return Err(failed(how, &ended));
+            }
+            thread::sleep(STEP);
+        }
+        let ended = desk.wait(process, GRACE)?;
+        match ended.code {
+            Some(0) => Ok(ended.stdout),
+            _ => Err(failed(format!("failed ({})", ended.how()), &ended)),
+        }
+    }
+
+    fn program(&self, via: &[String], command: &str) -> Result<Program, LabError> {
+        let command = fill_in(command, |placeholder| self.value(placeholder)).map_err(|word| {
+            dut_error(
+                self.site.dut,
+                format!("has a command with `{{{word}}}`, which stands for nothing"),
+            )
+        })?;
+        Ok(Program::new(argv(via, command)))
+    }
+
+    /// What a placeholder stands for.
+    fn value(&self, placeholder: Placeholder) -> String {
+        let (map, links, cables) = (self.site.map, self.site.links, &self.outside.cables);
+        match placeholder {
+            Placeholder::Suite => self.plan.suite().to_string(),
+            Placeholder::SuiteWord => self.plan.suite_word().to_owned(),
+            Placeholder::Mtu => links.mtu.to_string(),
+            Placeholder::CipherMtu => links.cipher_mtu.to_string(),
+            Placeholder::StationA => map.station(Side::A).to_string(),
+            Placeholder::StationB => map.station(Side::B).to_string(),
+            Placeholder::GatewayA => cables.gateway_a.to_string(),
+            Placeholder::GatewayB => cables.gateway_b.to_string(),
+            Placeholder::NetworkA => map.station_network(Side::A),
+            Placeholder::NetworkB => map.station_network(Side::B),
+            Placeholder::TestNetworkA => Side::A.test_ipv4(),
+            Placeholder::TestNetworkB => Side::B.test_ipv4(),
+            Placeholder::CipherA => map.cipher_end(Side::A).to_string(),
+            Placeholder::CipherB => map.cipher_end(Side::B).to_string(),
+        }
+    }
+}
+
+/// A shell on this machine; or what leads to the box, which takes the command as one word. `ssh` must not ask
+/// for a password: nobody is there to answer.
+fn argv(via: &[String], command: String) -> Vec<String> {
+    let Some((program, arguments)) = via.split_first() else {
+        return vec!["sh".to_owned(), "-c".to_owned(), command];
+    };
+    let mut argv = vec![program.clone()];
+    if program == "ssh" || program.ends_with("/ssh") {
+        argv.extend(["-o", "BatchMode=yes"].map(str::to_owned));
+    }
+    argv.extend(arguments.iter().cloned());
+    argv.push(command);
+    argv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_goes_to_a_shell_here_or_as_one_word_to_what_leads_to_the_box() {
+        let words = |via: &str| {
+            let via: Vec<String> = via.split_whitespace().map(str::to_owned).collect();
+            argv(&via, "show version".to_owned())
+        };
+        assert_eq!(words(""), ["sh", "-c", "show version"]);
+        assert_eq!(
+            words("ssh -p 2222 admin@192.0.2.1"),
+            [
+                "ssh",
+                "-o",
+                "BatchMode=yes",
+                "-p",
+                "2222",
+                "admin@192.0.2.1",
+                "show version"
+            ]
+        );
+        assert_eq!(
+            words("nsenter -n x"),
+            ["nsenter", "-n", "x", "show version"]
+        );
+    }
+}

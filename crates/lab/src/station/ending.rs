@@ -1,0 +1,90 @@
+//! What a station does last, when its input has ended: however the run ended, the station sees that.
+//!
+//! A physical interface whose namespace goes is given back by the kernel, but not as it was; a virtual one is
+//! gone. So the station gives back what it was lent while its namespace is there.
+
+use super::processes::Processes;
+use crate::procfs;
+use crate::protocol::{Lent, Program};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// How long giving back may take, at each step.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// What is to be done at the end.
+pub(super) struct Ending {
+    /// The network namespace that the station was started in.
+    home: File,
+    pub(super) lent: Vec<Lent>,
+    pub(super) programs: Vec<Program>,
+    /// Of each program.
+    pub(super) limit: Duration,
+}
+
+impl Ending {
+    /// Nothing so far. To be made before the station moves into a namespace of its own.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            home: File::open("/proc/self/ns/net")?,
+            lent: Vec::new(),
+            programs: Vec::new(),
+            limit: Duration::ZERO,
+        })
+    }
+
+    /// Does it. Nobody is left to be told of a failure.
+    pub(super) fn come(&mut self, processes: &Processes) {
+        for lent in std::mem::take(&mut self.lent) {
+            self.give_back(&lent, processes);
+        }
+        for program in std::mem::take(&mut self.programs) {
+            run(&program, self.limit, processes);
+        }
+    }
+
+    fn give_back(&self, lent: &Lent, processes: &Processes) {
+        let here = procfs::interface_counters().unwrap_or_default();
+        let Lent {
+            interface,
+            mtu,
+            up,
+            offloads,
+        } = lent;
+        if !here.contains_key(interface) {
+            return;
+        }
+        let home = format!("/proc/{}/fd/{}", std::process::id(), self.home.as_raw_fd());
+        if !offloads.is_empty() {
+            let words = offloads.iter().flat_map(|(name, state)| [name, state]);
+            let argv = ["ethtool", "-K", interface].into_iter();
+            let argv = argv.chain(words.map(String::as_str));
+            run(&Program::new(argv), TOOL_LIMIT, processes);
+        }
+        // One that fails does not keep the next from being tried.
+        let leave = Program {
+            stdin: format!(
+                "link set {interface} down\nlink set {interface} mtu {mtu}\n\
+                 link set {interface} netns {home}\n"
+            ),
+            ..Program::new(["ip", "-force", "-batch", "-"])
+        };
+        run(&leave, TOOL_LIMIT, processes);
+        if *up {
+            let net = format!("--net={home}");
+            let argv = ["nsenter", &net, "ip", "link", "set", interface, "up"];
+            run(&Program::new(argv), TOOL_LIMIT, processes);
+        }
+    }
+}
+
+/// Runs a program to its end, or its limit.
+fn run(program: &Program, limit: Duration, processes: &Processes) {
+    if let Ok((handle, process)) = processes.spawn(program) {
+        // There is nobody to tell.
+        let _ = process.wait(limit);
+        processes.forget(handle);
+    }
+}

@@ -1,0 +1,303 @@
+//! Hostile packets against real encryptors: each is refused, for the reason that it should be, and B sees none of it.
+//!
+//! ```text
+//!  A ─ frames ─► gw1 ══ sealed ══► gw2 ─► B
+//!              attacker ═ hostile ═╯
+//! ```
+
+use crate::frames::short;
+use crate::trials::{TestLab, cell, encrypting, ping, plan};
+use campaign::plan::{
+    Adapter, DataPath, Direction, Dut, Encryptor, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard,
+    WireGuardProgram,
+};
+use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
+use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use traffic::report::{Attacked, READY, Received, Report, Sent};
+use traffic::spec::{Attack, AttackKind, Flows, Receive, Role, SealedForm, Send, Spec};
+use trial::links;
+use wire::Suite;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const SECOND_NS: u64 = 1_000_000_000;
+/// Frames, and as many hostile packets.
+const PER_SECOND: u64 = 2000;
+/// So long that there are old packets for the last part of it.
+const SECONDS: u64 = 3;
+/// No trial that is wanted lasts so long.
+const FOR_EVER_NS: u64 = 3600 * SECOND_NS;
+const KINDS: [AttackKind; 3] = [AttackKind::BadIcv, AttackKind::Replay, AttackKind::Garbage];
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 4] = [
+    (
+        "our_encryptor_counts_each_hostile_packet_by_its_reason",
+        our_encryptor_counts_each_hostile_packet_by_its_reason,
+    ),
+    (
+        "hostile_packets_do_not_pass_wireguard",
+        hostile_packets_do_not_pass_wireguard,
+    ),
+    (
+        "hostile_packets_do_not_pass_strongswan",
+        hostile_packets_do_not_pass_strongswan,
+    ),
+    (
+        "hostile_packets_do_not_pass_openvpn",
+        hostile_packets_do_not_pass_openvpn,
+    ),
+];
+
+/// What came of an attack.
+struct Outcome {
+    sent: Sent,
+    received: Received,
+    attacked: Attacked,
+    /// By how much the DUT's counters have moved.
+    moved: BTreeMap<String, u64>,
+}
+
+fn spec(interface: &str, role: Role) -> Program {
+    let spec = Spec {
+        interface: interface.to_owned(),
+        port: None,
+        threads: 1,
+        tag: 7,
+        role,
+    };
+    Program {
+        argv: vec![THIS_PROGRAM.to_owned(), "frames".to_owned()],
+        cores: Vec::new(),
+        stdin: serde_json::to_string(&spec).unwrap(),
+        ready: Ready::Line(READY.to_owned()),
+    }
+}
+
+fn sender(path: &FramePath) -> Role {
+    let (source, sink) = (&path.source, &path.sink);
+    let mut mix = short(Direction::Both).mix;
+    mix.shares[0].frame_bytes = 300;
+    Role::Send(Send {
+        flows: Flows {
+            source_mac: source.mac,
+            target_mac: source.next_hop_mac,
+            source: source.test_address.into(),
+            target: sink.test_address.into(),
+            flows: 4,
+            tunnels: 1,
+        },
+        mix,
+        frames_per_s: Some(PER_SECOND),
+        duration_ns: SECONDS * SECOND_NS,
+        burst_ns: 0,
+        esp: None,
+        then: None,
+    })
+}
+
+fn attacker(kind: AttackKind, running: &RunningDut) -> Role {
+    let form = match running.sealed_ports[0].form {
+        Form::Esp => SealedForm::Esp,
+        Form::WireGuard => SealedForm::WireGuard,
+        Form::OpenVpn => SealedForm::OpenVpn,
+    };
+    let ports = running.sealed_ports.iter().map(|sealed| sealed.port);
+    Role::Attack(Attack {
+        kind,
+        form,
+        ports: ports.collect(),
+        packets_per_s: PER_SECOND,
+        duration_ns: FOR_EVER_NS,
+    })
+}
+
+/// The report of a program that is about to have one.
+fn report(lab: &TestLab, id: NodeId, process: u64) -> Report {
+    let request = Request::AwaitLine {
+        process,
+        prefix: "{".to_owned(),
+        limit_ms: PATIENCE.as_millis() as u64,
+    };
+    match lab.lab.node(id).call(request).unwrap() {
+        Response::Line(Some(line)) => serde_json::from_str(&line).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The report of a program that is told to end.
+fn stop(lab: &TestLab, id: NodeId, process: u64) -> Report {
+    let terminated = lab.lab.node(id).call(Request::Terminate { process });
+    assert!(
+        matches!(terminated, Ok(Response::Terminated)),
+        "{terminated:?}"
+    );
+    let report = report(lab, id, process);
+    lab.lab.node(id).wait(process, PATIENCE).unwrap();
+    report
+}
+
+/// Loads a DUT and attacks it. `is_through` says by the DUT's counters, since the beginning, whether it has seen to so
+/// many packets.
+fn attack(
+    lab: &TestLab,
+    running: &RunningDut,
+    kind: AttackKind,
+    is_through: impl Fn(&BTreeMap<String, u64>, u64) -> bool,
+) -> Outcome {
+    let path = running.frame_path.clone().unwrap();
+    let start = |id: NodeId, program| lab.lab.node(id).start(program, PATIENCE).unwrap();
+    let before = lab.lab.dut_counters(running).unwrap();
+    let moved = || {
+        let now = lab.lab.dut_counters(running).unwrap();
+        let moved = now.into_iter().map(|(name, value)| {
+            let was = before.get(&name).copied().unwrap_or(0);
+            (name, value.saturating_sub(was))
+        });
+        moved.collect::<BTreeMap<_, _>>()
+    };
+    let receive = Role::Receive(Receive {
+        flows: 4,
+        expected: None,
+        esp: None,
+        first_frames: None,
+        frame_bytes_max: None,
+        bins: None,
+    });
+    let receiver = start(path.sink.node, spec(&path.sink.interface, receive));
+    let attacker = start(NodeId::Gw1, spec("w0", attacker(kind, running)));
+    let sender = start(
+        path.source.node,
+        spec(&path.source.interface, sender(&path)),
+    );
+
+    let sent = report(lab, path.source.node, sender).sent.unwrap();
+    lab.lab
+        .node(path.source.node)
+        .wait(sender, PATIENCE)
+        .unwrap();
+    let attacked = stop(lab, NodeId::Gw1, attacker).attacked.unwrap();
+    let until = Instant::now() + PATIENCE;
+    while !is_through(&moved(), sent.frames + attacked.sent) {
+        assert!(Instant::now() < until, "{attacked:?} {:#?}", moved());
+    }
+    let received = stop(lab, path.sink.node, receiver).received.unwrap();
+    Outcome {
+        sent,
+        received,
+        attacked,
+        moved: moved(),
+    }
+}
+
+fn assert_repelled(kind: AttackKind, outcome: &Outcome) {
+    let Outcome {
+        sent,
+        received,
+        attacked,
+        ..
+    } = outcome;
+    assert_eq!(sent.frames, SECONDS * PER_SECOND);
+    assert_eq!(received.frames, sent.frames, "{kind:?} {received:?}");
+    let strangers = (received.duplicated, received.corrupted, received.stale);
+    assert_eq!(strangers, (0, 0, 0), "{kind:?} {received:?}");
+    assert!(attacked.captured >= sent.frames / 10, "{attacked:?}");
+    // It has begun with the first frame.
+    let most = sent.frames + PER_SECOND * PATIENCE.as_secs();
+    assert!(
+        (sent.frames / 2..most).contains(&attacked.sent),
+        "{attacked:?}"
+    );
+}
+
+/// A DUT that is up, if it is installed here.
+fn start(lab: &mut TestLab, adapter: Adapter) -> Option<RunningDut> {
+    let cell = cell(adapter.clone(), 1, false, ping());
+    let links = links(&plan(&cell), &cell);
+    lab.lab.configure(links).unwrap();
+    let dut = Dut {
+        name: "dut".to_owned(),
+        adapter,
+    };
+    match lab.lab.start_dut(&dut, links, Direction::Both) {
+        Ok(running) => Some(running),
+        Err(LabError::Dut { reason, .. }) if reason.starts_with("needs") => {
+            eprintln!("SKIPPED: {reason}");
+            assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn our_encryptor_counts_each_hostile_packet_by_its_reason() {
+    let mut lab = TestLab::build();
+    let lanes = Adapter::Cipherbench(Encryptor {
+        workers: 2,
+        ..Encryptor::new(Suite::ChaCha20Poly1305)
+    });
+    for adapter in [encrypting(), lanes] {
+        let running = start(&mut lab, adapter).unwrap();
+        for kind in KINDS {
+            let has_come = |moved: &BTreeMap<String, u64>, packets: u64| {
+                moved["gw2/cipher_rx_packets"] >= packets
+            };
+            let outcome = attack(&lab, &running, kind, has_come);
+            assert_repelled(kind, &outcome);
+            let reason = match kind {
+                AttackKind::BadIcv => "integrity_failed",
+                AttackKind::Replay => "replayed",
+                AttackKind::Garbage => "no_sa",
+            };
+            let dropped = outcome
+                .moved
+                .iter()
+                .filter(|(name, moved)| name.starts_with("gw2/dropped_packets.") && **moved > 0);
+            let expected = (
+                format!("gw2/dropped_packets.{reason}"),
+                outcome.attacked.sent,
+            );
+            let dropped: Vec<_> = dropped
+                .map(|(name, moved)| (name.clone(), *moved))
+                .collect();
+            assert_eq!(dropped, [expected]);
+        }
+        lab.lab.stop_dut(running).unwrap();
+    }
+}
+
+/// A DUT that does not count what it refuses.
+fn is_repelled_by(adapter: Adapter) {
+    let mut lab = TestLab::build();
+    let Some(running) = start(&mut lab, adapter) else {
+        return;
+    };
+    for kind in KINDS {
+        assert_repelled(kind, &attack(&lab, &running, kind, |_, _| true));
+    }
+    lab.lab.stop_dut(running).unwrap();
+}
+
+fn hostile_packets_do_not_pass_wireguard() {
+    for program in [WireGuardProgram::Go, WireGuardProgram::Boringtun] {
+        is_repelled_by(Adapter::WireGuard(WireGuard { program }));
+    }
+}
+
+fn hostile_packets_do_not_pass_strongswan() {
+    is_repelled_by(Adapter::StrongSwan(StrongSwan {
+        data_path: DataPath::Libipsec,
+        suite: Suite::Aes256Gcm,
+        auth: IkeAuth::Psk,
+        ppk: false,
+        ml_kem: false,
+        tunnels: 1,
+    }));
+}
+
+fn hostile_packets_do_not_pass_openvpn() {
+    is_repelled_by(Adapter::OpenVpn(OpenVpn {
+        suite: Suite::Aes256Gcm,
+    }));
+}
