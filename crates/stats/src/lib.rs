@@ -17,16 +17,19 @@
 mod bands;
 mod bulk;
 mod cell;
+mod claims;
 mod compare;
 mod estimate;
 mod frames;
 mod latency;
+mod scaling;
 mod verdict;
 mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use bulk::{Bulk, CpuResult, Datagrams};
 pub use cell::{CellResult, Control, Parameters, Reason, Repeats, Status};
+pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
@@ -37,6 +40,10 @@ pub use frames::{
     longest_burst,
 };
 pub use latency::{LatencyResult, Pooled, percentile};
+pub use scaling::{
+    FIT_MIN_POINTS, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis,
+    ScalingPoint, ScalingUnit, SilentCap,
+};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
 pub use warning::{LARGE_SPREAD_PERCENT, Warning, WarningKind};
 
@@ -57,6 +64,10 @@ pub struct Results {
     pub calibrations: Vec<Calibration>,
     /// Mean frame rate over the sizes of each DUT and table of throughput, in the plan's order.
     pub mean_frame_rates: Vec<MeanFrameRate>,
+    /// What more workers, cores, streams, flows or tunnels bring, in the plan's order.
+    pub scalings: Vec<Scaling>,
+    /// What is claimed of the devices beside what was measured, in the campaign's order.
+    pub claims: Vec<ClaimResult>,
     /// What a reader should know before using the figures; each ends in advice.
     pub warnings: Vec<Warning>,
 }
@@ -87,11 +98,14 @@ impl Results {
         let cells = cells;
         let comparisons = compare::comparisons(&cells);
         let progress = Progress::of(journal, &cells);
-        let warnings = warning::warnings(journal, &cells, &comparisons, &progress);
+        let scalings = scaling::scalings(journal, &cells, &comparisons);
+        let warnings = warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
         Self {
             progress,
             calibrations: frames::calibrations(&cells),
             mean_frame_rates: frames::mean_frame_rates(journal, &cells),
+            claims: claims::claims(journal, &cells, &comparisons),
+            scalings,
             cells,
             comparisons,
             warnings,

@@ -1,14 +1,19 @@
 //! What the machine itself does to figures.
 
 use super::{Warning, WarningKind, counted, warning};
-use campaign::plan::Cell;
+use campaign::plan::{Cell, Direction, Measurement};
 use journal::Journal;
 
 /// Cores that the tools and the DUT of a cell would use if each had its own.
-fn cores_wanted(cell: &Cell) -> u32 {
+pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
     let encryptor = cell.dut.adapter.encryptor();
     let workers = encryptor.map_or(0, |encryptor| u32::from(encryptor.workers));
-    2 * u32::from(cell.cores_per_station) + 2 * workers
+    // A station stands in the other gateway's place where one alone is loaded.
+    let gateways = match &cell.measurement {
+        Measurement::Frames(test) if test.traffic.direction != Direction::Both => 1,
+        _ => 2,
+    };
+    2 * u32::from(cell.cores_per_station) + gateways * workers
 }
 
 pub(super) fn shared_cores(journal: &Journal) -> Option<Warning> {

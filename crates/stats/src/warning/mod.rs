@@ -7,11 +7,15 @@ mod disturbed;
 mod frames;
 mod machine;
 mod run;
+mod scaling;
+
+pub(crate) use machine::cores_wanted;
 
 use crate::Progress;
 use crate::cell::CellResult;
 use crate::compare::{Comparison, Metric};
 use crate::estimate::Estimate;
+use crate::scaling::{Scaling, told_otherwise};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,12 +100,17 @@ pub enum WarningKind {
     Insecure,
     /// Tools use one of a device's tunnels.
     OneTunnel,
+    /// More brings a device nothing, though cores are idle.
+    SilentCap,
+    /// A device has another number of threads than it was asked for.
+    ToldOtherwise,
 }
 
 pub(crate) fn warnings(
     journal: &Journal,
     cells: &[CellResult],
     comparisons: &[Comparison],
+    scalings: &[Scaling],
     progress: &Progress,
 ) -> Vec<Warning> {
     let found = [
@@ -112,6 +121,8 @@ pub(crate) fn warnings(
         disturbed::hostile_delivered(cells),
         insecure(cells),
         run::one_tunnel(journal),
+        scaling::told_otherwise(&told_otherwise(journal)),
+        scaling::silent_caps(scalings),
         large_spread(cells),
         lost_ping(cells),
         no_baseline(cells),

@@ -1,0 +1,415 @@
+//! What is claimed of a device beside what was measured of it.
+//!
+//! A claim is *met* or *not met* only where the whole interval of the figure is on one side of it: the 95 % interval of
+//! the mean where there are repeats enough for one, else from the smallest repeat to the largest. It is *not decided*
+//!
+//! 1. where the cell has no figure, or one repeat only, or two bands of repeats;
+//! 2. where the interval holds the claim, of a search up to its upper bound;
+//! 3. where the figure falls short, and tester or link is the limit, or it cannot be told what is: the device may
+//!    do more;
+//! 4. where a time is too long, and the path without the device takes that long itself.
+//!
+//! Nothing here changes what a cell is worth, or how a run ends.
+
+use crate::cell::{CellResult, Status};
+use crate::compare::Comparison;
+use crate::estimate::{Estimate, Interval95};
+use crate::frames::LayerRates;
+use crate::scaling;
+use crate::verdict::Limit;
+use campaign::plan::{Bound, Claim, ClaimUnit, Percentile};
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::human::{bit_rate, duration_ns, frame_rate};
+
+/// A claim and one cell that measures it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ClaimResult {
+    /// The DUT's name.
+    pub dut: String,
+    /// Id of the cell.
+    pub cell: String,
+    /// What is measured for it: `tcp`, `latency, p99 at 50 % of the throughput`.
+    pub measure: String,
+    /// The claim in words: `at least 10 Gbit/s payload`.
+    pub claim: String,
+    /// Its figure.
+    pub claimed: f64,
+    /// Whether the figure is a least or a most: `at-least`, `at-most`.
+    pub bound: String,
+    /// What it is counted in: `payload_bps`, `l1_bps`, `l2_bps`, `ip_bps`, `frames_per_s` or `ns`.
+    pub unit: String,
+    /// Where it stands.
+    pub source: String,
+    /// Under which conditions it is said to hold; `null` when the source does not say.
+    pub conditions: Option<String>,
+    /// The conditions here.
+    pub conditions_here: String,
+    /// What was measured, in the same unit; `null` when there is no such figure.
+    pub measured: Option<Estimate>,
+    /// Measured by claimed.
+    pub ratio: Option<f64>,
+    /// Whether it is met.
+    pub verdict: ClaimVerdict,
+    /// Why: a sentence with the numbers.
+    pub reason: String,
+}
+
+/// Whether a claim is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimVerdict {
+    /// The whole interval keeps it.
+    Met,
+    /// No part of the interval keeps it, and nothing but the device is known to be the cause.
+    NotMet,
+    /// It cannot be told.
+    NotDecided,
+}
+
+impl ClaimVerdict {
+    /// For people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::NotMet => "not met",
+            Self::NotDecided => "not decided",
+        }
+    }
+}
+
+/// A figure of a cell that a claim can be about.
+#[derive(Default)]
+struct Figure {
+    /// The load in per cent of the throughput, of latency.
+    percent: Option<u8>,
+    value: Option<Estimate>,
+    /// Upper bound of a search.
+    upper: Option<Estimate>,
+    /// What was offered at most.
+    offered: Option<f64>,
+    /// The same without a device in the path: no device is better.
+    floor: Option<f64>,
+}
+
+/// All that the verdicts of a run's claims depend on.
+struct Judge<'a> {
+    journal: &'a Journal,
+    cells: &'a [CellResult],
+    comparisons: &'a [Comparison],
+}
+
+/// Each claim beside each cell that measures it, in the campaign's order.
+pub(crate) fn claims(
+    journal: &Journal,
+    cells: &[CellResult],
+    comparisons: &[Comparison],
+) -> Vec<ClaimResult> {
+    let judge = Judge {
+        journal,
+        cells,
+        comparisons,
+    };
+    let claims = &journal.header.plan.claims;
+    claims
+        .iter()
+        .flat_map(|claim| judge.results(claim))
+        .collect()
+}
+
+impl Judge<'_> {
+    fn results(&self, claim: &Claim) -> Vec<ClaimResult> {
+        let places = claim
+            .cells
+            .iter()
+            .filter_map(|id| self.cells.iter().position(|cell| cell.id == *id));
+        let of_cell = |place: usize| {
+            let figures = self.figures(claim, &self.cells[place]);
+            figures
+                .into_iter()
+                .map(move |figure| self.result(claim, place, figure))
+        };
+        places.flat_map(of_cell).collect()
+    }
+
+    fn result(&self, claim: &Claim, place: usize, figure: Figure) -> ClaimResult {
+        let (cell, planned) = (&self.cells[place], &self.journal.header.plan.cells[place]);
+        let claimed = claim.value as f64;
+        let (verdict, reason) = self.decide(claim, cell, &figure);
+        let machine = &self.journal.header.environment;
+        let cores = machine.cpus;
+        let here = format!(
+            "{}; {}; {cores} cores of {}",
+            campaign::text::settings(&planned.dut.adapter),
+            campaign::in_words(planned),
+            match machine.cpu_model.as_str() {
+                "" => "an unknown CPU",
+                model => model,
+            }
+        );
+        let asked = Claim {
+            load_percent: figure.percent,
+            ..claim.clone()
+        };
+        ClaimResult {
+            dut: planned.dut.name.clone(),
+            cell: cell.id.clone(),
+            measure: asked.measure_in_words(),
+            claim: claim.in_words(),
+            claimed,
+            bound: match claim.bound {
+                Bound::AtLeast => "at-least".into(),
+                Bound::AtMost => "at-most".into(),
+            },
+            unit: key(claim.unit).into(),
+            source: claim.source.clone(),
+            conditions: (!claim.conditions.is_empty()).then(|| claim.conditions.clone()),
+            conditions_here: here,
+            ratio: figure.value.as_ref().map(|found| found.mean / claimed),
+            measured: figure.value,
+            verdict,
+            reason,
+        }
+    }
+
+    /// The figures of a cell that a claim is about; at least one, which may be empty.
+    fn figures(&self, claim: &Claim, cell: &CellResult) -> Vec<Figure> {
+        let group = || self.cells.iter().filter(|other| other.group == cell.group);
+        let found: Vec<Figure> = match claim.trial.as_str() {
+            "tcp" | "udp" => cell
+                .bulk
+                .iter()
+                .map(|bulk| Figure {
+                    value: Some(bulk.payload_throughput_bps.clone()),
+                    offered: (claim.trial == "udp").then_some(bulk.offered_payload_bps.mean),
+                    ..Figure::default()
+                })
+                .collect(),
+            "ping" => vec![Figure {
+                value: round_trip(cell, claim.percentile),
+                floor: group()
+                    .find(|other| other.baseline && other.id != cell.id)
+                    .and_then(|direct| Some(round_trip(direct, claim.percentile)?.mean)),
+                ..Figure::default()
+            }],
+            "latency" => {
+                let own = |other: &CellResult| one_way(other, claim);
+                let rig = group().find(|other| other.measures_rig());
+                let floors = rig.map_or_else(Vec::new, own);
+                let floor = floors.iter().map(|(_, found)| found.mean).reduce(f64::min);
+                own(cell)
+                    .into_iter()
+                    .map(|(percent, value)| Figure {
+                        percent,
+                        value: Some(value),
+                        floor,
+                        ..Figure::default()
+                    })
+                    .collect()
+            }
+            "recovery" => {
+                let recovery = cell
+                    .frames
+                    .as_ref()
+                    .and_then(|found| found.recovery.as_ref());
+                let value = recovery.and_then(|found| found.recovery_ns.clone());
+                vec![Figure {
+                    value,
+                    ..Figure::default()
+                }]
+            }
+            _ => vec![frames(cell, claim)],
+        };
+        match found.is_empty() {
+            true => vec![Figure {
+                percent: claim.load_percent,
+                ..Figure::default()
+            }],
+            false => found,
+        }
+    }
+
+    fn decide(&self, claim: &Claim, cell: &CellResult, figure: &Figure) -> (ClaimVerdict, String) {
+        let text = |value: f64| printed(claim.unit, value);
+        let undecided = |reason: String| (ClaimVerdict::NotDecided, reason);
+        let Some(found) = &figure.value else {
+            return undecided(no_figure(cell));
+        };
+        if let Some(bands) = found.bands {
+            return undecided(format!(
+                "The repeats fall in two bands, about {} and {}.",
+                text(bands.low.max),
+                text(bands.high.min)
+            ));
+        }
+        let Some((low, high)) = interval(found) else {
+            return undecided("One repeat has no spread.".into());
+        };
+        let claimed = claim.value as f64;
+        let is_time = claim.unit == ClaimUnit::Ns;
+        let upper = figure
+            .upper
+            .as_ref()
+            .map_or(high, |upper| upper.max.max(high));
+        let range = format!("from {} to {}", text(low), text(upper));
+        let (keeps, breaks) = match claim.bound {
+            Bound::AtLeast => (low >= claimed, upper < claimed),
+            Bound::AtMost => (upper <= claimed, low > claimed),
+        };
+        // More throughput would turn it: then nothing else may be what holds it down.
+        let held_down = match claim.bound {
+            Bound::AtLeast => breaks,
+            Bound::AtMost => keeps,
+        };
+        if let Some(why) = self
+            .limit(claim, cell, figure)
+            .filter(|_| held_down && !is_time)
+        {
+            return undecided(why);
+        }
+        if let Some(floor) = figure
+            .floor
+            .filter(|floor| breaks && is_time && *floor > claimed)
+        {
+            return undecided(format!(
+                "The path without the device takes {} itself.",
+                text(floor)
+            ));
+        }
+        match (keeps, breaks) {
+            (true, _) => (ClaimVerdict::Met, format!("Measured {range}.")),
+            (_, true) => (ClaimVerdict::NotMet, format!("Measured {range}.")),
+            _ => undecided(format!("Measured {range}: the claim lies within.")),
+        }
+    }
+
+    /// What else than the device may hold a throughput down.
+    fn limit(&self, claim: &Claim, cell: &CellResult, figure: &Figure) -> Option<String> {
+        if let Some(offered) = figure
+            .offered
+            .filter(|offered| *offered < claim.value as f64)
+        {
+            return Some(format!(
+                "No more than {} was offered.",
+                printed(claim.unit, offered)
+            ));
+        }
+        if let Some(verdict) = &cell.verdict
+            && verdict.limit != Limit::DutLimited
+        {
+            return Some(format!(
+                "It is {}: {}",
+                verdict.limit.name(),
+                verdict.reason
+            ));
+        }
+        let limit = scaling::limited_by(cell, self.comparisons)?;
+        Some(format!("The {limit} is the limit: the device may do more."))
+    }
+}
+
+/// The key that a unit has in results.
+const fn key(unit: ClaimUnit) -> &'static str {
+    match unit {
+        ClaimUnit::PayloadBps => "payload_bps",
+        ClaimUnit::L1Bps => "l1_bps",
+        ClaimUnit::L2Bps => "l2_bps",
+        ClaimUnit::IpBps => "ip_bps",
+        ClaimUnit::FramesPerS => "frames_per_s",
+        ClaimUnit::Ns => "ns",
+    }
+}
+
+fn printed(unit: ClaimUnit, value: f64) -> String {
+    match unit {
+        ClaimUnit::Ns => duration_ns(value),
+        ClaimUnit::FramesPerS => frame_rate(value),
+        _ => bit_rate(value),
+    }
+}
+
+/// Where the mean lies; `None` of a single repeat.
+fn interval(found: &Estimate) -> Option<(f64, f64)> {
+    match found.interval_95 {
+        Interval95::Bootstrap { low, high } => Some((low, high)),
+        Interval95::TooFewRepeats { .. } => (found.n > 1).then_some((found.min, found.max)),
+    }
+}
+
+fn no_figure(cell: &CellResult) -> String {
+    let why = |status: &str| {
+        let first = cell.reasons.first().map(|reason| reason.text.as_str());
+        // What to do about it stands below it, and in the table of reasons.
+        let line = first
+            .and_then(|text| text.lines().next())
+            .unwrap_or("no reason was recorded");
+        format!("The cell {status}: {line}.")
+    };
+    match cell.status {
+        Status::Invalid => why("is invalid"),
+        Status::Failed => why("failed"),
+        Status::NotRun => "The cell was not run.".into(),
+        Status::Measured | Status::Partly => "The cell has no such figure.".into(),
+    }
+}
+
+fn round_trip(cell: &CellResult, percentile: Option<Percentile>) -> Option<Estimate> {
+    let found = cell.latency.as_ref()?;
+    match percentile {
+        Some(Percentile::P99) => found.p99_ns.clone(),
+        Some(Percentile::P50) | None => Some(found.p50_ns.clone()),
+    }
+}
+
+/// Latency at the loads that a claim is about.
+fn one_way(cell: &CellResult, claim: &Claim) -> Vec<(Option<u8>, Estimate)> {
+    let Some(frames) = &cell.frames else {
+        return Vec::new();
+    };
+    let loads = frames
+        .latency
+        .iter()
+        .filter(|found| claim.load_percent.is_none() || found.percent == claim.load_percent);
+    loads
+        .filter_map(|found| {
+            let value = match claim.percentile {
+                Some(Percentile::P99) => found.p99_each_ns.clone()?,
+                Some(Percentile::P50) | None => found.p50_each_ns.clone(),
+            };
+            Some((found.percent, value))
+        })
+        .collect()
+}
+
+/// Throughput, or what was forwarded of a load.
+fn frames(cell: &CellResult, claim: &Claim) -> Figure {
+    let Some(frames) = &cell.frames else {
+        return Figure::default();
+    };
+    let of = |rates: &LayerRates| match claim.unit {
+        ClaimUnit::L1Bps => rates.l1_bps.clone(),
+        ClaimUnit::L2Bps => rates.l2_bps.clone(),
+        ClaimUnit::IpBps | ClaimUnit::PayloadBps => rates.ip_bps.clone(),
+        ClaimUnit::FramesPerS | ClaimUnit::Ns => rates.frames_per_s.clone(),
+    };
+    let Some(found) = &frames.throughput else {
+        let load = frames.fastest();
+        return Figure {
+            value: load.map(|load| of(&load.forwarded)),
+            offered: load.map(|load| of(&load.offered).mean),
+            ..Figure::default()
+        };
+    };
+    let named = |name: &String| found.goals.iter().find(|goal| goal.goal == *name);
+    let goal = match &claim.goal {
+        Some(name) => named(name),
+        None => found.goals.first(),
+    };
+    Figure {
+        value: goal.and_then(|goal| goal.lower.as_ref()).map(of),
+        upper: goal.and_then(|goal| goal.upper.as_ref()).map(of),
+        ..Figure::default()
+    }
+}

@@ -1,0 +1,324 @@
+//! What more of something brings: workers, cores, streams, flows, tunnels.
+//!
+//! 1. Cells that differ in one of them only make a [`Scaling`], a series in rising order.
+//! 2. Each figure is set beside that of the smallest number: speed-up by pairs of repeats, and efficiency.
+//! 3. Two laws are fitted, where there are points enough ([`fit`]).
+//! 4. The point where it stops is named, and where it falls ([`shape`]).
+//! 5. Where it stops though cores are idle and neither tester nor link is the limit, something caps it
+//!    ([`SilentCap`]).
+//!
+//! Tests at a load that the campaign sets are left out: what is carried of it does not rise.
+
+mod cap;
+mod fit;
+mod series;
+mod shape;
+mod words;
+
+pub use cap::SilentCap;
+pub use fit::{FIT_MIN_POINTS, Fit, Law, POOR_FIT_PERCENT};
+pub use shape::GAIN_MIN_PERCENT;
+
+pub(crate) use cap::{ToldOtherwise, told_otherwise};
+
+use crate::cell::CellResult;
+use crate::compare::{Comparison, Metric};
+use crate::estimate::Estimate;
+use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
+use crate::warning::cores_wanted;
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+use series::Series;
+use shape::Shape;
+
+/// What there is more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScalingAxis {
+    /// Worker threads of the device.
+    Workers,
+    /// Cores of each station.
+    Cores,
+    /// Streams of a tool.
+    Streams,
+    /// Flows of frames.
+    Flows,
+    /// Tunnels.
+    Tunnels,
+}
+
+impl ScalingAxis {
+    /// For people: `workers`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Workers => "workers",
+            Self::Cores => "cores per station",
+            Self::Streams => "streams",
+            Self::Flows => "flows",
+            Self::Tunnels => "tunnels",
+        }
+    }
+
+    /// Whether twice as many could carry twice as much. Tunnels are none of that: they can only cost.
+    #[must_use]
+    pub const fn adds(self) -> bool {
+        !matches!(self, Self::Tunnels)
+    }
+}
+
+/// What the figures of a series are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScalingUnit {
+    /// Payload received, of tools.
+    PayloadBps,
+    /// Relevant lower bound of the first goal, or the highest forwarding rate.
+    FramesPerS,
+}
+
+/// Cells that differ in one number only, and what more of it brings.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Scaling {
+    /// What there is more of.
+    pub axis: ScalingAxis,
+    /// What the cells have in common: their group without that number.
+    pub series: String,
+    /// The DUT's name, without what varies.
+    pub dut: String,
+    /// What the figures are in.
+    pub unit: ScalingUnit,
+    /// In rising order.
+    pub points: Vec<ScalingPoint>,
+    /// The smallest number with a figure: speed-up and efficiency are against it.
+    pub base_n: u32,
+    /// Number with the highest figure.
+    pub peak_n: u32,
+    /// The smallest number that no larger one is better than by more than the spread; `null` where it rises to the
+    /// largest.
+    pub stop_n: Option<u32>,
+    /// The smallest number from which on all are worse than the peak by more than the spread.
+    pub falls_from_n: Option<u32>,
+    /// The same in words.
+    pub verdict: String,
+    /// Amdahl's law and the Universal Scalability Law; empty where they are not fitted.
+    pub fits: Vec<Fit>,
+    /// Why they are not.
+    pub no_fit: Option<String>,
+    /// Something that caps the device while cores are idle.
+    pub cap: Option<SilentCap>,
+}
+
+/// One number of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ScalingPoint {
+    /// How many.
+    pub n: u32,
+    /// Id of the cell.
+    pub cell: String,
+    /// What it carries; `null` when the cell has no figure.
+    pub figure: Option<Estimate>,
+    /// By that of the smallest number.
+    pub speedup: Option<RatioRange>,
+    /// Speed-up by how many times as many there are; `null` where more of it are not meant to carry more.
+    pub efficiency: Option<RatioRange>,
+    /// Cores that the device's processes kept busy.
+    pub dut_cores: Option<f64>,
+    /// Cores of the machine that nothing kept busy.
+    pub idle_cores: Option<f64>,
+    /// What else than the device limits the figure: `tester` or `link`.
+    pub limited_by: Option<String>,
+    /// Whether stations and device want more cores than the machine has.
+    pub crowded: bool,
+}
+
+/// A ratio of means, and the range of the pairs of repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct RatioRange {
+    /// Mean by mean.
+    pub ratio: f64,
+    /// Smallest ratio of a pair; `null` when no repeat was measured for both.
+    pub low: Option<f64>,
+    /// Largest ratio of a pair.
+    pub high: Option<f64>,
+}
+
+impl RatioRange {
+    fn of(found: &Estimate, base: &Estimate) -> Option<Self> {
+        let divide = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
+        let pairs: Vec<f64> = found
+            .values
+            .iter()
+            .filter_map(|sample| divide(sample.value, base.at(sample.repeat)?))
+            .collect();
+        Some(Self {
+            ratio: divide(found.mean, base.mean)?,
+            low: pairs.iter().copied().reduce(f64::min),
+            high: pairs.iter().copied().reduce(f64::max),
+        })
+    }
+
+    fn scaled(self, factor: f64) -> Self {
+        Self {
+            ratio: factor * self.ratio,
+            low: self.low.map(|low| factor * low),
+            high: self.high.map(|high| factor * high),
+        }
+    }
+}
+
+impl ScalingPoint {
+    fn of(
+        journal: &Journal,
+        (n, place): (u32, usize),
+        cells: &[CellResult],
+        comparisons: &[Comparison],
+    ) -> Self {
+        let cell = &cells[place];
+        let cpus = journal.header.environment.cpus;
+        let cpu = cell.cpu.as_ref();
+        Self {
+            n,
+            cell: cell.id.clone(),
+            figure: cell.throughput_bps().or_else(|| cell.frame_rate()).cloned(),
+            speedup: None,
+            efficiency: None,
+            dut_cores: cpu.and_then(|cpu| Some(cpu.dut_cores.as_ref()?.mean)),
+            idle_cores: cpu
+                .filter(|_| cpus > 0)
+                .map(|cpu| (f64::from(cpus) - cpu.busy_cores.mean).max(0.0)),
+            limited_by: limited_by(cell, comparisons).map(str::to_owned),
+            crowded: cpus > 0 && cores_wanted(&journal.header.plan.cells[place]) > cpus,
+        }
+    }
+}
+
+/// What else than the device is known to limit a cell.
+pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Option<&'static str> {
+    match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+        Some(Limit::TesterLimited) => return Some("tester"),
+        Some(Limit::LinkLimited) => return Some("link"),
+        _ => {}
+    }
+    let of_baseline = comparisons
+        .iter()
+        .find(|found| found.cell == cell.id && found.metric == Metric::PayloadThroughput);
+    let as_fast = of_baseline.is_some_and(|found| found.ratio >= TESTER_LIMITED_RATIO);
+    // Tools on cores that are busy all the time.
+    let stations = cell.cpu.as_ref().filter(|_| cell.bulk.is_some());
+    let is_full = stations.is_some_and(|cpu| {
+        let streams = cell.parameters.streams.unwrap_or(u16::MAX);
+        let cores = f64::from(cell.cores_per_station.min(streams));
+        let fuller = cpu.station_a_cores.mean.max(cpu.station_b_cores.mean);
+        fuller >= TESTER_LIMITED_RATIO * cores
+    });
+    (as_fast || is_full).then_some("tester")
+}
+
+/// All series that have two figures, in the plan's order.
+pub(crate) fn scalings(
+    journal: &Journal,
+    cells: &[CellResult],
+    comparisons: &[Comparison],
+) -> Vec<Scaling> {
+    series::all(&journal.header.plan)
+        .into_iter()
+        .filter_map(|series| Scaling::of(journal, series, cells, comparisons))
+        .collect()
+}
+
+impl Scaling {
+    fn of(
+        journal: &Journal,
+        series: Series<'_>,
+        cells: &[CellResult],
+        comparisons: &[Comparison],
+    ) -> Option<Self> {
+        let dut = series.dut();
+        let places = series.places.iter();
+        let points = places.map(|place| ScalingPoint::of(journal, *place, cells, comparisons));
+        let unit = match cells[series.places.first()?.1].traffic {
+            Some(_) => ScalingUnit::FramesPerS,
+            None => ScalingUnit::PayloadBps,
+        };
+        let is_baseline = series
+            .places
+            .iter()
+            .all(|(_, place)| !journal.header.plan.cells[*place].dut.adapter.encrypts());
+        let mut found = Self::of_points(series.axis, points.collect(), unit)?;
+        // Of what is no device nothing can be mended.
+        if is_baseline {
+            found.cap = None;
+        }
+        Some(Self {
+            series: series.common,
+            dut,
+            ..found
+        })
+    }
+
+    /// The analysis of points in rising order, which need no journal; `None` with less than two figures.
+    fn of_points(
+        axis: ScalingAxis,
+        mut points: Vec<ScalingPoint>,
+        unit: ScalingUnit,
+    ) -> Option<Self> {
+        let figures: Vec<(u32, Estimate)> = points
+            .iter()
+            .filter_map(|point| Some((point.n, point.figure.clone()?)))
+            .collect();
+        let (base_n, base) = figures.first()?.clone();
+        for point in &mut points {
+            let speedup = point
+                .figure
+                .as_ref()
+                .and_then(|figure| RatioRange::of(figure, &base));
+            let share = f64::from(base_n) / f64::from(point.n);
+            point.speedup = speedup;
+            point.efficiency = speedup
+                .filter(|_| axis.adds())
+                .map(|found| found.scaled(share));
+        }
+        let curve: Vec<shape::Point> = figures
+            .iter()
+            .map(|(n, figure)| shape::Point {
+                n: *n,
+                mean: figure.mean,
+                spread: figure.largest_distance,
+            })
+            .collect();
+        let shape = Shape::of(&curve)?;
+        let positive = figures.iter().filter(|(_, figure)| figure.mean > 0.0);
+        let fitted: Vec<(f64, f64)> = positive
+            .map(|(n, figure)| (f64::from(*n), figure.mean))
+            .collect();
+        let no_fit = words::no_fit(axis, fitted.len());
+        let fits = match no_fit {
+            Some(_) => Vec::new(),
+            None => [Law::Amdahl, Law::Usl]
+                .into_iter()
+                .filter_map(|law| Fit::of(law, &fitted))
+                .collect(),
+        };
+        let cap = SilentCap::of(axis, &points, &shape);
+        Some(Self {
+            axis,
+            series: String::new(),
+            dut: String::new(),
+            unit,
+            base_n,
+            peak_n: shape.peak,
+            stop_n: shape.stop,
+            falls_from_n: shape.falls_from,
+            verdict: words::verdict(axis, &points, &shape),
+            fits,
+            no_fit,
+            cap,
+            points,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Which cells differ in one number only.
+//!
+//! A group's id says all that varies in the campaign as the campaign has it, so what a station's number is neutral
+//! to is the id without that part; workers and tunnels of a device are in its settings instead.
+
+use super::ScalingAxis;
+use campaign::plan::{Adapter, Cell, Measurement, Plan, Procedure};
+
+/// Cells in rising order of their number.
+pub(super) struct Series<'a> {
+    pub(super) axis: ScalingAxis,
+    /// The group without the number.
+    pub(super) common: String,
+    key: Key<'a>,
+    names: Vec<&'a str>,
+    /// Numbers, and the cells' places in the plan.
+    pub(super) places: Vec<(u32, usize)>,
+}
+
+/// What the devices of a series have in common.
+#[derive(PartialEq)]
+enum Key<'a> {
+    /// One device.
+    Dut(&'a str),
+    /// All settings but one.
+    Settings(Adapter),
+}
+
+/// All series of two numbers or more, in the plan's order.
+pub(super) fn all(plan: &Plan) -> Vec<Series<'_>> {
+    let mut found: Vec<Series<'_>> = Vec::new();
+    for (place, cell) in plan.cells.iter().enumerate() {
+        if cell.calibration || !is_at_its_most(cell) {
+            continue;
+        }
+        for (axis, n, common, key) in memberships(cell) {
+            let is_of = |series: &&mut Series<'_>| {
+                (series.axis, &series.common, &series.key) == (axis, &common, &key)
+                    && series.places.iter().all(|(known, _)| *known != n)
+            };
+            match found.iter_mut().find(is_of) {
+                Some(series) => series.add(n, place, &cell.dut.name),
+                None => found.push(Series {
+                    axis,
+                    common,
+                    key,
+                    names: vec![&cell.dut.name],
+                    places: vec![(n, place)],
+                }),
+            }
+        }
+    }
+    found.retain(|series| series.places.len() > 1);
+    for series in &mut found {
+        series.places.sort_unstable();
+    }
+    found
+}
+
+/// Whether a cell finds out how much is carried, and not what becomes of a set load.
+fn is_at_its_most(cell: &Cell) -> bool {
+    match &cell.measurement {
+        Measurement::Tcp { .. } => true,
+        Measurement::Udp { rate_bps, .. } => rate_bps.is_none(),
+        Measurement::Frames(test) => match &test.procedure {
+            Procedure::Throughput(_) => true,
+            Procedure::Load(load) => load.frames_per_s.is_none(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+type Membership<'a> = (ScalingAxis, u32, String, Key<'a>);
+
+/// The series that a cell may be in.
+fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
+    let of_trial = |axis, part: &str, n: u32| {
+        let common = without(&cell.group, part)?;
+        Some((axis, n, common, Key::Dut(&cell.dut.name)))
+    };
+    let mut found = vec![of_trial(
+        ScalingAxis::Cores,
+        "cores=",
+        cell.cores_per_station.into(),
+    )];
+    match &cell.measurement {
+        Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
+            found.push(of_trial(
+                ScalingAxis::Streams,
+                "streams=",
+                (*streams).into(),
+            ));
+        }
+        Measurement::Frames(test) => {
+            let traffic = &test.traffic;
+            found.push(of_trial(ScalingAxis::Flows, "flows=", traffic.flows));
+            found.push(of_trial(ScalingAxis::Tunnels, "tunnels=", traffic.tunnels));
+        }
+        _ => {}
+    }
+    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    if let Adapter::Cipherbench(encryptor) = &cell.dut.adapter {
+        let mut others = encryptor.clone();
+        others.workers = 0;
+        let key = Key::Settings(Adapter::Cipherbench(others));
+        let workers = encryptor.workers.into();
+        found.push((ScalingAxis::Workers, workers, cell.group.clone(), key));
+        // Tools use one tunnel, however many there are.
+        if matches!(cell.measurement, Measurement::Frames(_)) {
+            let mut others = encryptor.clone();
+            others.tunnels = 0;
+            let key = Key::Settings(Adapter::Cipherbench(others));
+            let tunnels = encryptor.tunnels.into();
+            found.push((ScalingAxis::Tunnels, tunnels, cell.group.clone(), key));
+        }
+    }
+    found
+}
+
+/// A group's id without one of its parts; `None` when it has no such part.
+fn without(group: &str, part: &str) -> Option<String> {
+    let parts: Vec<&str> = group.split('/').collect();
+    let others: Vec<&str> = parts
+        .iter()
+        .copied()
+        .filter(|found| !found.starts_with(part))
+        .collect();
+    (others.len() < parts.len()).then(|| others.join("/"))
+}
+
+impl<'a> Series<'a> {
+    fn add(&mut self, n: u32, place: usize, name: &'a str) {
+        self.places.push((n, place));
+        self.names.push(name);
+    }
+
+    /// What the names of its devices have in common; the first one when that is nothing.
+    pub(super) fn dut(&self) -> String {
+        let in_all = |word: &&str| {
+            self.names
+                .iter()
+                .all(|name| name.split(' ').any(|w| w == *word))
+        };
+        let first = self.names.first().copied().unwrap_or_default();
+        let words: Vec<&str> = first.split(' ').filter(in_all).collect();
+        match words.is_empty() {
+            true => first.to_owned(),
+            false => words.join(" "),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Where a curve stops to rise, and where it falls.
+
+/// Gains below this share of a figure are none, however small the spread is.
+pub const GAIN_MIN_PERCENT: f64 = 2.0;
+
+/// A number, and what it carries: the mean and the farthest repeat's distance from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) n: u32,
+    pub(super) mean: f64,
+    pub(super) spread: f64,
+}
+
+/// What a curve does. Numbers are those of its points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Highest mean.
+    pub(super) peak: u32,
+    /// The smallest number that no larger one is better than; `None` when that is the largest of all.
+    pub(super) stop: Option<u32>,
+    /// The smallest number from which on all are worse than the peak; past the peak.
+    pub(super) falls_from: Option<u32>,
+}
+
+impl Point {
+    /// Whether this one carries more than the other, by more than either's spread.
+    fn is_above(&self, other: &Self) -> bool {
+        let noise = self.spread.max(other.spread);
+        let gain = other.mean.abs() * GAIN_MIN_PERCENT / 100.0;
+        self.mean - other.mean > noise.max(gain)
+    }
+}
+
+impl Shape {
+    /// What points in rising order do; `None` of less than two.
+    pub(super) fn of(points: &[Point]) -> Option<Self> {
+        let (last, rest) = points.split_last()?;
+        rest.first()?;
+        let better_later = |at: usize| {
+            points[at + 1..]
+                .iter()
+                .any(|later| later.is_above(&points[at]))
+        };
+        let stop = (0..rest.len()).find(|&at| !better_later(at));
+        // Of equal means the first: it takes the least.
+        let mut peak = 0;
+        for (at, point) in points.iter().enumerate() {
+            if point.mean > points[peak].mean {
+                peak = at;
+            }
+        }
+        let below = |point: &&Point| points[peak].is_above(point);
+        let falling = points[peak + 1..].iter().rev().take_while(below).count();
+        Some(Self {
+            peak: points[peak].n,
+            stop: stop.map(|at| points[at].n).filter(|n| *n != last.n),
+            falls_from: (falling > 0).then(|| points[points.len() - falling].n),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn curve(most: u32, of: impl Fn(f64) -> f64) -> Vec<Point> {
+        let point = |n: u32| Point {
+            n,
+            mean: of(f64::from(n)),
+            spread: 0.0,
+        };
+        (1..=most).map(point).collect()
+    }
+
+    #[test]
+    fn one_point_has_no_shape() {
+        assert_eq!(Shape::of(&curve(1, |n| n)), None);
+        assert_eq!(Shape::of(&[]), None);
+    }
+
+    #[test]
+    fn a_gain_within_the_spread_is_none() {
+        let mut points = curve(3, |n| 100.0 + n);
+        for point in &mut points {
+            point.spread = 5.0;
+        }
+        assert_eq!(Shape::of(&points).unwrap().stop, Some(1));
+    }
+
+    #[test]
+    fn a_late_gain_counts_past_a_dip() {
+        // 3 is worse than 2, but 4 is better than both.
+        let points = [10.0, 20.0, 15.0, 40.0];
+        let points = curve(4, |n| points[n as usize - 1]);
+        let found = Shape::of(&points).unwrap();
+        assert_eq!((found.stop, found.falls_from, found.peak), (None, None, 4));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_linear_never_stops(most in 2_u32..40, slope in 1.0..1e9_f64) {
+            let found = Shape::of(&curve(most, |n| slope * n)).unwrap();
+            prop_assert_eq!(found, Shape { peak: most, stop: None, falls_from: None });
+        }
+
+        #[test]
+        fn a_cap_is_found_where_it_is(most in 3_u32..40, cap in 1_u32..38, noise in 0.0..0.4_f64) {
+            prop_assume!(cap < most);
+            // Spread and noise of a fraction of what one adds at the cap.
+            let wobble = |n: f64| noise * if n as u32 % 2 == 0 { 1.0 } else { -1.0 };
+            let mut points = curve(most, |n| 10.0 * n.min(f64::from(cap)) + wobble(n));
+            for point in &mut points {
+                point.spread = 1.0;
+            }
+            let found = Shape::of(&points).unwrap();
+            prop_assert_eq!(found.stop, Some(cap));
+            prop_assert_eq!(found.falls_from, None);
+        }
+
+        #[test]
+        fn a_fall_is_found_past_its_peak(peak in 2_u32..20, past in 2_u32..20) {
+            let most = peak + past;
+            let top = f64::from(peak);
+            let found = Shape::of(&curve(most, |n| 100.0 - 5.0 * (n - top).abs())).unwrap();
+            prop_assert_eq!(found.stop, Some(peak));
+            prop_assert_eq!(found.falls_from, Some(peak + 1));
+            prop_assert_eq!(found.peak, peak);
+        }
+
+        #[test]
+        fn amdahls_law_stops_where_the_rest_is_within_the_least_gain(serial in 0.1..0.9_f64) {
+            let law = |n: f64| n / (1.0 + serial * (n - 1.0));
+            let found = Shape::of(&curve(64, law)).unwrap();
+            let reaches = |n: u32| law(64.0) / law(f64::from(n)) - 1.0;
+            let at = found.stop.unwrap_or(64);
+            prop_assert!(at == 64 || reaches(at) <= 0.02);
+            prop_assert!(at == 1 || reaches(at - 1) > 0.02);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a series comes to, in words.
+
+use super::shape::Shape;
+use super::{FIT_MIN_POINTS, ScalingAxis, ScalingPoint};
+
+/// Why no law is fitted; `None` where it is.
+pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
+    if !axis.adds() {
+        return Some(
+            "more tunnels are not meant to carry more, which is what the laws are about".into(),
+        );
+    }
+    (figures < FIT_MIN_POINTS).then(|| {
+        format!(
+            "{figures} points are too few: a law with three parameters goes through any three, \
+             {FIT_MIN_POINTS} are needed"
+        )
+    })
+}
+
+/// `no gain past 14`, `rises to 4, the largest measured`, with what bears on it.
+pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> String {
+    let measured = || points.iter().filter(|point| point.figure.is_some());
+    let last = measured().next_back().map_or(0, |point| point.n);
+    let mut text = match (axis.adds(), shape.stop, shape.falls_from) {
+        (true, None, _) => format!("rises to {last}, the largest measured"),
+        (true, Some(stop), _) => format!("no gain past {stop}"),
+        (false, _, None) => format!("holds to {last}, the largest measured"),
+        (false, _, Some(_)) => String::new(),
+    };
+    if let Some(falls) = shape.falls_from {
+        let separator = if text.is_empty() { "" } else { "; " };
+        text.push_str(&format!(
+            "{separator}falls from {falls} on{}",
+            of_peak(points, shape, last)
+        ));
+    }
+    let past = shape.stop.map_or(last, |stop| stop);
+    let limit = measured()
+        .filter(|point| point.n >= past)
+        .find_map(|point| Some((point.n, point.limited_by.as_deref()?)));
+    if let Some((n, by)) = limit {
+        text.push_str(&format!(
+            "; at {n} the {by} is the limit, so what the device does there is not known"
+        ));
+    }
+    let crowded = measured().find(|point| point.crowded);
+    if let Some(point) =
+        crowded.filter(|_| axis == ScalingAxis::Workers || axis == ScalingAxis::Cores)
+    {
+        text.push_str(&format!(
+            "; from {} on stations and device want more cores than the machine has",
+            point.n
+        ));
+    }
+    text
+}
+
+/// `: 16 carries 82 % of the peak at 4`.
+fn of_peak(points: &[ScalingPoint], shape: &Shape, last: u32) -> String {
+    let mean = |n: u32| {
+        let point = points.iter().find(|point| point.n == n)?;
+        Some(point.figure.as_ref()?.mean)
+    };
+    match mean(last).zip(mean(shape.peak)) {
+        Some((last_mean, peak)) if peak > 0.0 => {
+            let percent = 100.0 * last_mean / peak;
+            format!(
+                ": {last} carry {percent:.0} % of the peak at {}",
+                shape.peak
+            )
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,56 @@
+//! Caps that nobody asked for.
+
+use super::{Warning, WarningKind, warning};
+use crate::scaling::{Scaling, ToldOtherwise};
+
+/// Devices that stop while cores are idle.
+pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
+    let capped: Vec<_> = scalings
+        .iter()
+        .filter_map(|found| Some((found, found.cap.as_ref()?)))
+        .collect();
+    let (first, cap) = capped.first()?;
+    let others = match capped.len() {
+        1 => String::new(),
+        count => format!(" So it is in {} series more.", count - 1),
+    };
+    let cells = capped.iter().flat_map(|(found, cap)| {
+        let past = found.points.iter().filter(|point| point.n >= cap.from_n);
+        past.map(|point| point.cell.clone())
+    });
+    warning(
+        WarningKind::SilentCap,
+        cells.collect(),
+        format!(
+            "`{}` is capped: in `{}` throughput is flat from {} {} on, and at {} of them {:.1} cores of \
+             the machine are idle.{others}",
+            first.dut,
+            first.series,
+            cap.from_n,
+            first.axis.name(),
+            cap.at_n,
+            cap.idle_cores
+        ),
+        "Look for a default that limits its threads, queues or connections, set it, and measure again; \
+         until then the figure is that of the default.",
+    )
+}
+
+/// Devices that say that they have another number of threads than they were asked for.
+pub(super) fn told_otherwise(found: &[ToldOtherwise]) -> Option<Warning> {
+    let first = found.first()?;
+    let (fact, told) = &first.fact;
+    let others = match found.len() {
+        1 => String::new(),
+        count => format!(" So it is in {} cells more.", count - 1),
+    };
+    warning(
+        WarningKind::ToldOtherwise,
+        found.iter().map(|found| found.cell.clone()).collect(),
+        format!(
+            "`{}` was asked for {} workers and says that it has {told} (`{fact}`).{others}",
+            first.dut, first.asked
+        ),
+        "Look for what limits them: a default, the machine's cores, or the affinity of the process.",
+    )
+}
