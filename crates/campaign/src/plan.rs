@@ -334,8 +334,11 @@ impl Adapter {
     /// Tunnels that traffic can be spread over.
     #[must_use]
     pub fn tunnels(&self) -> u32 {
-        self.encryptor()
-            .map_or(1, |encryptor| encryptor.tunnels.into())
+        match self {
+            Self::Cipherbench(encryptor) => encryptor.tunnels.into(),
+            Self::StrongSwan(tunnel) => tunnel.tunnels.into(),
+            _ => 1,
+        }
     }
 
     /// Whether station A reaches B through it, so that tools can be used; frames need no more than two

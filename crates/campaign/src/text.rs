@@ -279,6 +279,9 @@ pub fn strongswan_in_words(tunnel: &StrongSwan) -> String {
             words.push(word.to_owned());
         }
     }
+    if tunnel.tunnels > 1 {
+        words.push(counted(tunnel.tunnels.into(), "tunnel"));
+    }
     words.join(", ") + &insecure_in_words(tunnel.suite.insecure())
 }
 

@@ -31,6 +31,7 @@
 
 mod cables;
 mod caller;
+mod cut;
 mod dut;
 pub mod host;
 mod http;

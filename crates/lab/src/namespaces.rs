@@ -2,6 +2,7 @@
 //! element of the path, and the DUT between them.
 
 use crate::cables::Outside;
+use crate::cut::Cut;
 use crate::dut::{self, Site};
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
@@ -58,6 +59,8 @@ pub struct NamespaceLab {
     links: Option<Links>,
     /// Whether there may be shapers on the links.
     shaped: bool,
+    /// The link between the gateways.
+    cut: Cut,
     swept: Vec<String>,
     hold: Hold,
 }
@@ -137,6 +140,7 @@ impl NamespaceLab {
             map,
             links: None,
             shaped: false,
+            cut: Cut::default(),
             swept,
             hold,
         };
@@ -404,35 +408,41 @@ impl Bench for NamespaceLab {
         let Some(up) = &self.dut else {
             return Ok(());
         };
-        let link = |state: &str| {
-            let cut = match self.is_outside() {
+        let link = || {
+            let end = match self.is_outside() {
                 Some(_) => self.cipher_ends().map(|[_, first]| first),
                 None => Some((NodeId::Gw1, CIPHER_INTERFACES.0)),
             };
-            let Some((node, interface)) = cut else {
-                return Err(dut::dut_error(
-                    &up.name,
-                    "has a link that cannot be cut: the lab has no tap in it".to_owned(),
-                ));
-            };
-            ip(
-                self.station(node),
-                format!("link set {interface} {state}\n"),
-            )
+            end.map(|(node, interface)| (self.station(node), interface))
+                .ok_or_else(|| {
+                    let reason = "has a link that cannot be cut: the lab has no tap in it";
+                    dut::dut_error(&up.name, reason.to_owned())
+                })
         };
         match action {
-            DutAction::CutLink => link("down"),
-            DutAction::JoinLink => link("up"),
+            DutAction::CutLink => {
+                let (node, interface) = link()?;
+                self.cut.cut(node, interface)
+            }
+            DutAction::JoinLink => {
+                let (node, interface) = link()?;
+                self.cut.join(node, interface)
+            }
             other => up.adapter.act(&self.site_of(up), dut, other),
         }
     }
 
-    fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError> {
+    fn stop_dut(&mut self, mut dut: RunningDut) -> Result<(), LabError> {
+        // The links are as they were for the next one.
+        let joined = match self.cut.is_cut() {
+            true => self.act(&mut dut, DutAction::JoinLink),
+            false => Ok(()),
+        };
         let Some(mut up) = self.dut.take() else {
             return Ok(());
         };
         let site = self.site(&up.name, up.links, up.direction);
-        let stopped = up.adapter.stop(&site, dut);
+        let stopped = up.adapter.stop(&site, dut).and(joined);
         if stopped.is_err() {
             site.clear();
         }

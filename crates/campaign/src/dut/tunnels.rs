@@ -5,7 +5,9 @@ use super::encryptor::suite;
 use super::{DUTS_MAX, Listed, listed, name};
 use crate::axis::axis;
 use crate::expand::product;
-use crate::plan::{Adapter, DataPath, IkeAuth, L2tpEncapsulation, L2tpv3, OpenVpn, StrongSwan, Xfrm};
+use crate::plan::{
+    Adapter, DataPath, IkeAuth, L2tpEncapsulation, L2tpv3, OpenVpn, StrongSwan, Xfrm,
+};
 use wire::Suite;
 use yaml::{Map, Node, Reported};
 
@@ -19,7 +21,8 @@ const AUTHS: [(&str, IkeAuth); 2] = [
     (IkeAuth::Certificates.name(), IkeAuth::Certificates),
 ];
 
-/// Settings that vary are added to the name, in this order: data path, suite, authentication, PPK, ML-KEM.
+/// Settings that vary are added to the name, in this order: data path, suite, authentication, PPK, ML-KEM,
+/// tunnels.
 pub(super) fn strongswan(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let name = name(map, "strongswan");
     let legacy = map.with_default("legacy", false, Node::bool);
@@ -35,9 +38,12 @@ pub(super) fn strongswan(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     });
     let ppk = axis(map, "ppk", false, Node::bool);
     let ml_kem = axis(map, "ml_kem", false, Node::bool);
+    let tunnels = axis(map, "tunnels", 1, |node| {
+        node.integer(1..=StrongSwan::TUNNELS_MAX)
+    });
     let name = name?;
     let (data_path, suite, auth) = (data_path.all()?, suite.all()?, auth.all()?);
-    let (ppk, ml_kem) = (ppk.all()?, ml_kem.all()?);
+    let (ppk, ml_kem, tunnels) = (ppk.all()?, ml_kem.all()?, tunnels.all()?);
     legacy?;
     insecure?;
     let combinations = product([
@@ -46,6 +52,7 @@ pub(super) fn strongswan(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
         auth.len(),
         ppk.len(),
         ml_kem.len(),
+        tunnels.len(),
     ]);
     // One more than there may be is enough to tell.
     let duts = combinations.take(DUTS_MAX + 1).map(|at| {
@@ -55,13 +62,16 @@ pub(super) fn strongswan(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
             auth: auth[at[2]].value,
             ppk: ppk[at[3]].value,
             ml_kem: ml_kem[at[4]].value,
+            tunnels: tunnels[at[5]].value,
         };
+        let count = format!("t{}", tunnel.tunnels);
         let words = [
             (data_path.len() > 1, tunnel.data_path.name()),
             (suite.len() > 1, tunnel.suite.name()),
             (auth.len() > 1, tunnel.auth.name()),
             (ppk.len() > 1 && tunnel.ppk, "ppk"),
             (ml_kem.len() > 1 && tunnel.ml_kem, "ml-kem"),
+            (tunnels.len() > 1, &count),
         ];
         listed(
             map,

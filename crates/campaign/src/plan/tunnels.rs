@@ -54,6 +54,13 @@ pub struct StrongSwan {
     pub ppk: bool,
     /// Whether ML-KEM-768 is added to the key exchange (RFC 9370), for which strongSwan 6 is needed.
     pub ml_kem: bool,
+    /// Tunnels, each with SAs of its own under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
+    #[serde(default = "one")]
+    pub tunnels: u16,
+}
+
+const fn one() -> u16 {
+    1
 }
 
 /// What seals and opens for strongSwan.
@@ -204,6 +211,9 @@ impl WireGuard {
 impl StrongSwan {
     /// The longest packets that `kernel-libipsec` takes: its TUN buffer is no longer, whatever its MTU says.
     pub const LIBIPSEC_PACKET_BYTES_MAX: u16 = 1400;
+
+    /// The most tunnels between two gateways.
+    pub const TUNNELS_MAX: u16 = 1000;
 
     /// What carries its packets.
     #[must_use]

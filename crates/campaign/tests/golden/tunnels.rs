@@ -139,6 +139,7 @@ fn the_defaults_of_tunnels_are_those_that_are_documented() {
         auth: IkeAuth::Psk,
         ppk: false,
         ml_kem: false,
+        tunnels: 1,
     };
     let openvpn = OpenVpn {
         suite: Suite::Aes256Gcm,

@@ -3,13 +3,16 @@
 
 use super::keys::{fresh_pair, write_file, write_keys};
 use super::site::{all, on_each};
-use super::{Adapter, Daemon, Site, prometheus};
+use super::{Adapter, Daemon, Site, daemon, dut_error, prometheus};
 use crate::protocol::{Request, Response, SealedPort, THIS_PROGRAM};
+use crate::sync::Deadline;
 use crate::topology::{A1, B1, End, Side, W0, W1};
-use crate::{FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
+use crate::{DutAction, FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
 use campaign::plan::{Encryptor, Mode};
 use keying::FileTexts;
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 /// UDP port of the first lane; lane i has the i-th after it.
@@ -21,6 +24,18 @@ const METRICS_PORT: u16 = 9464;
 /// How long it may take until it forwards: known answers of its engine, interfaces, probes.
 const READY_LIMIT: Duration = Duration::from_secs(15);
 
+/// What makes it renew the keys that it seals with.
+const REKEY: Signal = Signal::SIGUSR1;
+
+/// Its counter of that.
+const REKEYS: &str = "rekeys";
+
+/// How long it may take until all lanes seal with new keys.
+const REKEY_LIMIT: Duration = Duration::from_secs(15);
+
+/// From one look at that counter to the next.
+const REKEY_INTERVAL: Duration = Duration::from_millis(1);
+
 /// A pseudowire's cookies are this and the session's number: long ones cost the most.
 const COOKIE: u64 = 0x6369_7068_6572_6200;
 
@@ -30,29 +45,98 @@ const READY: &str = "ready";
 /// An encryptor on each gateway, or on one with the station for its peer.
 pub(super) struct Cipherbench {
     encryptor: Encryptor,
+    /// Where the gateways' configurations are.
+    configs: BTreeMap<NodeId, String>,
 }
 
 impl Cipherbench {
     pub(super) const fn new(encryptor: Encryptor) -> Self {
-        Self { encryptor }
+        Self {
+            encryptor,
+            configs: BTreeMap::new(),
+        }
     }
 
-    /// Starts it on a gateway that is loaded.
-    fn start_on(
+    /// Writes keys and configuration of a gateway; where the latter is.
+    fn write_files(
         &self,
         site: &Site<'_>,
         node: &dyn Node,
         keys: &[FileTexts; 2],
-    ) -> Result<(NodeId, u64, String), LabError> {
+    ) -> Result<String, LabError> {
         let id = node.id();
         let key_file = write_keys(node, keys)?;
         let config = self.config(site, id, &key_file);
-        let path = write_file(node, &format!("{}.yaml", id.name()), &config, false)?;
-        let argv = [THIS_PROGRAM, "encrypt", "--config", &path]
-            .map(str::to_owned)
-            .to_vec();
+        write_file(node, &format!("{}.yaml", id.name()), &config, false)
+    }
+
+    /// Starts it with the files that were written; what it printed. Each start has its own epoch of the keys.
+    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String), LabError> {
+        let Some(config) = self.configs.get(&node.id()) else {
+            let reason = format!("has no configuration on {}", node.id().name());
+            return Err(dut_error(site.dut, reason));
+        };
+        let argv = [THIS_PROGRAM, "encrypt", "--config", config];
+        let argv = argv.map(str::to_owned).to_vec();
         let (daemon, stdout) = Daemon::start(site.dut, node, argv, READY, READY_LIMIT)?;
-        Ok((id, daemon.process, stdout))
+        Ok((daemon.process, stdout))
+    }
+
+    /// Starts it on gateways; those where it came up are in `dut` also when one did not.
+    fn start_all(
+        &self,
+        site: &Site<'_>,
+        nodes: &[&dyn Node],
+        dut: &mut RunningDut,
+    ) -> Result<(), LabError> {
+        let started = on_each(nodes, |node| self.start_on(site, node));
+        let mut failure = Ok(());
+        for (node, started) in nodes.iter().zip(started) {
+            match started {
+                Ok((process, stdout)) => {
+                    dut.processes.push((node.id(), process));
+                    dut.facts.extend(facts(node.id(), &stdout));
+                }
+                Err(error) => failure = failure.and(Err(error)),
+            }
+        }
+        failure
+    }
+
+    /// All that is to be there before anything is forwarded.
+    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+        let keys = fresh_pair(site.dut)?;
+        for node in site.loaded() {
+            let config = self.write_files(site, *node, &keys)?;
+            self.configs.insert(node.id(), config);
+        }
+        self.start_all(site, site.loaded(), dut)?;
+        if self.encryptor.mode.bridges() {
+            site.join_stations()?;
+        }
+        dut.frame_path = Some(self.frame_path(site, &keys)?);
+        Ok(())
+    }
+
+    /// Has a gateway's keys renewed, and waits until all of its lanes seal with them; the peer opens with them by
+    /// the first packet.
+    fn rekey(daemon: &Daemon<'_>) -> Result<(), LabError> {
+        let rekeys = || {
+            let counters = read_counters(daemon)?;
+            Ok(counters.get(REKEYS).copied().unwrap_or(0))
+        };
+        let before = rekeys()?;
+        daemon.signal(REKEY)?;
+        let deadline = Deadline::after(REKEY_LIMIT);
+        while rekeys()? == before {
+            if deadline.is_over() {
+                let (node, limit) = (daemon.node.id().name(), REKEY_LIMIT.as_secs());
+                let reason = format!("did not renew its keys on {node} within {limit} s");
+                return Err(dut_error(daemon.dut, reason));
+            }
+            thread::sleep(REKEY_INTERVAL);
+        }
+        Ok(())
     }
 
     fn config(&self, site: &Site<'_>, id: NodeId, key_file: &str) -> String {
@@ -168,22 +252,10 @@ impl Cipherbench {
         station.esp = Some(esp);
         Ok(path)
     }
-
-    fn daemons<'a>(&'a self, site: &Site<'a>, dut: &RunningDut) -> Vec<Daemon<'a>> {
-        let on = |(id, process): &(NodeId, u64)| {
-            Some(Daemon {
-                dut: site.dut,
-                node: site.gateway(*id)?,
-                process: *process,
-            })
-        };
-        dut.processes.iter().filter_map(on).collect()
-    }
 }
 
 impl Adapter for Cipherbench {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
-        let keys = fresh_pair(site.dut)?;
         let lanes = match self.encryptor.mode.has_esp() {
             true => self.encryptor.workers,
             false => 0,
@@ -194,28 +266,9 @@ impl Adapter for Cipherbench {
                 .collect(),
             ..RunningDut::default()
         };
-        let mut failure = None;
-        for result in on_each(site.loaded(), |node| self.start_on(site, node, &keys)) {
-            match result {
-                Ok((id, process, stdout)) => {
-                    dut.processes.push((id, process));
-                    dut.facts.extend(facts(id, &stdout));
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        if failure.is_none() && self.encryptor.mode.bridges() {
-            failure = site.join_stations().err();
-        }
-        if failure.is_none() {
-            match self.frame_path(site, &keys) {
-                Ok(path) => dut.frame_path = Some(path),
-                Err(error) => failure = Some(error),
-            }
-        }
-        match failure {
-            None => Ok(dut),
-            Some(error) => {
+        match self.bring_up(site, &mut dut) {
+            Ok(()) => Ok(dut),
+            Err(error) => {
                 // What came up, if anything; why the rest did not says more than how this ends.
                 let _ = self.stop(site, dut);
                 Err(error)
@@ -229,40 +282,62 @@ impl Adapter for Cipherbench {
         dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
         let mut counters = BTreeMap::new();
-        for daemon in self.daemons(site, dut) {
-            let request = Request::HttpGet {
-                port: METRICS_PORT,
-                path: "/metrics".to_owned(),
-            };
-            let text = match daemon.node.call(request) {
-                Ok(Response::Body(text)) => text,
-                Ok(other) => return Err(daemon.node.unexpected(&other)),
-                Err(error) => {
-                    daemon.check_dying()?;
-                    return Err(error);
-                }
-            };
+        for daemon in daemon::running(site, dut) {
             let gateway = daemon.node.id().name();
             let named = |(name, value)| (format!("{gateway}/{name}"), value);
-            counters.extend(prometheus::counters(&text).into_iter().map(named));
+            counters.extend(read_counters(&daemon)?.into_iter().map(named));
         }
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError> {
-        let daemons = self.daemons(site, &dut);
+    /// It has no tunnels apart from its processes: with static keys there is nothing to agree on, so that taking
+    /// them down is stopping both gateways.
+    fn act(
+        &self,
+        site: &Site<'_>,
+        dut: &mut RunningDut,
+        action: DutAction,
+    ) -> Result<(), LabError> {
+        match action {
+            DutAction::Kill(id) => daemon::kill(site, dut, id),
+            DutAction::Restart(id) => self.start_all(site, &[daemon::loaded(site, id)?], dut),
+            DutAction::TakeDown => daemon::stop_all(site, dut),
+            DutAction::SetUp => self.start_all(site, site.loaded(), dut),
+            DutAction::Rekey if self.encryptor.mode.has_esp() => {
+                let daemons = daemon::running(site, dut);
+                all(on_each(site.loaded(), |node| {
+                    let mut here = daemons.iter().filter(|it| it.node.id() == node.id());
+                    here.try_for_each(Self::rekey)
+                }))
+            }
+            other => Err(daemon::refused(site, other)),
+        }
+    }
+
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
         // Its interface goes with it, and the routes with the interface.
-        let stopped = on_each(site.loaded(), |node| {
-            let on_node = daemons
-                .iter()
-                .filter(|daemon| daemon.node.id() == node.id());
-            on_node.map(Daemon::stop).fold(Ok(()), Result::and)
-        });
+        let stopped = daemon::stop_all(site, &mut dut);
         let parted = match self.encryptor.mode.bridges() {
             true => site.part_stations(),
             false => Ok(()),
         };
-        all(stopped).and(parted)
+        stopped.and(parted)
+    }
+}
+
+/// What one of them counts, by its own names.
+fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>, LabError> {
+    let request = Request::HttpGet {
+        port: METRICS_PORT,
+        path: "/metrics".to_owned(),
+    };
+    match daemon.node.call(request) {
+        Ok(Response::Body(text)) => Ok(prometheus::counters(&text)),
+        Ok(other) => Err(daemon.node.unexpected(&other)),
+        Err(error) => {
+            daemon.check_dying()?;
+            Err(error)
+        }
     }
 }
 
@@ -275,7 +350,7 @@ pub(super) fn cipher_ends(id: NodeId) -> (End, End) {
 }
 
 /// A gateway's end of the link to its station.
-fn clear_end(id: NodeId) -> End {
+pub(super) fn clear_end(id: NodeId) -> End {
     match id {
         NodeId::Gw2 => B1,
         _ => A1,

@@ -17,13 +17,14 @@ mod identity;
 mod log;
 
 use super::cipherbench::cipher_ends;
+use super::daemon::STOP_GRACE;
 use super::keys::write_file;
-use super::site::{all, on_each};
-use super::{Adapter, Daemon, STOP_GRACE, Site, dut_error};
+use super::site::on_each;
+use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Request, Response, SealedPort};
 use crate::topology::Side;
-use crate::{LabError, Node, NodeId, RunningDut};
+use crate::{DutAction, LabError, Node, NodeId, RunningDut};
 use campaign::plan::Form;
 use conf::{Conf, Role};
 use identity::Identity;
@@ -56,39 +57,75 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 /// An OpenVPN process on each gateway.
 pub(super) struct OpenVpn {
     suite: Suite,
+    /// Where the gateways' configurations are.
+    confs: BTreeMap<NodeId, String>,
 }
 
 impl OpenVpn {
     pub(super) const fn new(tunnel: campaign::plan::OpenVpn) -> Self {
         Self {
             suite: tunnel.suite,
+            confs: BTreeMap::new(),
         }
     }
 
     /// Brings both up, one after the other; what came up is in `dut` also when the rest did not.
-    fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
-        let Some(cipher) = conf::cipher(self.suite) else {
-            let reason = format!(
-                "has no data channel with {}\nhelp: it has {}",
-                self.suite,
-                conf::suites().map(Suite::name).join(", ")
-            );
-            return Err(dut_error(site.dut, reason));
-        };
+    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+        let cipher = self.cipher(site)?;
         let made = on_each(&site.gateways, |node| Identity::make(site.dut, node));
         let made: Vec<_> = made.into_iter().collect::<Result<_, _>>()?;
         let [first, second] = &made[..] else {
             unreachable!("one for each gateway");
         };
         let [gw1, gw2] = site.gateways;
-        start_on(site, gw2, Role::Server, cipher, [second, first], dut)?;
-        start_on(site, gw1, Role::Client, cipher, [first, second], dut)?;
-        for daemon in daemons(site, dut) {
+        for (node, role, identities) in [
+            (gw2, Role::Server, [second, first]),
+            (gw1, Role::Client, [first, second]),
+        ] {
+            let conf = write_conf(site, node, role, cipher, identities)?;
+            self.confs.insert(node.id(), conf);
+            self.start_on(site, node, dut)?;
+        }
+        for daemon in daemon::running(site, dut) {
             let suite = self.agreed(&daemon, cipher)?;
             let key = format!("{}/suite", daemon.node.id().name());
             dut.facts.insert(key, suite.to_string());
         }
         Ok(())
+    }
+
+    /// What it calls the suite.
+    fn cipher(&self, site: &Site<'_>) -> Result<&'static str, LabError> {
+        conf::cipher(self.suite).ok_or_else(|| {
+            let reason = format!(
+                "has no data channel with {}\nhelp: it has {}",
+                self.suite,
+                conf::suites().map(Suite::name).join(", ")
+            );
+            dut_error(site.dut, reason)
+        })
+    }
+
+    /// Starts it on a gateway whose configuration is written, and sets its interface up.
+    fn start_on<'a>(
+        &self,
+        site: &Site<'a>,
+        node: &'a dyn Node,
+        dut: &mut RunningDut,
+    ) -> Result<Daemon<'a>, LabError> {
+        let gateway = node.id().name();
+        let Some(conf) = self.confs.get(&node.id()) else {
+            let reason = format!("has no configuration on {gateway}");
+            return Err(dut_error(site.dut, reason));
+        };
+        let argv = [PROGRAM, "--config", conf].map(str::to_owned).to_vec();
+        let (daemon, said) =
+            Daemon::start(site.dut, node, argv, log::BOUND, START_LIMIT).map_err(log::explain)?;
+        dut.processes.push((node.id(), daemon.process));
+        dut.facts.extend(Log(&said).facts(gateway, PROGRAM));
+        // That it has died says more than what did not work then.
+        set_up(site, node).map_err(|error| daemon.check_dying().err().unwrap_or(error))?;
+        Ok(daemon)
     }
 
     /// Waits until a gateway has a data channel; its suite, which is the one asked for.
@@ -135,7 +172,7 @@ impl Adapter for OpenVpn {
         dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
         let mut counters = BTreeMap::new();
-        for daemon in daemons(site, dut) {
+        for daemon in daemon::running(site, dut) {
             daemon.check_alive()?;
             let found = match daemon.node.call(Request::InterfaceCounters)? {
                 Response::InterfaceCounters(found) => found,
@@ -160,38 +197,46 @@ impl Adapter for OpenVpn {
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError> {
-        let daemons = daemons(site, &dut);
+    /// Its tunnel is the client's: that comes and goes, and the server waits for it. New keys it takes by itself, by
+    /// the hour.
+    fn act(
+        &self,
+        site: &Site<'_>,
+        dut: &mut RunningDut,
+        action: DutAction,
+    ) -> Result<(), LabError> {
+        let client = site.gateways[0];
+        match action {
+            DutAction::Kill(id) => daemon::kill(site, dut, id),
+            DutAction::Restart(id) => self
+                .start_on(site, daemon::loaded(site, id)?, dut)
+                .map(drop),
+            DutAction::TakeDown => {
+                let stopped = daemon::taken(site, dut, client.id());
+                stopped.iter().try_for_each(Daemon::stop)
+            }
+            DutAction::SetUp => {
+                let daemon = self.start_on(site, client, dut)?;
+                self.agreed(&daemon, self.cipher(site)?).map(drop)
+            }
+            other => Err(daemon::refused(site, other)),
+        }
+    }
+
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
         // Its interface goes with it, and the routes with the interface.
-        all(on_each(site.loaded(), |node| {
-            let here = daemons
-                .iter()
-                .filter(|daemon| daemon.node.id() == node.id());
-            here.map(Daemon::stop).fold(Ok(()), Result::and)
-        }))
+        daemon::stop_all(site, &mut dut)
     }
 }
 
-fn daemons<'a>(site: &Site<'a>, dut: &RunningDut) -> Vec<Daemon<'a>> {
-    let on = |(id, process): &(NodeId, u64)| {
-        Some(Daemon {
-            dut: site.dut,
-            node: site.gateway(*id)?,
-            process: *process,
-        })
-    };
-    dut.processes.iter().filter_map(on).collect()
-}
-
-/// Starts it on a gateway, which has the first of the identities, and sets its interface up.
-fn start_on(
+/// Writes a gateway's configuration, which has the first of the identities; where it is.
+fn write_conf(
     site: &Site<'_>,
     node: &dyn Node,
     role: Role,
     cipher: &str,
     [own, peer]: [&Identity; 2],
-    dut: &mut RunningDut,
-) -> Result<(), LabError> {
+) -> Result<String, LabError> {
     let (local, remote) = cipher_ends(node.id());
     let conf = Conf {
         role,
@@ -207,14 +252,7 @@ fn start_on(
         peer_fingerprint: &peer.fingerprint,
     };
     let gateway = node.id().name();
-    let path = write_file(node, &format!("{gateway}.ovpn"), &conf.to_string(), false)?;
-    let argv = [PROGRAM, "--config", &path].map(str::to_owned).to_vec();
-    let (daemon, said) =
-        Daemon::start(site.dut, node, argv, log::BOUND, START_LIMIT).map_err(log::explain)?;
-    dut.processes.push((node.id(), daemon.process));
-    dut.facts.extend(Log(&said).facts(gateway, PROGRAM));
-    // That it has died says more than what did not work then.
-    set_up(site, node).map_err(|error| daemon.check_dying().err().unwrap_or(error))
+    write_file(node, &format!("{gateway}.ovpn"), &conf.to_string(), false)
 }
 
 /// Sets a gateway's interface up and routes the networks beyond into it.

@@ -3,10 +3,11 @@
 //! 1. what cannot be had here is refused: no ESP in the kernel, no ML-KEM, no plugin, no algorithm;
 //! 2. fresh secrets, and the files of both gateways, in folders that go with the stations;
 //! 3. both daemons come up, load their configuration, and say it again as it was meant;
-//! 4. gw1 sets up an SA for each pair of networks, and both gateways' SAs must have the suite that was
-//!    asked for, in UDP, and the secrets that were asked for in their keys.
+//! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it has its configuration,
+//!    and both gateways' SAs must have the suite that was asked for, in UDP, and the secrets that were asked for in
+//!    their keys.
 //!
-//! Neither IKE nor SAs are set up anew while a trial runs, and ESP is in UDP for the kernel as well.
+//! Neither IKE nor SAs are set up anew by themselves while a trial runs, and ESP is in UDP for the kernel as well.
 //! kernel-libipsec carries packets of 1400 B at most: the path MTU behind it is that of its TUN device.
 
 mod answers;
@@ -15,27 +16,25 @@ mod gateway;
 mod proof;
 mod secrets;
 mod suites;
+mod tunnels;
 
 use super::keys::write_file;
 use super::site::{all, on_each};
 use super::xfrm::missing_esp;
-use super::{Adapter, Daemon, Site, dut_error};
+use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Program, SealedPort};
-use crate::{LabError, Node, NodeId, RunningDut};
+use crate::{DutAction, LabError, Node, NodeId, RunningDut};
 use campaign::plan::{DataPath, Form, StrongSwan};
-use config::Half;
+use config::{Half, INITIATOR};
 use gateway::{Gateway, TOOL_LIMIT};
 use secrets::Secrets;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suites::Words;
 
 /// How long a daemon may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(15);
-
-/// How long setting up one SA may take, in seconds: several of IKE's retransmissions.
-const INITIATE_LIMIT_S: u32 = 15;
 
 /// What its line begins with when all its sockets are open.
 const READY: &str = "00[JOB] spawning ";
@@ -68,15 +67,24 @@ const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strong
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
-    /// Folders of the gateways' files.
-    folders: Vec<(NodeId, String)>,
+    /// Of each gateway that it was brought up on.
+    places: Vec<Place>,
+}
+
+/// Where it is on a gateway.
+struct Place {
+    id: NodeId,
+    /// The daemon.
+    program: String,
+    /// Of its files.
+    folder: String,
 }
 
 impl Strongswan {
     pub(super) const fn new(plan: StrongSwan) -> Self {
         Self {
             plan,
-            folders: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -87,49 +95,93 @@ impl Strongswan {
             programs.push(self.check_node(site, *node)?);
         }
         let secrets = Secrets::fresh(&self.plan, site)?;
-        for node in site.loaded() {
+        for (node, program) in site.loaded().iter().zip(programs) {
             let folder = self.write_files(site, *node, &secrets)?;
-            self.folders.push((node.id(), folder));
+            self.places.push(Place {
+                id: node.id(),
+                program,
+                folder,
+            });
         }
         let this = &*self;
         let started = on_each(site.loaded(), |node| {
-            let program = &programs[usize::from(node.id() == NodeId::Gw2)];
-            this.start_on(site, node, program)
+            tunnels::prepare(&this.plan, site, node)?;
+            this.start_on(site, node)
         });
-        let mut failure = None;
+        let mut failure = Ok(());
         for (node, started) in site.loaded().iter().zip(started) {
             match started {
                 Ok(process) => dut.processes.push((node.id(), process)),
-                Err(error) => failure = failure.or(Some(error)),
+                Err(error) => failure = failure.and(Err(error)),
             }
         }
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        let configured = on_each(site.loaded(), |node| this.configure(site, node));
-        for (node, (facts, program)) in site
-            .loaded()
-            .iter()
-            .zip(configured.into_iter().zip(programs))
-        {
-            let named = |(key, value)| (format!("{}/{key}", node.id().name()), value);
-            let program = ("program", program);
+        failure?;
+        let checked = on_each(site.loaded(), |node| this.check_daemon(site, node));
+        for (place, facts) in this.places.iter().zip(checked) {
+            let named = |(key, value)| (format!("{}/{key}", place.id.name()), value);
+            let program = ("program", place.program.clone());
             dut.facts
                 .extend(facts?.into_iter().chain([program]).map(named));
         }
-        let gw1 = self.gateway(site, site.gateways[0])?;
-        for child in Half::of(&self.plan, site, gw1.node).children() {
-            let limit = INITIATE_LIMIT_S.to_string();
-            gw1.swanctl(&["--initiate", "--child", &child, "--timeout", &limit])
-                .map_err(|error| gw1.explain(error))?;
-        }
-        for node in site.loaded() {
-            let expected = Half::of(&self.plan, site, *node).networks.len();
-            let told = proof::look(&self.gateway(site, *node)?, &self.plan, expected)?;
-            let named = |(key, value)| (format!("{}/{key}", node.id().name()), value);
+        // The initiator last: what it asks for is known to the other one then.
+        let [responder, initiator] = self.roles(site)?;
+        self.load(&responder, site)?;
+        let start = Instant::now();
+        self.load(&initiator, site)?;
+        let gateways = [responder, initiator];
+        dut.facts
+            .extend(tunnels::await_up(&self.plan, site, &gateways, start)?);
+        self.prove(site, &gateways, dut)
+    }
+
+    /// Sees that all SAs are as asked for; facts of them.
+    fn prove(
+        &self,
+        site: &Site<'_>,
+        gateways: &[Gateway<'_>],
+        dut: &mut RunningDut,
+    ) -> Result<(), LabError> {
+        for gateway in gateways {
+            let expected = Half::of(&self.plan, site, gateway.node).sas();
+            let told = proof::look(gateway, &self.plan, expected)?;
+            let name = gateway.node.id().name();
+            let named = |(key, value)| (format!("{name}/{key}"), value);
             dut.facts.extend(told.into_iter().map(named));
         }
         Ok(())
+    }
+
+    /// The gateway that waits for the other one to set the tunnels up, and that one.
+    fn roles<'a>(&'a self, site: &Site<'a>) -> Result<[Gateway<'a>; 2], LabError> {
+        let [one, other] = site.gateways;
+        let (responder, initiator) = match one.id() == INITIATOR {
+            true => (other, one),
+            false => (one, other),
+        };
+        Ok([
+            self.gateway(site, responder)?,
+            self.gateway(site, initiator)?,
+        ])
+    }
+
+    /// Starts a daemon once more where one was killed, and gives it its configuration.
+    fn restart(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+        dut: &mut RunningDut,
+    ) -> Result<(), LabError> {
+        let gateway = self.gateway(site, node)?;
+        // What a daemon that was killed leaves; the kernel's SAs outlive it, and would be in the way.
+        let script = "cd \"$1\"; rm -f charon.vici /run/charon.pid";
+        gateway.run(&["sh", "-euc", script, "sh", gateway.folder])?;
+        if self.plan.data_path == DataPath::Kernel {
+            ip(node, "xfrm policy flush\nxfrm state flush\n".to_owned())?;
+        }
+        let process = self.start_on(site, node)?;
+        dut.processes.push((node.id(), process));
+        self.check_daemon(site, node)?;
+        self.load(&gateway, site)
     }
 
     /// Where its daemon is on a node, once nothing that was asked for is known to be missing there.
@@ -187,6 +239,7 @@ impl Strongswan {
             dut: site.dut,
             node,
             folder,
+            program: "",
         };
         let text = config::daemon(&self.plan, &gateway.uri());
         write_file(node, "strongswan.conf", &text, false)?;
@@ -206,30 +259,23 @@ impl Strongswan {
         Ok(folder.to_owned())
     }
 
-    fn start_on(&self, site: &Site<'_>, node: &dyn Node, program: &str) -> Result<u64, LabError> {
+    /// Starts its daemon on a gateway that was prepared.
+    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<u64, LabError> {
         let gateway = self.gateway(site, node)?;
-        let half = Half::of(&self.plan, site, node);
         if self.plan.data_path == DataPath::Libipsec && gateway.has_interface(TUN)? {
             let name = node.id().name();
             return Err(gateway.error(format!("finds an interface `{TUN}` on {name} already")));
         }
-        let addresses = half.addresses().into_iter();
-        // Nothing is announced from there.
-        ip(
-            node,
-            addresses
-                .map(|it| format!("address replace {it} dev lo\n"))
-                .collect(),
-        )?;
         // Its log: only standard error is written at once.
         let script = "STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
-        let argv = ["sh", "-c", script, "sh", gateway.folder, program].map(str::to_owned);
+        let (folder, program) = (gateway.folder, gateway.program);
+        let argv = ["sh", "-c", script, "sh", folder, program].map(str::to_owned);
         let (daemon, _) = Daemon::start(site.dut, node, argv.to_vec(), READY, READY_LIMIT)?;
         Ok(daemon.process)
     }
 
-    /// Checks what the daemon has, gives it its configuration and asks for it again; facts.
-    fn configure(
+    /// Checks what the daemon has; facts.
+    fn check_daemon(
         &self,
         site: &Site<'_>,
         node: &dyn Node,
@@ -277,18 +323,6 @@ impl Strongswan {
                  {version} has it\nhelp: install the plugin `ml`, or set `ml_kem: false`"
             )));
         }
-        let file = format!("{}/swanctl.conf", gateway.folder);
-        gateway.swanctl(&["--load-all", "--noprompt", "--file", &file])?;
-        let told = gateway.ask(&["--list-conns"])?;
-        for (path, value) in Half::of(&self.plan, site, node).expected() {
-            if told.get(&path) != Some(&value) {
-                let told = told.get(&path).map_or("nothing", String::as_str);
-                return Err(gateway.error(format!(
-                    "understood its configuration on {name} otherwise: `{path}` is {told}, not \
-                     {value}"
-                )));
-            }
-        }
         let mut facts = vec![("version", version)];
         let (data_path, crypto) = match self.plan.data_path {
             DataPath::Kernel => ("kernel XFRM", None),
@@ -311,35 +345,42 @@ impl Strongswan {
         Ok(facts)
     }
 
+    /// Gives a daemon its configuration and asks for it again.
+    fn load(&self, gateway: &Gateway<'_>, site: &Site<'_>) -> Result<(), LabError> {
+        let name = gateway.node.id().name();
+        let file = gateway.configuration();
+        gateway.swanctl(&["--load-all", "--noprompt", "--file", &file])?;
+        let told = gateway.ask(&["--list-conns"])?;
+        for (path, value) in Half::of(&self.plan, site, gateway.node).expected() {
+            if told.get(&path) != Some(&value) {
+                let told = told.get(&path).map_or("nothing", String::as_str);
+                return Err(gateway.error(format!(
+                    "understood its configuration on {name} otherwise: `{path}` is {told}, not \
+                     {value}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// A gateway whose files are written.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>, LabError> {
         let (dut, id) = (site.dut, node.id());
-        let folder = self.folders.iter().find(|(of, _)| *of == id);
-        let (_, folder) = folder
+        let place = self.places.iter().find(|place| place.id == id);
+        let place = place
             .ok_or_else(|| dut_error(dut, format!("was never brought up on {}", id.name())))?;
-        Ok(Gateway { dut, node, folder })
-    }
-
-    fn daemons<'a>(site: &Site<'a>, dut: &RunningDut) -> Vec<Daemon<'a>> {
-        let on = |(id, process): &(NodeId, u64)| {
-            Some(Daemon {
-                dut: site.dut,
-                node: site.gateway(*id)?,
-                process: *process,
-            })
-        };
-        dut.processes.iter().filter_map(on).collect()
+        Ok(Gateway {
+            dut,
+            node,
+            folder: &place.folder,
+            program: &place.program,
+        })
     }
 
     /// Removes what does not go with a daemon, however it ended.
     fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
-        let half = Half::of(&self.plan, site, node);
-        let mut batch: String = half
-            .addresses()
-            .iter()
-            // There is one to delete then.
-            .map(|it| format!("address replace {it} dev lo\naddress del {it} dev lo\n"))
-            .collect();
+        tunnels::undo(&self.plan, site, node)?;
+        let mut batch = String::new();
         if self.plan.data_path == DataPath::Kernel {
             batch += "xfrm policy flush\nxfrm state flush\n";
             batch += &site.map.unroute(node.id(), site.links);
@@ -372,7 +413,7 @@ impl Adapter for Strongswan {
             Ok(()) => Ok(dut),
             Err(error) => {
                 // That it has died says more than what it did not answer.
-                let died = Self::daemons(site, &dut)
+                let died = daemon::running(site, &dut)
                     .iter()
                     .try_for_each(Daemon::check_dying);
                 let _ = self.stop(site, dut);
@@ -387,7 +428,7 @@ impl Adapter for Strongswan {
         dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
         let mut counters = BTreeMap::new();
-        for daemon in Self::daemons(site, dut) {
+        for daemon in daemon::running(site, dut) {
             let told = match proof::counters(&self.gateway(site, daemon.node)?) {
                 Ok(told) => told,
                 Err(error) => {
@@ -404,17 +445,38 @@ impl Adapter for Strongswan {
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError> {
-        let daemons = Self::daemons(site, &dut);
-        let this = &*self;
-        let stopped = all(on_each(site.loaded(), |node| {
-            let on_node = daemons
-                .iter()
-                .filter(|daemon| daemon.node.id() == node.id());
-            let stopped = on_node.map(Daemon::stop).fold(Ok(()), Result::and);
-            stopped.and(this.clean(site, node))
-        }));
-        self.folders.clear();
-        stopped
+    fn act(
+        &self,
+        site: &Site<'_>,
+        dut: &mut RunningDut,
+        action: DutAction,
+    ) -> Result<(), LabError> {
+        match action {
+            DutAction::Kill(id) => daemon::kill(site, dut, id),
+            DutAction::Restart(id) => self.restart(site, daemon::loaded(site, id)?, dut),
+            DutAction::Rekey => {
+                let gateways = self.roles(site)?;
+                tunnels::rekey(&self.plan, site, &gateways)?;
+                self.prove(site, &gateways, dut)
+            }
+            DutAction::TakeDown => tunnels::take_down(&self.plan, &self.roles(site)?),
+            DutAction::SetUp => {
+                let gateways = self.roles(site)?;
+                let start = Instant::now();
+                let file = gateways[1].configuration();
+                gateways[1].swanctl(&["--load-conns", "--file", &file])?;
+                dut.facts
+                    .extend(tunnels::await_up(&self.plan, site, &gateways, start)?);
+                self.prove(site, &gateways, dut)
+            }
+            other => Err(daemon::refused(site, other)),
+        }
+    }
+
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
+        let stopped = daemon::stop_all(site, &mut dut);
+        let cleaned = all(on_each(site.loaded(), |node| self.clean(site, node)));
+        self.places.clear();
+        stopped.and(cleaned)
     }
 }

@@ -16,12 +16,12 @@ mod implementation;
 
 use super::keys::write_file;
 use super::site::{all, on_each};
-use super::{Adapter, Daemon, Site, dut_error};
+use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::{ip, run_tool};
 use crate::protocol::{Program, Request, Response, SealedPort};
 use crate::sync::Deadline;
-use crate::topology::{Side, W0, W1};
-use crate::{LabError, Node, NodeId, RunningDut};
+use crate::topology::{End, Side, W0, W1};
+use crate::{DutAction, LabError, Node, NodeId, RunningDut};
 use campaign::plan::{Form, WireGuardProgram};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
@@ -54,11 +54,12 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// A WireGuard interface on each gateway.
 pub(super) struct WireGuard {
     implementation: Implementation,
+    /// Of each gateway.
+    keys: BTreeMap<NodeId, KeyPair>,
 }
 
 /// What came up on a gateway.
 struct Up {
-    id: NodeId,
     process: Option<u64>,
     facts: BTreeMap<String, String>,
 }
@@ -67,26 +68,27 @@ impl WireGuard {
     pub(super) fn new(program: WireGuardProgram) -> Self {
         Self {
             implementation: Implementation::of(program),
+            keys: BTreeMap::new(),
         }
     }
 
     /// Starts it on a gateway; nothing of it is left there when that fails.
-    fn start_on(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-        keys: &BTreeMap<NodeId, KeyPair>,
-    ) -> Result<Up, LabError> {
+    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<Up, LabError> {
         let mut facts = self.implementation.facts(site.dut, node)?;
         facts.insert("txqueuelen".to_owned(), QUEUE_PACKETS.to_string());
         let process = self.make_interface(site, node)?;
-        let daemon = process.map(|process| daemon(site, node, process));
-        let set_up =
-            await_answer(site, node, daemon.as_ref()).and_then(|()| set_up(site, node, keys));
+        let daemon = process.map(|process| Daemon {
+            dut: site.dut,
+            node,
+            process,
+        });
+        let set_up = await_answer(site, node, daemon.as_ref())
+            .and_then(|()| self.configure(site, node))
+            .and_then(|()| route(site, node));
         if let Err(error) = set_up {
             // That it has died says more than what did not work then.
-            let died = daemon.and_then(|daemon| daemon.check_dying().err());
-            let _ = self.take_down(site, node, process);
+            let died = daemon.as_ref().and_then(|it| it.check_dying().err());
+            let _ = self.take_down(node, daemon.as_slice());
             return Err(died.unwrap_or(error));
         }
         let gateway = node.id().name();
@@ -94,7 +96,6 @@ impl WireGuard {
             .into_iter()
             .map(|(name, value)| (format!("{gateway}/{name}"), value));
         Ok(Up {
-            id: node.id(),
             process,
             facts: facts.collect(),
         })
@@ -121,28 +122,64 @@ impl WireGuard {
     }
 
     /// Removes it from a gateway, dead or alive; an error when it was dead.
-    fn take_down(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-        process: Option<u64>,
-    ) -> Result<(), LabError> {
+    fn take_down(&self, node: &dyn Node, daemons: &[Daemon<'_>]) -> Result<(), LabError> {
         // The routes go with the interface, and a program's interface with the program.
-        let Some(process) = process else {
+        if self.implementation.is_kernel() {
             return ip(node, format!("link del {INTERFACE}\n"));
+        }
+        let stopped = daemons.iter().map(Daemon::stop).fold(Ok(()), Result::and);
+        stopped.and(remove_socket(node))
+    }
+
+    /// Gives an interface that answers its configuration, and sees whether it took all of it.
+    fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+        let (peer, peer_end) = peer_of(node.id());
+        let (Some(own_keys), Some(peer_keys)) = (self.keys.get(&node.id()), self.keys.get(&peer))
+        else {
+            let reason = format!("got no keys for {} and its peer", node.id().name());
+            return Err(dut_error(site.dut, reason));
         };
-        let stopped = daemon(site, node, process).stop();
-        // One that was killed leaves its socket.
-        let removed = run_tool(node, Program::new(["rm", "-f", SOCKET]));
-        stopped.and(removed)
+        let conf = Conf {
+            keys: own_keys,
+            port: PORT,
+            peer: Peer {
+                public_key: peer_keys.public(),
+                endpoint: (site.map.address(peer_end), PORT).into(),
+                networks: &site.map.networks_behind(Side::of(peer_end), site.links),
+            },
+        };
+        let path = write_file(node, &format!("{INTERFACE}.conf"), &conf.text(), true)?;
+        wg(site.dut, node, &["setconf", INTERFACE, &path])?;
+        let shown = wg(site.dut, node, &["showconf", INTERFACE])?;
+        conf.compare(&shown).map_err(|difference| {
+            let node = node.id().name();
+            let reason = format!("is not configured as told on {node}: {difference}");
+            dut_error(site.dut, reason)
+        })
+    }
+
+    /// Takes the peer out of a gateway's configuration, and with it all that was agreed on with it.
+    fn remove_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+        let (peer, _) = peer_of(node.id());
+        let Some(keys) = self.keys.get(&peer) else {
+            return Err(dut_error(site.dut, "was never brought up".to_owned()));
+        };
+        let words = ["set", INTERFACE, "peer", keys.public(), "remove"];
+        wg(site.dut, node, &words)?;
+        let left = wg(site.dut, node, &["show", INTERFACE, "peers"])?;
+        if left.trim().is_empty() {
+            return Ok(());
+        }
+        let reason = format!("did not remove its peer on {}", node.id().name());
+        Err(dut_error(site.dut, reason))
     }
 }
 
 impl Adapter for WireGuard {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
-        let mut keys = BTreeMap::new();
         for node in site.loaded() {
-            keys.insert(node.id(), KeyPair::generate(site.dut, *node)?);
+            let keys = KeyPair::generate(site.dut, *node)?;
+            self.keys.insert(node.id(), keys);
         }
         let mut dut = RunningDut {
             sealed_ports: vec![SealedPort {
@@ -154,26 +191,29 @@ impl Adapter for WireGuard {
             ..RunningDut::default()
         };
         let (mut up, mut failure) = (Vec::new(), None);
-        for result in on_each(site.loaded(), |node| self.start_on(site, node, &keys)) {
-            match result {
-                Ok(gateway) => up.push(gateway),
+        for (node, started) in site
+            .loaded()
+            .iter()
+            .zip(on_each(site.loaded(), |node| self.start_on(site, node)))
+        {
+            match started {
+                Ok(Up { process, facts }) => {
+                    dut.processes
+                        .extend(process.map(|process| (node.id(), process)));
+                    dut.facts.extend(facts);
+                    up.push(*node);
+                }
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        if let Some(error) = failure {
-            for Up { id, process, .. } in up {
-                if let Some(node) = site.gateway(id) {
-                    // Why the other one did not come up says more than how this one ends.
-                    let _ = self.take_down(site, node, process);
-                }
-            }
-            return Err(error);
+        let Some(error) = failure else {
+            return Ok(dut);
+        };
+        for node in up {
+            // Why the other one did not come up says more than how this one ends.
+            let _ = self.take_down(node, &daemon::taken(site, &mut dut, node.id()));
         }
-        for Up { id, process, facts } in up {
-            dut.processes.extend(process.map(|process| (id, process)));
-            dut.facts.extend(facts);
-        }
-        Ok(dut)
+        Err(error)
     }
 
     /// What the interface counts, each program in its own way: with or without what WireGuard adds. So not
@@ -184,20 +224,25 @@ impl Adapter for WireGuard {
         dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
         let mut counters = BTreeMap::new();
+        let daemons = daemon::running(site, dut);
         for &node in site.loaded() {
-            let process = process_on(dut, node.id());
+            let daemon = daemons.iter().find(|it| it.node.id() == node.id());
+            if daemon.is_none() && !self.implementation.is_kernel() {
+                // Killed, and not started again yet.
+                continue;
+            }
             let shown = wg(site.dut, node, &["show", INTERFACE, "transfer"]).and_then(|shown| {
                 let unknown = || format!("tells counters that are of no one peer: `{shown}`");
                 transfer(&shown).ok_or_else(|| dut_error(site.dut, unknown()))
             });
-            let [received, sent] = match (shown, process) {
+            let [received, sent] = match (shown, daemon) {
                 (Ok(transfer), None) => transfer,
-                (Ok(transfer), Some(process)) => {
-                    daemon(site, node, process).check_alive()?;
+                (Ok(transfer), Some(daemon)) => {
+                    daemon.check_alive()?;
                     transfer
                 }
-                (Err(error), process) => {
-                    process.map_or(Ok(()), |process| daemon(site, node, process).check_dying())?;
+                (Err(error), daemon) => {
+                    daemon.map_or(Ok(()), Daemon::check_dying)?;
                     return Err(error);
                 }
             };
@@ -208,53 +253,64 @@ impl Adapter for WireGuard {
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError> {
+    /// Its tunnel is the peer in its configuration; once that is there again, the first packet brings a handshake.
+    /// New keys it takes by itself, every two minutes.
+    fn act(
+        &self,
+        site: &Site<'_>,
+        dut: &mut RunningDut,
+        action: DutAction,
+    ) -> Result<(), LabError> {
+        match action {
+            DutAction::Kill(id) => daemon::kill(site, dut, id),
+            DutAction::Restart(id) if !self.implementation.is_kernel() => {
+                let node = daemon::loaded(site, id)?;
+                remove_socket(node)?;
+                let up = self.start_on(site, node)?;
+                dut.processes
+                    .extend(up.process.map(|process| (id, process)));
+                Ok(())
+            }
+            DutAction::TakeDown => all(on_each(site.loaded(), |node| self.remove_peer(site, node))),
+            DutAction::SetUp => all(on_each(site.loaded(), |node| self.configure(site, node))),
+            other => Err(daemon::refused(site, other)),
+        }
+    }
+
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
+        let running: BTreeMap<_, _> = site
+            .loaded()
+            .iter()
+            .map(|node| (node.id(), daemon::taken(site, &mut dut, node.id())))
+            .collect();
         all(on_each(site.loaded(), |node| {
-            self.take_down(site, node, process_on(&dut, node.id()))
+            self.take_down(node, &running[&node.id()])
         }))
     }
 }
 
-/// Configures an interface that answers, sees whether it took all of it, and routes into it.
-fn set_up(
-    site: &Site<'_>,
-    node: &dyn Node,
-    keys: &BTreeMap<NodeId, KeyPair>,
-) -> Result<(), LabError> {
-    let (peer, peer_end) = match node.id() {
+/// A gateway's peer, and that one's end of the cipher link.
+const fn peer_of(gateway: NodeId) -> (NodeId, End) {
+    match gateway {
         NodeId::Gw2 => (NodeId::Gw1, W0),
         _ => (NodeId::Gw2, W1),
-    };
-    let (Some(own_keys), Some(peer_keys)) = (keys.get(&node.id()), keys.get(&peer)) else {
-        let reason = format!("got no keys for {} and its peer", node.id().name());
-        return Err(dut_error(site.dut, reason));
-    };
-    let networks = site.map.networks_behind(Side::of(peer_end), site.links);
-    let conf = Conf {
-        keys: own_keys,
-        port: PORT,
-        peer: Peer {
-            public_key: peer_keys.public(),
-            endpoint: (site.map.address(peer_end), PORT).into(),
-            networks: &networks,
-        },
-    };
-    let path = write_file(node, &format!("{INTERFACE}.conf"), &conf.text(), true)?;
-    wg(site.dut, node, &["setconf", INTERFACE, &path])?;
-    let shown = wg(site.dut, node, &["showconf", INTERFACE])?;
-    conf.compare(&shown).map_err(|difference| {
-        let node = node.id().name();
-        dut_error(
-            site.dut,
-            format!("is not configured as told on {node}: {difference}"),
-        )
-    })?;
+    }
+}
+
+/// Sets an interface up, and routes into it.
+fn route(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
     let mtu = site.links.mtu;
     let mut batch = format!("link set {INTERFACE} mtu {mtu} txqueuelen {QUEUE_PACKETS} up\n");
-    for network in &networks {
+    let (_, peer_end) = peer_of(node.id());
+    for network in site.map.networks_behind(Side::of(peer_end), site.links) {
         batch.push_str(&format!("route replace {network} dev {INTERFACE}\n"));
     }
     ip(node, batch)
+}
+
+/// A program that was killed leaves its socket.
+fn remove_socket(node: &dyn Node) -> Result<(), LabError> {
+    run_tool(node, Program::new(["rm", "-f", SOCKET]))
 }
 
 /// Waits until the interface can be asked; the kernel's can from the first.
@@ -316,22 +372,6 @@ fn transfer(shown: &str) -> Option<[u64; 2]> {
     match (words.next()?, words.next()?, words.next()) {
         (Ok(received), Ok(sent), None) => Some([received, sent]),
         _ => None,
-    }
-}
-
-/// The program's process on a gateway, where there is one.
-fn process_on(dut: &RunningDut, id: NodeId) -> Option<u64> {
-    let mut processes = dut.processes.iter();
-    processes
-        .find(|(node, _)| *node == id)
-        .map(|(_, process)| *process)
-}
-
-fn daemon<'a>(site: &Site<'a>, node: &'a dyn Node, process: u64) -> Daemon<'a> {
-    Daemon {
-        dut: site.dut,
-        node,
-        process,
     }
 }
 

@@ -5,6 +5,7 @@
 //! things (the latter also a stand-in that dies when told to), `hold` is a run that a test can
 //! kill.
 
+mod acts;
 mod devices;
 mod elements;
 mod faults;
@@ -104,6 +105,21 @@ fn main() -> ExitCode {
             one_that_is_killed_is_named_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
             the_kernels_carries_traffic_or_tells_what_is_missing,
+        ),
+        trials!(skipped, acts:
+            our_encryptor_goes_through_all,
+            our_encryptor_loses_nothing_when_its_keys_are_renewed,
+            our_encryptor_leaves_nothing_midway,
+            wireguard_in_user_space_goes_through_all_and_leaves_nothing_midway,
+            a_gateway_that_is_dead_cannot_be_killed_and_one_that_is_no_dut_cannot_start,
+            a_device_that_was_dead_before_it_was_killed_is_told,
+        ),
+        trials!(no_openvpn, acts:
+            openvpn_goes_through_all_and_leaves_nothing_midway,
+        ),
+        trials!(no_strongswan, acts:
+            strongswan_goes_through_all_and_leaves_nothing_midway,
+            strongswan_with_several_tunnels_goes_through_all,
         ),
         trials!(no_openvpn, openvpn:
             it_carries_the_path_sealed_with_the_suite_asked_for_and_leaves_nothing,

@@ -24,6 +24,7 @@ const PLAN: StrongSwan = StrongSwan {
     auth: IkeAuth::Psk,
     ppk: false,
     ml_kem: false,
+    tunnels: 1,
 };
 
 /// Why these tests cannot run here; `None` when they can.

@@ -1,9 +1,8 @@
 //! The columns of frame tests, and which rows a trial has.
 
-use super::{Column, Context, disturbed, text};
+use super::{Column, Context, text};
 use journal::record::{
-    Disturbance, DutEvent, FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial,
-    Outcome, RecoveryTrial, TrialRecord,
+    FrameResult, FrameTrial, GoalBounds, LatencyTrial, Outcome, RecoveryTrial, TrialRecord,
 };
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -20,10 +19,6 @@ pub(super) enum Figure<'a> {
     Burst(u64),
     /// Recovery from an overload.
     Recovery(&'a RecoveryTrial),
-    /// A load under which something happened to the device, or nothing.
-    Disturbance(&'a Disturbance, &'a FrameTrial),
-    /// What happened.
-    Event(&'a DutEvent),
 }
 
 /// The rows of a trial; one without a figure for other trials, and for those that have none.
@@ -46,7 +41,6 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
     figures.extend(shares.map(Figure::Latency));
     figures.extend(found.recovery.as_ref().map(Figure::Recovery));
     figures.extend(stats::longest_burst(found).map(Figure::Burst));
-    figures.extend(disturbed::figures(found));
     // The trials of a search, or beside bursts, are in the journal.
     if figures.is_empty() {
         figures.extend(found.trials.iter().map(Figure::Load));
@@ -88,7 +82,7 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     (
         "figure",
-        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event",
+        "what the row is of: goal, load, latency, burst or recovery",
         |row| {
             text(match row.figure? {
                 Figure::Goal(_) => "goal",
@@ -96,8 +90,6 @@ pub(super) const COLUMNS: &[Column] = &[
                 Figure::Latency(_) => "latency",
                 Figure::Burst(_) => "burst",
                 Figure::Recovery(_) => "recovery",
-                Figure::Disturbance(found, _) => disturbed::name(found),
-                Figure::Event(_) => "event",
             })
         },
     ),
@@ -141,8 +133,7 @@ pub(super) const COLUMNS: &[Column] = &[
             Figure::Load(found) => text(found.load),
             Figure::Latency(found) => text(found.load),
             Figure::Recovery(found) => text(found.overload),
-            Figure::Disturbance(_, trial) => text(trial.load),
-            Figure::Goal(_) | Figure::Burst(_) | Figure::Event(_) => None,
+            Figure::Goal(_) | Figure::Burst(_) => None,
         },
     ),
     (
@@ -178,8 +169,7 @@ pub(super) const COLUMNS: &[Column] = &[
         |row| text(load(row)?.receiver_dropped),
     ),
     ("latency_frames", "frames that were timed", |row| {
-        let frames = histogram(row)?.iter().map(|bucket| bucket.frames);
-        text(frames.sum::<u64>())
+        text(timed(row)?.frames)
     }),
     ("latency_p50_ns", "median, one way", |row| {
         percentile(row, 500)
@@ -195,7 +185,7 @@ pub(super) const COLUMNS: &[Column] = &[
         |row| percentile(row, 999),
     ),
     ("latency_max_ns", "slowest frame", |row| {
-        let buckets = histogram(row)?.iter();
+        let buckets = timed(row)?.histogram.iter();
         let slowest = buckets
             .filter(|bucket| bucket.frames > 0)
             .map(|bucket| bucket.upto_ns);
@@ -240,19 +230,18 @@ fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {
 
 fn load<'a>(row: &Context<'a>) -> Option<&'a FrameTrial> {
     match row.figure? {
-        Figure::Load(found) | Figure::Disturbance(_, found) => Some(found),
+        Figure::Load(found) => Some(found),
         _ => None,
     }
 }
 
-fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
+fn timed<'a>(row: &Context<'a>) -> Option<&'a LatencyTrial> {
     match row.figure? {
-        Figure::Latency(found) => Some(&found.histogram),
-        Figure::Disturbance(found, _) => Some(&found.histogram),
+        Figure::Latency(found) => Some(found),
         _ => None,
     }
 }
 
 fn percentile(row: &Context<'_>, per_mille: u64) -> Option<String> {
-    text(histogram_percentile(histogram(row)?, per_mille)?)
+    text(histogram_percentile(&timed(row)?.histogram, per_mille)?)
 }

@@ -2,7 +2,6 @@
 //! or dark, and in print.
 
 mod cells;
-mod disturbed;
 mod frames;
 mod parts;
 mod results;

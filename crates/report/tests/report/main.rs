@@ -9,7 +9,6 @@
 //! ```
 
 mod disk;
-mod disturbed;
 mod fixture;
 mod frames;
 mod golden;

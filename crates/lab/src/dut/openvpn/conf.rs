@@ -7,6 +7,13 @@ use wire::Suite;
 /// Bytes of each socket buffer: as much as the machine allows, up to this.
 const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
 
+/// After so many seconds in which it has sent nothing, it sends a packet all the same.
+const PING_S: u32 = 1;
+
+/// After so many seconds in which nothing came, it begins anew: five times longer, so that a load that
+/// loses some packets does not end the tunnel.
+const PING_RESTART_S: u32 = 5;
+
 /// Lines of one kind after which it says no more: it would log each packet of a replay.
 const REPEATED_LINES_MAX: u32 = 20;
 
@@ -78,6 +85,10 @@ impl fmt::Display for Conf<'_> {
         writeln!(f, "txqueuelen {}", self.queue_packets)?;
         writeln!(f, "sndbuf {SOCKET_BUFFER_BYTES}")?;
         writeln!(f, "rcvbuf {SOCKET_BUFFER_BYTES}")?;
+        // A peer that is gone is noticed by its silence; interface and routes stay meanwhile.
+        writeln!(f, "ping {PING_S}")?;
+        writeln!(f, "ping-restart {PING_RESTART_S}")?;
+        writeln!(f, "persist-tun")?;
         // One system call less for each packet.
         writeln!(f, "fast-io")?;
         writeln!(f, "suppress-timestamps")?;

@@ -3,15 +3,23 @@
 use super::answers::Answer;
 use super::secrets::Secrets;
 use super::suites::Words;
-use crate::Node;
 use crate::dut::Site;
 use crate::dut::cipherbench::cipher_ends;
 use crate::topology::Side;
+use crate::{Node, NodeId};
 use campaign::plan::{DataPath, IkeAuth, StrongSwan};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The connection's name.
 pub(super) const CONNECTION: &str = "t";
+
+/// Who sets the tunnels up: the one that a failure is made of, which so is the one that brings them back when it has
+/// been started again. The other one then forgets what it had (INITIAL_CONTACT, RFC 7296 §2.4).
+pub(super) const INITIATOR: NodeId = NodeId::Gw2;
+
+/// After so many seconds without a packet from its peer, a gateway asks whether it lives (RFC 7296 §2.4): a default that
+/// strongSwan's own examples have. It is asked again for 165 s before it is dead, as `charon` has it by default.
+const DPD_DELAY_S: u32 = 30;
 
 /// Who the pre-shared key against quantum computers is said to be from.
 const PPK_ID: &str = "cipherbench";
@@ -24,37 +32,80 @@ pub(super) struct Half<'a> {
     plan: &'a StrongSwan,
     own: (&'static str, String),
     peer: (&'static str, String),
-    /// Networks behind it and behind its peer, of which each pair has an SA of its own:
-    /// kernel-libipsec takes no more.
-    pub(super) networks: Vec<(String, String)>,
+    /// Whether it sets the tunnels up as soon as it has them in its configuration.
+    initiates: bool,
+    /// One for each pair of SAs.
+    children: Vec<Child>,
+}
+
+/// What one pair of SAs carries.
+struct Child {
+    /// Networks behind the gateway.
+    own: Vec<String>,
+    /// Networks behind its peer.
+    peer: Vec<String>,
 }
 
 impl<'a> Half<'a> {
     pub(super) fn of(plan: &'a StrongSwan, site: &Site<'_>, node: &dyn Node) -> Self {
         let (own, peer) = cipher_ends(node.id());
         let networks = |end| site.map.networks_behind(Side::of(end), site.links);
+        let in_tunnel = |end, tunnel| {
+            let side = Side::of(end);
+            site.map
+                .networks_in_tunnel(side, site.links, tunnel, plan.tunnels)
+        };
+        let children = match plan.tunnels {
+            1 => networks(own)
+                .into_iter()
+                .zip(networks(peer))
+                .map(|(own, peer)| Child {
+                    own: vec![own],
+                    peer: vec![peer],
+                })
+                .collect(),
+            tunnels => (0..tunnels)
+                .map(|tunnel| Child {
+                    own: in_tunnel(own, tunnel),
+                    peer: in_tunnel(peer, tunnel),
+                })
+                .collect(),
+        };
         Self {
             plan,
             own: (own.node.name(), site.map.address(own).to_string()),
             peer: (peer.node.name(), site.map.address(peer).to_string()),
-            networks: networks(own).into_iter().zip(networks(peer)).collect(),
+            initiates: node.id() == INITIATOR,
+            children,
         }
     }
 
     /// Addresses in those of its networks where no interface has one. The daemon sets a route to the
     /// peer's network only where it finds an address in its own for its source.
     pub(super) fn addresses(&self) -> Vec<String> {
+        let own = self.children.iter().flat_map(|child| &child.own);
+        if self.plan.tunnels > 1 {
+            let is_host = |network: &&String| network.ends_with("/32") || network.ends_with("/128");
+            return own.filter(is_host).cloned().collect();
+        }
         // In the station's own it is the gateway.
-        let others = self.networks.iter().skip(1);
-        others.filter_map(|(own, _)| last_address(own)).collect()
+        own.skip(1)
+            .filter_map(|network| last_address(network))
+            .collect()
+    }
+
+    /// How many pairs of SAs there are to be.
+    pub(super) fn sas(&self) -> usize {
+        self.children.len()
     }
 
     /// Names of the children.
     pub(super) fn children(&self) -> Vec<String> {
-        (0..self.networks.len()).map(|n| format!("c{n}")).collect()
+        (0..self.sas()).map(|n| format!("c{n}")).collect()
     }
 
-    /// `swanctl.conf`. Nothing is negotiated anew while a trial runs: neither IKE nor an SA gets old.
+    /// `swanctl.conf`. Nothing is negotiated anew by itself while a trial runs, for neither IKE nor an SA gets old, unless
+    /// the peer is dead.
     pub(super) fn connections(&self, secrets: &Secrets) -> String {
         let StrongSwan {
             suite,
@@ -69,14 +120,19 @@ impl<'a> Half<'a> {
             false => "x25519",
         };
         let esp = Words::of(*suite).proposal();
+        let initiates = match self.initiates {
+            true => "        start_action = start\n        dpd_action = restart\n",
+            false => "",
+        };
         let children: String = self
             .children()
             .iter()
-            .zip(&self.networks)
-            .map(|(name, (own, peer))| {
+            .zip(&self.children)
+            .map(|(name, Child { own, peer })| {
+                let (own, peer) = (own.join(","), peer.join(","));
                 format!(
                     "      {name} {{\n        local_ts = {own}\n        remote_ts = {peer}\n        \
-                     esp_proposals = {esp}\n        rekey_time = 0\n      }}\n"
+                     esp_proposals = {esp}\n        rekey_time = 0\n{initiates}      }}\n"
                 )
             })
             .collect();
@@ -106,7 +162,8 @@ impl<'a> Half<'a> {
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
              remote_addrs = {peer}\n    proposals = aes256gcm16-prfsha384-{exchange}\n    \
-             encap = yes\n    mobike = no\n    rekey_time = 0\n{ppk_of_connection}    \
+             encap = yes\n    mobike = no\n    rekey_time = 0\n    \
+             dpd_delay = {DPD_DELAY_S}s\n{ppk_of_connection}    \
              local {{\n      {local}\n      id = {id}\n    }}\n    \
              remote {{\n      {remote}\n      id = {peer_id}\n    }}\n    \
              children {{\n{children}    }}\n  }}\n}}\nsecrets {{\n{kept}}}\n"
@@ -138,15 +195,21 @@ impl<'a> Half<'a> {
             expected.push(("ppk_id".to_owned(), PPK_ID));
             expected.push(("ppk_required".to_owned(), "yes"));
         }
-        for (name, (own, peer)) in self.children().iter().zip(&self.networks) {
-            let of = |key: &str| format!("children/{name}/{key}");
-            expected.push((of("mode"), "TUNNEL"));
-            expected.push((of("local-ts"), own));
-            expected.push((of("remote-ts"), peer));
-        }
-        expected
+        let of_connection = expected
             .into_iter()
-            .map(|(path, value)| (format!("{CONNECTION}/{path}"), value.to_owned()))
+            .map(|(path, value)| (path, value.to_owned()));
+        let of_children = self.children().into_iter().zip(&self.children);
+        let of_children = of_children.flat_map(|(name, Child { own, peer })| {
+            let of = |key: &str| format!("children/{name}/{key}");
+            [
+                (of("mode"), "TUNNEL".to_owned()),
+                (of("local-ts"), own.join(" ")),
+                (of("remote-ts"), peer.join(" ")),
+            ]
+        });
+        of_connection
+            .chain(of_children)
+            .map(|(path, value)| (format!("{CONNECTION}/{path}"), value))
             .collect()
     }
 }
@@ -202,11 +265,17 @@ mod tests {
             plan,
             own: ("gw1", "192.0.2.1".to_owned()),
             peer: ("gw2", "192.0.2.2".to_owned()),
-            networks: vec![
-                ("10.1.0.0/24".to_owned(), "10.2.0.0/24".to_owned()),
-                ("198.18.0.0/16".to_owned(), "198.19.0.0/16".to_owned()),
-                ("2001:2:0:18::/64".to_owned(), "2001:2:0:19::/64".to_owned()),
-            ],
+            initiates: true,
+            children: [
+                ("10.1.0.0/24", "10.2.0.0/24"),
+                ("198.18.0.0/16", "198.19.0.0/16"),
+                ("2001:2:0:18::/64", "2001:2:0:19::/64"),
+            ]
+            .map(|(own, peer)| Child {
+                own: vec![own.to_owned()],
+                peer: vec![peer.to_owned()],
+            })
+            .into(),
         }
     }
 
@@ -216,6 +285,7 @@ mod tests {
         auth: IkeAuth::Psk,
         ppk: false,
         ml_kem: false,
+        tunnels: 1,
     };
 
     #[test]

@@ -17,12 +17,19 @@ pub(super) struct Gateway<'a> {
     pub(super) dut: &'a str,
     pub(super) node: &'a dyn Node,
     pub(super) folder: &'a str,
+    /// Its daemon.
+    pub(super) program: &'a str,
 }
 
 impl Gateway<'_> {
     /// Where its daemon is asked.
     pub(super) fn uri(&self) -> String {
         format!("unix://{}/charon.vici", self.folder)
+    }
+
+    /// Where its configuration is.
+    pub(super) fn configuration(&self) -> String {
+        format!("{}/swanctl.conf", self.folder)
     }
 
     pub(super) fn has_interface(&self, name: &str) -> Result<bool, LabError> {
@@ -51,9 +58,12 @@ impl Gateway<'_> {
 
     /// What a program prints that must succeed.
     pub(super) fn run(&self, argv: &[&str]) -> Result<String, LabError> {
-        let ended = self
-            .node
-            .run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
+        self.run_within(TOOL_LIMIT, argv)
+    }
+
+    /// The same with more time.
+    pub(super) fn run_within(&self, limit: Duration, argv: &[&str]) -> Result<String, LabError> {
+        let ended = self.node.run(Program::new(argv.iter().copied()), limit)?;
         if ended.code == Some(0) {
             return Ok(ended.stdout);
         }

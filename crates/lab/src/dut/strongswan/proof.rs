@@ -6,6 +6,7 @@ use super::gateway::Gateway;
 use super::suites;
 use crate::LabError;
 use campaign::plan::StrongSwan;
+use std::collections::BTreeSet;
 
 /// Counters of its SAs, all together: as it has them, and as they are told. Bytes are those of the
 /// packets inside, as its data path counts them.
@@ -45,12 +46,15 @@ pub(super) fn look(
         return fail(format!("there {was} ML-KEM-768 in the key exchange"));
     }
     let section = format!("{CONNECTION}/child-sas");
-    let children = answers::sections(&told, &section);
+    let children: Vec<_> = answers::sections(&told, &section)
+        .into_iter()
+        .map(|child| format!("{section}/{child}"))
+        .filter(|child| !is_over(&told, child))
+        .collect();
     if children.len() != expected {
         return fail(format!("it has {} SAs of {expected}", children.len()));
     }
     for child in children {
-        let child = format!("{section}/{child}");
         let value = |key: &str| {
             let value = told.get(&format!("{child}/{key}"));
             value.map(String::as_str).unwrap_or_default()
@@ -81,6 +85,43 @@ pub(super) fn look(
         ike += if added { what } else { "" };
     }
     Ok(vec![("suite", plan.suite.name().to_owned()), ("ike", ike)])
+}
+
+/// Whether an SA is kept for late packets only, after it was replaced.
+fn is_over(told: &Answer, child: &str) -> bool {
+    told.get(&format!("{child}/state"))
+        .is_some_and(|state| state == "DELETED")
+}
+
+/// How far a gateway's SAs are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// SPIs of inbound SAs that are in use.
+    pub(super) spis: BTreeSet<String>,
+    /// Pairs of SAs that are being set up, replaced or taken down.
+    pub(super) in_between: usize,
+    /// IKE SAs.
+    pub(super) ikes: usize,
+}
+
+/// How far a gateway's SAs are now.
+pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing, LabError> {
+    let told = gateway.ask(&["--list-sas"])?;
+    let mut standing = Standing {
+        ikes: usize::from(told.contains_key(&format!("{CONNECTION}/state"))),
+        ..Standing::default()
+    };
+    let section = format!("{CONNECTION}/child-sas");
+    for child in answers::sections(&told, &section) {
+        let child = format!("{section}/{child}");
+        let value = |key: &str| told.get(&format!("{child}/{key}"));
+        match value("state").map(String::as_str) {
+            Some("INSTALLED") => standing.spis.extend(value("spi-in").cloned()),
+            Some("DELETED") => {}
+            _ => standing.in_between += 1,
+        }
+    }
+    Ok(standing)
 }
 
 /// A gateway's counters.

@@ -59,6 +59,11 @@ impl Implementation {
         Self { program, userspace }
     }
 
+    /// Whether it is the kernel's, which has no process.
+    pub(super) const fn is_kernel(&self) -> bool {
+        self.userspace.is_none()
+    }
+
     /// How the program is started in the foreground; `None` for the kernel's, which needs none.
     pub(super) fn argv(&self, interface: &str) -> Option<Vec<String>> {
         let Userspace {

@@ -1,0 +1,84 @@
+//! The link between the gateways, cut and joined again.
+//!
+//! A cable that is pulled leaves a host its routes and neighbours; the kernel forgets those of an interface that is set
+//! down. So they are written down before, and set again after.
+
+use crate::on_node::ip;
+use crate::protocol::Program;
+use crate::sync::lock;
+use crate::{LabError, Node};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long `ip` may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the kernel sets by itself when an interface comes up.
+const OWN: &str = "proto kernel";
+
+/// A link that may be cut.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    /// What to set again, as a batch of `ip`; `None` while it is whole.
+    kept: Mutex<Option<String>>,
+}
+
+impl Cut {
+    /// Sets an interface down; nothing when it was cut before.
+    pub(crate) fn cut(&self, node: &dyn Node, interface: &str) -> Result<(), LabError> {
+        let mut kept = lock(&self.kept);
+        if kept.is_none() {
+            let batch = keep(node, interface)?;
+            *kept = Some(batch);
+            ip(node, format!("link set {interface} down\n"))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        lock(&self.kept).is_some()
+    }
+
+    /// Sets it up, and all that the kernel had forgotten; nothing when it is whole.
+    pub(crate) fn join(&self, node: &dyn Node, interface: &str) -> Result<(), LabError> {
+        let mut kept = lock(&self.kept);
+        if let Some(batch) = &*kept {
+            ip(node, format!("link set {interface} up\n{batch}"))?;
+            *kept = None;
+        }
+        Ok(())
+    }
+}
+
+/// Neighbours and routes of an interface, as commands that set them.
+fn keep(node: &dyn Node, interface: &str) -> Result<String, LabError> {
+    let show = |words: &[&str]| {
+        let what = ["show", "dev", interface];
+        let argv = ["ip"].iter().chain(words).chain(&what);
+        let program = Program::new(argv.copied());
+        Ok::<_, LabError>(node.run(program, TOOL_LIMIT)?.stdout)
+    };
+    let mut batch = String::new();
+    // A route's next hop is a neighbour. Writing to a string cannot fail.
+    for line in [show(&["-4", "neigh"])?, show(&["-6", "neigh"])?]
+        .concat()
+        .lines()
+    {
+        if let Some(neighbour) = line.trim().strip_suffix("PERMANENT") {
+            let _ = writeln!(
+                batch,
+                "neigh replace {neighbour} dev {interface} nud permanent"
+            );
+        }
+    }
+    for line in [show(&["-4", "route"])?, show(&["-6", "route"])?]
+        .concat()
+        .lines()
+    {
+        if !line.contains(OWN) {
+            let _ = writeln!(batch, "route replace {line} dev {interface}");
+        }
+    }
+    Ok(batch)
+}

@@ -1,0 +1,231 @@
+//! Tunnels: set up, renewed and taken down, and what they need on a gateway beside the daemon.
+//!
+//! Several tunnels have one pair of SAs each, between single test addresses. For an SA the daemon wants to find an
+//! address of its gateway's own in the network behind that gateway, for the route into it: so a gateway has each test
+//! address of its side on its loopback device, and a rule that lets packets for them pass on all the same.
+
+use super::config::{Half, INITIATOR};
+use super::gateway::{Gateway, TOOL_LIMIT};
+use super::proof::{self, Standing};
+use crate::dut::cipherbench::cipher_ends;
+use crate::dut::{Site, dut_error};
+use crate::on_node::{ip, run_tool};
+use crate::protocol::Program;
+use crate::sync::Deadline;
+use crate::topology::Side;
+use crate::{LabError, Node};
+use campaign::plan::StrongSwan;
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long setting up one tunnel, or renewing it, may take: several of IKE's retransmissions.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// What each further one adds.
+const LIMIT_EACH: Duration = Duration::from_millis(100);
+
+/// From one look at the SAs to the next, at least.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A look at very many SAs takes the daemon a while. It has this many times as long for its own work in between.
+const LOOK_SHARE: u32 = 3;
+
+/// Has packets for the networks `$1` (IPv4) and `$2` (IPv6, or empty) looked up in the main table first.
+const PASS_ON: &str = "
+pass_on() {
+    $1 rule add pref 1 lookup local
+    $1 rule add pref 0 to \"$2\" lookup main
+    $1 rule del pref 0 lookup local
+}
+pass_on 'ip -4' \"$1\"
+[ -z \"$2\" ] || pass_on 'ip -6' \"$2\"
+";
+
+/// Undoes it, as far as it was done.
+const PASS_ON_NO_MORE: &str = "
+undo() {
+    [ -n \"$($1 rule show pref 1)\" ] || return 0
+    $1 rule show pref 0 | grep -q 'lookup local' || $1 rule add pref 0 lookup local
+    $1 rule del pref 0 to \"$2\" lookup main || true
+    $1 rule del pref 1 lookup local
+}
+undo 'ip -4' \"$1\"
+[ -z \"$2\" ] || undo 'ip -6' \"$2\"
+";
+
+/// Renews the tunnels `$2` and so on, one after the other, by the daemon at `$1`.
+const REKEY: &str = "
+uri=$1; shift
+for child; do swanctl --rekey --child \"$child\" --uri \"$uri\" > /dev/null; done
+";
+
+/// Gives a gateway the addresses that its daemon wants to find.
+pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    if plan.tunnels > 1 {
+        pass_on(PASS_ON, site, node)?;
+    }
+    let addresses = Half::of(plan, site, node).addresses();
+    // Nothing is announced from there.
+    let batch = addresses.iter();
+    ip(
+        node,
+        batch
+            .map(|it| format!("address replace {it} dev lo\n"))
+            .collect(),
+    )
+}
+
+/// Takes them away, whether or not they were given.
+pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    let addresses = Half::of(plan, site, node).addresses();
+    // There is one to delete then.
+    let batch = addresses.iter();
+    ip(
+        node,
+        batch
+            .map(|it| format!("address replace {it} dev lo\naddress del {it} dev lo\n"))
+            .collect(),
+    )?;
+    match plan.tunnels {
+        1 => Ok(()),
+        _ => pass_on(PASS_ON_NO_MORE, site, node),
+    }
+}
+
+fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    let (own, _) = cipher_ends(node.id());
+    let networks = site.map.networks_behind(Side::of(own), site.links);
+    let of = |is_ipv6: bool| {
+        // The first is the station's own.
+        let mut test = networks.iter().skip(1);
+        test.find(|network| network.contains(':') == is_ipv6)
+            .map_or("", String::as_str)
+    };
+    let argv = ["sh", "-euc", script, "sh", of(false), of(true)];
+    run_tool(node, Program::new(argv))
+}
+
+/// Waits until all tunnels are up on both gateways, of which the last sets them up since `start`; facts.
+pub(super) fn await_up(
+    plan: &StrongSwan,
+    site: &Site<'_>,
+    gateways: &[Gateway<'_>],
+    start: Instant,
+) -> Result<BTreeMap<String, String>, LabError> {
+    let expected = |gateway: &Gateway<'_>| Half::of(plan, site, gateway.node).sas();
+    let limit = limit(plan);
+    for gateway in gateways {
+        let expected = expected(gateway);
+        let is_up = |now: &Standing| now.spis.len() == expected && now.in_between == 0;
+        let now = await_standing(gateway, limit, is_up)?;
+        if !is_up(&now) {
+            return Err(explain(gateways, plan, site, (now.spis.len(), expected)));
+        }
+    }
+    let took = start.elapsed().as_millis().to_string();
+    let initiator = INITIATOR.name();
+    Ok([
+        (format!("{initiator}/set_up_ms"), took),
+        (format!("{initiator}/tunnels"), plan.tunnels.to_string()),
+    ]
+    .into())
+}
+
+/// Why they do not come up: what the daemon says when it is told to set one up that is not there.
+fn explain(
+    gateways: &[Gateway<'_>],
+    plan: &StrongSwan,
+    site: &Site<'_>,
+    (up, expected): (usize, usize),
+) -> LabError {
+    let limit = limit(plan).as_secs();
+    let initiators = gateways.iter().filter(|it| it.node.id() == INITIATOR);
+    for gateway in initiators {
+        let children = Half::of(plan, site, gateway.node).children();
+        let Some(child) = children.get(up.min(expected.saturating_sub(1))) else {
+            continue;
+        };
+        let timeout = LIMIT.as_secs().to_string();
+        if let Err(error) =
+            gateway.swanctl(&["--initiate", "--child", child, "--timeout", &timeout])
+        {
+            return gateway.explain(error);
+        }
+    }
+    let reason = format!("has set up {up} pairs of SAs of {expected} within {limit} s");
+    dut_error(site.dut, reason)
+}
+
+/// Renews the keys of all tunnels, and waits until nothing is sealed with the old ones.
+pub(super) fn rekey(
+    plan: &StrongSwan,
+    site: &Site<'_>,
+    gateways: &[Gateway<'_>; 2],
+) -> Result<(), LabError> {
+    let mut before = Vec::new();
+    for gateway in gateways {
+        before.push(proof::standing(gateway)?.spis);
+    }
+    let [_, initiator] = gateways;
+    let children = Half::of(plan, site, initiator.node).children();
+    let uri = initiator.uri();
+    let argv = ["sh", "-euc", REKEY, "sh", &uri].into_iter();
+    let argv: Vec<&str> = argv.chain(children.iter().map(String::as_str)).collect();
+    initiator.run_within(limit(plan), &argv)?;
+    for (gateway, before) in gateways.iter().zip(before) {
+        let is_new = |now: &Standing| {
+            now.spis.len() == before.len() && now.in_between == 0 && now.spis.is_disjoint(&before)
+        };
+        let now = await_standing(gateway, limit(plan), is_new)?;
+        if !is_new(&now) {
+            let (name, limit) = (gateway.node.id().name(), limit(plan).as_secs());
+            let left = now
+                .spis
+                .intersection(&before)
+                .collect::<BTreeSet<_>>()
+                .len();
+            let reason = format!("has {left} SAs with old keys on {name} after {limit} s");
+            return Err(gateway.error(reason));
+        }
+    }
+    Ok(())
+}
+
+/// Takes all tunnels down, and has them stay so: the initiator forgets its configuration.
+pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Result<(), LabError> {
+    let [_, initiator] = gateways;
+    initiator.swanctl(&["--terminate", "--ike", super::config::CONNECTION])?;
+    initiator.swanctl(&["--load-conns", "--file", "/dev/null"])?;
+    for gateway in gateways {
+        let is_down = |now: &Standing| *now == Standing::default();
+        let now = await_standing(gateway, limit(plan), is_down)?;
+        if !is_down(&now) {
+            let (name, limit) = (gateway.node.id().name(), limit(plan).as_secs());
+            let reason = format!("has tunnels on {name} still, after {limit} s");
+            return Err(gateway.error(reason));
+        }
+    }
+    Ok(())
+}
+
+/// Looks at a gateway's SAs until they are as they should, or time is up; how they are then.
+fn await_standing(
+    gateway: &Gateway<'_>,
+    limit: Duration,
+    is_it: impl Fn(&Standing) -> bool,
+) -> Result<Standing, LabError> {
+    let deadline = Deadline::after(limit);
+    loop {
+        let look = Instant::now();
+        let now = proof::standing(gateway)?;
+        if is_it(&now) || deadline.is_over() {
+            return Ok(now);
+        }
+        thread::sleep(LOOK_INTERVAL.max(look.elapsed() * LOOK_SHARE));
+    }
+}
+
+fn limit(plan: &StrongSwan) -> Duration {
+    LIMIT.max(TOOL_LIMIT) + LIMIT_EACH * plan.tunnels.into()
+}
