@@ -191,6 +191,8 @@ fn attack(
     }
 }
 
+/// What came to B is what A sent, each frame once. Some may be lost: that a DUT has less time for them is what attacks are
+/// measured for.
 fn assert_repelled(kind: AttackKind, outcome: &Outcome) {
     let Outcome {
         sent,
@@ -199,16 +201,14 @@ fn assert_repelled(kind: AttackKind, outcome: &Outcome) {
         ..
     } = outcome;
     assert_eq!(sent.frames, SECONDS * PER_SECOND);
-    assert_eq!(received.frames, sent.frames, "{kind:?} {received:?}");
+    assert!((1..=sent.frames).contains(&received.frames), "{kind:?}");
     let strangers = (received.duplicated, received.corrupted, received.stale);
-    assert_eq!(strangers, (0, 0, 0), "{kind:?} {received:?}");
+    assert_eq!(strangers, (0, 0, 0), "{kind:?}");
     assert!(attacked.captured >= sent.frames / 10, "{attacked:?}");
     // It has begun with the first frame.
     let most = sent.frames + PER_SECOND * PATIENCE.as_secs();
-    assert!(
-        (sent.frames / 2..most).contains(&attacked.sent),
-        "{attacked:?}"
-    );
+    let range = sent.frames / 2..most;
+    assert!(range.contains(&attacked.sent), "{attacked:?}");
 }
 
 /// A DUT that is up, if it is installed here.
@@ -245,23 +245,28 @@ fn our_encryptor_counts_each_hostile_packet_by_its_reason() {
             };
             let outcome = attack(&lab, &running, kind, has_come);
             assert_repelled(kind, &outcome);
+            assert_eq!(outcome.received.frames, outcome.sent.frames, "{kind:?}");
             let reason = match kind {
                 AttackKind::BadIcv => "integrity_failed",
                 AttackKind::Replay => "replayed",
                 AttackKind::Garbage => "no_sa",
             };
-            let dropped = outcome
-                .moved
-                .iter()
-                .filter(|(name, moved)| name.starts_with("gw2/dropped_packets.") && **moved > 0);
-            let expected = (
-                format!("gw2/dropped_packets.{reason}"),
-                outcome.attacked.sent,
+            let dropped = |reason: &str| outcome.moved[&format!("gw2/dropped_packets.{reason}")];
+            // An SPI of one in thousands could be that of a newer epoch: its keys are tried.
+            let tried = match kind {
+                AttackKind::Garbage => dropped("integrity_failed"),
+                _ => 0,
+            };
+            let sent = outcome.attacked.sent;
+            assert!(tried <= sent / 100, "{tried} of {sent}");
+            assert_eq!(dropped(reason) + tried, sent, "{kind:?}");
+            let drops = outcome.moved.iter();
+            let drops = drops.filter(|(name, _)| name.starts_with("gw2/dropped_packets."));
+            assert_eq!(
+                drops.map(|(_, packets)| packets).sum::<u64>(),
+                sent,
+                "{kind:?}"
             );
-            let dropped: Vec<_> = dropped
-                .map(|(name, moved)| (name.clone(), *moved))
-                .collect();
-            assert_eq!(dropped, [expected]);
         }
         lab.lab.stop_dut(running).unwrap();
     }

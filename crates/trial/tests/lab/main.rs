@@ -8,7 +8,9 @@
 //! `frames`, the real generator and analyser.
 
 mod attacks;
+mod disturbed;
 mod encryptors;
+mod external;
 mod frames;
 mod trials;
 
@@ -29,6 +31,9 @@ fn main() -> ExitCode {
         ["station", "--node", name] => return serve(NodeId::from_name(name)),
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
         ["frames"] => return frame_trial(),
+        ["station"] => return serve(None),
+        ["outside", scenario] => return external::play(scenario),
+        ["hold-outside", folder, plan] => return external::hold(folder, plan),
         _ => {}
     }
     // First of all: the process has one thread still.
@@ -38,7 +43,7 @@ fn main() -> ExitCode {
     }
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     let all = trials::ALL.into_iter().chain(frames::ALL);
-    let all = all.chain(encryptors::ALL).chain(attacks::ALL);
+    let all = all.chain(encryptors::ALL).chain(attacks::ALL).chain(disturbed::ALL).chain(external::ALL);
     let tests = all.map(|(name, test)| {
         let skipped = Arc::clone(&skipped);
         Trial::ignorable_test(name, move || {
