@@ -4,6 +4,7 @@
 //! Within a set, a [`Point`] is one such combination, with a result for each DUT: the rows of a
 //! table, the groups of a chart. Frame tests have sets of their own ([`frames`]).
 
+pub(crate) mod disturbed;
 pub(crate) mod frames;
 mod words;
 

@@ -15,7 +15,12 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
     };
     let has_frames = !run.frame_sets().is_empty();
     let frames = if has_frames { FRAMES } else { &[] };
-    [&[lab], METHOD, frames].concat()
+    let sets = run.frame_sets();
+    let disturbed = match sets.iter().any(|set| set.kind.is_disturbed()) {
+        true => DISTURBED,
+        false => &[],
+    };
+    [&[lab], METHOD, frames, disturbed].concat()
 }
 
 /// What the figures do not mean.
@@ -78,6 +83,15 @@ const FRAMES: &[Paragraph] = &[
          computed.",
     ),
 ];
+
+const DISTURBED: &[Paragraph] = &[(
+    "Disturbed loads",
+    "One load, never stopped, while something happens to the device. What is of one event (an outage, the \
+     frames that a rekey cost) is estimated over the events of all repeats; what is of a trial (rates, latency) \
+     over the repeats. Times count in the frames' intended time: an outage ends with the last frame that never \
+     came. An event after which frames were lost to the end has no time; medians count it as longer than any \
+     other. Rekeys and hostile packets are held against the same load with nothing happening, measured first.",
+)];
 
 const METHOD: &[Paragraph] = &[
     (

@@ -1,8 +1,9 @@
 //! The columns of frame tests, and which rows a trial has.
 
-use super::{Column, Context, text};
+use super::{Column, Context, disturbed, text};
 use journal::record::{
-    FrameResult, FrameTrial, GoalBounds, LatencyTrial, Outcome, RecoveryTrial, TrialRecord,
+    Disturbance, DutEvent, FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial,
+    Outcome, RecoveryTrial, TrialRecord,
 };
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -19,6 +20,10 @@ pub(super) enum Figure<'a> {
     Burst(u64),
     /// Recovery from an overload.
     Recovery(&'a RecoveryTrial),
+    /// A load under which something happened to the device, or nothing.
+    Disturbance(&'a Disturbance, &'a FrameTrial),
+    /// What happened.
+    Event(&'a DutEvent),
 }
 
 /// The rows of a trial; one without a figure for other trials, and for those that have none.
@@ -41,6 +46,7 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
     figures.extend(shares.map(Figure::Latency));
     figures.extend(found.recovery.as_ref().map(Figure::Recovery));
     figures.extend(stats::longest_burst(found).map(Figure::Burst));
+    figures.extend(disturbed::figures(found));
     // The trials of a search, or beside bursts, are in the journal.
     if figures.is_empty() {
         figures.extend(found.trials.iter().map(Figure::Load));
@@ -82,7 +88,7 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     (
         "figure",
-        "what the row is of: goal, load, latency, burst or recovery",
+        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event",
         |row| {
             text(match row.figure? {
                 Figure::Goal(_) => "goal",
@@ -90,6 +96,8 @@ pub(super) const COLUMNS: &[Column] = &[
                 Figure::Latency(_) => "latency",
                 Figure::Burst(_) => "burst",
                 Figure::Recovery(_) => "recovery",
+                Figure::Disturbance(found, _) => disturbed::name(found),
+                Figure::Event(_) => "event",
             })
         },
     ),
@@ -133,7 +141,8 @@ pub(super) const COLUMNS: &[Column] = &[
             Figure::Load(found) => text(found.load),
             Figure::Latency(found) => text(found.load),
             Figure::Recovery(found) => text(found.overload),
-            Figure::Goal(_) | Figure::Burst(_) => None,
+            Figure::Disturbance(_, trial) => text(trial.load),
+            Figure::Goal(_) | Figure::Burst(_) | Figure::Event(_) => None,
         },
     ),
     (
@@ -169,7 +178,8 @@ pub(super) const COLUMNS: &[Column] = &[
         |row| text(load(row)?.receiver_dropped),
     ),
     ("latency_frames", "frames that were timed", |row| {
-        text(timed(row)?.frames)
+        let frames = histogram(row)?.iter().map(|bucket| bucket.frames);
+        text(frames.sum::<u64>())
     }),
     ("latency_p50_ns", "median, one way", |row| {
         percentile(row, 500)
@@ -185,7 +195,7 @@ pub(super) const COLUMNS: &[Column] = &[
         |row| percentile(row, 999),
     ),
     ("latency_max_ns", "slowest frame", |row| {
-        let buckets = timed(row)?.histogram.iter();
+        let buckets = histogram(row)?.iter();
         let slowest = buckets
             .filter(|bucket| bucket.frames > 0)
             .map(|bucket| bucket.upto_ns);
@@ -230,18 +240,19 @@ fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {
 
 fn load<'a>(row: &Context<'a>) -> Option<&'a FrameTrial> {
     match row.figure? {
-        Figure::Load(found) => Some(found),
+        Figure::Load(found) | Figure::Disturbance(_, found) => Some(found),
         _ => None,
     }
 }
 
-fn timed<'a>(row: &Context<'a>) -> Option<&'a LatencyTrial> {
+fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
     match row.figure? {
-        Figure::Latency(found) => Some(found),
+        Figure::Latency(found) => Some(&found.histogram),
+        Figure::Disturbance(found, _) => Some(&found.histogram),
         _ => None,
     }
 }
 
 fn percentile(row: &Context<'_>, per_mille: u64) -> Option<String> {
-    text(histogram_percentile(&timed(row)?.histogram, per_mille)?)
+    text(histogram_percentile(histogram(row)?, per_mille)?)
 }

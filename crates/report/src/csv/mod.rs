@@ -1,9 +1,10 @@
 //! One row per trial, of a frame test one per figure, for spreadsheets: `results.csv` (RFC 4180).
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
-//! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`] and then
-//! [`frames::COLUMNS`].
+//! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`], then
+//! [`frames::COLUMNS`] and [`disturbed::COLUMNS`].
 
+mod disturbed;
 mod frames;
 
 use crate::layout::Run;
@@ -184,7 +185,10 @@ const COLUMNS: &[Column] = &[
 ];
 
 fn columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().chain(frames::COLUMNS)
+    COLUMNS
+        .iter()
+        .chain(frames::COLUMNS)
+        .chain(disturbed::COLUMNS)
 }
 
 /// Writes a header and the rows of each trial in the order made.

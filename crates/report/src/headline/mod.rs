@@ -1,5 +1,6 @@
 //! The run in a few words and numbers.
 
+mod disturbed;
 mod frames;
 
 use crate::evidence::Summary;
@@ -56,6 +57,7 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         facts.extend(of(Protocol::Ping).find_map(|set| latency(run, name, set)));
         facts.extend(efficiency(run, name));
         facts.extend(frames::facts(run, name));
+        facts.extend(disturbed::facts(run, name));
         Headline {
             device: run.label(name),
             color: run.color(name),

@@ -10,7 +10,7 @@ use crate::tables::frames::{self as tables, Quantity};
 use maud::{Markup, html};
 
 /// Id, title and the kinds of tests of each section, in the order of the documents.
-pub(super) const SECTIONS: [(&str, &str, &[FrameKind]); 5] = [
+pub(super) const SECTIONS: [(&str, &str, &[FrameKind]); 9] = [
     (
         "frames",
         "Throughput by frame size",
@@ -24,6 +24,10 @@ pub(super) const SECTIONS: [(&str, &str, &[FrameKind]); 5] = [
     ("frame-latency", "Latency under load", &[FrameKind::Latency]),
     ("bursts", "Back-to-back frames", &[FrameKind::BackToBack]),
     ("recovery", "Recovery from overload", &[FrameKind::Recovery]),
+    ("rekeys", "Rekeys", &[FrameKind::Rekey]),
+    ("failover", "Failover", &[FrameKind::Failover]),
+    ("setup", "Tunnel set-up", &[FrameKind::Setup]),
+    ("hostile", "Hostile packets", &[FrameKind::Hostile]),
 ];
 
 /// What is folded under the tables of a search.
@@ -80,6 +84,12 @@ fn one(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Markup {
         FrameKind::Recovery => html! {
             (table(&tables::recovery(run, set)))
             (details(SEARCH, tables::goals(set).iter().chain([&tables::bounds(run, set)])))
+        },
+        FrameKind::Rekey | FrameKind::Failover | FrameKind::Setup | FrameKind::Hostile => html! {
+            (super::disturbed::one(run, set, id))
+            @if let Some(goals) = tables::goals(set) {
+                (details(SEARCH, [&goals, &tables::bounds(run, set)]))
+            }
         },
     }
 }

@@ -2,6 +2,7 @@
 //! or dark, and in print.
 
 mod cells;
+mod disturbed;
 mod frames;
 mod parts;
 mod results;

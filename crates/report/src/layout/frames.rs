@@ -5,7 +5,7 @@
 //! sets are told apart, but by the series of the plan. A set has at most one cell for each mix and device, so
 //! that no table leaves one out.
 
-use super::Run;
+use super::{Run, disturbed};
 use crate::format::counted;
 use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Ports, Procedure};
 use stats::{CellResult, TrafficInfo};
@@ -51,6 +51,10 @@ pub(crate) enum FrameKind {
     Latency,
     BackToBack,
     Recovery,
+    Rekey,
+    Failover,
+    Setup,
+    Hostile,
 }
 
 impl FrameKind {
@@ -61,6 +65,7 @@ impl FrameKind {
             Procedure::Latency(_) => Self::Latency,
             Procedure::BackToBack(_) => Self::BackToBack,
             Procedure::Recovery(_) => Self::Recovery,
+            Procedure::Disturbed(test) => Self::of_event(&test.event),
             _ => Self::Load,
         }
     }
@@ -74,6 +79,10 @@ impl FrameKind {
             Self::Latency => "Latency under load",
             Self::BackToBack => "Back-to-back frames",
             Self::Recovery => "Recovery",
+            Self::Rekey => "Rekeys",
+            Self::Failover => "Failover",
+            Self::Setup => "Tunnel set-up",
+            Self::Hostile => "Hostile packets",
         }
     }
 }
@@ -150,6 +159,7 @@ impl Key {
                 (recovery.search.max_load, recovery.search.min_load) = (None, 0);
             }
             Procedure::LossCurve(curve) => curve.max_load = None,
+            Procedure::Disturbed(test) => disturbed::level(test),
             Procedure::Load(load) => {
                 load.frames_per_s = load.frames_per_s.map(|_| 0);
             }
@@ -204,6 +214,7 @@ impl<'a> FrameSet<'a> {
         let rate = |load: u64| units::human::frame_rate(load as f64);
         let word = match self.kind {
             FrameKind::Load => "at",
+            kind if kind.is_disturbed() => "at",
             _ => "loads up to",
         };
         Some(match least == most {
@@ -306,6 +317,7 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
     match procedure {
         Procedure::Load(load) => load.frames_per_s,
         Procedure::LossCurve(curve) => curve.max_load,
+        Procedure::Disturbed(test) => disturbed::given_load(test),
         procedure => procedure.search()?.max_load,
     }
 }
@@ -352,6 +364,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
             }
             parts.push(time(load.duration_ns));
         }
+        Procedure::Disturbed(test) => parts.extend(disturbed::words(test)),
         _ => {}
     }
     parts.push(counted(repeats.into(), "repeat"));

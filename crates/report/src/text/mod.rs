@@ -61,6 +61,9 @@ fn frame_tables(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
         FrameKind::Latency => vec![frames::latency(run, set)],
         FrameKind::BackToBack => vec![frames::back_to_back(run, set)],
         FrameKind::Recovery => vec![frames::recovery(run, set)],
+        FrameKind::Rekey | FrameKind::Failover | FrameKind::Setup | FrameKind::Hostile => {
+            frames::disturbed(run, set, short)
+        }
     };
     if let (false, Some(goals)) = (short, frames::goals(set)) {
         found.extend([goals, frames::bounds(run, set)]);

@@ -10,6 +10,8 @@ use journal::{Journal, Record};
 use wire::Suite;
 
 // Named, since an example takes this file by its path.
+#[path = "fixture/disturbed.rs"]
+mod disturbed;
 #[path = "fixture/evidence.rs"]
 mod evidence;
 #[path = "fixture/frames.rs"]
@@ -62,6 +64,11 @@ pub(crate) fn only(baseline: bool) -> Journal {
 /// Frame tests by every procedure.
 pub(crate) fn frame_tests() -> Journal {
     Maker::new(frames::plan()).finish()
+}
+
+/// What can happen to devices under a load.
+pub(crate) fn disturbed() -> Journal {
+    Maker::new(disturbed::plan()).finish()
 }
 
 /// A run that has only just begun.

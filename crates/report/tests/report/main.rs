@@ -9,6 +9,7 @@
 //! ```
 
 mod disk;
+mod disturbed;
 mod fixture;
 mod frames;
 mod golden;

@@ -1,7 +1,10 @@
 //! Charts of frame tests.
 
+pub(crate) mod disturbed;
+pub(crate) mod hostile;
 pub(crate) mod latency;
 pub(crate) mod loss;
+pub(crate) mod outages;
 pub(crate) mod throughput;
 
 use super::{Anchor, Area, Svg, shortened, text_width};

@@ -4,6 +4,7 @@
 
 mod calibration;
 mod details;
+mod disturbed;
 mod loads;
 mod ports;
 mod timing;
@@ -11,6 +12,7 @@ mod vendor;
 
 pub(crate) use calibration::calibration;
 pub(crate) use details::{bounds, goals, layers, verdicts};
+pub(crate) use disturbed::{disturbed, percent_name};
 pub(crate) use loads::loads;
 pub(crate) use ports::{cpu, mixes, ports};
 pub(crate) use timing::{back_to_back, latency, recovery};
@@ -54,6 +56,9 @@ fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
 /// The figure that a frame test is there for, in a few words; `None` when it has none.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.frames.as_ref()?;
+    if let Some(disturbance) = &found.disturbance {
+        return disturbed::figure(disturbance);
+    }
     let figure = match (&found.back_to_back, &found.recovery) {
         (Some(burst), _) => {
             format!("{} frames", Scale::plain().estimate(&burst.burst_frames))

@@ -1,0 +1,334 @@
+//! A load over time, with marks at what was done to the device: a panel for each device.
+
+use super::devices;
+use crate::chart::scale::Linear;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
+use crate::format::{Scale, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FramePoint, FrameSet};
+use journal::record::{Disturbance, DutEvent, FrameResult, Outcome, Timeline};
+use maud::Markup;
+use stats::CellResult;
+
+const LEFT: f64 = 56.0;
+/// Above a panel: its name, and below that two lines of the events' names.
+const ABOVE: f64 = 52.0;
+const NAME_LINES: [f64; 2] = [8.0, 20.0];
+const BELOW: f64 = 30.0;
+const RATE_HEIGHT: f64 = 110.0;
+const LATENCY_HEIGHT: f64 = 80.0;
+const GAP: f64 = 26.0;
+/// Steps of one line; longer timelines are put together.
+const MAX_STEPS: usize = 450;
+/// More events than this are ticks without a name.
+const MAX_NAMED: usize = 12;
+
+/// One trial of a device.
+struct Panel<'a> {
+    cell: &'a CellResult,
+    repeat: u32,
+    disturbance: &'a Disturbance,
+    /// The trial with nothing happening.
+    quiet: Option<&'a Disturbance>,
+    steps: Vec<Step>,
+    directions: f64,
+}
+
+/// Frames intended between two moments, by second and direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    start_s: f64,
+    end_s: f64,
+    intended: f64,
+    received: f64,
+    latency_ns: u64,
+}
+
+/// The chart of one mix; `None` when no trial has a timeline, and under attack, where nothing is done to the device.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    id: &str,
+) -> Option<Markup> {
+    if set.kind == FrameKind::Hostile {
+        return None;
+    }
+    let directions = if point.traffic.duplex { 2.0 } else { 1.0 };
+    let panels: Vec<Panel<'_>> = devices(set)
+        .iter()
+        .filter_map(|device| Panel::of(run, point.cell(*device)?, directions))
+        .collect();
+    let all = || panels.iter().flat_map(|panel| &panel.steps);
+    let end_s = all().map(|step| step.end_s).fold(0.0, f64::max);
+    if end_s <= 0.0 {
+        return None;
+    }
+    let with_latency = set.kind == FrameKind::Rekey;
+    let below = if with_latency {
+        GAP + LATENCY_HEIGHT
+    } else {
+        0.0
+    };
+    let panel_height = ABOVE + RATE_HEIGHT + below + BELOW;
+    let height = LEGEND_HEIGHT + panel_height * panels.len() as f64;
+    let times = Linear::ending_at(end_s, 10.0, Scale::plain());
+    let highest = all().map(|step| step.intended.max(step.received));
+    let rates = Linear::si(1.05 * highest.fold(0.0, f64::max), 3.0, "pps");
+    let mut svg = Svg::new(id, height);
+    let entries = [("lost-area", "lost"), ("mark-key", "what was done")];
+    svg.legend(&entries.map(|(class, name)| (class.to_owned(), name)));
+    for (index, panel) in panels.iter().enumerate() {
+        let plot = Area {
+            x: LEFT,
+            y: LEGEND_HEIGHT + panel_height * index as f64 + ABOVE,
+            width: WIDTH - LEFT - 8.0,
+            height: RATE_HEIGHT,
+        };
+        let whole = Area {
+            height: RATE_HEIGHT + below,
+            ..plot
+        };
+        panel.name(&mut svg, run, plot);
+        svg.y_axis(plot, &rates, rates.unit());
+        panel.rates(&mut svg, run, plot, &rates, &times);
+        if with_latency {
+            let plot = Area {
+                y: plot.bottom() + GAP,
+                height: LATENCY_HEIGHT,
+                ..plot
+            };
+            panel.latency(&mut svg, run, plot, &times);
+        }
+        time_axis(&mut svg, whole, &times);
+        panel.marks(&mut svg, whole, &times);
+    }
+    let described: Vec<String> = panels.iter().map(Panel::words).collect();
+    let description = format!(
+        "{}, {}. {}.",
+        point.name(),
+        set.common,
+        described.join("; ")
+    );
+    let title = format!("{}: frames received over time", set.kind.name());
+    Some(svg.finish(&title, &description))
+}
+
+/// Seconds below a panel.
+fn time_axis(svg: &mut Svg, plot: Area, times: &Linear) {
+    let ticks = times.ticks();
+    let last = ticks.len() - 1;
+    for (index, (value, label)) in ticks.into_iter().enumerate() {
+        let x = plot.x + plot.width * times.share(value);
+        let label = if index == last {
+            format!("{label} s")
+        } else {
+            label
+        };
+        svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
+        let (x, anchor) = match x + text_width(&label) / 2.0 > WIDTH {
+            true => (WIDTH, Anchor::End),
+            false => (x, Anchor::Middle),
+        };
+        svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
+    }
+}
+
+impl<'a> Panel<'a> {
+    /// The first repeat in which the device did not recover, else the first that has a figure; and in it the first
+    /// trial in which something was done.
+    fn of(run: &Run<'a>, cell: &'a CellResult, directions: f64) -> Option<Self> {
+        let figures = cell.frames.as_ref()?.disturbance.as_ref()?;
+        let worst = figures.not_recovered().first().map(|event| event.repeat);
+        let mut trials = run.trials(cell);
+        trials.find_map(|trial| {
+            if worst.is_some_and(|worst| worst != trial.repeat) {
+                return None;
+            }
+            let Outcome::Measured(measured) = &trial.outcome else {
+                return None;
+            };
+            let found: &FrameResult = measured.frames.as_deref()?;
+            let all = || found.disturbances.iter();
+            let disturbance = all().find(|one| !one.events.is_empty())?;
+            let steps = steps(&disturbance.timeline, directions);
+            (!steps.is_empty()).then_some(Self {
+                cell,
+                repeat: trial.repeat,
+                disturbance,
+                quiet: all().next().filter(|one| one.events.is_empty()),
+                steps,
+                directions,
+            })
+        })
+    }
+
+    fn name(&self, svg: &mut Svg, run: &Run<'_>, plot: Area) {
+        let name = format!("{}, repeat {}", run.label(&self.cell.dut), self.repeat);
+        let position = (plot.x, plot.y - 36.0);
+        svg.text(
+            "label strong",
+            position,
+            Anchor::Start,
+            &shortened(&name, 400.0),
+        );
+    }
+
+    /// What was received as an area, what was lost on top of it.
+    fn rates(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, rates: &Linear, times: &Linear) {
+        let color = run.color(&self.cell.dut);
+        let x = |moment: f64| plot.x + plot.width * times.share(moment);
+        let y = |rate: f64| plot.bottom() - plot.height * rates.share(rate);
+        let line = |value: &dyn Fn(&Step) -> f64| -> Vec<(f64, f64)> {
+            let corners = self.steps.iter().flat_map(|step| {
+                let y = y(value(step));
+                [(x(step.start_s), y), (x(step.end_s), y)]
+            });
+            corners.collect()
+        };
+        let received = line(&|step| step.received);
+        let floor = |end: Option<&(f64, f64)>| end.map(|(x, _)| (*x, plot.bottom()));
+        let mut area = received.clone();
+        area.extend(floor(received.last()));
+        area.extend(floor(received.first()));
+        svg.polyline(&format!("area fill-{color}"), &area, &self.cell.dut);
+        let mut lost = line(&|step| step.intended.max(step.received));
+        lost.extend(received.iter().rev());
+        svg.polyline("lost-area", &lost, "lost");
+        svg.polyline(&format!("trace stroke-{color}"), &received, "");
+    }
+
+    /// The slowest frame of each step, and of the quiet trial's.
+    fn latency(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, times: &Linear) {
+        let quiet = self
+            .quiet
+            .map_or_else(Vec::new, |quiet| steps(&quiet.timeline, self.directions));
+        let all = || self.steps.iter().chain(&quiet);
+        let slowest = all().map(|step| step.latency_ns).max().unwrap_or(0) as f64;
+        let axis = Linear::new(slowest, 3.0, Scale::time(slowest));
+        svg.y_axis(plot, &axis, axis.unit());
+        let color = format!("trace stroke-{}", run.color(&self.cell.dut));
+        for (class, steps) in [("trace stroke-0", &quiet), (&color, &self.steps)] {
+            let within = steps.iter().filter(|step| times.share(step.end_s) <= 1.0);
+            let corners = within.flat_map(|step| {
+                let y = plot.bottom() - plot.height * axis.share(step.latency_ns as f64);
+                [step.start_s, step.end_s].map(|at| (plot.x + plot.width * times.share(at), y))
+            });
+            let corners: Vec<(f64, f64)> = corners.collect();
+            svg.polyline(class, &corners, "slowest frame");
+        }
+    }
+
+    /// A line at each event; what lasted is named with its time.
+    fn marks(&self, svg: &mut Svg, plot: Area, times: &Linear) {
+        let events = &self.disturbance.events;
+        let place = |event: &DutEvent| plot.x + plot.width * times.share(event.at_ns as f64 / 1e9);
+        if events.len() > MAX_NAMED {
+            for event in events {
+                let x = place(event);
+                svg.line("mark", (x, plot.y - 7.0), (x, plot.y - 1.0));
+            }
+            return;
+        }
+        // A name that would run into another goes to the second line, or is left out; its line stays.
+        let mut free = NAME_LINES.map(|_| plot.x);
+        for event in events {
+            let x = place(event);
+            let text = words(event);
+            let end = x + text_width(&text);
+            let room = free
+                .iter()
+                .position(|free| x >= *free && end <= plot.right() + 8.0);
+            let above = room.map_or(0.0, |line| NAME_LINES[line]);
+            svg.line(
+                "mark",
+                (x, plot.y - above.max(4.0) + 2.0),
+                (x, plot.bottom()),
+            );
+            if let Some(line) = room {
+                svg.text("tick halo", (x + 2.0, plot.y - above), Anchor::Start, &text);
+                free[line] = end + 6.0;
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        let events: Vec<String> = self
+            .disturbance
+            .events
+            .iter()
+            .take(MAX_NAMED)
+            .map(|event| format!("{} at {}", words(event), time_ns(event.at_ns as f64)))
+            .collect();
+        format!("{}: {}", self.cell.dut, events.join(", "))
+    }
+}
+
+/// `restart, 1.20 s`: what was done, and how long frames were lost from then on.
+fn words(event: &DutEvent) -> String {
+    match event.outage_ns {
+        Some(0) | None => event.name.clone(),
+        Some(outage) => format!("{}, {}", event.name, time_ns(outage as f64)),
+    }
+}
+
+/// Rates of the bins, put together where there are too many to draw.
+fn steps(timeline: &Timeline, directions: f64) -> Vec<Step> {
+    let merge = timeline.bins.len().div_ceil(MAX_STEPS).max(1);
+    let second = |bins: usize| (bins as u64 * timeline.bin_ns) as f64 / 1e9;
+    let mut start = 0;
+    let merged = timeline.bins.chunks(merge).map(|bins| {
+        let (start_s, end_s) = (second(start), second(start + bins.len()));
+        start += bins.len();
+        let rate = |frames: u64| frames as f64 / (end_s - start_s) / directions;
+        Step {
+            start_s,
+            end_s,
+            intended: rate(bins.iter().map(|bin| bin.intended).sum()),
+            received: rate(bins.iter().map(|bin| bin.received).sum()),
+            latency_ns: bins.iter().map(|bin| bin.latency_ns_max).max().unwrap_or(0),
+        }
+    });
+    let steps: Vec<Step> = merged.collect();
+    match timeline.bin_ns {
+        0 => Vec::new(),
+        _ => steps,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::record::TimeBin;
+
+    #[test]
+    fn long_timelines_keep_their_frames_and_their_slowest() {
+        let bin = |index: u64| TimeBin {
+            intended: 10,
+            received: index % 10,
+            latency_ns_max: index,
+        };
+        let timeline = Timeline {
+            bin_ns: 1_000_000,
+            bins: (0..3_001).map(bin).collect(),
+        };
+        let steps = steps(&timeline, 2.0);
+        assert!(steps.len() <= MAX_STEPS, "{}", steps.len());
+        let frames = |rate: fn(&Step) -> f64| -> f64 {
+            let of = |step: &Step| 2.0 * rate(step) * (step.end_s - step.start_s);
+            steps.iter().map(of).sum()
+        };
+        assert!((frames(|step| step.intended) - 30_010.0).abs() < 1e-6);
+        assert!((frames(|step| step.received) - 13_500.0).abs() < 1e-6);
+        assert_eq!(steps.iter().map(|step| step.latency_ns).max(), Some(3_000));
+    }
+
+    #[test]
+    fn bins_without_a_width_are_no_timeline() {
+        let timeline = Timeline {
+            bin_ns: 0,
+            bins: vec![TimeBin::default()],
+        };
+        assert_eq!(steps(&timeline, 1.0), []);
+    }
+}

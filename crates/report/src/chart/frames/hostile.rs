@@ -1,0 +1,150 @@
+//! How much of a load is forwarded, by the share of hostile packets beside it.
+
+use super::legend;
+use crate::chart::scale::Linear;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::format::{Scale, counted};
+use crate::layout::Run;
+use crate::layout::frames::{FramePoint, FrameSet};
+use crate::tables::frames::percent_name;
+use maud::Markup;
+use stats::{CellResult, DisturbanceResult};
+
+const HEIGHT: f64 = 350.0;
+const PLOT: Area = Area {
+    x: 56.0,
+    y: LEGEND_HEIGHT + 30.0,
+    width: WIDTH - 56.0 - 24.0,
+    height: HEIGHT - LEGEND_HEIGHT - 30.0 - 48.0,
+};
+
+/// A share, and what became of the load beside it.
+struct Dot {
+    percent: u16,
+    /// In per cent of the frames sent.
+    forwarded: f64,
+    lossless: bool,
+    came_through: u64,
+}
+
+/// The chart of one mix; `None` when no device was attacked.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    id: &str,
+) -> Option<Markup> {
+    let curves: Vec<(&CellResult, Vec<Dot>)> = set
+        .devices
+        .iter()
+        .filter_map(|device| point.cell(*device))
+        .filter_map(|cell| Some((cell, dots(cell.frames.as_ref()?.disturbance.as_ref()?)?)))
+        .collect();
+    let all = || curves.iter().flat_map(|(_, dots)| dots);
+    let most = all().map(|dot| dot.percent).max()?;
+    let x_axis = Linear::new(f64::from(most), 8.0, Scale::plain());
+    // From what is lost: a loss of 1 % would not be seen on an axis that begins at 0.
+    let lost = all().map(|dot| 100.0 - dot.forwarded).fold(1.0, f64::max);
+    let y_axis = Linear::new(lost, 5.0, Scale::plain());
+    let mut svg = Svg::new(id, HEIGHT);
+    legend(&mut svg, run, &set.devices);
+    forwarded_axis(&mut svg, &y_axis);
+    svg.x_axis(PLOT, &x_axis);
+    let middle = (PLOT.x + PLOT.width / 2.0, PLOT.bottom() + 38.0);
+    let what = "hostile packets, in per cent of the load";
+    svg.text("tick", middle, Anchor::Middle, what);
+    for (cell, dots) in &curves {
+        curve(&mut svg, run, cell, dots, (&x_axis, &y_axis));
+    }
+    let described: Vec<String> = curves
+        .iter()
+        .map(|(cell, dots)| words(cell, dots))
+        .collect();
+    let description = format!(
+        "{}, {}. {}.",
+        point.name(),
+        set.common,
+        described.join("; ")
+    );
+    Some(svg.finish("Load forwarded by share of hostile packets", &description))
+}
+
+/// The control first, where there is one.
+fn dots(found: &DisturbanceResult) -> Option<Vec<Dot>> {
+    let hostile = found.hostile.as_ref()?;
+    let quiet = found.quiet.as_ref().map(|quiet| Dot {
+        percent: 0,
+        forwarded: 100.0 - quiet.load.lost_ppm.mean / 1e4,
+        lossless: quiet.load.account.lost == 0,
+        came_through: 0,
+    });
+    let shares = hostile.shares.iter().map(|share| Dot {
+        percent: share.percent,
+        forwarded: 100.0 * share.forwarded_ratio.mean,
+        lossless: share.disturbed.load.account.lost == 0,
+        came_through: share.delivered,
+    });
+    Some(quiet.into_iter().chain(shares).collect())
+}
+
+/// From 100 % at the top down to what was forwarded at least.
+fn forwarded_axis(svg: &mut Svg, lost: &Linear) {
+    for (value, label) in lost.ticks() {
+        let y = height(lost, value);
+        let decimals = label.split('.').nth(1).map_or(0, str::len);
+        let label = format!("{:.decimals$}", 100.0 - value);
+        svg.line("grid", (PLOT.x, y), (PLOT.right(), y));
+        svg.text("tick", (PLOT.x - 7.0, y + 4.0), Anchor::End, &label);
+    }
+    let position = (PLOT.x - 7.0, PLOT.y - 12.0);
+    svg.text("tick", position, Anchor::End, "% of it");
+}
+
+fn height(lost: &Linear, percent: f64) -> f64 {
+    PLOT.y + PLOT.height * lost.share(percent)
+}
+
+fn curve(
+    svg: &mut Svg,
+    run: &Run<'_>,
+    cell: &CellResult,
+    dots: &[Dot],
+    (x_axis, y_axis): (&Linear, &Linear),
+) {
+    let color = run.color(&cell.dut);
+    let place = |dot: &Dot| {
+        let x = PLOT.x + PLOT.width * x_axis.share(f64::from(dot.percent));
+        (x, height(y_axis, 100.0 - dot.forwarded))
+    };
+    let points: Vec<(f64, f64)> = dots.iter().map(place).collect();
+    svg.polyline(&format!("curve stroke-{color}"), &points, &cell.dut);
+    for dot in dots {
+        let (x, y) = place(dot);
+        let tooltip = format!(
+            "{}: {:.2} % of the load beside {} of hostile packets",
+            cell.dut,
+            dot.forwarded,
+            percent_name(dot.percent)
+        );
+        match dot.lossless {
+            true => svg.dot(&format!("ring stroke-{color}"), (x, y), 4.0, &tooltip),
+            false => svg.dot(&format!("fill-{color}"), (x, y), 3.5, &tooltip),
+        }
+        if dot.came_through > 0 {
+            svg.line("breach", (x - 7.0, y - 7.0), (x + 7.0, y + 7.0));
+            svg.line("breach", (x - 7.0, y + 7.0), (x + 7.0, y - 7.0));
+            let text = format!("{} came through", dot.came_through);
+            svg.text("reason halo", (x, y + 22.0), Anchor::End, &text);
+        }
+    }
+}
+
+fn words(cell: &CellResult, dots: &[Dot]) -> String {
+    let worst = dots.iter().map(|dot| dot.forwarded).fold(100.0, f64::min);
+    let came: u64 = dots.iter().map(|dot| dot.came_through).sum();
+    let came = match came {
+        0 => String::new(),
+        frames => format!(", {} came through", counted(frames, "hostile packet")),
+    };
+    format!("{}: at least {worst:.2} % forwarded{came}", cell.dut)
+}

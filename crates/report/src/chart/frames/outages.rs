@@ -1,0 +1,149 @@
+//! How long events last: a row for each device, a dot for each event.
+
+use super::devices;
+use crate::chart::latency::short_time;
+use crate::chart::scale::Log;
+use crate::chart::{Anchor, Area, Svg, WIDTH, shortened};
+use crate::format::time_ns;
+use crate::layout::Run;
+use crate::layout::frames::{FramePoint, FrameSet};
+use maud::Markup;
+use stats::{CellResult, EventTimes};
+
+const ROW_HEIGHT: f64 = 46.0;
+const LEFT: f64 = 190.0;
+/// Room for what has no end.
+const RIGHT: f64 = 130.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 28.0;
+
+/// What a row shows.
+struct Row<'a> {
+    cell: &'a CellResult,
+    /// The events' times, and those of the first frames.
+    times: (&'a EventTimes, &'a EventTimes),
+}
+
+/// The chart of one mix; `None` for other procedures, and when no event ended.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    id: &str,
+) -> Option<Markup> {
+    let rows: Vec<Row<'_>> = devices(set)
+        .iter()
+        .filter_map(|device| Row::of(point.cell(*device)?))
+        .collect();
+    let all = || rows.iter().flat_map(|row| [row.times.0, row.times.1]);
+    let values = || all().flat_map(values).filter(|value| *value > 0.0);
+    let (low, high) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    if high <= 0.0 {
+        return None;
+    }
+    let axis = Log::new(0.8 * low, 1.1 * high);
+    let plot = Area {
+        x: LEFT,
+        y: TOP,
+        width: WIDTH - LEFT - RIGHT,
+        height: ROW_HEIGHT * rows.len() as f64,
+    };
+    let mut svg = Svg::new(id, TOP + plot.height + BOTTOM);
+    for value in axis.ticks() {
+        let x = plot.x + plot.width * axis.share(value);
+        svg.line("grid", (x, plot.y), (x, plot.bottom()));
+        let position = (x, plot.bottom() + 17.0);
+        svg.text("tick", position, Anchor::Middle, &short_time(value));
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let y = plot.y + ROW_HEIGHT * (index as f64 + 0.5);
+        row.draw(&mut svg, run, &axis, Area { y, ..plot });
+    }
+    let described: Vec<String> = rows.iter().map(Row::words).collect();
+    let description = format!(
+        "{}, {}. {}.",
+        point.name(),
+        set.common,
+        described.join("; ")
+    );
+    Some(svg.finish(set.kind.name(), &description))
+}
+
+fn values(times: &EventTimes) -> impl Iterator<Item = f64> {
+    let ended = times.ended_ns.iter().flat_map(|ended| &ended.values);
+    ended.map(|sample| sample.value)
+}
+
+impl<'a> Row<'a> {
+    fn of(cell: &'a CellResult) -> Option<Self> {
+        let found = cell.frames.as_ref()?.disturbance.as_ref()?;
+        let failover = found.failover.as_ref();
+        let failover = failover.map(|found| (&found.outage_ns, &found.first_frame_ns));
+        let setup = found.setup.as_ref();
+        let setup = setup.map(|found| (&found.all_carry_ns, &found.first_frame_ns));
+        let times = failover.or(setup)?;
+        (times.0.events > 0).then_some(Self { cell, times })
+    }
+
+    /// `area.y` is the row's middle.
+    fn draw(&self, svg: &mut Svg, run: &Run<'_>, axis: &Log, area: Area) {
+        let color = run.color(&self.cell.dut);
+        let (times, first) = self.times;
+        let y = area.y;
+        let place = |value: f64| area.x + area.width * axis.share(value).max(0.0);
+        let name = shortened(&run.label(&self.cell.dut), LEFT - 16.0);
+        svg.text("label strong", (0.0, y + 4.0), Anchor::Start, &name);
+        svg.line("axis", (area.x, y), (area.right(), y));
+        for value in values(first) {
+            let tooltip = format!("first frame after {}", time_ns(value));
+            svg.dot(
+                &format!("ring stroke-{color}"),
+                (place(value), y),
+                3.5,
+                &tooltip,
+            );
+        }
+        for value in values(times) {
+            svg.dot(
+                &format!("fill-{color}"),
+                (place(value), y),
+                4.5,
+                &time_ns(value),
+            );
+        }
+        if let Some(median) = times.median_ns {
+            let x = place(median);
+            svg.line("upper", (x, y - 11.0), (x, y + 11.0));
+            svg.text(
+                "value halo",
+                (x, y - 13.0),
+                Anchor::Middle,
+                &time_ns(median),
+            );
+        }
+        if times.endless() > 0 {
+            let text = format!("{} of {} no end", times.endless(), times.events);
+            svg.text(
+                "reason",
+                (area.right() + 8.0, y + 4.0),
+                Anchor::Start,
+                &text,
+            );
+        }
+    }
+
+    fn words(&self) -> String {
+        let (times, _) = self.times;
+        let text = |value: Option<f64>| value.map_or_else(|| "without end".into(), time_ns);
+        format!(
+            "{}: median of {} {}, longest {}",
+            self.cell.dut,
+            times.events,
+            text(times.median_ns),
+            text(times.max_ns)
+        )
+    }
+}

@@ -1,0 +1,88 @@
+//! The columns of loads under which something happens to a device.
+//!
+//! Such a trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one for each
+//! event in it (`event`).
+
+use super::frames::Figure;
+use super::{Column, Context, text};
+use journal::record::{AttackTrial, Disturbance, DutEvent, FrameResult};
+
+/// The rows of a result: each frame trial, with its events behind it.
+pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
+    found.disturbances.iter().flat_map(|one| {
+        let trial = found.trials.get(one.trial);
+        let trial = trial.map(|trial| Figure::Disturbance(one, trial));
+        trial
+            .into_iter()
+            .chain(one.events.iter().map(Figure::Event))
+    })
+}
+
+/// What the row of a frame trial is of.
+pub(super) const fn name(found: &Disturbance) -> &'static str {
+    match (found.events.is_empty(), found.attack.is_some()) {
+        (_, true) => "hostile",
+        (false, _) => "disturbed",
+        (true, _) => "quiet",
+    }
+}
+
+pub(super) const COLUMNS: &[Column] = &[
+    (
+        "hostile_percent",
+        "intended rate of hostile packets in per cent of the load's",
+        |row| text(attack(row)?.percent),
+    ),
+    ("hostile_packets", "hostile packets sent", |row| {
+        text(attack(row)?.sent)
+    }),
+    (
+        "hostile_elapsed_ns",
+        "from the first to the last of them",
+        |row| text(attack(row)?.elapsed_ns),
+    ),
+    (
+        "event",
+        "what was done to the device: rekey; crash, restart; link-down, link-up; take-down, set-up",
+        |row| Some(event(row)?.name.clone()),
+    ),
+    (
+        "event_at_ns",
+        "when it was begun, from the intended time of the trial's first frame on",
+        |row| text(event(row)?.at_ns),
+    ),
+    (
+        "event_took_ns",
+        "until the device said that it was done",
+        |row| text(event(row)?.took_ns),
+    ),
+    (
+        "event_frames_lost",
+        "frames intended between it and the next event, or the end, that never came",
+        |row| text(event(row)?.lost),
+    ),
+    (
+        "event_first_frame_ns",
+        "from it to the first frame that came after it; empty when none came before the next",
+        |row| text(event(row)?.first_ns?),
+    ),
+    (
+        "event_outage_ns",
+        "from it to the last loss before the next event, 0 without loss; empty when frames were still being lost",
+        |row| text(event(row)?.outage_ns?),
+    ),
+];
+
+fn attack(row: &Context<'_>) -> Option<AttackTrial> {
+    match row.figure? {
+        Figure::Disturbance(found, _) => found.attack,
+        _ => None,
+    }
+}
+
+fn event<'a>(row: &Context<'a>) -> Option<&'a DutEvent> {
+    match row.figure? {
+        Figure::Event(found) => Some(found),
+        _ => None,
+    }
+}

@@ -1,0 +1,195 @@
+//! What happens to a device under a load, in a few words and numbers.
+
+use super::Fact;
+use crate::format::{Scale, counted, percent, time_ns};
+use crate::layout::Run;
+use crate::layout::disturbed::{attack_name, title};
+use crate::layout::frames::{Device, FrameSet};
+use crate::tables::frames::{mean_rate, percent_name};
+use campaign::plan::{Event, Failure, Procedure};
+use stats::{
+    CellResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult, RekeyResult,
+    SetupResult,
+};
+
+/// One fact for each set that the device has a figure in.
+pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
+    let sets = run.frame_sets();
+    let disturbed = sets.iter().filter(|set| set.kind.is_disturbed());
+    disturbed.filter_map(|set| fact(device, set)).collect()
+}
+
+fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
+    let Procedure::Disturbed(test) = &set.test.procedure else {
+        return None;
+    };
+    let own = |cell: &&CellResult| {
+        let found = Device::of(cell);
+        found.dut == device && !found.calibration && cell.frames.is_some()
+    };
+    let cell = set.rows().map(|(_, cell)| cell).find(own)?;
+    let found = cell.frames.as_ref()?.disturbance.as_ref()?;
+    let load = set
+        .load()
+        .map_or_else(String::new, |load| format!(", {load}"));
+    let fact = match &test.event {
+        Event::Rekey { .. } => rekey(found, found.rekey.as_ref()?)?,
+        Event::Failover { failure, .. } => failover(*failure, found.failover.as_ref()?)?,
+        Event::Setup { .. } => setup(found.setup.as_ref()?)?,
+        Event::Hostile { attack, .. } => {
+            let what = attack_name(*attack);
+            hostile(what, found, found.hostile.as_ref()?)?
+        }
+    };
+    Some(Fact {
+        label: format!("{}{load}", title(&test.event)),
+        ..fact
+    })
+}
+
+fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Fact> {
+    let lost = rekey.lost_frames.as_ref()?;
+    let worst = match lost.max {
+        most if most > 0.0 => format!("at most {most:.0} lost by one"),
+        _ => "none lost a frame".to_owned(),
+    };
+    let mut parts = vec![format!("{}, {worst}", counted(rekey.rekeys, "rekey"))];
+    if let Some(reached) = &rekey.reached_per_s {
+        let number = Scale::plain();
+        parts.push(format!(
+            "{}/s of {}/s asked",
+            number.number(reached.mean),
+            number.number(rekey.asked_per_s)
+        ));
+    }
+    let p99 = |load: &stats::DisturbedLoad| load.latency.as_ref()?.p99_ns;
+    let quiet = found.quiet.as_ref().and_then(p99);
+    if let Some((with, without)) = p99(&rekey.disturbed).zip(quiet) {
+        parts.push(format!(
+            "p99 {}, without rekeys {}",
+            time_ns(with as f64),
+            time_ns(without as f64)
+        ));
+    }
+    Some(Fact {
+        label: String::new(),
+        figure: Scale::plain().number(lost.mean),
+        unit: "frames lost per rekey".into(),
+        detail: parts.join("; "),
+    })
+}
+
+/// The median, or that most events have none.
+fn figure(times: &EventTimes) -> (String, String) {
+    match times.median_ns {
+        Some(median) => {
+            let scale = Scale::time(median);
+            (scale.number(median), scale.unit)
+        }
+        None => ("no recovery".into(), String::new()),
+    }
+}
+
+/// `; 2 of 10 without recovery`.
+fn endless(times: &EventTimes) -> String {
+    match times.endless() {
+        0 => String::new(),
+        some => format!("; {some} of {} without recovery", times.events),
+    }
+}
+
+fn failover(failure: Failure, found: &FailoverResult) -> Option<Fact> {
+    (found.outage_ns.events > 0).then_some(())?;
+    let (figure, unit) = figure(&found.outage_ns);
+    let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
+    let mended = match failure {
+        Failure::Crash => "started again",
+        Failure::Link => "joined again",
+    };
+    let mut detail = format!(
+        "median outage of {}, longest {longest}",
+        counted(found.failures.into(), "failure")
+    );
+    if let Some(down) = &found.down_ns {
+        detail.push_str(&format!("; {mended} after {}", time_ns(down.mean)));
+    }
+    if let Some(first) = found.first_frame_ns.median_ns {
+        detail.push_str(&format!("; first frame {} later", time_ns(first)));
+    }
+    detail.push_str(&endless(&found.outage_ns));
+    Some(Fact {
+        label: String::new(),
+        figure,
+        unit,
+        detail,
+    })
+}
+
+fn setup(found: &SetupResult) -> Option<Fact> {
+    (found.all_carry_ns.events > 0).then_some(())?;
+    let (figure, unit) = figure(&found.all_carry_ns);
+    let mut detail = format!(
+        "until {}, median of {}",
+        match found.tunnels {
+            1 => "the tunnel carries".to_owned(),
+            tunnels => format!("all {tunnels} tunnels carry"),
+        },
+        counted(found.set_ups.into(), "set-up")
+    );
+    if let Some(first) = found.first_frame_ns.median_ns {
+        detail.push_str(&format!("; first frame after {}", time_ns(first)));
+    }
+    if let Some(rate) = found.tunnels_per_s.as_ref().filter(|_| found.tunnels > 1) {
+        let rate = Scale::plain().number(rate.mean);
+        detail.push_str(&format!("; {rate} tunnels/s"));
+    }
+    detail.push_str(&endless(&found.all_carry_ns));
+    Some(Fact {
+        label: String::new(),
+        figure,
+        unit,
+        detail,
+    })
+}
+
+fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Option<Fact> {
+    let last = hostile.shares.last()?;
+    let lost = |share: &stats::HostileShare| percent(100.0 * (1.0 - share.forwarded_ratio.mean));
+    let sent = last.packets_per_s.as_ref();
+    let sent = sent.map_or_else(String::new, |rate| format!(" ({})", mean_rate(rate)));
+    let most = format!("{}{sent}", percent_name(last.percent));
+    let quiet = found.quiet.as_ref();
+    let (figure, unit, detail) = match hostile.suffers_from_percent {
+        Some(from) => (
+            format!("from {from}"),
+            "% on".to_owned(),
+            format!(
+                "of the load in {what} it loses more than 0.1 %; beside {most} it loses {}",
+                lost(last)
+            ),
+        ),
+        None if quiet.is_some_and(stats::DisturbedLoad::suffers) => (
+            "no figure".into(),
+            String::new(),
+            "the load lost more than 0.1 % without hostile packets".into(),
+        ),
+        None => (
+            format!("≥ {}", last.percent),
+            "% withstood".to_owned(),
+            format!(
+                "of the load in {what}: beside {most} it loses {}",
+                lost(last)
+            ),
+        ),
+    };
+    let came = match hostile.delivered {
+        0 => "none came through".to_owned(),
+        frames => format!("{} CAME THROUGH", counted(frames, "hostile packet")),
+    };
+    Some(Fact {
+        label: String::new(),
+        figure,
+        unit,
+        detail: format!("{detail}; {came}"),
+    })
+}

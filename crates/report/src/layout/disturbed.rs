@@ -1,0 +1,110 @@
+//! Loads under which something happens to a device: which stand together, and in what words.
+
+use super::frames::FrameKind;
+use crate::format::counted;
+use campaign::plan::{Attack, BaseLoad, Disturbed, Event, Failure};
+use units::human::duration_ns;
+
+impl FrameKind {
+    /// By what happens.
+    pub(super) const fn of_event(event: &Event) -> Self {
+        match event {
+            Event::Rekey { .. } => Self::Rekey,
+            Event::Failover { .. } => Self::Failover,
+            Event::Setup { .. } => Self::Setup,
+            Event::Hostile { .. } => Self::Hostile,
+        }
+    }
+
+    /// Whether something happens to the device.
+    pub(crate) const fn is_disturbed(self) -> bool {
+        matches!(
+            self,
+            Self::Rekey | Self::Failover | Self::Setup | Self::Hostile
+        )
+    }
+}
+
+/// What a table of such cells is called: `Failover after a crash`.
+pub(crate) fn title(event: &Event) -> String {
+    match event {
+        Event::Rekey { .. } => "Rekeys under load".into(),
+        Event::Failover { failure, .. } => format!("Failover, {}", failure_name(*failure)),
+        Event::Setup { .. } => "Tunnels set up under load".into(),
+        Event::Hostile { attack, .. } => format!("Load beside {}", attack_name(*attack)),
+    }
+}
+
+/// For people.
+pub(crate) const fn failure_name(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Crash => "encryptor killed",
+        Failure::Link => "link cut",
+    }
+}
+
+/// For people.
+pub(crate) const fn attack_name(attack: Attack) -> &'static str {
+    match attack {
+        Attack::BadIcv => "forged packets (bad ICV)",
+        Attack::Replay => "replayed packets",
+        Attack::Garbage => "packets of garbage",
+    }
+}
+
+/// The load that the campaign gives, in frames/s.
+pub(super) fn given_load(test: &Disturbed) -> Option<u64> {
+    match &test.load {
+        BaseLoad::Given { frames_per_s } => Some(*frames_per_s),
+        // What the search may try at most is not the load.
+        BaseLoad::Share { .. } => None,
+    }
+}
+
+/// Takes out what differs between cells of one set: loads that are given as bit rates.
+pub(super) fn level(test: &mut Disturbed) {
+    match &mut test.load {
+        BaseLoad::Given { frames_per_s } => *frames_per_s = 0,
+        BaseLoad::Share { search, .. } => (search.max_load, search.min_load) = (None, 0),
+    }
+}
+
+/// What all cells of a set have in common.
+pub(super) fn words(test: &Disturbed) -> Vec<String> {
+    let time = |ns: u64| duration_ns(ns as f64);
+    let mut words = Vec::new();
+    if let BaseLoad::Share { percent, .. } = &test.load {
+        words.push(format!("load: {percent} % of the throughput"));
+    }
+    words.extend(match &test.event {
+        Event::Rekey {
+            every_ns,
+            duration_ns,
+        } => [
+            format!("a rekey of all tunnels every {}", time(*every_ns)),
+            time(*duration_ns),
+        ],
+        Event::Failover {
+            times,
+            down_ns,
+            watch_ns,
+            ..
+        } => [
+            format!(
+                "{} of {}",
+                counted(u64::from(*times), "failure"),
+                time(*down_ns)
+            ),
+            format!("{} watched after each", time(*watch_ns)),
+        ],
+        Event::Setup { times, watch_ns } => [
+            counted(u64::from(*times), "set-up"),
+            format!("{} watched after each", time(*watch_ns)),
+        ],
+        Event::Hostile { trial_ns, .. } => [
+            "sent to gw2 from gw1's end of the link".into(),
+            format!("{} per share", time(*trial_ns)),
+        ],
+    });
+    words
+}

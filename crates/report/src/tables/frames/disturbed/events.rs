@@ -1,0 +1,119 @@
+//! What fails and is mended, what is taken down and set up, and what never recovered.
+
+use super::{
+    Table, caption, device, fill, head, interval, longest, mean_count, mean_time, median, most, of,
+};
+use crate::format::{Scale, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::Cell;
+use stats::{EventTimes, FailoverResult, SetupResult};
+
+/// How long frames are lost.
+pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; outage: from the failure to the last loss, the time down included; first frame, last loss: from the \
+         beginning of the mending on; lost: frames per failure; over the failures of all repeats; medians count \
+         those without recovery as longest, the interval leaves them out",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, ""), note))
+        .figure("Failures")
+        .figure("Outage, median")
+        .figure("Longest")
+        .figure("95 % interval")
+        .figure("First frame")
+        .figure("Last loss")
+        .figure("Lost, mean")
+        .figure("Lost, most")
+        .figure("Without recovery");
+    fill(table, run, set, |found| {
+        Some(failover_cells(found.failover.as_ref()?))
+    })
+}
+
+fn failover_cells(found: &FailoverResult) -> [Cell; 9] {
+    [
+        Cell::plain(found.failures.to_string()),
+        median(&found.outage_ns),
+        longest(&found.outage_ns),
+        interval(&found.outage_ns),
+        median(&found.first_frame_ns),
+        median(&found.after_mending_ns),
+        mean_count(found.lost_frames.as_ref()),
+        most(found.lost_frames.as_ref()),
+        without(&found.outage_ns),
+    ]
+}
+
+/// How soon tunnels carry.
+pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; all times from the order to set all tunnels up; first frame: intended time of the first that came \
+         through; all carry: nothing is lost from then on; tunnels/s: by that time; said: when the device said \
+         that they were up, mean; over the set-ups of all repeats",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, ""), note))
+        .figure("Tunnels")
+        .figure("Set-ups")
+        .figure("First frame")
+        .figure("All carry, median")
+        .figure("Longest")
+        .figure("95 % interval")
+        .figure("Tunnels/s")
+        .figure("Said")
+        .figure("Without recovery");
+    fill(table, run, set, |found| {
+        Some(setup_cells(found.setup.as_ref()?))
+    })
+}
+
+fn setup_cells(found: &SetupResult) -> [Cell; 9] {
+    let rate = found.tunnels_per_s.as_ref();
+    [
+        Cell::plain(found.tunnels.to_string()),
+        Cell::plain(found.set_ups.to_string()),
+        median(&found.first_frame_ns),
+        median(&found.all_carry_ns),
+        longest(&found.all_carry_ns),
+        interval(&found.all_carry_ns),
+        Cell::or_missing(rate.map(|rate| Scale::plain().number(rate.mean))),
+        mean_time(found.ready_ns.as_ref()),
+        without(&found.all_carry_ns),
+    ]
+}
+
+fn without(times: &EventTimes) -> Cell {
+    match times.endless() {
+        0 => Cell::plain("0"),
+        some => Cell::word(format!("{some} of {}", times.events)),
+    }
+}
+
+/// Each event after which loss went on; `None` when there is none.
+pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let note = "frames were still being lost when the next event came, or the trial's end; times from the trial's \
+                first frame on";
+    let mut table = head(set, Table::new(caption(set, "without recovery"), note))
+        .text("Event")
+        .figure("Repeat")
+        .figure("At");
+    for (point, cell) in set.rows() {
+        let found = of(cell).map_or(&[][..], stats::DisturbanceResult::not_recovered);
+        for event in found {
+            let mut cells = match set.points.len() {
+                1 => Vec::new(),
+                _ => vec![Cell::label(point.short_name())],
+            };
+            cells.push(Cell::label(device(run, cell)));
+            cells.extend([
+                Cell::plain(format!("{} no. {}", event.name, event.number)),
+                Cell::plain(event.repeat.to_string()),
+                Cell::plain(time_ns(event.at_ns as f64)),
+            ]);
+            table.push(cells);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}

@@ -1,0 +1,141 @@
+//! Hostile packets beside a load.
+
+use super::{Table, caption, head, kept, labels, load_cells, of, without_figure};
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::Cell;
+use crate::tables::frames::mean_rate;
+use stats::{DisturbedLoad, HostileResult, HostileShare};
+
+/// `10 %`.
+pub(crate) fn percent_name(percent: u16) -> String {
+    format!("{percent} %")
+}
+
+/// The share of the load that is forwarded: devices down, shares of hostile packets across.
+pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; columns: hostile packets in per cent of the load; figures: frames of the load received by those sent, \
+         mean of the repeats; suffers: lowest share at which more than 0.1 % of the load was lost; came through: \
+         forged or replayed frames that the device let out, of which there may be none",
+        set.common
+    );
+    let percents = percents(set);
+    let mut table = head(set, Table::new(caption(set, "forwarded"), note)).figure("None");
+    for percent in &percents {
+        table = table.figure(percent_name(*percent));
+    }
+    table = table.figure("Suffers from").figure("Came through");
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        let hostile = of(cell).and_then(|found| Some((found, found.hostile.as_ref()?)));
+        let Some((found, hostile)) = hostile else {
+            cells.extend(without_figure(cell, percents.len() + 3));
+            table.push(cells);
+            continue;
+        };
+        let quiet = found.quiet.as_ref();
+        cells.push(Cell::or_missing(quiet.and_then(forwarded_text)));
+        for percent in &percents {
+            let share = hostile
+                .shares
+                .iter()
+                .find(|share| share.percent == *percent);
+            cells.push(Cell::or_missing(
+                share.map(|share| kept(&share.forwarded_ratio)),
+            ));
+        }
+        cells.extend([suffers(quiet, hostile), came_through(hostile.delivered)]);
+        table.push(cells);
+    }
+    table
+}
+
+fn forwarded_text(found: &DisturbedLoad) -> Option<String> {
+    let account = &found.load.account;
+    let sent = found.sent();
+    let ratio = (sent > 0).then(|| 100.0 * account.received as f64 / sent as f64)?;
+    Some(match account.lost {
+        0 => "100.00 %".into(),
+        _ if ratio > 99.995 => "> 99.99 %".into(),
+        _ => format!("{ratio:.2} %"),
+    })
+}
+
+/// Shares of any cell of the set, rising.
+pub(crate) fn percents(set: &FrameSet<'_>) -> Vec<u16> {
+    let shares = set.rows().filter_map(|(_, cell)| {
+        let hostile = of(cell)?.hostile.as_ref()?;
+        Some(hostile.shares.iter().map(|share| share.percent))
+    });
+    let mut percents: Vec<u16> = shares.flatten().collect();
+    percents.sort_unstable();
+    percents.dedup();
+    percents
+}
+
+fn suffers(quiet: Option<&DisturbedLoad>, found: &HostileResult) -> Cell {
+    match found.suffers_from_percent {
+        Some(percent) => Cell::term(percent_name(percent)),
+        None if quiet.is_some_and(DisturbedLoad::suffers) => Cell::word("without any"),
+        None => Cell::plain("none"),
+    }
+}
+
+fn came_through(frames: u64) -> Cell {
+    match frames {
+        0 => Cell::plain("0"),
+        some => Cell::word(some.to_string()),
+    }
+}
+
+/// Every share: what was sent, and what became of the load.
+pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; hostile: packets/s really sent; came through: of those that came again, came damaged, or came so late \
+         that they may have come before; latency one way, from the intended send time, all repeats pooled",
+        set.common
+    );
+    let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
+        .label("Share")
+        .figure("Hostile")
+        .figure("Forwarded")
+        .figure("Lost")
+        .figure("p50")
+        .figure("p99")
+        .figure("p99.9")
+        .figure("Max")
+        .figure("Came through");
+    for (point, cell) in set.rows() {
+        let found = of(cell);
+        let mut push = |name: String, figures: Vec<Cell>| {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(name));
+            cells.extend(figures);
+            table.push(cells);
+        };
+        let Some(hostile) = found.and_then(|found| found.hostile.as_ref()) else {
+            push(String::new(), without_figure(cell, 8));
+            continue;
+        };
+        if let Some(quiet) = found.and_then(|found| found.quiet.as_ref()) {
+            let account = &quiet.load.account;
+            let odd = account.duplicated + account.corrupted;
+            let cells = [Cell::plain("0")].into_iter().chain(load_cells(quiet));
+            push("none".into(), cells.chain([came_through(odd)]).collect());
+        }
+        for share in &hostile.shares {
+            push(percent_name(share.percent), share_cells(share));
+        }
+    }
+    table
+}
+
+fn share_cells(share: &HostileShare) -> Vec<Cell> {
+    let sent = share.packets_per_s.as_ref().map(mean_rate);
+    [Cell::or_missing(sent)]
+        .into_iter()
+        .chain(load_cells(&share.disturbed))
+        .chain([came_through(share.delivered)])
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Loads under which something happens to a device.
+//!
+//! What is of an event (an outage, the frames that a rekey cost) is over the events of all repeats; what is of a
+//! trial (rates, latency) over the repeats.
+
+mod events;
+mod hostile;
+mod rekey;
+
+pub(crate) use hostile::percent_name;
+
+use super::{head, labels, mean_rate, share, without_figure};
+use crate::format::{Scale, time_ns};
+use crate::layout::Run;
+use crate::layout::disturbed::title;
+use crate::layout::frames::{Device, FrameKind, FrameSet};
+use crate::table::{Cell, Table};
+use campaign::plan::{Event, Procedure};
+use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventTimes};
+
+/// The tables of a set, the one to read first in front; none for other procedures.
+pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
+    let mut found = match set.kind {
+        FrameKind::Rekey => vec![rekey::rekeys(run, set), rekey::loads(run, set)],
+        FrameKind::Failover => vec![events::failover(run, set)],
+        FrameKind::Setup => vec![events::setup(run, set)],
+        FrameKind::Hostile => vec![hostile::forwarded(run, set), hostile::shares(run, set)],
+        _ => return Vec::new(),
+    };
+    if short {
+        found.truncate(1);
+    }
+    found.extend(events::not_recovered(run, set));
+    found
+}
+
+/// The figure that such a cell is there for, in a few words.
+pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
+    if let Some(rekey) = &found.rekey {
+        let lost = rekey.lost_frames.as_ref()?;
+        return Some(format!(
+            "{} frames lost per rekey",
+            Scale::plain().number(lost.mean)
+        ));
+    }
+    if let Some(failover) = &found.failover {
+        return Some(format!("outage {}", median_text(&failover.outage_ns)?));
+    }
+    if let Some(setup) = &found.setup {
+        return Some(format!(
+            "all tunnels after {}",
+            median_text(&setup.all_carry_ns)?
+        ));
+    }
+    let hostile = found.hostile.as_ref()?;
+    let last = hostile.shares.last()?;
+    Some(match hostile.suffers_from_percent {
+        Some(percent) => format!("suffers from {} on", percent_name(percent)),
+        None => format!(
+            "{} forwarded at {}",
+            kept(&last.forwarded_ratio),
+            percent_name(last.percent)
+        ),
+    })
+}
+
+/// What the set's event is.
+fn event<'a>(set: &FrameSet<'a>) -> Option<&'a Event> {
+    match &set.test.procedure {
+        Procedure::Disturbed(test) => Some(&test.event),
+        _ => None,
+    }
+}
+
+fn caption(set: &FrameSet<'_>, what: &str) -> String {
+    let title = event(set).map_or_else(String::new, title);
+    let what = match what {
+        "" => title,
+        what => format!("{title}: {what}"),
+    };
+    super::caption(set, &what)
+}
+
+fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
+    cell.frames.as_ref()?.disturbance.as_ref()
+}
+
+/// A row for each device: its figures, or why it has none.
+fn fill<const FIGURES: usize>(
+    mut table: Table,
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    figures: impl Fn(&DisturbanceResult) -> Option<[Cell; FIGURES]>,
+) -> Table {
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        match of(cell).and_then(&figures) {
+            Some(figures) => cells.extend(figures),
+            None => cells.extend(without_figure(cell, FIGURES)),
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// `1.20 s`; `no end` where half of the events or more have none.
+fn median_text(times: &EventTimes) -> Option<String> {
+    if times.events == 0 {
+        return None;
+    }
+    Some(times.median_ns.map_or_else(|| "no end".into(), time_ns))
+}
+
+fn median(times: &EventTimes) -> Cell {
+    or_endless(times, times.median_ns)
+}
+
+fn longest(times: &EventTimes) -> Cell {
+    or_endless(times, times.max_ns)
+}
+
+fn or_endless(times: &EventTimes, value: Option<f64>) -> Cell {
+    match (times.events, value) {
+        (0, _) => Cell::missing(),
+        (_, Some(value)) => Cell::plain(time_ns(value)),
+        (_, None) => Cell::word("no end"),
+    }
+}
+
+/// The interval of the mean over events that ended.
+fn interval(times: &EventTimes) -> Cell {
+    match &times.ended_ns {
+        Some(found) => crate::tables::spread::interval(found, &Scale::time(found.mean)),
+        None => Cell::missing(),
+    }
+}
+
+fn mean_time(estimate: Option<&Estimate>) -> Cell {
+    Cell::or_missing(estimate.map(|found| time_ns(found.mean)))
+}
+
+fn mean_count(estimate: Option<&Estimate>) -> Cell {
+    Cell::or_missing(estimate.map(|found| Scale::plain().number(found.mean)))
+}
+
+fn most(estimate: Option<&Estimate>) -> Cell {
+    Cell::or_missing(estimate.map(|found| format!("{:.0}", found.max)))
+}
+
+/// `99.87 %` of a load: two decimals, and 100 % only where nothing is missing.
+fn kept(ratio: &Estimate) -> String {
+    let percent = 100.0 * ratio.mean;
+    match percent {
+        percent if percent < 100.0 && percent > 99.995 => "> 99.99 %".into(),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+/// What a load came to: forwarded, lost, median, 99th and 99.9th percentile, slowest.
+fn load_cells(found: &DisturbedLoad) -> [Cell; 6] {
+    let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
+    let latency = found.latency.as_ref();
+    [
+        Cell::plain(mean_rate(&found.load.forwarded.frames_per_s)),
+        Cell::plain(share(found.load.account.lost, found.load.lost_ppm.mean)),
+        time(latency.map(|found| found.p50_ns)),
+        time(latency.and_then(|found| found.p99_ns)),
+        time(latency.and_then(|found| found.p99_9_ns)),
+        time(latency.map(|found| found.max_ns)),
+    ]
+}
+
+/// The device's name in tables that have a row per event.
+fn device(run: &Run<'_>, cell: &CellResult) -> String {
+    Device::of(cell).label(run)
+}

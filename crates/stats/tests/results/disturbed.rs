@@ -1,0 +1,365 @@
+//! Loads under which something happens to a device: from events and attacks to figures and warnings.
+
+use crate::fixture::{SECOND_NS, journal};
+use crate::frame_fixture::*;
+use campaign::plan::*;
+use journal::record::*;
+use stats::{DisturbanceResult, Results, WarningKind};
+
+const MS: u64 = 1_000_000;
+
+fn procedure(event: Event) -> Procedure {
+    Procedure::Disturbed(Disturbed {
+        load: BaseLoad::Given {
+            frames_per_s: 10_000,
+        },
+        event,
+    })
+}
+
+fn rekey() -> Procedure {
+    procedure(Event::Rekey {
+        every_ns: 100 * MS,
+        duration_ns: SECOND_NS,
+    })
+}
+
+fn crash() -> Procedure {
+    procedure(Event::Failover {
+        failure: Failure::Crash,
+        times: 1,
+        down_ns: 500 * MS,
+        watch_ns: SECOND_NS,
+    })
+}
+
+fn hostile() -> Procedure {
+    procedure(Event::Hostile {
+        attack: Attack::Replay,
+        percents: vec![10, 100],
+        trial_ns: SECOND_NS,
+    })
+}
+
+fn event(name: &str, at_ms: u64, lost: u64, times_ms: (Option<u64>, Option<u64>)) -> DutEvent {
+    DutEvent {
+        name: name.into(),
+        at_ns: at_ms * MS,
+        took_ns: 2 * MS,
+        lost,
+        first_ns: times_ms.0.map(|time| time * MS),
+        outage_ns: times_ms.1.map(|time| time * MS),
+    }
+}
+
+/// A frame trial, and what happened in it.
+type Trial = (FrameTrial, Vec<DutEvent>, Option<AttackTrial>);
+
+fn result(trials: Vec<Trial>) -> FrameResult {
+    let mut found = FrameResult::default();
+    for (trial, events, attack) in trials {
+        found.disturbances.push(Disturbance {
+            trial: found.trials.len(),
+            events,
+            attack,
+            histogram: vec![LatencyBucket {
+                upto_ns: 1_000 * (1 + found.trials.len() as u64),
+                frames: trial.received,
+            }],
+            ..Disturbance::default()
+        });
+        found.trials.push(trial);
+    }
+    found
+}
+
+/// A run of one cell, a repeat for each result.
+fn run(procedure: Procedure, repeats: Vec<Vec<Trial>>) -> Results {
+    let cell = cell("auto", 64, procedure);
+    let mut run = journal(vec![cell.clone()], repeats.len() as u32, 8);
+    for (repeat, trials) in (1..).zip(repeats) {
+        add(&mut run, &cell, repeat, result(trials));
+    }
+    Results::of(&run)
+}
+
+fn figures(results: &Results) -> &DisturbanceResult {
+    let frames = results.cells[0].frames.as_ref().unwrap();
+    frames.disturbance.as_ref().unwrap()
+}
+
+fn warned(results: &Results, kind: WarningKind) -> bool {
+    kinds(results).contains(&kind)
+}
+
+fn quiet(received: u64) -> Trial {
+    (trial(10_000, received), vec![], None)
+}
+
+#[test]
+fn what_a_rekey_costs_is_over_rekeys_and_what_it_leaves_of_the_load_over_repeats() {
+    let rekeys = |lost: [u64; 3]| -> Trial {
+        let events = (1..).zip(lost).map(|(index, lost)| {
+            let outage = if lost > 0 { 7 } else { 0 };
+            event("rekey", 250 * index, lost, (Some(0), Some(outage)))
+        });
+        (
+            trial(10_000, 10_000 - lost.iter().sum::<u64>()),
+            events.collect(),
+            None,
+        )
+    };
+    let results = run(
+        rekey(),
+        vec![
+            vec![quiet(10_000), rekeys([0, 10, 0])],
+            vec![quiet(5_000), rekeys([0, 0, 50])],
+        ],
+    );
+    let found = figures(&results);
+    let figure = found.rekey.as_ref().unwrap();
+    assert_eq!((figure.rekeys, figure.with_loss), (6, 2));
+    let lost = figure.lost_frames.as_ref().unwrap();
+    assert_eq!(lost.n, 6);
+    assert_close(lost.mean, 10.0);
+    assert_close(lost.max, 50.0);
+    assert_close(figure.asked_per_s, 10.0);
+    // Two intervals of 250 ms between three rekeys.
+    assert_close(figure.reached_per_s.as_ref().unwrap().mean, 4.0);
+    assert_close(figure.took_ns.as_ref().unwrap().mean, 2e6);
+    assert_close(figure.outage_ns.max_ns.unwrap(), 7e6);
+    let kept = figure.kept_ratio.as_ref().unwrap();
+    assert_eq!(kept.n, 2);
+    assert_close(kept.at(1).unwrap(), 0.999);
+    assert_close(kept.at(2).unwrap(), 1.99);
+    let p50 = |load: &stats::DisturbedLoad| load.latency.as_ref().unwrap().p50_ns;
+    assert_eq!(p50(found.quiet.as_ref().unwrap()), 1_000);
+    assert_eq!(p50(&figure.disturbed), 2_000);
+    // The second control lost half of the load, whoever did it.
+    assert!(warned(&results, WarningKind::QuietLoss));
+    assert!(!warned(&results, WarningKind::NotRecovered));
+    assert!(!warned(&results, WarningKind::NoCalibration));
+    assert_eq!(results.cells[0].verdict, None);
+}
+
+#[test]
+fn loss_between_two_rekeys_is_no_failure_to_recover_but_loss_at_the_end_is() {
+    let last = |outage| -> Vec<Vec<Trial>> {
+        let events = vec![
+            event("rekey", 100, 900, (None, None)),
+            event("rekey", 200, 5, (Some(0), outage)),
+        ];
+        vec![vec![quiet(10_000), (trial(10_000, 9_095), events, None)]]
+    };
+    let results = run(rekey(), last(Some(1)));
+    assert!(figures(&results).not_recovered().is_empty());
+    assert_eq!(
+        figures(&results)
+            .rekey
+            .as_ref()
+            .unwrap()
+            .outage_ns
+            .endless(),
+        1
+    );
+    let results = run(rekey(), last(None));
+    let [place] = figures(&results).not_recovered() else {
+        panic!("one rekey did not recover");
+    };
+    assert_eq!((place.number, place.at_ns), (2, 200 * MS));
+    assert!(warned(&results, WarningKind::NotRecovered));
+}
+
+#[test]
+fn an_outage_lasts_from_the_failure_to_the_last_loss_after_the_mending() {
+    let pair = |broke, mended| vec![broke, mended];
+    let restarted = || event("restart", 1_500, 300, (Some(20), Some(30)));
+    let outage = |events: Vec<DutEvent>| {
+        let trials = vec![(trial(10_000, 9_000), events, None)];
+        let results = run(crash(), vec![trials]);
+        figures(&results).failover.clone().unwrap()
+    };
+    let found = outage(pair(
+        event("crash", 1_000, 5_000, (None, None)),
+        restarted(),
+    ));
+    assert_eq!((found.failure.as_str(), found.failures), ("crash", 1));
+    assert_eq!(found.outage_ns.median_ns, Some(530e6));
+    assert_eq!(found.after_mending_ns.median_ns, Some(30e6));
+    assert_eq!(found.first_frame_ns.median_ns, Some(20e6));
+    assert_close(found.down_ns.unwrap().mean, 500e6);
+    assert_close(found.lost_frames.unwrap().mean, 5_300.0);
+    // Another way took over before anything was mended: the outage is the failure's own.
+    let calm = || event("restart", 1_500, 0, (Some(0), Some(0)));
+    let found = outage(pair(event("crash", 1_000, 80, (Some(9), Some(8))), calm()));
+    assert_eq!(found.outage_ns.median_ns, Some(8e6));
+    // Everything up to the mending was lost, and nothing after it.
+    let found = outage(pair(event("crash", 1_000, 5_000, (None, None)), calm()));
+    assert_eq!(found.outage_ns.median_ns, Some(500e6));
+    assert_eq!(found.not_recovered, []);
+    // It was never mended.
+    let found = outage(vec![event("crash", 1_000, 5_000, (None, None))]);
+    assert_eq!(
+        (found.outage_ns.median_ns, found.outage_ns.events),
+        (None, 1)
+    );
+    assert_eq!(found.not_recovered[0].name, "crash");
+}
+
+#[test]
+fn an_event_without_recovery_is_the_longest_and_is_named() {
+    let failure = |after_ms: Option<u64>| -> Vec<Trial> {
+        let events = vec![
+            event("crash", 1_000, 5_000, (None, None)),
+            event("restart", 1_500, 0, (after_ms, after_ms)),
+        ];
+        vec![(trial(10_000, 5_000), events, None)]
+    };
+    let results = run(
+        crash(),
+        vec![failure(Some(10)), failure(None), failure(Some(30))],
+    );
+    let found = figures(&results).failover.as_ref().unwrap();
+    let times = &found.outage_ns;
+    assert_eq!((times.events, times.endless()), (3, 1));
+    assert_eq!(times.median_ns, Some(530e6));
+    assert_eq!(times.max_ns, None);
+    // The mean is of those that ended, and says of how many.
+    let ended = times.ended_ns.as_ref().unwrap();
+    assert_eq!(ended.n, 2);
+    assert_close(ended.mean, 520e6);
+    let [place] = found.not_recovered.as_slice() else {
+        panic!("{:?}", found.not_recovered);
+    };
+    assert_eq!((place.repeat, place.number), (2, 1));
+    let warning = &results.warnings.iter();
+    let mut warning = warning
+        .clone()
+        .filter(|warning| warning.kind == WarningKind::NotRecovered);
+    assert!(warning.next().unwrap().text.contains("after 1 × crash"));
+    // Where most never recover, there is no median.
+    let results = run(
+        crash(),
+        vec![failure(None), failure(Some(10)), failure(None)],
+    );
+    let times = &figures(&results).failover.as_ref().unwrap().outage_ns;
+    assert_eq!(times.median_ns, None);
+}
+
+#[test]
+fn tunnels_per_second_are_by_the_time_until_all_carry() {
+    let mut cell = cell(
+        "auto",
+        64,
+        procedure(Event::Setup {
+            times: 2,
+            watch_ns: SECOND_NS,
+        }),
+    );
+    if let Measurement::Frames(test) = &mut cell.measurement {
+        test.traffic.tunnels = 100;
+    }
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let events = vec![
+        event("take-down", 100, 1_000, (None, None)),
+        event("set-up", 200, 400, (Some(5), Some(50))),
+        event("take-down", 1_200, 1_000, (None, None)),
+        event("set-up", 1_300, 900, (Some(7), Some(200))),
+    ];
+    let trials = vec![(trial(10_000, 6_700), events, None)];
+    add(&mut run, &cell, 1, result(trials));
+    let results = Results::of(&run);
+    let found = figures(&results).setup.as_ref().unwrap();
+    assert_eq!((found.tunnels, found.set_ups), (100, 2));
+    let rate = found.tunnels_per_s.as_ref().unwrap();
+    assert_eq!(rate.values.len(), 2);
+    assert_close(rate.max, 2_000.0);
+    assert_close(rate.min, 500.0);
+    assert_eq!(found.first_frame_ns.median_ns, Some(6e6));
+    assert_eq!(found.all_carry_ns.max_ns, Some(200e6));
+    assert_close(found.lost_frames.as_ref().unwrap().max, 1_900.0);
+}
+
+fn attacked(percent: u16, received: u64, sent: u64) -> Trial {
+    let attack = AttackTrial {
+        percent,
+        sent,
+        elapsed_ns: SECOND_NS,
+    };
+    (trial(10_000, received), vec![], Some(attack))
+}
+
+#[test]
+fn the_share_from_which_a_load_suffers_is_the_first_that_costs_more_than_a_thousandth() {
+    let results = |quiet_received, at_10, at_100| {
+        run(
+            hostile(),
+            vec![vec![
+                quiet(quiet_received),
+                attacked(10, at_10, 1_001),
+                attacked(100, at_100, 10_001),
+            ]],
+        )
+    };
+    let from = |results: &Results| {
+        let found = figures(results).hostile.as_ref().unwrap();
+        found.suffers_from_percent
+    };
+    // 10 of 10 000 are just what is allowed.
+    assert_eq!(from(&results(10_000, 10_000, 9_990)), None);
+    assert_eq!(from(&results(10_000, 9_990, 9_989)), Some(100));
+    assert_eq!(from(&results(10_000, 9_989, 10_000)), Some(10));
+    // What is lost without hostile packets is not theirs.
+    let lossy = results(9_000, 9_000, 9_000);
+    assert_eq!(from(&lossy), None);
+    assert!(warned(&lossy, WarningKind::QuietLoss));
+
+    let fine = results(10_000, 10_000, 5_000);
+    let found = figures(&fine).hostile.as_ref().unwrap();
+    let share = &found.shares[1];
+    assert_close(share.packets_per_s.as_ref().unwrap().mean, 10_000.0);
+    assert_close(share.forwarded_ratio.mean, 0.5);
+    assert_eq!(
+        (share.percent, share.sent, share.delivered),
+        (100, 10_001, 0)
+    );
+    for kind in [
+        WarningKind::HostileDelivered,
+        WarningKind::HostileShortfall,
+        WarningKind::QuietLoss,
+    ] {
+        assert!(!warned(&fine, kind), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_comes_through_of_hostile_packets_is_shouted() {
+    let with = |change: fn(&mut FrameTrial)| {
+        let mut trial = attacked(10, 10_000, 1_001);
+        change(&mut trial.0);
+        run(hostile(), vec![vec![quiet(10_000), trial]])
+    };
+    // An old packet once more may be too old to be told from a late one.
+    let changes: [fn(&mut FrameTrial); 3] = [
+        |trial| trial.duplicated = 1,
+        |trial| trial.corrupted = 1,
+        |trial| trial.too_late = 1,
+    ];
+    for change in changes {
+        let results = with(change);
+        let found = figures(&results).hostile.as_ref().unwrap();
+        assert_eq!((found.delivered, found.shares[0].delivered), (1, 1));
+        assert!(warned(&results, WarningKind::HostileDelivered));
+    }
+}
+
+#[test]
+fn an_attacker_that_did_not_keep_up_is_told() {
+    let sent = |packets| {
+        let trials = vec![quiet(10_000), attacked(100, 10_000, packets)];
+        warned(&run(hostile(), vec![trials]), WarningKind::HostileShortfall)
+    };
+    assert!(!sent(9_501));
+    assert!(sent(9_500));
+    assert!(sent(0));
+}
