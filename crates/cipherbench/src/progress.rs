@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use trial::frames::FrameStep;
+use trial::frames::{FrameStep, Happening};
 use trial::{Event, Progress};
 use units::human;
 
@@ -146,6 +146,7 @@ fn in_progress(step: &FrameStep<'_>) -> String {
         Some(load) => human::frame_rate(load as f64),
         None => "full speed".to_owned(),
     };
+    let happening = step.happening.map_or_else(String::new, happens);
     let last = match step.last {
         Some(last) if last.sent > 0 => {
             let percent = 100.0 * last.lost() as f64 / last.sent as f64;
@@ -160,7 +161,21 @@ fn in_progress(step: &FrameStep<'_>) -> String {
         format!(", {} {lower} to {upper}", goal.goal)
     });
     let bounds: String = bounds.collect();
-    format!("{}: {}. {load}{last}{bounds}", step.cell.id, step.number)
+    format!("{}: {}. {load}{happening}{last}{bounds}", step.cell.id, step.number)
+}
+
+/// What happens to the DUT in a frame trial.
+fn happens(happening: &Happening) -> String {
+    match (&happening.hostile, happening.actions.len()) {
+        (Some(hostile), _) => format!(
+            " and {} % as many hostile packets ({})",
+            hostile.percent,
+            hostile.attack.name()
+        ),
+        (None, 0) => " alone".to_owned(),
+        (None, 1) => ", 1 event".to_owned(),
+        (None, actions) => format!(", {actions} events"),
+    }
 }
 
 impl Drop for Bar {

@@ -28,6 +28,8 @@ enum Load {
 const PERCENT_DEFAULT: u8 = 50;
 const REKEY_EVERY_DEFAULT: Duration = Duration::from_secs(1);
 const REKEY_DURATION_DEFAULT: Duration = Duration::from_secs(20);
+/// Each is recorded.
+const REKEYS_MAX: u128 = 10_000;
 const FAILURES_DEFAULT: u32 = 5;
 const DOWN_DEFAULT: Duration = Duration::from_secs(1);
 /// Encryptors that exchange keys need seconds to find each other again.
@@ -71,6 +73,15 @@ pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             what,
             "raise `duration`, or lower `every`",
         ));
+    }
+    let rekeys = duration.as_nanos() / every.value.as_nanos();
+    if rekeys > REKEYS_MAX {
+        let what = format!(
+            "a trial of {} has {rekeys} rekeys",
+            units::time::print(duration)
+        );
+        let help = format!("raise `every`, or lower `duration`: at most {REKEYS_MAX} are recorded");
+        return Err(map.node().mistake_at(&every.place, what, help));
     }
     let event = Event::Rekey {
         every_ns: nanos(every.value),

@@ -17,6 +17,7 @@ trials:
   - rekey: { frame: 64 B, load: 10 kpps, profile: fast, max_load: 1 Gbit/s L1, every: 0 s }
   - rekey: { frame: 64 B, load: 101 %, every: 2 s, duration: 2 s }
   - rekey: { frame: 64 B, load: 1 Gbit/s, direction: [both, encrypt], evry: 1 s }
+  - rekey: { frame: 64 B, load: 10 kpps, every: 10 ms, duration: 2 min }
   - failover: { frame: 64 B }
   - failover: { frame: 64 B, failure: [crash, cable, crash], times: 0, down: 2 h, watch: 1 ms }
   - failover: { frame: 64 B, failure: link, load: 20 frames/s, down: 40 ms }

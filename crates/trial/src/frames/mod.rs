@@ -41,6 +41,8 @@ pub struct FrameStep<'a> {
     pub load: Option<u64>,
     /// Intended duration, in nanoseconds.
     pub duration_ns: u64,
+    /// What happens to the DUT in it; `None` in a trial that is not about that.
+    pub happening: Option<&'a Happening>,
     /// What the frame trial before came to.
     pub last: Option<&'a FrameTrial>,
     /// Of a search: bounds so far, one for each goal; empty otherwise.

@@ -32,7 +32,7 @@ pub(super) struct Trials<'a> {
 impl Trials<'_> {
     /// Makes and records one frame trial.
     pub(super) fn make(&mut self, load: &RigLoad) -> Result<FrameRun, TrialError> {
-        self.begin(load)?;
+        self.begin(load, None)?;
         let run = self.rig.run(load, self.interrupt)?;
         self.record(&run);
         Ok(run)
@@ -44,7 +44,7 @@ impl Trials<'_> {
         load: &RigLoad,
         happening: &Happening,
     ) -> Result<(), TrialError> {
-        self.begin(load)?;
+        self.begin(load, Some(happening))?;
         let (run, mut disturbance) = self.rig.run_disturbed(load, happening, self.interrupt)?;
         disturbance.trial = self.result.trials.len();
         self.record(&run);
@@ -52,13 +52,18 @@ impl Trials<'_> {
         Ok(())
     }
 
-    fn begin(&mut self, load: &RigLoad) -> Result<(), TrialError> {
+    fn begin(
+        &mut self,
+        load: &RigLoad,
+        happening: Option<&Happening>,
+    ) -> Result<(), TrialError> {
         self.interrupt.check()?;
         (self.tell)(&FrameStep {
             cell: self.cell,
             number: self.result.trials.len() + 1,
             load: load.frames_per_s,
             duration_ns: load.duration_ns,
+            happening,
             last: self.result.trials.last(),
             bounds: &self.bounds,
         });

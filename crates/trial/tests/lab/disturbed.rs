@@ -1,0 +1,175 @@
+//! What happens to a device under a load, on the real path, with every check passing.
+
+use crate::frames::{frames, passes, short, traffic};
+use crate::trials::{TestLab, encrypting};
+use campaign::plan::{
+    Adapter, Attack, BaseLoad, Direction, Disturbed, Encryptor, Event, Failure, IpVersion,
+    Procedure, Traffic,
+};
+use journal::record::{Disturbance, DutEvent, FrameResult};
+use wire::Suite;
+use wire::mix::FrameMix;
+
+const MS: u64 = 1_000_000;
+/// So low that a machine which compiles at the same time carries it too.
+const LOAD: u64 = 2000;
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 4] = [
+    (
+        "a_link_that_fails_and_comes_back",
+        a_link_that_fails_and_comes_back,
+    ),
+    (
+        "an_encryptor_that_crashes_and_starts_again",
+        an_encryptor_that_crashes_and_starts_again,
+    ),
+    (
+        "keys_renewed_and_tunnels_set_up_under_a_load",
+        keys_renewed_and_tunnels_set_up_under_a_load,
+    ),
+    ("nothing_hostile_comes_out", nothing_hostile_comes_out),
+];
+
+/// Makes the trials; each frame of them is in the timelines where it belongs.
+fn measured(lab: &mut TestLab, adapter: Adapter, traffic: Traffic, event: Event) -> FrameResult {
+    let load = BaseLoad::Given { frames_per_s: LOAD };
+    let procedure = Procedure::Disturbed(Disturbed { load, event });
+    let measured = lab.measured(&frames(adapter, traffic, procedure));
+    assert!(passes(&measured, "carries-afterwards"));
+    let result = *measured.frames.unwrap();
+    for found in &result.disturbances {
+        let (trial, bins) = (&result.trials[found.trial], &found.timeline.bins);
+        let intended: u64 = bins.iter().map(|bin| bin.intended).sum();
+        let received: u64 = bins.iter().map(|bin| bin.received).sum();
+        assert_eq!((intended, received), (trial.intended, trial.received));
+        let timed: u64 = found.histogram.iter().map(|bucket| bucket.frames).sum();
+        assert_eq!(timed, trial.received);
+    }
+    result
+}
+
+fn names(disturbance: &Disturbance) -> Vec<&str> {
+    let events = disturbance.events.iter();
+    events.map(|event| event.name.as_str()).collect()
+}
+
+fn failover(failure: Failure) -> Event {
+    Event::Failover {
+        failure,
+        times: 2,
+        down_ns: 300 * MS,
+        watch_ns: 700 * MS,
+    }
+}
+
+/// Nothing passed between the two, and all of it some time after the second.
+fn assert_outage(broken: &DutEvent, mended: &DutEvent) {
+    assert!(
+        mended.at_ns - broken.at_ns >= 300 * MS,
+        "{broken:?} {mended:?}"
+    );
+    // It takes a while to break.
+    assert!(
+        broken.lost >= LOAD / 10 && broken.outage_ns.is_none(),
+        "{broken:?}"
+    );
+    assert!(
+        mended.first_ns.is_some() && mended.outage_ns.is_some(),
+        "{mended:?}"
+    );
+}
+
+fn a_link_that_fails_and_comes_back() {
+    let mut lab = TestLab::build();
+    for adapter in [Adapter::Direct, encrypting()] {
+        for duplex in [false, true] {
+            let traffic = Traffic {
+                duplex,
+                ..short(Direction::Both)
+            };
+            let result = measured(&mut lab, adapter.clone(), traffic, failover(Failure::Link));
+            let [found] = &result.disturbances[..] else {
+                panic!("{result:?}")
+            };
+            assert_eq!(
+                names(found),
+                ["link-down", "link-up", "link-down", "link-up"]
+            );
+            for pair in found.events.chunks(2) {
+                assert_outage(&pair[0], &pair[1]);
+            }
+        }
+    }
+}
+
+fn an_encryptor_that_crashes_and_starts_again() {
+    let mut lab = TestLab::build();
+    let event = failover(Failure::Crash);
+    let result = measured(&mut lab, encrypting(), short(Direction::Both), event);
+    let [found] = &result.disturbances[..] else {
+        panic!("{result:?}")
+    };
+    assert_eq!(names(found), ["crash", "restart", "crash", "restart"]);
+    for pair in found.events.chunks(2) {
+        assert_outage(&pair[0], &pair[1]);
+    }
+}
+
+fn keys_renewed_and_tunnels_set_up_under_a_load() {
+    let mut lab = TestLab::build();
+    let adapter = Adapter::Cipherbench(Encryptor {
+        tunnels: 10,
+        ..Encryptor::new(Suite::Aes256Gcm)
+    });
+    let traffic = Traffic {
+        flows: 20,
+        tunnels: 10,
+        ..traffic(Direction::Both, FrameMix::fixed(64), IpVersion::V4)
+    };
+    let rekey = Event::Rekey {
+        every_ns: 300 * MS,
+        duration_ns: 1000 * MS,
+    };
+    let result = measured(&mut lab, adapter.clone(), traffic.clone(), rekey);
+    let [control, found] = &result.disturbances[..] else {
+        panic!("{result:?}")
+    };
+    assert!(control.events.is_empty());
+    assert_eq!(names(found), ["rekey"; 3]);
+    assert!(found.events.iter().all(|event| event.first_ns.is_some()));
+
+    let set_up = Event::Setup {
+        times: 2,
+        watch_ns: 500 * MS,
+    };
+    let result = measured(&mut lab, adapter, traffic, set_up);
+    let [found] = &result.disturbances[..] else {
+        panic!("{result:?}")
+    };
+    assert_eq!(names(found), ["take-down", "set-up", "take-down", "set-up"]);
+    for set_up in found.events.iter().skip(1).step_by(2) {
+        assert!(
+            set_up.first_ns.is_some() && set_up.outage_ns.is_some(),
+            "{set_up:?}"
+        );
+    }
+}
+
+fn nothing_hostile_comes_out() {
+    let mut lab = TestLab::build();
+    for attack in Attack::ALL {
+        let event = Event::Hostile {
+            attack,
+            percents: vec![10, 100],
+            trial_ns: 500 * MS,
+        };
+        let result = measured(&mut lab, encrypting(), short(Direction::Both), event);
+        let sent = result
+            .disturbances
+            .iter()
+            .map(|found| found.attack.map(|attack| attack.sent));
+        let sent: Vec<_> = sent.collect();
+        assert_eq!(sent, [None, Some(100), Some(1000)]);
+    }
+}
