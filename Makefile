@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-frames bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install peers clean
+.PHONY: help setup run test build bench-frames bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install kernel peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ deny: ## Check licences, advisories and sources of dependencies (needs cargo-den
 
 install: build ## Install the program to PREFIX/bin (default /usr/local)
 	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench
+
+kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
+	@scripts/kernel.sh
 
 peers: ## Install the tunnels that campaigns compare with ours (apt, cargo and, if there, go)
 	@scripts/peers.sh

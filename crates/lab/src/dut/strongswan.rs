@@ -20,7 +20,7 @@ mod tunnels;
 
 use super::keys::write_file;
 use super::site::{all, on_each};
-use super::xfrm::missing_esp;
+use super::xfrm::{add_interface, missing_esp, remove_interface};
 use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Program, SealedPort};
@@ -176,6 +176,7 @@ impl Strongswan {
         let script = "cd \"$1\"; rm -f charon.vici /run/charon.pid";
         gateway.run(&["sh", "-euc", script, "sh", gateway.folder])?;
         if self.plan.data_path == DataPath::Kernel {
+            remove_interface(node)?;
             ip(node, "xfrm policy flush\nxfrm state flush\n".to_owned())?;
         }
         let process = self.start_on(site, node)?;
@@ -265,6 +266,9 @@ impl Strongswan {
         if self.plan.data_path == DataPath::Libipsec && gateway.has_interface(TUN)? {
             let name = node.id().name();
             return Err(gateway.error(format!("finds an interface `{TUN}` on {name} already")));
+        }
+        if self.plan.data_path == DataPath::Kernel {
+            add_interface(site, node)?;
         }
         // Its log: only standard error is written at once.
         let script = "STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
@@ -382,8 +386,8 @@ impl Strongswan {
         tunnels::undo(&self.plan, site, node)?;
         let mut batch = String::new();
         if self.plan.data_path == DataPath::Kernel {
+            remove_interface(node)?;
             batch += "xfrm policy flush\nxfrm state flush\n";
-            batch += &site.map.unroute(node.id(), site.links);
         }
         ip(node, batch)?;
         let Ok(gateway) = self.gateway(site, node) else {

@@ -1,12 +1,16 @@
 //! IPsec by the kernel's XFRM with static keys: two SAs, and policies for what is behind each gateway.
 //!
 //! 1. fresh keys, which go to `ip` over its standard input and are in no argument, log or error;
-//! 2. the SAs of both gateways, then policies, and only then routes: nothing may leave in clear;
+//! 2. the SAs of both gateways, their policies, and routes into an XFRM interface: what no policy seals is
+//!    dropped there, and nothing leaves in clear;
 //! 3. what the kernel says of its SAs must be what was asked for, algorithm by algorithm, with the length of
 //!    each key.
 //!
 //! ESP is bare (protocol 50). In UDP the kernel receives it only through a socket that some program holds
 //! open, and with static keys there is none.
+//!
+//! Without the interface a packet that was opened would be seen once more, in clear, on the interface that
+//! its ESP came in by: to whoever watches the cipher link as if it had come from there.
 //!
 //! Sequence numbers are extended (RFC 4303 §2.2.1): those of 32 bits are used up in minutes, and then the
 //! kernel sends nothing any more.
@@ -14,11 +18,12 @@
 mod algorithms;
 mod told;
 
+use super::cipherbench::cipher_ends;
 use super::keys::random_hex;
 use super::site::{all, on_each};
 use super::{Adapter, Site, dut_error};
 use crate::on_node::{ip, kernel_version};
-use crate::protocol::{Ended, Program};
+use crate::protocol::{Ended, Program, Request, Response};
 use crate::topology::{Side, W0, W1};
 use crate::{LabError, Node, NodeId, RunningDut};
 use algorithms::Algorithms;
@@ -33,6 +38,12 @@ const SPIS: [u32; 2] = [0x1001, 0x1002];
 
 /// What joins SAs and policies.
 const REQUEST_ID: u32 = 1;
+
+/// The interface that packets are sealed behind, on either gateway.
+const INTERFACE: &str = "xfrm0";
+
+/// What joins SAs and policies with it.
+pub(super) const INTERFACE_ID: u32 = 1;
 
 /// Packets that may arrive late: the most that the kernel takes.
 const REPLAY_WINDOW: u32 = 4096;
@@ -72,10 +83,7 @@ impl Xfrm {
             return Err(self.refused(site, node, &ended, keys));
         }
         ip(node, policies(site, node.id()))?;
-        let routes = site
-            .map
-            .route_in_clear(node.id(), site.links, site.last_hops());
-        ip(node, routes)?;
+        add_interface(site, node)?;
         self.prove(site, node)?;
         let templates = read(node, "/proc/crypto")?;
         let facts = [
@@ -100,7 +108,7 @@ impl Xfrm {
             let _ = writeln!(
                 batch,
                 "xfrm state add src {from} dst {to} proto esp spi {spi} reqid {REQUEST_ID} mode tunnel \
-                 replay-window {REPLAY_WINDOW} flag af-unspec esn {}",
+                 replay-window {REPLAY_WINDOW} flag af-unspec esn if_id {INTERFACE_ID} {}",
                 self.algorithms.with_key(key)
             );
         }
@@ -136,7 +144,7 @@ impl Xfrm {
 
     /// Whether the kernel has the SAs as they were asked for.
     fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
-        let told = sas(site, node)?;
+        let told = sas(site, node, &["list"])?;
         let fail = |what: String| {
             let gateway = node.id().name();
             Err(dut_error(
@@ -211,7 +219,7 @@ impl Adapter for Xfrm {
         for &node in site.loaded() {
             let out = SPIS[usize::from(node.id() == NodeId::Gw2)];
             let gateway = node.id().name();
-            for sa in sas(site, node)? {
+            for sa in sas(site, node, &["list", "nokeys"])? {
                 let way = if sa.spi == format!("{out:#x}") {
                     "out"
                 } else {
@@ -229,8 +237,7 @@ impl Adapter for Xfrm {
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
         all(on_each(site.loaded(), |node| {
-            // Without a route nothing leaves in clear when the policies are gone.
-            ip(node, site.map.unroute(node.id(), site.links))?;
+            remove_interface(node)?;
             ip(node, "xfrm policy flush\nxfrm state flush\n".to_owned())
         }))
     }
@@ -242,6 +249,41 @@ pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>, LabError> {
     Ok((ended.code != Some(0)).then(|| ended.last_words()))
 }
 
+/// Makes the interface on a gateway, and routes into it what is behind the other one.
+pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    let (own, peer) = cipher_ends(node.id());
+    let (below, mtu) = (own.interface, site.links.mtu);
+    let mut batch = format!(
+        "link add {INTERFACE} type xfrm dev {below} if_id {INTERFACE_ID}\n\
+         link set {INTERFACE} mtu {mtu} up\n"
+    );
+    for network in site.map.networks_behind(Side::of(peer), site.links) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(batch, "route replace {network} dev {INTERFACE}");
+    }
+    ip(node, batch).map_err(|error| match error {
+        LabError::Node { node, reason } if reason.contains("Unknown device type") => dut_error(
+            site.dut,
+            format!(
+                "needs XFRM interfaces, which {node} does not have: {reason}\n\
+                 help: sudo modprobe xfrm_interface (Linux 4.19 or newer)"
+            ),
+        ),
+        error => error,
+    })
+}
+
+/// Removes it where it is; the routes go with it.
+pub(super) fn remove_interface(node: &dyn Node) -> Result<(), LabError> {
+    match node.call(Request::InterfaceCounters)? {
+        Response::InterfaceCounters(told) if told.contains_key(INTERFACE) => {
+            ip(node, format!("link del {INTERFACE}\n"))
+        }
+        Response::InterfaceCounters(_) => Ok(()),
+        other => Err(node.unexpected(&other)),
+    }
+}
+
 /// Source, destination and SPI: from gw1 to gw2, and back.
 fn directions(site: &Site<'_>) -> [[String; 3]; 2] {
     let [gw1, gw2] = [W0, W1].map(|end| site.map.address(end).to_string());
@@ -251,10 +293,7 @@ fn directions(site: &Site<'_>) -> [[String; 3]; 2] {
 
 /// What a gateway seals, and what it takes sealed only: for each pair of networks of one IP version.
 fn policies(site: &Site<'_>, id: NodeId) -> String {
-    let (own, peer) = match id {
-        NodeId::Gw2 => (W1, W0),
-        _ => (W0, W1),
-    };
+    let (own, peer) = cipher_ends(id);
     let [own_address, peer_address] = [own, peer].map(|end| site.map.address(end));
     let [behind_own, behind_peer] =
         [own, peer].map(|end| site.map.networks_behind(Side::of(end), site.links));
@@ -272,7 +311,7 @@ fn policies(site: &Site<'_>, id: NodeId) -> String {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     batch,
-                    "xfrm policy add src {from} dst {to} dir {way} tmpl src {source} dst {target} proto esp \
+                    "xfrm policy add src {from} dst {to} dir {way} if_id {INTERFACE_ID} tmpl src {source} dst {target} proto esp \
                      reqid {REQUEST_ID} mode tunnel"
                 );
             }
@@ -285,18 +324,18 @@ fn is_ipv6(network: &str) -> bool {
     network.contains(':')
 }
 
-/// A gateway's SAs, without their keys.
-fn sas(site: &Site<'_>, node: &dyn Node) -> Result<Vec<Told>, LabError> {
-    let list = ["ip", "-s", "xfrm", "state", "list", "nokeys"];
-    let ended = node.run(Program::new(list), TOOL_LIMIT)?;
+/// A gateway's SAs. Of its keys only their lengths are kept.
+fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<Told>, LabError> {
+    let list = [&["ip", "-s", "xfrm", "state"], list].concat();
+    let ended = node.run(Program::new(list.iter().copied()), TOOL_LIMIT)?;
     if ended.code == Some(0) {
         return Ok(told::parse(&ended.stdout));
     }
     let (gateway, how) = (node.id().name(), ended.how());
+    let said = ended.stderr.trim();
     let reason = format!(
-        "does not tell its SAs on {gateway}: `{}` ({how}){}",
-        list.join(" "),
-        ended.last_words()
+        "does not tell its SAs on {gateway}: `{}` ({how}): {said}",
+        list.join(" ")
     );
     Err(dut_error(site.dut, reason))
 }

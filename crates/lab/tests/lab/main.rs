@@ -10,6 +10,7 @@ mod devices;
 mod elements;
 mod faults;
 mod frames;
+mod kernel;
 mod links;
 mod machine;
 mod openvpn;
@@ -135,6 +136,12 @@ fn main() -> ExitCode {
             the_kernels_esp_carries_the_path_or_is_told_to_be_missing,
             one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
+        ),
+        trials!(skipped, kernel:
+            the_kernels_xfrm_carries_the_path_with_every_algorithm_or_is_told_to_be_missing,
+            the_kernels_xfrm_refuses_what_was_changed_on_the_way,
+            the_kernels_l2tpv3_joins_the_stations_or_is_told_to_be_missing,
+            the_kernels_l2tpv3_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),
         trials!(skipped, frames:
             frames_cross_what_does_not_encrypt_unanswered_and_nothing_is_left,

@@ -1,6 +1,7 @@
 //! WireGuard by the real programs, each where it is installed.
 
 use crate::frames::{self, cross_both_ways};
+use crate::kernel::refused;
 use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, dump, end_watch, is_alive,
     ping, reason, shell, skip, start, watch,
@@ -225,17 +226,26 @@ pub(crate) fn the_kernels_carries_traffic_or_tells_what_is_missing() {
     match try_start(&mut lab, WireGuardProgram::Kernel) {
         Ok(running) => {
             assert!(running.processes.is_empty());
-            assert_eq!(ping(&lab.lab, &["-c", "3", "-i", "0.01"]).code, Some(0));
+            let gw1 = lab.lab.node(NodeId::Gw1);
+            let watched = watch(gw1, &running.sealed_ports);
+            let protected = ["-c", "20", "-i", "0.002", "-M", "do", "-s", "1472"];
+            assert_eq!(ping(&lab.lab, &protected).code, Some(0));
+            assert_eq!(end_watch(gw1, watched), CipherWatch::default());
             let counters = lab.lab.dut_counters(&running).unwrap();
-            assert!(counters["gw2/transfer_rx_bytes"] > 0);
+            assert!(counters["gw2/transfer_rx_bytes"] >= 20 * 1500);
+            sample(&lab, &running);
             lab.lab.stop_dut(running).unwrap();
+            let running =
+                try_start_with(&mut lab, WireGuardProgram::Kernel, frames::LINKS).unwrap();
+            cross_both_ways(&lab, &running.frame_path.clone().unwrap());
+            lab.lab.stop_dut(running).unwrap();
+            lab.lab.configure(LINKS).unwrap();
         }
-        Err(error) => {
-            let told = reason(&error);
-            eprintln!("SKIPPED: the kernel's WireGuard: {told}");
-            assert!(told.starts_with("needs a kernel with WireGuard"), "{told}");
-            assert!(told.contains("\nhelp: sudo modprobe wireguard"), "{told}");
-        }
+        Err(error) => refused(
+            &error,
+            "needs a kernel with WireGuard",
+            "\nhelp: sudo modprobe wireguard",
+        ),
     }
     assert_nothing_is_left(&lab, &before, "wireguard");
 }

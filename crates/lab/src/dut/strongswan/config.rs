@@ -5,6 +5,7 @@ use super::secrets::Secrets;
 use super::suites::Words;
 use crate::dut::Site;
 use crate::dut::cipherbench::cipher_ends;
+use crate::dut::xfrm::INTERFACE_ID;
 use crate::topology::Side;
 use crate::{Node, NodeId};
 use campaign::plan::{DataPath, IkeAuth, StrongSwan};
@@ -108,6 +109,7 @@ impl<'a> Half<'a> {
     /// the peer is dead.
     pub(super) fn connections(&self, secrets: &Secrets) -> String {
         let StrongSwan {
+            data_path,
             suite,
             auth,
             ppk,
@@ -158,12 +160,19 @@ impl<'a> Half<'a> {
             let secret = &secrets.ppk;
             kept += &format!("  ppk-1 {{\n    id = {PPK_ID}\n    secret = 0x{secret}\n  }}\n");
         }
+        // Packets are sealed behind an interface: the daemon sets no routes then.
+        let interface = match data_path {
+            DataPath::Kernel => {
+                format!("    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n")
+            }
+            DataPath::Libipsec => String::new(),
+        };
         // With `encap` the kernel's ESP is in UDP too: the peers are compared with one outer header.
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
              remote_addrs = {peer}\n    proposals = aes256gcm16-prfsha384-{exchange}\n    \
              encap = yes\n    mobike = no\n    rekey_time = 0\n    \
-             dpd_delay = {DPD_DELAY_S}s\n{ppk_of_connection}    \
+             dpd_delay = {DPD_DELAY_S}s\n{interface}{ppk_of_connection}    \
              local {{\n      {local}\n      id = {id}\n    }}\n    \
              remote {{\n      {remote}\n      id = {peer_id}\n    }}\n    \
              children {{\n{children}    }}\n  }}\n}}\nsecrets {{\n{kept}}}\n"

@@ -1,0 +1,144 @@
+#!/bin/sh
+# Runs the tests of the kernel's own tunnels (WireGuard, IPsec by strongSwan and with static keys, L2TPv3) on a
+# kernel that has them: Debian's or Ubuntu's own, under emulation, with this machine's files beneath it. Most
+# containers and small virtual machines have a kernel without.
+#
+#   scripts/kernel.sh              boot it, run the tests in it, tell what came of each
+#   scripts/kernel.sh COMMAND...   the same with a command of your own, as root
+#
+# The emulator (qemu-system-x86) and a static busybox are installed when they are missing. The kernel's package is
+# only fetched and unpacked, into $KERNELS or ~/.cache/cipherbench-kernel: this machine's boot menu stays as it is.
+# The guest reads this machine's files, by 9p, and writes to its own memory alone. It has no network.
+#
+# Emulation is in software (TCG): slow, and everywhere the same. KERNEL_ACCEL=kvm takes the processor's instead.
+set -eu
+cd "$(dirname "$0")/.."
+
+cache=${KERNELS:-$HOME/.cache/cipherbench-kernel}
+accelerator=${KERNEL_ACCEL:-tcg}
+# Seconds until it is taken to hang.
+limit=${KERNEL_LIMIT:-900}
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:$HOME/.cargo/bin
+export PATH
+
+say() { echo "kernel: $*" >&2; }
+fail() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+[ "$(uname -m)" = x86_64 ] || fail "this is written for x86-64; there is no other machine here to try it on"
+
+packages=
+have qemu-system-x86_64 || packages="$packages qemu-system-x86"
+busybox=$(command -v busybox || true)
+if [ -z "$busybox" ] || ! "$busybox" --list 2>/dev/null | grep -qx switch_root; then
+    packages="$packages busybox-static"
+fi
+if [ -n "$packages" ]; then
+    as_root=
+    [ "$(id -u)" -eq 0 ] || as_root=sudo
+    say "installing$packages"
+    # shellcheck disable=SC2086 # one word each
+    $as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+        apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends $packages >&2 ||
+        fail "give: sudo apt-get update && sudo apt-get install -y$packages"
+    busybox=$(command -v busybox)
+fi
+
+# The newest kernel of this distribution, by the package that stands for it.
+for whole in linux-image-amd64 linux-image-generic; do
+    package=$(apt-cache depends "$whole" 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+    [ -z "$package" ] || break
+done
+[ -n "$package" ] || fail "apt knows no package linux-image-amd64 or linux-image-generic; give: sudo apt-get update"
+release=${package#linux-image-}
+root=$cache/$release
+if [ ! -e "$root/complete" ]; then
+    say "fetching $package"
+    rm -rf "$root"
+    mkdir -p "$root/packages"
+    # Ubuntu has the modules in packages of their own.
+    for part in "$package" "linux-modules-$release" "linux-modules-extra-$release"; do
+        apt-cache show "$part" >/dev/null 2>&1 || continue
+        (cd "$root/packages" && apt-get -qq download "$part") || fail "cannot fetch $part"
+    done
+    for part in "$root"/packages/*.deb; do
+        dpkg-deb -x "$part" "$root"
+    done
+    rm -r "$root/packages"
+    # Debian's /lib is a link to /usr/lib, and packages may have either.
+    [ -d "$root/lib/modules" ] || ln -s usr/lib "$root/lib"
+    "$busybox" depmod -b "$root" "$release"
+    touch "$root/complete"
+fi
+
+program=
+[ $# -gt 0 ] || say "building the tests"
+[ $# -gt 0 ] ||
+# Told by cargo: the last of several that were built before may be another.
+program=$(cargo test --locked --package cipherbench-lab --test lab --no-run --message-format json 2>/dev/null |
+    sed -n 's/.*"name":"lab".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+[ $# -gt 0 ] || [ -x "$program" ] || fail "the tests do not build: cargo test --package cipherbench-lab --test lab --no-run"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/cipherbench-kernel.XXXXXX")
+trap 'rm -rf "$work"' EXIT INT TERM
+mkdir -p "$work/initrd/bin" "$work/initrd/modules"
+cp "$busybox" "$work/initrd/bin/busybox"
+cp scripts/kernel-init.sh "$work/initrd/init"
+chmod 755 "$work/initrd/init"
+
+# What the first steps need, in the order of their needs; the rest is loaded by the kernel itself.
+"$busybox" awk -F ':' -v wanted="virtio_pci 9pnet_virtio 9p overlay" '
+    { path = $1; name = path; sub(".*/", "", name); sub("\\.ko.*", "", name); where[name] = path; needs[path] = $2 }
+    function load(path,   list, count, i) {
+        if (path in done) return
+        done[path] = 1
+        count = split(needs[path], list, " ")
+        for (i = count; i > 0; i--) load(list[i])
+        print path
+    }
+    END { count = split(wanted, names, " "); for (at = 1; at <= count; at++) if (names[at] in where) load(where[names[at]]) }
+' "$root/lib/modules/$release/modules.dep" > "$work/initrd/modules/order"
+number=0
+while read -r path; do
+    number=$((number + 1))
+    cp "$root/lib/modules/$release/$path" "$work/initrd/modules/$(printf '%03d' $number)-${path##*/}"
+done < "$work/initrd/modules/order"
+rm "$work/initrd/modules/order"
+(cd "$work/initrd" && find . | "$busybox" cpio -o -H newc 2>/dev/null) | gzip -1 > "$work/initrd.gz"
+
+# What the guest is to run, with what it cannot know.
+cat > "$work/task" <<EOF
+cd '$PWD/crates/lab'
+export PATH='$PATH' HOME='$HOME' CIPHERBENCH_KERNEL=full
+EOF
+if [ $# -eq 0 ]; then
+    echo "'$program' the_kernels --test-threads 1 --color never" >> "$work/task"
+else
+    for word; do
+        printf "'%s' " "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"
+    done >> "$work/task"
+fi
+
+say "booting Linux $release under $accelerator; this takes a minute or two"
+processor=max
+timeout "$limit" qemu-system-x86_64 -accel "$accelerator" -cpu "$processor" -smp 2 -m 2048 \
+    -display none -monitor none -serial "file:$work/console" -nic none -no-reboot \
+    -kernel "$root/boot/vmlinuz-$release" -initrd "$work/initrd.gz" \
+    -virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap" \
+    -virtfs "local,path=$root,mount_tag=kernel,security_model=none,readonly=on" \
+    -virtfs "local,path=$work,mount_tag=work,security_model=none,readonly=on" \
+    -append "console=ttyS0 quiet loglevel=3 panic=-1 random.trust_cpu=on" < /dev/null ||
+    say "the emulator ended with $?"
+
+tr -d '\r' < "$work/console" > "$work/log"
+sed -n '/^=== begin/,/^=== end/p' "$work/log" | grep -v '^===' || true
+outcome=$(sed -n 's/^=== end //p' "$work/log" | tail -n 1)
+if [ -z "$outcome" ]; then
+    tail -n 40 "$work/log" >&2
+    fail "Linux $release did not come to the end of the tests within $limit s; above is the end of its console"
+fi
+if grep -q '^SKIPPED' "$work/log"; then
+    say "NOT RUN, for the reasons above: what is marked SKIPPED"
+fi
+[ "$outcome" = 0 ] || fail "on Linux $release it failed ($outcome)"
+say "on Linux $release all went well"
