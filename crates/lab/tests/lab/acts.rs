@@ -179,6 +179,7 @@ pub(crate) fn our_encryptor_loses_nothing_when_its_keys_are_renewed() {
     const PINGS: u32 = 1000;
     let mut lab = ready_lab();
     let mut dut = try_start(&mut lab, &ours()).unwrap();
+    let was = lab.lab.dut_counters(&dut).unwrap();
     let target = lab.lab.target().to_string();
     let count = PINGS.to_string();
     let argv = ["ping", "-n", "-q", "-i", "0.002", "-c", &count, &target];
@@ -199,7 +200,7 @@ pub(crate) fn our_encryptor_loses_nothing_when_its_keys_are_renewed() {
         let drops: Vec<_> = counters
             .iter()
             .filter(|(key, _)| key.starts_with(&format!("{gateway}/dropped_packets.")))
-            .filter(|(key, value)| **value > 0 && !key.ends_with(".no_tunnel"))
+            .filter(|(key, value)| **value > was[*key] && !key.ends_with(".no_tunnel"))
             .collect();
         assert!(drops.is_empty(), "{drops:?}");
     }
@@ -260,7 +261,7 @@ pub(crate) fn a_gateway_that_is_dead_cannot_be_killed_and_one_that_is_no_dut_can
     assert_eq!(told, "has no process on gw2 that could be killed");
     let restart = DutAction::Restart(NodeId::A);
     let told = reason(&lab.lab.act(&mut dut, restart).unwrap_err());
-    assert_eq!(told, "does not run on A");
+    assert_eq!(told, "does not run on a");
     lab.lab.stop_dut(dut).unwrap();
 }
 

@@ -186,7 +186,8 @@ pub(crate) fn reason(error: &LabError) -> String {
 /// All that a DUT could leave behind, by node; without a bridge's timers and the state of interfaces,
 /// which the kernel brings up to date when it has time.
 pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
-    const SCRIPT: &str = "ip -o -d link | sed 's/_timer *[0-9.]*//g; s/ state [A-Z]* mode / /'; \
+    const SCRIPT: &str = "ip -o -d link | sed 's/_timer *[0-9.]*//g; s/ state [A-Z]* mode / /; \
+                          s/NO-CARRIER,//'; \
                           ip -o address; ip route show table all; \
                           ip -6 route show table all; ip neigh; ip -6 neigh; bridge fdb; \
                           nft list ruleset; sysctl -a 2>/dev/null | grep forward; \
