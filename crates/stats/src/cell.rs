@@ -4,6 +4,7 @@ use crate::bulk::{Bulk, CpuResult};
 use crate::estimate::Estimate;
 use crate::frames::{FrameFigures, TrafficInfo};
 use crate::latency::LatencyResult;
+use crate::suites::{Ceiling, Overhead};
 use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement};
 use journal::Journal;
@@ -56,6 +57,11 @@ pub struct CellResult {
     pub verdict: Option<Verdict>,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
+    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing encrypts, where
+    /// packets are fragmented, and where it depends on more than the packet.
+    pub overhead: Option<Overhead>,
+    /// What the path could carry of such packets, for the same; `null` where neither line rate nor baseline tells.
+    pub ceiling: Option<Ceiling>,
 }
 
 /// A cell that is there to show what the rig does without a part of the DUT.
@@ -218,6 +224,11 @@ fn result(
         Status::Invalid | Status::Failed | Status::NotRun => Vec::new(),
     };
     let in_force = measured.last().and_then(|(_, last)| last.transfer.as_ref());
+    let parameters = parameters(
+        cell,
+        in_force.map(|transfer| &transfer.parameters).or(tuned),
+        tuned.is_some(),
+    );
     let latencies: Vec<(u32, &Latency)> = measured
         .iter()
         .filter_map(|&(repeat, measured)| Some((repeat, measured.latency.as_ref()?)))
@@ -234,11 +245,9 @@ fn result(
         mtu_bytes: cell.mtu,
         cores_per_station: cell.cores_per_station,
         offloads: cell.offloads,
-        parameters: parameters(
-            cell,
-            in_force.map(|transfer| &transfer.parameters).or(tuned),
-            tuned.is_some(),
-        ),
+        overhead: Overhead::of(cell, &parameters),
+        ceiling: None,
+        parameters,
         status,
         reasons,
         repeats: counts,

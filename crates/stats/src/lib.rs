@@ -22,7 +22,9 @@ mod compare;
 mod estimate;
 mod frames;
 mod latency;
+mod ranking;
 mod scaling;
+mod suites;
 mod verdict;
 mod warning;
 
@@ -40,10 +42,12 @@ pub use frames::{
     longest_burst,
 };
 pub use latency::{LatencyResult, Pooled, percentile};
+pub use ranking::{IntervalKind, Rank, RankedBy, Ranking, Standing};
 pub use scaling::{
     FIT_MIN_POINTS, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis,
     ScalingPoint, ScalingUnit, SilentCap,
 };
+pub use suites::{Ceiling, CeilingBasis, Overhead, SuiteEntry, SuiteMatrix};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
 pub use warning::{LARGE_SPREAD_PERCENT, Warning, WarningKind};
 
@@ -64,6 +68,10 @@ pub struct Results {
     pub calibrations: Vec<Calibration>,
     /// Mean frame rate over the sizes of each DUT and table of throughput, in the plan's order.
     pub mean_frame_rates: Vec<MeanFrameRate>,
+    /// Each measurement that was made with several suites of one device, in the plan's order.
+    pub suites: Vec<SuiteMatrix>,
+    /// The devices of each group in order, in the plan's order.
+    pub rankings: Vec<Ranking>,
     /// What more workers, cores, streams, flows or tunnels bring, in the plan's order.
     pub scalings: Vec<Scaling>,
     /// What is claimed of the devices beside what was measured, in the campaign's order.
@@ -95,6 +103,7 @@ impl Results {
     pub fn of(journal: &Journal) -> Self {
         let mut cells = cell::results(journal);
         frames::judge_all(journal, &mut cells);
+        suites::set_ceilings(journal, &mut cells);
         let cells = cells;
         let comparisons = compare::comparisons(&cells);
         let progress = Progress::of(journal, &cells);
@@ -104,6 +113,8 @@ impl Results {
             progress,
             calibrations: frames::calibrations(&cells),
             mean_frame_rates: frames::mean_frame_rates(journal, &cells),
+            suites: suites::matrices(journal),
+            rankings: ranking::rankings(journal, &cells),
             claims: claims::claims(journal, &cells, &comparisons),
             scalings,
             cells,

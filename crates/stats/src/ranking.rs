@@ -1,0 +1,313 @@
+//! Devices of a group in order, with ties where their intervals do not tell them apart.
+//!
+//! The rule. A device is *surely better* than another when its whole interval lies on the better side of the
+//! other's. Its *rank* is 1 and as many as are surely better than it: devices whose intervals overlap share a rank
+//! unless somebody is surely better than the one and not than the other. Overlapping is not transitive (A and B, B
+//! and C, but not A and C), so there are no groups to be cut out of it: each device is asked for itself, and beside
+//! the rank stands the *last* rank that it could have, all devices but those that it is surely better than. `2–4`
+//! says what is known; one that varies much gets a wide span, not a good place.
+//!
+//! It follows that who is surely better has the better rank, that the order of the campaign does not matter, and
+//! that one more device that all others surely beat changes no other's rank.
+//!
+//! The interval is the bootstrap's where there are repeats enough, else the range of the repeats. Of a single repeat
+//! there is none: then any difference counts, and the ranking says so.
+
+use crate::cell::{CellResult, Control};
+use crate::estimate::{Estimate, Interval95, Sample};
+use campaign::plan::{Adapter, Cell};
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The devices of one group in the order of one quantity.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Ranking {
+    /// The group.
+    pub group: String,
+    /// What they are ranked by.
+    pub by: RankedBy,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+    /// Name of the DUT that [`Standing::ratio_to_yardstick`] is by: the first encryptor of our own, else the first
+    /// device; the first with a figure.
+    pub yardstick: String,
+    /// At least two: the best rank first, then the better mean.
+    pub places: Vec<Standing>,
+    /// What is no device to be ranked: the baseline, forwarders, controls; in the plan's order.
+    pub references: Vec<Standing>,
+    /// Names of the DUTs that would be ranked, had they a figure; in the plan's order.
+    pub without_figure: Vec<String>,
+}
+
+/// A DUT in a ranking.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Standing {
+    /// Id of its cell.
+    pub cell: String,
+    /// Its name.
+    pub dut: String,
+    /// Its place; `null` of a reference.
+    pub rank: Option<Rank>,
+    /// Mean, in the unit of what is ranked by.
+    pub value: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of its interval.
+    pub high: f64,
+    /// What the interval is.
+    pub interval: IntervalKind,
+    /// Mean by the mean of the device with the best one.
+    pub ratio_to_best: Option<f64>,
+    /// Mean by that of [`Ranking::yardstick`].
+    pub ratio_to_yardstick: Option<f64>,
+    /// What makes it a control, where it is one.
+    pub control: Option<Control>,
+    /// Why nobody should protect anything with it; `null` where it protects, or was never meant to.
+    pub insecure: Option<String>,
+}
+
+/// A place in a ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Rank {
+    /// 1, and as many as are surely better.
+    pub first: u32,
+    /// As many as there are, without those that are surely worse. At least `first`.
+    pub last: u32,
+}
+
+/// What devices are ranked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankedBy {
+    /// Payload received, of `tcp` and `udp`, in bit/s.
+    PayloadThroughput,
+    /// Median round-trip time, of `ping`, in nanoseconds.
+    RoundTripP50,
+    /// Frame rate, of `throughput` and `loss-curve`, in frames/s: the relevant lower bound of the first goal, or the
+    /// highest forwarding rate.
+    FrameRate,
+    /// Median one-way latency at the search's lowest load, of `latency`, in nanoseconds.
+    LatencyP50,
+    /// Payload bits received per CPU-second of the whole machine, of `tcp` and `udp`.
+    PayloadBitsPerCpuSecond,
+    /// IP bits forwarded per CPU-second of the whole machine, of `throughput` and `loss-curve`, in the trials whose
+    /// evidence is recorded.
+    IpBitsPerCpuSecond,
+}
+
+/// What an interval is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IntervalKind {
+    /// 95 % bootstrap interval of the mean.
+    #[serde(rename = "bootstrap-95")]
+    Bootstrap95,
+    /// Smallest to largest repeat: too few for a bootstrap.
+    Range,
+    /// The one value there is.
+    Single,
+}
+
+impl RankedBy {
+    const ALL: [Self; 6] = [
+        Self::PayloadThroughput,
+        Self::RoundTripP50,
+        Self::FrameRate,
+        Self::LatencyP50,
+        Self::PayloadBitsPerCpuSecond,
+        Self::IpBitsPerCpuSecond,
+    ];
+
+    /// Whether more is better.
+    #[must_use]
+    pub const fn higher_is_better(self) -> bool {
+        !matches!(self, Self::RoundTripP50 | Self::LatencyP50)
+    }
+
+    /// Whether it is what the work cost, and not how much or how fast it was.
+    #[must_use]
+    pub const fn is_efficiency(self) -> bool {
+        matches!(
+            self,
+            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond
+        )
+    }
+
+    /// The quantity of a cell, if it has it.
+    #[must_use]
+    pub fn of(self, cell: &CellResult) -> Option<Estimate> {
+        let searched = matches!(cell.protocol.as_str(), "throughput" | "loss-curve");
+        match self {
+            Self::PayloadThroughput => cell.throughput_bps().cloned(),
+            Self::RoundTripP50 => Some(cell.latency.as_ref()?.p50_ns.clone()),
+            Self::FrameRate if searched => cell.frame_rate().cloned(),
+            Self::LatencyP50 => {
+                let mut loads = cell.frames.as_ref()?.latency.iter();
+                let lowest = loads.find(|load| load.percent == Some(0))?;
+                Some(lowest.p50_each_ns.clone())
+            }
+            Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.clone(),
+            Self::IpBitsPerCpuSecond if searched => ip_bits_per_cpu_s(cell),
+            Self::FrameRate | Self::IpBitsPerCpuSecond => None,
+        }
+    }
+}
+
+/// CPU time is read in the trial of the evidence alone, so it is that one's frames that it bought.
+fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
+    let carried = &cell.frames.as_ref()?.at_evidence.as_ref()?.forwarded.ip_bps;
+    let busy = &cell.cpu.as_ref()?.busy_cores;
+    let directions = match cell.traffic.as_ref()?.duplex {
+        true => 2.0,
+        false => 1.0,
+    };
+    let samples = carried.values.iter().map(|sample| {
+        let cores = busy.at(sample.repeat).filter(|cores| *cores > 0.0)?;
+        Some(Sample {
+            value: directions * sample.value / cores,
+            ..*sample
+        })
+    });
+    Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+}
+
+/// Every ranking of every group that has two devices to rank, in the plan's order.
+pub(crate) fn rankings(journal: &Journal, cells: &[CellResult]) -> Vec<Ranking> {
+    let mut groups: Vec<(&str, Vec<(&Cell, &CellResult)>)> = Vec::new();
+    for (planned, cell) in journal.header.plan.cells.iter().zip(cells) {
+        if cell.calibration {
+            continue;
+        }
+        // The DUT varies fastest: it is the last group, or a new one.
+        match groups
+            .iter_mut()
+            .rev()
+            .find(|(group, _)| *group == cell.group)
+        {
+            Some((_, members)) => members.push((planned, cell)),
+            None => groups.push((&cell.group, vec![(planned, cell)])),
+        }
+    }
+    groups
+        .iter()
+        .flat_map(|(_, members)| {
+            RankedBy::ALL
+                .into_iter()
+                .filter_map(move |by| ranking(by, members))
+        })
+        .collect()
+}
+
+fn ranking(by: RankedBy, members: &[(&Cell, &CellResult)]) -> Option<Ranking> {
+    let (devices, others): (Vec<_>, Vec<_>) = members
+        .iter()
+        .partition(|(planned, cell)| is_ranked(&planned.dut.adapter, cell));
+    let standings = |members: &[&(&Cell, &CellResult)]| -> Vec<Standing> {
+        let found = members
+            .iter()
+            .filter_map(|(_, cell)| Some(Standing::of(cell, &by.of(cell)?)));
+        found.collect()
+    };
+    let mut places = standings(&devices);
+    let mut references = standings(&others);
+    if places.len() < 2 {
+        return None;
+    }
+    let higher = by.higher_is_better();
+    let own = |standing: &Standing| {
+        devices.iter().any(|(planned, _)| {
+            planned.id == standing.cell && planned.dut.adapter.encryptor().is_some()
+        })
+    };
+    let yardstick = places.iter().find(|place| own(place)).or(places.first())?;
+    let (yardstick, unit) = (yardstick.dut.clone(), yardstick.value);
+    let better = |a: f64, b: f64| {
+        if higher {
+            b.total_cmp(&a)
+        } else {
+            a.total_cmp(&b)
+        }
+    };
+    let best = places.iter().map(|place| place.value);
+    let best = best.min_by(|a, b| better(*a, *b))?;
+    let spans: Vec<(f64, f64)> = places.iter().map(|place| (place.low, place.high)).collect();
+    for (place, rank) in places.iter_mut().zip(ranks(&spans, higher)) {
+        place.rank = Some(rank);
+    }
+    // Stable: who cannot be told apart at all stays in the plan's order.
+    places.sort_by(|a, b| a.rank.cmp(&b.rank).then(better(a.value, b.value)));
+    for standing in places.iter_mut().chain(&mut references) {
+        let by = |whole: f64| (whole > 0.0).then(|| standing.value / whole);
+        (standing.ratio_to_best, standing.ratio_to_yardstick) = (by(best), by(unit));
+    }
+    let has_figure = |cell: &CellResult| places.iter().any(|place| place.cell == cell.id);
+    let without = devices.iter().filter(|(_, cell)| !has_figure(cell));
+    Some(Ranking {
+        group: members.first()?.1.group.clone(),
+        by,
+        higher_is_better: higher,
+        yardstick,
+        without_figure: without.map(|(_, cell)| cell.dut.clone()).collect(),
+        places,
+        references,
+    })
+}
+
+/// Baselines and forwarders are no encryptors, and a control is none that anybody could use.
+fn is_ranked(adapter: &Adapter, cell: &CellResult) -> bool {
+    let forwards = matches!(
+        adapter,
+        Adapter::Direct | Adapter::Straight | Adapter::Router { .. } | Adapter::Bridge
+    );
+    !forwards && cell.control.is_none()
+}
+
+impl Standing {
+    fn of(cell: &CellResult, estimate: &Estimate) -> Self {
+        let (low, high, interval) = match estimate.interval_95 {
+            Interval95::Bootstrap { low, high } => (low, high, IntervalKind::Bootstrap95),
+            Interval95::TooFewRepeats { .. } => {
+                let kind = match estimate.n {
+                    1 => IntervalKind::Single,
+                    _ => IntervalKind::Range,
+                };
+                (estimate.min, estimate.max, kind)
+            }
+        };
+        Self {
+            cell: cell.id.clone(),
+            dut: cell.dut.clone(),
+            rank: None,
+            value: estimate.mean,
+            low,
+            high,
+            interval,
+            ratio_to_best: None,
+            ratio_to_yardstick: None,
+            control: cell.control,
+            insecure: cell.insecure.clone(),
+        }
+    }
+}
+
+/// The rule of this module: the rank of each interval (low, high).
+fn ranks(spans: &[(f64, f64)], higher_is_better: bool) -> Vec<Rank> {
+    let surely_better = |a: &(f64, f64), b: &(f64, f64)| match higher_is_better {
+        true => a.0 > b.1,
+        false => a.1 < b.0,
+    };
+    let count = |which: &dyn Fn(&(f64, f64)) -> bool| {
+        let found = spans.iter().filter(|other| which(other)).count();
+        u32::try_from(found).unwrap_or(u32::MAX)
+    };
+    let all = count(&|_| true);
+    let rank = |own: &(f64, f64)| Rank {
+        first: 1 + count(&|other| surely_better(other, own)),
+        last: all - count(&|other| surely_better(own, other)),
+    };
+    spans.iter().map(rank).collect()
+}
+
+#[cfg(test)]
+mod tests;
