@@ -10,10 +10,15 @@
 //! | back-to-back | (20 + bursts) × burst, as if the longest passed |
 //! | latency | search + loads × duration |
 //! | recovery | search + overload + relief |
+//! | rekey | search, for a share + 2 × duration |
+//! | failover | search, for a share + [`LEAD_RUN`] + times × (down + watch) |
+//! | setup | search, for a share + [`LEAD_RUN`] + times × (0.5 s + watch) + 0.5 s |
+//! | hostile | search, for a share + (1 + shares) × duration |
 //! | before all of these but load, when no highest load is given (bursts: always) | [`FLOOD_RUN`] |
 //! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | around it all | [`BRING_UP`] |
+//! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
 //! A search is counted to the trials of its cell in equal shares: so the times of all trials add up
@@ -28,6 +33,10 @@ use std::time::Duration;
 
 /// Around one trial: DUT up and down, tools up and down, evidence read.
 pub const BRING_UP: Duration = Duration::from_millis(250);
+/// One command of a box outside: a login, and what it does.
+pub const BOX_COMMAND: Duration = Duration::from_secs(1);
+/// From a box's last command until its tunnel is there.
+pub const BOX_READY: Duration = Duration::from_secs(5);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
@@ -44,9 +53,22 @@ const ATTEMPTS_AGAIN: u32 = 2;
 #[must_use]
 pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     let search = (TUNE_RUN + BRING_UP) * attempts(cell);
-    let time = tool(&cell.measurement) + BRING_UP + search / repeats.max(1);
+    let time = tool(&cell.measurement) + BRING_UP + outside(cell) + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What boxes outside take beyond: their counters are read twice before a trial and twice after.
+fn outside(cell: &Cell) -> Duration {
+    let Some(external) = cell.dut.adapter.external() else {
+        return Duration::ZERO;
+    };
+    let commands = external.boxes.iter().map(|its| {
+        let counters = its.counters.len() + its.counter_lines.len();
+        its.commands().count() + 3 * counters
+    });
+    let commands = u32::try_from(commands.sum::<usize>()).unwrap_or(u32::MAX);
+    BOX_READY + BOX_COMMAND * commands
 }
 
 /// Most attempts of the search before a cell's first trial; 0 when nothing is searched.

@@ -42,7 +42,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
-    assert_eq!(blocks.len(), 9);
+    assert_eq!(blocks.len(), 10);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -63,8 +63,12 @@ fn every_shipped_campaign_and_lab_is_right() {
             Some(campaign.name()),
             path.file_stem().and_then(|stem| stem.to_str())
         );
+        let lab = match campaign.name().starts_with("external-") {
+            true => load_lab(&root().join("labs/external.yaml")).unwrap(),
+            false => LabFile::built_in(),
+        };
         campaign
-            .plan(&LabFile::built_in(), &HOST)
+            .plan(&lab, &HOST)
             .unwrap_or_else(|mistakes| panic!("{mistakes}"));
     }
     for path in yaml_files("labs") {
@@ -119,7 +123,8 @@ fn every_key_is_documented_and_no_other() {
     let text = "x: 1\nduts: [direct: { x: 1 }, straight: { x: 1 }, router: { x: 1 },\n  \
                 bridge: { x: 1 }, cipherbench: { x: 1 }, wireguard: { x: 1 },\n  \
                 wireguard-go: { x: 1 }, boringtun: { x: 1 }, gotatun: { x: 1 },\n  \
-                strongswan: { x: 1 }, openvpn: { x: 1 }]\n\
+                strongswan: { x: 1 }, openvpn: { x: 1 },\n  \
+                external: { x: 1, boxes: [{ x: 1 }] }]\n\
                 trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
                 throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
                 back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 },\n  \
@@ -145,6 +150,8 @@ fn every_key_is_documented_and_no_other() {
         ("duts[8].gotatun.x", &[wireguard]),
         ("duts[9].strongswan.x", &["### `strongswan`"]),
         ("duts[10].openvpn.x", &["### `openvpn`"]),
+        ("duts[11].external.x", &["### `external`"]),
+        ("duts[11].external.boxes[0].x", &["A box has these keys:"]),
         ("trials[0].tcp.x", &[all, "### `tcp`"]),
         ("trials[1].udp.x", &[all, "### `udp`"]),
         ("trials[2].ping.x", &[all, "### `ping`"]),
@@ -194,13 +201,13 @@ fn every_key_is_documented_and_no_other() {
         assert_eq!(known, documented, "{headings:?}");
     }
 
-    let mistakes = lab_from_text("l.yaml", "x: 1\naddresses: { x: 1 }\n").unwrap_err();
+    let text = "x: 1\naddresses: { x: 1 }\nexternal: { x: 1 }\n";
+    let mistakes = lab_from_text("l.yaml", text).unwrap_err();
     let mut known = known_keys(&mistakes, "x");
-    known.extend(
-        known_keys(&mistakes, "addresses.x")
-            .iter()
-            .map(|key| format!("addresses.{key}")),
-    );
+    for map in ["addresses", "external"] {
+        let keys = known_keys(&mistakes, &format!("{map}.x"));
+        known.extend(keys.iter().map(|key| format!("{map}.{key}")));
+    }
     assert_eq!(known, documented_keys(&document("lab.md"), "## Keys"));
 }
 

@@ -2,14 +2,17 @@
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
 //! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`], then
-//! [`frames::COLUMNS`] and [`disturbed::COLUMNS`].
+//! [`frames::COLUMNS`], [`disturbed::COLUMNS`], [`compared::COLUMNS`] and [`claims::COLUMNS`].
 
+mod claims;
+mod compared;
 mod disturbed;
 mod frames;
 
 use crate::layout::Run;
+use campaign::plan::Cell;
 use journal::record::{Cpu, Latency, Measured, Outcome, Transfer, TrialRecord};
-use stats::{CellResult, percentile};
+use stats::{CellResult, ClaimResult, percentile};
 use std::fmt::Write;
 
 /// A trial and what belongs to it.
@@ -22,6 +25,12 @@ struct Context<'a> {
     counts: bool,
     /// What this row is of, where a trial has several figures.
     figure: Option<frames::Figure<'a>>,
+    /// Where the cell stands among others.
+    standings: compared::Standings<'a>,
+    /// The cell of the plan.
+    planned: Option<&'a Cell>,
+    /// What is claimed of it.
+    claims: &'a [&'a ClaimResult],
 }
 
 type Column = (
@@ -161,9 +170,11 @@ const COLUMNS: &[Column] = &[
     ("cpu_station_b_ns", "CPU time of station B's tools", |row| {
         text(cpu(row)?.station_b_ns)
     }),
-    ("cpu_dut_ns", "CPU time of the device's processes", |row| {
-        text(cpu(row)?.dut_ns)
-    }),
+    (
+        "cpu_dut_ns",
+        "CPU time of the device's processes; empty where it runs on machines of its own",
+        |row| text(cpu(row)?.dut_ns?),
+    ),
     ("cpu_kernel_ns", "the rest of the busy time", |row| {
         text(cpu(row)?.kernel_ns)
     }),
@@ -189,12 +200,16 @@ fn columns() -> impl Iterator<Item = &'static Column> {
         .iter()
         .chain(frames::COLUMNS)
         .chain(disturbed::COLUMNS)
+        .chain(compared::COLUMNS)
+        .chain(claims::COLUMNS)
 }
 
 /// Writes a header and the rows of each trial in the order made.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
     line(&mut page, columns().map(|(key, ..)| (*key).to_owned()));
+    let standings = compared::standings(&run.results.rankings);
+    let claims = claims::by_cell(&run.results.claims);
     for trial in &run.journal.trials {
         let Some(cell) = run.cell(&trial.cell) else {
             continue;
@@ -208,6 +223,12 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 trial,
                 counts: run.counts(trial),
                 figure,
+                standings: standings
+                    .get(cell.id.as_str())
+                    .copied()
+                    .unwrap_or_default(),
+                planned: run.planned(cell),
+                claims: claims.get(cell.id.as_str()).map_or(&[], Vec::as_slice),
             };
             line(
                 &mut page,

@@ -112,6 +112,7 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::WireGuard(tunnel) => campaign::text::wireguard_in_words(tunnel),
         Adapter::StrongSwan(tunnel) => campaign::text::strongswan_in_words(tunnel),
         Adapter::OpenVpn(tunnel) => campaign::text::openvpn_in_words(tunnel),
+        Adapter::External(external) => campaign::text::external_in_words(external),
         Adapter::Xfrm(tunnel) => campaign::text::xfrm_in_words(*tunnel),
         Adapter::L2tpv3(tunnel) => campaign::text::l2tpv3_in_words(*tunnel),
         other => format!("{other:?}"),

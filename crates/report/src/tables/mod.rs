@@ -1,14 +1,19 @@
 //! The tables of a report. Each is a function from a [`Run`] to [`Table`]s, so that all documents
 //! show the same.
 
+mod claims;
 mod cpu;
 mod environment;
 mod evidence;
 pub(crate) mod frames;
 mod latency;
+pub(crate) mod ranking;
+pub(crate) mod scaling;
 mod spread;
+pub(crate) mod suites;
 mod throughput;
 
+pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{evidence, reasons};

@@ -2,7 +2,10 @@
 
 use super::{Warning, WarningKind, about, counted};
 use crate::cell::CellResult;
-use crate::frames::{DisturbanceResult, EventPlace, HostileShare};
+use crate::frames::{DisturbanceResult, EventPlace, HostileShare, hostile_delivered_in};
+use journal::Journal;
+use journal::record::Outcome;
+use std::collections::BTreeMap;
 
 /// Below this share of the hostile packets asked for, a device was attacked by less than the tables say.
 const HOSTILE_SHORTFALL_RATIO: f64 = 0.95;
@@ -16,34 +19,48 @@ fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec
     cells.iter().filter(is).collect()
 }
 
-fn delivered(found: &DisturbanceResult) -> u64 {
-    found.hostile.as_ref().map_or(0, |found| found.delivered)
+/// Of every trial that counts, the invalid ones too: a cell without a figure is no less a finding.
+fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
+    let mut found: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((cell, _), trial) in journal.latest_trials() {
+        let (Outcome::Measured(measured) | Outcome::Invalid { measured, .. }) = &trial.outcome
+        else {
+            continue;
+        };
+        let frames = measured.frames.as_deref().map_or(0, hostile_delivered_in);
+        if frames > 0 {
+            *found.entry(cell).or_default() += frames;
+        }
+    }
+    found
 }
 
 /// The worst that a tunnel can do.
-pub(super) fn hostile_delivered(cells: &[CellResult]) -> Option<Warning> {
+pub(super) fn hostile_delivered(journal: &Journal, cells: &[CellResult]) -> Option<Warning> {
+    let delivered = delivered(journal);
+    let frames = |cell: &CellResult| delivered.get(cell.id.as_str()).copied().unwrap_or(0);
     about(
         WarningKind::HostileDelivered,
-        with(cells, |found| delivered(found) > 0),
+        cells.iter().filter(|cell| frames(cell) > 0).collect(),
         |cells| {
             let each: Vec<String> = cells
                 .iter()
-                .filter_map(|cell| {
-                    let found = of(cell)?;
-                    let attack = &found.hostile.as_ref()?.attack;
-                    let count = counted(delivered(found) as usize, "frame");
-                    Some(format!("`{}` ({attack}: {count})", cell.dut))
+                .map(|cell| {
+                    format!(
+                        "`{}` ({})",
+                        cell.id,
+                        counted(frames(cell) as usize, "frame")
+                    )
                 })
                 .collect();
             format!(
-                "Hostile packets came through: under attack, frames came out of {} that came again, came \
-                 damaged, or came so late that they may have come before.",
+                "Hostile packets came through: under attack, frames came out of a device again, damaged, or so \
+                 late that they may have come before: {}.",
                 each.join(", ")
             )
         },
         "Look for what lets them pass before you look at any speed: each packet must be authenticated, and none \
-         be taken twice (RFC 4303 §3.4.3). If the trial without hostile packets has such frames too, it is the \
-         path that copies or damages them.",
+         be taken twice (RFC 4303 §3.4.3).",
     )
 }
 

@@ -98,6 +98,8 @@ pub enum WarningKind {
     HostileShortfall,
     /// What a device does protects nothing.
     Insecure,
+    /// Nobody saw what boxes outside sent to each other.
+    NotProven,
     /// Tools use one of a device's tunnels.
     OneTunnel,
     /// More brings a device nothing, though cores are idle.
@@ -118,8 +120,9 @@ pub(crate) fn warnings(
         run::unfinished_line(journal),
         run::environment_changed(journal),
         run::few_repeats(journal),
-        disturbed::hostile_delivered(cells),
+        disturbed::hostile_delivered(journal, cells),
         insecure(cells),
+        run::not_proven(journal),
         run::one_tunnel(journal),
         scaling::told_otherwise(&told_otherwise(journal)),
         scaling::silent_caps(scalings),

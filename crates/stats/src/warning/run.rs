@@ -66,6 +66,28 @@ pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
     )
 }
 
+/// Without a tap between boxes outside, that they encrypt is what their owner says.
+pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
+    let plan = &journal.header.plan;
+    let cables = plan.lab.external.as_ref()?;
+    let cells = plan.cells.iter();
+    let cells: Vec<String> = cells
+        .filter(|cell| cables.tap.is_none() && cell.dut.adapter.external().is_some())
+        .map(|cell| cell.id.clone())
+        .collect();
+    (!cells.is_empty()).then_some(())?;
+    let text = format!(
+        "That anything was encrypted in {} was NOT PROVEN: nobody saw what the boxes sent to each other.",
+        counted(cells.len(), "cell")
+    );
+    warning(
+        WarningKind::NotProven,
+        cells,
+        text,
+        "Lead the link between the boxes through two interfaces of this machine, and name them as the lab's `tap`.",
+    )
+}
+
 /// Frames are spread over tunnels; what a tool sends is one pair of addresses, and so in one tunnel.
 pub(super) fn one_tunnel(journal: &Journal) -> Option<Warning> {
     let by_tool = |cell: &&Cell| !matches!(cell.measurement, Measurement::Frames(_));

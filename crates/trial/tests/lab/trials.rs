@@ -46,13 +46,17 @@ pub(crate) struct TestLab {
 
 impl TestLab {
     pub(crate) fn build() -> Self {
+        Self::on(&lab_plan())
+    }
+
+    pub(crate) fn on(plan: &LabPlan) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = Interrupt::new();
         let setup = Setup {
             state_folder: folder.path().to_owned(),
             interrupt: interrupt.clone(),
         };
-        let lab = NamespaceLab::build(&lab_plan(), &setup).unwrap();
+        let lab = NamespaceLab::build(plan, &setup).unwrap();
         Self {
             lab,
             interrupt,
@@ -100,7 +104,7 @@ fn is_starvation(reason: &str) -> bool {
     .any(|check| reason.starts_with(check))
 }
 
-fn lab_plan() -> LabPlan {
+pub(crate) fn lab_plan() -> LabPlan {
     LabPlan {
         name: "trial-test".to_owned(),
         kind: LabKind::Namespaces,

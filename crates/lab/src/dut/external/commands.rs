@@ -1,6 +1,7 @@
 //! Commands for boxes: filled in, and run on the desk.
 
 use super::super::{Site, dut_error};
+use super::answers;
 use crate::cables::Outside;
 use crate::protocol::{Ended, Program, Request, Response};
 use crate::sync::Deadline;
@@ -95,7 +96,7 @@ impl<'a> Desk<'a> {
         };
         let process = desk.start(program, limit)?;
         let failed = |how: String, ended: &Ended| {
-            let gateway = id.name();
+            let (gateway, words) = (id.name(), answers::fact(&words));
             let said = ended.last_words();
             dut_error(
                 self.site.dut,

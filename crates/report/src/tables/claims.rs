@@ -1,0 +1,92 @@
+//! What data sheets say beside what was measured.
+
+use crate::format::{Scale, ratio_number};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::{ClaimResult, ClaimVerdict};
+
+/// The claims of a run with their verdicts, and unless it is to be `short` their conditions; empty when nothing is
+/// claimed.
+pub(crate) fn claims(run: &Run<'_>, short: bool) -> Vec<Table> {
+    let found = &run.results.claims;
+    match (found.is_empty(), short) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![verdicts(run, true)],
+        (false, false) => vec![verdicts(run, false), conditions(found)],
+    }
+}
+
+const NOTE: &str = "measured: mean ± largest distance from it; ratio: measured by claimed; met or not met where the whole \
+                    interval of the figure is on one side of the claim, else not decided; numbers are those of the \
+                    table of sources";
+
+fn verdicts(run: &Run<'_>, short: bool) -> Table {
+    let note = if short { "" } else { NOTE };
+    let mut table = Table::new("Claims beside what was measured", note)
+        .label("No.")
+        .label("Device")
+        .text("Claim")
+        .figure("Measured")
+        .figure("Ratio")
+        .text("Verdict")
+        .text("Why");
+    for (index, claim) in run.results.claims.iter().enumerate() {
+        let verdict = claim.verdict.name();
+        let device = run.cell(&claim.cell).map_or(&claim.dut, |cell| &cell.dut);
+        table.push(vec![
+            Cell::label((index + 1).to_string()),
+            Cell::label(device),
+            Cell::plain(format!("{}: {}", claim.measure, claim.claim)),
+            Cell::or_missing(measured(claim)),
+            claim
+                .ratio
+                .map_or_else(Cell::missing, |ratio| Cell::derived(ratio_number(ratio))),
+            match claim.verdict {
+                ClaimVerdict::Met => Cell::term(verdict),
+                ClaimVerdict::NotMet | ClaimVerdict::NotDecided => Cell::word(verdict),
+            },
+            Cell::plain(match short {
+                true => format!("{} Claimed by {}.", claim.reason, claim.source),
+                false => claim.reason.clone(),
+            }),
+        ]);
+    }
+    table
+}
+
+fn measured(claim: &ClaimResult) -> Option<String> {
+    let found = claim.measured.as_ref()?;
+    let scale = match claim.unit.as_str() {
+        "ns" => Scale::time(found.mean),
+        "frames_per_s" => Scale::si(found.mean, "pps"),
+        _ => Scale::si(found.mean, "bit/s"),
+    };
+    Some(scale.estimate(found))
+}
+
+/// Where each stands, under which conditions it is said to hold, and under which it was measured.
+fn conditions(found: &[ClaimResult]) -> Table {
+    let mut table = Table::new("Claims: sources and conditions", "")
+        .label("No.")
+        .text("Source")
+        .text("Conditions there")
+        .text("Cell")
+        .text("Conditions here");
+    for (index, claim) in found.iter().enumerate() {
+        let there = match &claim.conditions {
+            Some(told) => Cell::plain(told),
+            None => Cell {
+                text: "not stated".into(),
+                ..Cell::missing()
+            },
+        };
+        table.push(vec![
+            Cell::label((index + 1).to_string()),
+            Cell::plain(&claim.source),
+            there,
+            Cell::plain(&claim.cell),
+            Cell::plain(&claim.conditions_here),
+        ]);
+    }
+    table
+}

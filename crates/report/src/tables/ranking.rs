@@ -1,0 +1,227 @@
+//! Devices in order, group by group.
+
+use super::reason_cell;
+use crate::format::{Scale, ratio_number};
+use crate::layout::Run;
+use crate::layout::groups::{GroupWords, words_of};
+use crate::table::{Cell, Table};
+use stats::{CellResult, IntervalKind, Rank, RankedBy, Ranking, Standing};
+
+/// A ranking, and that of the same group by what the work cost, where there is one.
+pub(crate) struct Ranked<'r> {
+    pub(crate) main: &'r Ranking,
+    pub(crate) efficiency: Option<&'r Ranking>,
+    pub(crate) words: GroupWords,
+}
+
+/// All rankings, those by CPU time beside the one that they belong to.
+pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
+    let rankings = &run.results.rankings;
+    let words = run.group_words();
+    let of = |main: &'r Ranking| Ranked {
+        main,
+        efficiency: rankings
+            .iter()
+            .find(|other| other.group == main.group && other.by.is_efficiency()),
+        words: words_of(&words, &main.group),
+    };
+    let main = rankings.iter().filter(|found| !found.by.is_efficiency());
+    main.map(of).collect()
+}
+
+/// One table per group.
+pub(crate) fn rankings(run: &Run<'_>) -> Vec<Table> {
+    let ranked = ranked(run);
+    let tables = ranked.iter().map(|found| table(run, found));
+    tables.collect()
+}
+
+fn table(run: &Run<'_>, found: &Ranked<'_>) -> Table {
+    let main = found.main;
+    let mut table = Table::new(format!("Ranking: {}", caption(found)), note(run, found))
+        .label("Rank")
+        .label("Device")
+        .figure("Mean")
+        .figure(interval_title(main))
+        .figure("Of the best");
+    let yardstick = has_yardstick(main);
+    if yardstick {
+        table = table.figure(format!("Of {}", main.yardstick));
+    }
+    if found.efficiency.is_some() {
+        table = table.figure("Per CPU-second").figure("Rank by it");
+    }
+    for place in main.places.iter().chain(&main.references) {
+        table.push(row(run, found, place, yardstick));
+    }
+    for dut in &main.without_figure {
+        let cells = run.results.cells.iter();
+        let mut own = cells.filter(|cell| cell.group == main.group);
+        let Some(cell) = own.find(|cell| plan_name(run, cell) == dut) else {
+            continue;
+        };
+        let mut cells = vec![
+            Cell::label("–"),
+            Cell::label(cell.dut.clone()),
+            reason_cell(cell),
+        ];
+        cells.resize_with(table.columns.len(), Cell::missing);
+        table.push(cells);
+    }
+    table
+}
+
+fn plan_name<'c>(run: &'c Run<'_>, cell: &'c CellResult) -> &'c str {
+    run.planned(cell)
+        .map_or(&cell.dut, |planned| &planned.dut.name)
+}
+
+/// What is ranked: `payload throughput, TCP, MTU 1400 B, 1 core`.
+pub(crate) fn caption(found: &Ranked<'_>) -> String {
+    format!("{}, {}", quantity(found.main.by), found.words.name)
+}
+
+const fn quantity(by: RankedBy) -> &'static str {
+    match by {
+        RankedBy::PayloadThroughput => "payload throughput",
+        RankedBy::RoundTripP50 => "median round trip",
+        RankedBy::FrameRate => "frame rate",
+        RankedBy::LatencyP50 => "median latency at the lowest load",
+        RankedBy::PayloadBitsPerCpuSecond => "payload per CPU-second",
+        RankedBy::IpBitsPerCpuSecond => "IP bits per CPU-second",
+    }
+}
+
+fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
+    let main = found.main;
+    let mut parts = vec![found.words.common.clone()];
+    parts.push(match main.higher_is_better {
+        true => "more is better".into(),
+        false => "less is better".into(),
+    });
+    parts.push(match common_interval(main) {
+        Some(IntervalKind::Bootstrap95) => "95 % bootstrap intervals of the mean".into(),
+        Some(IntervalKind::Range) => format!(
+            "intervals are the range of the repeats, which are too few ({}) for 95 %",
+            run.plan().repeats
+        ),
+        Some(IntervalKind::Single) => {
+            "one repeat: there is no interval, and any difference counts".into()
+        }
+        None => "intervals are 95 % of the mean, or the range where repeats are too few".into(),
+    });
+    parts.push(
+        "devices whose intervals overlap are not told apart: a rank is from the best to the worst \
+         that it could be"
+            .into(),
+    );
+    if found.efficiency.is_some() {
+        parts.push("CPU-seconds are those of the whole machine".into());
+    }
+    parts.retain(|part: &String| !part.is_empty());
+    parts.join("; ")
+}
+
+/// The kind that all intervals are of, if they are of one.
+fn common_interval(ranking: &Ranking) -> Option<IntervalKind> {
+    let first = ranking.places.first()?.interval;
+    let all = ranking.places.iter().all(|place| place.interval == first);
+    all.then_some(first)
+}
+
+/// What stands over the intervals.
+fn interval_title(ranking: &Ranking) -> &'static str {
+    match common_interval(ranking) {
+        Some(IntervalKind::Bootstrap95) => "95 % interval",
+        Some(IntervalKind::Range) => "Range",
+        Some(IntervalKind::Single) | None => "Interval",
+    }
+}
+
+/// Whether the ratio to the yardstick says more than that to the best.
+fn has_yardstick(ranking: &Ranking) -> bool {
+    let own = ranking.places.iter();
+    let mut own = own.filter(|place| place.dut == ranking.yardstick);
+    own.any(|place| {
+        place
+            .ratio_to_best
+            .is_none_or(|ratio| (ratio - 1.0).abs() > 1e-9)
+    })
+}
+
+fn row(run: &Run<'_>, found: &Ranked<'_>, place: &Standing, yardstick: bool) -> Vec<Cell> {
+    let by = found.main.by;
+    let scale = scale(by, place.value);
+    let ratio = |ratio: Option<f64>| match ratio {
+        Some(ratio) => Cell::derived(ratio_number(ratio)),
+        None => Cell::missing(),
+    };
+    let mut cells = vec![
+        Cell::label(rank_text(place.rank)),
+        Cell::label(name(run, place)),
+        Cell::plain(scale.value(place.value)),
+        interval(place, &scale),
+        ratio(place.ratio_to_best),
+    ];
+    if yardstick {
+        cells.push(ratio(place.ratio_to_yardstick));
+    }
+    if let Some(efficiency) = found.efficiency {
+        let own = standing(efficiency, &place.cell);
+        let value = own.map(|own| Scale::si(own.value, "bit").value(own.value));
+        cells.push(Cell::or_missing(value));
+        cells.push(match own.and_then(|own| own.rank) {
+            Some(rank) => Cell::plain(rank_text(Some(rank))),
+            None => Cell::missing(),
+        });
+    }
+    cells
+}
+
+/// The device's place in a ranking, or among its references.
+pub(crate) fn standing<'r>(ranking: &'r Ranking, cell: &str) -> Option<&'r Standing> {
+    let mut all = ranking.places.iter().chain(&ranking.references);
+    all.find(|place| place.cell == cell)
+}
+
+/// The unit that figures are printed in.
+pub(crate) fn scale(by: RankedBy, value: f64) -> Scale {
+    match by {
+        RankedBy::PayloadThroughput => Scale::si(value, "bit/s"),
+        RankedBy::FrameRate => Scale::si(value, "pps"),
+        RankedBy::RoundTripP50 | RankedBy::LatencyP50 => Scale::time(value),
+        RankedBy::PayloadBitsPerCpuSecond | RankedBy::IpBitsPerCpuSecond => Scale::si(value, "bit"),
+    }
+}
+
+/// `7.05–7.20`, in the unit of the mean.
+fn interval(place: &Standing, scale: &Scale) -> Cell {
+    match place.interval {
+        IntervalKind::Single => Cell::missing(),
+        _ => Cell::plain(format!(
+            "{}–{}",
+            scale.number(place.low),
+            scale.number(place.high)
+        )),
+    }
+}
+
+/// `1`, `2–4`; of a reference, a dash.
+pub(crate) fn rank_text(rank: Option<Rank>) -> String {
+    match rank {
+        Some(Rank { first, last }) if first == last => first.to_string(),
+        Some(Rank { first, last }) => format!("{first}–{last}"),
+        None => "–".into(),
+    }
+}
+
+/// The device's name, marked for what it is.
+pub(crate) fn name(run: &Run<'_>, place: &Standing) -> String {
+    let Some(cell) = run.cell(&place.cell) else {
+        return place.dut.clone();
+    };
+    match cell.baseline {
+        true => format!("{} (baseline)", cell.dut),
+        false => run.label(&cell.dut),
+    }
+}

@@ -1,0 +1,208 @@
+//! What more workers, cores, streams, flows or tunnels bring.
+
+use super::{FORMAT, reason_cell};
+use crate::format::{Scale, ratio_number};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::{Fit, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis, ScalingUnit};
+
+/// Where each series stops, in words, and unless it is to be `short` each number of each series.
+pub(crate) fn scaling(run: &Run<'_>, short: bool) -> Vec<Table> {
+    let found = &run.results.scalings;
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut tables = vec![verdicts(run, found, short)];
+    if !short {
+        let all = measurements(run);
+        tables.extend(all.iter().map(|all| figures(run, all)));
+    }
+    tables
+}
+
+/// Series of several devices that are one measurement, in their order; none is empty.
+pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
+    let mut found: Vec<Vec<&Scaling>> = Vec::new();
+    for series in &run.results.scalings {
+        let is_of = |all: &&mut Vec<&Scaling>| {
+            all.first()
+                .is_some_and(|first| (first.axis, &first.series) == (series.axis, &series.series))
+        };
+        match found.iter_mut().find(is_of) {
+            Some(all) => all.push(series),
+            None => found.push(vec![series]),
+        }
+    }
+    found
+}
+
+/// The device's name in a series, insecure ones with that word.
+pub(crate) fn device(run: &Run<'_>, series: &Scaling) -> String {
+    let first = series
+        .points
+        .first()
+        .and_then(|point| run.cell(&point.cell));
+    match first.is_some_and(|cell| cell.insecure.is_some()) {
+        true => format!("{} (insecure)", series.dut),
+        false => series.dut.clone(),
+    }
+}
+
+/// The scale of a series' figures.
+pub(crate) fn scale(series: &Scaling) -> Scale {
+    let means = series
+        .points
+        .iter()
+        .filter_map(|point| Some(point.figure.as_ref()?.mean));
+    let most = means.fold(0.0, f64::max);
+    match series.unit {
+        ScalingUnit::PayloadBps => Scale::si(most, "bit/s"),
+        ScalingUnit::FramesPerS => Scale::si(most, "pps"),
+    }
+}
+
+/// A row for what each series does, and one for each law.
+pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
+    let note = "no gain past n: the smallest n that no larger one is better than by more than the farthest repeat \
+                and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
+                and by Amdahl's law β = 0; fitted to relative errors, the residual is the farthest point's";
+    let note = if short { "" } else { note };
+    let mut table = Table::new("Scaling: where more stops to help", note)
+        .label("Measurement")
+        .label("Device")
+        .label("More");
+    if !short {
+        table = table.label("By");
+    }
+    table = table.text("What it does");
+    for series in found {
+        let mut row = |by: &str, what: Cell| {
+            let mut cells = vec![
+                Cell::label(&series.series),
+                Cell::label(device(run, series)),
+                Cell::label(series.axis.name()),
+            ];
+            if !short {
+                cells.push(Cell::label(by));
+            }
+            cells.push(what);
+            table.push(cells);
+        };
+        row("figures", Cell::plain(&series.verdict));
+        if short {
+            continue;
+        }
+        for fit in &series.fits {
+            row(law_name(fit.law), Cell::plain(law(series, fit)));
+        }
+        if let Some(why) = &series.no_fit {
+            let why = Cell {
+                text: format!("not fitted: {why}"),
+                ..Cell::missing()
+            };
+            row("laws", why);
+        }
+    }
+    table
+}
+
+/// For people.
+pub(crate) const fn law_name(law: Law) -> &'static str {
+    match law {
+        Law::Amdahl => "Amdahl's law",
+        Law::Usl => "Universal Scalability Law",
+    }
+}
+
+/// A law with its parameters, what follows from them, and how far it is off.
+fn law(series: &Scaling, fit: &Fit) -> String {
+    let scale = scale(series);
+    let mut text = format!("λ {}, α {:.4}", scale.value(fit.lambda), fit.alpha);
+    if fit.law == Law::Usl {
+        text.push_str(&format!(", β {:.6}", fit.beta));
+    }
+    match (fit.peak_n, fit.limit) {
+        (Some(peak), Some(limit)) => {
+            text.push_str(&format!("; at most {} at {peak:.1}", scale.value(limit)));
+        }
+        (None, Some(limit)) => text.push_str(&format!("; at most {}", scale.value(limit))),
+        (_, None) => text.push_str("; without an end"),
+    }
+    text.push_str(&format!("; residual {:.1} %", fit.largest_residual_percent));
+    if !fit.describes {
+        let why = match fit.alpha > 1.0 {
+            true => "; more than all of it would be serial".to_owned(),
+            false => format!(", more than {POOR_FIT_PERCENT} %"),
+        };
+        text.push_str(&format!("{why}: it does not describe the points"));
+    }
+    text
+}
+
+/// Each number of the series of one measurement.
+pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
+    let (axis, measurement) = all.first().map_or((ScalingAxis::Workers, ""), |first| {
+        (first.axis, first.series.as_str())
+    });
+    let last = match axis.adds() {
+        true => "efficiency: speed-up by how many times as many there are",
+        false => "kept: what is left of the figure with fewest",
+    };
+    let note = format!(
+        "{FORMAT}; speed-up against the fewest, with the range of the pairs of repeats; {last}; busy: cores that the \
+         device's processes keep busy; idle: cores of the machine that nothing does"
+    );
+    let mut table = Table::new(format!("By {}: {measurement}", axis.name()), note)
+        .label("Device")
+        .label(capitalized(axis.name()))
+        .figure("Throughput");
+    table = match axis.adds() {
+        true => table.figure("Speed-up").figure("Efficiency"),
+        false => table.figure("Kept"),
+    };
+    table = table.figure("Busy").figure("Idle");
+    for series in all {
+        let scale = scale(series);
+        for point in &series.points {
+            let mut row = vec![
+                Cell::label(device(run, series)),
+                Cell::label(point.n.to_string()),
+            ];
+            row.push(match (&point.figure, run.cell(&point.cell)) {
+                (Some(figure), _) => Cell::plain(scale.estimate(figure)),
+                (None, Some(cell)) => reason_cell(cell),
+                (None, None) => Cell::missing(),
+            });
+            row.push(range(point.speedup));
+            if axis.adds() {
+                row.push(range(point.efficiency));
+            }
+            let cores =
+                |found: Option<f64>| Cell::or_missing(found.map(|found| format!("{found:.2}")));
+            row.extend([cores(point.dut_cores), cores(point.idle_cores)]);
+            table.push(row);
+        }
+    }
+    table
+}
+
+/// `1.92 (1.88–1.95)`.
+fn range(found: Option<RatioRange>) -> Cell {
+    let Some(found) = found else {
+        return Cell::missing();
+    };
+    let ratio = ratio_number(found.ratio);
+    Cell::derived(match (found.low, found.high) {
+        (Some(low), Some(high)) if low < high => {
+            format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))
+        }
+        _ => ratio,
+    })
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}

@@ -1,0 +1,177 @@
+//! Suites of one device: ciphers down, hashes across.
+
+use super::{FORMAT, reason_cell, with_repeats};
+use crate::format::{self, Scale};
+use crate::layout::Run;
+use crate::layout::groups::{GroupWords, words_of};
+use crate::table::{Cell, Table};
+use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
+
+/// What stands over the suites that have no hash of their own.
+const AEAD: &str = "none (AEAD)";
+
+/// Columns, from the oldest to the strongest.
+const HASHES: [&str; 5] = ["MD5", "SHA-1", "SHA-256", "SHA-512", AEAD];
+
+/// A line of a cipher's block.
+type Line = (&'static str, fn(&CellResult) -> Cell);
+
+const LINES: [Line; 4] = [
+    ("throughput", figure),
+    ("overhead", overhead),
+    ("ceiling", ceiling),
+    ("reached", reached),
+];
+
+/// A table per matrix; `short`: the figures alone.
+pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
+    let words = run.group_words();
+    let of = |matrix| table(run, matrix, &words_of(&words, group(matrix)), short);
+    run.results.suites.iter().map(of).collect()
+}
+
+fn group(matrix: &SuiteMatrix) -> &str {
+    &matrix.group
+}
+
+fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -> Table {
+    let mut table = Table::new(
+        format!("Suites of {}: {}", matrix.device, words.name),
+        note(run, matrix, words, short),
+    )
+    .label("Cipher");
+    if !short {
+        table = table.label("");
+    }
+    let has = |title: &&str| matrix.entries.iter().any(|entry| hash(entry) == *title);
+    let hashes: Vec<&str> = HASHES.into_iter().filter(has).collect();
+    for title in &hashes {
+        table = table.figure(*title);
+    }
+    for cipher in distinct(matrix.entries.iter().map(|entry| entry.cipher.as_str())) {
+        let at = |title: &str| {
+            let mut entries = matrix.entries.iter();
+            entries.find(|entry| entry.cipher == cipher && hash(entry) == title)
+        };
+        let mut own = matrix.entries.iter().filter(|entry| entry.cipher == cipher);
+        let label = match own.all(|entry| entry.insecure.is_some()) {
+            true => format!("{cipher} (insecure)"),
+            false => cipher.to_owned(),
+        };
+        let is_marked = label != cipher;
+        for (name, of) in LINES.iter().take(if short { 1 } else { LINES.len() }) {
+            let cells = hashes.iter().map(|title| {
+                let entry = at(title)?;
+                let mut cell = of(run.cell(&entry.cell)?);
+                // Among good ones, the one that is not is named where it stands.
+                if *name == "throughput" && entry.insecure.is_some() && !is_marked {
+                    cell.text.push_str(" (insecure)");
+                }
+                Some(cell)
+            });
+            let cells = cells.map(|cell| cell.unwrap_or_else(Cell::missing));
+            let line = (!short).then(|| Cell::label(*name));
+            let labels = [Cell::label(label.clone())].into_iter().chain(line);
+            table.push(labels.chain(cells).collect());
+        }
+    }
+    table
+}
+
+/// In the order of their first place.
+fn distinct<'m>(values: impl Iterator<Item = &'m str>) -> Vec<&'m str> {
+    let mut found: Vec<&str> = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+fn hash(entry: &SuiteEntry) -> &str {
+    entry.hash.as_deref().unwrap_or(AEAD)
+}
+
+fn note(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -> String {
+    let mut parts = vec![words.common.clone(), format!("throughput: {FORMAT}")];
+    let cells = || {
+        let cells = matrix.entries.iter();
+        cells.filter_map(|entry| run.cell(&entry.cell))
+    };
+    if !short {
+        let packet = cells().find_map(|cell| cell.overhead.as_ref());
+        parts.extend(packet.map(|found| {
+            format!(
+                "overhead: what the suite adds to a packet of {:.0} B",
+                found.packet_bytes
+            )
+        }));
+        let basis = cells().find_map(|cell| cell.ceiling.as_ref());
+        parts.extend(basis.map(|found| basis_words(run, found)));
+    }
+    parts.join("; ")
+}
+
+/// Where the ceilings of a matrix come from.
+pub(crate) fn basis_words(run: &Run<'_>, ceiling: &stats::Ceiling) -> String {
+    match ceiling.basis {
+        CeilingBasis::LineRate => {
+            let rate = run.plan().lab.link_bps.unwrap_or(0);
+            format!(
+                "ceiling: what a link of {} carries of such packets",
+                units::human::bit_rate(rate as f64)
+            )
+        }
+        CeilingBasis::Baseline => {
+            let id = ceiling.baseline_cell.as_deref().unwrap_or_default();
+            let name = run.cell(id).map_or("the baseline", |cell| &cell.dut);
+            format!(
+                "ceiling: the links have no rate, so that it is the figure of {name}, less what the \
+                 longer packets would take of a line that it had filled"
+            )
+        }
+    }
+}
+
+fn figure(cell: &CellResult) -> Cell {
+    let text = match (cell.throughput_bps(), cell.frame_rate()) {
+        (Some(found), _) => format::bit_rate(found),
+        (None, Some(found)) => Scale::si(found.mean, "pps").estimate(found),
+        (None, None) => return reason_cell(cell),
+    };
+    Cell::plain(with_repeats(text, cell))
+}
+
+fn overhead(cell: &CellResult) -> Cell {
+    Cell::or_missing(cell.overhead.as_ref().map(overhead_words))
+}
+
+/// `+62 B (4.4 %)`.
+pub(crate) fn overhead_words(overhead: &stats::Overhead) -> String {
+    let bytes = overhead.overhead_bytes;
+    let decimals = if bytes.fract() == 0.0 { 0 } else { 1 };
+    format!(
+        "+{bytes:.decimals$} B ({})",
+        format::percent(overhead.overhead_percent)
+    )
+}
+
+fn ceiling(cell: &CellResult) -> Cell {
+    let text = cell.ceiling.as_ref().and_then(|found| {
+        let (most, unit) = match (found.payload_bps, found.frames_per_s) {
+            (Some(most), _) => (most, "bit/s"),
+            (None, most) => (most?, "pps"),
+        };
+        Some(Scale::si(most, unit).value(most))
+    });
+    Cell::or_missing(text)
+}
+
+fn reached(cell: &CellResult) -> Cell {
+    let share = cell.ceiling.as_ref().and_then(|found| found.reached);
+    match share {
+        Some(share) => Cell::derived(format::percent(100.0 * share)),
+        None => Cell::missing(),
+    }
+}

@@ -1,0 +1,427 @@
+//! Boxes outside, on cables: a [`Rack`] for the boxes, and the real lab for the tester.
+//!
+//! Each scenario has a network namespace of its own for what is the machine's otherwise: this executable is started
+//! again in one.
+
+mod rack;
+
+use crate::frames::{assert_all_came, frames, load, passes, short};
+use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
+use campaign::plan::{Cell, Direction, External, LabPlan};
+use journal::record::{Measured, Outcome};
+use lab::{
+    Bench, DutAction, Interrupt, LabError, NamespaceLab, NodeId, Privilege, Setup, privilege,
+};
+use rack::{Does, Rack, adapter, run};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use trial::links;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 7] = [
+    ("boxes_that_seal_pass_every_check", || outside("seal")),
+    ("boxes_in_clear_are_found_out_at_the_tap", || {
+        outside("clear")
+    }),
+    ("without_a_tap_nothing_is_proven_and_it_says_so", || {
+        outside("untapped")
+    }),
+    ("a_command_that_fails_fails_the_cell_in_words", || {
+        outside("refused-command")
+    }),
+    ("an_interface_that_cannot_be_taken_is_refused", || {
+        outside("refused-interface")
+    }),
+    ("a_killed_run_gives_back_what_it_took", || outside("killed")),
+    ("an_interrupted_run_takes_the_boxes_down", || {
+        outside("interrupted")
+    }),
+];
+
+/// Plays a scenario in a network namespace that is its own.
+fn outside(scenario: &str) {
+    if privilege::current() != Some(Privilege::Root) {
+        eprintln!("SKIPPED: cables can be taken by root only");
+        return;
+    }
+    let status = Command::new("unshare")
+        .arg("--net")
+        .arg(std::env::current_exe().unwrap())
+        .args(["outside", scenario])
+        .status()
+        .unwrap();
+    assert!(status.success(), "{scenario}");
+}
+
+/// What this executable is there.
+pub(crate) fn play(scenario: &str) -> ExitCode {
+    match scenario {
+        "seal" => seal(),
+        "clear" => clear(),
+        "untapped" => untapped(),
+        "refused-command" => refused_command(),
+        "refused-interface" => refused_interface(),
+        "killed" => killed(),
+        "interrupted" => interrupted(),
+        other => panic!("no scenario `{other}`"),
+    }
+    ExitCode::SUCCESS
+}
+
+fn lab_of(rack: &Rack) -> LabPlan {
+    LabPlan {
+        external: Some(rack.cables()),
+        ..lab_plan()
+    }
+}
+
+fn sealing(rack: &Rack) -> External {
+    rack.device(Does::Seal)
+}
+
+fn ping_cell(device: External) -> Cell {
+    cell(adapter(device), 1, true, ping())
+}
+
+fn seal() {
+    let rack = Rack::build(true);
+    let before = Rack::addresses();
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let cells = [
+        ping_cell(sealing(&rack)),
+        cell(adapter(sealing(&rack)), 1, true, tcp(2)),
+        cell(adapter(sealing(&rack)), 1, false, tcp(1)),
+    ];
+    for cell in &cells {
+        assert_sealed(&lab.measured(cell));
+    }
+    for duplex in [false, true] {
+        let mut traffic = short(Direction::Both);
+        traffic.duplex = duplex;
+        let cell = frames(adapter(sealing(&rack)), traffic, load(200));
+        let measured = lab.measured(&cell);
+        assert_all_came(&measured, 200, 1 + u64::from(duplex));
+        assert_sealed(&measured);
+    }
+    // A lab with cables is a lab: others are measured there too, between those on the cables.
+    let direct = lab.measured(&cell(campaign::plan::Adapter::Direct, 1, true, ping()));
+    assert!(passes(&direct, "clear-text-visible") && direct.cpu.dut_ns == Some(0));
+    cut(&mut lab, &cells[0]);
+    let [first, second] = rack.times_down();
+    assert!(first >= 6 && first == second, "{first} {second}");
+    drop(lab);
+    assert!(rack.has_all_back());
+    assert_eq!(Rack::addresses(), before);
+}
+
+fn assert_sealed(measured: &Measured) {
+    for check in [
+        "cipher-link-encrypted",
+        "no-clear-text",
+        "no-foreign-frames",
+    ] {
+        assert!(passes(measured, check), "{check}");
+    }
+    let evidence = &measured.evidence;
+    assert!(evidence.cipher_link.esp_frames > 0, "{evidence:?}");
+    assert!(
+        evidence
+            .checks
+            .iter()
+            .all(|check| check.name != "encryption-not-proven")
+    );
+    let facts = &evidence.dut_facts;
+    for gateway in ["gw1", "gw2"] {
+        assert_eq!(facts[&format!("{gateway}/suite")], "aes-256-gcm");
+        assert!(facts[&format!("{gateway}/version")].starts_with("version="));
+        for counter in ["clear_bytes", "wan_rx_bytes"] {
+            assert!(evidence.dut_counters[&format!("{gateway}/{counter}")] > 0);
+        }
+    }
+    assert!(evidence.interfaces["tap/tap2"].tx_bytes > 0);
+    // Nobody knows what the boxes spend: not nothing.
+    assert_eq!(measured.cpu.dut_ns, None);
+}
+
+/// The tap's end of the first box's cable goes down, and traffic with it.
+fn cut(lab: &mut TestLab, cell: &Cell) {
+    let links = links(&plan(cell), cell);
+    lab.lab.configure(links).unwrap();
+    let bench = &mut lab.lab;
+    let mut dut = bench.start_dut(&cell.dut, links, Direction::Both).unwrap();
+    let reaches = |bench: &NamespaceLab| {
+        let target = bench.target().to_string();
+        let ping = lab::protocol::Program::new(["ping", "-n", "-c", "1", "-W", "1", &target]);
+        let ended = bench.node(NodeId::A).run(ping, PATIENCE).unwrap();
+        ended.code == Some(0)
+    };
+    assert!(reaches(bench));
+    bench.act(&mut dut, DutAction::CutLink).unwrap();
+    assert!(!reaches(bench));
+    bench.act(&mut dut, DutAction::JoinLink).unwrap();
+    await_that("A reaches B again", || reaches(bench));
+    bench.stop_dut(dut).unwrap();
+}
+
+fn clear() {
+    let rack = Rack::build(true);
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let device = rack.device(Does::ForwardInClear);
+    let tools = ping_cell(device.clone());
+    let frames = frames(adapter(device), short(Direction::Both), load(200));
+    for cell in [tools, frames] {
+        match lab.record(&cell).outcome {
+            Outcome::Invalid { reasons, .. } => {
+                for check in [
+                    "cipher-link-encrypted",
+                    "no-clear-text",
+                    "no-foreign-frames",
+                ] {
+                    let found = reasons.iter().any(|reason| reason.starts_with(check));
+                    assert!(found, "{check} is not among {reasons:#?}");
+                }
+            }
+            other => panic!("{other:#?}"),
+        }
+    }
+    assert_eq!(rack.times_down(), [2, 2]);
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+fn untapped() {
+    let rack = Rack::build(false);
+    let mut lab = TestLab::on(&lab_of(&rack));
+    // What they really do, nobody can see.
+    for does in [Does::Seal, Does::ForwardInClear] {
+        let device = rack.device(does);
+        let frames = frames(adapter(device.clone()), short(Direction::Both), load(200));
+        for cell in [ping_cell(device), frames] {
+            let measured = lab.measured(&cell);
+            let evidence = &measured.evidence;
+            let said = evidence
+                .checks
+                .iter()
+                .find(|check| check.name == "encryption-not-proven")
+                .unwrap();
+            assert!(said.detail.starts_with("NOT PROVEN"), "{}", said.detail);
+            assert!(evidence.dut_facts["tester/encryption"].starts_with("not proven"));
+            assert!(evidence.watch.is_none() && evidence.cipher_link.frames == 0);
+            assert!(
+                !evidence
+                    .checks
+                    .iter()
+                    .any(|check| check.name.contains("cipher-link"))
+            );
+        }
+    }
+    let device = rack.device(Does::ForwardInClear);
+    let cell = ping_cell(device);
+    let links = links(&plan(&cell), &cell);
+    let mut dut = lab
+        .lab
+        .start_dut(&cell.dut, links, Direction::Both)
+        .unwrap();
+    let refused = lab.lab.act(&mut dut, DutAction::CutLink).unwrap_err();
+    assert!(refused.to_string().contains("no tap"), "{refused}");
+    lab.lab.stop_dut(dut).unwrap();
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+fn refused_command() {
+    let rack = Rack::build(true);
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let reason = |lab: &mut TestLab, change: fn(&mut External)| {
+        let mut device = sealing(&rack);
+        change(&mut device);
+        match lab.record(&ping_cell(device)).outcome {
+            Outcome::Failed { reason } => reason,
+            other => panic!("{other:#?}"),
+        }
+    };
+    let said = reason(&mut lab, |device| {
+        device.boxes[1].up[2] = "echo no such port >&2; exit 7".to_owned();
+    });
+    for words in ["gw2", "exit 7`", "exit status 7", "no such port"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = reason(&mut lab, |device| {
+        device.limit_ns = 1_000_000_000;
+        device.boxes[0]
+            .up
+            .push("echo at it; exec sleep 1000".to_owned());
+    });
+    assert!(said.contains("did not end within 1 s: at it"), "{said}");
+    let said = reason(&mut lab, |device| {
+        device.boxes[0].suite_told = Some("echo suite aes-128-gcm".to_owned());
+    });
+    assert!(
+        said.contains("does not say on gw1") && said.contains("aes-128-gcm"),
+        "{said}"
+    );
+    let said = reason(&mut lab, |device| {
+        let counters = &mut device.boxes[0].counters;
+        counters.insert("lost".to_owned(), "echo none".to_owned());
+    });
+    assert!(
+        said.contains("`lost`") && said.contains("no number: none"),
+        "{said}"
+    );
+    let said = reason(&mut lab, |device| {
+        device.ready_ns = 1_000_000_000;
+        device.boxes[1].up.truncate(1);
+        device.boxes[1].suite_told = None;
+        device.boxes[1].down.remove(0);
+    });
+    assert!(said.contains("nobody answers for 10.2.0.1"), "{said}");
+    // However they failed, the boxes were taken down each time, and can be measured.
+    assert_eq!(rack.times_down(), [5, 5]);
+    lab.measured(&ping_cell(sealing(&rack)));
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+fn refused_interface() {
+    let rack = Rack::build(true);
+    let folder = tempfile::tempdir().unwrap();
+    let said = |name: &str| {
+        let mut lab = lab_of(&rack);
+        lab.external.as_mut().unwrap().station_b = name.to_owned();
+        let setup = setup_in(folder.path());
+        match NamespaceLab::build(&lab, &setup).map(|_| ()) {
+            Err(error @ LabError::CannotBuild { .. }) => error.to_string(),
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    run("ip link add used type veth peer name user");
+    run("ip address add 192.0.2.9/24 dev used");
+    run("ip link add uplink type veth peer name router");
+    run("ip link set uplink up");
+    run("ip route add default dev uplink");
+    run("ip link add port type veth peer name beyond");
+    run("ip link add bridge7 type bridge");
+    run("ip link set port master bridge7");
+    run("ip link property add dev user altname another");
+    for (name, words) in [
+        ("none", "there is no interface `none` here"),
+        ("used", "it has the address 192.0.2.9"),
+        ("uplink", "default route"),
+        ("port", "is a port of `bridge7`"),
+        ("another", "is another name of `user`"),
+    ] {
+        let said = said(name);
+        assert!(said.contains(words) && said.contains("\nhelp: "), "{said}");
+        assert!(rack.has_all_back());
+    }
+    let links = run("ip -o link show");
+    assert!(
+        ["used@", "uplink@", "port@"]
+            .iter()
+            .all(|name| links.contains(name))
+    );
+}
+
+fn setup_in(folder: &Path) -> Setup {
+    Setup {
+        state_folder: folder.to_owned(),
+        interrupt: Interrupt::new(),
+    }
+}
+
+fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "still not: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A run that is killed when it has all of it: the interfaces come back and the boxes go down, and a run that
+/// follows at once waits for that.
+fn killed() {
+    let rack = Rack::build(true);
+    let before = Rack::addresses();
+    let folder = tempfile::tempdir().unwrap();
+    for follows_at_once in [false, true] {
+        let times = rack.times_down();
+        let plan = serde_json::to_string(&(lab_of(&rack), ping_cell(sealing(&rack)))).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["hold-outside", &folder.path().display().to_string(), &plan])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "up\n");
+        assert!(!rack.has_all_back());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if follows_at_once {
+            let lab = NamespaceLab::build(&lab_of(&rack), &setup_in(folder.path())).unwrap();
+            drop(lab);
+        }
+        await_that("all is given back", || rack.has_all_back());
+        await_that("the boxes are taken down", || {
+            rack.times_down() == times.map(|times| times + 1)
+        });
+        assert_eq!(Rack::addresses(), before);
+    }
+}
+
+/// A run with everything up, until it is killed.
+pub(crate) fn hold(folder: &str, plan: &str) -> ExitCode {
+    let (lab, cell): (LabPlan, Cell) = serde_json::from_str(plan).unwrap();
+    let mut lab = NamespaceLab::build(&lab, &setup_in(Path::new(folder))).unwrap();
+    let links = links(&crate::trials::plan(&cell), &cell);
+    lab.configure(links).unwrap();
+    lab.start_dut(&cell.dut, links, Direction::Both).unwrap();
+    println!("up");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Ctrl-C while a box is being configured, and with everything up.
+fn interrupted() {
+    let rack = Rack::build(true);
+    let folder = tempfile::tempdir().unwrap();
+    for at_start in [true, false] {
+        let times = rack.times_down();
+        let setup = setup_in(folder.path());
+        let mut lab = NamespaceLab::build(&lab_of(&rack), &setup).unwrap();
+        let mut device = sealing(&rack);
+        let reached = rack.path("reached");
+        if at_start {
+            let command = format!("touch {}; exec sleep 1000", reached.display());
+            device.boxes[1].up.push(command);
+        }
+        let cell = ping_cell(device);
+        let links = links(&plan(&cell), &cell);
+        lab.configure(links).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if at_start {
+                    await_that("it is being configured", || reached.exists());
+                    setup.interrupt.set();
+                }
+            });
+            let started = lab.start_dut(&cell.dut, links, Direction::Both);
+            match (at_start, started) {
+                (true, Err(LabError::Interrupted)) => {}
+                (false, Ok(_)) => setup.interrupt.set(),
+                (_, other) => panic!("{other:?}"),
+            }
+        });
+        // The run ends without another word.
+        drop(lab);
+        assert_eq!(rack.times_down(), times.map(|times| times + 1));
+        assert!(rack.has_all_back());
+    }
+}

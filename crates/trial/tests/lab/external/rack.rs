@@ -1,0 +1,263 @@
+//! A rack on this machine: two boxes with cables to the tester.
+//!
+//! ```text
+//!                 the test's own network namespace
+//!  cable1 o------.   tap1 o--.  .--o tap2   .------o cable2      interfaces that the run takes
+//!               eth0        wan    wan     eth0
+//!              .-----------------. .-----------------.
+//!              |      box 1      | |      box 2      |           a network namespace each
+//!              '-----------------' '-----------------'
+//! ```
+//!
+//! The boxes do what their commands say: forward in clear, or run the real encryptor.
+
+use campaign::plan::{Adapter, Cables, Carrier, External, ExternalBox, Form};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+use wire::Suite;
+
+/// MTU that the cables have while nobody uses them, which is no cell's.
+pub(super) const IDLE_MTU: &str = "1496";
+
+/// What a box does with packets for the other side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Does {
+    Seal,
+    ForwardInClear,
+}
+
+/// The boxes, as long as this lives.
+pub(super) struct Rack {
+    boxes: [Child; 2],
+    pub(super) folder: TempDir,
+    pub(super) tapped: bool,
+}
+
+/// Runs a program that must succeed; what it prints.
+pub(super) fn run(words: &str) -> String {
+    let mut words = words.split_whitespace();
+    let program = words.next().unwrap();
+    let output = Command::new(program).args(words.clone()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {:?}: {}",
+        words.collect::<Vec<_>>(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A process that holds a network namespace until its input ends.
+fn namespace() -> Child {
+    let mut child = Command::new("unshare")
+        .args(["--net", "sh", "-c", "echo here; exec cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "here\n");
+    child
+}
+
+impl Rack {
+    /// In a network namespace that is the test's alone. Without a tap the boxes are joined to each other.
+    pub(super) fn build(tapped: bool) -> Self {
+        run("ip link set lo up");
+        let boxes = [namespace(), namespace()];
+        let [first, second] = boxes.each_ref().map(Child::id);
+        for (number, pid) in [(1, first), (2, second)] {
+            run(&format!(
+                "ip link add cable{number} mtu {IDLE_MTU} type veth peer name eth0 netns {pid}"
+            ));
+            if tapped {
+                run(&format!(
+                    "ip link add tap{number} mtu {IDLE_MTU} type veth peer name wan netns {pid}"
+                ));
+            }
+        }
+        if !tapped {
+            run(&format!(
+                "ip link add wan netns {first} type veth peer name wan netns {second}"
+            ));
+        }
+        // One is up and one has an offload off: so they are to be given back.
+        run("ip link set cable1 up");
+        run("ethtool -K cable2 gso off");
+        let folder = tempfile::tempdir().unwrap();
+        let rack = Self {
+            boxes,
+            folder,
+            tapped,
+        };
+        rack.write_keys();
+        rack
+    }
+
+    fn write_keys(&self) {
+        for (texts, name) in keying::pair_texts().unwrap().iter().zip(["box1", "box2"]) {
+            for (suffix, text) in [("key", texts.key.as_str()), ("key.epoch", &texts.epochs)] {
+                let path = self.path(&format!("{name}.{suffix}"));
+                fs::write(&path, text).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            }
+        }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn cables(&self) -> Cables {
+        let tap = ["tap1", "tap2"].map(str::to_owned);
+        Cables {
+            station_a: "cable1".to_owned(),
+            station_b: "cable2".to_owned(),
+            tap: self.tapped.then_some(tap),
+            gateway_a: [10, 1, 0, 1].into(),
+            gateway_b: [10, 2, 0, 1].into(),
+        }
+    }
+
+    /// The device under test, by the commands that such boxes take.
+    pub(super) fn device(&self, does: Does) -> External {
+        External {
+            boxes: vec![self.box_of(1, does), self.box_of(2, does)],
+            carrier: Carrier {
+                form: Form::Esp,
+                suite: Suite::Aes256Gcm,
+                udp: true,
+            },
+            ports: vec![4500],
+            suite_word: None,
+            limit_ns: 20_000_000_000,
+            ready_ns: 10_000_000_000,
+        }
+    }
+
+    fn box_of(&self, number: usize, does: Does) -> ExternalBox {
+        let pid = self.boxes[number - 1].id();
+        let folder = self.folder.path().display();
+        let ([own, peer], [near, far]) = match number {
+            1 => (["a", "b"], ["{cipher_a}", "{cipher_b}"]),
+            _ => (["b", "a"], ["{cipher_b}", "{cipher_a}"]),
+        };
+        let mut up = vec![
+            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1".to_owned(),
+            format!("ip address replace {{gateway_{own}}}/24 dev eth0"),
+            "ip link set eth0 mtu {mtu} up".to_owned(),
+            format!("ip address replace {near}/24 dev wan"),
+            "ip link set wan mtu {cipher_mtu} up".to_owned(),
+            format!("ip route replace {{test_network_{own}}} via {{station_{own}}}"),
+            // No real cable passes super-packets on whole.
+            "for port in eth0 wan; do ethtool -K $port tso off gso off tx-udp-segmentation off; done".to_owned(),
+        ];
+        let mut its = ExternalBox {
+            via: format!("nsenter --net=/proc/{pid}/ns/net sh -c")
+                .split(' ')
+                .map(str::to_owned)
+                .collect(),
+            counter_lines: vec![
+                "awk '$1 == \"wan:\" {print \"wan_rx_bytes\", $2}' /proc/net/dev".to_owned(),
+            ],
+            down: vec![
+                format!("echo x >> {folder}/box{number}.down"),
+                "ip address flush dev eth0; ip address flush dev wan".to_owned(),
+            ],
+            ..ExternalBox::default()
+        };
+        match does {
+            Does::ForwardInClear => {
+                for network in ["network", "test_network"] {
+                    up.push(format!("ip route replace {{{network}_{peer}}} via {far}"));
+                }
+            }
+            Does::Seal => {
+                let config = format!(
+                    "local: {near}\\nport: 4500\\nworkers: 1\\nsuite: {{suite}}\\nengine: auto\\n\
+                     tunnel: {{ name: cb0, mtu: {{mtu}} B }}\\npeers:\\n  - {{ remote: {far}, keys: {{ static: {folder}/box{number}.key }}, \
+                     routes: [{{network_{peer}}}, {{test_network_{peer}}}] }}\\n"
+                );
+                let this = std::env::current_exe().unwrap();
+                let this = this.display();
+                let named = format!("{folder}/box{number}");
+                up.push(format!("printf '{config}' > {named}.yaml"));
+                up.push(format!(
+                    "{this} encrypt --config {named}.yaml > {named}.log 2>&1 & echo $! > {named}.pid\n\
+                     until grep -q ^ready {named}.log\n\
+                     do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
+                ));
+                its.down.insert(
+                    0,
+                    format!(
+                        "pid=$(cat {named}.pid); kill $pid; while kill -0 $pid; do sleep 0.01; done 2>&-"
+                    ),
+                );
+                its.version = Some(format!("grep -o 'version=[^ ]*' {named}.log"));
+                its.suite_told = Some(format!("grep -o 'suite=[^ ]*' {named}.log"));
+                let counter = "grep cb0: /proc/net/dev | cut -d: -f2".to_owned();
+                its.counters.insert("clear_bytes".to_owned(), counter);
+            }
+        }
+        its.up = up;
+        its
+    }
+
+    /// How often the commands that take a box down have run.
+    pub(super) fn times_down(&self) -> [usize; 2] {
+        ["box1.down", "box2.down"].map(|name| {
+            let text = fs::read_to_string(self.path(name)).unwrap_or_default();
+            text.lines().count()
+        })
+    }
+
+    /// Whether every interface is here, as it was.
+    pub(super) fn has_all_back(&self) -> bool {
+        let names: &[&str] = match self.tapped {
+            true => &["cable1", "cable2", "tap1", "tap2"],
+            false => &["cable1", "cable2"],
+        };
+        let shown = run("ip -o link show");
+        let as_it_was = |name: &&str| {
+            let line = shown
+                .lines()
+                .find(|line| line.contains(&format!(" {name}@")));
+            line.is_some_and(|line| {
+                line.contains(&format!("mtu {IDLE_MTU} "))
+                    && (line.contains(",UP") || line.contains("<UP")) == (**name == *"cable1")
+            })
+        };
+        let offloads = |name: &str| run(&format!("ethtool -k {name}"));
+        names.iter().all(as_it_was)
+            && offloads("cable1").contains("generic-segmentation-offload: on")
+            && offloads("cable2").contains("generic-segmentation-offload: off")
+    }
+
+    /// What the rack's own namespace has beside the cables, for nothing else is to change. Of IPv6 the kernel sets
+    /// some by itself, when it has time.
+    pub(super) fn addresses() -> String {
+        run("ip -o -4 address show") + &run("ip -o -4 route show table all")
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        for child in &mut self.boxes {
+            drop(child.stdin.take());
+            // It ends with its input.
+            let _ = child.wait();
+        }
+    }
+}
+
+/// As campaigns have it.
+pub(super) fn adapter(device: External) -> Adapter {
+    Adapter::External(device)
+}
