@@ -161,7 +161,10 @@ fn in_progress(step: &FrameStep<'_>) -> String {
         format!(", {} {lower} to {upper}", goal.goal)
     });
     let bounds: String = bounds.collect();
-    format!("{}: {}. {load}{happening}{last}{bounds}", step.cell.id, step.number)
+    format!(
+        "{}: {}. {load}{happening}{last}{bounds}",
+        step.cell.id, step.number
+    )
 }
 
 /// What happens to the DUT in a frame trial.
@@ -218,6 +221,9 @@ fn frames_figure(frames: &FrameResult) -> String {
             human::duration_ns(recovery.recovery_ns as f64)
         );
     }
+    if let Some(figure) = disturbed_figure(frames) {
+        return figure;
+    }
     let found = frames.throughput.iter().flat_map(|found| &found.goals);
     let goals: Vec<String> = found
         .map(|goal| match goal.lower {
@@ -240,6 +246,26 @@ fn frames_figure(frames: &FrameResult) -> String {
         }
         _ => "no frame".to_owned(),
     }
+}
+
+/// What happened to the DUT, and what it lost by it.
+fn disturbed_figure(frames: &FrameResult) -> Option<String> {
+    let disturbed = || frames.disturbances.iter();
+    let events = disturbed().flat_map(|found| &found.events);
+    let (count, lost) = events.fold((0_u64, 0), |(count, lost), event| {
+        (count + 1, lost + event.lost)
+    });
+    if count > 0 {
+        return Some(format!("{count} events, {lost} frames lost"));
+    }
+    let attacked = disturbed().filter(|found| found.attack.is_some());
+    let trials = attacked.filter_map(|found| frames.trials.get(found.trial));
+    let losses = trials.map(|trial| 100.0 * trial.lost() as f64 / trial.sent.max(1) as f64);
+    let most = losses.reduce(f64::max)?;
+    Some(format!(
+        "{} % lost at most under attack",
+        human::number(most)
+    ))
 }
 
 fn received_bps(transfer: &Transfer) -> f64 {

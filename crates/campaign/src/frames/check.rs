@@ -188,13 +188,13 @@ pub(crate) fn for_duts<'a>(
     wrong.extend(tunnels_and_flows(traffic, places, duts));
     let in_trains = |dut: &&Listed| dut.dut.adapter.encrypts();
     let in_trains: Vec<_> = duts.iter().copied().filter(in_trains).collect();
-    if offloads && direction == Direction::Encrypt && !in_trains.is_empty() {
+    if offloads && !in_trains.is_empty() {
         let what = format!(
-            "with `offloads` on, {} may hand packets on in trains, which the station that opens \
-             them does not take apart",
+            "with `offloads` on, {} may hand packets on joined, and a station takes none apart: they \
+             would count as lost or damaged",
             names(&in_trains)
         );
-        let help = "leave `offloads` off in direction `encrypt`";
+        let help = "leave `offloads` off in frame tests of encryptors";
         wrong.push((&places.offloads, what, help.to_owned()));
     }
     wrong.extend(no_esp_by_sockets(traffic, places, duts));
