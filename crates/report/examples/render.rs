@@ -55,6 +55,10 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("disturbed") => Ok(fixture::disturbed()),
         Some("hostile-frames") => Ok(fixture::hostile_frames()),
         Some("hostile") => Ok(fixture::hostile()),
+        Some("peers") => Ok(fixture::peers(5)),
+        Some("scaling") => Ok(fixture::scaling()),
+        Some("suites") => Ok(fixture::suites(None)),
+        Some("suites-line") => Ok(fixture::suites(Some(10_000_000_000))),
         Some("tunnels") => Ok(fixture::tunnels(&[
             "direct",
             "strongswan",

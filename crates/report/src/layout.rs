@@ -6,6 +6,7 @@
 
 pub(crate) mod disturbed;
 pub(crate) mod frames;
+pub(crate) mod groups;
 mod words;
 
 use campaign::Plan;
@@ -204,7 +205,7 @@ impl<'a> Run<'a> {
 }
 
 /// Colours in the palette, that of baselines included; with more DUTs, they are used again.
-const PALETTE_COLORS: usize = 7;
+pub(crate) const PALETTE_COLORS: usize = 7;
 
 /// A DUT's name wherever a result of it stands: of an insecure one, with that word.
 fn shown_name(name: &str, is_insecure: bool) -> String {

@@ -11,7 +11,9 @@ use journal::time::utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use stats::{CellResult, Comparison, Progress, Warning};
+use stats::{
+    CellResult, ClaimResult, Comparison, Progress, Ranking, Scaling, SuiteMatrix, Warning,
+};
 use std::collections::BTreeMap;
 
 /// Result of a cipherbench run.
@@ -30,6 +32,14 @@ pub struct RunResult {
     pub cells: Vec<CellResult>,
     /// Each DUT against the baseline of its group.
     pub comparisons: Vec<Comparison>,
+    /// Each measurement that was made with several suites of one device.
+    pub suites: Vec<SuiteMatrix>,
+    /// The devices of each group in order.
+    pub rankings: Vec<Ranking>,
+    /// What more workers, cores, streams, flows or tunnels bring.
+    pub scalings: Vec<Scaling>,
+    /// What is claimed of the devices beside what was measured.
+    pub claims: Vec<ClaimResult>,
     /// What to know before using the figures.
     pub warnings: Vec<Warning>,
     /// The trials that count, in the order made.
@@ -150,6 +160,10 @@ impl RunResult {
             progress: results.progress,
             cells: cells(run),
             comparisons: results.comparisons.clone(),
+            suites: results.suites.clone(),
+            rankings: results.rankings.clone(),
+            scalings: results.scalings.clone(),
+            claims: results.claims.clone(),
             warnings: results.warnings.clone(),
             trials: trials(run),
         }

@@ -23,7 +23,15 @@ const MAPS: [&str; 7] = [
 ];
 
 /// Keys whose values are words of the format.
-const KINDS: [&str; 5] = ["kind", "record", "procedure", "profile", "direction"];
+const KINDS: [&str; 7] = [
+    "kind",
+    "record",
+    "procedure",
+    "profile",
+    "direction",
+    "bound",
+    "unit",
+];
 
 /// One record of every kind, with nothing left out.
 fn records() -> Vec<Record> {

@@ -1,7 +1,8 @@
 //! A small plan and records that fit it.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
+    Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Dut, Encryptor, LabKind, LabPlan,
+    Measurement, Plan,
 };
 use journal::Record;
 use journal::record::*;
@@ -44,7 +45,19 @@ pub(crate) fn header() -> Header {
                     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm)),
                 ),
             ],
-            claims: Vec::new(),
+            claims: vec![Claim {
+                dut: "cipherbench".into(),
+                trial: "tcp".into(),
+                bound: Bound::AtLeast,
+                value: 10_000_000_000,
+                unit: ClaimUnit::PayloadBps,
+                goal: None,
+                load_percent: None,
+                percentile: None,
+                source: "data sheet X, 2025".into(),
+                conditions: String::new(),
+                cells: vec![cell_id(1)],
+            }],
         },
     }
 }

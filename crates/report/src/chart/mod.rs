@@ -11,7 +11,10 @@ pub(crate) mod cpu;
 pub(crate) mod datagrams;
 pub(crate) mod frames;
 pub(crate) mod latency;
+pub(crate) mod ranking;
 mod scale;
+pub(crate) mod scaling;
+pub(crate) mod suites;
 pub(crate) mod throughput;
 pub(crate) mod timeline;
 

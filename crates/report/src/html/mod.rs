@@ -3,9 +3,11 @@
 
 mod cells;
 mod disturbed;
+mod compared;
 mod frames;
 mod parts;
 mod results;
+mod scaling;
 
 use crate::headline;
 use crate::layout::{Protocol, Run};
@@ -39,6 +41,8 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 main {
                     (summary(run))
                     (trouble(run))
+                    (compared::sections(run))
+                    (scaling::claims(run))
                     (results::sections(run))
                     (evidence(run))
                     (warnings(run))
@@ -95,7 +99,9 @@ fn masthead(run: &Run<'_>) -> Markup {
             h1 { (run.title()) }
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
-                @for (id, name, shown) in bulk.into_iter().chain(frames).chain(rest) {
+                @let compared = compared::contents(run).into_iter();
+                @let [claims, scaling] = scaling::contents(run);
+                @for (id, name, shown) in compared.chain([claims]).chain(bulk).chain(frames).chain([scaling]).chain(rest) {
                     @if shown { a href=(format!("#{id}")) { (name) } " " }
                 }
             }

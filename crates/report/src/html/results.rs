@@ -13,6 +13,7 @@ pub(super) fn sections(run: &Run<'_>) -> Markup {
         (of(run, Protocol::Udp, "udp", "UDP throughput and loss", udp))
         (of(run, Protocol::Ping, "latency", "Latency", latency))
         (super::frames::sections(run))
+        (super::scaling::scaling(run))
         @if let Some(spread) = tables::spread(run) {
             (section("spread", "Spread of the repeats", table(&spread)))
         }

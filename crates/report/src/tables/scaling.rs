@@ -69,8 +69,7 @@ pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
     let note = if short { "" } else { note };
     let mut table = Table::new("Scaling: where more stops to help", note)
         .label("Measurement")
-        .label("Device")
-        .label("More");
+        .label("Device");
     if !short {
         table = table.label("By");
     }
@@ -80,7 +79,6 @@ pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
             let mut cells = vec![
                 Cell::label(&series.series),
                 Cell::label(device(run, series)),
-                Cell::label(series.axis.name()),
             ];
             if !short {
                 cells.push(Cell::label(by));
@@ -88,16 +86,21 @@ pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
             cells.push(what);
             table.push(cells);
         };
-        row("figures", Cell::plain(&series.verdict));
+        let axis = series.axis.name();
+        row(
+            "figures",
+            Cell::plain(format!("{axis}: {}", series.verdict)),
+        );
         if short {
             continue;
         }
         for fit in &series.fits {
-            row(law_name(fit.law), Cell::plain(law(series, fit)));
+            let told = format!("{axis}: {}", law(series, fit));
+            row(law_name(fit.law), Cell::plain(told));
         }
         if let Some(why) = &series.no_fit {
             let why = Cell {
-                text: format!("not fitted: {why}"),
+                text: format!("{axis}: not fitted: {why}"),
                 ..Cell::missing()
             };
             row("laws", why);

@@ -10,6 +10,8 @@ use journal::{Journal, Record};
 use wire::Suite;
 
 // Named, since an example takes this file by its path.
+#[path = "fixture/compared.rs"]
+mod compared;
 #[path = "fixture/disturbed.rs"]
 mod disturbed;
 #[path = "fixture/evidence.rs"]
@@ -20,8 +22,12 @@ mod frames;
 mod hostile;
 #[path = "fixture/maker.rs"]
 mod maker;
+#[path = "fixture/scaling.rs"]
+mod scaling;
+pub(crate) use compared::{peers, suites};
 pub(crate) use hostile::{hostile, hostile_frames};
 pub(crate) use maker::Maker;
+pub(crate) use scaling::scaling;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const STARTED_NS: u64 = 1_795_174_200 * SECOND_NS;
@@ -175,6 +181,7 @@ pub(crate) fn tunnels(names: &[&str]) -> Journal {
             auth: IkeAuth::Certificates,
             ppk: true,
             ml_kem: false,
+            tunnels: 1,
         }),
     };
     let cells = names.iter().map(|name| {
@@ -291,6 +298,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
             cipher_mtu: None,
             link_bps: None,
             path: Vec::new(),
+            external: None,
             addresses: Addresses {
                 station_a: [10, 77, 1, 0].into(),
                 cipher: [10, 77, 0, 0].into(),

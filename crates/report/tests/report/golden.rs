@@ -32,12 +32,15 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 11] {
+fn runs() -> [(&'static str, Journal); 14] {
     [
+        ("peers", fixture::peers(5)),
+        ("suites", fixture::suites(Some(10_000_000_000))),
         ("frames", fixture::frame_tests()),
         ("hostile-frames", fixture::hostile_frames()),
         ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
+        ("scaling", fixture::scaling()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
         ("empty", fixture::empty()),
@@ -53,10 +56,13 @@ fn markdown_is_as_it_was() {
     for (name, journal) in [
         ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
+        ("scaling", fixture::scaling()),
         ("troubled", fixture::troubled()),
         ("empty", fixture::empty()),
         ("hostile", fixture::hostile()),
         ("frames", fixture::frame_tests()),
+        ("peers", fixture::peers(5)),
+        ("suites", fixture::suites(None)),
     ] {
         let path = format!("crates/report/tests/golden/{name}.md");
         assert_golden(&path, &report::build(&journal).markdown);
@@ -69,11 +75,14 @@ fn the_terminal_shows_what_it_showed() {
     for (name, journal) in [
         ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
+        ("scaling", fixture::scaling()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
         ("only-baseline", fixture::only(true)),
         ("no-baseline", fixture::only(false)),
         ("frames", fixture::frame_tests()),
+        ("peers", fixture::peers(3)),
+        ("suites", fixture::suites(None)),
     ] {
         let path = format!("crates/report/tests/golden/{name}.txt");
         assert_golden(&path, &report::terminal(&journal, Some(&files), 100, false));

@@ -32,9 +32,13 @@ fn every_report_is_well_formed() {
         fixture::in_progress(),
         fixture::empty(),
         fixture::large(),
+        fixture::scaling(),
         fixture::hostile(),
         fixture::frame_tests(),
         fixture::hostile_frames(),
+        fixture::peers(5),
+        fixture::peers(1),
+        fixture::suites(None),
         fixture::only(true),
         fixture::only(false),
     ] {

@@ -8,6 +8,7 @@
 //! git diff crates/report/tests/golden docs/schema
 //! ```
 
+mod compared;
 mod disk;
 mod disturbed;
 mod fixture;
@@ -15,4 +16,5 @@ mod frames;
 mod golden;
 mod html;
 mod machine;
+mod scaling;
 mod tunnels;

@@ -1,7 +1,7 @@
 //! Caps that nobody asked for: a default that keeps a device from what the machine has.
 
 use super::shape::Shape;
-use super::{ScalingAxis, ScalingPoint};
+use super::{ScalingAxis, ScalingPoint, words};
 use campaign::plan::Cell;
 use journal::Journal;
 use journal::record::{Measured, Outcome};
@@ -32,8 +32,11 @@ impl SilentCap {
         let past = points.iter().filter(|point| point.n >= from_n);
         let last = past.clone().rfind(|point| point.figure.is_some())?;
         let idle_cores = last.idle_cores.filter(|idle| *idle >= IDLE_CORES_MIN)?;
+        // Of a device on machines of its own, idle cores here say nothing.
+        let dut_cores = last.dut_cores?;
         // A fall is no cap, and what another limits says nothing of the device.
         let explained = shape.falls_from.is_some()
+            || words::large_spread(points).is_some()
             || past
                 .clone()
                 .any(|point| point.limited_by.is_some() || point.crowded);
@@ -41,7 +44,7 @@ impl SilentCap {
             from_n,
             at_n: last.n,
             idle_cores,
-            dut_cores: last.dut_cores.unwrap_or(0.0),
+            dut_cores,
         })
     }
 }

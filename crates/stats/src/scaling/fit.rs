@@ -56,7 +56,7 @@ pub struct Fit {
     pub residuals_percent: Vec<f64>,
     /// The farthest of them, without its sign.
     pub largest_residual_percent: f64,
-    /// Whether the curve describes the points: misses none by more than 10 %.
+    /// Whether the curve describes the points: misses none by more than 10 %, and has no more than all of it serial.
     pub describes: bool,
 }
 
@@ -96,7 +96,7 @@ impl Fit {
             },
             residuals_percent: residuals,
             largest_residual_percent: largest,
-            describes: largest <= POOR_FIT_PERCENT,
+            describes: largest <= POOR_FIT_PERCENT && found.alpha <= 1.0,
             ..found
         })
     }
@@ -262,6 +262,15 @@ mod tests {
     fn what_scales_better_than_linearly_is_linear_at_least() {
         let found = Fit::of(Law::Usl, &[(1.0, 1.0), (2.0, 2.1), (4.0, 4.4), (8.0, 9.2)]).unwrap();
         assert_eq!((found.alpha, found.beta, found.limit), (0.0, 0.0, None));
+    }
+
+    #[test]
+    fn what_falls_from_the_start_is_not_described() {
+        let found = Fit::of(Law::Amdahl, &points(&NUMBERS, (1e9, 1.2, 0.0))).unwrap();
+        assert!(
+            found.largest_residual_percent < 1e-6 && !found.describes,
+            "{found:?}"
+        );
     }
 
     #[test]

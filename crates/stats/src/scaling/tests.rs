@@ -19,7 +19,7 @@ fn point(n: u32, gbit_per_s: &[f64], idle_cores: Option<f64>) -> ScalingPoint {
         figure: (!values.is_empty()).then(|| estimate(&values)),
         speedup: None,
         efficiency: None,
-        dut_cores: None,
+        dut_cores: Some(f64::from(n.min(14))),
         idle_cores,
         limited_by: None,
         crowded: false,
@@ -82,7 +82,9 @@ fn a_stop_is_no_cap_where_something_else_explains_it() {
     falls[2].figure = Some(estimate(&[2.5e9, 2.6e9]));
     let mut unknown = published();
     unknown[2].idle_cores = None;
-    for points in [busy, by_tester, crowded, falls, unknown] {
+    let mut elsewhere = published();
+    elsewhere[2].dut_cores = None;
+    for points in [busy, by_tester, crowded, falls, unknown, elsewhere] {
         assert_eq!(analysed(ScalingAxis::Workers, points).cap, None);
     }
 }
@@ -181,4 +183,15 @@ fn without_one_the_smallest_number_is_the_base() {
     let last = &found.points[2];
     assert!((last.speedup.unwrap().ratio - 4.0).abs() < 1e-9);
     assert!((last.efficiency.unwrap().ratio - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_large_spread_is_told_and_hides_a_cap() {
+    let points = [1, 2, 4].map(|n| point(n, &[0.8, 1.0, 1.2], Some(8.0)));
+    let found = analysed(ScalingAxis::Workers, points.to_vec());
+    assert_eq!(
+        found.verdict,
+        "no gain past 1; repeats lie up to 20 % from their mean, and a gain of less is not seen"
+    );
+    assert_eq!(found.cap, None);
 }

@@ -2,6 +2,7 @@
 
 use super::shape::Shape;
 use super::{FIT_MIN_POINTS, ScalingAxis, ScalingPoint};
+use crate::warning::LARGE_SPREAD_PERCENT;
 
 /// Why no law is fitted; `None` where it is.
 pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
@@ -53,7 +54,22 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
             point.n
         ));
     }
+    if let Some(spread) = large_spread(points) {
+        text.push_str(&format!(
+            "; repeats lie up to {spread:.0} % from their mean, and a gain of less is not seen"
+        ));
+    }
     text
+}
+
+/// The largest spread of a figure in per cent, where it is large.
+pub(super) fn large_spread(points: &[ScalingPoint]) -> Option<f64> {
+    let spreads = points
+        .iter()
+        .filter_map(|point| point.figure.as_ref()?.largest_distance_percent);
+    spreads
+        .reduce(f64::max)
+        .filter(|spread| *spread > LARGE_SPREAD_PERCENT)
 }
 
 /// `: 16 carries 82 % of the peak at 4`.

@@ -1,0 +1,51 @@
+//! What a trial's cell scales with, and what is claimed of it: the same in each of its rows.
+
+use super::{Column, Context, text};
+use campaign::plan::Encryptor;
+use stats::ClaimResult;
+use std::collections::BTreeMap;
+
+/// Claims by the id of the cell that measures them.
+pub(super) fn by_cell(claims: &[ClaimResult]) -> BTreeMap<&str, Vec<&ClaimResult>> {
+    let mut found: BTreeMap<&str, Vec<&ClaimResult>> = BTreeMap::new();
+    for claim in claims {
+        found.entry(&claim.cell).or_default().push(claim);
+    }
+    found
+}
+
+pub(super) const COLUMNS: &[Column] = &[
+    (
+        "dut_workers",
+        "worker threads of the device, where the campaign sets them",
+        |row| text(encryptor(row)?.workers),
+    ),
+    (
+        "dut_tunnels",
+        "tunnels of the device, where the campaign sets them",
+        |row| text(encryptor(row)?.tunnels),
+    ),
+    (
+        "claims",
+        "what is claimed of the cell, and by what source; several are separated by semicolons",
+        |row| {
+            all(row, |claim| {
+                format!("{}: {} by {}", claim.measure, claim.claim, claim.source)
+            })
+        },
+    ),
+    (
+        "claim_verdicts",
+        "whether each of them is met, in the same order",
+        |row| all(row, |claim| claim.verdict.name().to_owned()),
+    ),
+];
+
+fn encryptor<'a>(row: &Context<'a>) -> Option<&'a Encryptor> {
+    row.planned?.dut.adapter.encryptor()
+}
+
+fn all(row: &Context<'_>, of: impl Fn(&ClaimResult) -> String) -> Option<String> {
+    let found: Vec<String> = row.claims.iter().map(|claim| of(claim)).collect();
+    (!found.is_empty()).then(|| found.join("; "))
+}

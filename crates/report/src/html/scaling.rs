@@ -1,0 +1,59 @@
+//! What more of something brings, and what is claimed.
+
+use super::parts::{section, table};
+use super::results::figure;
+use crate::chart;
+use crate::layout::Run;
+use crate::tables;
+use maud::{Markup, html};
+use stats::ScalingAxis;
+
+/// Id, title, and whether there is anything to show.
+pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 2] {
+    [
+        ("claims", "Claims", !run.results.claims.is_empty()),
+        ("scaling", "Scaling", !run.results.scalings.is_empty()),
+    ]
+}
+
+/// The claims beside what was measured; nothing when there are none.
+pub(super) fn claims(run: &Run<'_>) -> Markup {
+    let found = tables::claims(run, false);
+    if found.is_empty() {
+        return html! {};
+    }
+    let content = html! { @for one in &found { (table(one)) } };
+    section("claims", "Claims beside what was measured", content)
+}
+
+/// The series: what they do in words, and each measurement with its chart; nothing when there are none.
+pub(super) fn scaling(run: &Run<'_>) -> Markup {
+    let found = &run.results.scalings;
+    if found.is_empty() {
+        return html! {};
+    }
+    let content = html! {
+        (table(&tables::scaling::verdicts(run, found, false)))
+        @for (index, all) in tables::scaling::measurements(run).into_iter().enumerate() {
+            @if let Some(chart) = chart::scaling::draw(run, &all, &format!("scaling-{index}")) {
+                @let (axis, series) = (all[0].axis, &all[0].series);
+                (figure(&chart, &format!("By {}: {series}", axis.name()), how_to_read(axis)))
+            }
+            (table(&tables::scaling::figures(run, &all)))
+        }
+    };
+    section("scaling", "Scaling", content)
+}
+
+fn how_to_read(axis: ScalingAxis) -> &'static str {
+    match axis.adds() {
+        true => {
+            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: one for one, as many times \
+                 as much. Line: the law that fits, where one does. Dashed: where more of them bring no more."
+        }
+        false => {
+            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: nothing lost. Dashed: where \
+                  it falls."
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Claims beside figures of known size.
+
+use crate::fixture::*;
+use crate::frame_fixture::{self, RIG, searched, throughput};
+use campaign::plan::{Bound, Claim, ClaimUnit, Percentile};
+use journal::Journal;
+use journal::record::Outcome;
+use stats::{ClaimResult, ClaimVerdict, Results};
+
+fn claim(trial: &str, bound: Bound, value: u64, unit: ClaimUnit, cell: &str) -> Claim {
+    Claim {
+        dut: "cipherbench".into(),
+        trial: trial.into(),
+        bound,
+        value,
+        unit,
+        goal: None,
+        load_percent: None,
+        percentile: (trial == "ping").then_some(Percentile::P50),
+        source: "data sheet".into(),
+        conditions: String::new(),
+        cells: vec![cell.into()],
+    }
+}
+
+fn judged(mut journal: Journal, claim: Claim) -> ClaimResult {
+    journal.header.plan.claims = vec![claim];
+    let mut found = Results::of(&journal).claims;
+    assert_eq!(found.len(), 1);
+    found.remove(0)
+}
+
+/// TCP of the device at so many megabytes in two seconds, beside a path that carries 500.
+fn tcp_run(megabytes: &[u64]) -> Journal {
+    let repeats = megabytes.len() as u32;
+    let mut run = journal(vec![tcp("direct"), tcp("cipherbench")], repeats, 8);
+    for (repeat, megabytes) in (1..).zip(megabytes) {
+        record(&mut run, "tcp/direct", repeat, measured(transfer(500)));
+        record(
+            &mut run,
+            "tcp/cipherbench",
+            repeat,
+            measured(transfer(*megabytes)),
+        );
+    }
+    run
+}
+
+fn at_least_gbit(run: Journal, tenths: u64) -> ClaimResult {
+    let value = tenths * 100_000_000;
+    let claim = claim(
+        "tcp",
+        Bound::AtLeast,
+        value,
+        ClaimUnit::PayloadBps,
+        "tcp/cipherbench",
+    );
+    judged(run, claim)
+}
+
+#[test]
+fn a_claim_below_all_repeats_is_met_and_one_above_them_is_not() {
+    // 0.96, 1.0 and 1.04 Gbit/s.
+    let run = || tcp_run(&[240, 250, 260]);
+    let met = at_least_gbit(run(), 9);
+    assert_eq!(met.verdict, ClaimVerdict::Met, "{}", met.reason);
+    assert!((met.ratio.unwrap() - 1.0 / 0.9).abs() < 1e-9);
+    assert_eq!(met.claim, "at least 900 Mbit/s payload");
+    assert_eq!(met.conditions, None);
+    assert!(
+        met.conditions_here.contains("aes-256-gcm") && met.conditions_here.contains("MTU 1500 B")
+    );
+    let missed = at_least_gbit(run(), 11);
+    assert_eq!(missed.verdict, ClaimVerdict::NotMet, "{}", missed.reason);
+    let within = at_least_gbit(run(), 10);
+    assert_eq!(within.verdict, ClaimVerdict::NotDecided);
+    assert!(
+        within.reason.ends_with("the claim lies within."),
+        "{}",
+        within.reason
+    );
+}
+
+#[test]
+fn an_upper_claim_is_the_other_way_round() {
+    let upper = |tenths: u64| {
+        let value = tenths * 100_000_000;
+        let claim = claim(
+            "tcp",
+            Bound::AtMost,
+            value,
+            ClaimUnit::PayloadBps,
+            "tcp/cipherbench",
+        );
+        judged(tcp_run(&[240, 250, 260]), claim).verdict
+    };
+    assert_eq!(upper(11), ClaimVerdict::Met);
+    assert_eq!(upper(9), ClaimVerdict::NotMet);
+    assert_eq!(upper(10), ClaimVerdict::NotDecided);
+}
+
+#[test]
+fn one_repeat_decides_nothing() {
+    let found = at_least_gbit(tcp_run(&[400]), 1);
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided);
+    assert_eq!(found.reason, "One repeat has no spread.");
+    assert!(found.measured.is_some());
+}
+
+#[test]
+fn a_cell_without_a_figure_decides_nothing_and_says_why() {
+    for (outcome, why) in [
+        (
+            Outcome::Invalid {
+                reasons: vec!["clear text on the cipher link".into()],
+                measured: Box::new(transfer(900)),
+            },
+            "The cell is invalid: clear text on the cipher link.",
+        ),
+        (
+            Outcome::Failed {
+                reason: "`gw1` died\nhelp: look at its log".into(),
+            },
+            "The cell failed: `gw1` died.",
+        ),
+    ] {
+        let mut run = journal(vec![tcp("cipherbench")], 1, 8);
+        record(&mut run, "tcp/cipherbench", 1, outcome);
+        let found = at_least_gbit(run, 1);
+        assert_eq!(
+            (found.verdict, found.reason.as_str()),
+            (ClaimVerdict::NotDecided, why)
+        );
+        assert_eq!((found.measured, found.ratio), (None, None));
+    }
+    let found = at_least_gbit(journal(vec![tcp("cipherbench")], 1, 8), 1);
+    assert_eq!(found.reason, "The cell was not run.");
+}
+
+#[test]
+fn a_device_as_fast_as_the_path_is_not_said_to_miss_a_claim() {
+    // 0.98 of what the path carries: stations limit both.
+    let found = at_least_gbit(tcp_run(&[490, 490, 490]), 30);
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided);
+    assert!(
+        found.reason.contains("tester is the limit"),
+        "{}",
+        found.reason
+    );
+    // What is more than claimed is more, whoever limits it.
+    assert_eq!(
+        at_least_gbit(tcp_run(&[490, 490, 490]), 19).verdict,
+        ClaimVerdict::Met
+    );
+}
+
+#[test]
+fn a_rate_that_was_not_offered_cannot_be_missed() {
+    let mut run = journal(vec![udp(512, Some(1_000_000_000))], 2, 8);
+    for repeat in [1, 2] {
+        record(
+            &mut run,
+            "udp/512/direct",
+            repeat,
+            measured(datagrams(512, 400_000, 0)),
+        );
+    }
+    let value = 2_000_000_000;
+    let claim = claim(
+        "udp",
+        Bound::AtLeast,
+        value,
+        ClaimUnit::PayloadBps,
+        "udp/512/direct",
+    );
+    let found = judged(run, claim);
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided);
+    assert_eq!(found.reason, "No more than 819 Mbit/s was offered.");
+}
+
+#[test]
+fn a_time_that_the_path_takes_itself_is_not_the_devices() {
+    let run = || {
+        let mut run = journal(vec![ping("direct"), ping("cipherbench")], 2, 8);
+        for repeat in [1, 2] {
+            record(
+                &mut run,
+                "ping/direct",
+                repeat,
+                measured(round_trips(0, &[20, 20, 20, 20])),
+            );
+            record(
+                &mut run,
+                "ping/cipherbench",
+                repeat,
+                measured(round_trips(0, &[70, 70, 70, 72])),
+            );
+        }
+        run
+    };
+    let at_most = |us: u64| {
+        let claim = claim(
+            "ping",
+            Bound::AtMost,
+            us * 1_000,
+            ClaimUnit::Ns,
+            "ping/cipherbench",
+        );
+        judged(run(), claim)
+    };
+    assert_eq!(at_most(100).verdict, ClaimVerdict::Met);
+    assert_eq!(at_most(50).verdict, ClaimVerdict::NotMet);
+    let found = at_most(10);
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided);
+    assert!(
+        found.reason.contains("takes 20 µs itself"),
+        "{}",
+        found.reason
+    );
+}
+
+#[test]
+fn of_a_search_the_upper_bound_counts_too() {
+    let bounds: [frame_fixture::Bounds; 3] = [(Some(400_000), Some(410_000)); 3];
+    let at_least = |value: u64, unit: ClaimUnit| {
+        let cells = [
+            (throughput("auto", 64), &bounds[..]),
+            (throughput("straight", 64), &RIG[..]),
+        ];
+        let cell = "throughput/frame=64/direction=both/auto";
+        judged(
+            searched(&cells),
+            claim("throughput", Bound::AtLeast, value, unit, cell),
+        )
+    };
+    let frames = ClaimUnit::FramesPerS;
+    assert_eq!(at_least(400_000, frames).verdict, ClaimVerdict::Met);
+    // Between the bounds nobody knows.
+    assert_eq!(at_least(405_000, frames).verdict, ClaimVerdict::NotDecided);
+    assert_eq!(at_least(411_000, frames).verdict, ClaimVerdict::NotMet);
+    // 400 000 frames of 64 B are 268.8 Mbit/s on the line, 204.8 with their FCS.
+    let l1 = at_least(268_800_000, ClaimUnit::L1Bps);
+    assert_eq!(
+        (l1.verdict, l1.unit.as_str()),
+        (ClaimVerdict::Met, "l1_bps")
+    );
+    assert_eq!(
+        at_least(268_800_000, ClaimUnit::L2Bps).verdict,
+        ClaimVerdict::NotMet
+    );
+}
+
+#[test]
+fn what_the_tester_limits_is_not_said_to_miss_a_claim() {
+    let cells = [
+        (throughput("auto", 64), &RIG[..]),
+        (throughput("straight", 64), &RIG[..]),
+    ];
+    let cell = "throughput/frame=64/direction=both/auto";
+    let frames = ClaimUnit::FramesPerS;
+    let found = judged(
+        searched(&cells),
+        claim("throughput", Bound::AtLeast, 2_000_000, frames, cell),
+    );
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided);
+    assert!(
+        found.reason.starts_with("It is tester-limited: "),
+        "{}",
+        found.reason
+    );
+}
+
+#[test]
+fn claims_come_in_the_campaigns_order_a_row_for_each_cell() {
+    let mut run = tcp_run(&[240, 250, 260]);
+    let payload = ClaimUnit::PayloadBps;
+    let mut first = claim("tcp", Bound::AtLeast, 1, payload, "tcp/cipherbench");
+    first.cells.push("tcp/direct".into());
+    let second = claim("tcp", Bound::AtMost, 1, payload, "tcp/direct");
+    // A cell that the plan does not have is none.
+    let third = claim("tcp", Bound::AtMost, 1, payload, "tcp/gone");
+    run.header.plan.claims = vec![first, second, third];
+    let cells: Vec<_> = Results::of(&run)
+        .claims
+        .into_iter()
+        .map(|claim| claim.cell)
+        .collect();
+    assert_eq!(cells, ["tcp/cipherbench", "tcp/direct", "tcp/direct"]);
+}
