@@ -3,6 +3,7 @@
 
 mod claims;
 mod disturbed;
+mod external;
 mod frames;
 mod tunnels;
 

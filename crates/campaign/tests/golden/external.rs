@@ -1,0 +1,113 @@
+//! Boxes outside: their commands, the cables to them, and the plan.
+
+use crate::{HOST, commands, compare};
+use campaign::{LabFile, from_text, lab_from_text, to_text};
+
+const RACK: &str = "lab: rack\nexternal: { station_a: eth1, station_b: eth2, tap: [eth3, eth4] }\n";
+const UNTAPPED: &str =
+    "lab: untapped\nexternal: { station_a: eth1, station_b: eth2, gateway_b: 10.2.0.254 }\n";
+
+#[test]
+fn every_mistake_of_external_boxes_is_told_at_once() {
+    let text = "\
+campaign: c
+duts:
+  - external
+  - external: { name: a, form: ipsec, boxes: [{ upp: x }] }
+  - external: { name: b, suite: des-cbc-hmac-md5, boxes: [] }
+  - external: { name: c, form: wireguard, suite: aes-256-gcm, boxes: [{}, {}, {}] }
+  - external: { name: d, suite_words: { aes: x, aes-256-gcm: \"\" }, ports: [], boxes: [{}] }
+  - external: { name: e, ports: [0], limit: 1 h, ready: 1 ms, boxes: [{}] }
+  - external:
+      name: f
+      boxes:
+        - via: \"\"
+          up: \"set mtu {mut}\"
+          counters: { \"a/b\": show, ok: \"\" }
+        - { via: sshpass -p secret ssh box, version: \"{x}\" }
+trials: [ping: { mtu: 1400 B }]
+";
+    let mistakes = from_text("campaigns/external.yaml", text).unwrap_err();
+    compare("external-mistakes.txt", &format!("{mistakes}\n"));
+}
+
+#[test]
+fn every_mistake_of_cables_is_told() {
+    let mut all = String::new();
+    for external in [
+        "{}",
+        "{ station_a: eth1, station_b: eth1 }",
+        "{ station_a: eth1, station_b: eth2, tap: [eth3] }",
+        "{ station_a: eth1, station_b: eth2, tap: [eth2, eth3] }",
+        "{ station_a: a0, station_b: an-interface-of-mine }",
+        "{ station_a: \"eth 1\", station_b: eth2, taps: [eth3, eth4] }",
+        "{ station_a: eth1, station_b: eth2, gateway_a: 10.1.0.2, gateway_b: 10.9.0.1 }",
+    ] {
+        let text = format!("lab: rack\nexternal: {external}\n");
+        let mistakes = lab_from_text("labs/rack.yaml", &text).unwrap_err();
+        all.push_str(&format!("{mistakes}\n\n"));
+    }
+    let memory = "lab: m\nkind: memory\nexternal: { station_a: eth1, station_b: eth2 }\n";
+    let mistakes = lab_from_text("labs/m.yaml", memory).unwrap_err();
+    all.push_str(&format!("{mistakes}\n"));
+    compare("cables-mistakes.txt", &all);
+}
+
+#[test]
+fn what_boxes_need_of_a_lab_is_told() {
+    let text = "\
+campaign: c
+calibrate: off
+duts: [external: { name: rack, boxes: [{}] }]
+trials:
+  - ping: { mtu: 1400 B }
+  - load: { frame: 512 B, ip: 6 }
+  - failover: { frame: 512 B, failure: link, load: 1 k frames/s }
+";
+    let campaign = from_text("campaigns/external.yaml", text).unwrap();
+    let mut all = String::new();
+    for lab in [
+        LabFile::built_in(),
+        LabFile::built_in_named("memory").unwrap(),
+        lab_from_text("labs/untapped.yaml", UNTAPPED).unwrap(),
+        lab_from_text("labs/rack.yaml", RACK).unwrap(),
+    ] {
+        let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
+        all.push_str(&format!("{mistakes}\n\n"));
+    }
+    compare("external-in-lab-mistakes.txt", &all);
+}
+
+#[test]
+fn a_plan_shows_cables_and_boxes() {
+    let text = "\
+campaign: c
+calibrate: off
+repeats: 1
+duts:
+  - direct
+  - external:
+      name: rack
+      suite: [aes-256-gcm, aes-128-gcm]
+      boxes:
+        - via: ssh admin@198.51.100.1
+          up: [\"set suite {suite}\", \"set mtu {mtu}\"]
+          down: reset
+          counters: { packets: show }
+        - via: ssh admin@198.51.100.2
+trials: [ping: { mtu: 1400 B, count: 100 }]
+";
+    let campaign = from_text("campaigns/external.yaml", text).unwrap();
+    let mut all = String::new();
+    for (file, lab) in [("labs/rack.yaml", RACK), ("labs/untapped.yaml", UNTAPPED)] {
+        let plan = campaign
+            .plan(&lab_from_text(file, lab).unwrap(), &HOST)
+            .unwrap();
+        all.push_str(&to_text(&plan, commands));
+        all.push('\n');
+        // A journal needs no other file.
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<campaign::Plan>(&json).unwrap(), plan);
+    }
+    compare("external-plan.txt", &all);
+}
