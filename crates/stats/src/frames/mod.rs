@@ -27,6 +27,7 @@ pub use rates::LayerRates;
 pub use throughput::{GoalParameters, GoalResult, ThroughputResult};
 
 pub(crate) use calibration::calibrations;
+pub(crate) use disturbed::hostile_delivered_in;
 pub(crate) use mean::mean_frame_rates;
 pub(crate) use question::judge_all;
 

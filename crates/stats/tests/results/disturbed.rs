@@ -1,6 +1,6 @@
 //! Loads under which something happens to a device: from events and attacks to figures and warnings.
 
-use crate::fixture::{SECOND_NS, journal};
+use crate::fixture::{SECOND_NS, journal, record};
 use crate::frame_fixture::*;
 use campaign::plan::*;
 use journal::record::*;
@@ -90,6 +90,12 @@ fn figures(results: &Results) -> &DisturbanceResult {
 
 fn warned(results: &Results, kind: WarningKind) -> bool {
     kinds(results).contains(&kind)
+}
+
+/// What the warning of that kind says.
+fn told(results: &Results, kind: WarningKind) -> &str {
+    let mut found = results.warnings.iter().filter(|one| one.kind == kind);
+    &found.next().expect("there is such a warning").text
 }
 
 fn quiet(received: u64) -> Trial {
@@ -232,11 +238,7 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
         panic!("{:?}", found.not_recovered);
     };
     assert_eq!((place.repeat, place.number), (2, 1));
-    let warning = &results.warnings.iter();
-    let mut warning = warning
-        .clone()
-        .filter(|warning| warning.kind == WarningKind::NotRecovered);
-    assert!(warning.next().unwrap().text.contains("after 1 × crash"));
+    assert!(told(&results, WarningKind::NotRecovered).contains("after 1 × crash"));
     // Where most never recover, there is no median.
     let results = run(
         crash(),
@@ -247,7 +249,7 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
 }
 
 #[test]
-fn tunnels_per_second_are_by_the_time_until_all_carry() {
+fn tunnels_per_second_are_by_the_time_until_all_carry_and_are_said_to() {
     let mut cell = cell(
         "auto",
         64,
@@ -265,17 +267,21 @@ fn tunnels_per_second_are_by_the_time_until_all_carry() {
         event("set-up", 200, 400, (Some(5), Some(50))),
         event("take-down", 1_200, 1_000, (None, None)),
         event("set-up", 1_300, 900, (Some(7), Some(200))),
+        event("take-down", 2_200, 0, (None, None)),
+        // All frames were held back until the tunnels were up, 2 ms later.
+        event("set-up", 2_300, 0, (Some(0), Some(0))),
     ];
     let trials = vec![(trial(10_000, 6_700), events, None)];
     add(&mut run, &cell, 1, result(trials));
     let results = Results::of(&run);
     let found = figures(&results).setup.as_ref().unwrap();
-    assert_eq!((found.tunnels, found.set_ups), (100, 2));
+    assert_eq!((found.tunnels, found.set_ups), (100, 3));
     let rate = found.tunnels_per_s.as_ref().unwrap();
-    assert_eq!(rate.values.len(), 2);
-    assert_close(rate.max, 2_000.0);
+    assert_eq!(rate.values.len(), 3);
+    assert_close(rate.max, 50_000.0);
+    assert_close(rate.median, 2_000.0);
     assert_close(rate.min, 500.0);
-    assert_eq!(found.first_frame_ns.median_ns, Some(6e6));
+    assert_eq!(found.first_frame_ns.median_ns, Some(5e6));
     assert_eq!(found.all_carry_ns.max_ns, Some(200e6));
     assert_close(found.lost_frames.as_ref().unwrap().max, 1_900.0);
 }
@@ -351,6 +357,26 @@ fn what_comes_through_of_hostile_packets_is_shouted() {
         assert_eq!((found.delivered, found.shares[0].delivered), (1, 1));
         assert!(warned(&results, WarningKind::HostileDelivered));
     }
+}
+
+#[test]
+fn what_comes_through_is_shouted_of_a_cell_without_a_figure_too() {
+    let cell = cell("auto", 64, hostile());
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let mut attacked = attacked(10, 10_000, 1_001);
+    attacked.0.duplicated = 3;
+    let found = Measured {
+        frames: Some(Box::new(result(vec![quiet(10_000), attacked]))),
+        ..Measured::default()
+    };
+    let invalid = Outcome::Invalid {
+        reasons: vec!["3 frames came twice".into()],
+        measured: Box::new(found),
+    };
+    record(&mut run, &cell.id, 1, invalid);
+    let results = Results::of(&run);
+    assert!(results.cells[0].frames.is_none());
+    assert!(told(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
 }
 
 #[test]

@@ -71,7 +71,8 @@ pub struct SetupResult {
     pub first_frame_ns: EventTimes,
     /// From the order to the last loss: from then on all tunnels carry; over the set-ups.
     pub all_carry_ns: EventTimes,
-    /// Tunnels by that time; over the set-ups that came to it.
+    /// Tunnels by that time, or by the device's own word where that came later: what it held back until then was
+    /// not lost; over the set-ups that came to it.
     pub tunnels_per_s: Option<Estimate>,
     /// From the order to the device's word that all are up; over the set-ups.
     pub ready_ns: Option<Estimate>,
@@ -239,7 +240,8 @@ impl FailoverResult {
 impl SetupResult {
     pub(super) fn of(tunnels: u32, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
         let all = breaches(trials, "take-down", "set-up");
-        let rate = |event: &DutEvent| per_second(tunnels.into(), event.outage_ns?);
+        let rate =
+            |event: &DutEvent| per_second(tunnels.into(), event.outage_ns?.max(event.took_ns));
         Some(Self {
             tunnels,
             set_ups: u32::try_from(all.len()).unwrap_or(u32::MAX),

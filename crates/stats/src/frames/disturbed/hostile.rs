@@ -5,6 +5,7 @@ use crate::bulk::per_second;
 use crate::estimate::{Estimate, Sample};
 use crate::frames::rates::Lengths;
 use campaign::plan::Attack;
+use journal::record::{FrameResult, FrameTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -97,7 +98,7 @@ impl HostileShare {
             intended_packets_per_s: over(&intended),
             packets_per_s: over(&reached),
             forwarded_ratio: forwarded(trials)?,
-            delivered: trials.iter().map(delivered).sum(),
+            delivered: trials.iter().map(|found| delivered(found.trial)).sum(),
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }
@@ -105,8 +106,15 @@ impl HostileShare {
 
 /// A copy far behind its flow cannot be told from a frame that is late; it is counted here, since in such a
 /// trial it is the likelier of the two.
-fn delivered(found: &Trial<'_>) -> u64 {
-    found.trial.duplicated + found.trial.corrupted + found.trial.too_late
+const fn delivered(trial: &FrameTrial) -> u64 {
+    trial.duplicated + trial.corrupted + trial.too_late
+}
+
+/// What came through of the hostile packets of one repeat.
+pub(crate) fn hostile_delivered_in(found: &FrameResult) -> u64 {
+    let attacked = found.disturbances.iter().filter(|one| one.attack.is_some());
+    let trials = attacked.filter_map(|one| found.trials.get(one.trial));
+    trials.map(delivered).sum()
 }
 
 impl DisturbedLoad {

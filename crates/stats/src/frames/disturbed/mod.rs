@@ -15,6 +15,8 @@ pub use events::{EventPlace, EventTimes, FailoverResult, SetupResult};
 pub use hostile::{HOSTILE_LOSS_PPM, HostileResult, HostileShare};
 pub use rekey::RekeyResult;
 
+pub(crate) use hostile::hostile_delivered_in;
+
 use super::latency::{self, LoadLatency};
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;

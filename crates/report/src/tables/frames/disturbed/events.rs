@@ -50,7 +50,7 @@ fn failover_cells(found: &FailoverResult) -> [Cell; 9] {
 pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; all times from the order to set all tunnels up; first frame: intended time of the first that came \
-         through; all carry: nothing is lost from then on; tunnels/s: by that time; said: when the device said \
+         through; all carry: nothing is lost from then on; tunnels/s: by that, or by what the device said if later; said: when the device said \
          that they were up, mean; over the set-ups of all repeats",
         set.common
     );
