@@ -106,13 +106,16 @@ done < "$work/initrd/modules/order"
 rm "$work/initrd/modules/order"
 (cd "$work/initrd" && find . | "$busybox" cpio -o -H newc 2>/dev/null) | gzip -1 > "$work/initrd.gz"
 
+# Others may build while it runs.
+[ -z "$program" ] || cp "$program" "$work/tests"
+
 # What the guest is to run, with what it cannot know.
 cat > "$work/task" <<EOF
 cd '$PWD/crates/lab'
 export PATH='$PATH' HOME='$HOME' CIPHERBENCH_KERNEL=full
 EOF
 if [ $# -eq 0 ]; then
-    echo "'$program' the_kernels --test-threads 1 --color never" >> "$work/task"
+    echo "/mnt/work/tests the_kernels --test-threads 1 --color never" >> "$work/task"
 else
     for word; do
         printf "'%s' " "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"

@@ -159,7 +159,9 @@ pub(crate) fn the_kernels_xfrm_refuses_what_was_changed_on_the_way() {
         Ok(running) => running,
         Err(error) => return refused(&error, "needs ESP in the kernel", "\nhelp: sudo modprobe"),
     };
-    let replaced = "ip xfrm state update src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x1001 reqid 1 \
+    // The kernel does not change the keys of an SA that it has.
+    let replaced = "ip xfrm state delete src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x1001 && \
+                    ip xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x1001 reqid 1 \
                     mode tunnel replay-window 4096 flag af-unspec esn if_id 1 auth-trunc 'hmac(sha256)' \
                     0x0000000000000000000000000000000000000000000000000000000000000001 128 enc \
                     'cbc(aes)' 0x00000000000000000000000000000002";
