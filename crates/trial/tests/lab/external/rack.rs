@@ -150,7 +150,9 @@ impl Rack {
             _ => (["b", "a"], ["{cipher_b}", "{cipher_a}"]),
         };
         let mut up = vec![
-            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1".to_owned(),
+            // What a kernel says by itself of IPv6 is foreign between the boxes.
+            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1"
+                .to_owned(),
             format!("ip address replace {{gateway_{own}}}/24 dev eth0"),
             "ip link set eth0 mtu {mtu} up".to_owned(),
             format!("ip address replace {near}/24 dev wan"),
