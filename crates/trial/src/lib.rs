@@ -7,6 +7,7 @@ pub mod command;
 mod error;
 pub mod evidence;
 pub mod frames;
+pub mod iperf2;
 pub mod iperf3;
 pub mod links;
 mod measure;

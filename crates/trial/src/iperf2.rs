@@ -1,0 +1,305 @@
+//! What one iperf2 process reported (`-y C -i …`): lines of comma-separated numbers, read strictly.
+//!
+//! ```text
+//! time,address,port,address,port,id,from-to,bytes,bit/s[,jitter ms,lost,datagrams,%,out of order]
+//! ```
+//!
+//! Each stream has a line an interval, and one over all of its time, which tells of the last datagrams too. What an iperf2
+//! writes for people (`-e`) rounds bytes to three digits, and changes from version to version: it is not read. A sum
+//! over streams, which has a negative id, is left out, and so is what a client repeats of its server's report.
+
+use crate::iperf3::{Session, Step};
+use std::collections::BTreeMap;
+
+/// What a session may last; a longer time is a misreading.
+const SECONDS_MAX: f64 = 1e8;
+/// A petabyte in one interval is a misreading; below it, sums of counts cannot overflow.
+const COUNT_MAX: u64 = 1_000_000_000_000_000;
+/// Quoted from the output in an error.
+const EXCERPT_CHARS: usize = 80;
+/// Fields of a line, of TCP and of UDP.
+const TCP_FIELDS: usize = 9;
+const UDP_FIELDS: usize = 14;
+/// Digits of the time that each line begins with.
+const TIME_DIGITS: usize = 14;
+
+/// Why an output cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Iperf2Error {
+    /// Nothing was printed: it could not connect, was killed, or could not start.
+    #[error("iperf printed nothing")]
+    Empty,
+    /// Not the lines of an iperf2, or cut short.
+    #[error("iperf's output cannot be read: {problem}, at `{excerpt}`")]
+    Malformed {
+        /// What is wrong.
+        problem: String,
+        /// The line.
+        excerpt: String,
+    },
+}
+
+/// One line.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    start_ns: u64,
+    end_ns: u64,
+    bytes: u64,
+    udp: Option<Udp>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Udp {
+    jitter_ns: u64,
+    /// Sent, or, of a server, by how much the highest number seen rose; `None` in a client's last line.
+    packets: Option<u64>,
+    out_of_order: u64,
+}
+
+/// The lines of one stream: its intervals, and the whole.
+#[derive(Debug, Default)]
+struct Stream {
+    intervals: Vec<Line>,
+    whole: Option<Line>,
+}
+
+/// Reads what an iperf2 client or server printed with `-y C` and `-i`. `block_bytes` are handed to a socket at once
+/// (`-l`), which it does not tell.
+///
+/// # Errors
+/// When it is cut short, or misses what a trial needs.
+pub fn parse(output: &str, block_bytes: u64) -> Result<Session, Iperf2Error> {
+    let mut streams: BTreeMap<u64, Stream> = BTreeMap::new();
+    let mut last = "";
+    for text in output.lines().filter(|text| !text.trim().is_empty()) {
+        last = text;
+        let read = read_line(text).map_err(|problem| malformed(problem, text))?;
+        let Some((id, line)) = read else { continue };
+        let stream = streams.entry(id).or_default();
+        stream
+            .take(line)
+            .map_err(|problem| malformed(problem, text))?;
+    }
+    if streams.is_empty() {
+        return Err(match last {
+            "" => Iperf2Error::Empty,
+            text => malformed("no line of a stream", text),
+        });
+    }
+    let unfinished = streams.values().any(|stream| stream.whole.is_none());
+    if unfinished {
+        return Err(malformed("it ended before its last line", last));
+    }
+    Ok(session(streams.into_values().collect(), block_bytes))
+}
+
+impl Stream {
+    /// The intervals follow each other; the line that begins anew is that of the whole.
+    fn take(&mut self, line: Line) -> Result<(), &'static str> {
+        if self.whole.is_some() {
+            // A server's report, as its client repeats it.
+            return Ok(());
+        }
+        match (self.intervals.first(), self.intervals.last()) {
+            (Some(first), Some(_)) if line.start_ns == first.start_ns => self.whole = Some(line),
+            (Some(_), Some(before)) if line.start_ns < before.end_ns => {
+                return Err("an interval that runs backwards in time");
+            }
+            _ => self.intervals.push(line),
+        }
+        Ok(())
+    }
+}
+
+/// The line's stream and counts; `None` where it is a sum over streams.
+fn read_line(text: &str) -> Result<Option<(u64, Line)>, &'static str> {
+    let fields: Vec<&str> = text.trim().split(',').collect();
+    let is_time = fields[0].len() == TIME_DIGITS && fields[0].bytes().all(|b| b.is_ascii_digit());
+    if !is_time || !matches!(fields.len(), TCP_FIELDS | UDP_FIELDS) {
+        return Err("not a line of numbers that begins with a time");
+    }
+    let id: i64 = fields[5].parse().map_err(|_| "no stream's id")?;
+    let Ok(id) = u64::try_from(id) else {
+        return Ok(None);
+    };
+    let (start, end) = fields[6].split_once('-').ok_or("no interval")?;
+    let (start_ns, end_ns) = (seconds(start)?, seconds(end)?);
+    if end_ns < start_ns {
+        return Err("an interval that ends before it begins");
+    }
+    let udp = if fields.len() == UDP_FIELDS {
+        let jitter_ms: f64 = fields[9].parse().map_err(|_| "no jitter")?;
+        if !(0.0..SECONDS_MAX).contains(&jitter_ms) {
+            return Err("a jitter that cannot be");
+        }
+        Some(Udp {
+            jitter_ns: (jitter_ms * 1e6) as u64,
+            packets: match fields[11] {
+                "-1" => None,
+                packets => Some(count(packets)?),
+            },
+            out_of_order: count(fields[13])?,
+        })
+    } else {
+        None
+    };
+    let line = Line {
+        start_ns,
+        end_ns,
+        bytes: count(fields[7])?,
+        udp,
+    };
+    Ok(Some((id, line)))
+}
+
+fn count(field: &str) -> Result<u64, &'static str> {
+    let count = field.parse().map_err(|_| "not a count")?;
+    if count > COUNT_MAX {
+        return Err("a count that cannot be");
+    }
+    Ok(count)
+}
+
+fn seconds(field: &str) -> Result<u64, &'static str> {
+    let seconds: f64 = field.parse().map_err(|_| "not a time")?;
+    if !(0.0..SECONDS_MAX).contains(&seconds) {
+        return Err("a time that cannot be");
+    }
+    Ok((seconds * 1e9).round() as u64)
+}
+
+/// All streams of a process together.
+fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
+    let mut session = Session {
+        streams: streams.len() as u64,
+        block_bytes,
+        summary_bytes: Some(0),
+        ..Session::default()
+    };
+    for stream in &streams {
+        for (at, line) in stream.intervals.iter().enumerate() {
+            let packets = line.udp.and_then(|udp| udp.packets);
+            if let Some(step) = session.steps.get_mut(at) {
+                step.start_ns = step.start_ns.min(line.start_ns);
+                step.end_ns = step.end_ns.max(line.end_ns);
+                step.bytes += line.bytes;
+                step.packets = step.packets.zip(packets).map(|(sum, more)| sum + more);
+            } else {
+                session.steps.push(Step {
+                    start_ns: line.start_ns,
+                    end_ns: line.end_ns,
+                    bytes: line.bytes,
+                    packets,
+                    retransmits: None,
+                });
+            }
+        }
+        if let Some(whole) = stream.whole {
+            session.summary_bytes = session.summary_bytes.map(|sum| sum + whole.bytes);
+            let udp = whole
+                .udp
+                .map_or((0, 0), |udp| (udp.jitter_ns, udp.out_of_order));
+            session.jitter_ns += udp.0;
+            session.out_of_order += udp.1;
+        }
+    }
+    session.jitter_ns /= session.streams.max(1);
+    session
+}
+
+fn malformed(problem: &str, text: &str) -> Iperf2Error {
+    Iperf2Error::Malformed {
+        problem: problem.to_owned(),
+        excerpt: text.trim().chars().take(EXCERPT_CHARS).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TCP_CLIENT: &str = include_str!("../tests/data/iperf2-2.1.8-tcp-2-streams.client.csv");
+    const TCP_SERVER: &str = include_str!("../tests/data/iperf2-2.1.8-tcp-2-streams.server.csv");
+    const UDP_CLIENT: &str = include_str!("../tests/data/iperf2-2.1.8-udp-loss.client.csv");
+    const UDP_SERVER: &str = include_str!("../tests/data/iperf2-2.1.8-udp-loss.server.csv");
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_tcp_servers_intervals_are_summed_over_its_streams() {
+        let session = parse(TCP_SERVER, 131_072).unwrap();
+        assert_eq!((session.streams, session.block_bytes), (2, 131_072));
+        assert_eq!(session.steps.len(), 4);
+        let second = Step {
+            start_ns: 500 * MS,
+            end_ns: 1000 * MS,
+            bytes: 566_620_864 + 355_860_480,
+            packets: None,
+            retransmits: None,
+        };
+        assert_eq!(session.steps[1], second);
+        assert_eq!(session.summary_bytes, Some(1_831_600_188 + 3_037_200_444));
+        // What came between the last interval and the end is in the summary alone.
+        assert_eq!(session.bytes(), 1_831_600_188 + 3_036_938_300);
+        // The client sent what the server got.
+        let client = parse(TCP_CLIENT, 131_072).unwrap();
+        assert_eq!(client.summary_bytes, session.summary_bytes);
+    }
+
+    #[test]
+    fn datagrams_are_counted_by_their_numbers() {
+        let server = parse(UDP_SERVER, 1400).unwrap();
+        assert_eq!(server.packets(), 32_837 + 31_234 + 55_587 + 59_097);
+        assert_eq!(server.out_of_order, 1);
+        assert_eq!(server.jitter_ns, (116_000 + 1_247_000) / 2);
+        assert!(server.bytes() < server.packets() * 1400 / 4);
+        let client = parse(UDP_CLIENT, 1400).unwrap();
+        assert_eq!(client.packets(), 32_837 + 31_234 + 59_447 + 55_585);
+        assert_eq!(client.bytes(), client.packets() * 1400);
+        assert_eq!(client.summary_bytes, Some(129_201_800 + 121_549_400));
+    }
+
+    #[test]
+    fn sums_and_repeated_reports_are_left_out() {
+        let line = "20261122052854,127.0.0.1,0,127.0.0.1,5001,-1,0.0-2.0,7,8\n";
+        let again = "20261122052855,127.0.0.1,57410,127.0.0.1,5001,2,0.0-2.0,9,9\n";
+        let more = format!("{TCP_SERVER}{line}{again}");
+        assert_eq!(parse(&more, 1), parse(TCP_SERVER, 1));
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused_in_words() {
+        assert_eq!(parse(" \n", 1), Err(Iperf2Error::Empty));
+        let refused = |output: &str| parse(output, 1).unwrap_err().to_string();
+        let words = "tcp connect failed: Connection refused\n";
+        assert!(refused(words).contains("`tcp connect failed"));
+        let cut = TCP_SERVER.trim_end().rsplit_once('\n').unwrap().0;
+        assert!(refused(cut).contains("before its last line"));
+        for (from, to, said) in [
+            (",0.5-1.0,", ",0.5-0.4,", "ends before it begins"),
+            (",1.0-1.5,", ",0.2-1.5,", "backwards in time"),
+            (",0.5-1.0,", ",0.5-1e99,", "a time that cannot be"),
+            (",566620864,", ",-566620864,", "not a count"),
+            (
+                ",566620864,",
+                ",5666208640000000000,",
+                "a count that cannot be",
+            ),
+        ] {
+            assert!(TCP_SERVER.contains(from));
+            let told = refused(&TCP_SERVER.replacen(from, to, 1));
+            assert!(told.contains(said), "{told}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_makes_it_panic(at in 0..UDP_SERVER.len(), junk in "[-0-9e.,\n]{0,6}") {
+            let mut output = UDP_SERVER.to_owned();
+            let end = (at + junk.len()).min(output.len());
+            output.replace_range(at..end, &junk);
+            // Whether it is still readable depends on the damage; that it returns is what is tested.
+            let _ = parse(&output, 1400).map(|session| session.bytes().max(session.packets()));
+        }
+    }
+}
