@@ -20,7 +20,7 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
         true => DISTURBED,
         false => &[],
     };
-    [&[lab], METHOD, frames, disturbed].concat()
+    [&[lab], METHOD, frames, disturbed, compared(run)].concat()
 }
 
 /// What the figures do not mean.
@@ -32,6 +32,28 @@ pub(crate) fn limits(run: &Run<'_>) -> Vec<Paragraph> {
         |(name, _): &Paragraph| *name != NOT_ZERO_LOSS || has_udp || run.frame_sets().is_empty();
     all.filter(fits).collect()
 }
+
+/// Of what sets devices and suites beside one another, where there is any.
+fn compared(run: &Run<'_>) -> &'static [Paragraph] {
+    let results = &run.results;
+    match (results.rankings.is_empty(), results.suites.is_empty()) {
+        (false, false) => COMPARED,
+        (false, true) => &COMPARED[..1],
+        (true, false) => &COMPARED[1..],
+        (true, true) => &[],
+    }
+}
+
+const COMPARED: &[Paragraph] = &[
+    (
+        "Ranking",
+        "A rank is 1 and as many devices as are surely better: their whole interval lies on the better side. The          second number is the worst rank that the device could have. Overlapping is not transitive, so devices are          not cut into groups; one that varies much has a wide span, not a good place. Intervals are 95 % bootstrap          intervals of the mean from 5 repeats on, and below that the range. The path without an encryptor and          controls are not ranked.",
+    ),
+    (
+        "Ceilings",
+        "What a suite adds follows from its headers, IV, padding and tag. A ceiling is the links' rate by the          length of packets on the fuller link; where links have no rate, the baseline's figure less what the longer          packets would take of a line that it had filled. No device is that fast: it tells how much of the distance          is the suite's bytes.",
+    ),
+];
 
 const NAMESPACES: Paragraph = (
     "Lab",

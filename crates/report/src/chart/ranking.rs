@@ -1,0 +1,205 @@
+//! Devices in the order of their ranks: lying bars with their intervals, and what the work cost beside them.
+
+use super::scale::Linear;
+use super::{Anchor, Area, Svg, WIDTH, shortened, text_width};
+use crate::format::Scale;
+use crate::layout::Run;
+use crate::tables::ranking::{Ranked, caption, name, rank_text, scale, standing};
+use maud::Markup;
+use stats::{IntervalKind, RankedBy, Ranking, Standing};
+
+const BAR: f64 = 15.0;
+const ROW: f64 = 23.0;
+/// Columns of ranks and names at the left.
+const RANKS: f64 = 44.0;
+const NAMES: f64 = 200.0;
+/// Behind the longest bar: its value.
+const VALUES: f64 = 92.0;
+/// Bars of the right half, where there is one.
+const EFFICIENCY: f64 = 200.0;
+/// From the top to the plot: the titles of the axes.
+const HEAD: f64 = 26.0;
+/// Above the references.
+const GAP: f64 = 8.0;
+
+struct Chart<'r, 'a> {
+    svg: Svg,
+    run: &'r Run<'a>,
+    left: Half<'r>,
+    right: Option<Half<'r>>,
+}
+
+/// One ranking's bars.
+struct Half<'r> {
+    ranking: &'r Ranking,
+    plot: Area,
+    axis: Linear,
+    /// All values in one unit, that of the axis.
+    scale: Scale,
+}
+
+/// The chart of a ranking.
+pub(crate) fn draw(run: &Run<'_>, found: &Ranked<'_>, id: &str) -> Markup {
+    let main = found.main;
+    let rows = main.places.len() + main.references.len();
+    let gap = if main.references.is_empty() { 0.0 } else { GAP };
+    let efficiency = match found.efficiency {
+        Some(_) => EFFICIENCY + VALUES,
+        None => 0.0,
+    };
+    let left = Area {
+        x: RANKS + NAMES,
+        y: HEAD,
+        width: WIDTH - RANKS - NAMES - VALUES - efficiency,
+        height: ROW * rows as f64 + gap,
+    };
+    let right = Area {
+        x: left.right() + VALUES,
+        width: EFFICIENCY,
+        ..left
+    };
+    let mut chart = Chart {
+        svg: Svg::new(id, left.bottom() + 26.0),
+        run,
+        left: Half::of(main, left, 5.0),
+        right: found
+            .efficiency
+            .map(|ranking| Half::of(ranking, right, 3.0)),
+    };
+    chart.frame();
+    let mut described = Vec::new();
+    let mut y = HEAD;
+    for (place, is_reference) in with_references(main) {
+        if is_reference && y > HEAD && place.cell == main.references[0].cell {
+            y += GAP;
+        }
+        chart.row(place, y);
+        described.push(chart.words(place));
+        y += ROW;
+    }
+    let title = format!("Ranking: {}", caption(found));
+    chart
+        .svg
+        .finish(&title, &format!("{}.", described.join("; ")))
+}
+
+fn with_references(ranking: &Ranking) -> impl Iterator<Item = (&Standing, bool)> {
+    let places = ranking.places.iter().map(|place| (place, false));
+    places.chain(ranking.references.iter().map(|place| (place, true)))
+}
+
+impl<'r> Half<'r> {
+    fn of(ranking: &'r Ranking, plot: Area, ticks: f64) -> Self {
+        let ends = with_references(ranking).map(|(place, _)| place.high.max(place.value));
+        let most = ends.fold(0.0, f64::max);
+        let scale = scale(ranking.by, most);
+        Self {
+            ranking,
+            plot,
+            axis: Linear::new(most, ticks, scale.clone()),
+            scale,
+        }
+    }
+
+    fn title(&self) -> String {
+        let what = match self.ranking.by {
+            RankedBy::PayloadThroughput => "payload throughput",
+            RankedBy::FrameRate => "frame rate",
+            RankedBy::RoundTripP50 => "median round trip, less is better",
+            RankedBy::LatencyP50 => "median latency, less is better",
+            RankedBy::PayloadBitsPerCpuSecond => "payload per CPU-second",
+            RankedBy::IpBitsPerCpuSecond => "IP per CPU-second",
+        };
+        format!("{what}, {}", self.axis.unit())
+    }
+}
+
+impl Chart<'_, '_> {
+    fn frame(&mut self) {
+        for half in [Some(&self.left), self.right.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            self.svg.x_axis(half.plot, &half.axis);
+            let position = (half.plot.x, half.plot.y - 9.0);
+            self.svg
+                .text("tick", position, Anchor::Start, &half.title());
+        }
+    }
+
+    fn row(&mut self, place: &Standing, y: f64) {
+        let baseline = y + 16.0;
+        let rank = rank_text(place.rank);
+        self.svg
+            .text("label strong", (0.0, baseline), Anchor::Start, &rank);
+        let label = shortened(&name(self.run, place), NAMES - 8.0);
+        let end = (RANKS + NAMES - 8.0, baseline);
+        self.svg.text("label", end, Anchor::End, &label);
+        let color = match self.run.cell(&place.cell) {
+            Some(cell) => self.run.color(&cell.dut),
+            None => 0,
+        };
+        // One that protects nothing is an outline.
+        let class = match place.insecure {
+            Some(_) => format!("ring stroke-{color}"),
+            None => format!("fill-{color}"),
+        };
+        bar(&mut self.svg, &self.left, place, &class, y);
+        let Some(right) = &self.right else { return };
+        if let Some(place) = standing(right.ranking, &place.cell) {
+            bar(&mut self.svg, right, place, &class, y);
+        }
+    }
+
+    /// A row for those who cannot see it.
+    fn words(&self, place: &Standing) -> String {
+        let scale = scale(self.left.ranking.by, place.value);
+        let rank = match place.rank {
+            Some(rank) => format!("rank {}", rank_text(Some(rank))),
+            None => "not ranked".into(),
+        };
+        format!(
+            "{rank}: {}, {}",
+            name(self.run, place),
+            scale.value(place.value)
+        )
+    }
+}
+
+fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
+    let at = |value: f64| half.plot.x + half.plot.width * half.axis.share(value);
+    let top = y + (ROW - BAR) / 2.0;
+    let value = half.scale.number(place.value);
+    let tooltip = format!(
+        "{}: {} {}, {} to {}",
+        place.cell,
+        value,
+        half.scale.unit,
+        half.scale.number(place.low),
+        half.scale.number(place.high)
+    );
+    let area = Area {
+        x: half.plot.x,
+        y: top,
+        width: at(place.value) - half.plot.x,
+        height: BAR,
+    };
+    svg.rect(class, area, &tooltip);
+    let (low, high) = (at(place.low), at(place.high));
+    if place.interval != IntervalKind::Single && high - low >= 0.1 {
+        let middle = top + BAR / 2.0;
+        svg.line("whisker", (low, middle), (high, middle));
+        for end in [low, high] {
+            svg.line("whisker", (end, middle - 4.0), (end, middle + 4.0));
+        }
+    }
+    let text = match place.rank {
+        Some(rank) if half.ranking.by.is_efficiency() => {
+            format!("{value} ({})", rank_text(Some(rank)))
+        }
+        _ => value,
+    };
+    debug_assert!(text_width(&text) < VALUES, "{text}");
+    let end = high.max(at(place.value)) + 7.0;
+    svg.text("value", (end, top + 12.0), Anchor::Start, &text);
+}

@@ -1,0 +1,106 @@
+//! What a trial's cell comes to beside others: the same in each of its rows.
+
+use super::{Column, Context, text};
+use stats::{Ceiling, CeilingBasis, Overhead, Ranking, Standing};
+use std::collections::BTreeMap;
+
+/// Where a cell stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standings<'a> {
+    /// By how much or how fast it was.
+    main: Option<&'a Standing>,
+    /// By what it cost.
+    efficiency: Option<&'a Standing>,
+}
+
+/// By the id of the cell.
+pub(super) fn standings(rankings: &[Ranking]) -> BTreeMap<&str, Standings<'_>> {
+    let mut found: BTreeMap<&str, Standings<'_>> = BTreeMap::new();
+    for ranking in rankings {
+        for standing in ranking.places.iter().chain(&ranking.references) {
+            let own = found.entry(&standing.cell).or_default();
+            match ranking.by.is_efficiency() {
+                true => own.efficiency = Some(standing),
+                false => own.main = Some(standing),
+            }
+        }
+    }
+    found
+}
+
+pub(super) const COLUMNS: &[Column] = &[
+    (
+        "overhead_bytes",
+        "what the device's suite adds to a packet of the cell, on average",
+        |row| text(overhead(row)?.overhead_bytes),
+    ),
+    (
+        "overhead_percent",
+        "the same, in per cent of the packet in clear",
+        |row| number(overhead(row)?.overhead_percent, 3),
+    ),
+    (
+        "ceiling_basis",
+        "line-rate, or baseline where links have no rate: where the ceiling comes from",
+        |row| {
+            text(match ceiling(row)?.basis {
+                CeilingBasis::LineRate => "line-rate",
+                CeilingBasis::Baseline => "baseline",
+            })
+        },
+    ),
+    (
+        "ceiling_payload_bps",
+        "payload that the path could carry in such packets",
+        |row| number(ceiling(row)?.payload_bps?, 0),
+    ),
+    (
+        "ceiling_frames_per_s",
+        "frames of one direction that it could carry",
+        |row| number(ceiling(row)?.frames_per_s?, 0),
+    ),
+    (
+        "ceiling_reached",
+        "the cell's figure by its ceiling",
+        |row| number(ceiling(row)?.reached?, 4),
+    ),
+    (
+        "rank",
+        "the cell's best rank in its group: 1 and as many devices as are surely better",
+        |row| text(main(row)?.rank?.first),
+    ),
+    ("rank_last", "the worst rank that it could have", |row| {
+        text(main(row)?.rank?.last)
+    }),
+    (
+        "ratio_to_best",
+        "the cell's figure by the best one of its group",
+        |row| number(main(row)?.ratio_to_best?, 4),
+    ),
+    (
+        "efficiency_rank",
+        "as rank, by bits per CPU-second of the whole machine",
+        |row| text(row.standings.efficiency?.rank?.first),
+    ),
+    (
+        "efficiency_rank_last",
+        "the worst rank that it could have by that",
+        |row| text(row.standings.efficiency?.rank?.last),
+    ),
+];
+
+fn overhead<'a>(row: &Context<'a>) -> Option<&'a Overhead> {
+    row.cell.overhead.as_ref()
+}
+
+fn ceiling<'a>(row: &Context<'a>) -> Option<&'a Ceiling> {
+    row.cell.ceiling.as_ref()
+}
+
+fn main<'a>(row: &Context<'a>) -> Option<&'a Standing> {
+    row.standings.main
+}
+
+fn number(value: f64, decimals: usize) -> Option<String> {
+    Some(format!("{value:.decimals$}"))
+}

@@ -1,0 +1,82 @@
+//! What the cells of a group measure, in words: for rankings and suites, which look at one group each.
+
+use super::{Protocol, Run, payload_name};
+use crate::format::counted;
+
+/// A group for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct GroupWords {
+    /// What tells it from the others: `TCP, MTU 1400 B, 1 core`.
+    pub(crate) name: String,
+    /// What else it was measured with: `4 streams, offloads on, 3 × 10 s`.
+    pub(crate) common: String,
+}
+
+impl Run<'_> {
+    /// Every group that has a figure to compare, with its words.
+    pub(crate) fn group_words(&self) -> Vec<(&str, GroupWords)> {
+        let mut found: Vec<(&str, GroupWords)> = Vec::new();
+        let sets = self.sets();
+        for set in &sets {
+            let alike = sets.iter().filter(|other| other.protocol == set.protocol);
+            let alike: Vec<_> = alike.collect();
+            for point in &set.points {
+                let Some(cell) = point.cells.first() else {
+                    continue;
+                };
+                let mut name = vec![set.protocol.name().to_owned()];
+                if set.protocol != Protocol::Tcp {
+                    name.push(format!("payload {}", payload_name(point.payload)));
+                }
+                name.push(format!("MTU {} B", point.mtu));
+                name.push(counted(point.cores.into(), "core"));
+                name.extend(set.own_words(&alike).map(str::to_owned));
+                let words = GroupWords {
+                    name: name.join(", "),
+                    common: set.common.clone(),
+                };
+                found.push((self.group_of(&cell.id), words));
+            }
+        }
+        for set in self.frame_sets() {
+            let load = set.load();
+            for point in &set.points {
+                let Some(cell) = point.cells.first() else {
+                    continue;
+                };
+                let direction = set.test.traffic.direction.name();
+                let words = GroupWords {
+                    name: format!(
+                        "{}, frames of {}, direction {direction}",
+                        set.kind.name(),
+                        point.name()
+                    ),
+                    common: load
+                        .iter()
+                        .chain([&set.common])
+                        .cloned()
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                };
+                found.push((self.group_of(&cell.id), words));
+            }
+        }
+        found
+    }
+
+    fn group_of(&self, id: &str) -> &str {
+        self.cell(id).map_or("", |cell| &cell.group)
+    }
+}
+
+/// The words of a group; its own name where it has none.
+pub(crate) fn words_of(all: &[(&str, GroupWords)], group: &str) -> GroupWords {
+    let found = all.iter().find(|(known, _)| *known == group);
+    match found {
+        Some((_, words)) => words.clone(),
+        None => GroupWords {
+            name: group.to_owned(),
+            common: String::new(),
+        },
+    }
+}

@@ -1,0 +1,153 @@
+//! Rankings and suites in each document.
+
+use crate::fixture;
+use crate::html::{parse, select, text};
+use crate::machine::{json, rows};
+use journal::Journal;
+
+const LINE: Option<u64> = Some(10_000_000_000);
+
+/// The rows of `results.csv`, by column.
+fn csv(journal: &Journal) -> Vec<Vec<(String, String)>> {
+    let mut rows = rows(&report::build(journal).csv).into_iter();
+    let keys = rows.next().unwrap();
+    rows.map(|fields| keys.iter().cloned().zip(fields).collect())
+        .collect()
+}
+
+fn field<'r>(row: &'r [(String, String)], key: &str) -> &'r str {
+    &row.iter().find(|(known, _)| known == key).unwrap().1
+}
+
+#[test]
+fn a_ranking_has_a_chart_with_a_bar_for_each_device_and_reference() {
+    let (_, page) = parse(&fixture::peers(5));
+    let [tcp, ping] = &select(&page, "#ranking svg")[..] else {
+        panic!("a chart for each group")
+    };
+    // Five devices with a figure, the baseline and the control; TCP has CPU time beside it.
+    let bars = |chart: &scraper::ElementRef<'_>| {
+        let rects = scraper::Selector::parse("rect").unwrap();
+        chart.select(&rects).count()
+    };
+    assert_eq!((bars(tcp), bars(ping)), (14, 7));
+    let contents = select(&page, "nav a").into_iter().map(text);
+    assert_eq!(contents.take(2).collect::<Vec<_>>(), ["Ranking", "Suites"]);
+}
+
+#[test]
+fn where_nothing_is_to_be_compared_there_is_no_section() {
+    let (_, page) = parse(&fixture::quick());
+    assert!(select(&page, "#ranking, #suites").is_empty());
+    let result = json(&fixture::quick());
+    assert_eq!(result["rankings"], serde_json::json!([]));
+    assert_eq!(result["suites"], serde_json::json!([]));
+}
+
+#[test]
+fn each_number_of_repeats_says_what_its_intervals_are() {
+    for (repeats, words) in [
+        (
+            1,
+            "one repeat: there is no interval, and any difference counts",
+        ),
+        (
+            3,
+            "intervals are the range of the repeats, which are too few (3) for 95 %",
+        ),
+        (5, "95 % bootstrap intervals of the mean"),
+    ] {
+        let documents = report::build(&fixture::peers(repeats));
+        assert!(documents.markdown.contains(words), "{words}");
+        assert!(
+            documents.html.replace('\u{a0}', " ").contains(words),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_device_that_failed_has_its_reason_in_the_ranking() {
+    let text = report::terminal(&fixture::peers(3), None, 200, false);
+    let ranking = text.split("Ranking: payload throughput").nth(1).unwrap();
+    let row = ranking
+        .lines()
+        .find(|line| line.contains("gotatun"))
+        .unwrap();
+    assert!(row.contains("failed: `gotatun`"), "{row}");
+}
+
+#[test]
+fn rows_of_a_cell_have_its_rank_and_its_overhead() {
+    let journal = fixture::peers(5);
+    for row in csv(&journal) {
+        let cell = field(&row, "cell");
+        let tcp = cell.starts_with("tcp/");
+        let found = (field(&row, "rank"), field(&row, "rank_last"));
+        let wanted = match cell.rsplit_once('/').unwrap().1 {
+            "cipherbench" if tcp => ("1", "1"),
+            "wireguard-go" | "boringtun" if tcp => ("2", "3"),
+            "direct" | "null" | "gotatun" => ("", ""),
+            _ => continue,
+        };
+        assert_eq!(found, wanted, "{cell}");
+        let has_overhead = tcp && !cell.ends_with("/direct");
+        assert_eq!(
+            !field(&row, "overhead_bytes").is_empty(),
+            has_overhead,
+            "{cell}"
+        );
+    }
+}
+
+#[test]
+fn a_ceiling_is_of_the_line_where_it_has_a_rate_and_else_of_the_baseline() {
+    for (link_bps, basis, words) in [
+        (
+            LINE,
+            "line-rate",
+            "ceiling: what a link of 10 Gbit/s carries of such packets",
+        ),
+        (
+            None,
+            "baseline",
+            "ceiling: the links have no rate, so that it is the figure of direct",
+        ),
+    ] {
+        let journal = fixture::suites(link_bps);
+        let result = json(&journal);
+        let ceilings = result["cells"].as_array().unwrap().iter();
+        for cell in ceilings.filter(|cell| cell["dut"] != "direct") {
+            assert_eq!(cell["ceiling"]["basis"], basis);
+        }
+        assert!(report::build(&journal).markdown.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn the_chart_of_suites_goes_from_the_oldest_to_the_strongest_and_marks_the_insecure() {
+    let (_, page) = parse(&fixture::suites(LINE));
+    let charts = select(&page, "#suites svg");
+    assert_eq!(charts.len(), 2);
+    let labels = scraper::Selector::parse("text.label[text-anchor=end]").unwrap();
+    let names: Vec<String> = charts[0]
+        .select(&labels)
+        .map(text)
+        .filter(|text| !text.starts_with('+') && !text.ends_with('%'))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "none, SHA-256 (insecure)",
+            "DES-CBC, MD5 (insecure)",
+            "3DES-CBC, SHA-1 (insecure)",
+            "AES-128-CBC, MD5 (insecure)",
+            "AES-128-CBC, SHA-1",
+            "AES-128-CBC, SHA-256",
+            "AES-256-CBC, SHA-512",
+            "ChaCha20-Poly1305",
+            "AES-128-GCM",
+            "AES-256-GCM",
+        ]
+    );
+}
