@@ -100,20 +100,34 @@ fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
         _ => {}
     }
     let mut found: Vec<_> = found.into_iter().flatten().collect();
-    if let Adapter::Cipherbench(encryptor) = &cell.dut.adapter {
-        let mut others = encryptor.clone();
-        others.workers = 0;
-        let key = Key::Settings(Adapter::Cipherbench(others));
-        let workers = encryptor.workers.into();
-        found.push((ScalingAxis::Workers, workers, cell.group.clone(), key));
-        // Tools use one tunnel, however many there are.
-        if matches!(cell.measurement, Measurement::Frames(_)) {
+    let mut of_dut = |axis, n: u16, others: Adapter| {
+        found.push((axis, n.into(), cell.group.clone(), Key::Settings(others)));
+    };
+    // Tools use one tunnel, however many there are.
+    let spreads = matches!(cell.measurement, Measurement::Frames(_));
+    match &cell.dut.adapter {
+        Adapter::Cipherbench(encryptor) => {
             let mut others = encryptor.clone();
-            others.tunnels = 0;
-            let key = Key::Settings(Adapter::Cipherbench(others));
-            let tunnels = encryptor.tunnels.into();
-            found.push((ScalingAxis::Tunnels, tunnels, cell.group.clone(), key));
+            others.workers = 0;
+            let others = Adapter::Cipherbench(others);
+            of_dut(ScalingAxis::Workers, encryptor.workers, others);
+            if spreads {
+                let mut others = encryptor.clone();
+                others.tunnels = 0;
+                let others = Adapter::Cipherbench(others);
+                of_dut(ScalingAxis::Tunnels, encryptor.tunnels, others);
+            }
         }
+        Adapter::StrongSwan(tunnel) if spreads => {
+            let mut others = *tunnel;
+            others.tunnels = 0;
+            of_dut(
+                ScalingAxis::Tunnels,
+                tunnel.tunnels,
+                Adapter::StrongSwan(others),
+            );
+        }
+        _ => {}
     }
     found
 }
