@@ -12,7 +12,7 @@ use lab::{DutAction, NodeId};
 /// Load before the first event, so that it is seen what was normal.
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;
 /// Time that a set-up is given, as a multiple of what it took without a load.
-const SETUP_TIMES: u64 = 2;
+const SETUP_TIMES: u64 = 3;
 /// The load of the trial whose evidence is read, in per cent of the load of the others: a DUT that has
 /// recovered carries it with ease.
 const QUIET_PERCENT: u64 = 50;
@@ -71,6 +71,7 @@ fn rekeys(every_ns: u64, duration_ns: u64) -> Happening {
     let times = times.take_while(|at_ns| *at_ns < duration_ns);
     let actions = times.map(|at_ns| PlannedAction {
         at_ns,
+        pause_ns: 0,
         action: DutAction::Rekey,
     });
     Happening {
@@ -103,7 +104,8 @@ fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (Happening, u64) {
     )
 }
 
-/// One action and then the other, so many times; and how long all of it takes.
+/// One action and then the other, so much later than the first was done, so many times; and how long all of it
+/// takes.
 fn pairs(
     (first, second): (DutAction, DutAction),
     times: u32,
@@ -113,8 +115,14 @@ fn pairs(
     let begin = |number: u64| LEAD_NS.saturating_add(round_ns.saturating_mul(number));
     let actions = (0..u64::from(times)).flat_map(|number| {
         let at_ns = begin(number);
-        [(at_ns, first), (at_ns.saturating_add(between_ns), second)]
-            .map(|(at_ns, action)| PlannedAction { at_ns, action })
+        let then_ns = at_ns.saturating_add(between_ns);
+        [(at_ns, 0, first), (then_ns, between_ns, second)].map(|(at_ns, pause_ns, action)| {
+            PlannedAction {
+                at_ns,
+                pause_ns,
+                action,
+            }
+        })
     });
     let happening = Happening {
         actions: actions.collect(),

@@ -66,6 +66,8 @@ pub struct Happening {
 pub struct PlannedAction {
     /// From the start of the load, in nanoseconds.
     pub at_ns: u64,
+    /// Not sooner after the one before was done, in nanoseconds.
+    pub pause_ns: u64,
     /// What.
     pub action: DutAction,
 }

@@ -7,9 +7,7 @@ use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
 use lab::{DutAction, Interrupt, NodeId};
 use search::simulate::Behaviour;
 use trial::TrialError;
-use trial::frames::{
-    Found, FrameRun, Happening, HostileLoad, PlannedAction, Rig, RigLoad, carry_out,
-};
+use trial::frames::{Found, FrameRun, Happening, HostileLoad, Rig, RigLoad, carry_out};
 
 const CAPACITY: u64 = 500_000;
 const LOAD: u64 = 10_000;
@@ -150,7 +148,7 @@ fn set_up() -> Event {
 fn plan(happening: &Happening) -> Vec<(u64, DutAction)> {
     let actions = happening.actions.iter();
     actions
-        .map(|&PlannedAction { at_ns, action }| (at_ns / MS, action))
+        .map(|planned| (planned.at_ns / MS, planned.action))
         .collect()
 }
 
@@ -191,6 +189,12 @@ fn a_part_fails_and_comes_back_again_and_again() {
         };
         let expected = [(1000, breaks), (1500, mends), (4500, breaks), (5000, mends)];
         assert_eq!(plan(happening), expected);
+        // However long it takes to break, the time down is whole.
+        let pauses = happening
+            .actions
+            .iter()
+            .map(|planned| planned.pause_ns / MS);
+        assert_eq!(pauses.collect::<Vec<_>>(), [0, 500, 0, 500]);
         // A second before the first, and each watched whole.
         assert_eq!(load.duration_ns, 8 * SECOND);
     }
@@ -204,15 +208,15 @@ fn a_set_up_is_given_the_time_that_it_takes_without_a_load() {
     let [(load, happening)] = &rig.asked[..] else {
         panic!("{:?}", rig.asked)
     };
-    // Each round: twice the 300 ms, and a second watched.
+    // Each round: three times the 300 ms, and a second watched.
     let expected = [
         (1000, TakeDown),
         (1000, SetUp),
-        (2600, TakeDown),
-        (2600, SetUp),
+        (2900, TakeDown),
+        (2900, SetUp),
     ];
     assert_eq!(plan(happening), expected);
-    assert_eq!(load.duration_ns, 4200 * MS);
+    assert_eq!(load.duration_ns, 4800 * MS);
 }
 
 #[test]

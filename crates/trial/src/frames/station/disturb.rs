@@ -67,8 +67,10 @@ impl StationRig<'_> {
         let clock = Monotonic::new();
         let end = running.started + running.load.time();
         let mut done = Vec::with_capacity(actions.len());
+        let mut last_done = running.started;
         for planned in actions {
             let at = running.started + Duration::from_nanos(planned.at_ns);
+            let at = at.max(last_done + Duration::from_nanos(planned.pause_ns));
             self.sleep_until(running, at.min(end), interrupt)?;
             if Instant::now() >= end {
                 break;
@@ -80,6 +82,7 @@ impl StationRig<'_> {
                 at_ns,
                 took_ns: clock.now_ns() - at_ns,
             });
+            last_done = Instant::now();
         }
         Ok(done)
     }
