@@ -9,6 +9,9 @@ use std::time::Duration;
 /// How long one command may take.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(20);
 
+/// Characters of a command that an error tells: one for a thousand tunnels names them all.
+const COMMAND_CHARS: usize = 200;
+
 /// Lines of a log that an error tells.
 const LOG_LINES: usize = 4;
 
@@ -68,7 +71,8 @@ impl Gateway<'_> {
             return Ok(ended.stdout);
         }
         // Its last words may be its standard output's: the daemon's log while it tried.
-        let (what, name) = (argv.join(" "), self.node.id().name());
+        let name = self.node.id().name();
+        let what: String = argv.join(" ").chars().take(COMMAND_CHARS).collect();
         let log: Vec<&str> = ended.stdout.lines().collect();
         let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
         let said = ended.stderr.lines().last().unwrap_or_default();

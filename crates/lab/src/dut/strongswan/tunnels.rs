@@ -25,6 +25,9 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// What each further one adds.
 const LIMIT_EACH: Duration = Duration::from_millis(100);
 
+/// What asking to renew one adds: a command of its own, which waits for those before it.
+const REKEY_EACH: Duration = Duration::from_millis(500);
+
 /// From one look at the SAs to the next, at least.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -172,7 +175,8 @@ pub(super) fn rekey(
     let uri = initiator.uri();
     let argv = ["sh", "-euc", REKEY, "sh", &uri].into_iter();
     let argv: Vec<&str> = argv.chain(children.iter().map(String::as_str)).collect();
-    initiator.run_within(limit(plan), &argv)?;
+    let asking = limit(plan) + REKEY_EACH * plan.tunnels.into();
+    initiator.run_within(asking, &argv)?;
     for (gateway, before) in gateways.iter().zip(before) {
         let is_new = |now: &Standing| {
             now.spis.len() == before.len() && now.in_between == 0 && now.spis.is_disjoint(&before)
