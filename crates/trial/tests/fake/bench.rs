@@ -387,7 +387,8 @@ impl FakeNode {
             NodeId::Gw1 => "w0",
             NodeId::Gw2 => "w1",
             NodeId::B => "b0",
-            NodeId::Element(_) => "p0",
+            NodeId::Element(_) | NodeId::Tap => "p0",
+            NodeId::Desk => "lo",
         }
     }
 }

@@ -196,7 +196,8 @@ impl Node for StationNode {
             NodeId::Gw1 => "w0",
             NodeId::Gw2 => "w1",
             NodeId::B => "b0",
-            NodeId::Element(_) => "p0",
+            NodeId::Element(_) | NodeId::Tap => "p0",
+            NodeId::Desk => "lo",
         };
         let interface = interface.to_owned();
         Ok(match request {
