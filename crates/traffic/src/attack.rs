@@ -19,6 +19,8 @@ const BATCH: usize = 64;
 const BURST_NS: u64 = 50_000;
 /// What was captured is looked at this often: what hostile packets are made of is no older.
 const LOOK_NS: u64 = 1_000_000;
+/// Given to packets that are late at the end; what is later yet is not sent.
+const LATE_NS: u64 = 100_000_000;
 /// Captured packets that are kept; hostile ones are made of them in turn, so that several flows have their share.
 const KEPT: usize = 16;
 /// Age that an old packet has at least; it has twice that at most.
@@ -207,6 +209,9 @@ fn carry_out(
         first_frame: 0,
     };
     let mut schedule = Schedule::new(&load, 1, Part::WHOLE);
+    let end_ns = start_ns
+        .saturating_add(attack.duration_ns)
+        .saturating_add(LATE_NS);
     let (mut sent, mut last_ns, mut look_ns) = (0, start_ns, start_ns);
     while !stop.is_raised() && !attacker.latest.is_empty() {
         let now_ns = clock.now_ns();
@@ -214,7 +219,7 @@ fn carry_out(
             attacker.look(captures, now_ns)?;
             look_ns = now_ns + LOOK_NS;
         }
-        let Some(due_ns) = schedule.next_ns() else {
+        let Some(due_ns) = schedule.next_ns().filter(|_| now_ns < end_ns) else {
             break;
         };
         if due_ns > now_ns {

