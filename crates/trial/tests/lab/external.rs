@@ -138,10 +138,10 @@ fn assert_sealed(measured: &Measured) {
     for gateway in ["gw1", "gw2"] {
         assert_eq!(facts[&format!("{gateway}/suite")], "aes-256-gcm");
         assert!(facts[&format!("{gateway}/version")].starts_with("version="));
-        for counter in ["clear_bytes", "wan_rx_bytes"] {
-            assert!(evidence.dut_counters[&format!("{gateway}/{counter}")] > 0);
-        }
+        assert!(evidence.dut_counters[&format!("{gateway}/clear_bytes")] > 0);
     }
+    // One line of several, of what came from the other box.
+    assert!(evidence.dut_counters["gw2/wan_rx_bytes"] > 0);
     assert!(evidence.interfaces["tap/tap2"].tx_bytes > 0);
     // Nobody knows what the boxes spend: not nothing.
     assert_eq!(measured.cpu.dut_ns, None);

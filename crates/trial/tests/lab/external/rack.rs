@@ -204,7 +204,7 @@ impl Rack {
                 );
                 its.version = Some(format!("grep -o 'version=[^ ]*' {named}.log"));
                 its.suite_told = Some(format!("grep -o 'suite=[^ ]*' {named}.log"));
-                let counter = "grep cb0: /proc/net/dev | cut -d: -f2".to_owned();
+                let counter = "awk '/cb0:/ {print $2 + $10}' /proc/net/dev".to_owned();
                 its.counters.insert("clear_bytes".to_owned(), counter);
             }
         }
