@@ -2,7 +2,8 @@
 
 use crate::{HOST, compare};
 use campaign::plan::{
-    Adapter, DataPath, Form, IkeAuth, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram,
+    Adapter, DataPath, Form, IkeAuth, L2tpEncapsulation, L2tpv3, OpenVpn, Plan, StrongSwan,
+    WireGuard, WireGuardProgram, Xfrm,
 };
 use campaign::{LabFile, from_text, lab_from_text, to_text};
 use wire::Suite;
@@ -33,9 +34,13 @@ duts:
   - strongswan: { name: old, suite: [aes-256-gcm, 3des-cbc-hmac-sha1, null-hmac-sha256, aes-512] }
   - strongswan: { name: open, suite: [null-hmac-sha256, null-hmac-md5], legacy: true }
   - strongswan: { name: odd, data_path: vpp, auth: [psk, eap], ppk: 1, ml_kem: [on, on], insecure: [off] }
-  - strongswan: { name: more, workers: 2 }
+  - strongswan: { name: more, workers: 2, tunnels: [1000, 1001, 0] }
   - openvpn: { name: cbc, suite: [aes-256-gcm, aes-256-cbc-hmac-sha256, null-hmac-sha1, blowfish, []] }
   - openvpn: { name: older, legacy: true }
+  - xfrm: { name: bad, suite: [aes-256-gcm, des-cbc-hmac-md5, null-hmac-sha1, aes], workers: 2 }
+  - xfrm: { name: worse, legacy: 1, encapsulation: udp }
+  - l2tpv3: { name: lan, encapsulation: [udp, gre, udp], suite: aes-256-gcm }
+  - l2tpv3: { name: cookies, cookie: 8 B }
   - wireguard: { suite: chacha20-poly1305 }
   - wireguard-go: { name: \"wg/go\", threads: 2 }
   - boringtun: [1]
@@ -55,7 +60,7 @@ trials:
         ("wireguard-go, wireguard-go", "ping: { mtu: 1400 B }"),
         // The station does not know their key exchange.
         (
-            "cipherbench, wireguard-go, strongswan, openvpn",
+            "cipherbench, wireguard-go, strongswan, openvpn, xfrm, l2tpv3",
             "load: { frame: 64 B, direction: [both, encrypt] }",
         ),
     ] {
@@ -67,7 +72,7 @@ trials:
 
 #[test]
 fn what_a_lab_has_no_room_or_no_kernel_for_is_told() {
-    let duts = "direct, wireguard-go, strongswan, openvpn";
+    let duts = "direct, wireguard-go, strongswan, openvpn, xfrm, l2tpv3";
     let text = format!(
         "campaign: c\nduts: [{duts}]\ntrials:\n  - ping: {{ mtu: [1400 B, 1448 B, 1500 B] }}\n  \
          - load: {{ frame: 1518 B }}\n"
@@ -114,6 +119,9 @@ duts:
       insecure: true
       ml_kem: [off, on]
   - openvpn: { suite: [aes-256-gcm, chacha20-poly1305] }
+  - xfrm
+  - xfrm: { name: kernel, suite: [aes-128-cbc-hmac-sha256, null-hmac-sha1], insecure: true }
+  - l2tpv3: { encapsulation: [udp, ip] }
 trials:
   - load: { frame: 64 B }
 ";
@@ -144,11 +152,19 @@ fn the_defaults_of_tunnels_are_those_that_are_documented() {
     let openvpn = OpenVpn {
         suite: Suite::Aes256Gcm,
     };
+    let xfrm = Xfrm {
+        suite: Suite::Aes256Gcm,
+    };
+    let l2tpv3 = L2tpv3 {
+        encapsulation: L2tpEncapsulation::Udp,
+    };
     let expected = [
         ("strongswan".to_owned(), Adapter::StrongSwan(strongswan)),
         ("openvpn".to_owned(), Adapter::OpenVpn(openvpn)),
+        ("xfrm".to_owned(), Adapter::Xfrm(xfrm)),
+        ("l2tpv3".to_owned(), Adapter::L2tpv3(l2tpv3)),
     ];
-    assert_eq!(adapters("strongswan, openvpn"), expected);
+    assert_eq!(adapters("strongswan, openvpn, xfrm, l2tpv3"), expected);
 }
 
 #[test]
@@ -158,9 +174,13 @@ fn settings_that_vary_are_in_the_name_and_no_other() {
     assert_eq!(
         names(
             "strongswan: { suite: aes-128-gcm, auth: certificates, ppk: on, ml_kem: on, \
-             data_path: kernel }"
+             data_path: kernel, tunnels: 10 }"
         ),
         ["strongswan"]
+    );
+    assert_eq!(
+        names("strongswan: { tunnels: [1, 1000], ppk: [off, on] }"),
+        ["strongswan t1", "strongswan t1000", "strongswan ppk t1", "strongswan ppk t1000"]
     );
     assert_eq!(
         names(
@@ -219,7 +239,8 @@ fn a_tunnel_tells_what_carries_its_packets_and_whether_it_protects() {
 #[test]
 fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
     let text = "campaign: c\nduts: [wireguard, wireguard-go, boringtun, gotatun, openvpn, \
-                strongswan: { data_path: [libipsec, kernel], auth: [psk, certificates] }]\n\
+                strongswan: { data_path: [libipsec, kernel], auth: [psk, certificates] }, xfrm, \
+                l2tpv3]\n\
                 trials: [ping: { mtu: 1400 B }]\n";
     let plan = plan(text);
     let json = serde_json::to_string(&plan).unwrap();
@@ -230,8 +251,14 @@ fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
     assert_eq!(written(0), r#"{"kind":"wireguard","program":"kernel"}"#);
     assert_eq!(written(1), r#"{"kind":"wireguard","program":"go"}"#);
     assert_eq!(written(4), r#"{"kind":"openvpn","suite":"aes-256-gcm"}"#);
+    assert_eq!(written(9), r#"{"kind":"xfrm","suite":"aes-256-gcm"}"#);
+    assert_eq!(written(10), r#"{"kind":"l2tpv3","encapsulation":"udp"}"#);
     assert_eq!(
         written(5),
-        r#"{"kind":"strongswan","data_path":"libipsec","suite":"aes-256-gcm","auth":"psk","ppk":false,"ml_kem":false}"#
+        r#"{"kind":"strongswan","data_path":"libipsec","suite":"aes-256-gcm","auth":"psk","ppk":false,"ml_kem":false,"tunnels":1}"#
     );
+    let before = written(5).replace(r#","tunnels":1"#, "");
+    let read: Adapter = serde_json::from_str(&before).unwrap();
+    assert_eq!(&read, adapters[5]);
+    assert_eq!(read.tunnels(), 1);
 }

@@ -2,6 +2,7 @@
 
 use super::fixture::{Fixture, encrypting, tunnels};
 use super::*;
+use campaign::plan::{L2tpEncapsulation, L2tpv3, Xfrm};
 
 const NAMES: [&str; 3] = ["ESP", "WireGuard", "OpenVPN"];
 
@@ -124,4 +125,31 @@ fn a_tunnel_that_is_to_be_readable_must_show_the_marker() {
     );
     fixture.cipher_link.marker_frames = 0;
     assert_eq!(fixture.failing(), ["no-clear-text"]);
+}
+
+/// Bare ESP is 8 B shorter than ESP in UDP, and nothing is said between gateways that have their keys.
+#[test]
+fn bare_esp_is_held_to_its_own_length() {
+    let suite = Suite::Aes256Gcm;
+    let mut fixture = Fixture::tcp(Adapter::Xfrm(Xfrm { suite }), 1);
+    let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * (40 + 34 + 20 + 14);
+    fixture.counter("gw1/w0").tx_bytes = least - 1;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    fixture.counter("gw1/w0").tx_bytes = least;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+/// It does not encrypt, so the marker must show; and its frames are longer all the same.
+#[test]
+fn a_pseudowire_in_clear_is_seen_and_held_to_its_length() {
+    for (encapsulation, added) in [(L2tpEncapsulation::Udp, 38), (L2tpEncapsulation::Ip, 26)] {
+        let mut fixture = Fixture::tcp(Adapter::L2tpv3(L2tpv3 { encapsulation }), 1);
+        let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * (40 + 34 + added);
+        fixture.counter("gw1/w0").tx_bytes = least - 1;
+        assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+        fixture.counter("gw1/w0").tx_bytes = least;
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+        fixture.cipher_link.marker_frames = 0;
+        assert_eq!(fixture.failing(), ["clear-text-visible"]);
+    }
 }
