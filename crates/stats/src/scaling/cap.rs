@@ -40,7 +40,7 @@ impl SilentCap {
             || past
                 .clone()
                 .any(|point| point.limited_by.is_some() || point.crowded);
-        (!explained).then(|| Self {
+        (!explained).then_some(Self {
             from_n,
             at_n: last.n,
             idle_cores,

@@ -108,7 +108,7 @@ mod tests {
         fn a_cap_is_found_where_it_is(most in 3_u32..40, cap in 1_u32..38, noise in 0.0..0.4_f64) {
             prop_assume!(cap < most);
             // Spread and noise of a fraction of what one adds at the cap.
-            let wobble = |n: f64| noise * if n as u32 % 2 == 0 { 1.0 } else { -1.0 };
+            let wobble = |n: f64| noise * if (n as u32).is_multiple_of(2) { 1.0 } else { -1.0 };
             let mut points = curve(most, |n| 10.0 * n.min(f64::from(cap)) + wobble(n));
             for point in &mut points {
                 point.spread = 1.0;
