@@ -16,7 +16,7 @@ use crate::layout::disturbed::title;
 use crate::layout::frames::{Device, FrameKind, FrameSet};
 use crate::table::{Cell, Table};
 use campaign::plan::{Event, Procedure};
-use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventTimes};
+use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventTimes, Interval95};
 
 /// The tables of a set, the one to read first in front; none for other procedures.
 pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
@@ -127,11 +127,19 @@ fn or_endless(times: &EventTimes, value: Option<f64>) -> Cell {
     }
 }
 
-/// The interval of the mean over events that ended.
+/// The interval of the mean over events that ended; of too few, how many there are: these tables are wide.
 fn interval(times: &EventTimes) -> Cell {
-    match &times.ended_ns {
-        Some(found) => crate::tables::spread::interval(found, &Scale::time(found.mean)),
-        None => Cell::missing(),
+    let Some(found) = &times.ended_ns else {
+        return Cell::missing();
+    };
+    match found.interval_95 {
+        Interval95::Bootstrap { .. } => {
+            crate::tables::spread::interval(found, &Scale::time(found.mean))
+        }
+        Interval95::TooFewRepeats { .. } => Cell {
+            text: format!("n = {}", found.n),
+            ..Cell::missing()
+        },
     }
 }
 
