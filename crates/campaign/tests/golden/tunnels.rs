@@ -180,7 +180,12 @@ fn settings_that_vary_are_in_the_name_and_no_other() {
     );
     assert_eq!(
         names("strongswan: { tunnels: [1, 1000], ppk: [off, on] }"),
-        ["strongswan t1", "strongswan t1000", "strongswan ppk t1", "strongswan ppk t1000"]
+        [
+            "strongswan t1",
+            "strongswan t1000",
+            "strongswan ppk t1",
+            "strongswan ppk t1000"
+        ]
     );
     assert_eq!(
         names(
