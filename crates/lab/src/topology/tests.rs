@@ -24,6 +24,7 @@ fn plan(path: &[Element]) -> LabPlan {
         cipher_mtu: None,
         link_bps: None,
         path: path.to_vec(),
+        external: None,
         addresses: addresses(),
     }
 }
