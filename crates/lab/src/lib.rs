@@ -163,7 +163,7 @@ pub enum DutAction {
     /// It is started again there as it was at first; done when it says that it is ready, which may be before
     /// anything passes.
     Restart(NodeId),
-    /// All tunnels are taken down in order; the encryptors go on running.
+    /// All tunnels are taken down in order. What runs meanwhile is the DUT's affair: `docs/encryptors.md`.
     TakeDown,
     /// They are set up again; done when all of them are.
     SetUp,
