@@ -6,6 +6,8 @@ use maud::{Markup, html};
 
 /// From so many columns on, a table is set smaller.
 const MANY_COLUMNS: usize = 9;
+/// So is one whose figures take more characters than that side by side.
+const WIDE_CHARACTERS: usize = 100;
 
 /// A section with a heading that can be linked to.
 pub(super) fn section(id: &str, title: &str, content: Markup) -> Markup {
@@ -41,7 +43,7 @@ fn unbroken(text: &str) -> String {
 pub(super) fn table(table: &Table) -> Markup {
     html! {
         div.table {
-            table class=[(table.columns.len() >= MANY_COLUMNS).then_some("dense")] {
+            table class=[is_wide(table).then_some("dense")] {
                 caption {
                     span.title { (table.caption) }
                     @if !table.note.is_empty() { span.note { (rich(&table.note)) } }
@@ -66,6 +68,18 @@ pub(super) fn table(table: &Table) -> Markup {
             }
         }
     }
+}
+
+fn is_wide(table: &Table) -> bool {
+    let columns = table.columns.iter().enumerate();
+    let figures = columns.filter(|(_, column)| column.right);
+    let longest = figures.map(|(column, _)| {
+        let cells = table.rows.iter().map(|row| &row.cells[column]);
+        let kept_whole = cells.filter(|cell| cell.kind != Kind::Reason);
+        let widths = kept_whole.map(|cell| cell.text.chars().count());
+        widths.max().unwrap_or(0)
+    });
+    table.columns.len() >= MANY_COLUMNS || longest.sum::<usize>() > WIDE_CHARACTERS
 }
 
 fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {

@@ -6,6 +6,7 @@ use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
 use crate::table::{Cell, Table};
 use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
+use wire::{Cipher, Hmac, Suite};
 
 /// What stands over the suites that have no hash of their own.
 const AEAD: &str = "none (AEAD)";
@@ -45,8 +46,15 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -
     }
     let has = |title: &&str| matrix.entries.iter().any(|entry| hash(entry) == *title);
     let hashes: Vec<&str> = HASHES.into_iter().filter(has).collect();
+    let is_insecure = |title: &str| {
+        let mut own = matrix.entries.iter().filter(|entry| hash(entry) == title);
+        own.any(has_insecure_hash)
+    };
     for title in &hashes {
-        table = table.figure(*title);
+        table = table.figure(match is_insecure(title) {
+            true => format!("{title} (insecure)"),
+            false => (*title).to_owned(),
+        });
     }
     for cipher in distinct(matrix.entries.iter().map(|entry| entry.cipher.as_str())) {
         let at = |title: &str| {
@@ -54,20 +62,14 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -
             entries.find(|entry| entry.cipher == cipher && hash(entry) == title)
         };
         let mut own = matrix.entries.iter().filter(|entry| entry.cipher == cipher);
-        let label = match own.all(|entry| entry.insecure.is_some()) {
+        let label = match own.any(has_insecure_cipher) {
             true => format!("{cipher} (insecure)"),
             false => cipher.to_owned(),
         };
-        let is_marked = label != cipher;
         for (name, of) in LINES.iter().take(if short { 1 } else { LINES.len() }) {
             let cells = hashes.iter().map(|title| {
                 let entry = at(title)?;
-                let mut cell = of(run.cell(&entry.cell)?);
-                // Among good ones, the one that is not is named where it stands.
-                if *name == "throughput" && entry.insecure.is_some() && !is_marked {
-                    cell.text.push_str(" (insecure)");
-                }
-                Some(cell)
+                Some(of(run.cell(&entry.cell)?))
             });
             let cells = cells.map(|cell| cell.unwrap_or_else(Cell::missing));
             let line = (!short).then(|| Cell::label(*name));
@@ -87,6 +89,26 @@ fn distinct<'m>(values: impl Iterator<Item = &'m str>) -> Vec<&'m str> {
         }
     }
     found
+}
+
+/// Whether it is the cipher that protects badly, whatever hash is beside it.
+fn has_insecure_cipher(entry: &SuiteEntry) -> bool {
+    match Suite::from_name(&entry.suite) {
+        Some(Suite::EncryptThenMac(cipher, _)) => Suite::EncryptThenMac(cipher, Hmac::Sha256)
+            .insecure()
+            .is_some(),
+        _ => entry.insecure.is_some(),
+    }
+}
+
+/// Whether it is the hash, whatever cipher is beside it.
+fn has_insecure_hash(entry: &SuiteEntry) -> bool {
+    match Suite::from_name(&entry.suite) {
+        Some(Suite::EncryptThenMac(_, hmac)) => Suite::EncryptThenMac(Cipher::Aes256Cbc, hmac)
+            .insecure()
+            .is_some(),
+        _ => false,
+    }
 }
 
 fn hash(entry: &SuiteEntry) -> &str {
