@@ -9,7 +9,7 @@
 
 use super::{Load, Observed};
 use campaign::plan::{Adapter, Carrier, Encryptor, Form};
-use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, esp_bytes};
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, esp_bytes};
 
 /// Ethernet header; virtual links count no FCS.
 const ETHERNET_HEADER_BYTES: u64 = 14;
