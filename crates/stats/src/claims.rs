@@ -7,7 +7,9 @@
 //! 2. where the interval holds the claim, of a search up to its upper bound;
 //! 3. where the figure falls short, and tester or link is the limit, or it cannot be told what is: the device may
 //!    do more;
-//! 4. where a time is too long, and the path without the device takes that long itself.
+//! 4. where a time is too long, and the path without the device takes that long itself;
+//! 5. where it is not kept, and stations and device take time from one another, as the machine has fewer cores than
+//!    they want: the device may do better.
 //!
 //! Nothing here changes what a cell is worth, or how a run ends.
 
@@ -17,6 +19,7 @@ use crate::estimate::{Estimate, Interval95};
 use crate::frames::LayerRates;
 use crate::scaling;
 use crate::verdict::Limit;
+use crate::warning::cores_wanted;
 use campaign::plan::{Bound, Claim, ClaimUnit, Percentile};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -278,11 +281,31 @@ impl Judge<'_> {
                 text(floor)
             ));
         }
+        if let Some(why) = self
+            .crowded(cell)
+            .filter(|_| if is_time { breaks } else { held_down })
+        {
+            return undecided(format!("Measured {range}, but {why}"));
+        }
         match (keeps, breaks) {
             (true, _) => (ClaimVerdict::Met, format!("Measured {range}.")),
             (_, true) => (ClaimVerdict::NotMet, format!("Measured {range}.")),
             _ => undecided(format!("Measured {range}: the claim lies within.")),
         }
+    }
+
+    /// Whether stations and device share cores.
+    fn crowded(&self, cell: &CellResult) -> Option<String> {
+        let header = &self.journal.header;
+        let cpus = header.environment.cpus;
+        let planned = header.plan.cells.iter().find(|other| other.id == cell.id)?;
+        let wanted = cores_wanted(planned);
+        (cpus > 0 && wanted > cpus).then(|| {
+            format!(
+                "stations and device want {wanted} cores of a machine that has {cpus}: they take time from one \
+                 another."
+            )
+        })
     }
 
     /// What else than the device may hold a throughput down.

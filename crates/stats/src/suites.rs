@@ -2,7 +2,9 @@
 //! device stand beside one another.
 
 use crate::cell::{CellResult, Parameters};
-use campaign::plan::{Adapter, Carrier, Cell, Encryptor, Measurement, Mode, Plan, Procedure};
+use campaign::plan::{
+    Adapter, Carrier, Cell, Encryptor, Form, Measurement, Mode, Plan, Procedure,
+};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -153,12 +155,25 @@ fn carrier(adapter: &Adapter) -> Option<Carrier> {
     }
 }
 
+/// The longest that an IP packet gets on the cipher link. WireGuard pads, but not beyond its tunnel's MTU, which a
+/// lab sets to that of the stations; that of boxes outside is not known.
+fn sealed_bytes(cell: &Cell, carrier: Carrier, packet: usize) -> usize {
+    let longest = carrier.cipher_packet_bytes(packet);
+    match (&cell.dut.adapter, carrier.form) {
+        (Adapter::WireGuard(_), Form::WireGuard) => {
+            let unpadded = carrier.cipher_packet_bytes(0);
+            longest.min(unpadded + packet.max(cell.mtu.into()))
+        }
+        _ => longest,
+    }
+}
+
 impl Overhead {
     pub(crate) fn of(cell: &Cell, parameters: &Parameters) -> Option<Self> {
         let carrier = carrier(&cell.dut.adapter)?;
         let packets = Packets::of(cell, parameters)?;
         let packet_bytes = packets.mean(|packet| packet as u64);
-        let sealed_bytes = packets.mean(|packet| carrier.cipher_packet_bytes(packet) as u64);
+        let sealed_bytes = packets.mean(|packet| sealed_bytes(cell, carrier, packet) as u64);
         let overhead_bytes = sealed_bytes - packet_bytes;
         Some(Self {
             suite: carrier.suite.name().into(),
@@ -188,7 +203,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let clear_bits = packets.line_bits(|packet| packet);
     let carrier = carrier(&planned.dut.adapter);
     let cipher_bits =
-        carrier.map(|carrier| packets.line_bits(|packet| carrier.cipher_packet_bytes(packet)));
+        carrier.map(|carrier| packets.line_bits(|packet| sealed_bytes(planned, carrier, packet)));
     let figure = figure(cell);
     let (basis, baseline_cell, most) = match plan.lab.link_bps {
         // What is added in ways that are not known here leaves no ceiling.

@@ -37,6 +37,7 @@ impl SilentCap {
         // A fall is no cap, and what another limits says nothing of the device.
         let explained = shape.falls_from.is_some()
             || words::large_spread(points).is_some()
+            || words::has_single(past.clone())
             || past
                 .clone()
                 .any(|point| point.limited_by.is_some() || point.crowded);

@@ -242,13 +242,17 @@ impl Scaling {
             Some(_) => ScalingUnit::FramesPerS,
             None => ScalingUnit::PayloadBps,
         };
-        let is_baseline = series
+        let mut adapters = series
             .places
             .iter()
-            .all(|(_, place)| !journal.header.plan.cells[*place].dut.adapter.encrypts());
+            .map(|(_, place)| &journal.header.plan.cells[*place].dut.adapter);
+        let is_baseline = adapters.clone().all(|adapter| !adapter.encrypts());
+        // Nobody is silent about workers that the campaign counts.
+        let is_told = series.axis != ScalingAxis::Workers
+            && adapters.any(|adapter| adapter.encryptor().is_some());
         let mut found = Self::of_points(series.axis, points.collect(), unit)?;
         // Of what is no device nothing can be mended.
-        if is_baseline {
+        if is_baseline || is_told {
             found.cap = None;
         }
         Some(Self {

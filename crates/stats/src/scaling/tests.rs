@@ -186,6 +186,19 @@ fn without_one_the_smallest_number_is_the_base() {
 }
 
 #[test]
+fn single_repeats_are_told_and_show_no_cap() {
+    let points = [1, 2, 4].map(|n| point(n, &[1.0], Some(8.0)));
+    let found = analysed(ScalingAxis::Workers, points.to_vec());
+    assert_eq!(
+        found.verdict,
+        "no gain past 1; of a single repeat no spread is known"
+    );
+    assert_eq!(found.cap, None);
+    let points = [1, 2, 4].map(|n| point(n, &[1.0, 1.0], Some(8.0)));
+    assert!(analysed(ScalingAxis::Workers, points.to_vec()).cap.is_some());
+}
+
+#[test]
 fn a_large_spread_is_told_and_hides_a_cap() {
     let points = [1, 2, 4].map(|n| point(n, &[0.8, 1.0, 1.2], Some(8.0)));
     let found = analysed(ScalingAxis::Workers, points.to_vec());

@@ -54,12 +54,20 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
             point.n
         ));
     }
+    if has_single(measured()) {
+        text.push_str("; of a single repeat no spread is known");
+    }
     if let Some(spread) = large_spread(points) {
         text.push_str(&format!(
             "; repeats lie up to {spread:.0} % from their mean, and a gain of less is not seen"
         ));
     }
     text
+}
+
+/// Whether a figure is of one repeat, so that any difference may be chance.
+pub(super) fn has_single<'p>(mut points: impl Iterator<Item = &'p ScalingPoint>) -> bool {
+    points.any(|point| point.figure.as_ref().is_some_and(|figure| figure.n < 2))
 }
 
 /// The largest spread of a figure in per cent, where it is large.

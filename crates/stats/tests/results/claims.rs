@@ -59,6 +59,26 @@ fn at_least_gbit(run: Journal, tenths: u64) -> ClaimResult {
 }
 
 #[test]
+fn what_falls_short_where_all_share_cores_is_not_decided() {
+    let on = |cpus, tenths| {
+        let mut run = tcp_run(&[240, 250, 260]);
+        run.header.environment.cpus = cpus;
+        at_least_gbit(run, tenths)
+    };
+    // Two stations with a core each, and two gateways with a worker each.
+    assert_eq!(on(4, 11).verdict, ClaimVerdict::NotMet);
+    let crowded = on(3, 11);
+    assert_eq!(crowded.verdict, ClaimVerdict::NotDecided);
+    assert!(
+        crowded.reason.contains("want 4 cores of a machine that has 3"),
+        "{}",
+        crowded.reason
+    );
+    // Were they not to share, it would be faster still.
+    assert_eq!(on(3, 9).verdict, ClaimVerdict::Met);
+}
+
+#[test]
 fn a_claim_below_all_repeats_is_met_and_one_above_them_is_not() {
     // 0.96, 1.0 and 1.04 Gbit/s.
     let run = || tcp_run(&[240, 250, 260]);

@@ -83,6 +83,27 @@ fn each_suite_adds_what_its_rfc_says() {
     }
 }
 
+/// By hand: IPv4 and UDP 28, type to counter 16, tag 16, and padding to 16 that ends at the tunnel's MTU.
+#[test]
+fn wireguard_pads_but_not_beyond_the_mtu() {
+    let go = || {
+        Adapter::WireGuard(WireGuard {
+            program: WireGuardProgram::Go,
+        })
+    };
+    // 1500 would be 1504; 512 + 28 = 540 is 544; 1465 + 28 = 1493 would be 1504, and is 1500.
+    let cells = [
+        (with(tcp("a"), "a", go()), 60.0),
+        (with(udp(512, None), "b", go()), 64.0),
+        (with(udp(1465, None), "c", go()), 67.0),
+    ];
+    let planned = cells.iter().map(|(cell, _)| cell.clone()).collect();
+    let results = Results::of(&journal(planned, 1, 8));
+    for (cell, (_, added)) in results.cells.iter().zip(&cells) {
+        assert_close(overhead(cell).1, *added);
+    }
+}
+
 #[test]
 fn what_seals_nothing_or_not_each_packet_by_itself_has_no_overhead() {
     let shared = Adapter::Cipherbench(Encryptor {
