@@ -223,12 +223,13 @@ pub struct DutEvent {
     pub at_ns: u64,
     /// How long it took until the DUT said that it was done.
     pub took_ns: u64,
-    /// Frames intended between it and the next event, or the end, that never came.
+    /// Frames intended between it and the next event, or the end, that never came; what was on its way when it began
+    /// included, and what was when the next did left out.
     pub lost: u64,
     /// From its beginning to the intended time of the first frame that came after it; `None`: none came before the next.
     pub first_ns: Option<u64>,
     /// From its beginning to the intended time from which nothing more was lost before the next event; `None`:
-    /// frames were still being lost then. 0: nothing was lost.
+    /// frames were still being lost then. 0: nothing was lost from then on.
     pub outage_ns: Option<u64>,
 }
 

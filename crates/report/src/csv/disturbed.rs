@@ -58,7 +58,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     (
         "event_frames_lost",
-        "frames intended between it and the next event, or the end, that never came",
+        "frames that it cost: intended between it and the next event, or the end, but for those on their way then",
         |row| text(event(row)?.lost),
     ),
     (
@@ -68,7 +68,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     (
         "event_outage_ns",
-        "from it to the last loss before the next event, 0 without loss; empty when frames were still being lost",
+        "from it to the last loss before the next event, 0 without one; empty when frames were still being lost",
         |row| text(event(row)?.outage_ns?),
     ),
 ];

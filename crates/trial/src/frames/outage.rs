@@ -4,6 +4,7 @@
 //! to the nanosecond, what became of the frames to the bin.
 
 use journal::record::{DutEvent, TimeBin, Timeline};
+use std::ops::Range;
 use traffic::report::Received;
 use traffic::spec;
 
@@ -13,6 +14,9 @@ const BIN_NS: u64 = 1_000_000;
 const BINS_MAX: u64 = 60_000;
 /// Bins of a timeline at most.
 const TIMELINE_BINS_MAX: usize = 500;
+/// Frames intended to leave this long before an event may be lost by it: they were on their way, or late at a busy
+/// machine's sender.
+const ON_THEIR_WAY_NS: u64 = 20_000_000;
 
 /// Bins for a load of that time.
 pub(super) fn bins_for(duration_ns: u64) -> spec::Bins {
@@ -112,10 +116,28 @@ impl Bins {
     /// What each of these came to, in the order in which they were done.
     #[must_use]
     pub fn events(&self, done: &[Done]) -> Vec<DutEvent> {
-        let ends = done.iter().skip(1).map(|next| self.index(next.at_ns));
-        let ends = ends.chain([self.bins.len()]);
-        let events = done.iter().zip(ends);
-        events.map(|(done, end)| self.event(done, end)).collect()
+        let mut begins = Vec::with_capacity(done.len());
+        let mut free = 0;
+        for done in done {
+            let own = self.index(done.at_ns);
+            begins.push(self.begin(free, own));
+            free = own + 1;
+        }
+        let ends = begins.iter().skip(1).copied().chain([self.bins.len()]);
+        let events = done.iter().zip(begins.iter().zip(ends));
+        events
+            .map(|(done, (&begin, end))| self.event(done, begin..end))
+            .collect()
+    }
+
+    /// Where the bins of an event in bin `own` begin, which is not before `free`. A loss that leads up to an event
+    /// is its own when it is seen to begin shortly before it: when all had come until then.
+    fn begin(&self, free: usize, own: usize) -> usize {
+        let shortly = usize::try_from(ON_THEIR_WAY_NS.div_ceil(self.width_ns.max(1)));
+        let earliest = own.saturating_sub(shortly.unwrap_or(usize::MAX)).max(free);
+        let is_whole = |bin: &TimeBin| bin.intended > 0 && !has_lost(bin);
+        let whole = (earliest..own).rfind(|index| is_whole(&self.bins[*index]));
+        whole.map_or(own, |index| index + 1)
     }
 
     /// The bin of a time, or the end that is nearest.
@@ -125,16 +147,15 @@ impl Bins {
         index.min(self.bins.len())
     }
 
-    /// An event whose bins end before `end`. The bin in which it was begun is its own.
-    fn event(&self, done: &Done, end: usize) -> DutEvent {
-        let begin = self.index(done.at_ns).min(end);
-        let bins = &self.bins[begin..end];
+    /// An event with its bins. The one in which it was begun is among them, unless the next was begun there too.
+    fn event(&self, done: &Done, own: Range<usize>) -> DutEvent {
+        let begin = own.start;
+        let bins = &self.bins[own];
         // From the event to the beginning of a bin, which may lie before it.
         let since = |index: usize| {
             let ns = (self.first + (begin + index) as u64) * self.width_ns;
             ns.saturating_sub(done.at_ns)
         };
-        let has_lost = |bin: &TimeBin| bin.received < bin.intended;
         let last_loss = bins.iter().rposition(has_lost);
         let last_sent = bins.iter().rposition(|bin| bin.intended > 0);
         let came = |(index, bin): &(usize, &TimeBin)| {
@@ -163,12 +184,20 @@ impl Bins {
     }
 }
 
+const fn has_lost(bin: &TimeBin) -> bool {
+    bin.received < bin.intended
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::ops::RangeInclusive;
 
-    const WIDTH: u64 = 10;
+    const MS: u64 = 1_000_000;
+    const WIDTH: u64 = 10 * MS;
+    /// Of the bins before an event's own, those whose frames may have been on their way.
+    const SHORTLY: u64 = 2;
 
     /// Frames one by one: when each was to leave, and whether it came.
     fn bins(first: u64, frames: &[(u64, bool)]) -> Bins {
@@ -188,11 +217,27 @@ mod tests {
         }
     }
 
+    /// The same as [`Bins::begin`], frame by frame: the bin's number.
+    fn slow_begin(frames: &[(u64, bool)], at_ns: u64, before_ns: Option<u64>) -> u64 {
+        let last = frames.iter().map(|(at, _)| at / WIDTH).max().unwrap();
+        let own = (at_ns / WIDTH).min(last + 1);
+        let is_whole = |bin: &u64| {
+            let mut here = frames
+                .iter()
+                .filter(|(at, _)| at / WIDTH == *bin)
+                .peekable();
+            here.peek().is_some() && here.all(|(_, came)| *came)
+        };
+        let is_free = |bin: &u64| before_ns.is_none_or(|before| *bin > before / WIDTH);
+        let shortly = own.saturating_sub(SHORTLY)..own;
+        let whole = shortly.filter(is_free).filter(is_whole).max();
+        whole.map_or(own, |bin| bin + 1)
+    }
+
     /// The same as [`Bins::event`], frame by frame.
-    fn slow(frames: &[(u64, bool)], done: &Done, next: Option<u64>) -> DutEvent {
+    fn slow(frames: &[(u64, bool)], done: &Done, begin: u64, next: Option<u64>) -> DutEvent {
         let bin = |at: u64| at / WIDTH;
-        let within =
-            |at: u64| bin(at) >= bin(done.at_ns) && next.is_none_or(|next| bin(at) < bin(next));
+        let within = |at: u64| bin(at) >= begin && next.is_none_or(|next| bin(at) < next);
         let own: Vec<_> = frames.iter().filter(|(at, _)| within(*at)).collect();
         let lost: Vec<u64> = own
             .iter()
@@ -230,17 +275,22 @@ mod tests {
             frames in prop::collection::vec((0u64..400, any::<bool>()), 1..120),
             mut at in prop::collection::vec(0u64..420, 0..6),
         ) {
-            let frames: Vec<_> = frames.iter().map(|(at, came)| (first * WIDTH + at, *came)).collect();
+            let frames: Vec<_> =
+                frames.iter().map(|(at, came)| (first * WIDTH + at * MS, *came)).collect();
             at.sort_unstable();
             let done: Vec<Done> = at
                 .iter()
-                .map(|at| Done { name: "rekey", at_ns: first * WIDTH + at, took_ns: 3 })
+                .map(|at| Done { name: "rekey", at_ns: first * WIDTH + at * MS, took_ns: 3 })
                 .collect();
             let events = bins(first, &frames).events(&done);
             prop_assert_eq!(events.len(), done.len());
+            let begin = |index: usize| {
+                let before = index.checked_sub(1).map(|before| done[before].at_ns);
+                Some(slow_begin(&frames, done.get(index)?.at_ns, before))
+            };
             for (index, event) in events.iter().enumerate() {
-                let next = done.get(index + 1).map(|next| next.at_ns);
-                prop_assert_eq!(event, &slow(&frames, &done[index], next));
+                let expected = slow(&frames, &done[index], begin(index).unwrap(), begin(index + 1));
+                prop_assert_eq!(event, &expected);
             }
         }
 
@@ -282,22 +332,49 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_outage_is_from_the_event_to_the_end_of_the_last_bin_with_a_loss() {
-        // A frame each 5 ns; those from 23 to 61 are lost.
-        let frames: Vec<_> = (0..40)
-            .map(|n| (5 * n, !(23..=61).contains(&(5 * n))))
-            .collect();
-        let done = [("link-down", 23), ("link-up", 58)].map(|(name, at_ns)| Done {
-            name,
-            at_ns,
+    /// A frame each 5 ms, of which those in these ranges are lost; of each event, at its time, what it lost, its first
+    /// frame and its outage, all times in milliseconds.
+    fn told(lost: &[RangeInclusive<u64>], at: &[u64]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+        let came = |at: u64| !lost.iter().any(|lost| lost.contains(&at));
+        let frames: Vec<_> = (0..40).map(|n| (5 * n * MS, came(5 * n))).collect();
+        let done = at.iter().map(|at| Done {
+            name: "link-down",
+            at_ns: at * MS,
             took_ns: 1,
         });
-        let [down, up] = &bins(0, &frames).events(&done)[..] else {
-            panic!("two events")
+        let events = bins(0, &frames).events(&done.collect::<Vec<_>>());
+        let ms = |ns: Option<u64>| ns.map(|ns| ns / MS);
+        let told = |event: &DutEvent| (event.lost, ms(event.first_ns), ms(event.outage_ns));
+        events.iter().map(told).collect()
+    }
+
+    #[test]
+    fn an_outage_is_from_the_event_to_the_end_of_the_last_bin_with_a_loss() {
+        let events = told(&[23..=61], &[23, 58]);
+        assert_eq!(events, [(5, None, None), (3, Some(2), Some(12))]);
+    }
+
+    #[test]
+    fn what_is_on_its_way_when_an_event_begins_is_lost_by_that_event() {
+        // Down at 23, up at 58; down again at 123, when frames from 106 on have not come yet.
+        let events = told(&[23..=61, 106..=155], &[23, 58, 123, 148]);
+        let [_, up, down, up_again] = &events[..] else {
+            panic!("{events:?}")
         };
-        assert_eq!((down.lost, down.first_ns, down.outage_ns), (5, None, None));
-        assert_eq!((up.lost, up.first_ns, up.outage_ns), (3, Some(2), Some(12)));
+        assert_eq!(up, &(3, Some(2), Some(12)));
+        assert_eq!(down, &(6, None, None));
+        assert_eq!(up_again, &(4, Some(12), Some(12)));
+        // The first event has its own too.
+        assert_eq!(told(&[111..=119], &[121]), [(1, Some(9), Some(0))]);
+    }
+
+    #[test]
+    fn what_was_lost_all_the_time_before_an_event_is_not_its_own() {
+        // Since longer than anything is on its way, and since the event before.
+        let long = told(&[23..=61, 91..=122], &[23, 58, 123]);
+        assert_eq!(long[1..], [(8, Some(2), None), (1, Some(7), Some(7))]);
+        let close = told(&[23..=50], &[23, 38]);
+        assert_eq!(close, [(1, None, None), (5, Some(12), Some(22))]);
     }
 
     #[test]
