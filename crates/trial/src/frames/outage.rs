@@ -5,7 +5,7 @@
 
 use journal::record::{DutEvent, TimeBin, Timeline};
 use std::ops::Range;
-use traffic::report::Received;
+use traffic::report::{Received, Sent};
 use traffic::spec;
 
 /// Finest bins.
@@ -14,8 +14,7 @@ const BIN_NS: u64 = 1_000_000;
 const BINS_MAX: u64 = 60_000;
 /// Bins of a timeline at most.
 const TIMELINE_BINS_MAX: usize = 500;
-/// Frames intended to leave this long before an event may be lost by it: they were on their way, or late at a busy
-/// machine's sender.
+/// Frames that left this long before an event may be lost by it: they were on their way.
 const ON_THEIR_WAY_NS: u64 = 20_000_000;
 
 /// Bins for a load of that time.
@@ -37,6 +36,8 @@ pub struct Bins {
     pub bins: Vec<TimeBin>,
     /// The first frame's intended time on the clock.
     pub start_ns: u64,
+    /// Farthest that a frame left from its time.
+    pub late_ns: u64,
 }
 
 /// Something that was done to a DUT.
@@ -51,8 +52,8 @@ pub struct Done {
 }
 
 impl Bins {
-    /// What one way's sender was to send, from its start on, by bin from `first` on.
-    pub(super) fn intended(width_ns: u64, start_ns: u64, (first, counts): (u64, Vec<u64>)) -> Self {
+    /// What one way's sender was to send, by bin from `first` on.
+    pub(super) fn intended(width_ns: u64, sent: &Sent, (first, counts): (u64, Vec<u64>)) -> Self {
         let bins = counts.into_iter().map(|intended| TimeBin {
             intended,
             ..TimeBin::default()
@@ -61,7 +62,8 @@ impl Bins {
             width_ns,
             first,
             bins: bins.collect(),
-            start_ns,
+            start_ns: sent.start_ns,
+            late_ns: sent.late_ns_max,
         }
     }
 
@@ -96,6 +98,7 @@ impl Bins {
         self.first = first;
         self.bins = sum;
         self.start_ns = self.start_ns.min(other.start_ns);
+        self.late_ns = self.late_ns.max(other.late_ns);
     }
 
     /// The same in at most [`TIMELINE_BINS_MAX`] bins.
@@ -133,7 +136,8 @@ impl Bins {
     /// Where the bins of an event in bin `own` begin, which is not before `free`. A loss that leads up to an event
     /// is its own when it is seen to begin shortly before it: when all had come until then.
     fn begin(&self, free: usize, own: usize) -> usize {
-        let shortly = usize::try_from(ON_THEIR_WAY_NS.div_ceil(self.width_ns.max(1)));
+        let shortly_ns = ON_THEIR_WAY_NS.saturating_add(self.late_ns);
+        let shortly = usize::try_from(shortly_ns.div_ceil(self.width_ns.max(1)));
         let earliest = own.saturating_sub(shortly.unwrap_or(usize::MAX)).max(free);
         let is_whole = |bin: &TimeBin| bin.intended > 0 && !has_lost(bin);
         let whole = (earliest..own).rfind(|index| is_whole(&self.bins[*index]));
@@ -196,7 +200,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const WIDTH: u64 = 10 * MS;
-    /// Of the bins before an event's own, those whose frames may have been on their way.
+    /// Of the bins before an event's own, those whose frames may have been on their way, when none was late.
     const SHORTLY: u64 = 2;
 
     /// Frames one by one: when each was to leave, and whether it came.
@@ -214,11 +218,12 @@ mod tests {
             first,
             bins,
             start_ns: frames.iter().map(|(at, _)| *at).min().unwrap_or(0),
+            late_ns: 0,
         }
     }
 
     /// The same as [`Bins::begin`], frame by frame: the bin's number.
-    fn slow_begin(frames: &[(u64, bool)], at_ns: u64, before_ns: Option<u64>) -> u64 {
+    fn slow_begin(frames: &[(u64, bool)], late: u64, at_ns: u64, before_ns: Option<u64>) -> u64 {
         let last = frames.iter().map(|(at, _)| at / WIDTH).max().unwrap();
         let own = (at_ns / WIDTH).min(last + 1);
         let is_whole = |bin: &u64| {
@@ -229,7 +234,7 @@ mod tests {
             here.peek().is_some() && here.all(|(_, came)| *came)
         };
         let is_free = |bin: &u64| before_ns.is_none_or(|before| *bin > before / WIDTH);
-        let shortly = own.saturating_sub(SHORTLY)..own;
+        let shortly = own.saturating_sub(SHORTLY + late)..own;
         let whole = shortly.filter(is_free).filter(is_whole).max();
         whole.map_or(own, |bin| bin + 1)
     }
@@ -274,6 +279,7 @@ mod tests {
             first in 0u64..1000,
             frames in prop::collection::vec((0u64..400, any::<bool>()), 1..120),
             mut at in prop::collection::vec(0u64..420, 0..6),
+            late in 0u64..4,
         ) {
             let frames: Vec<_> =
                 frames.iter().map(|(at, came)| (first * WIDTH + at * MS, *came)).collect();
@@ -282,11 +288,12 @@ mod tests {
                 .iter()
                 .map(|at| Done { name: "rekey", at_ns: first * WIDTH + at * MS, took_ns: 3 })
                 .collect();
-            let events = bins(first, &frames).events(&done);
+            let all = Bins { late_ns: late * WIDTH, ..bins(first, &frames) };
+            let events = all.events(&done);
             prop_assert_eq!(events.len(), done.len());
             let begin = |index: usize| {
                 let before = index.checked_sub(1).map(|before| done[before].at_ns);
-                Some(slow_begin(&frames, done.get(index)?.at_ns, before))
+                Some(slow_begin(&frames, late, done.get(index)?.at_ns, before))
             };
             for (index, event) in events.iter().enumerate() {
                 let expected = slow(&frames, &done[index], begin(index).unwrap(), begin(index + 1));
@@ -303,7 +310,7 @@ mod tests {
                 received,
                 latency_ns_max,
             });
-            let bins = Bins { width_ns: WIDTH, first: 7, bins: bins.collect(), start_ns: 71 };
+            let bins = Bins { width_ns: WIDTH, first: 7, bins: bins.collect(), start_ns: 71, late_ns: 0 };
             let timeline = bins.timeline();
             prop_assert!(timeline.bins.len() <= TIMELINE_BINS_MAX);
             prop_assert!(timeline.bin_ns * timeline.bins.len() as u64 >= WIDTH * counts.len() as u64);

@@ -77,15 +77,21 @@ fn assert_outages(events: &[DutEvent]) {
             "{broken:?}"
         );
         assert!(mended.first_ns.is_some(), "{mended:?}");
-        assert!(mended.outage_ns.is_some(), "{mended:?}");
+        assert!(mended.outage_ns.is_some(), "{events:?}");
     }
 }
 
 fn a_link_that_fails_and_comes_back() {
     let mut lab = TestLab::build();
     for adapter in [Adapter::Direct, encrypting()] {
-        for duplex in [false, true] {
+        for (duplex, ip) in [
+            (false, IpVersion::V4),
+            (true, IpVersion::V4),
+            (false, IpVersion::V6),
+        ] {
             let traffic = Traffic {
+                mix: FrameMix::fixed(128),
+                ip,
                 duplex,
                 ..short(Direction::Both)
             };

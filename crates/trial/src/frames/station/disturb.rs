@@ -103,9 +103,9 @@ impl StationRig<'_> {
             let Role::Send(send) = way.sender(load, 0).role else {
                 continue;
             };
-            let start_ns = sender.sent.unwrap_or_default().start_ns;
-            let counts = intended_by_bin(&send, sender.threads, start_ns, width_ns);
-            let mut bins = Bins::intended(width_ns, start_ns, counts);
+            let sent = sender.sent.unwrap_or_default();
+            let counts = intended_by_bin(&send, sender.threads, sent.start_ns, width_ns);
+            let mut bins = Bins::intended(width_ns, &sent, counts);
             bins.receive(receiver.received.as_ref().unwrap_or(&Default::default()));
             match &mut sum {
                 Some(sum) => sum.add(&bins),
