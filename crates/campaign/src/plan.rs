@@ -10,6 +10,7 @@ mod encryptor;
 mod external;
 mod frames;
 mod kernel;
+mod tool;
 mod tunnels;
 
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
@@ -17,6 +18,7 @@ pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use kernel::{L2tpEncapsulation, L2tpv3, Xfrm};
+pub use tool::Tool;
 pub use tunnels::{
     Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
 };
@@ -197,6 +199,14 @@ impl Cell {
     pub fn calibrates(&self) -> bool {
         let is_frames = matches!(self.measurement, Measurement::Frames(_));
         self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
+    }
+
+    /// The [`group`](Self::group) without the tool: cells of one question differ in tool and DUT only.
+    #[must_use]
+    pub fn question(&self) -> String {
+        let parts = self.group.split('/');
+        let parts: Vec<_> = parts.filter(|part| !part.starts_with("tool=")).collect();
+        parts.join("/")
     }
 
     /// The [`group`](Self::group) without the size of the frames: cells of one series differ in size and DUT
@@ -440,8 +450,11 @@ pub enum Ability {
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum Measurement {
-    /// Bulk TCP by iperf3, from A to B.
+    /// Bulk TCP by a tool, from A to B.
     Tcp {
+        /// What sends and receives.
+        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        tool: Tool,
         /// Parallel streams (`-P`), over all processes.
         streams: u16,
         /// Socket buffer (`-w`) in bytes; `None`: the kernel tunes it.
@@ -451,8 +464,11 @@ pub enum Measurement {
         /// Time at the start that is not counted (`-O`).
         warmup_ns: u64,
     },
-    /// UDP by iperf3, from A to B.
+    /// UDP by a tool, from A to B.
     Udp {
+        /// What sends and receives.
+        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        tool: Tool,
         /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
         datagram_bytes: Option<u32>,
         /// Offered payload rate (`-b`) in bit/s; `None`: as fast as the tool can send.
@@ -478,6 +494,15 @@ pub enum Measurement {
 }
 
 impl Measurement {
+    /// The tool that makes a bulk transfer; `None` where it is no bulk transfer.
+    #[must_use]
+    pub const fn tool(&self) -> Option<Tool> {
+        match self {
+            Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
+            Self::Ping { .. } | Self::Frames(_) => None,
+        }
+    }
+
     /// Short name: `tcp`, `udp`, `ping`, or that of the frame test's procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {

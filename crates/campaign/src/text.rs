@@ -3,8 +3,7 @@
 mod frames;
 
 use crate::plan::{
-    Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth, L2tpEncapsulation, L2tpv3, LabKind, LabPlan, Measurement, Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
-};
+    Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth, L2tpEncapsulation, L2tpv3, LabKind, LabPlan, Measurement, Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram, Xfrm, Tool};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -109,8 +108,13 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             ),
         }
     };
+    let by = |tool: Tool| match tool.is_default() {
+        true => String::new(),
+        false => format!(" by {}", tool.name()),
+    };
     match &cell.measurement {
         Measurement::Tcp {
+            tool,
             streams,
             window_bytes,
             duration_ns,
@@ -121,9 +125,10 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
                 format!(", window {}", Bytes::new(bytes))
             });
             let time = time(*duration_ns, *warmup_ns);
-            format!("TCP, {streams} on {cores}{window}, {time}, {path}{tuned}")
+            format!("TCP{}, {streams} on {cores}{window}, {time}, {path}{tuned}", by(*tool))
         }
         Measurement::Udp {
+            tool,
             datagram_bytes,
             rate_bps,
             streams,
@@ -140,7 +145,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
                 |bps| BitRate::new(bps, Layer::Payload).to_string(),
             );
             let time = time(*duration_ns, *warmup_ns);
-            format!("UDP, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}")
+            format!("UDP{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}", by(*tool))
         }
         Measurement::Ping {
             count,

@@ -4,6 +4,7 @@ use crate::axis::{
     self, Axis, axis, check_payload, check_run, check_searched, check_streams, required_axis,
 };
 use crate::frames::{self, FrameTrial};
+use crate::plan;
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -57,6 +58,7 @@ pub(crate) enum Tool {
 /// What TCP and UDP trials have in common.
 #[derive(Debug)]
 pub(crate) struct Load {
+    pub(crate) tool: Vec<Spanned<plan::Tool>>,
     pub(crate) cores: Vec<Spanned<u16>>,
     /// `None`: one per core.
     pub(crate) streams: Vec<Spanned<Option<u16>>>,
@@ -94,6 +96,8 @@ const PING_PAYLOAD_DEFAULT: u16 = 56;
 /// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker by which
 /// clear-text is told on the cipher link.
 const PING_PAYLOAD_MIN: u64 = 20;
+/// 160 bytes of iperf2's header, and digits by which clear-text is told on the cipher link.
+const IPERF2_DATAGRAM_MIN: u32 = 192;
 /// An ICMP echo header is as long as UDP's (RFC 792).
 const ICMP_HEADER_BYTES: usize = 8;
 
@@ -139,6 +143,7 @@ fn tool(map: &Map<'_>, name: ToolName) -> Result<ToolTrial, Reported> {
 
 /// [`Load`] as it is read.
 struct RawLoad {
+    tool: Axis<plan::Tool>,
     cores: Axis<u16>,
     streams: Axis<Option<u16>>,
     duration: Axis<Duration>,
@@ -151,6 +156,9 @@ impl RawLoad {
         let node = map.node();
         let streams = |node: Node<'_>| node.integer(1..=axis::STREAMS_MAX);
         let load = Self {
+            tool: axis(map, "tool", plan::Tool::default(), |node| {
+                node.one_of("tool", &plan::Tool::ALL)
+            }),
             cores: axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX)),
             streams: axis(map, "streams", None, |node| node.word_or("auto", streams)),
             duration: axis(map, "duration", DURATION_DEFAULT, axis::duration),
@@ -170,6 +178,7 @@ impl RawLoad {
 
     fn all(self) -> Result<Load, Reported> {
         Ok(Load {
+            tool: self.tool.all()?,
             cores: self.cores.all()?,
             streams: self.streams.all()?,
             duration: self.duration.all()?,
@@ -204,6 +213,10 @@ fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
         .iter()
         .filter_map(|axis| Some((axis.value?.into(), axis.place.clone())));
     check_payload(map.node(), "datagram", headers, given, mtu);
+    let given = datagram
+        .iter()
+        .filter_map(|axis| Some((axis.value?, axis.place.clone())));
+    check_iperf2(map.node(), &load.tool, given);
     // What is given stays; what is left open is searched.
     let all_given = datagram.iter().all(|datagram| datagram.value.is_some())
         && rate.iter().all(|rate| rate.value.is_some());
@@ -220,6 +233,23 @@ fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
         datagram: datagram.all()?,
         rate: rate.all()?,
     })
+}
+
+/// iperf2 fills the beginning of a datagram with a header, behind which it has to show what is looked for between the
+/// gateways.
+fn check_iperf2(
+    node: Node<'_>,
+    tools: &Axis<plan::Tool>,
+    datagrams: impl Iterator<Item = (u32, Place)>,
+) {
+    if !tools.iter().any(|tool| tool.value == plan::Tool::Iperf2) {
+        return;
+    }
+    for (bytes, place) in datagrams.filter(|(bytes, _)| *bytes < IPERF2_DATAGRAM_MIN) {
+        let what = format!("iperf2 cannot be watched with datagrams of {bytes} B: they hold nothing but its header");
+        let help = format!("write {IPERF2_DATAGRAM_MIN} B or more, or `tool: iperf3`");
+        node.mistake_at(&place, what, help);
+    }
 }
 
 fn ping(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {

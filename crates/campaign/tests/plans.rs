@@ -1,7 +1,7 @@
 //! What plans promise to whoever carries them out.
 
 use campaign::estimate::BRING_UP;
-use campaign::plan::{Adapter, Cell, Encryptor, LabKind, Measurement, Plan};
+use campaign::plan::{Adapter, Cell, Encryptor, LabKind, Measurement, Plan, Tool};
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -112,6 +112,7 @@ fn every_default_is_explicit_in_the_plan() {
     );
     // One stream per core.
     let expected = Measurement::Tcp {
+        tool: Tool::default(),
         streams: 2,
         window_bytes: None,
         duration_ns: 10 * S,
@@ -119,6 +120,7 @@ fn every_default_is_explicit_in_the_plan() {
     };
     assert_eq!(tcp.measurement, expected);
     let expected = Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes: None,
         rate_bps: None,
         streams: 1,

@@ -202,13 +202,26 @@ pub(crate) fn listens(port: u16) -> bool {
         .any(|path| fs::read_to_string(path).is_ok_and(|text| listed_as_listening(&text, port)))
 }
 
+/// Whether a UDP socket without a peer is bound to `port` in this network namespace, IPv4 or IPv6.
+pub(crate) fn is_bound(port: u16) -> bool {
+    const UNCONNECTED: &str = "07";
+    ["/proc/self/net/udp", "/proc/self/net/udp6"]
+        .iter()
+        .any(|path| fs::read_to_string(path).is_ok_and(|text| listed(&text, port, UNCONNECTED)))
+}
+
 fn listed_as_listening(text: &str, port: u16) -> bool {
     const LISTEN: &str = "0A";
+    listed(text, port, LISTEN)
+}
+
+/// Whether the kernel's list of sockets has one of that local port in that state.
+fn listed(text: &str, port: u16, state: &str) -> bool {
     text.lines().skip(1).any(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let local = fields.next().and_then(|address| address.rsplit_once(':'));
         let local_port = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
-        local_port == Some(port) && fields.nth(1) == Some(LISTEN)
+        local_port == Some(port) && fields.nth(1) == Some(state)
     })
 }
 

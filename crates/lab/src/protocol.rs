@@ -56,6 +56,8 @@ pub enum Ready {
     /// When this TCP port listens in the station's namespace. It must not before the start: that is
     /// an error.
     Listening(u16),
+    /// When a UDP socket is bound to this port in the station's namespace. None must be before the start.
+    Bound(u16),
     /// When it prints a line that begins so, on standard output.
     Line(String),
 }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{
+    ToolCheck,
     CellResult, ClaimResult, Comparison, Progress, Ranking, Scaling, SuiteMatrix, Warning,
 };
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub struct RunResult {
     pub scalings: Vec<Scaling>,
     /// What is claimed of the devices beside what was measured.
     pub claims: Vec<ClaimResult>,
+    /// The same transfers by several tools.
+    pub tool_checks: Vec<ToolCheck>,
     /// What to know before using the figures.
     pub warnings: Vec<Warning>,
     /// The trials that count, in the order made.
@@ -164,6 +167,7 @@ impl RunResult {
             rankings: results.rankings.clone(),
             scalings: results.scalings.clone(),
             claims: results.claims.clone(),
+            tool_checks: results.tool_checks.clone(),
             warnings: results.warnings.clone(),
             trials: trials(run),
         }

@@ -98,6 +98,8 @@ impl Control {
 /// Tool parameters; `null` where one does not apply or is the tool's own choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parameters {
+    /// The tool of a bulk transfer: `iperf3` or `iperf2`.
+    pub tool: Option<String>,
     /// Parallel streams over all processes (`-P`).
     pub streams: Option<u16>,
     /// Socket buffer (`-w`).
@@ -344,6 +346,7 @@ fn status(counts: &Repeats) -> Status {
 
 /// The parameters in force where they are known, else those of the plan.
 fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Parameters {
+    let tool = cell.measurement.tool().map(|tool| tool.name().to_owned());
     let planned = match cell.measurement {
         Measurement::Tcp {
             streams,
@@ -372,8 +375,13 @@ fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Param
         _ => Parameters::default(),
     };
     match known {
-        None => Parameters { tuned, ..planned },
+        None => Parameters {
+            tool,
+            tuned,
+            ..planned
+        },
         Some(known) => Parameters {
+            tool,
             streams: known.streams.or(planned.streams),
             window_bytes: known.window_bytes.or(planned.window_bytes),
             datagram_bytes: known.datagram_bytes.or(planned.datagram_bytes),

@@ -25,6 +25,7 @@ mod latency;
 mod ranking;
 mod scaling;
 mod suites;
+mod tools;
 mod verdict;
 mod warning;
 
@@ -48,6 +49,7 @@ pub use scaling::{
     ScalingPoint, ScalingUnit, SilentCap,
 };
 pub use suites::{Ceiling, CeilingBasis, Overhead, SuiteEntry, SuiteMatrix};
+pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
 pub use warning::{LARGE_SPREAD_PERCENT, Warning, WarningKind};
 
@@ -76,6 +78,8 @@ pub struct Results {
     pub scalings: Vec<Scaling>,
     /// What is claimed of the devices beside what was measured, in the campaign's order.
     pub claims: Vec<ClaimResult>,
+    /// The same transfers by several tools, in the plan's order.
+    pub tool_checks: Vec<ToolCheck>,
     /// What a reader should know before using the figures; each ends in advice.
     pub warnings: Vec<Warning>,
 }
@@ -108,7 +112,10 @@ impl Results {
         let comparisons = compare::comparisons(&cells);
         let progress = Progress::of(journal, &cells);
         let scalings = scaling::scalings(journal, &cells, &comparisons);
-        let warnings = warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
+        let tool_checks = tools::checks(&cells);
+        let mut warnings =
+            warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
+        warnings.extend(warning::tools_disagree(&tool_checks));
         Self {
             progress,
             calibrations: frames::calibrations(&cells),
@@ -117,6 +124,7 @@ impl Results {
             rankings: ranking::rankings(journal, &cells),
             claims: claims::claims(journal, &cells, &comparisons),
             scalings,
+            tool_checks,
             cells,
             comparisons,
             warnings,

@@ -5,14 +5,20 @@
 //! them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, they share it alike. Its counts are
 //! looser there: see [`crate::iperf3::Session::uncounted_bytes`].
 //!
+//! iperf2 has a thread for each stream anyway, and is held to the same: [`iperf2`].
+//!
 //! Nothing here runs anything: `plan` prints what [`commands`] returns, and a trial starts just that.
 
+mod iperf2;
+
 use crate::timing::Timing;
-use campaign::plan::{Cell, Measurement};
+use campaign::plan::{Cell, Measurement, Tool};
 use journal::record::ToolParameters;
 use lab::protocol::{Program, Ready};
 use std::net::Ipv4Addr;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+
+pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;
 
 /// TCP port of the first iperf3 server; each further process takes the next one.
 pub const BASE_PORT: u16 = 5201;
@@ -216,7 +222,7 @@ pub fn commands(
             duration_ns,
             warmup_ns,
             ..
-        } => iperf3(cell, (duration_ns, warmup_ns), parameters, target, &cores),
+        } => bulk(cell, (duration_ns, warmup_ns), parameters, target, &cores),
         ref other => Err(CommandError::Unknown {
             measurement: other.name(),
         }),
@@ -264,7 +270,26 @@ fn ping(echo: &Echo, target: Ipv4Addr, cores: &Cores) -> Result<Commands, Comman
     })
 }
 
-fn iperf3(
+/// What one process of a bulk transfer is told, whatever the tool.
+struct Share<'a> {
+    target: Ipv4Addr,
+    port: u16,
+    /// Of this process.
+    streams: u16,
+    timing: &'a Timing,
+    window_bytes: Option<u64>,
+    /// `None` for TCP.
+    datagrams: Option<Datagrams>,
+}
+
+#[derive(Clone, Copy)]
+struct Datagrams {
+    bytes: u32,
+    /// Of one stream, in bit/s; `None`: as fast as it goes.
+    rate_bps: Option<u64>,
+}
+
+fn bulk(
     cell: &Cell,
     (duration_ns, warmup_ns): (u64, u64),
     parameters: &ToolParameters,
@@ -277,7 +302,7 @@ fn iperf3(
             what: "the number of streams",
         });
     }
-    let (udp, marker) = match cell.measurement {
+    let datagrams = match cell.measurement {
         Measurement::Udp { .. } => {
             let bytes = parameters
                 .datagram_bytes
@@ -285,49 +310,47 @@ fn iperf3(
             if bytes == 0 {
                 return Err(CommandError::Mtu { mtu: cell.mtu });
             }
-            // `-b` is per stream; 0 asks for as fast as it goes.
-            let rate = parameters
-                .rate_bps
-                .map_or(0, |rate| (rate / u64::from(streams)).max(1));
-            (
-                format!(" -u -l {bytes} -b {rate}"),
-                marker(IPERF3_UDP_HEADER_BYTES, bytes as usize),
-            )
+            let of_one = |rate: u64| (rate / u64::from(streams)).max(1);
+            Some(Datagrams {
+                bytes,
+                rate_bps: parameters.rate_bps.map(of_one),
+            })
         }
-        // The pattern runs through the stream; segments start anywhere in it.
-        _ => (String::new(), pattern(0, MARKER_BYTES)),
+        _ => None,
     };
-    let window = parameters
-        .window_bytes
-        .map_or(String::new(), |bytes| format!(" -w {bytes}"));
     let processes = cell.cores_per_station.min(streams);
     let most = streams.div_ceil(processes);
     let timing = Timing::of_transfer(duration_ns, warmup_ns, most)
         .ok_or(CommandError::TooLong { streams: most })?;
-    let interval = seconds(timing.interval_ns);
+    let tool = cell.measurement.tool().unwrap_or_default();
 
     let mut servers = Vec::new();
     let mut clients = Vec::new();
     for i in 0..processes {
-        let port = BASE_PORT + i;
-        let share = streams / processes + u16::from(i < streams % processes);
-        let server = format!("iperf3 -s -1 -J -i {interval} -p {port}");
-        let client = format!(
-            "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {share}{window}{udp} \
-             --connect-timeout 3000 --repeating-payload",
-            timing.run_seconds(),
-        );
-        servers.push(program(
-            &server,
-            vec![cores.b[usize::from(i)]],
-            Ready::Listening(port),
-        ));
-        clients.push(program(
-            &client,
-            vec![cores.a[usize::from(i)]],
-            Ready::Started,
-        ));
+        let share = Share {
+            target,
+            port: BASE_PORT + i,
+            streams: streams / processes + u16::from(i < streams % processes),
+            timing: &timing,
+            window_bytes: parameters.window_bytes,
+            datagrams,
+        };
+        let (server, client, ready) = match tool {
+            Tool::Iperf3 => share.iperf3(),
+            Tool::Iperf2 => share.iperf2(),
+        };
+        let i = usize::from(i);
+        servers.push(program(&server, vec![cores.b[i]], ready));
+        clients.push(program(&client, vec![cores.a[i]], Ready::Started));
     }
+    let marker = match (tool, datagrams) {
+        (Tool::Iperf3, Some(datagrams)) => {
+            marker(IPERF3_UDP_HEADER_BYTES, datagrams.bytes as usize)
+        }
+        (Tool::Iperf2, Some(datagrams)) => iperf2::marker(datagrams.bytes as usize),
+        // The pattern runs through the stream; segments start anywhere in it.
+        (_, None) => pattern(0, MARKER_BYTES),
+    };
     Ok(Commands {
         servers,
         clients,
@@ -335,6 +358,29 @@ fn iperf3(
         timing,
         marker,
     })
+}
+
+impl Share<'_> {
+    /// Server, client, and when the server is ready.
+    fn iperf3(&self) -> (String, String, Ready) {
+        let Self { target, port, .. } = self;
+        let interval = seconds(self.timing.interval_ns);
+        let window = self
+            .window_bytes
+            .map_or(String::new(), |bytes| format!(" -w {bytes}"));
+        // `-b` is per stream; 0 asks for as fast as it goes.
+        let udp = self.datagrams.map_or(String::new(), |of| {
+            format!(" -u -l {} -b {}", of.bytes, of.rate_bps.unwrap_or(0))
+        });
+        let server = format!("iperf3 -s -1 -J -i {interval} -p {port}");
+        let client = format!(
+            "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {}{window}{udp} \
+             --connect-timeout 3000 --repeating-payload",
+            self.timing.run_seconds(),
+            self.streams,
+        );
+        (server, client, Ready::Listening(*port))
+    }
 }
 
 fn program(command: &str, cores: Vec<u16>, ready: Ready) -> Program {

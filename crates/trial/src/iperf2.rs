@@ -20,6 +20,8 @@ const EXCERPT_CHARS: usize = 80;
 /// Fields of a line, of TCP and of UDP.
 const TCP_FIELDS: usize = 9;
 const UDP_FIELDS: usize = 14;
+/// Step in which times are printed.
+const PRINTED_NS: u64 = 100_000_000;
 /// Digits of the time that each line begins with.
 const TIME_DIGITS: usize = 14;
 
@@ -45,6 +47,8 @@ struct Line {
     start_ns: u64,
     end_ns: u64,
     bytes: u64,
+    /// Bit/s, over the line's time to the microsecond, which is printed to a tenth of a second.
+    rate_bps: u64,
     udp: Option<Udp>,
 }
 
@@ -91,6 +95,18 @@ pub fn parse(output: &str, block_bytes: u64) -> Result<Session, Iperf2Error> {
         return Err(malformed("it ended before its last line", last));
     }
     Ok(session(streams.into_values().collect(), block_bytes))
+}
+
+impl Line {
+    /// The end as bytes and rate tell it, where they agree with what is printed of it.
+    fn exact_end_ns(&self) -> u64 {
+        let took_ns = u128::from(self.bytes) * 8_000_000_000 / u128::from(self.rate_bps.max(1));
+        let end_ns = u128::from(self.start_ns) + took_ns;
+        match u64::try_from(end_ns) {
+            Ok(end_ns) if end_ns.abs_diff(self.end_ns) <= PRINTED_NS => end_ns,
+            _ => self.end_ns,
+        }
+    }
 }
 
 impl Stream {
@@ -147,6 +163,7 @@ fn read_line(text: &str) -> Result<Option<(u64, Line)>, &'static str> {
         start_ns,
         end_ns,
         bytes: count(fields[7])?,
+        rate_bps: count(fields[8])?,
         udp,
     };
     Ok(Some((id, line)))
@@ -168,6 +185,44 @@ fn seconds(field: &str) -> Result<u64, &'static str> {
     Ok((seconds * 1e9).round() as u64)
 }
 
+/// What came after the last interval: the lines of the whole alone tell of it.
+#[derive(Debug, Default)]
+struct Rest {
+    bytes: u64,
+    packets: Option<u64>,
+    end_ns: u64,
+}
+
+impl Rest {
+    fn add(&mut self, stream: &Stream, whole: Line, block_bytes: u64) {
+        let told: u64 = stream.intervals.iter().map(|line| line.bytes).sum();
+        let bytes = whole.bytes.saturating_sub(told);
+        self.bytes += bytes;
+        self.end_ns = self.end_ns.max(whole.exact_end_ns());
+        let packets = |line: &Line| line.udp.and_then(|udp| udp.packets);
+        if whole.udp.is_some() {
+            let told: u64 = stream.intervals.iter().filter_map(packets).sum();
+            // A client's last line has no count of its own.
+            let rest =
+                packets(&whole).map_or(bytes / block_bytes.max(1), |all| all.saturating_sub(told));
+            *self.packets.get_or_insert(0) += rest;
+        }
+    }
+
+    /// The step that follows `last`; `None` when nothing came.
+    fn step(&self, last: Option<&Step>) -> Option<Step> {
+        let start_ns = last.map_or(0, |step| step.end_ns);
+        let came = self.bytes > 0 || self.packets.is_some_and(|packets| packets > 0);
+        came.then(|| Step {
+            start_ns,
+            end_ns: self.end_ns.max(start_ns),
+            bytes: self.bytes,
+            packets: self.packets,
+            retransmits: None,
+        })
+    }
+}
+
 /// All streams of a process together.
 fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
     let mut session = Session {
@@ -176,6 +231,7 @@ fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
         summary_bytes: Some(0),
         ..Session::default()
     };
+    let mut rest = Rest::default();
     for stream in &streams {
         for (at, line) in stream.intervals.iter().enumerate() {
             let packets = line.udp.and_then(|udp| udp.packets);
@@ -195,6 +251,7 @@ fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
             }
         }
         if let Some(whole) = stream.whole {
+            rest.add(stream, whole, block_bytes);
             session.summary_bytes = session.summary_bytes.map(|sum| sum + whole.bytes);
             let udp = whole
                 .udp
@@ -204,6 +261,7 @@ fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
         }
     }
     session.jitter_ns /= session.streams.max(1);
+    session.steps.extend(rest.step(session.steps.last()));
     session
 }
 
@@ -229,7 +287,7 @@ mod tests {
     fn a_tcp_servers_intervals_are_summed_over_its_streams() {
         let session = parse(TCP_SERVER, 131_072).unwrap();
         assert_eq!((session.streams, session.block_bytes), (2, 131_072));
-        assert_eq!(session.steps.len(), 4);
+        assert_eq!(session.steps.len(), 5);
         let second = Step {
             start_ns: 500 * MS,
             end_ns: 1000 * MS,
@@ -239,8 +297,10 @@ mod tests {
         };
         assert_eq!(session.steps[1], second);
         assert_eq!(session.summary_bytes, Some(1_831_600_188 + 3_037_200_444));
-        // What came between the last interval and the end is in the summary alone.
-        assert_eq!(session.bytes(), 1_831_600_188 + 3_036_938_300);
+        // What came between the last interval and the end is in the summary alone: it is the last step.
+        assert_eq!(session.steps[4].bytes, 3_037_200_444 - 3_036_938_300);
+        assert!(session.steps[4].end_ns.abs_diff(session.steps[3].end_ns) < 50 * MS);
+        assert_eq!(Some(session.bytes()), session.summary_bytes);
         // The client sent what the server got.
         let client = parse(TCP_CLIENT, 131_072).unwrap();
         assert_eq!(client.summary_bytes, session.summary_bytes);
@@ -249,12 +309,14 @@ mod tests {
     #[test]
     fn datagrams_are_counted_by_their_numbers() {
         let server = parse(UDP_SERVER, 1400).unwrap();
-        assert_eq!(server.packets(), 32_837 + 31_234 + 55_587 + 59_097);
+        // As the lines of the whole have them, which one stream's intervals do not come up to.
+        assert_eq!(server.packets(), 92_288 + 86_821);
+        assert_eq!(server.steps[2].packets, Some(92_288 - 32_837 - 59_097));
         assert_eq!(server.out_of_order, 1);
         assert_eq!(server.jitter_ns, (116_000 + 1_247_000) / 2);
         assert!(server.bytes() < server.packets() * 1400 / 4);
         let client = parse(UDP_CLIENT, 1400).unwrap();
-        assert_eq!(client.packets(), 32_837 + 31_234 + 59_447 + 55_585);
+        assert_eq!(client.packets(), (129_201_800 + 121_549_400) / 1400);
         assert_eq!(client.bytes(), client.packets() * 1400);
         assert_eq!(client.summary_bytes, Some(129_201_800 + 121_549_400));
     }

@@ -10,7 +10,7 @@
 //! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its reason;
 //! only an interrupt or the end of a station ends the run. It does not retry: a trial that fails is a result.
 
-use crate::command::{Commands, commands};
+use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Interfaces, Load, Observed};
 use crate::measurer::{Trial, machine_cores, with_dut};
@@ -244,10 +244,13 @@ impl Carrier<'_> {
             })?;
             return Ok(Report::Echo(latency(NodeId::A, ended)?, payload_bytes));
         }
+        let tool = self.trial.cell.measurement.tool().unwrap_or_default();
+        let datagram = self.commands.parameters.datagram_bytes.map(u64::from);
+        let block_bytes = datagram.unwrap_or(IPERF2_BLOCK_BYTES);
         let mut pairs = Vec::new();
         for (client, server) in ran.clients.iter().zip(&ran.servers) {
-            let client = session(NodeId::A, client);
-            let server = session(NodeId::B, server);
+            let client = session(NodeId::A, client, tool, block_bytes);
+            let server = session(NodeId::B, server, tool, block_bytes);
             pairs.push(Pair {
                 client: client?,
                 server: server?,

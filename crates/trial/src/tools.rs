@@ -1,8 +1,10 @@
 //! The tools of one trial: started, waited for, and never left running.
 
 use crate::error::TrialError;
+use crate::iperf2;
 use crate::iperf3::{Iperf3Error, Session};
 use crate::ping;
+use campaign::plan::Tool;
 use journal::record::Latency;
 use lab::protocol::{Ended, Program};
 use lab::{Bench, LabError, NodeId};
@@ -111,8 +113,17 @@ impl Drop for Tools<'_> {
     }
 }
 
-/// What an iperf3 process counted.
-pub(crate) fn session(id: NodeId, ended: &Ended) -> Result<Session, TrialError> {
+/// What a tool's process counted that hands so many bytes to a socket at once.
+pub(crate) fn session(
+    id: NodeId,
+    ended: &Ended,
+    tool: Tool,
+    block_bytes: u64,
+) -> Result<Session, TrialError> {
+    if tool == Tool::Iperf2 {
+        return iperf2::parse(&ended.stdout, block_bytes)
+            .map_err(|error| tool_error(id, error.to_string(), ended));
+    }
     Session::parse(&ended.stdout).map_err(|error| {
         let help = match &error {
             Iperf3Error::Reported(text) if text.contains("socket buffer size") => {

@@ -2,7 +2,7 @@
 
 use crate::axis::nanos;
 use crate::expand::{AxisValue, Point, always, compact, compact_time, on_off, product, sometimes};
-use crate::plan::Measurement;
+use crate::plan::{self, Measurement};
 use crate::trial::{Load, Tool, ToolTrial, Trial};
 use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
@@ -55,12 +55,14 @@ impl ToolTrial {
             window.len(),
             self.offloads.len(),
             load.duration.len(),
+            load.tool.len(),
         ];
-        let make = |[mtu, cores, streams, w, offloads, duration]: [usize; 6]| {
+        let make = |[mtu, cores, streams, w, offloads, duration, tool]: [usize; 7]| {
             let (mtu, cores) = (&self.mtu[mtu], &load.cores[cores]);
             let (streams, window) = (load.streams[streams].value, window[w].value);
             let offloads = self.offloads[offloads].value;
             let duration = load.duration[duration].value;
+            let tool = load.tool[tool].value;
             let mut axes = vec![
                 always("mtu", mtu.value),
                 always("cores", cores.value),
@@ -70,8 +72,9 @@ impl ToolTrial {
                 ),
                 sometimes("window", or_word(window, "auto", compact_size)),
             ];
-            axes.extend(load.ending(offloads, duration));
+            axes.extend(load.ending(offloads, duration, tool));
             let measurement = Measurement::Tcp {
+                tool,
                 streams: streams.unwrap_or(cores.value),
                 window_bytes: window,
                 duration_ns: nanos(duration),
@@ -102,8 +105,9 @@ impl ToolTrial {
             rate.len(),
             self.offloads.len(),
             load.duration.len(),
+            load.tool.len(),
         ];
-        let make = |[mtu, cores, d, streams, r, offloads, duration]: [usize; 7]| {
+        let make = |[mtu, cores, d, streams, r, offloads, duration, tool]: [usize; 8]| {
             let (mtu, cores) = (&self.mtu[mtu], &load.cores[cores]);
             let (datagram, streams, rate) = (
                 datagram[d].value,
@@ -112,6 +116,7 @@ impl ToolTrial {
             );
             let offloads = self.offloads[offloads].value;
             let duration = load.duration[duration].value;
+            let tool = load.tool[tool].value;
             let mut axes = vec![
                 always("mtu", mtu.value),
                 always("cores", cores.value),
@@ -125,8 +130,9 @@ impl ToolTrial {
                 ),
                 sometimes("rate", or_word(rate, "max", compact_rate)),
             ];
-            axes.extend(load.ending(offloads, duration));
+            axes.extend(load.ending(offloads, duration, tool));
             let measurement = Measurement::Udp {
+                tool,
                 datagram_bytes: datagram,
                 rate_bps: rate,
                 streams: streams.unwrap_or(cores.value),
@@ -197,17 +203,23 @@ fn point<'a>(
 
 impl Load {
     fn points(&self) -> usize {
-        let lengths = [self.cores.len(), self.streams.len(), self.duration.len()];
+        let lengths = [
+            self.cores.len(),
+            self.streams.len(),
+            self.duration.len(),
+            self.tool.len(),
+        ];
         lengths.into_iter().fold(1, usize::saturating_mul)
     }
 
     /// The axes that end the ids of TCP and UDP alike.
-    fn ending(&self, offloads: bool, duration: Duration) -> [AxisValue; 4] {
+    fn ending(&self, offloads: bool, duration: Duration, tool: plan::Tool) -> [AxisValue; 5] {
         [
             sometimes("offloads", on_off(offloads)),
             sometimes("duration", compact_time(duration)),
             sometimes("warmup", compact_time(self.warmup)),
             sometimes("tune", on_off(self.tune)),
+            sometimes("tool", tool.name()),
         ]
     }
 }

@@ -105,6 +105,11 @@ fn mistakes_between_trials_and_duts_are_told() {
         ),
         ("[direct]", "[tcp: { mtu: 1500 B, duration: 24 h }]"),
         ("[direct]", "[tcp: { mtu: 1500 B, warmup: 300 ms }]"),
+        ("[direct]", "[tcp: { mtu: 1500 B, tool: [iperf3, iperf] }]"),
+        (
+            "[direct]",
+            "[udp: { mtu: 1500 B, datagram: [191 B, 192 B], tool: iperf2 }]",
+        ),
         ("[direct]", "\n  - tcp:\n    mtu: 1500 B"),
     ] {
         let text = format!("campaign: a\nrepeats: 100\nduts: {duts}\ntrials: {trials}\n");

@@ -3,8 +3,7 @@
 use crate::fixture::{header, trial};
 use campaign::plan::{
     BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, Measurement,
-    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
-};
+    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic, Tool};
 use journal::Record;
 use journal::record::*;
 use serde_json::Value;
@@ -38,6 +37,7 @@ fn records() -> Vec<Record> {
     let mut header = header();
     let measurements = [
         Measurement::Udp {
+            tool: Tool::default(),
             datagram_bytes: Some(64),
             rate_bps: Some(1),
             streams: 1,

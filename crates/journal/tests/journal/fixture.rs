@@ -2,8 +2,7 @@
 
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Dut, Encryptor, LabKind, LabPlan,
-    Measurement, Plan,
-};
+    Measurement, Plan, Tool};
 use journal::Record;
 use journal::record::*;
 use wire::Suite;
@@ -79,6 +78,7 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
         cores_per_station: 1,
         offloads: true,
         measurement: Measurement::Tcp {
+            tool: Tool::default(),
             streams: 4,
             window_bytes: None,
             duration_ns: 2_000_000_000,

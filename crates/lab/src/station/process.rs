@@ -65,9 +65,7 @@ impl Process {
         } else {
             name
         };
-        if let Ready::Listening(port) = program.ready {
-            refuse_taken(port, name)?;
-        }
+        refuse_taken(&program.ready, name)?;
         let mut child = command(program, cores)?
             .spawn()
             .map_err(|error| refusal(name, &error))?;
@@ -119,11 +117,16 @@ impl Process {
         let waits_for = match ready {
             Ready::Started => return Ok(lock(&self.output).stdout.text()),
             Ready::Listening(port) => {
-                self.await_listening(*port, deadline);
-                if procfs::listens(*port) && lock(&self.state).exit.is_none() {
+                if self.await_socket(|| procfs::listens(*port), deadline) {
                     return Ok(lock(&self.output).stdout.text());
                 }
                 format!("to listen on TCP port {port}")
+            }
+            Ready::Bound(port) => {
+                if self.await_socket(|| procfs::is_bound(*port), deadline) {
+                    return Ok(lock(&self.output).stdout.text());
+                }
+                format!("to bind UDP port {port}")
             }
             Ready::Line(prefix) => {
                 let found = |output: &Output| output.stdout.line(prefix).is_some();
@@ -148,11 +151,13 @@ impl Process {
         ))
     }
 
-    fn await_listening(&self, port: u16, deadline: Deadline) {
+    /// Waits until its socket is there; whether it is, and the program still runs.
+    fn await_socket(&self, is_there: impl Fn() -> bool, deadline: Deadline) -> bool {
         let mut state = lock(&self.state);
-        while state.exit.is_none() && !deadline.is_over() && !procfs::listens(port) {
+        while state.exit.is_none() && !deadline.is_over() && !is_there() {
             state = wait(&self.reaped, state, deadline.at_most(LISTENING_INTERVAL));
         }
+        state.exit.is_none() && is_there()
     }
 
     /// Waits for a line that begins so, for its end or for `limit`.
@@ -278,13 +283,15 @@ impl Process {
 }
 
 /// Another program's listener would be taken for its own.
-fn refuse_taken(port: u16, name: &str) -> Result<(), String> {
-    if procfs::listens(port) {
-        return Err(format!(
-            "TCP port {port}, on which `{name}` is to listen, is taken by another program already"
-        ));
-    }
-    Ok(())
+fn refuse_taken(ready: &Ready, name: &str) -> Result<(), String> {
+    let taken = match *ready {
+        Ready::Listening(port) if procfs::listens(port) => format!("TCP port {port}"),
+        Ready::Bound(port) if procfs::is_bound(port) => format!("UDP port {port}"),
+        Ready::Listening(_) | Ready::Bound(_) | Ready::Started | Ready::Line(_) => return Ok(()),
+    };
+    Err(format!(
+        "{taken}, on which `{name}` is to listen, is taken by another program already"
+    ))
 }
 
 fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {

@@ -91,6 +91,9 @@ const COLUMNS: &[Column] = &[
     ("reasons", "why it is invalid or failed", |row| {
         reasons(row.trial)
     }),
+    ("tool", "tool of a bulk transfer", |row| {
+        row.cell.parameters.tool.clone()
+    }),
     ("streams", "parallel streams over all processes", |row| {
         text(transfer(row)?.parameters.streams?)
     }),

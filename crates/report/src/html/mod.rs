@@ -44,6 +44,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                     (compared::sections(run))
                     (scaling::claims(run))
                     (results::sections(run))
+                    (scaling::tools(run))
                     (evidence(run))
                     (warnings(run))
                     (environment(run))
@@ -100,8 +101,8 @@ fn masthead(run: &Run<'_>) -> Markup {
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
                 @let compared = compared::contents(run).into_iter();
-                @let [claims, scaling] = scaling::contents(run);
-                @for (id, name, shown) in compared.chain([claims]).chain(bulk).chain(frames).chain([scaling]).chain(rest) {
+                @let [claims, scaling, tools] = scaling::contents(run);
+                @for (id, name, shown) in compared.chain([claims]).chain(bulk).chain(frames).chain([scaling, tools]).chain(rest) {
                     @if shown { a href=(format!("#{id}")) { (name) } " " }
                 }
             }

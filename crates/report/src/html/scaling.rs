@@ -9,10 +9,15 @@ use maud::{Markup, html};
 use stats::ScalingAxis;
 
 /// Id, title, and whether there is anything to show.
-pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 2] {
+pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 3] {
     [
         ("claims", "Claims", !run.results.claims.is_empty()),
         ("scaling", "Scaling", !run.results.scalings.is_empty()),
+        (
+            "tools",
+            "Cross-check of tools",
+            !run.results.tool_checks.is_empty(),
+        ),
     ]
 }
 
@@ -24,6 +29,14 @@ pub(super) fn claims(run: &Run<'_>) -> Markup {
     }
     let content = html! { @for one in &found { (table(one)) } };
     section("claims", "Claims beside what was measured", content)
+}
+
+/// The transfers that several tools made; nothing when there are none.
+pub(super) fn tools(run: &Run<'_>) -> Markup {
+    match tables::tools(run) {
+        Some(found) => section("tools", "Cross-check of tools", table(&found)),
+        None => html! {},
+    }
 }
 
 /// The series: what they do in words, and each measurement with its chart; nothing when there are none.

@@ -12,8 +12,10 @@ pub(crate) mod scaling;
 mod spread;
 pub(crate) mod suites;
 mod throughput;
+mod tools;
 
 pub(crate) use claims::claims;
+pub(crate) use tools::tools;
 pub(crate) use cpu::cpu;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{evidence, reasons};

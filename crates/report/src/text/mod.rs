@@ -12,7 +12,7 @@ use crate::tables::frames::{self, Quantity};
 
 /// The tables with figures, in the order of the documents; `short`: for the end of a run.
 pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
-    let mut found = tables::ranking::rankings(run);
+    let mut found = tables::ranking::rankings(run, short);
     found.extend(tables::suites::suites(run, short));
     found.extend(tables::claims(run, short));
     for set in run.sets_of(Protocol::Tcp) {
@@ -31,6 +31,7 @@ pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
     for set in run.frame_sets() {
         found.extend(frame_tables(run, &set, short));
     }
+    found.extend(tables::tools(run));
     found.extend(tables::scaling::scaling(run, short));
     let rig_only = run
         .results

@@ -3,8 +3,7 @@
 
 use campaign::plan::{
     Adapter, Addresses, Cell, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan, Measurement,
-    Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram,
-};
+    Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram, Tool};
 use journal::record::*;
 use journal::{Journal, Record};
 use wire::Suite;
@@ -211,6 +210,7 @@ fn second_device() -> (&'static str, Adapter) {
 
 fn tcp() -> Measurement {
     Measurement::Tcp {
+        tool: Tool::default(),
         streams: 4,
         window_bytes: None,
         duration_ns: 2 * SECOND_NS,
@@ -248,6 +248,7 @@ fn quick_cells() -> Vec<Cell> {
     }
     for bytes in [512, 1400] {
         let measurement = Measurement::Udp {
+            tool: Tool::default(),
             datagram_bytes: Some(bytes),
             rate_bps: None,
             streams: 1,

@@ -8,8 +8,10 @@ mod frames;
 mod machine;
 mod run;
 mod scaling;
+mod tools;
 
 pub(crate) use machine::cores_wanted;
+pub(crate) use tools::disagree as tools_disagree;
 
 use crate::Progress;
 use crate::cell::CellResult;
@@ -106,6 +108,8 @@ pub enum WarningKind {
     SilentCap,
     /// A device has another number of threads than it was asked for.
     ToldOtherwise,
+    /// Two tools find different figures of one transfer.
+    ToolsDisagree,
 }
 
 pub(crate) fn warnings(

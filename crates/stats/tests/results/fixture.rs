@@ -1,8 +1,7 @@
 //! Small journals, made cell by cell.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
-};
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan, Tool};
 use journal::record::*;
 use journal::{Journal, Record};
 use wire::Suite;
@@ -71,6 +70,7 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
 
 pub(crate) fn tcp(dut: &str) -> Cell {
     let measurement = Measurement::Tcp {
+        tool: Tool::default(),
         streams: 4,
         window_bytes: None,
         duration_ns: 2 * SECOND_NS,
@@ -81,6 +81,7 @@ pub(crate) fn tcp(dut: &str) -> Cell {
 
 pub(crate) fn udp(datagram_bytes: u32, rate_bps: Option<u64>) -> Cell {
     let measurement = Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes: Some(datagram_bytes),
         rate_bps,
         streams: 1,

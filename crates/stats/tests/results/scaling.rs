@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
-use campaign::plan::{Adapter, Cell, Load, Measurement, Procedure};
+use campaign::plan::{Adapter, Cell, Load, Measurement, Procedure, Tool};
 use journal::Journal;
 use journal::record::{Measured, Outcome};
 use stats::{Results, ScalingAxis, WarningKind};
@@ -100,6 +100,7 @@ fn a_set_load_and_round_trips_scale_with_nothing() {
     let mut cells = [1, 2].map(|cores| with_cores(cores, ""));
     for cell in &mut cells {
         cell.measurement = Measurement::Udp {
+            tool: Tool::default(),
             datagram_bytes: Some(512),
             rate_bps: Some(1_000_000),
             streams: 1,

@@ -1,7 +1,7 @@
 //! What the tools are asked for, word by word.
 
 use super::*;
-use campaign::plan::{Adapter, Dut};
+use campaign::plan::{Adapter, Dut, Tool};
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const S: u64 = 1_000_000_000;
@@ -26,6 +26,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
 
 fn tcp(streams: u16) -> Measurement {
     Measurement::Tcp {
+        tool: Tool::default(),
         streams,
         window_bytes: None,
         duration_ns: 2 * S,
@@ -35,6 +36,7 @@ fn tcp(streams: u16) -> Measurement {
 
 fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>, streams: u16) -> Measurement {
     Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes,
         rate_bps,
         streams,
@@ -161,4 +163,52 @@ fn what_cannot_run_is_refused_with_the_setting_to_change() {
     let mut tiny = cell(1, udp(None, None, 1));
     tiny.mtu = 28;
     assert!(error(&tiny).contains("MTU of 28 B"));
+}
+
+fn by_iperf2(mut measurement: Measurement) -> Measurement {
+    if let Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } = &mut measurement {
+        *tool = Tool::Iperf2;
+    }
+    measurement
+}
+
+#[test]
+fn iperf2_is_asked_for_the_same_in_its_own_words() {
+    let (servers, clients) = lines(&cell(2, by_iperf2(tcp(3))));
+    assert_eq!(
+        servers,
+        [
+            "iperf -s -p 5201 -y C -i 0.1 -P 2",
+            "iperf -s -p 5202 -y C -i 0.1 -P 1"
+        ]
+    );
+    assert_eq!(
+        clients[0],
+        "iperf -c 10.2.0.2 -p 5201 -y C -i 0.1 -P 2 -l 131072 -t 3"
+    );
+    let udp = |rate| cell(1, by_iperf2(udp(Some(512), rate, 2)));
+    let made = commands(&udp(Some(90)), &parameters(&udp(Some(90))), TARGET, 4).unwrap();
+    assert_eq!(made.servers[0].ready, Ready::Bound(5201));
+    let (servers, clients) = lines(&udp(Some(90_000_000)));
+    let common = "-p 5201 -y C -i 0.1 -P 2 -w 4194304 -u -l 512";
+    assert_eq!(servers, [format!("iperf -s {common}")]);
+    assert_eq!(
+        clients,
+        [format!("iperf -c 10.2.0.2 {common} -b 45000000 -t 1")]
+    );
+    // `-b 0` is refused, and without `-b` it would be 1 Mbit/s.
+    let (_, clients) = lines(&udp(None));
+    assert!(clients[0].contains("-b 1000000000000 "), "{}", clients[0]);
+}
+
+/// Seen of iperf 2.1.8: digits from byte 160 on, whatever the length.
+#[test]
+fn iperf2_shows_the_marker_where_its_header_leaves_room() {
+    for bytes in [192, 512, 1400] {
+        let digits = pattern(0, bytes - 160);
+        let marker = iperf2::marker(bytes);
+        assert_eq!(marker.len(), MARKER_BYTES);
+        assert!(digits.windows(marker.len()).any(|window| window == marker));
+    }
+    assert_eq!(iperf2::marker(178), Vec::<u8>::new());
 }

@@ -1,7 +1,7 @@
 //! Every check passes on what a good trial reads, and fails on what it is there to catch.
 
 use super::*;
-use campaign::plan::{Adapter, Dut, Encryptor, Measurement};
+use campaign::plan::{Adapter, Dut, Encryptor, Measurement, Tool};
 use journal::record::Datagrams;
 use lab::Links;
 use std::net::Ipv4Addr;
@@ -97,6 +97,7 @@ fn super_packets_with_one_header_each_are_no_objection() {
 #[test]
 fn a_tenth_of_small_datagrams_that_bypassed_the_cipher_link_is_an_objection() {
     let udp = Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes: Some(64),
         rate_bps: None,
         streams: 1,
@@ -434,6 +435,7 @@ fn shared_cores_are_told() {
 #[test]
 fn a_fragmenting_datagram_may_carry_more_headers() {
     let udp = Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes: Some(8000),
         rate_bps: None,
         streams: 1,

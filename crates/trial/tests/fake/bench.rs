@@ -3,8 +3,7 @@
 
 use campaign::Plan;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
-};
+    Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool};
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
@@ -475,6 +474,7 @@ impl Node for FakeNode {
 pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
     let (streams, duration_ns) = (2, 1000 * MS);
     let tcp = Measurement::Tcp {
+        tool: Tool::default(),
         streams,
         window_bytes: None,
         duration_ns,
@@ -486,6 +486,7 @@ pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
 /// A UDP cell that takes a second.
 pub(crate) fn udp(adapter: Adapter) -> Cell {
     let udp = Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes: Some(1472),
         rate_bps: Some(100_000_000),
         streams: 2,

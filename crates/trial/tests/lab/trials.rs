@@ -1,7 +1,7 @@
 //! One trial of each kind, with every check passing, and faults.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement};
+use campaign::plan::{Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool};
 use journal::record::{Measured, Outcome, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use std::path::Path;
@@ -157,6 +157,7 @@ pub(crate) fn encrypting() -> Adapter {
 pub(crate) fn tcp(streams: u16) -> Measurement {
     let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
     Measurement::Tcp {
+        tool: Tool::default(),
         streams,
         window_bytes: None,
         duration_ns,
@@ -167,6 +168,7 @@ pub(crate) fn tcp(streams: u16) -> Measurement {
 fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>) -> Measurement {
     let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
     Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes,
         rate_bps,
         streams: 1,

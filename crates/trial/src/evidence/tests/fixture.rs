@@ -1,7 +1,7 @@
 //! What a good trial reads.
 
 use super::*;
-use campaign::plan::{DataPath, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram};
+use campaign::plan::{DataPath, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram, Tool};
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -84,6 +84,7 @@ impl Fixture {
     pub(super) fn tcp(adapter: Adapter, cores: u16) -> Self {
         let (streams, duration_ns) = (2, 1000 * MS);
         let tcp = Measurement::Tcp {
+            tool: Tool::default(),
             streams,
             window_bytes: None,
             duration_ns,
@@ -97,6 +98,7 @@ impl Fixture {
     /// A hundred thousand datagrams of 1000 B, of which a tenth is lost in the DUT.
     pub(super) fn udp(rate_bps: Option<u64>) -> Self {
         let udp = Measurement::Udp {
+            tool: Tool::default(),
             datagram_bytes: Some(1000),
             rate_bps,
             streams: 1,

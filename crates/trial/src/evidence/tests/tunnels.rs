@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, encrypting, tunnels};
 use super::*;
-use campaign::plan::{L2tpEncapsulation, L2tpv3, Xfrm};
+use campaign::plan::{L2tpEncapsulation, L2tpv3, Tool, Xfrm};
 
 const NAMES: [&str; 3] = ["ESP", "WireGuard", "OpenVPN"];
 
@@ -88,6 +88,7 @@ fn traffic_that_bypassed_any_tunnel_is_an_objection() {
 #[test]
 fn packets_padded_as_far_as_the_form_does_and_what_gateways_say_are_no_objection() {
     let udp = || Measurement::Udp {
+        tool: Tool::default(),
         datagram_bytes: Some(64),
         rate_bps: None,
         streams: 1,

@@ -1,0 +1,49 @@
+//! The same transfers by several tools.
+
+use crate::format::{bit_rate, percent};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::ToolCheck;
+
+const NOTE: &str = "payload received: mean ± largest distance from it; difference: of the farthest medians, in per cent of \
+                    the larger; frames: our own generator at the same load; tools agree within their spreads together, \
+                    5 % at least";
+
+/// What each tool found of each transfer that several made; `None` when none was.
+pub(crate) fn tools(run: &Run<'_>) -> Option<Table> {
+    let found = &run.results.tool_checks;
+    if found.is_empty() {
+        return None;
+    }
+    let mut table = Table::new("Cross-check of tools", NOTE)
+        .label("Transfer")
+        .label("Device")
+        .label("Tool")
+        .figure("Received")
+        .figure("Difference")
+        .text("Tools")
+        .text("Likely reason");
+    found.iter().for_each(|check| rows(&mut table, check));
+    Some(table)
+}
+
+fn rows(table: &mut Table, check: &ToolCheck) {
+    for (index, figure) in check.figures.iter().enumerate() {
+        let is_first = index == 0;
+        let once = |cell: Cell| if is_first { cell } else { Cell::plain("") };
+        let (word, reason) = match (check.agree, &check.reason) {
+            (true, _) => (Cell::term("agree"), Cell::plain("")),
+            (false, Some(reason)) => (Cell::word("disagree"), Cell::plain(reason)),
+            (false, None) => (Cell::word("disagree"), Cell::plain("none was found")),
+        };
+        table.push(vec![
+            Cell::label(&check.question),
+            Cell::label(&check.dut),
+            Cell::label(&figure.tool),
+            Cell::or_missing(Some(bit_rate(&figure.payload_throughput_bps))),
+            once(Cell::derived(percent(check.difference_percent))),
+            once(word),
+            once(reason),
+        ]);
+    }
+}

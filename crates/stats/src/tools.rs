@@ -1,0 +1,273 @@
+//! The same transfer by several tools: whether they agree, and if not, what may be the reason.
+//!
+//! Cells that differ in nothing but their `tool` are compared, and with a UDP cell each frame test of one load with
+//! frames as long as its packets, at the same offered rate, of the same device.
+
+use crate::cell::CellResult;
+use crate::estimate::{Estimate, Sample};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Medians nearer than this are alike whatever the spread, in per cent of the larger.
+pub const ALIKE_PERCENT: f64 = 5.0;
+/// From this share of its cores on, a station is taken to be full.
+const FULL_RATIO: f64 = 0.9;
+/// From so many times as many segments sent again on, they are named.
+const RETRANSMITS_FACTOR: f64 = 3.0;
+/// Fewer are no reason.
+const RETRANSMITS_MIN: f64 = 10.0;
+/// Loss ratios that differ by less are alike.
+const LOSS_APART: f64 = 0.01;
+/// Offered rates that differ by less are one load.
+const SAME_LOAD_RATIO: f64 = 0.02;
+/// Headers of IPv4, UDP and Ethernet, with FCS: what a frame has beyond its datagram.
+const FRAME_OVERHEAD_BYTES: u32 = 20 + 8 + 14 + 4;
+
+/// One transfer of one device, as several tools found it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToolCheck {
+    /// The group without the tool.
+    pub question: String,
+    /// The device.
+    pub dut: String,
+    /// What each found, in the plan's order; at least two.
+    pub figures: Vec<ToolFigure>,
+    /// Distance of the farthest medians, in per cent of the larger.
+    pub difference_percent: f64,
+    /// The distance up to which they agree: their spreads together, at least 5.
+    pub allowed_percent: f64,
+    /// Whether they agree: within that distance, or their repeats overlap.
+    pub agree: bool,
+    /// What may be the reason; `null` where they agree, or none was found.
+    pub reason: Option<String>,
+}
+
+/// What one tool found.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToolFigure {
+    /// `iperf3`, `iperf2`, or `frames` for our own generator.
+    pub tool: String,
+    /// Its cell.
+    pub cell: String,
+    /// Payload received by B.
+    pub payload_throughput_bps: Estimate,
+}
+
+pub(crate) fn checks(cells: &[CellResult]) -> Vec<ToolCheck> {
+    let mut questions: BTreeMap<(String, &str), Vec<&CellResult>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.bulk.is_some()) {
+        let key = (question(&cell.group), cell.dut.as_str());
+        let alike = questions.entry(key.clone()).or_default();
+        if alike.is_empty() {
+            order.push(key);
+        }
+        alike.push(cell);
+    }
+    let check = |key: (String, &str)| {
+        let alike = questions.get(&key)?;
+        let mut found: Vec<(ToolFigure, &CellResult)> = Vec::new();
+        for &cell in alike {
+            found.push((figure(cell)?, cell));
+        }
+        let frames = cells
+            .iter()
+            .filter_map(|cell| Some((by_frames(alike.first()?, cell)?, cell)));
+        found.extend(frames);
+        // One repeat has no spread that a difference could be beyond.
+        found.retain(|(figure, _)| figure.payload_throughput_bps.n > 1);
+        (found.len() > 1).then(|| judge(key, &found))
+    };
+    order.into_iter().filter_map(check).collect()
+}
+
+fn question(group: &str) -> String {
+    let parts: Vec<_> = group
+        .split('/')
+        .filter(|part| !part.starts_with("tool="))
+        .collect();
+    parts.join("/")
+}
+
+fn figure(cell: &CellResult) -> Option<ToolFigure> {
+    Some(ToolFigure {
+        tool: cell.parameters.tool.clone()?,
+        cell: cell.id.clone(),
+        payload_throughput_bps: cell.throughput_bps()?.clone(),
+    })
+}
+
+/// What a frame test of the same load found, counted as the payload of datagrams as long.
+fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
+    let datagram_bytes = udp.parameters.datagram_bytes?;
+    let offered = &udp
+        .bulk
+        .as_ref()?
+        .datagrams
+        .as_ref()?
+        .offered_datagrams_per_s;
+    let traffic = cell.traffic.as_ref()?;
+    let [load] = cell.frames.as_ref()?.loads.as_slice() else {
+        return None;
+    };
+    let same_frames =
+        traffic.frame_bytes.map(u32::from) == Some(datagram_bytes + FRAME_OVERHEAD_BYTES);
+    let mean = load.offered.frames_per_s.mean;
+    let same_load = (mean - offered.mean).abs() <= SAME_LOAD_RATIO * offered.mean;
+    let same_path = cell.dut == udp.dut && cell.offloads == udp.offloads && !traffic.duplex;
+    if !(same_frames && same_load && same_path && cell.protocol == "load") {
+        return None;
+    }
+    let payload = load
+        .forwarded
+        .frames_per_s
+        .values
+        .iter()
+        .map(|sample| Sample {
+            repeat: sample.repeat,
+            value: sample.value * f64::from(datagram_bytes) * 8.0,
+        });
+    Some(ToolFigure {
+        tool: "frames".into(),
+        cell: cell.id.clone(),
+        payload_throughput_bps: Estimate::of(payload.collect())?,
+    })
+}
+
+fn judge((question, dut): (String, &str), found: &[(ToolFigure, &CellResult)]) -> ToolCheck {
+    let median = |one: &&(ToolFigure, &CellResult)| one.0.payload_throughput_bps.median;
+    let by_median = |a: &&(ToolFigure, &CellResult), b: &&(ToolFigure, &CellResult)| {
+        median(a).total_cmp(&median(b))
+    };
+    // Both are there: `found` has two at least.
+    let least = found.iter().min_by(by_median);
+    let most = found.iter().max_by(by_median);
+    let mut difference_percent = 0.0;
+    let mut allowed_percent = ALIKE_PERCENT;
+    let mut agree = true;
+    let mut why = None;
+    if let (Some(least), Some(most)) = (least, most) {
+        let (low, high) = (
+            &least.0.payload_throughput_bps,
+            &most.0.payload_throughput_bps,
+        );
+        if high.median > 0.0 {
+            difference_percent = 100.0 * (high.median - low.median) / high.median;
+        }
+        let spread = |of: &Estimate| of.largest_distance_percent.unwrap_or(0.0);
+        allowed_percent = allowed_percent.max(spread(low) + spread(high));
+        agree = difference_percent <= allowed_percent || low.max >= high.min;
+        if !agree {
+            why = reason(least, most);
+        }
+    }
+    ToolCheck {
+        question,
+        dut: dut.to_owned(),
+        figures: found.iter().map(|(figure, _)| figure.clone()).collect(),
+        difference_percent,
+        allowed_percent,
+        agree,
+        reason: why,
+    }
+}
+
+/// Looks for what set the slower one back: the first that is found.
+fn reason(slow: &(ToolFigure, &CellResult), fast: &(ToolFigure, &CellResult)) -> Option<String> {
+    let ((slow, at_slow), (fast, at_fast)) = (slow, fast);
+    let (tool, other) = (&slow.tool, &fast.tool);
+    different_parameters(at_slow, at_fast)
+        .or_else(|| full_station(tool, at_slow, at_fast))
+        .or_else(|| less_offered(tool, other, at_slow, at_fast))
+        .or_else(|| more_lost(tool, at_slow, at_fast))
+        .or_else(|| more_again(tool, other, at_slow, at_fast))
+}
+
+fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> {
+    let (here, there) = (&slow.parameters, &fast.parameters);
+    if fast.bulk.is_none() || slow.bulk.is_none() {
+        return None;
+    }
+    let said =
+        |what: &str, here: u64, there: u64| format!("they used {what} of {here} and {there}");
+    match (here.streams, there.streams) {
+        (Some(here), Some(there)) if here != there => {
+            return Some(said("numbers of streams", here.into(), there.into()));
+        }
+        _ => {}
+    }
+    match (here.datagram_bytes, there.datagram_bytes) {
+        (Some(here), Some(there)) if here != there => {
+            return Some(said("datagrams in bytes", here.into(), there.into()));
+        }
+        _ => {}
+    }
+    match (here.window_bytes, there.window_bytes) {
+        (Some(here), Some(there)) if here != there => {
+            Some(said("socket buffers in bytes", here, there))
+        }
+        _ => None,
+    }
+}
+
+/// A tool whose cores are full is the bottleneck itself, unless the other's were as full.
+fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
+    let cores = f64::from(slow.cores_per_station);
+    let (here, there) = (slow.cpu.as_ref()?, fast.cpu.as_ref()?);
+    let stations = [
+        ("A", &here.station_a_cores, &there.station_a_cores),
+        ("B", &here.station_b_cores, &there.station_b_cores),
+    ];
+    let full = |busy: &Estimate| busy.mean >= FULL_RATIO * cores;
+    let (name, busy, other) = stations
+        .into_iter()
+        .find(|(_, here, there)| full(here) && !full(there))
+        .or_else(|| stations.into_iter().find(|(_, here, _)| full(here)))?;
+    let shared = match full(other) {
+        true => ", as the other tool had; what they do with them differs",
+        false => ", and the other tool had not",
+    };
+    Some(format!(
+        "{tool} used up its cores on station {name} ({:.2} of {cores}){shared}: the tool is the bottleneck",
+        busy.mean
+    ))
+}
+
+fn less_offered(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
+    let offered = |cell: &CellResult| {
+        let bulk = cell.bulk.as_ref()?;
+        bulk.datagrams.as_ref()?;
+        Some(bulk.offered_payload_bps.median)
+    };
+    let (here, there) = (offered(slow)?, offered(fast)?);
+    (here < there * (1.0 - ALIKE_PERCENT / 100.0)).then(|| {
+        format!(
+            "{tool} offered {} only, {other} {}: the sender is the bottleneck",
+            units::human::bit_rate(here),
+            units::human::bit_rate(there)
+        )
+    })
+}
+
+fn more_lost(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
+    let loss = |cell: &CellResult| Some(cell.bulk.as_ref()?.datagrams.as_ref()?.loss_ratio.mean);
+    let there = loss(fast).unwrap_or(0.0);
+    let here = loss(slow)?;
+    (here - there > LOSS_APART).then(|| {
+        format!(
+            "{tool} lost {:.1} % of its datagrams, the other {:.1} %: it sends in bursts, or its receiver's \
+             socket buffer overran (see `station-kept-up` in the evidence)",
+            100.0 * here,
+            100.0 * there
+        )
+    })
+}
+
+fn more_again(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
+    let again = |cell: &CellResult| Some(cell.bulk.as_ref()?.retransmits.as_ref()?.mean);
+    let (here, there) = (again(slow)?, again(fast)?);
+    (here >= RETRANSMITS_MIN && here > RETRANSMITS_FACTOR * there).then(|| {
+        format!("{tool} sent {here:.0} segments again, {other} {there:.0}: its streams were held back by loss")
+    })
+}
