@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How long one command may take.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(20);
 
-/// Characters of a command that an error tells: one for a thousand tunnels names them all.
+/// Characters of a command that an error tells.
 const COMMAND_CHARS: usize = 200;
 
 /// Lines of a log that an error tells.
@@ -61,18 +61,22 @@ impl Gateway<'_> {
 
     /// What a program prints that must succeed.
     pub(super) fn run(&self, argv: &[&str]) -> Result<String, LabError> {
-        self.run_within(TOOL_LIMIT, argv)
+        self.run_program(TOOL_LIMIT, Program::new(argv.iter().copied()))
     }
 
-    /// The same with more time.
-    pub(super) fn run_within(&self, limit: Duration, argv: &[&str]) -> Result<String, LabError> {
-        let ended = self.node.run(Program::new(argv.iter().copied()), limit)?;
+    /// The same with more time, of a program that may have an input.
+    pub(super) fn run_program(
+        &self,
+        limit: Duration,
+        program: Program,
+    ) -> Result<String, LabError> {
+        let what: String = program.argv.join(" ").chars().take(COMMAND_CHARS).collect();
+        let ended = self.node.run(program, limit)?;
         if ended.code == Some(0) {
             return Ok(ended.stdout);
         }
         // Its last words may be its standard output's: the daemon's log while it tried.
         let name = self.node.id().name();
-        let what: String = argv.join(" ").chars().take(COMMAND_CHARS).collect();
         let log: Vec<&str> = ended.stdout.lines().collect();
         let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
         let said = ended.stderr.lines().last().unwrap_or_default();

@@ -57,11 +57,9 @@ undo 'ip -4' \"$1\"
 [ -z \"$2\" ] || undo 'ip -6' \"$2\"
 ";
 
-/// Renews the tunnels `$2` and so on, one after the other, by the daemon at `$1`.
-const REKEY: &str = "
-uri=$1; shift
-for child; do swanctl --rekey --child \"$child\" --uri \"$uri\" > /dev/null; done
-";
+/// Renews the tunnels that its input names, several at a time, by the daemon at `$1`: each command waits until the IKE
+/// SA is free, and with one after the other nothing would be done between them.
+const REKEY: &str = "xargs -P 8 -I '{}' swanctl --rekey --child '{}' --uri \"$1\" > /dev/null";
 
 /// Gives a gateway the addresses that its daemon wants to find.
 pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
@@ -172,11 +170,12 @@ pub(super) fn rekey(
     }
     let [_, initiator] = gateways;
     let children = Half::of(plan, site, initiator.node).children();
-    let uri = initiator.uri();
-    let argv = ["sh", "-euc", REKEY, "sh", &uri].into_iter();
-    let argv: Vec<&str> = argv.chain(children.iter().map(String::as_str)).collect();
     let asking = limit(plan) + REKEY_EACH * plan.tunnels.into();
-    initiator.run_within(asking, &argv)?;
+    let program = Program {
+        stdin: children.join("\n"),
+        ..Program::new(["sh", "-euc", REKEY, "sh", &initiator.uri()])
+    };
+    initiator.run_program(asking, program)?;
     for (gateway, before) in gateways.iter().zip(before) {
         let is_new = |now: &Standing| {
             now.spis.len() == before.len() && now.in_between == 0 && now.spis.is_disjoint(&before)
