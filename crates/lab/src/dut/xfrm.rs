@@ -237,8 +237,8 @@ impl Adapter for Xfrm {
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
         all(on_each(site.loaded(), |node| {
-            remove_interface(node)?;
-            ip(node, "xfrm policy flush\nxfrm state flush\n".to_owned())
+            let removed = remove_interface(node);
+            flush(node).and(removed)
         }))
     }
 }
@@ -282,6 +282,12 @@ pub(super) fn remove_interface(node: &dyn Node) -> Result<(), LabError> {
         Response::InterfaceCounters(_) => Ok(()),
         other => Err(node.unexpected(&other)),
     }
+}
+
+/// Removes all SAs and policies of a node. One that fails does not keep the other from being tried.
+pub(super) fn flush(node: &dyn Node) -> Result<(), LabError> {
+    let flushed = ["policy", "state"].map(|what| ip(node, format!("xfrm {what} flush\n")));
+    all(flushed.into())
 }
 
 /// Source, destination and SPI: from gw1 to gw2, and back.
