@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it looks whether an engine has failed, and tries again what did not work.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -109,6 +109,7 @@ impl Renewer {
         let rekeys = Arc::clone(&desk.rekeys);
         let work = move || {
             let mut lanes_are_there = true;
+            let mut tried = Instant::now();
             while lanes_are_there {
                 let look_every = match desk.rekeying {
                     0 => LOOK_EVERY,
@@ -116,8 +117,13 @@ impl Renewer {
                 };
                 match messages.recv_timeout(look_every) {
                     Ok(message) => desk.take(message),
-                    Err(RecvTimeoutError::Timeout) => desk.try_again(),
+                    Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => lanes_are_there = false,
+                }
+                // Neither messages without end nor a look at lanes change how often.
+                if tried.elapsed() >= LOOK_EVERY {
+                    desk.try_again();
+                    tried = Instant::now();
                 }
                 desk.look_at_lanes();
                 // Also of what failed last.
