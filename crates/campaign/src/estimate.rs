@@ -18,6 +18,7 @@
 //! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | around it all | [`BRING_UP`] |
+//! | of strongSwan's tunnels but the first, each time that they are set up | tunnels × [`TUNNEL_SET_UP`] |
 //! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
@@ -28,7 +29,7 @@ mod frames;
 
 pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN};
 
-use crate::plan::{Cell, Measurement};
+use crate::plan::{Adapter, Cell, Disturbed, Event, Measurement, Procedure};
 use std::time::Duration;
 
 /// Around one trial: DUT up and down, tools up and down, evidence read.
@@ -37,6 +38,8 @@ pub const BRING_UP: Duration = Duration::from_millis(250);
 pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 /// From a box's last command until its tunnel is there.
 pub const BOX_READY: Duration = Duration::from_secs(5);
+/// One more tunnel that has its keys from a key exchange: SAs agreed on, looked at and taken down.
+pub const TUNNEL_SET_UP: Duration = Duration::from_millis(5);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
@@ -52,10 +55,34 @@ const ATTEMPTS_AGAIN: u32 = 2;
 /// Time of one trial of a cell that is measured `repeats` times, in nanoseconds.
 #[must_use]
 pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
-    let search = (TUNE_RUN + BRING_UP) * attempts(cell);
-    let time = tool(&cell.measurement) + BRING_UP + outside(cell) + search / repeats.max(1);
+    let tunnels = tunnels(cell);
+    let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
+    let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + outside(cell);
+    let time = tool(&cell.measurement) + own + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What setting all tunnels up takes beyond the first.
+fn tunnels(cell: &Cell) -> Duration {
+    match &cell.dut.adapter {
+        Adapter::StrongSwan(plan) => TUNNEL_SET_UP * u32::from(plan.tunnels.saturating_sub(1)),
+        _ => Duration::ZERO,
+    }
+}
+
+/// How often a trial has them set up again: once before, to learn how long it takes.
+const fn set_ups(measurement: &Measurement) -> u32 {
+    match measurement {
+        Measurement::Frames(test) => match &test.procedure {
+            Procedure::Disturbed(Disturbed {
+                event: Event::Setup { times, .. },
+                ..
+            }) => *times + 1,
+            _ => 0,
+        },
+        _ => 0,
+    }
 }
 
 /// What boxes outside take beyond: their counters are read twice before a trial and twice after.

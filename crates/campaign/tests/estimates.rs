@@ -1,6 +1,6 @@
 //! How long frame tests are said to take.
 
-use campaign::estimate::{BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND};
+use campaign::estimate::{BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, TUNNEL_SET_UP};
 use campaign::plan::{Cell, Goal, Measurement};
 use campaign::{HostFacts, LabFile, from_text};
 use search::simulate::{Behaviour, Device, run};
@@ -129,4 +129,28 @@ fn times_count_every_trial_of_a_procedure() {
         time("recovery: { frame: 64 B, overload_time: 5 s, relief_time: 3 s }"),
         search + drained(8000) + around
     );
+}
+
+#[test]
+fn every_tunnel_of_a_key_exchange_takes_time_each_time_that_it_is_set_up() {
+    let estimates = |trial: &str| {
+        let text = format!(
+            "campaign: c\nduts: [{{ strongswan: {{ data_path: libipsec, tunnels: [1, 101] }} }}]\ntrials: [{trial}]\n"
+        );
+        let campaign = from_text("c.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let plan = campaign
+            .plan(&LabFile::built_in(), &HostFacts { cores: 1 })
+            .unwrap();
+        let times = plan.cells.iter().map(|cell| cell.estimate_ns);
+        <[u64; 2]>::try_from(times.collect::<Vec<_>>()).unwrap()
+    };
+    let further = u64::try_from((TUNNEL_SET_UP * 100).as_nanos()).unwrap();
+    for (trial, set_ups) in [
+        ("ping: { mtu: 1400 B }", 1),
+        // For the trial, to learn how long it takes, and then those asked for.
+        ("setup: { frame: 512 B, load: 2 kpps, times: 5 }", 7),
+    ] {
+        let [one, many] = estimates(trial);
+        assert_eq!(many - one, set_ups * further, "{trial}");
+    }
 }
