@@ -311,6 +311,9 @@ fn an_attacker_that_was_too_slow_made_another_trial() {
         let found = check(procedure(hostile()), &found, "hostile-packets-sent");
         assert_eq!(found.passed, passed, "{found:?}");
     }
+    let mut found = acted().whole(procedure(hostile()));
+    found.result.disturbances.pop();
+    assert!(!check(procedure(hostile()), &found, "hostile-packets-sent").passed);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
             checks.push(carried_out(observed, planned, planned));
         }
         // What came through of them is the figure, and nothing that makes a trial another one.
-        Event::Hostile { .. } => checks.push(hostile_sent(observed)),
+        Event::Hostile { percents, .. } => checks.push(hostile_sent(observed, percents.len())),
     }
     checks
 }
@@ -79,9 +79,9 @@ fn attacks<'a>(
     attacked.filter_map(|attacked| Some((attacked, result.trials.get(attacked.trial)?)))
 }
 
-/// As many hostile packets were sent as were asked for, or about so many.
-fn hostile_sent(observed: &FrameObserved<'_>) -> Option<Check> {
-    let mut passed = true;
+/// As many hostile packets were sent as were asked for, or about so many, in each of so many attacks.
+fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
+    let mut passed = attacks(observed).count() == planned;
     let mut shares = Vec::new();
     for (disturbance, trial) in attacks(observed) {
         let Some(attack) = disturbance.attack else {
