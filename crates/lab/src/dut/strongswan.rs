@@ -4,10 +4,11 @@
 //! 2. fresh secrets, and the files of both gateways, in folders that go with the stations;
 //! 3. both daemons come up, load their configuration, and say it again as it was meant;
 //! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it has its configuration,
-//!    and both gateways' SAs must have the suite that was asked for, in UDP, and the secrets that were asked for in
-//!    their keys.
+//!    and both gateways' SAs must have the suite that was asked for, in UDP or bare, and the secrets that were asked
+//!    for in their keys.
 //!
-//! Neither IKE nor SAs are set up anew by themselves while a trial runs, and ESP is in UDP for the kernel as well.
+//! Neither IKE nor SAs are set up anew by themselves while a trial runs. The kernel's ESP is bare, as it is where there
+//! is no NAT; that of kernel-libipsec is in UDP.
 //! kernel-libipsec carries packets of 1400 B at most: the path MTU behind it is that of its TUN device.
 
 mod answers;
@@ -20,7 +21,7 @@ mod tunnels;
 
 use super::keys::write_file;
 use super::site::{all, on_each};
-use super::xfrm::{add_interface, missing_esp, remove_interface};
+use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
 use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Program, SealedPort};
@@ -39,8 +40,11 @@ const READY_LIMIT: Duration = Duration::from_secs(15);
 /// What its line begins with when all its sockets are open.
 const READY: &str = "00[JOB] spawning ";
 
-/// Ports of IKE: to begin with, and behind NAT with ESP in UDP (RFC 3948).
-const PORTS: [u16; 2] = [500, 4500];
+/// Port of IKE to begin with, and without NAT for ever.
+const IKE_PORT: u16 = 500;
+
+/// Port of IKE and of ESP in UDP behind NAT (RFC 3948).
+const NAT_PORT: u16 = 4500;
 
 /// The TUN device of kernel-libipsec.
 const TUN: &str = "ipsec0";
@@ -177,7 +181,7 @@ impl Strongswan {
         gateway.run(&["sh", "-euc", script, "sh", gateway.folder])?;
         if self.plan.data_path == DataPath::Kernel {
             remove_interface(node)?;
-            ip(node, "xfrm policy flush\nxfrm state flush\n".to_owned())?;
+            flush(node)?;
         }
         let process = self.start_on(site, node)?;
         dut.processes.push((node.id(), process));
@@ -381,35 +385,40 @@ impl Strongswan {
         })
     }
 
-    /// Removes what does not go with a daemon, however it ended.
-    fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
-        tunnels::undo(&self.plan, site, node)?;
-        let mut batch = String::new();
-        if self.plan.data_path == DataPath::Kernel {
-            remove_interface(node)?;
-            batch += "xfrm policy flush\nxfrm state flush\n";
-        }
-        ip(node, batch)?;
-        let Ok(gateway) = self.gateway(site, node) else {
-            return Ok(());
+    /// UDP ports that gateways have for one another.
+    fn sealed_ports(&self) -> Vec<SealedPort> {
+        let ports: &[u16] = match self.plan.data_path {
+            DataPath::Kernel => &[IKE_PORT],
+            DataPath::Libipsec => &[IKE_PORT, NAT_PORT],
         };
-        let script = "cd \"$1\"; rm -rf private x509 x509ca swanctl.conf strongswan.conf \
-                      ca.crt own.key own.crt charon.vici /run/charon.pid";
-        gateway.run(&["sh", "-euc", script, "sh", gateway.folder])?;
-        Ok(())
+        let sealed = |&port| SealedPort {
+            port,
+            form: Form::Esp,
+            control: true,
+        };
+        ports.iter().map(sealed).collect()
+    }
+
+    /// Removes what does not go with a daemon, however it ended: keys and SAs too where something else cannot be removed.
+    fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+        let mut cleaned = vec![tunnels::undo(&self.plan, site, node)];
+        if self.plan.data_path == DataPath::Kernel {
+            cleaned.extend([remove_interface(node), flush(node)]);
+        }
+        if let Ok(gateway) = self.gateway(site, node) {
+            let script = "cd \"$1\"; rm -rf private x509 x509ca swanctl.conf strongswan.conf \
+                          ca.crt own.key own.crt charon.vici /run/charon.pid";
+            let removed = gateway.run(&["sh", "-euc", script, "sh", gateway.folder]);
+            cleaned.push(removed.map(drop));
+        }
+        all(cleaned)
     }
 }
 
 impl Adapter for Strongswan {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
         let mut dut = RunningDut {
-            sealed_ports: PORTS
-                .map(|port| SealedPort {
-                    port,
-                    form: Form::Esp,
-                    control: true,
-                })
-                .to_vec(),
+            sealed_ports: self.sealed_ports(),
             frame_path: Some(site.frame_path()),
             ..RunningDut::default()
         };
