@@ -47,11 +47,19 @@ fn compared(run: &Run<'_>) -> &'static [Paragraph] {
 const COMPARED: &[Paragraph] = &[
     (
         "Ranking",
-        "A rank is 1 and as many devices as are surely better: their whole interval lies on the better side. The          second number is the worst rank that the device could have. Overlapping is not transitive, so devices are          not cut into groups; one that varies much has a wide span, not a good place. Intervals are 95 % bootstrap          intervals of the mean from 5 repeats on, and below that the range. The path without an encryptor and          controls are not ranked.",
+        "A rank is 1 and as many devices as are surely better: their whole interval lies on the better side. The \
+         second number is the worst rank that the device could have. Overlapping is not transitive, so devices are \
+         not cut into groups; one that varies much has a wide span, not a good place. Intervals are 95 % bootstrap \
+         intervals of the mean from 5 repeats on, and below that the range. The path without an encryptor and \
+         controls are not ranked.",
     ),
     (
         "Ceilings",
-        "What a suite adds follows from its headers, IV, padding and tag. A ceiling is the links' rate by the          length of packets on the fuller link; where links have no rate, the baseline's figure less what the longer          packets would take of a line that it had filled. No device is that fast: it tells how much of the distance          is the suite's bytes.",
+        "What a suite adds follows from its headers, IV, padding and tag. A ceiling is the links' rate by the \
+         length of packets on the fuller link, which nothing exceeds for long. Where links have no rate it is the \
+         baseline's figure less what the longer packets would take of a line that it had filled: that is no bound, \
+         and a device that has something which the baseline has not may exceed it. It tells how much of the \
+         distance to the baseline is the suite's bytes.",
     ),
 ];
 

@@ -5,7 +5,7 @@ use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
 use crate::format::{Scale, percent};
 use crate::layout::Run;
 use crate::tables::reason_cell;
-use crate::tables::suites::overhead_words;
+use crate::tables::suites::{entry_name, overhead_words};
 use maud::Markup;
 use stats::{CellResult, SuiteEntry, SuiteMatrix};
 
@@ -59,25 +59,13 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
             ..plot
         };
         let value = self::row(&mut svg, (&axis, &scale), place, entry, cell);
-        described.push(format!("{}: {value}", name(entry)));
+        described.push(format!("{}: {value}", entry_name(entry)));
     }
     let title = format!(
         "Suites of {}, from the oldest to the strongest",
         matrix.device
     );
     Some(svg.finish(&title, &format!("{}.", described.join("; "))))
-}
-
-/// `AES-256-CBC, SHA-512`; of an insecure one, with that word.
-fn name(entry: &SuiteEntry) -> String {
-    let name = match &entry.hash {
-        Some(hash) => format!("{}, {hash}", entry.cipher),
-        None => entry.cipher.clone(),
-    };
-    match entry.insecure {
-        Some(_) => format!("{name} (insecure)"),
-        None => name,
-    }
 }
 
 /// Mean and the farthest repeat's distance.
@@ -121,7 +109,7 @@ fn row(
     cell: &CellResult,
 ) -> String {
     let baseline = place.y + 16.0;
-    let label = shortened(&name(entry), NAMES - 12.0);
+    let label = shortened(&entry_name(entry), NAMES - 12.0);
     svg.text("label", (place.x - 8.0, baseline), Anchor::End, &label);
     let right = |svg: &mut Svg, x: f64, text: &str| {
         svg.text("label", (place.right() + x, baseline), Anchor::End, text);

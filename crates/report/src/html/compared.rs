@@ -24,7 +24,7 @@ pub(super) fn sections(run: &Run<'_>) -> Markup {
 
 fn ranking(run: &Run<'_>) -> Markup {
     let ranked = tables::ranking::ranked(run);
-    let tables = tables::ranking::rankings(run);
+    let tables = tables::ranking::rankings(run, false);
     let reading = "Bars: mean of the repeats. Lines: its interval; devices whose lines overlap are not told \
                    apart, and the number in front of a name is from the best to the worst rank that it could \
                    have. Outlined: insecure. Without a number: for reference.";

@@ -25,22 +25,26 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
     let mut table = Table::new("Claims beside what was measured", note)
         .label("No.")
         .label("Device")
-        .text("Claim")
-        .figure("Measured")
-        .figure("Ratio")
-        .text("Verdict")
-        .text("Why");
+        .text("Claim");
+    if !short {
+        table = table.figure("Measured").figure("Ratio");
+    }
+    table = table.text("Verdict").text("Why");
     for (index, claim) in run.results.claims.iter().enumerate() {
         let verdict = claim.verdict.name();
         let device = run.cell(&claim.cell).map_or(&claim.dut, |cell| &cell.dut);
-        table.push(vec![
+        let mut cells = vec![
             Cell::label((index + 1).to_string()),
             Cell::label(device),
             Cell::plain(format!("{}: {}", claim.measure, claim.claim)),
-            Cell::or_missing(measured(claim)),
-            claim
-                .ratio
-                .map_or_else(Cell::missing, |ratio| Cell::derived(ratio_number(ratio))),
+        ];
+        // The reason says what was measured.
+        if !short {
+            let ratio = claim.ratio.map(ratio_number);
+            cells.push(Cell::or_missing(measured(claim)));
+            cells.push(ratio.map_or_else(Cell::missing, Cell::derived));
+        }
+        cells.extend([
             match claim.verdict {
                 ClaimVerdict::Met => Cell::term(verdict),
                 ClaimVerdict::NotMet | ClaimVerdict::NotDecided => Cell::word(verdict),

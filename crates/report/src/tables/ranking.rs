@@ -29,14 +29,17 @@ pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
     main.map(of).collect()
 }
 
-/// One table per group.
-pub(crate) fn rankings(run: &Run<'_>) -> Vec<Table> {
-    let ranked = ranked(run);
-    let tables = ranked.iter().map(|found| table(run, found));
+/// One table per group; `short`: without what it is by other yardsticks.
+pub(crate) fn rankings(run: &Run<'_>, short: bool) -> Vec<Table> {
+    let mut ranked = ranked(run);
+    if short {
+        ranked.iter_mut().for_each(|found| found.efficiency = None);
+    }
+    let tables = ranked.iter().map(|found| table(run, found, short));
     tables.collect()
 }
 
-fn table(run: &Run<'_>, found: &Ranked<'_>) -> Table {
+fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     let main = found.main;
     let mut table = Table::new(format!("Ranking: {}", caption(found)), note(run, found))
         .label("Rank")
@@ -44,7 +47,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>) -> Table {
         .figure("Mean")
         .figure(interval_title(main))
         .figure("Of the best");
-    let yardstick = has_yardstick(main);
+    let yardstick = !short && has_yardstick(main);
     if yardstick {
         table = table.figure(format!("Of {}", main.yardstick));
     }
@@ -111,9 +114,7 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
         None => "intervals are 95 % of the mean, or the range where repeats are too few".into(),
     });
     parts.push(
-        "devices whose intervals overlap are not told apart: a rank is from the best to the worst \
-         that it could be"
-            .into(),
+        "a rank is from the best to the worst that it could be, where intervals overlap".into(),
     );
     if found.efficiency.is_some() {
         parts.push("CPU-seconds are those of the whole machine".into());

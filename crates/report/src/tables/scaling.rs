@@ -124,12 +124,9 @@ fn law(series: &Scaling, fit: &Fit) -> String {
     if fit.law == Law::Usl {
         text.push_str(&format!(", β {:.6}", fit.beta));
     }
-    match (fit.peak_n, fit.limit) {
-        (Some(peak), Some(limit)) => {
-            text.push_str(&format!("; at most {} at {peak:.1}", scale.value(limit)));
-        }
-        (None, Some(limit)) => text.push_str(&format!("; at most {}", scale.value(limit))),
-        (_, None) => text.push_str("; without an end"),
+    // Of a curve that is not that of the points nothing follows.
+    if fit.describes {
+        text.push_str(&end(series, fit));
     }
     text.push_str(&format!("; residual {:.1} %", fit.largest_residual_percent));
     if !fit.describes {
@@ -140,6 +137,26 @@ fn law(series: &Scaling, fit: &Fit) -> String {
         text.push_str(&format!("{why}: it does not describe the points"));
     }
     text
+}
+
+/// Where the curve ends; what nobody measured is said to be so.
+fn end(series: &Scaling, fit: &Fit) -> String {
+    let scale = scale(series);
+    let measured = series.points.iter().filter(|point| point.figure.is_some());
+    let most = measured.map(|point| point.n).max().unwrap_or(0);
+    match (fit.peak_n, fit.limit) {
+        (Some(peak), Some(limit)) if peak <= f64::from(most) => {
+            format!("; by the curve at most {} at {peak:.1}", scale.value(limit))
+        }
+        (peak, Some(limit)) => {
+            let at = peak.map_or_else(String::new, |peak| format!(" at {peak:.0}"));
+            format!(
+                "; drawn on past {most}, where nothing was measured, the curve ends at {}{at}",
+                scale.value(limit)
+            )
+        }
+        (_, None) => "; without an end".into(),
+    }
 }
 
 /// Each number of the series of one measurement.

@@ -1,4 +1,5 @@
-//! Suites of one device: ciphers down, hashes across.
+//! Suites of one device: ciphers down, hashes across; one below the other where no cipher has two hashes, and at
+//! the end of a run.
 
 use super::{FORMAT, reason_cell, with_repeats};
 use crate::format::{self, Scale};
@@ -24,26 +25,69 @@ const LINES: [Line; 4] = [
     ("reached", reached),
 ];
 
-/// A table per matrix; `short`: the figures alone.
+/// A table per matrix; `short`: for the end of a run.
 pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     let words = run.group_words();
-    let of = |matrix| table(run, matrix, &words_of(&words, group(matrix)), short);
+    let of = |matrix: &SuiteMatrix| {
+        let words = words_of(&words, &matrix.group);
+        match short || !is_crossed(matrix) {
+            true => list(run, matrix, &words),
+            false => table(run, matrix, &words),
+        }
+    };
     run.results.suites.iter().map(of).collect()
 }
 
-fn group(matrix: &SuiteMatrix) -> &str {
-    &matrix.group
+/// Whether a cipher stands beside two hashes.
+fn is_crossed(matrix: &SuiteMatrix) -> bool {
+    let ciphers = distinct(matrix.entries.iter().map(|entry| entry.cipher.as_str()));
+    ciphers.len() < matrix.entries.len()
 }
 
-fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -> Table {
+/// A row per suite.
+fn list(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
     let mut table = Table::new(
         format!("Suites of {}: {}", matrix.device, words.name),
-        note(run, matrix, words, short),
+        note(run, matrix, words),
     )
-    .label("Cipher");
-    if !short {
-        table = table.label("");
+    .label("Suite")
+    .figure("Throughput")
+    .figure("Overhead")
+    .figure("Reached");
+    for entry in &matrix.entries {
+        let Some(cell) = run.cell(&entry.cell) else {
+            continue;
+        };
+        let label = entry_name(entry);
+        table.push(vec![
+            Cell::label(label),
+            figure(cell),
+            overhead(cell),
+            reached(cell),
+        ]);
     }
+    table
+}
+
+/// `AES-256-CBC, SHA-512`; of an insecure one, with that word.
+pub(crate) fn entry_name(entry: &SuiteEntry) -> String {
+    let name = match &entry.hash {
+        Some(hash) => format!("{}, {hash}", entry.cipher),
+        None => entry.cipher.clone(),
+    };
+    match entry.insecure {
+        Some(_) => format!("{name} (insecure)"),
+        None => name,
+    }
+}
+
+fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
+    let mut table = Table::new(
+        format!("Suites of {}: {}", matrix.device, words.name),
+        note(run, matrix, words),
+    )
+    .label("Cipher")
+    .label("");
     let has = |title: &&str| matrix.entries.iter().any(|entry| hash(entry) == *title);
     let hashes: Vec<&str> = HASHES.into_iter().filter(has).collect();
     let is_insecure = |title: &str| {
@@ -66,15 +110,14 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -
             true => format!("{cipher} (insecure)"),
             false => cipher.to_owned(),
         };
-        for (name, of) in LINES.iter().take(if short { 1 } else { LINES.len() }) {
+        for (name, of) in LINES {
             let cells = hashes.iter().map(|title| {
                 let entry = at(title)?;
                 Some(of(run.cell(&entry.cell)?))
             });
             let cells = cells.map(|cell| cell.unwrap_or_else(Cell::missing));
-            let line = (!short).then(|| Cell::label(*name));
-            let labels = [Cell::label(label.clone())].into_iter().chain(line);
-            table.push(labels.chain(cells).collect());
+            let labels = [Cell::label(label.clone()), Cell::label(name)];
+            table.push(labels.into_iter().chain(cells).collect());
         }
     }
     table
@@ -115,23 +158,22 @@ fn hash(entry: &SuiteEntry) -> &str {
     entry.hash.as_deref().unwrap_or(AEAD)
 }
 
-fn note(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords, short: bool) -> String {
+fn note(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> String {
     let mut parts = vec![words.common.clone(), format!("throughput: {FORMAT}")];
     let cells = || {
         let cells = matrix.entries.iter();
         cells.filter_map(|entry| run.cell(&entry.cell))
     };
-    if !short {
-        let packet = cells().find_map(|cell| cell.overhead.as_ref());
-        parts.extend(packet.map(|found| {
-            format!(
-                "overhead: what the suite adds to a packet of {:.0} B",
-                found.packet_bytes
-            )
-        }));
-        let basis = cells().find_map(|cell| cell.ceiling.as_ref());
-        parts.extend(basis.map(|found| basis_words(run, found)));
-    }
+    let packet = cells().find_map(|cell| cell.overhead.as_ref());
+    parts.extend(packet.map(|found| {
+        format!(
+            "overhead: what the suite adds to a packet of {:.0} B",
+            found.packet_bytes
+        )
+    }));
+    let basis = cells().find_map(|cell| cell.ceiling.as_ref());
+    parts
+        .extend(basis.map(|found| format!("reached: of the ceiling; {}", basis_words(run, found))));
     parts.join("; ")
 }
 
