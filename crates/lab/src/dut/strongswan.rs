@@ -4,10 +4,11 @@
 //! 2. fresh secrets, and the files of both gateways, in folders that go with the stations;
 //! 3. both daemons come up, load their configuration, and say it again as it was meant;
 //! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it has its configuration,
-//!    and both gateways' SAs must have the suite that was asked for, in UDP, and the secrets that were asked for in
-//!    their keys.
+//!    and both gateways' SAs must have the suite that was asked for, in UDP or bare, and the secrets that were asked
+//!    for in their keys.
 //!
-//! Neither IKE nor SAs are set up anew by themselves while a trial runs, and ESP is in UDP for the kernel as well.
+//! Neither IKE nor SAs are set up anew by themselves while a trial runs. The kernel's ESP is bare, as it is where there
+//! is no NAT; that of kernel-libipsec is in UDP.
 //! kernel-libipsec carries packets of 1400 B at most: the path MTU behind it is that of its TUN device.
 
 mod answers;
@@ -39,8 +40,11 @@ const READY_LIMIT: Duration = Duration::from_secs(15);
 /// What its line begins with when all its sockets are open.
 const READY: &str = "00[JOB] spawning ";
 
-/// Ports of IKE: to begin with, and behind NAT with ESP in UDP (RFC 3948).
-const PORTS: [u16; 2] = [500, 4500];
+/// Port of IKE to begin with, and without NAT for ever.
+const IKE_PORT: u16 = 500;
+
+/// Port of IKE and of ESP in UDP behind NAT (RFC 3948).
+const NAT_PORT: u16 = 4500;
 
 /// The TUN device of kernel-libipsec.
 const TUN: &str = "ipsec0";
@@ -381,6 +385,20 @@ impl Strongswan {
         })
     }
 
+    /// UDP ports that gateways have for one another.
+    fn sealed_ports(&self) -> Vec<SealedPort> {
+        let ports: &[u16] = match self.plan.data_path {
+            DataPath::Kernel => &[IKE_PORT],
+            DataPath::Libipsec => &[IKE_PORT, NAT_PORT],
+        };
+        let sealed = |&port| SealedPort {
+            port,
+            form: Form::Esp,
+            control: true,
+        };
+        ports.iter().map(sealed).collect()
+    }
+
     /// Removes what does not go with a daemon, however it ended: keys and SAs too where something else cannot be removed.
     fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
         let mut cleaned = vec![tunnels::undo(&self.plan, site, node)];
@@ -400,13 +418,7 @@ impl Strongswan {
 impl Adapter for Strongswan {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
         let mut dut = RunningDut {
-            sealed_ports: PORTS
-                .map(|port| SealedPort {
-                    port,
-                    form: Form::Esp,
-                    control: true,
-                })
-                .to_vec(),
+            sealed_ports: self.sealed_ports(),
             frame_path: Some(site.frame_path()),
             ..RunningDut::default()
         };
