@@ -50,6 +50,11 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
         }
         other => other.name().to_owned(),
     };
+    let tool = cell.measurement.tool();
+    parts.extend(
+        tool.filter(|tool| !tool.is_default())
+            .map(|tool| format!("by {}", tool.name())),
+    );
     parts.push(format!(
         "offloads {}",
         if cell.offloads { "on" } else { "off" }
