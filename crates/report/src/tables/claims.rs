@@ -54,6 +54,7 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
                 false => claim.reason.clone(),
             }),
         ]);
+        table.push(cells);
     }
     table
 }

@@ -81,7 +81,8 @@ fn every_claim_stands_with_source_and_both_conditions() {
             || section.contains("packets of 1500 B, 14 cores of 2.7 GHz")
     );
     assert!(section.contains("14 workers per gateway"));
-    let shown = report::terminal(&journal, None, 140, false);
+    // Wide enough for the reasons to be on one line each.
+    let shown = report::terminal(&journal, None, 260, false);
     assert!(shown.contains("Claimed by data sheet X, 2025."));
 }
 
