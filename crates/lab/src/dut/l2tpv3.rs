@@ -4,7 +4,7 @@
 //! As our own encryptor's: cookies of 8 bytes, no L2-specific sublayer, and so no sequence numbers.
 
 use super::cipherbench::{cipher_ends, clear_end};
-use super::site::{all, on_each};
+use super::site::{all, gather, on_each};
 use super::{Adapter, Site, dut_error};
 use crate::on_node::{ip, kernel_version};
 use crate::protocol::{Program, Request, Response};
@@ -213,16 +213,10 @@ impl Adapter for L2tpv3 {
             frame_path: Some(site.bridged_frame_path()),
             ..RunningDut::default()
         };
-        let mut failure = None;
-        for result in on_each(site.loaded(), |node| self.set_up(site, node)) {
-            match result {
-                Ok(facts) => dut.facts.extend(facts),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        match failure.or_else(|| site.join_stations().err()) {
-            None => Ok(dut),
-            Some(error) => {
+        let set_up = on_each(site.loaded(), |node| self.set_up(site, node));
+        match gather(set_up, &mut dut.facts).and_then(|()| site.join_stations()) {
+            Ok(()) => Ok(dut),
+            Err(error) => {
                 let _ = self.stop(site, dut);
                 Err(error)
             }

@@ -8,6 +8,7 @@ use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Hop, Map, W0, W1};
 use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Station};
 use campaign::plan::Direction;
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
@@ -229,4 +230,15 @@ pub(crate) fn on_each<T: Send>(
 /// All of them, or the first error; every one is waited for.
 pub(crate) fn all(results: Vec<Result<(), LabError>>) -> Result<(), LabError> {
     results.into_iter().fold(Ok(()), Result::and)
+}
+
+/// Adds the facts of all nodes that told any; the first error.
+pub(crate) fn gather(
+    results: Vec<Result<BTreeMap<String, String>, LabError>>,
+    facts: &mut BTreeMap<String, String>,
+) -> Result<(), LabError> {
+    all(results
+        .into_iter()
+        .map(|told| told.map(|told| facts.extend(told)))
+        .collect())
 }

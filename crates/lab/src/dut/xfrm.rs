@@ -20,7 +20,7 @@ mod told;
 
 use super::cipherbench::cipher_ends;
 use super::keys::random_hex;
-use super::site::{all, on_each};
+use super::site::{all, gather, on_each};
 use super::{Adapter, Site, dut_error};
 use crate::on_node::{ip, kernel_version};
 use crate::protocol::{Ended, Program, Request, Response};
@@ -193,16 +193,10 @@ impl Adapter for Xfrm {
             frame_path: Some(site.frame_path()),
             ..RunningDut::default()
         };
-        let mut failure = None;
-        for result in on_each(site.loaded(), |node| self.set_up(site, node, &keys)) {
-            match result {
-                Ok(facts) => dut.facts.extend(facts),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        match failure {
-            None => Ok(dut),
-            Some(error) => {
+        let set_up = on_each(site.loaded(), |node| self.set_up(site, node, &keys));
+        match gather(set_up, &mut dut.facts) {
+            Ok(()) => Ok(dut),
+            Err(error) => {
                 let _ = self.stop(site, dut);
                 Err(error)
             }
