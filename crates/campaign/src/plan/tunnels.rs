@@ -67,9 +67,9 @@ const fn one() -> u16 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataPath {
-    /// The kernel's XFRM.
+    /// The kernel's XFRM: bare ESP.
     Kernel,
-    /// `kernel-libipsec`, in the daemon: for kernels without ESP.
+    /// `kernel-libipsec`, in the daemon: for kernels without ESP. Its ESP is in UDP always.
     Libipsec,
 }
 
@@ -221,7 +221,7 @@ impl StrongSwan {
         Carrier {
             form: Form::Esp,
             suite: self.suite,
-            udp: true,
+            udp: matches!(self.data_path, DataPath::Libipsec),
         }
     }
 }

@@ -94,11 +94,17 @@ fn runs(lab: &mut TestLab, plan: StrongSwan, action: impl FnOnce(&TestLab, &Runn
         Direction::Both,
         |lab, dut, path| {
             assert_eq!((path.source.node, path.sink.node), (NodeId::A, NodeId::B));
-            let ports = [500, 4500].map(|port| SealedPort {
+            let ports: &[u16] = match plan.data_path {
+                // Bare ESP beside it.
+                DataPath::Kernel => &[500],
+                DataPath::Libipsec => &[500, 4500],
+            };
+            let sealed = |&port| SealedPort {
                 port,
                 form: Form::Esp,
                 control: true,
-            });
+            };
+            let ports: Vec<_> = ports.iter().map(sealed).collect();
             assert_eq!(dut.sealed_ports, ports);
             for gateway in ["gw1", "gw2"] {
                 let fact = |key: &str| &dut.facts[&format!("{gateway}/{key}")];

@@ -202,9 +202,7 @@ fn carrier_bytes_least(carrier: Carrier) -> u64 {
 
 /// The least of outer headers, Ethernet included.
 fn outer_bytes_least(adapter: &Adapter) -> u64 {
-    // The kernel's ESP needs no UDP around it.
     let is_bare = match adapter {
-        Adapter::StrongSwan(_) => true,
         // Whether a box puts UDP around ESP is its own affair.
         Adapter::External(external) => external.carrier.form == Form::Esp,
         // What is added is told with all its headers.

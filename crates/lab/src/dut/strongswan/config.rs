@@ -160,19 +160,19 @@ impl<'a> Half<'a> {
             let secret = &secrets.ppk;
             kept += &format!("  ppk-1 {{\n    id = {PPK_ID}\n    secret = 0x{secret}\n  }}\n");
         }
-        // Packets are sealed behind an interface: the daemon sets no routes then.
-        let interface = match data_path {
-            DataPath::Kernel => {
-                format!("    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n")
-            }
-            DataPath::Libipsec => String::new(),
+        // Packets are sealed behind an interface in the kernel: the daemon sets no routes then. Without NAT between
+        // them gateways have bare ESP, which kernel-libipsec does not know.
+        let carrier = match data_path {
+            DataPath::Kernel => format!(
+                "    encap = no\n    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n"
+            ),
+            DataPath::Libipsec => "    encap = yes\n".to_owned(),
         };
-        // With `encap` the kernel's ESP is in UDP too: the peers are compared with one outer header.
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
              remote_addrs = {peer}\n    proposals = aes256gcm16-prfsha384-{exchange}\n    \
-             encap = yes\n    mobike = no\n    rekey_time = 0\n    \
-             dpd_delay = {DPD_DELAY_S}s\n{interface}{ppk_of_connection}    \
+             mobike = no\n    rekey_time = 0\n    \
+             dpd_delay = {DPD_DELAY_S}s\n{carrier}{ppk_of_connection}    \
              local {{\n      {local}\n      id = {id}\n    }}\n    \
              remote {{\n      {remote}\n      id = {peer_id}\n    }}\n    \
              children {{\n{children}    }}\n  }}\n}}\nsecrets {{\n{kept}}}\n"
@@ -339,5 +339,14 @@ mod tests {
             ..PLAN
         };
         assert!(!daemon(&plan, "unix:///run/x").contains("libipsec"));
+        let bare = half(&plan).connections(&secrets);
+        assert!(
+            bare.contains("encap = no\n") && bare.contains("if_id_in = 1\n"),
+            "{bare}"
+        );
+        assert!(
+            plain.contains("encap = yes\n") && !plain.contains("if_id"),
+            "{plain}"
+        );
     }
 }

@@ -67,8 +67,13 @@ pub(super) fn look(
             return fail(format!("an SA has {is} and not {}", plan.suite));
         }
         let state = ["state", "protocol", "mode", "encap"].map(value);
-        if state != ["INSTALLED", "ESP", "TUNNEL", "yes"] {
-            return fail(format!("an SA is {}", state.join(" ")));
+        // Of bare ESP nothing is said.
+        let in_udp = if plan.carrier().udp { "yes" } else { "" };
+        if state != ["INSTALLED", "ESP", "TUNNEL", in_udp] {
+            let [state, protocol, mode, is_in_udp] = state;
+            return fail(format!(
+                "an SA is {state} {protocol} {mode}, and of UDP around it is said `{is_in_udp}` and not `{in_udp}`"
+            ));
         }
     }
     let bits = match of_ike("encr-keysize") {

@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, encrypting, tunnels};
 use super::*;
-use campaign::plan::{L2tpEncapsulation, L2tpv3, Tool, Xfrm};
+use campaign::plan::{DataPath, L2tpEncapsulation, L2tpv3, StrongSwan, Tool, Xfrm};
 
 const NAMES: [&str; 3] = ["ESP", "WireGuard", "OpenVPN"];
 
@@ -128,16 +128,31 @@ fn a_tunnel_that_is_to_be_readable_must_show_the_marker() {
     assert_eq!(fixture.failing(), ["no-clear-text"]);
 }
 
-/// Bare ESP is 8 B shorter than ESP in UDP, and nothing is said between gateways that have their keys.
+/// Bare ESP is 8 B shorter than ESP in UDP.
 #[test]
 fn bare_esp_is_held_to_its_own_length() {
     let suite = Suite::Aes256Gcm;
-    let mut fixture = Fixture::tcp(Adapter::Xfrm(Xfrm { suite }), 1);
-    let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * (40 + 34 + 20 + 14);
-    fixture.counter("gw1/w0").tx_bytes = least - 1;
-    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
-    fixture.counter("gw1/w0").tx_bytes = least;
-    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let [in_udp, ..] = tunnels();
+    let Adapter::StrongSwan(tunnel) = in_udp else {
+        panic!("{in_udp:?}")
+    };
+    let bare = StrongSwan {
+        data_path: DataPath::Kernel,
+        ..tunnel
+    };
+    let devices = [
+        (Adapter::Xfrm(Xfrm { suite }), 0),
+        (Adapter::StrongSwan(bare), 0),
+        (in_udp, 8),
+    ];
+    for (adapter, udp) in devices {
+        let mut fixture = Fixture::tcp(adapter, 1);
+        let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * (40 + 34 + udp + 20 + 14);
+        fixture.counter("gw1/w0").tx_bytes = least - 1;
+        assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+        fixture.counter("gw1/w0").tx_bytes = least;
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+    }
 }
 
 /// It does not encrypt, so the marker must show; and its frames are longer all the same.
