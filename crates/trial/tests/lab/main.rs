@@ -42,8 +42,18 @@ fn main() -> ExitCode {
         eprintln!("SKIPPED: no lab can be built here: {error}");
     }
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
-    let all = trials::ALL.into_iter().chain(frames::ALL);
-    let all = all.chain(encryptors::ALL).chain(attacks::ALL).chain(disturbed::ALL).chain(external::ALL);
+    let modules = [
+        ("trials", &trials::ALL[..]),
+        ("frames", &frames::ALL[..]),
+        ("encryptors", &encryptors::ALL[..]),
+        ("attacks", &attacks::ALL[..]),
+        ("disturbed", &disturbed::ALL[..]),
+        ("external", &external::ALL[..]),
+    ];
+    let all = modules.into_iter().flat_map(|(module, tests)| {
+        let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);
+        tests.iter().map(named)
+    });
     let tests = all.map(|(name, test)| {
         let skipped = Arc::clone(&skipped);
         Trial::ignorable_test(name, move || {
