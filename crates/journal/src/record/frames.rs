@@ -226,7 +226,8 @@ pub struct DutEvent {
     /// Frames intended between it and the next event, or the end, that never came; what was on its way when it began
     /// included, and what was when the next did left out.
     pub lost: u64,
-    /// From its beginning to the intended time of the first frame that came after it; `None`: none came before the next.
+    /// From its beginning until the first frame came of those that were intended after it, to the width of a bin; `None`:
+    /// none came before the next.
     pub first_ns: Option<u64>,
     /// From its beginning to the intended time from which nothing more was lost before the next event; `None`:
     /// frames were still being lost then. 0: nothing was lost from then on.

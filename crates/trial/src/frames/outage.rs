@@ -174,11 +174,13 @@ impl Bins {
                 .iter()
                 .map(|bin| bin.intended.saturating_sub(bin.received))
                 .sum(),
+            // By when a frame came, not by when it was to leave: queues hold frames back while nothing passes.
             first_ns: bins
                 .iter()
                 .enumerate()
-                .find(came)
-                .map(|(index, _)| since(index)),
+                .filter(came)
+                .map(|(index, bin)| since(index).saturating_add(bin.latency_ns_max))
+                .min(),
             outage_ns: match last_loss {
                 None => Some(0),
                 last if last == last_sent => None,
@@ -220,6 +222,30 @@ mod tests {
             start_ns: frames.iter().map(|(at, _)| *at).min().unwrap_or(0),
             late_ns: 0,
         }
+    }
+
+    #[test]
+    fn a_frame_that_was_held_back_came_when_it_came() {
+        let done = Done {
+            name: "set-up",
+            at_ns: 2 * WIDTH,
+            took_ns: 0,
+        };
+        let mut held = bins(
+            0,
+            &[
+                (0, true),
+                (WIDTH, false),
+                (2 * WIDTH, true),
+                (3 * WIDTH, true),
+            ],
+        );
+        held.bins[2].latency_ns_max = 36 * MS;
+        held.bins[3].latency_ns_max = 26 * MS;
+        assert_eq!(held.events(&[done.clone()])[0].first_ns, Some(36 * MS));
+        // One that overtakes it came first.
+        held.bins[3].latency_ns_max = MS;
+        assert_eq!(held.events(&[done])[0].first_ns, Some(WIDTH + MS));
     }
 
     /// The same as [`Bins::begin`], frame by frame: the bin's number.
