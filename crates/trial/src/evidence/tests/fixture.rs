@@ -1,7 +1,7 @@
 //! What a good trial reads.
 
 use super::*;
-use campaign::plan::{DataPath, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram, Tool};
+use campaign::plan::{DataPath, IkeAuth, OpenVpn, StrongSwan, Tool, WireGuard, WireGuardProgram};
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -287,10 +287,17 @@ pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
     ]
 }
 
-/// What an encryptor of one lane and one tunnel tells of itself on both gateways; other devices, nothing.
+/// What an encryptor of one lane and one tunnel tells of itself on both gateways; another tunnel, its suite.
 pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
+    let of_both = |key: &str, value: &str| {
+        ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.to_owned()))
+    };
     let Some(encryptor) = adapter.encryptor() else {
-        return BTreeMap::new();
+        let suite = adapter.carrier().map(|carrier| carrier.suite.to_string());
+        return suite
+            .into_iter()
+            .flat_map(|suite| of_both("suite", &suite))
+            .collect();
     };
     let engine = match encryptor.is_null() {
         true => "null",
@@ -306,8 +313,8 @@ pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
         ("aggregate", "off"),
         ("busy_poll", "off"),
     ];
-    let facts = facts.into_iter().flat_map(|(key, value)| {
-        ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.to_owned()))
-    });
+    let facts = facts
+        .into_iter()
+        .flat_map(|(key, value)| of_both(key, value));
     facts.collect()
 }
