@@ -167,6 +167,12 @@ impl CellResult {
         self.frames.as_ref()?.frame_rate()
     }
 
+    /// How much it carried: the throughput in bit/s, or the frame rate where frames are counted.
+    #[must_use]
+    pub fn rate(&self) -> Option<&Estimate> {
+        self.throughput_bps().or_else(|| self.frame_rate())
+    }
+
     /// Whether it measures the rig and so bounds the verdicts of its group: a calibration, or a frame
     /// test with nothing in the path.
     #[must_use]

@@ -57,7 +57,8 @@ impl Metric {
         Self::FrameRate,
     ];
 
-    fn of(self, cell: &CellResult) -> Option<&Estimate> {
+    /// The quantity of a cell, if it has it.
+    pub(crate) fn of(self, cell: &CellResult) -> Option<&Estimate> {
         match self {
             Self::PayloadThroughput => cell.throughput_bps(),
             Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),

@@ -14,6 +14,7 @@
 //! there is none: then any difference counts, and the ranking says so.
 
 use crate::cell::{CellResult, Control};
+use crate::compare::Metric;
 use crate::estimate::{Estimate, Interval95, Sample};
 use campaign::plan::{Adapter, Cell};
 use journal::Journal;
@@ -139,15 +140,15 @@ impl RankedBy {
     pub fn of(self, cell: &CellResult) -> Option<Estimate> {
         let searched = matches!(cell.protocol.as_str(), "throughput" | "loss-curve");
         match self {
-            Self::PayloadThroughput => cell.throughput_bps().cloned(),
-            Self::RoundTripP50 => Some(cell.latency.as_ref()?.p50_ns.clone()),
-            Self::FrameRate if searched => cell.frame_rate().cloned(),
+            Self::PayloadThroughput => Metric::PayloadThroughput.of(cell).cloned(),
+            Self::RoundTripP50 => Metric::LatencyP50.of(cell).cloned(),
+            Self::FrameRate if searched => Metric::FrameRate.of(cell).cloned(),
             Self::LatencyP50 => {
                 let mut loads = cell.frames.as_ref()?.latency.iter();
                 let lowest = loads.find(|load| load.percent == Some(0))?;
                 Some(lowest.p50_each_ns.clone())
             }
-            Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.clone(),
+            Self::PayloadBitsPerCpuSecond => Metric::PayloadBitsPerCpuSecond.of(cell).cloned(),
             Self::IpBitsPerCpuSecond if searched => ip_bits_per_cpu_s(cell),
             Self::FrameRate | Self::IpBitsPerCpuSecond => None,
         }

@@ -157,7 +157,7 @@ fn carrier(adapter: &Adapter) -> Option<Carrier> {
 
 /// The longest that an IP packet gets on the cipher link. WireGuard pads, but not beyond its tunnel's MTU, which a
 /// lab sets to that of the stations; that of boxes outside is not known.
-fn sealed_bytes(cell: &Cell, carrier: Carrier, packet: usize) -> usize {
+pub(crate) fn sealed_bytes(cell: &Cell, carrier: Carrier, packet: usize) -> usize {
     let longest = carrier.cipher_packet_bytes(packet);
     match (&cell.dut.adapter, carrier.form) {
         (Adapter::WireGuard(_), Form::WireGuard) => {
@@ -254,8 +254,7 @@ fn has_given_load(cell: &Cell) -> bool {
 
 /// What a ceiling is compared with.
 fn figure(cell: &CellResult) -> Option<f64> {
-    let found = cell.throughput_bps().or_else(|| cell.frame_rate())?;
-    Some(found.mean)
+    Some(cell.rate()?.mean)
 }
 
 /// Cells of one group whose devices differ in suite only.

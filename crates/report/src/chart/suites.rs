@@ -70,7 +70,7 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
 
 /// Mean and the farthest repeat's distance.
 fn figure(cell: &CellResult) -> Option<(f64, f64)> {
-    let found = cell.throughput_bps().or_else(|| cell.frame_rate())?;
+    let found = cell.rate()?;
     Some((found.mean, found.largest_distance))
 }
 

@@ -5,6 +5,7 @@ use super::rates::Lengths;
 use super::{FrameFigures, LoadResult, LossAccount};
 use crate::cell::CellResult;
 use crate::estimate::Estimate;
+use crate::suites::sealed_bytes;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
 use campaign::plan::{Adapter, Cell, Direction, FrameTest, Measurement, Plan};
 use journal::Journal;
@@ -156,7 +157,7 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
         }
         adapter => match adapter.carrier() {
             Some(carrier) => {
-                let sealed = |inner| carrier.cipher_packet_bytes(inner);
+                let sealed = |inner| sealed_bytes(cell, carrier, inner);
                 ("cipher", cipher_bits(test, sealed))
             }
             None => ("clear", Lengths::of(&test.traffic).l1_bits()),

@@ -181,7 +181,7 @@ impl ScalingPoint {
         Self {
             n,
             cell: cell.id.clone(),
-            figure: cell.throughput_bps().or_else(|| cell.frame_rate()).cloned(),
+            figure: cell.rate().cloned(),
             speedup: None,
             efficiency: None,
             dut_cores: cpu.and_then(|cpu| Some(cpu.dut_cores.as_ref()?.mean)),

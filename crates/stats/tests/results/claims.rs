@@ -2,10 +2,13 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, RIG, searched, throughput};
-use campaign::plan::{Bound, Claim, ClaimUnit, Percentile};
+use campaign::plan::{
+    Adapter, Bound, Claim, ClaimUnit, Percentile, WireGuard, WireGuardProgram, Xfrm,
+};
 use journal::Journal;
 use journal::record::Outcome;
 use stats::{ClaimResult, ClaimVerdict, Results};
+use wire::Suite;
 
 fn claim(trial: &str, bound: Bound, value: u64, unit: ClaimUnit, cell: &str) -> Claim {
     Claim {
@@ -76,6 +79,35 @@ fn what_falls_short_where_all_share_cores_is_not_decided() {
     );
     // Were they not to share, it would be faster still.
     assert_eq!(on(3, 9).verdict, ClaimVerdict::Met);
+}
+
+#[test]
+fn the_devices_of_others_take_cores_too() {
+    let with = |adapter, cpus| {
+        let mut run = tcp_run(&[240, 250, 260]);
+        run.header.environment.cpus = cpus;
+        run.header.plan.cells[1].dut.adapter = adapter;
+        at_least_gbit(run, 11)
+    };
+    let go = Adapter::WireGuard(WireGuard {
+        program: WireGuardProgram::Go,
+    });
+    let kernel = Adapter::Xfrm(Xfrm {
+        suite: Suite::Aes256Gcm,
+    });
+    for adapter in [go, kernel] {
+        let crowded = with(adapter.clone(), 2);
+        assert_eq!(crowded.verdict, ClaimVerdict::NotDecided, "{adapter:?}");
+        assert!(
+            crowded.reason.contains("want 4 cores of a machine that has 2"),
+            "{}",
+            crowded.reason
+        );
+        assert_eq!(with(adapter, 4).verdict, ClaimVerdict::NotMet);
+    }
+    // A router adds nothing to what the stations want.
+    let router = Adapter::Router { nat: false };
+    assert_eq!(with(router, 2).verdict, ClaimVerdict::NotMet);
 }
 
 #[test]

@@ -228,6 +228,22 @@ fn encryption_fills_the_cipher_link_before_the_clear_one() {
     assert_eq!(limit(&results.cells[1]), Limit::DutLimited);
 }
 
+/// By hand: IPv4 and UDP 28, type to counter 16, tag 16; the padding of 1500 to 1504 ends at the tunnel's MTU. Around
+/// it 18 of Ethernet and 20 of preamble and gap.
+#[test]
+fn the_cipher_sides_link_is_as_full_as_wireguard_pads() {
+    let bounds = [(Some(80_000), Some(80_100)); 3];
+    let mut wireguard = throughput("router", 1518);
+    wireguard.dut.adapter = Adapter::WireGuard(WireGuard {
+        program: WireGuardProgram::Go,
+    });
+    let mut run = searched(&[(wireguard, &bounds)]);
+    run.header.plan.lab.link_bps = Some(1_000_000_000);
+    let results = Results::of(&run);
+    let verdict = results.cells[0].verdict.as_ref().unwrap();
+    assert_close(verdict.l1_bps.unwrap(), 8.0 * 1598.0 * 80e3);
+}
+
 #[test]
 fn the_mean_frame_rate_leaves_out_sizes_at_which_the_link_is_the_limit() {
     let at = |rate: u64| [(Some(rate), Some(rate + 1_000)); 3];
