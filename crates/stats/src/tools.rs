@@ -71,9 +71,10 @@ pub(crate) fn checks(cells: &[CellResult]) -> Vec<ToolCheck> {
         for &cell in alike {
             found.push((figure(cell)?, cell));
         }
-        let frames = cells
-            .iter()
-            .filter_map(|cell| Some((by_frames(alike.first()?, cell)?, cell)));
+        let frames = cells.iter().filter_map(|cell| {
+            let found = alike.iter().find_map(|udp| by_frames(udp, cell))?;
+            Some((found, cell))
+        });
         found.extend(frames);
         // One repeat has no spread that a difference could be beyond.
         found.retain(|(figure, _)| figure.payload_throughput_bps.n > 1);
@@ -138,7 +139,9 @@ fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
 fn judge((question, dut): (String, &str), found: &[(ToolFigure, &CellResult)]) -> ToolCheck {
     let median = |one: &&(ToolFigure, &CellResult)| one.0.payload_throughput_bps.median;
     let by_median = |a: &&(ToolFigure, &CellResult), b: &&(ToolFigure, &CellResult)| {
-        median(a).total_cmp(&median(b))
+        let by_cell = || a.0.cell.cmp(&b.0.cell);
+        // The plan's order must not tell which of equals is looked at.
+        median(a).total_cmp(&median(b)).then_with(by_cell)
     };
     // Both are there: `found` has two at least.
     let least = found.iter().min_by(by_median);

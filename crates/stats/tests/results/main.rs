@@ -2,10 +2,11 @@
 
 mod cells;
 mod claims;
-mod disturbed;
 mod compared;
+mod disturbed;
 mod fixture;
 mod frame_fixture;
 mod frames;
 mod scaling;
+mod tools;
 mod warnings;
