@@ -42,6 +42,8 @@ need iperf3 iperf3
 need ping iputils-ping
 need ethtool ethtool
 [ -e /etc/ssl/certs/ca-certificates.crt ] || needed="$needed ca-certificates"
+# A router that translates addresses is one of the devices.
+have nft || wanted="$wanted nftables"
 # Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
 if [ "$(uname -m)" = x86_64 ] && [ ! -e /usr/include/intel-ipsec-mb.h ]; then
     wanted="$wanted libipsec-mb-dev"
