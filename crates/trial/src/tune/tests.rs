@@ -266,3 +266,13 @@ proptest! {
         prop_assert!(device(&tuned.best) >= 8_900_000_000, "{:?}", tuned.best);
     }
 }
+
+/// Behind iperf2's header, shorter ones do not show what is looked for between the gateways.
+#[test]
+fn no_length_is_tried_that_iperf2_cannot_be_watched_with() {
+    for mtu in 576..=9216 {
+        let lengths = datagrams(mtu);
+        assert_eq!(lengths[0], command::largest_datagram_bytes(mtu));
+        assert!(lengths.iter().all(|&bytes| bytes >= 192), "{lengths:?}");
+    }
+}

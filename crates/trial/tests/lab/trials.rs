@@ -1,7 +1,9 @@
 //! One trial of each kind, with every check passing, and faults.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool};
+use campaign::plan::{
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool,
+};
 use journal::record::{Measured, Outcome, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use std::path::Path;
@@ -15,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BUSY_MACHINE_ATTEMPTS: u32 = 10;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 7] = [
+pub(crate) const ALL: [(&str, fn()); 8] = [
     ("tcp_in_clear_on_one_core", tcp_in_clear_on_one_core),
     (
         "tcp_in_clear_without_offloads_on_two_cores",
@@ -24,6 +26,10 @@ pub(crate) const ALL: [(&str, fn()); 7] = [
     (
         "udp_in_clear_at_a_set_rate_loses_nothing",
         udp_in_clear_at_a_set_rate_loses_nothing,
+    ),
+    (
+        "iperf2_in_clear_and_through_the_encryptor",
+        iperf2_in_clear_and_through_the_encryptor,
     ),
     ("ping_in_clear", ping_in_clear),
     (
@@ -244,6 +250,54 @@ fn udp_in_clear_at_a_set_rate_loses_nothing() {
         assert_eq!(datagrams.lost, 0, "{datagrams:?}");
         let bytes = u64::from(datagram_bytes.unwrap_or(1472));
         assert_eq!(transfer.received_bytes, datagrams.sent * bytes);
+    }
+}
+
+fn iperf2_in_clear_and_through_the_encryptor() {
+    let by_iperf2 = |mut measurement: Measurement| {
+        match &mut measurement {
+            Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } => *tool = Tool::Iperf2,
+            other => panic!("{other:?} has no tool"),
+        }
+        measurement
+    };
+    let mut lab = TestLab::build();
+    for adapter in [Adapter::Direct, encrypting()] {
+        let is_clear = adapter == Adapter::Direct;
+        for offloads in [true, false] {
+            let tcp = by_iperf2(tcp(2));
+            let measured = lab.measured(&cell(adapter.clone(), 1, offloads, tcp));
+            let transfer = measured.transfer.as_ref().unwrap();
+            assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);
+            assert_eq!((transfer.retransmits, transfer.datagrams), (None, None));
+            assert!(
+                (780 * MS..1500 * MS).contains(&transfer.duration_ns),
+                "{}",
+                transfer.duration_ns
+            );
+            assert_cpu(&measured);
+            let link = measured.evidence.cipher_link;
+            assert_eq!(link.marker_frames > 0, is_clear, "{link:?}");
+        }
+        // The shortest in which clear-text is told, one that is as long as the MTU, and full speed.
+        for (datagram_bytes, rate_bps) in [
+            (Some(192), Some(10_000_000)),
+            (None, Some(10_000_000)),
+            (None, None),
+        ] {
+            let udp = by_iperf2(udp(datagram_bytes, rate_bps));
+            let measured = lab.measured(&cell(adapter.clone(), 1, true, udp));
+            let transfer = measured.transfer.unwrap();
+            let datagrams = transfer.datagrams.unwrap();
+            assert!(datagrams.sent > datagrams.lost, "{datagrams:?}");
+            if rate_bps.is_some() {
+                assert_eq!(datagrams.lost, 0, "{datagrams:?}");
+                let bytes = u64::from(datagram_bytes.unwrap_or(1472));
+                assert_eq!(transfer.received_bytes, datagrams.sent * bytes);
+            }
+            let link = measured.evidence.cipher_link;
+            assert_eq!(link.marker_frames > 0, is_clear, "{link:?}");
+        }
     }
 }
 
