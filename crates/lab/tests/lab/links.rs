@@ -11,6 +11,7 @@ use journal::record::InterfaceCounters;
 use lab::protocol::{Program, Ready, Request, Response};
 use lab::{Bench, Links, Node, NodeId};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 fn counters(node: &dyn Node) -> BTreeMap<String, InterfaceCounters> {
     match node.call(Request::InterfaceCounters).unwrap() {
@@ -269,6 +270,47 @@ pub(crate) fn a_program_is_ready_when_its_port_listens() {
     };
     let error = b.start(deaf, PATIENCE).unwrap_err().to_string();
     assert!(error.contains("before it was ready; waited for it to listen on TCP port 5202: deaf"));
+}
+
+pub(crate) fn a_program_is_ready_when_its_port_is_bound() {
+    let lab = TestLab::direct().lab;
+    let (a, b) = (lab.node(NodeId::A), lab.node(NodeId::B));
+    let server = || Program {
+        ready: Ready::Bound(5201),
+        ..Program::new(["iperf", "-s", "-u", "-P", "1", "-p", "5201"])
+    };
+    // Nobody answers a datagram that comes too early: the client would say so and fail.
+    let first = b.start(server(), PATIENCE).unwrap();
+    let error = b.start(server(), PATIENCE).unwrap_err().to_string();
+    assert!(
+        error.contains("UDP port 5201, on which `iperf` is to listen, is taken"),
+        "{error}"
+    );
+    let target = lab.target().to_string();
+    let client = [
+        "iperf", "-c", &target, "-u", "-p", "5201", "-n", "100K", "-b", "10M",
+    ];
+    let ended = a.run(Program::new(client), PATIENCE).unwrap();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("did not receive ack"), "{ended:?}");
+    assert_eq!(b.wait(first, PATIENCE).unwrap().code, Some(0));
+
+    let deaf = Program {
+        ready: Ready::Bound(5202),
+        ..shell("echo deaf >&2; exit 1")
+    };
+    let error = b.start(deaf, PATIENCE).unwrap_err().to_string();
+    assert!(error.contains("before it was ready; waited for it to bind UDP port 5202: deaf"));
+    // One that listens on TCP has bound no UDP port.
+    let other = Program {
+        ready: Ready::Bound(5202),
+        ..Program::new(["iperf3", "-s", "-p", "5202"])
+    };
+    let error = b.start(other, Duration::from_millis(300)).unwrap_err();
+    assert!(
+        error.to_string().contains("to bind UDP port 5202"),
+        "{error}"
+    );
 }
 
 pub(crate) fn a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_told_at_its_stop() {

@@ -87,6 +87,7 @@ fn main() -> ExitCode {
             a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only,
             a_station_tells_buffer_limits_and_datagrams_that_found_no_room,
             a_program_is_ready_when_its_port_listens,
+            a_program_is_ready_when_its_port_is_bound,
             a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_told_at_its_stop,
             the_namespace_is_closed_off_from_the_machine,
         ),

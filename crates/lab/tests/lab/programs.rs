@@ -123,10 +123,14 @@ pub(crate) fn a_missing_program_is_named_with_the_package_that_brings_it() {
         .args(["station", "--here"])
         .env("PATH", "/nonexistent");
     let station = Station::start(NodeId::A, command, &Interrupt::new()).unwrap();
-    let error = (&station as &dyn Node)
-        .start(Program::new(["iperf3"]), PATIENCE)
-        .unwrap_err();
-    assert!(reason(&error).contains("`iperf3`") && reason(&error).contains("apt install iperf3"));
+    for tool in ["iperf3", "iperf"] {
+        let error = (&station as &dyn Node)
+            .start(Program::new([tool]), PATIENCE)
+            .unwrap_err();
+        let reason = reason(&error);
+        assert!(reason.contains(&format!("`{tool}`")), "{reason}");
+        assert!(reason.ends_with(&format!("apt install {tool}")), "{reason}");
+    }
 }
 
 pub(crate) fn endless_output_neither_blocks_nor_grows() {
