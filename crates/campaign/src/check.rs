@@ -94,7 +94,8 @@ impl Draft {
             return None;
         }
         let Some(cables) = &lab.plan().external else {
-            let what = format!("`{name}` is outside of this machine, and the lab has no cables to it");
+            let what =
+                format!("`{name}` is outside of this machine, and the lab has no cables to it");
             let help = format!(
                 "write `external: {{ station_a: eth1, station_b: eth2 }}` in {}",
                 lab.file()
@@ -103,8 +104,13 @@ impl Draft {
         };
         let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
         if test.traffic.ip == IpVersion::V6 {
-            let what = format!("`{name}` is measured with IPv4 only: the stations have no IPv6 address");
-            return Some(places.ip.mistake(what, "write `ip: 4`, or leave it out with `duts`"));
+            let what =
+                format!("`{name}` is measured with IPv4 only: the stations have no IPv6 address");
+            return Some(
+                places
+                    .ip
+                    .mistake(what, "write `ip: 4`, or leave it out with `duts`"),
+            );
         }
         let cut = matches!(
             &test.procedure,
@@ -117,7 +123,9 @@ impl Draft {
             })
         );
         (cut && cables.tap.is_none()).then(|| {
-            let what = format!("the link between the boxes of `{name}` cannot be cut: the lab has no tap in it");
+            let what = format!(
+                "the link between the boxes of `{name}` cannot be cut: the lab has no tap in it"
+            );
             let help = format!("write `tap: [eth3, eth4]` in `external` of {}", lab.file());
             self.trial.mistake(what, help)
         })
@@ -405,9 +413,7 @@ impl Adapter {
             | Self::StrongSwan(_)
             | Self::OpenVpn(_)
             | Self::Xfrm(_)
-            | Self::External(_) => {
-                self.carrier()?.clear_mtu(cipher_mtu)
-            }
+            | Self::External(_) => self.carrier()?.clear_mtu(cipher_mtu),
         }
     }
 }

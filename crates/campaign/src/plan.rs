@@ -422,9 +422,7 @@ impl Adapter {
             | Self::OpenVpn(_)
             | Self::Xfrm(_)
             | Self::L2tpv3(_)
-            | Self::External(_) => {
-                &[Direction::Both]
-            }
+            | Self::External(_) => &[Direction::Both],
             Self::Router { .. } | Self::Bridge => &[Direction::Both],
         }
     }

@@ -3,7 +3,10 @@
 mod frames;
 
 use crate::plan::{
-    Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth, L2tpEncapsulation, L2tpv3, LabKind, LabPlan, Measurement, Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram, Xfrm, Tool};
+    Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth,
+    L2tpEncapsulation, L2tpv3, LabKind, LabPlan, Measurement, Mode, OpenVpn, Plan, StrongSwan,
+    Tool, WireGuard, WireGuardProgram, Xfrm,
+};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -125,7 +128,10 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
                 format!(", window {}", Bytes::new(bytes))
             });
             let time = time(*duration_ns, *warmup_ns);
-            format!("TCP{}, {streams} on {cores}{window}, {time}, {path}{tuned}", by(*tool))
+            format!(
+                "TCP{}, {streams} on {cores}{window}, {time}, {path}{tuned}",
+                by(*tool)
+            )
         }
         Measurement::Udp {
             tool,
@@ -145,7 +151,10 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
                 |bps| BitRate::new(bps, Layer::Payload).to_string(),
             );
             let time = time(*duration_ns, *warmup_ns);
-            format!("UDP{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}", by(*tool))
+            format!(
+                "UDP{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
+                by(*tool)
+            )
         }
         Measurement::Ping {
             count,
@@ -334,7 +343,10 @@ pub fn external_in_words(external: &External) -> String {
         commands => format!("configured by {}", counted(commands, "command")),
     };
     let insecure = insecure_in_words(suite.insecure());
-    format!("{} {suite} by {boxes} outside of this machine, {up}{insecure}", form.name())
+    format!(
+        "{} {suite} by {boxes} outside of this machine, {up}{insecure}",
+        form.name()
+    )
 }
 
 /// The settings of an encryptor, in words; of an insecure one, that it is, and why.

@@ -246,7 +246,9 @@ fn check_iperf2(
         return;
     }
     for (bytes, place) in datagrams.filter(|(bytes, _)| *bytes < IPERF2_DATAGRAM_MIN) {
-        let what = format!("iperf2 cannot be watched with datagrams of {bytes} B: they hold nothing but its header");
+        let what = format!(
+            "iperf2 cannot be watched with datagrams of {bytes} B: they hold nothing but its header"
+        );
         let help = format!("write {IPERF2_DATAGRAM_MIN} B or more, or `tool: iperf3`");
         node.mistake_at(&place, what, help);
     }

@@ -113,8 +113,7 @@ impl Results {
         let progress = Progress::of(journal, &cells);
         let scalings = scaling::scalings(journal, &cells, &comparisons);
         let tool_checks = tools::checks(&cells);
-        let mut warnings =
-            warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
+        let mut warnings = warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
         warnings.extend(warning::tools_disagree(&tool_checks));
         Self {
             progress,

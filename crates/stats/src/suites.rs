@@ -2,9 +2,7 @@
 //! device stand beside one another.
 
 use crate::cell::{CellResult, Parameters};
-use campaign::plan::{
-    Adapter, Carrier, Cell, Encryptor, Form, Measurement, Mode, Plan, Procedure,
-};
+use campaign::plan::{Adapter, Carrier, Cell, Encryptor, Form, Measurement, Mode, Plan, Procedure};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;

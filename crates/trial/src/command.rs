@@ -5,7 +5,7 @@
 //! them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, they share it alike. Its counts are
 //! looser there: see [`crate::iperf3::Session::uncounted_bytes`].
 //!
-//! iperf2 has a thread for each stream anyway, and is held to the same: [`iperf2`].
+//! iperf2 has a thread for each stream anyway, and is held to the same.
 //!
 //! Nothing here runs anything: `plan` prints what [`commands`] returns, and a trial starts just that.
 

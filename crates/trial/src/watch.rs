@@ -59,7 +59,11 @@ impl<'a> Look<'a> {
     /// there is one.
     pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
-        let (gateway, interface) = if gateway == NodeId::Gw2 { second } else { first };
+        let (gateway, interface) = if gateway == NodeId::Gw2 {
+            second
+        } else {
+            first
+        };
         Some(Self {
             gateway,
             interface,

@@ -50,9 +50,7 @@ const fn ports(form: Form) -> &'static [u16] {
 /// A suite that varies is added to the name.
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let name = name(map, "external");
-    let form = map.with_default("form", Form::Esp, |node| {
-        node.one_of("form", &FORMS)
-    });
+    let form = map.with_default("form", Form::Esp, |node| node.one_of("form", &FORMS));
     let legacy = map.with_default("legacy", false, Node::bool);
     let insecure = map.with_default("insecure", false, Node::bool);
     let known = form.as_ref().map_or(&[][..], |form| suites(*form));

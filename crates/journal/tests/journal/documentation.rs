@@ -3,7 +3,8 @@
 use crate::fixture::{header, trial};
 use campaign::plan::{
     BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, Measurement,
-    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic, Tool};
+    Ports, Procedure, Profile, Recovery, ThroughputSearch, Tool, Traffic,
+};
 use journal::Record;
 use journal::record::*;
 use serde_json::Value;

@@ -2,7 +2,8 @@
 
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Dut, Encryptor, LabKind, LabPlan,
-    Measurement, Plan, Tool};
+    Measurement, Plan, Tool,
+};
 use journal::Record;
 use journal::record::*;
 use wire::Suite;

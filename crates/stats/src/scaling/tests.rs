@@ -195,7 +195,11 @@ fn single_repeats_are_told_and_show_no_cap() {
     );
     assert_eq!(found.cap, None);
     let points = [1, 2, 4].map(|n| point(n, &[1.0, 1.0], Some(8.0)));
-    assert!(analysed(ScalingAxis::Workers, points.to_vec()).cap.is_some());
+    assert!(
+        analysed(ScalingAxis::Workers, points.to_vec())
+            .cap
+            .is_some()
+    );
 }
 
 #[test]

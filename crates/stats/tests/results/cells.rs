@@ -50,7 +50,9 @@ fn cpu_is_cores_kept_busy_and_bits_are_divided_by_it_as_rates() {
     record(&mut journal, "tcp/direct", 1, measured(transfer(250)));
     let results = Results::of(&journal);
     let cpu = results.cells[0].cpu.as_ref().unwrap();
-    assert!(close(cpu.stations_cores.mean, 0.25) && close(cpu.dut_cores.as_ref().unwrap().mean, 0.5));
+    assert!(
+        close(cpu.stations_cores.mean, 0.25) && close(cpu.dut_cores.as_ref().unwrap().mean, 0.5)
+    );
     // 1 Gbit/s with one core busy, half of it the DUT's; CPU was read over twice the measured time.
     assert!(close(
         cpu.payload_bits_per_cpu_s.as_ref().unwrap().mean,

@@ -73,7 +73,9 @@ fn what_falls_short_where_all_share_cores_is_not_decided() {
     let crowded = on(3, 11);
     assert_eq!(crowded.verdict, ClaimVerdict::NotDecided);
     assert!(
-        crowded.reason.contains("want 4 cores of a machine that has 3"),
+        crowded
+            .reason
+            .contains("want 4 cores of a machine that has 3"),
         "{}",
         crowded.reason
     );
@@ -99,7 +101,9 @@ fn the_devices_of_others_take_cores_too() {
         let crowded = with(adapter.clone(), 2);
         assert_eq!(crowded.verdict, ClaimVerdict::NotDecided, "{adapter:?}");
         assert!(
-            crowded.reason.contains("want 4 cores of a machine that has 2"),
+            crowded
+                .reason
+                .contains("want 4 cores of a machine that has 2"),
             "{}",
             crowded.reason
         );

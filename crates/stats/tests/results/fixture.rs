@@ -1,7 +1,8 @@
 //! Small journals, made cell by cell.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan, Tool};
+    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan, Tool,
+};
 use journal::record::*;
 use journal::{Journal, Record};
 use wire::Suite;

@@ -135,11 +135,7 @@ fn seen<'a>(observed: &Observed<'a>) -> Option<CipherSeen<'a>> {
         link: observed.cipher_link,
         watch: observed.watch?,
         marker: &observed.commands.marker,
-        counters: observed
-            .counters
-            .get(name)
-            .copied()
-            .unwrap_or_default(),
+        counters: observed.counters.get(name).copied().unwrap_or_default(),
         sampling_ns: observed.sampling_ns,
         elapsed_ns: observed.elapsed_ns,
     })

@@ -101,7 +101,7 @@ impl Bins {
         self.late_ns = self.late_ns.max(other.late_ns);
     }
 
-    /// The same in at most [`TIMELINE_BINS_MAX`] bins.
+    /// The same in 500 bins at most.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
         let of = self.bins.len().div_ceil(TIMELINE_BINS_MAX).max(1);

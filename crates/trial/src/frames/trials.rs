@@ -52,11 +52,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    fn begin(
-        &mut self,
-        load: &RigLoad,
-        happening: Option<&Happening>,
-    ) -> Result<(), TrialError> {
+    fn begin(&mut self, load: &RigLoad, happening: Option<&Happening>) -> Result<(), TrialError> {
         self.interrupt.check()?;
         (self.tell)(&FrameStep {
             cell: self.cell,
