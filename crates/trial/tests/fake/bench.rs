@@ -3,7 +3,8 @@
 
 use campaign::Plan;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool};
+    Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool,
+};
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
