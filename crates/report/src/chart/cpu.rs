@@ -2,7 +2,7 @@
 //! beside them.
 
 use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, shortened_name};
 use crate::format::{Scale, bits_per_cpu_s};
 use crate::layout::{Run, Set};
 use crate::tables::reason_cell;
@@ -154,7 +154,7 @@ impl<'r, 'a> Chart<'r, 'a> {
     }
 
     fn row(&mut self, cell: &CellResult, y: f64) {
-        let name = shortened(&cell.dut, DUT_NAMES - 14.0);
+        let name = shortened_name(&cell.dut, DUT_NAMES - 14.0);
         self.svg
             .text("label", (self.left.x - 8.0, y + 15.0), Anchor::End, &name);
         let top = y + (ROW - BAR) / 2.0;

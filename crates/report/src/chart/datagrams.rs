@@ -1,7 +1,7 @@
 //! UDP: what was offered, and how much of it arrived.
 
 use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, number, shortened};
+use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, number, shortened, shortened_name};
 use crate::format::{Scale, percent};
 use crate::layout::{Run, Set};
 use crate::tables::reason_cell;
@@ -145,7 +145,7 @@ impl<'r, 'a> Chart<'r, 'a> {
 
     fn row(&mut self, cell: &CellResult, y: f64) {
         let plot = self.plot;
-        let name = shortened(&cell.dut, DUT_NAMES - 14.0);
+        let name = shortened_name(&cell.dut, DUT_NAMES - 14.0);
         self.svg
             .text("label", (plot.x - 8.0, y + 18.0), Anchor::End, &name);
         match &cell.bulk {

@@ -1,7 +1,7 @@
 //! Round-trip times by percentile: how bad the slow ones are, and how many there are of them.
 
 use super::scale::Log;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened_name};
 use crate::format::time_ns;
 use crate::layout::{Point, Run, Set};
 use maud::Markup;
@@ -187,7 +187,7 @@ fn labels(svg: &mut Svg, mut names: Vec<((f64, f64), usize, &str)>) {
             &format!("label strong fill-{color}"),
             (x + 9.0, y + 4.0),
             Anchor::Start,
-            &shortened(name, NAMES - 9.0),
+            &shortened_name(name, NAMES - 9.0),
         );
     }
 }

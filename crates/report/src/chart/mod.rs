@@ -253,6 +253,16 @@ fn shortened(text: &str, width: f64) -> String {
         .collect()
 }
 
+/// A device's name cut to a width. The mark in brackets at its end stays: it may say that nobody should use it.
+fn shortened_name(name: &str, width: f64) -> String {
+    let mark = name.rfind(" (").filter(|_| name.ends_with(')'));
+    let (name, mark) = name.split_at(mark.unwrap_or(name.len()));
+    match width - text_width(mark) {
+        rest if rest >= width / 2.0 => format!("{}{mark}", shortened(name, rest)),
+        _ => shortened(&format!("{name}{mark}"), width),
+    }
+}
+
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -308,5 +318,16 @@ mod tests {
     fn long_names_are_cut() {
         assert_eq!(shortened("short", 100.0), "short");
         assert_eq!(shortened("a name that is too long", 40.0), "a na…");
+    }
+
+    #[test]
+    fn long_names_keep_their_mark() {
+        let name = "cipherbench 3des-cbc-hmac-sha1 (insecure)";
+        let room = text_width("cipherbench 3d… (insecure)") + 1.0;
+        assert_eq!(shortened_name(name, room), "cipherbench 3d… (insecure)");
+        assert_eq!(shortened_name(name, text_width(name)), name);
+        // A mark that takes most of the room is cut with the name.
+        assert_eq!(shortened_name("a (long mark)", text_width("a (lo…") + 1.0), "a (lo…");
+        assert_eq!(shortened_name("no mark at all", text_width("no m…") + 1.0), "no m…");
     }
 }

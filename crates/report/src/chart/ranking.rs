@@ -1,7 +1,7 @@
 //! Devices in the order of their ranks: lying bars with their intervals, and what the work cost beside them.
 
 use super::scale::Linear;
-use super::{Anchor, Area, Svg, WIDTH, shortened, text_width};
+use super::{Anchor, Area, Svg, WIDTH, shortened_name, text_width};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::tables::ranking::{Ranked, caption, name, rank_text, scale, standing};
@@ -132,7 +132,7 @@ impl Chart<'_, '_> {
         let rank = rank_text(place.rank);
         self.svg
             .text("label strong", (0.0, baseline), Anchor::Start, &rank);
-        let label = shortened(&name(self.run, place), NAMES - 8.0);
+        let label = shortened_name(&name(self.run, place), NAMES - 8.0);
         let end = (RANKS + NAMES - 8.0, baseline);
         self.svg.text("label", end, Anchor::End, &label);
         let color = match self.run.cell(&place.cell) {

@@ -2,7 +2,7 @@
 //! mark where it stops.
 
 use super::scale::{Linear, Log};
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened_name};
 use crate::format::Scale;
 use crate::layout::{PALETTE_COLORS, Run};
 use crate::tables::scaling::{device, law_name, scale};
@@ -139,7 +139,7 @@ impl Chart {
             .iter()
             .zip(colors)
             .map(|(series, color)| {
-                let name = shortened(&device(run, series), 260.0);
+                let name = shortened_name(&device(run, series), 260.0);
                 (format!("fill-{color}"), name)
             })
             .collect();

@@ -1,7 +1,7 @@
 //! Suites from the oldest to the strongest: lying bars, with the ceiling that each one's length of packets leaves.
 
 use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, shortened_name};
 use crate::format::{Scale, percent};
 use crate::layout::Run;
 use crate::tables::reason_cell;
@@ -109,7 +109,7 @@ fn row(
     cell: &CellResult,
 ) -> String {
     let baseline = place.y + 16.0;
-    let label = shortened(&entry_name(entry), NAMES - 12.0);
+    let label = shortened_name(&entry_name(entry), NAMES - 12.0);
     svg.text("label", (place.x - 8.0, baseline), Anchor::End, &label);
     let right = |svg: &mut Svg, x: f64, text: &str| {
         svg.text("label", (place.right() + x, baseline), Anchor::End, text);

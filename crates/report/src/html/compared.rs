@@ -15,14 +15,11 @@ pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 2]
     ]
 }
 
-pub(super) fn sections(run: &Run<'_>) -> Markup {
-    html! {
-        @if !run.results.rankings.is_empty() { (ranking(run)) }
-        @if !run.results.suites.is_empty() { (suites(run)) }
+/// Devices in order, group by group; nothing where there are no two.
+pub(super) fn ranking(run: &Run<'_>) -> Markup {
+    if run.results.rankings.is_empty() {
+        return html! {};
     }
-}
-
-fn ranking(run: &Run<'_>) -> Markup {
     let ranked = tables::ranking::ranked(run);
     let tables = tables::ranking::rankings(run, false);
     let reading = "Bars: mean of the repeats. Lines: its interval; devices whose lines overlap are not told \
@@ -39,7 +36,11 @@ fn ranking(run: &Run<'_>) -> Markup {
     section("ranking", "Ranking", content)
 }
 
-fn suites(run: &Run<'_>) -> Markup {
+/// Suites of one device; nothing where there are no two.
+pub(super) fn suites(run: &Run<'_>) -> Markup {
+    if run.results.suites.is_empty() {
+        return html! {};
+    }
     let tables = tables::suites::suites(run, false);
     let reading = "From the oldest to the strongest. Bars: mean of the repeats; whiskers: the farthest repeat; \
                    the line on a bar or behind it: the ceiling that packets of this length leave, where it is \

@@ -2,12 +2,13 @@
 //! or dark, and in print.
 
 mod cells;
-mod disturbed;
 mod compared;
+mod disturbed;
 mod frames;
 mod parts;
 mod results;
 mod scaling;
+mod summary;
 
 use crate::headline;
 use crate::layout::{Protocol, Run};
@@ -19,6 +20,8 @@ use stats::Status;
 const STYLE: &str = include_str!("style.css");
 /// Asks the browser itself to refuse whatever is not in the file.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// More devices than this have short cards.
+const MAX_TALL_CARDS: usize = 3;
 
 /// Writes the whole document.
 pub(crate) fn write(run: &Run<'_>) -> String {
@@ -39,9 +42,8 @@ pub(crate) fn write(run: &Run<'_>) -> String {
             body {
                 (masthead(run))
                 main {
-                    (summary(run))
-                    (trouble(run))
-                    (compared::sections(run))
+                    (overview(run))
+                    (compared::suites(run))
                     (scaling::claims(run))
                     (results::sections(run))
                     (scaling::tools(run))
@@ -110,31 +112,23 @@ fn masthead(run: &Run<'_>) -> Markup {
     }
 }
 
-fn summary(run: &Run<'_>) -> Markup {
-    html! {
-        section.summary id="summary" aria-label="Summary" {
-            @for found in headline::headlines(run) {
-                div.device {
-                    h2 { span class=(format!("swatch back-{}", found.color)) {} (found.device) }
-                    dl.facts {
-                        @for fact in &found.facts {
-                            div {
-                                dt { (fact.label) }
-                                dd {
-                                    strong {
-                                        (fact.figure)
-                                        @if !fact.unit.is_empty() { " " small { (fact.unit) } }
-                                    }
-                                    span { (rich(&fact.detail)) }
-                                }
-                            }
-                        }
-                        @if found.facts.is_empty() { p.note { "No figure yet." } }
-                    }
-                }
-            }
+/// What to read first: what each device came to, and their order. The cards of more devices than fit on a screen come
+/// behind it.
+fn overview(run: &Run<'_>) -> Markup {
+    let headlines = headline::headlines(run);
+    let ranking = compared::ranking(run);
+    if headlines.len() > MAX_TALL_CARDS && !run.results.rankings.is_empty() {
+        return html! {
             p.soundness { (headline::soundness(run)) }
-        }
+            (trouble(run))
+            (ranking)
+            (summary::short(&headlines))
+        };
+    }
+    html! {
+        (summary::tall(run, &headlines))
+        (trouble(run))
+        (ranking)
     }
 }
 

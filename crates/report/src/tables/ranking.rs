@@ -52,7 +52,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
         table = table.figure(format!("Of {}", main.yardstick));
     }
     if found.efficiency.is_some() {
-        table = table.figure("Per CPU-second").figure("Rank by it");
+        table = table.figure("Per CPU-second");
     }
     for place in main.places.iter().chain(&main.references) {
         table.push(row(run, found, place, yardstick));
@@ -117,7 +117,10 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
         "a rank is from the best to the worst that it could be, where intervals overlap".into(),
     );
     if found.efficiency.is_some() {
-        parts.push("CPU-seconds are those of the whole machine".into());
+        parts.push(
+            "CPU-seconds are those of the whole machine, and behind them stands the rank by them"
+                .into(),
+        );
     }
     parts.retain(|part: &String| !part.is_empty());
     parts.join("; ")
@@ -169,14 +172,18 @@ fn row(run: &Run<'_>, found: &Ranked<'_>, place: &Standing, yardstick: bool) -> 
     }
     if let Some(efficiency) = found.efficiency {
         let own = standing(efficiency, &place.cell);
-        let value = own.map(|own| Scale::si(own.value, "bit").value(own.value));
-        cells.push(Cell::or_missing(value));
-        cells.push(match own.and_then(|own| own.rank) {
-            Some(rank) => Cell::plain(rank_text(Some(rank))),
-            None => Cell::missing(),
-        });
+        cells.push(Cell::or_missing(own.map(with_rank)));
     }
     cells
+}
+
+/// `940 Mbit (1–5)`; of a reference, the figure alone.
+fn with_rank(place: &Standing) -> String {
+    let value = Scale::si(place.value, "bit").value(place.value);
+    match place.rank {
+        Some(rank) => format!("{value} ({})", rank_text(Some(rank))),
+        None => value,
+    }
 }
 
 /// The device's place in a ranking, or among its references.

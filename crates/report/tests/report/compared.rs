@@ -36,6 +36,34 @@ fn a_ranking_has_a_chart_with_a_bar_for_each_device_and_reference() {
 }
 
 #[test]
+fn of_many_devices_the_order_comes_before_the_cards() {
+    let first_sections = |journal: &Journal| -> Vec<String> {
+        let (_, page) = parse(journal);
+        let found = select(&page, "main > section[id]");
+        let ids = found.iter().filter_map(|section| section.attr("id"));
+        ids.filter(|id| ["ranking", "summary"].contains(id))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(first_sections(&fixture::peers(5)), ["ranking", "summary"]);
+    assert_eq!(first_sections(&fixture::quick()), ["summary"]);
+    let mut few = fixture::peers(5);
+    let kept = |cell: &str| {
+        cell.ends_with("/direct") || cell.ends_with("/cipherbench") || cell.ends_with("/openvpn")
+    };
+    few.header.plan.cells.retain(|cell| kept(&cell.id));
+    few.trials.retain(|trial| kept(&trial.cell));
+    assert_eq!(first_sections(&few), ["summary", "ranking"]);
+    let (_, page) = parse(&fixture::peers(5));
+    let soundness = select(&page, "main > .soundness").into_iter().map(text);
+    assert_eq!(soundness.count(), 1);
+    // A line for each fact, without what it is of.
+    assert_eq!(select(&page, "#summary .device").len(), 7);
+    assert_eq!(select(&page, "#summary dd strong").len(), 18);
+    assert!(select(&page, "#summary dd > span").is_empty());
+}
+
+#[test]
 fn where_nothing_is_to_be_compared_there_is_no_section() {
     let (_, page) = parse(&fixture::quick());
     assert!(select(&page, "#ranking, #suites").is_empty());

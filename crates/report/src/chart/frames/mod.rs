@@ -7,7 +7,7 @@ pub(crate) mod loss;
 pub(crate) mod outages;
 pub(crate) mod throughput;
 
-use super::{Anchor, Area, Svg, shortened, text_width};
+use super::{Anchor, Area, Svg, shortened, shortened_name, text_width};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FrameSet};
 
@@ -16,7 +16,7 @@ fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
     let labels: Vec<(String, String)> = devices
         .iter()
         .map(|device| {
-            let label = shortened(&device.label(run), 260.0);
+            let label = shortened_name(&device.label(run), 260.0);
             (format!("fill-{}", run.color(device.dut)), label)
         })
         .collect();

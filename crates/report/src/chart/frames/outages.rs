@@ -3,7 +3,7 @@
 use super::devices;
 use crate::chart::latency::short_time;
 use crate::chart::scale::Log;
-use crate::chart::{Anchor, Area, Svg, WIDTH, shortened};
+use crate::chart::{Anchor, Area, Svg, WIDTH, shortened_name};
 use crate::format::time_ns;
 use crate::layout::Run;
 use crate::layout::frames::{FramePoint, FrameSet};
@@ -94,7 +94,7 @@ impl<'a> Row<'a> {
         let (times, first) = self.times;
         let y = area.y;
         let place = |value: f64| area.x + area.width * axis.share(value).max(0.0);
-        let name = shortened(&run.label(&self.cell.dut), LEFT - 16.0);
+        let name = shortened_name(&run.label(&self.cell.dut), LEFT - 16.0);
         svg.text("label strong", (0.0, y + 4.0), Anchor::Start, &name);
         svg.line("axis", (area.x, y), (area.right(), y));
         for value in values(first) {
