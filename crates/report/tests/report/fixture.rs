@@ -3,7 +3,8 @@
 
 use campaign::plan::{
     Adapter, Addresses, Cell, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan, Measurement,
-    Mode, OpenVpn, Plan, StrongSwan, WireGuard, WireGuardProgram, Tool};
+    Mode, OpenVpn, Plan, StrongSwan, Tool, WireGuard, WireGuardProgram,
+};
 use journal::record::*;
 use journal::{Journal, Record};
 use wire::Suite;
