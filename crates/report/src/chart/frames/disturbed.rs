@@ -1,6 +1,6 @@
 //! A load over time, with marks at what was done to the device: a panel for each device.
 
-use super::devices;
+use super::{devices, finish};
 use crate::chart::scale::Linear;
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
 use crate::format::{Scale, time_ns};
@@ -103,15 +103,9 @@ pub(crate) fn draw(
         time_axis(&mut svg, whole, &times);
         panel.marks(&mut svg, whole, &times);
     }
-    let described: Vec<String> = panels.iter().map(Panel::words).collect();
-    let description = format!(
-        "{}, {}. {}.",
-        point.name(),
-        set.common,
-        described.join("; ")
-    );
     let title = format!("{}: frames received over time", set.kind.name());
-    Some(svg.finish(&title, &description))
+    let words = panels.iter().map(Panel::words);
+    Some(finish(svg, &title, (set, point), words))
 }
 
 /// Seconds below a panel.

@@ -1,6 +1,6 @@
 //! How much of a load is forwarded, by the share of hostile packets beside it.
 
-use super::legend;
+use super::{Dot, curve, finish, found, legend};
 use crate::chart::scale::Linear;
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
 use crate::format::{Scale, counted};
@@ -19,7 +19,7 @@ const PLOT: Area = Area {
 };
 
 /// A share, and what became of the load beside it.
-struct Dot {
+struct Share {
     percent: u16,
     /// In per cent of the frames sent.
     forwarded: f64,
@@ -34,12 +34,9 @@ pub(crate) fn draw(
     point: &FramePoint<'_>,
     id: &str,
 ) -> Option<Markup> {
-    let curves: Vec<(&CellResult, Vec<Dot>)> = set
-        .devices
-        .iter()
-        .filter_map(|device| point.cell(*device))
-        .filter_map(|cell| Some((cell, dots(cell.frames.as_ref()?.disturbance.as_ref()?)?)))
-        .collect();
+    let curves = found(set, point, |cell| {
+        dots(cell.frames.as_ref()?.disturbance.as_ref()?)
+    });
     let all = || curves.iter().flat_map(|(_, dots)| dots);
     let most = all().map(|dot| dot.percent).max()?;
     let x_axis = Linear::new(f64::from(most), 8.0, Scale::plain());
@@ -53,32 +50,24 @@ pub(crate) fn draw(
     let middle = (PLOT.x + PLOT.width / 2.0, PLOT.bottom() + 38.0);
     let what = "hostile packets, in per cent of the load";
     svg.text("tick", middle, Anchor::Middle, what);
-    for (cell, dots) in &curves {
-        curve(&mut svg, run, cell, dots, (&x_axis, &y_axis));
+    for (cell, shares) in &curves {
+        draw_shares(&mut svg, run, cell, shares, (&x_axis, &y_axis));
     }
-    let described: Vec<String> = curves
-        .iter()
-        .map(|(cell, dots)| words(cell, dots))
-        .collect();
-    let description = format!(
-        "{}, {}. {}.",
-        point.name(),
-        set.common,
-        described.join("; ")
-    );
-    Some(svg.finish("Load forwarded by share of hostile packets", &description))
+    let words = curves.iter().map(|(cell, shares)| words(cell, shares));
+    let title = "Load forwarded by share of hostile packets";
+    Some(finish(svg, title, (set, point), words))
 }
 
 /// The control first, where there is one.
-fn dots(found: &DisturbanceResult) -> Option<Vec<Dot>> {
+fn dots(found: &DisturbanceResult) -> Option<Vec<Share>> {
     let hostile = found.hostile.as_ref()?;
-    let quiet = found.quiet.as_ref().map(|quiet| Dot {
+    let quiet = found.quiet.as_ref().map(|quiet| Share {
         percent: 0,
         forwarded: 100.0 - quiet.load.lost_ppm.mean / 1e4,
         lossless: quiet.load.account.lost == 0,
         came_through: 0,
     });
-    let shares = hostile.shares.iter().map(|share| Dot {
+    let shares = hostile.shares.iter().map(|share| Share {
         percent: share.percent,
         forwarded: 100.0 * share.forwarded_ratio.mean,
         lossless: share.disturbed.load.account.lost == 0,
@@ -104,42 +93,40 @@ fn height(lost: &Linear, percent: f64) -> f64 {
     PLOT.y + PLOT.height * lost.share(percent)
 }
 
-fn curve(
+fn draw_shares(
     svg: &mut Svg,
     run: &Run<'_>,
     cell: &CellResult,
-    dots: &[Dot],
+    shares: &[Share],
     (x_axis, y_axis): (&Linear, &Linear),
 ) {
-    let color = run.color(&cell.dut);
-    let place = |dot: &Dot| {
-        let x = PLOT.x + PLOT.width * x_axis.share(f64::from(dot.percent));
-        (x, height(y_axis, 100.0 - dot.forwarded))
-    };
-    let points: Vec<(f64, f64)> = dots.iter().map(place).collect();
-    svg.polyline(&format!("curve stroke-{color}"), &points, &cell.dut);
-    for dot in dots {
-        let (x, y) = place(dot);
-        let tooltip = format!(
+    let dot = |share: &Share| Dot {
+        position: (
+            PLOT.x + PLOT.width * x_axis.share(f64::from(share.percent)),
+            height(y_axis, 100.0 - share.forwarded),
+        ),
+        lossless: share.lossless,
+        tooltip: format!(
             "{}: {:.2} % of the load beside {} of hostile packets",
             cell.dut,
-            dot.forwarded,
-            percent_name(dot.percent)
-        );
-        match dot.lossless {
-            true => svg.dot(&format!("ring stroke-{color}"), (x, y), 4.0, &tooltip),
-            false => svg.dot(&format!("fill-{color}"), (x, y), 3.5, &tooltip),
-        }
-        if dot.came_through > 0 {
+            share.forwarded,
+            percent_name(share.percent)
+        ),
+    };
+    let dots: Vec<Dot> = shares.iter().map(dot).collect();
+    curve(svg, run, cell, &dots);
+    for (share, dot) in shares.iter().zip(&dots) {
+        let (x, y) = dot.position;
+        if share.came_through > 0 {
             svg.line("breach", (x - 7.0, y - 7.0), (x + 7.0, y + 7.0));
             svg.line("breach", (x - 7.0, y + 7.0), (x + 7.0, y - 7.0));
-            let text = format!("{} came through", dot.came_through);
+            let text = format!("{} came through", share.came_through);
             svg.text("reason halo", (x, y + 22.0), Anchor::End, &text);
         }
     }
 }
 
-fn words(cell: &CellResult, dots: &[Dot]) -> String {
+fn words(cell: &CellResult, dots: &[Share]) -> String {
     let worst = dots.iter().map(|dot| dot.forwarded).fold(100.0, f64::min);
     let came: u64 = dots.iter().map(|dot| dot.came_through).sum();
     let came = match came {

@@ -1,6 +1,6 @@
 //! Latency by load: for each load and device from the median to the slowest frame.
 
-use super::{band_name, legend};
+use super::{band_name, finish, found, legend};
 use crate::chart::latency::short_time;
 use crate::chart::scale::Log;
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
@@ -28,12 +28,9 @@ pub(crate) fn draw(
     point: &FramePoint<'_>,
     id: &str,
 ) -> Option<Markup> {
-    let cells: Vec<(&CellResult, &[LoadLatency])> = set
-        .devices
-        .iter()
-        .filter_map(|device| point.cell(*device))
-        .filter_map(|cell| Some((cell, cell.frames.as_ref()?.latency.as_slice())))
-        .collect();
+    let cells = found(set, point, |cell| {
+        Some(cell.frames.as_ref()?.latency.as_slice())
+    });
     let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
     let low = all().map(|load| load.p50_ns).min()?;
     let high = all().map(|load| load.max_ns).max()?;
@@ -75,17 +72,8 @@ pub(crate) fn draw(
     let middle = PLOT.x + PLOT.width / 2.0;
     let what = "load in per cent of each device's own throughput";
     svg.text("tick", (middle, PLOT.bottom() + 40.0), Anchor::Middle, what);
-    let described: Vec<String> = cells
-        .iter()
-        .map(|(cell, loads)| words(cell, loads))
-        .collect();
-    let description = format!(
-        "{}, {}. {}.",
-        point.name(),
-        set.common,
-        described.join("; ")
-    );
-    Some(svg.finish("Latency by load", &description))
+    let words = cells.iter().map(|(cell, loads)| words(cell, loads));
+    Some(finish(svg, "Latency by load", (set, point), words))
 }
 
 fn share_name(share: u8) -> String {

@@ -1,6 +1,6 @@
 //! Loss by load: where it begins, and how fast it grows.
 
-use super::legend;
+use super::{Dot, curve, finish, found, legend};
 use crate::chart::scale::Linear;
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
 use crate::format::{Scale, percent};
@@ -26,13 +26,10 @@ pub(crate) fn draw(
     point: &FramePoint<'_>,
     id: &str,
 ) -> Option<Markup> {
-    let curves: Vec<(&CellResult, &[LoadResult])> = set
-        .devices
-        .iter()
-        .filter_map(|device| point.cell(*device))
-        .filter_map(|cell| Some((cell, cell.frames.as_ref()?.loads.as_slice())))
-        .filter(|(_, loads)| loads.len() > 1)
-        .collect();
+    let curves = found(set, point, |cell| {
+        let loads = cell.frames.as_ref()?.loads.as_slice();
+        (loads.len() > 1).then_some(loads)
+    });
     curves.first()?;
     let all = || curves.iter().flat_map(|(_, loads)| loads.iter());
     let fastest = all()
@@ -54,52 +51,33 @@ pub(crate) fn draw(
         &unit,
     );
     for (cell, loads) in &curves {
-        curve(&mut svg, run, cell, loads, &x_axis, &y_axis);
+        let dot = |load: &LoadResult| {
+            let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
+            let offered = &load.offered.frames_per_s;
+            Dot {
+                position: (
+                    PLOT.x + PLOT.width * x_axis.share(offered.mean),
+                    PLOT.bottom() - PLOT.height * y_axis.share(lost),
+                ),
+                lossless: load.account.lost == 0,
+                tooltip: format!(
+                    "{}: {} lost of {}",
+                    cell.dut,
+                    percent(lost),
+                    mean_rate(offered)
+                ),
+            }
+        };
+        let dots: Vec<Dot> = loads.iter().map(dot).collect();
+        curve(&mut svg, run, cell, &dots);
     }
-    let described: Vec<String> = curves
-        .iter()
-        .map(|(cell, loads)| words(cell, loads))
-        .collect();
-    let description = format!(
-        "{}, {}. {}.",
-        point.name(),
-        set.common,
-        described.join("; ")
-    );
-    Some(svg.finish("Frame loss by offered load", &description))
-}
-
-fn curve(
-    svg: &mut Svg,
-    run: &Run<'_>,
-    cell: &CellResult,
-    loads: &[LoadResult],
-    x_axis: &Linear,
-    y_axis: &Linear,
-) {
-    let color = run.color(&cell.dut);
-    let place = |load: &LoadResult| {
-        let x = PLOT.x + PLOT.width * x_axis.share(load.offered.frames_per_s.mean);
-        let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
-        (x, PLOT.bottom() - PLOT.height * y_axis.share(lost))
-    };
-    let points: Vec<(f64, f64)> = loads.iter().map(place).collect();
-    svg.polyline(&format!("curve stroke-{color}"), &points, &cell.dut);
-    for load in loads {
-        let tooltip = format!(
-            "{}: {} lost of {}",
-            cell.dut,
-            percent(load.lost_ppm.mean / PPM_PER_PERCENT),
-            mean_rate(&load.offered.frames_per_s)
-        );
-        let (x, y) = place(load);
-        // A load without any loss is a ring: it is told from hardly any.
-        if load.account.lost == 0 {
-            svg.dot(&format!("ring stroke-{color}"), (x, y), 4.0, &tooltip);
-        } else {
-            svg.dot(&format!("fill-{color}"), (x, y), 3.5, &tooltip);
-        }
-    }
+    let words = curves.iter().map(|(cell, loads)| words(cell, loads));
+    Some(finish(
+        svg,
+        "Frame loss by offered load",
+        (set, point),
+        words,
+    ))
 }
 
 fn words(cell: &CellResult, loads: &[LoadResult]) -> String {

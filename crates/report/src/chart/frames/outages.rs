@@ -1,6 +1,6 @@
 //! How long events last: a row for each device, a dot for each event.
 
-use super::devices;
+use super::{devices, finish};
 use crate::chart::latency::short_time;
 use crate::chart::scale::Log;
 use crate::chart::{Anchor, Area, Svg, WIDTH, shortened_name};
@@ -62,14 +62,8 @@ pub(crate) fn draw(
         let y = plot.y + ROW_HEIGHT * (index as f64 + 0.5);
         row.draw(&mut svg, run, &axis, Area { y, ..plot });
     }
-    let described: Vec<String> = rows.iter().map(Row::words).collect();
-    let description = format!(
-        "{}, {}. {}.",
-        point.name(),
-        set.common,
-        described.join("; ")
-    );
-    Some(svg.finish(set.kind.name(), &description))
+    let words = rows.iter().map(Row::words);
+    Some(finish(svg, set.kind.name(), (set, point), words))
 }
 
 fn values(times: &EventTimes) -> impl Iterator<Item = f64> {
