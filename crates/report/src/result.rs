@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{
-    ToolCheck,
-    CellResult, ClaimResult, Comparison, Progress, Ranking, Scaling, SuiteMatrix, Warning,
+    CellResult, ClaimResult, Comparison, Progress, Ranking, Scaling, SuiteMatrix, ToolCheck,
+    Warning,
 };
 use std::collections::BTreeMap;
 

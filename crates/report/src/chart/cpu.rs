@@ -30,8 +30,12 @@ type Role = (
 );
 
 const ROLES: [Role; 4] = [
-    (Some("role-a"), "station A", |cpu| Some(&cpu.station_a_cores)),
-    (Some("role-b"), "station B", |cpu| Some(&cpu.station_b_cores)),
+    (Some("role-a"), "station A", |cpu| {
+        Some(&cpu.station_a_cores)
+    }),
+    (Some("role-b"), "station B", |cpu| {
+        Some(&cpu.station_b_cores)
+    }),
     (None, "device", |cpu| cpu.dut_cores.as_ref()),
     (Some("role-kernel"), "kernel and the rest", |cpu| {
         Some(&cpu.kernel_cores)

@@ -327,7 +327,13 @@ mod tests {
         assert_eq!(shortened_name(name, room), "cipherbench 3d… (insecure)");
         assert_eq!(shortened_name(name, text_width(name)), name);
         // A mark that takes most of the room is cut with the name.
-        assert_eq!(shortened_name("a (long mark)", text_width("a (lo…") + 1.0), "a (lo…");
-        assert_eq!(shortened_name("no mark at all", text_width("no m…") + 1.0), "no m…");
+        assert_eq!(
+            shortened_name("a (long mark)", text_width("a (lo…") + 1.0),
+            "a (lo…"
+        );
+        assert_eq!(
+            shortened_name("no mark at all", text_width("no m…") + 1.0),
+            "no m…"
+        );
     }
 }

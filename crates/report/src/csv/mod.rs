@@ -226,10 +226,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 trial,
                 counts: run.counts(trial),
                 figure,
-                standings: standings
-                    .get(cell.id.as_str())
-                    .copied()
-                    .unwrap_or_default(),
+                standings: standings.get(cell.id.as_str()).copied().unwrap_or_default(),
                 planned: run.planned(cell),
                 claims: claims.get(cell.id.as_str()).map_or(&[], Vec::as_slice),
             };

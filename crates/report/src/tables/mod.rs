@@ -15,13 +15,13 @@ mod throughput;
 mod tools;
 
 pub(crate) use claims::claims;
-pub(crate) use tools::tools;
 pub(crate) use cpu::cpu;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{evidence, reasons};
 pub(crate) use latency::latency;
 pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, throughput};
+pub(crate) use tools::tools;
 
 use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};

@@ -242,7 +242,10 @@ mod tests {
         );
         held.bins[2].latency_ns_max = 36 * MS;
         held.bins[3].latency_ns_max = 26 * MS;
-        assert_eq!(held.events(std::slice::from_ref(&done))[0].first_ns, Some(36 * MS));
+        assert_eq!(
+            held.events(std::slice::from_ref(&done))[0].first_ns,
+            Some(36 * MS)
+        );
         // One that overtakes it came first.
         held.bins[3].latency_ns_max = MS;
         assert_eq!(held.events(&[done])[0].first_ns, Some(WIDTH + MS));
