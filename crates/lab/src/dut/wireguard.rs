@@ -321,7 +321,15 @@ fn await_answer(
 ) -> Result<(), LabError> {
     let deadline = Deadline::after(READY_LIMIT);
     loop {
-        let answer = wg(site.dut, node, &["show", INTERFACE]);
+        // `wg` takes a socket that does not listen yet for one of a dead program, and removes it.
+        let asked_too_early = daemon.is_some() && !listens(node)?;
+        let answer = match asked_too_early {
+            true => Err(dut_error(
+                site.dut,
+                format!("does not listen on {}", node.id().name()),
+            )),
+            false => wg(site.dut, node, &["show", INTERFACE]),
+        };
         let (Err(_), Some(daemon)) = (&answer, daemon) else {
             return answer.map(drop);
         };
@@ -331,6 +339,14 @@ fn await_answer(
         }
         thread::sleep(READY_INTERVAL);
     }
+}
+
+/// Whether a program listens at the socket that `wg` asks: as the kernel lists them, by `__SO_ACCEPTCON`.
+fn listens(node: &dyn Node) -> Result<bool, LabError> {
+    // Some write two slashes.
+    let pattern = format!(" 00010000 .*/wireguard/*{INTERFACE}\\.sock$");
+    let program = Program::new(["grep", "-q", pattern.as_str(), "/proc/net/unix"]);
+    Ok(node.run(program, TOOL_LIMIT)?.code == Some(0))
 }
 
 /// Runs `wg`, which must succeed; what it printed. Neither words nor errors of it carry a key.
