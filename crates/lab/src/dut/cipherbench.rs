@@ -266,14 +266,8 @@ impl Adapter for Cipherbench {
                 .collect(),
             ..RunningDut::default()
         };
-        match self.bring_up(site, &mut dut) {
-            Ok(()) => Ok(dut),
-            Err(error) => {
-                // What came up, if anything; why the rest did not says more than how this ends.
-                let _ = self.stop(site, dut);
-                Err(error)
-            }
-        }
+        let up = self.bring_up(site, &mut dut);
+        self.up_or_stopped(site, dut, up)
     }
 
     fn counters(

@@ -109,14 +109,8 @@ impl Adapter for External {
             elsewhere: true,
             ..RunningDut::default()
         };
-        match self.bring_up(site, &mut dut) {
-            Ok(()) => Ok(dut),
-            Err(error) => {
-                // Why it did not come up says more than how it went down.
-                let _ = self.stop(site, dut);
-                Err(error)
-            }
-        }
+        let up = self.bring_up(site, &mut dut);
+        self.up_or_stopped(site, dut, up)
     }
 
     /// A has reached B by the end of the start.

@@ -214,13 +214,8 @@ impl Adapter for L2tpv3 {
             ..RunningDut::default()
         };
         let set_up = on_each(site.loaded(), |node| self.set_up(site, node));
-        match gather(set_up, &mut dut.facts).and_then(|()| site.join_stations()) {
-            Ok(()) => Ok(dut),
-            Err(error) => {
-                let _ = self.stop(site, dut);
-                Err(error)
-            }
-        }
+        let up = gather(set_up, &mut dut.facts).and_then(|()| site.join_stations());
+        self.up_or_stopped(site, dut, up)
     }
 
     /// Frames into the pseudowire (`tx`) and out of it (`rx`), in clear.

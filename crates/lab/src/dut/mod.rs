@@ -45,6 +45,22 @@ pub(crate) trait Adapter: Send + Sync {
     /// Brings it up on the gateways that are loaded; nothing of it is left when that fails.
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError>;
 
+    /// What came up, or nothing of it when something failed: why it did says more than how the rest went down.
+    fn up_or_stopped(
+        &mut self,
+        site: &Site<'_>,
+        dut: RunningDut,
+        up: Result<(), LabError>,
+    ) -> Result<RunningDut, LabError> {
+        match up {
+            Ok(()) => Ok(dut),
+            Err(error) => {
+                let _ = self.stop(site, dut);
+                Err(error)
+            }
+        }
+    }
+
     /// Waits until it forwards, once it is up.
     fn await_ready(&self, site: &Site<'_>) -> Result<(), LabError> {
         site.await_path()

@@ -194,13 +194,8 @@ impl Adapter for Xfrm {
             ..RunningDut::default()
         };
         let set_up = on_each(site.loaded(), |node| self.set_up(site, node, &keys));
-        match gather(set_up, &mut dut.facts) {
-            Ok(()) => Ok(dut),
-            Err(error) => {
-                let _ = self.stop(site, dut);
-                Err(error)
-            }
-        }
+        let up = gather(set_up, &mut dut.facts);
+        self.up_or_stopped(site, dut, up)
     }
 
     /// Bytes are as the kernel counts them: of IP packets sealed, with outer headers or without.
