@@ -1,0 +1,466 @@
+//! The client of one KME: the three calls of ETSI GS QKD 014 v1.1.1 clause 5.
+
+use crate::answer::{Answer, is_uuid};
+use crate::channel::{Call, Channel, Target};
+use crate::error::{Failure, KmeError, SetupError, quoted};
+use crate::ledger::Ledger;
+use crate::tls;
+use crate::types::{KeyId, KeyIds, KeyRequest, Status};
+use hyper::body::Bytes;
+use hyper::{Method, Uri};
+use rustls::pki_types::ServerName;
+use std::fmt::{self, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// Port of a URL that names none.
+const HTTPS_PORT: u16 = 443;
+/// Characters of an SAE id at most.
+const SAE_CHARS_MAX: usize = 255;
+
+/// What a [`Kme`] is made of.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// `https://host:port`, with a path if the KME has `/api/v1/keys` behind one.
+    pub url: String,
+    /// Id of the SAE that this side is; its certificate tells the KME the same.
+    pub sae: String,
+    /// Certificate of the SAE, PEM, with intermediate ones behind it.
+    pub certificate: PathBuf,
+    /// Its private key, PEM, for its owner's eyes only (mode 600).
+    pub key: PathBuf,
+    /// Certificates of the CAs that the KME's own may be signed by, PEM.
+    pub ca: PathBuf,
+    /// For each call, waiting for its turn and connecting included.
+    pub timeout: Duration,
+}
+
+/// A key of a QKD network, and the id by which the other side gets it too.
+#[derive(Clone)]
+pub struct QkdKey {
+    /// UUID.
+    pub id: String,
+    /// Wiped when dropped.
+    pub key: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for QkdKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QkdKey({}, {} bits)", self.id, self.key.len() * 8)
+    }
+}
+
+/// One SAE's client of its KME. A clone is the same client.
+///
+/// All of it runs on the tokio runtime (one thread will do) on which it is called, and opens no file. It never gives a
+/// key a second time, whatever the KME delivers, as long as it remembers it (some 30 000 keys).
+#[derive(Clone)]
+pub struct Kme {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Before `/api/v1/keys`, without a slash at the end.
+    base: String,
+    /// The path of `base`.
+    prefix: String,
+    sae: String,
+    channel: Channel,
+    ledger: Mutex<Ledger>,
+}
+
+impl Kme {
+    /// Reads the files and looks the host up; nothing is sent yet. May block for as long as name resolution takes.
+    ///
+    /// # Errors
+    /// [`SetupError`]: which setting is wrong, and how.
+    pub fn new(setup: &Setup) -> Result<Self, SetupError> {
+        if let Err(what) = check_sae(&setup.sae) {
+            return Err(SetupError::Sae {
+                id: quoted(&setup.sae),
+                what,
+            });
+        }
+        if setup.timeout.is_zero() {
+            return Err(SetupError::NoTimeout);
+        }
+        let (target, prefix) = target(&setup.url)?;
+        let config = tls::client_config(&setup.certificate, &setup.key, &setup.ca)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                base: format!("https://{}{prefix}", target.authority),
+                prefix,
+                sae: setup.sae.clone(),
+                channel: Channel::new(target, config, setup.timeout),
+                ledger: Mutex::new(Ledger::new()),
+            }),
+        })
+    }
+
+    /// Id of the SAE that this side is.
+    #[must_use]
+    pub fn sae(&self) -> &str {
+        &self.inner.sae
+    }
+
+    /// The KME's URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.inner.base
+    }
+
+    /// Where it is connected to, as it was looked up.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.inner.channel.addresses()
+    }
+
+    /// "Get status": what the KME has for this SAE as master and `slave`.
+    ///
+    /// # Errors
+    /// [`KmeError`]; [`Failure::WrongSae`] when the KME knows this SAE by another id than the configuration.
+    pub async fn status(&self, slave: &str) -> Result<Status, KmeError> {
+        let url = self.url_of(slave, "status")?;
+        let failed = |failure| url.failed(failure);
+        let answer = self.get(&url, String::new()).await.map_err(failed)?;
+        let status = answer.status().map_err(failed)?;
+        if status.master_sae_id != self.inner.sae {
+            return Err(failed(Failure::WrongSae {
+                told: quoted(&status.master_sae_id),
+                own: quoted(&self.inner.sae),
+            }));
+        }
+        Ok(status)
+    }
+
+    /// "Get key": new keys, which `slave` can get from its KME by their ids. By GET where that can say it, else by POST.
+    ///
+    /// # Errors
+    /// [`KmeError`]; then keys that the KME may have delivered are not used.
+    pub async fn new_keys(
+        &self,
+        slave: &str,
+        request: &KeyRequest,
+    ) -> Result<Vec<QkdKey>, KmeError> {
+        let url = self.url_of(slave, "enc_keys")?;
+        let failed = |failure| url.failed(failure);
+        check_request(request).map_err(failed)?;
+        let answer = if request.is_simple() {
+            self.get(&url, query_of(request)).await
+        } else {
+            self.post(&url, request).await
+        };
+        let keys = answer.and_then(|answer| answer.new_keys(request));
+        let keys = keys.map_err(failed)?;
+        self.enter(&keys).map_err(failed)?;
+        Ok(keys)
+    }
+
+    /// "Get key with key IDs": the keys that `master` got from its KME, in the order of `ids`. By GET for one, by POST for
+    /// several.
+    ///
+    /// # Errors
+    /// [`KmeError`]; [`Failure::Used`] for an id that this client got a key of before.
+    pub async fn keys_by_id(&self, master: &str, ids: &[String]) -> Result<Vec<QkdKey>, KmeError> {
+        let url = self.url_of(master, "dec_keys")?;
+        let failed = |failure| url.failed(failure);
+        self.check_ids(ids).map_err(failed)?;
+        let answer = if let [id] = ids {
+            self.get(&url, format!("?key_ID={id}")).await
+        } else {
+            let key_ids = ids.iter().map(|id| KeyId {
+                key_id: id.clone(),
+                key_id_extension: None,
+            });
+            let request = KeyIds {
+                key_ids: key_ids.collect(),
+                key_ids_extension: None,
+            };
+            self.post(&url, &request).await
+        };
+        let keys = answer.and_then(|answer| answer.keys_by_id(ids));
+        let keys = keys.map_err(failed)?;
+        self.enter(&keys).map_err(failed)?;
+        Ok(keys)
+    }
+
+    /// Ids come from the peer: they are checked before they become part of a URL.
+    fn check_ids(&self, ids: &[String]) -> Result<(), Failure> {
+        if ids.is_empty() {
+            return Err(Failure::Request(
+                "no key id was given (at least one is needed)".to_owned(),
+            ));
+        }
+        let ledger = self.ledger();
+        for (at, id) in ids.iter().enumerate() {
+            if !is_uuid(id) {
+                return Err(Failure::Request(format!(
+                    "{} is no key id: a UUID is needed",
+                    quoted(id)
+                )));
+            }
+            if ids[..at].iter().any(|other| other.eq_ignore_ascii_case(id)) {
+                return Err(Failure::Request(format!(
+                    "key id {id} is asked for twice in one request"
+                )));
+            }
+            if ledger.knows(id) {
+                return Err(Failure::Used { id: id.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&self, keys: &[QkdKey]) -> Result<(), Failure> {
+        self.ledger().enter(keys)
+    }
+
+    fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
+        let ledger = self.inner.ledger.lock();
+        ledger.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn get(&self, url: &CallUrl<'_>, query: String) -> Result<Answer, Failure> {
+        let call = Call {
+            method: Method::GET,
+            path: format!("{}{}{query}", self.inner.prefix, url.path),
+            body: Bytes::new(),
+        };
+        self.inner.channel.call(&call).await
+    }
+
+    async fn post(
+        &self,
+        url: &CallUrl<'_>,
+        body: &impl serde::Serialize,
+    ) -> Result<Answer, Failure> {
+        let call = Call {
+            method: Method::POST,
+            path: format!("{}{}", self.inner.prefix, url.path),
+            body: serde_json::to_vec(body)
+                .expect("texts and numbers are JSON")
+                .into(),
+        };
+        self.inner.channel.call(&call).await
+    }
+
+    fn url_of(&self, sae: &str, call: &str) -> Result<CallUrl<'_>, KmeError> {
+        let url = CallUrl {
+            base: &self.inner.base,
+            path: format!("/api/v1/keys/{}/{call}", encoded(sae)),
+        };
+        match check_sae(sae) {
+            Ok(()) => Ok(url),
+            Err(what) => Err(url.failed(Failure::Request(format!(
+                "SAE id {} cannot be used: {what}",
+                quoted(sae)
+            )))),
+        }
+    }
+}
+
+impl fmt::Debug for Kme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kme({} for SAE {:?})", self.url(), self.sae())
+    }
+}
+
+/// What is called.
+struct CallUrl<'a> {
+    base: &'a str,
+    /// Behind the base, encoded.
+    path: String,
+}
+
+impl CallUrl<'_> {
+    fn failed(&self, failure: Failure) -> KmeError {
+        KmeError {
+            url: format!("{}{}", self.base, self.path),
+            failure,
+        }
+    }
+}
+
+/// Takes a URL apart, and looks its host up.
+fn target(url: &str) -> Result<(Target, String), SetupError> {
+    let bad = |what| SetupError::Url {
+        url: url.escape_debug().to_string(),
+        what,
+    };
+    if url.contains('#') {
+        return Err(bad("it has a fragment"));
+    }
+    let uri: Uri = url.parse().map_err(|_| bad("it is not well formed"))?;
+    if uri.scheme_str() != Some("https") {
+        return Err(bad("it must begin with https://"));
+    }
+    let authority = uri.authority().ok_or_else(|| bad("it has no host"))?;
+    if authority.as_str().contains('@') {
+        return Err(bad(
+            "it has a user in it, but certificates tell who the client is",
+        ));
+    }
+    if uri.query().is_some() {
+        return Err(bad("it has a query"));
+    }
+    let prefix = uri.path().trim_end_matches('/').to_owned();
+    if prefix.ends_with("/api/v1/keys") {
+        return Err(bad("leave /api/v1/keys out, every call begins with it"));
+    }
+    // The library's own view of the port is silent about one that is no number.
+    let port = match authority.as_str().strip_prefix(authority.host()) {
+        Some("") => HTTPS_PORT,
+        rest => rest
+            .and_then(|rest| rest.strip_prefix(':')?.parse().ok())
+            .filter(|&port| port != 0)
+            .ok_or_else(|| bad("it has no port that can be connected to"))?,
+    };
+    let host = authority.host().trim_matches(['[', ']']).to_owned();
+    let name = ServerName::try_from(host.clone())
+        .map_err(|_| bad("its host is neither a DNS name nor an IP address"))?;
+    let no_address = |source| SetupError::NoAddress {
+        host: host.clone(),
+        source,
+    };
+    let addresses: Vec<_> = (host.as_str(), port)
+        .to_socket_addrs()
+        .map_err(no_address)?
+        .collect();
+    if addresses.is_empty() {
+        return Err(no_address(std::io::ErrorKind::NotFound.into()));
+    }
+    let target = Target {
+        addresses,
+        host: host.clone(),
+        name,
+        authority: authority.as_str().to_owned(),
+    };
+    Ok((target, prefix))
+}
+
+/// An SAE id is one segment of a path; `.` and `..` would be taken for steps in it, however they are encoded.
+fn check_sae(id: &str) -> Result<(), &'static str> {
+    match id {
+        "" => Err("it is empty"),
+        "." | ".." => Err("in a URL it means another folder"),
+        _ if id.chars().count() > SAE_CHARS_MAX => Err("it has more than 255 characters"),
+        _ if id.chars().any(char::is_control) => Err("it has a control character"),
+        _ => Ok(()),
+    }
+}
+
+fn check_request(request: &KeyRequest) -> Result<(), Failure> {
+    if request.number == Some(0) {
+        return Err(Failure::Request("0 keys are asked for".to_owned()));
+    }
+    match request.size {
+        Some(size) if size == 0 || size % 8 != 0 => Err(Failure::Request(format!(
+            "keys of {size} bits are asked for: the size must be a multiple of 8, and not 0"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Number and size as a query; what is not told stays out, and so is the KME's default.
+fn query_of(request: &KeyRequest) -> String {
+    let mut query = String::new();
+    for (name, value) in [("number", request.number), ("size", request.size)] {
+        if let Some(value) = value {
+            let separator = if query.is_empty() { '?' } else { '&' };
+            // Writing to a string cannot fail.
+            let _ = write!(query, "{separator}{name}={value}");
+        }
+    }
+    query
+}
+
+/// As one segment of a path: everything but the unreserved characters of RFC 3986 §2.3 as `%XX`.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(byte.into());
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_urls_apart() {
+        let (kme, prefix) = target("https://127.0.0.1:8443/").unwrap();
+        assert_eq!(kme.addresses, ["127.0.0.1:8443".parse().unwrap()]);
+        assert_eq!((kme.host.as_str(), prefix.as_str()), ("127.0.0.1", ""));
+        let (kme, prefix) = target("HTTPS://[::1]/kme/one/").unwrap();
+        assert_eq!(kme.addresses, ["[::1]:443".parse().unwrap()]);
+        assert_eq!((kme.host.as_str(), prefix.as_str()), ("::1", "/kme/one"));
+        assert_eq!(kme.authority, "[::1]");
+        let (kme, _) = target("https://localhost:1").unwrap();
+        assert!(
+            kme.addresses
+                .iter()
+                .all(|address| address.ip().is_loopback())
+        );
+    }
+
+    #[test]
+    fn refuses_urls_that_are_none_of_a_kme() {
+        for (url, expected) in [
+            ("", "not well formed"),
+            ("10.0.0.1:443", "must begin with https://"),
+            ("http://10.0.0.1", "must begin with https://"),
+            ("https://", "not well formed"),
+            ("https://10.0.0.1:0", "no port"),
+            ("https://10.0.0.1:", "no port"),
+            ("https://10.0.0.1:65536", "no port"),
+            ("https://a@10.0.0.1", "user in it"),
+            ("https://10.0.0.1?a", "a query"),
+            ("https://10.0.0.1/#a", "a fragment"),
+            ("https://10.0.0.1/api/v1/keys/", "leave /api/v1/keys out"),
+            ("https://a b", "not well formed"),
+            ("https://-", "neither a DNS name"),
+        ] {
+            let error = match target(url) {
+                Ok(_) => panic!("{url} is taken"),
+                Err(error) => error.to_string(),
+            };
+            assert!(error.contains(expected), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn encodes_what_a_path_would_take_for_its_own() {
+        assert_eq!(encoded("gw-2.lab_~A"), "gw-2.lab_~A");
+        assert_eq!(encoded("a/b?c#d%e f+ä"), "a%2Fb%3Fc%23d%25e%20f%2B%C3%A4");
+        for bad in ["", ".", "..", "a\nb", &"x".repeat(256)] {
+            assert!(check_sae(bad).is_err(), "{bad}");
+        }
+        assert_eq!(check_sae("..."), Ok(()));
+    }
+
+    #[test]
+    fn a_query_tells_only_what_is_asked_for() {
+        let mut request = KeyRequest::default();
+        assert_eq!(query_of(&request), "");
+        request.size = Some(256);
+        assert_eq!(query_of(&request), "?size=256");
+        assert_eq!(query_of(&KeyRequest::new(3, 1024)), "?number=3&size=1024");
+    }
+
+    #[test]
+    fn shows_no_key() {
+        let key = QkdKey {
+            id: "x".to_owned(),
+            key: Zeroizing::new(vec![0xab; 4]),
+        };
+        assert_eq!(format!("{key:?}"), "QkdKey(x, 32 bits)");
+    }
+}

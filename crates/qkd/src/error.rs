@@ -1,0 +1,304 @@
+//! What can go wrong with a KME, said so that who reads it knows what to do. No message shows any byte of a key.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Characters of a foreign text that a message quotes at most.
+const QUOTED_CHARS_MAX: usize = 200;
+
+/// Why there is no [`Kme`](crate::Kme) to be asked: the configuration or a file of it is at fault.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The URL cannot be used.
+    #[error("`{url}` is no URL of a KME: {what} (as in https://10.9.0.1:8443)")]
+    Url {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The host has no address.
+    #[error(
+        "KME host `{host}` has no address: {source} (give the URL with an IP address, or mend name resolution)"
+    )]
+    NoAddress {
+        /// Name.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// An SAE id cannot stand in a URL.
+    #[error("SAE id {id} cannot be used: {what}")]
+    Sae {
+        /// Quoted.
+        id: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A limit that nothing can keep.
+    #[error("a timeout of 0 s for the KME lets no call succeed (a few seconds will do)")]
+    NoTimeout,
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", .path.display())]
+    NotRead {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others than its owner may read the private key.
+    #[error("private key {} has mode {mode:04o}: others than its owner may use it (chmod 600 {})",
+        .path.display(), .path.display())]
+    TooOpen {
+        /// The file.
+        path: PathBuf,
+        /// Its mode bits.
+        mode: u32,
+    },
+    /// A file is not what it ought to be.
+    #[error("{}: {what}", .path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what was expected.
+        what: String,
+    },
+    /// Certificate and private key do not belong together.
+    #[error("certificate {} and private key {} cannot be used together: {what}",
+        .certificate.display(), .key.display())]
+    Pair {
+        /// Certificate.
+        certificate: PathBuf,
+        /// Private key.
+        key: PathBuf,
+        /// Why.
+        what: String,
+    },
+}
+
+/// Why a call of a KME gave nothing. The whole answer is refused: no part of it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KmeError {
+    /// What was called, without the query.
+    pub url: String,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+impl KmeError {
+    /// How long the KME wants to be left alone, where it has said so.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.failure {
+            Failure::Unavailable { retry_after, .. } => retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for KmeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KME {}: {}", self.url, self.failure)
+    }
+}
+
+impl std::error::Error for KmeError {}
+
+/// What went wrong in a call of a KME. What a KME wrote is quoted, escaped and cut.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The caller asks for what no KME can give. Nothing was sent.
+    #[error("{0}")]
+    Request(String),
+    /// The peer names a key that this side has already got.
+    #[error(
+        "key {id} was already delivered here, and no key is used twice (the peer must take another)"
+    )]
+    Used {
+        /// Key id.
+        id: String,
+    },
+    /// No TCP connection.
+    #[error("no connection: {cause} (is the KME running, and its address right?)")]
+    Unreachable {
+        /// By the operating system.
+        cause: String,
+    },
+    /// No TLS connection: one side does not accept the other.
+    #[error("TLS fails: {problem} ({advice})")]
+    Tls {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Too slow.
+    #[error(
+        "{doing} took more than {limit:?} (the KME or the way there is overloaded, or the timeout too short)"
+    )]
+    Slow {
+        /// What.
+        doing: &'static str,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The connection ended too early.
+    #[error(
+        "the connection ended before the answer was whole: {cause} (its log should tell; some KMEs hang up on a \
+         certificate that they do not accept)"
+    )]
+    Broken {
+        /// Why.
+        cause: String,
+    },
+    /// Status 400: the KME understands the request and does not grant it. An unknown key id is told so too.
+    #[error("the KME refuses the request: status 400{said}")]
+    BadRequest {
+        /// What its body says.
+        said: String,
+    },
+    /// Status 401.
+    #[error(
+        "the KME does not grant this SAE what it asks for: status 401{said} (register the SAE id, its certificate and its \
+         peer with the KME)"
+    )]
+    Unauthorized {
+        /// What its body says.
+        said: String,
+    },
+    /// Status 503: it has no keys now, or is not well.
+    #[error("the KME cannot deliver now: status 503{said}")]
+    Unavailable {
+        /// What its body says.
+        said: String,
+        /// When to ask again (Retry-After).
+        retry_after: Option<Duration>,
+    },
+    /// Any other status than 200.
+    #[error(
+        "the KME answers with status {status}{said}, which ETSI GS QKD 014 does not know (is this a KME, and the path before \
+         /api/v1/keys right?)"
+    )]
+    Status {
+        /// The status.
+        status: u16,
+        /// What its body says.
+        said: String,
+    },
+    /// It sends the client somewhere else; keys are not fetched from where nobody said they should.
+    #[error(
+        "the KME sends clients on to {location} (status {status}; if that is right, configure that URL)"
+    )]
+    Redirect {
+        /// The status.
+        status: u16,
+        /// Where to, quoted.
+        location: String,
+    },
+    /// The answer is too long to be one.
+    #[error("the answer has more than {limit} bytes (ask for fewer or smaller keys)")]
+    TooLong {
+        /// In bytes.
+        limit: usize,
+    },
+    /// The answer cannot be read.
+    #[error("the answer is not understood: {what}")]
+    Garbage {
+        /// What is wrong.
+        what: String,
+    },
+    /// The KME knows the client, but by another name.
+    #[error(
+        "the KME takes the certificate for that of SAE {told}, but the configuration says {own} (the peer could not fetch \
+         keys under that name: correct `sae`, or the certificate)"
+    )]
+    WrongSae {
+        /// Quoted, from the KME.
+        told: String,
+        /// Quoted, from the configuration.
+        own: String,
+    },
+    /// More or fewer keys than asked for.
+    #[error("the KME delivers {got} keys where {asked} were asked for")]
+    Count {
+        /// In the request.
+        asked: usize,
+        /// In the answer.
+        got: usize,
+    },
+    /// A key that is too long or too short.
+    #[error("key {id} has {bits} bits, not {expected}")]
+    Size {
+        /// Key id.
+        id: String,
+        /// In the answer.
+        bits: usize,
+        /// In the request, or in the answer's first key.
+        expected: usize,
+    },
+    /// A key id that is no UUID.
+    #[error("{id} is delivered as a key id and is no UUID")]
+    NoUuid {
+        /// Quoted.
+        id: String,
+    },
+    /// A key that was not asked for.
+    #[error("key {id} is delivered and was not asked for")]
+    Unasked {
+        /// Key id.
+        id: String,
+    },
+    /// A key id that stood in this answer or an earlier one.
+    #[error(
+        "key id {id} is delivered twice: its keys are not used (the KME's log should tell how that can be)"
+    )]
+    SameId {
+        /// Key id.
+        id: String,
+    },
+    /// A key that was delivered before, under whatever id.
+    #[error(
+        "the key of {id} was delivered before: it is not used (the KME's log should tell how that can be)"
+    )]
+    SameKey {
+        /// Key id.
+        id: String,
+    },
+}
+
+/// Foreign text for a message: in quotes, without control characters, cut.
+pub(crate) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_escaped_and_cut() {
+        assert_eq!(quoted("a\n\u{1b}[31m\"b"), r#""a\n\u{1b}[31m\"b""#);
+        let long = quoted(&"ä".repeat(500));
+        assert_eq!(long.chars().count(), QUOTED_CHARS_MAX + 3);
+    }
+
+    #[test]
+    fn a_message_says_what_where_and_what_to_do() {
+        let error = KmeError {
+            url: "https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys".to_owned(),
+            failure: Failure::Unauthorized {
+                said: ", without a body".to_owned(),
+            },
+        };
+        assert_eq!(
+            error.to_string(),
+            "KME https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys: the KME does not grant this SAE what it asks for: status \
+             401, without a body (register the SAE id, its certificate and its peer with the KME)"
+        );
+    }
+}
