@@ -1,4 +1,4 @@
-//! From a secret to the keys of one SA.
+//! From the secret of a key file to the keys of one SA.
 
 use crate::{Side, spi_of};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -15,6 +15,8 @@ const LABEL: &[u8] = b"cipherbench static v1";
 pub struct SaKeys {
     /// The SA's SPI.
     pub spi: u32,
+    /// The suite that they are for; others have other keys.
+    pub suite: Suite,
     /// The keying material, of [`Suite::keymat_bytes`]: cipher key, then salt or HMAC key. Wiped when dropped.
     pub keymat: Zeroizing<Vec<u8>>,
 }
@@ -38,24 +40,13 @@ pub(crate) fn sa_keys(
     epoch: u32,
     lane: u16,
 ) -> SaKeys {
-    let direction: &[u8] = match sender {
-        Side::A => b"a-to-b",
-        Side::B => b"b-to-a",
-    };
-    let fields = [
+    let context = framed(&[
         LABEL,
         suite.name().as_bytes(),
-        direction,
+        sender.direction(),
         &epoch.to_be_bytes(),
         &lane.to_be_bytes(),
-    ];
-    let mut context = Vec::new();
-    for field in fields {
-        // The longest field is the label.
-        context.extend_from_slice(&(field.len() as u16).to_be_bytes());
-        context.extend_from_slice(field);
-    }
-
+    ]);
     let mut keymat = Zeroizing::new(vec![0; suite.keymat_bytes()]);
     Salt::new(HKDF_SHA256, &[])
         .extract(secret)
@@ -64,11 +55,27 @@ pub(crate) fn sa_keys(
         .expect("HKDF-SHA-256 gives up to 8160 bytes, and the buffer has the length asked for");
     SaKeys {
         spi: spi_of(epoch, lane),
+        suite,
         keymat,
     }
 }
 
-struct OutputLength(usize);
+/// Fields, each behind its length in two bytes: no two lists of fields are the same bytes.
+///
+/// # Panics
+/// When a field is longer than 65535 bytes: then they could be.
+pub(crate) fn framed(fields: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(fields.iter().map(|field| 2 + field.len()).sum());
+    for field in fields {
+        let length = u16::try_from(field.len()).expect("a field has at most 65535 bytes");
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(field);
+    }
+    bytes
+}
+
+/// So many bytes are wanted of HKDF-Expand.
+pub(crate) struct OutputLength(pub(crate) usize);
 
 impl KeyType for OutputLength {
     fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why static keys cannot be made, opened or kept. No message shows any part of a secret.
+/// Why static keys or PPKs cannot be made, opened or kept. No message shows any part of a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The key file cannot be read.
@@ -58,6 +58,14 @@ pub enum KeyError {
         /// What is wrong, and what was expected.
         what: String,
     },
+    /// The PPK file cannot be read.
+    #[error("PPK file {} cannot be read: {source}{}", .path.display(), missing_ppk_hint(.source))]
+    PpkNotRead {
+        /// The PPK file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Which epochs have been used is not known.
     #[error(
         "epoch file {} cannot be read: {source}; without it nonces could repeat, so the keys are not \
@@ -108,6 +116,13 @@ pub enum KeyError {
 fn missing_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => " (make a pair: cipherbench keys static A B)",
+        _ => "",
+    }
+}
+
+fn missing_ppk_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => " (make one for both sides: cipherbench keys ppk FILE FILE2)",
         _ => "",
     }
 }

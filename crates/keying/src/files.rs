@@ -1,10 +1,10 @@
-//! Key and epoch files on the disk: made once, locked, replaced whole.
+//! Key, epoch and PPK files on the disk: made once; key files locked, epoch files replaced whole.
 
 use crate::KeyError;
 use crate::Side;
 use crate::derive::SECRET_BYTES;
 use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile, Malformed};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -52,14 +52,24 @@ pub fn pair_texts() -> Result<[FileTexts; 2], KeyError> {
 /// made until then is removed. [`KeyError::NoRandomness`].
 pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
     let texts = pair_texts()?;
+    let [of_a, of_b] = &texts;
+    create_all(&[
+        (a.to_owned(), of_a.key.as_bytes()),
+        (epoch_path(a), of_a.epochs.as_bytes()),
+        (b.to_owned(), of_b.key.as_bytes()),
+        (epoch_path(b), of_b.epochs.as_bytes()),
+    ])
+}
+
+/// Makes files that must not exist yet, durably, for the owner's eyes only; all or none.
+///
+/// # Errors
+/// [`KeyError::NotCreated`]; what was made until then is removed.
+pub(crate) fn create_all(files: &[(PathBuf, &[u8])]) -> Result<(), KeyError> {
     let mut made = Vec::new();
-    let result = [a, b]
-        .into_iter()
-        .zip(&texts)
-        .try_for_each(|(path, texts)| {
-            create(path, texts.key.as_bytes(), &mut made)?;
-            create(&epoch_path(path), texts.epochs.as_bytes(), &mut made)
-        });
+    let result = files
+        .iter()
+        .try_for_each(|(path, content)| create(path, content, &mut made));
     if result.is_err() {
         for path in made {
             // What cannot be removed is an unused key: harmless, and the first error says more.
@@ -69,7 +79,7 @@ pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
     result
 }
 
-/// Makes a file that must not exist yet, durably, and adds it to `made` as soon as it exists.
+/// Makes one of them, and adds it to `made` as soon as it exists.
 fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), KeyError> {
     let mut make = || {
         let mut file = OpenOptions::new()
@@ -110,10 +120,7 @@ impl LockedKeyFile {
             Err(TryLockError::WouldBlock) => return Err(KeyError::InUse { path }),
             Err(TryLockError::Error(error)) => return Err(not_read(error)),
         }
-        let metadata = file.metadata().map_err(not_read)?;
-        if !metadata.is_file() {
-            return Err(not_read(io::Error::other("it is not a file")));
-        }
+        let metadata = metadata_of_file(&file).map_err(not_read)?;
         refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use", "600")?;
         if metadata.nlink() != 1 {
             return Err(KeyError::Linked {
@@ -128,6 +135,27 @@ impl LockedKeyFile {
             content,
             _file: file,
         })
+    }
+}
+
+/// The text of a PPK file, which only its owner may use.
+pub(crate) fn read_ppk(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    let not_read = |source| KeyError::PpkNotRead {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = File::open(path).map_err(not_read)?;
+    let metadata = metadata_of_file(&file).map_err(not_read)?;
+    refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use", "600")?;
+    read(&mut file).map_err(not_read)
+}
+
+fn metadata_of_file(file: &File) -> io::Result<Metadata> {
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        Ok(metadata)
+    } else {
+        Err(io::Error::other("it is not a file"))
     }
 }
 
@@ -220,7 +248,7 @@ fn read(file: &mut File) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(text)
 }
 
-fn malformed(path: &Path, error: Malformed) -> KeyError {
+pub(crate) fn malformed(path: &Path, error: Malformed) -> KeyError {
     KeyError::Malformed {
         path: path.to_owned(),
         line: error.line,

@@ -1,22 +1,38 @@
 //! Where security associations get their keys from.
 //!
-//! So far there is one source: [`StaticKeys`], a secret in a file. `docs/security.md` has the derivation, and
-//! what static keys do not give.
+//! There are two sources, and [`Keys`] is either:
 //!
-//! All of this is the slow path: it may block on the disk, and workers share it behind a mutex. It knows no
+//! - [`StaticKeys`]: a secret in a file, for labs and tests.
+//! - [`KeyRing`]: epochs that two gateways agree on. A [`Rollover`](rollover::Rollover) says with the peer when there is a new one
+//!   and what goes into it; [`chain`] mixes the handshake's secret, pre-shared keys ([`PpkFile`]) and QKD keys to
+//!   its secret. [`message`] is what is said. TLS and the KME are elsewhere: all of this is without I/O and clock.
+//!
+//! `docs/security.md` has the derivations, and what each source does not give.
+//!
+//! All of this is the slow path: static keys may block on the disk, and workers share keys behind a mutex. It knows no
 //! packets; an SA is told by suite, direction, epoch and lane.
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 mod derive;
 mod error;
 mod files;
+mod hex;
+mod keys;
+pub mod message;
+mod ppk;
+mod ring;
+pub mod rollover;
 mod static_keys;
 mod text;
 
 pub use derive::SaKeys;
 pub use error::KeyError;
 pub use files::{FileTexts, create_pair, pair_texts};
+pub use keys::Keys;
+pub use ppk::{PpkFile, create_ppk, ppk_text};
+pub use ring::KeyRing;
 pub use static_keys::{KeyFile, StaticKeys};
 
 /// Bits of an SPI that tell the lane; the 20 above them tell the epoch.
@@ -26,7 +42,8 @@ pub const LANES_MAX: u16 = 1 << LANE_BITS;
 /// The last epoch; the first is 1. SPIs below 256 are reserved (RFC 4303 §2.1), so there is no epoch 0.
 pub const EPOCH_MAX: u32 = (1 << (u32::BITS - LANE_BITS)) - 1;
 
-/// One end of a tunnel with static keys. The ends differ only in the direction in which they send.
+/// One end of a tunnel: with static keys as the key file says, otherwise a is the one that connects. For keys the
+/// ends differ only in the direction in which they send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Sends from a to b.
@@ -51,6 +68,14 @@ impl Side {
         match self {
             Self::A => "a",
             Self::B => "b",
+        }
+    }
+
+    /// The direction in which this end sends, as derivations have it.
+    pub(crate) const fn direction(self) -> &'static [u8] {
+        match self {
+            Self::A => b"a-to-b",
+            Self::B => b"b-to-a",
         }
     }
 }

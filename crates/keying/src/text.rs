@@ -1,11 +1,11 @@
-//! The text of key and epoch files.
+//! The text of key, epoch and PPK files.
 //!
-//! Both are flat YAML, one `name: value` a line, and written by this program. They are read by the few lines
+//! All are flat YAML, one `name: value` a line, and written by this program. They are read by the few lines
 //! below because a general parser copies what it reads: then copies of the secret would stay in
 //! freed memory.
 
 use crate::derive::SECRET_BYTES;
-use crate::{EPOCH_MAX, Side};
+use crate::{EPOCH_MAX, Side, hex};
 use std::fmt::Write;
 use zeroize::Zeroizing;
 
@@ -14,8 +14,8 @@ pub(crate) const FILE_BYTES_MAX: usize = 4096;
 
 const KEY_FORMAT: &str = "cipherbench_static_key";
 const EPOCH_FORMAT: &str = "cipherbench_epochs";
-/// Of both formats.
-const VERSION: &str = "1";
+/// Of each format.
+pub(crate) const VERSION: &str = "1";
 
 /// What is wrong, and in which line from 1.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,8 +40,12 @@ impl KeyFile {
             _ => return Err(side.malformed("expected `side: a` or `side: b`")),
         };
         let wrong = "expected 64 hexadecimal digits behind `secret:`";
-        let secret = from_hex(secret.value).ok_or_else(|| secret.malformed(wrong))?;
-        Ok(Self { side, secret })
+        let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
+        hex::read(secret.value, &mut *bytes).ok_or_else(|| secret.malformed(wrong))?;
+        Ok(Self {
+            side,
+            secret: bytes,
+        })
     }
 
     pub(crate) fn text(&self) -> Zeroizing<String> {
@@ -54,11 +58,7 @@ impl KeyFile {
         push_field(&mut text, KEY_FORMAT, VERSION);
         push_field(&mut text, "side", self.side.name());
         text.push_str("secret: ");
-        for byte in *self.secret {
-            let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-            text.push(digit(byte >> 4));
-            text.push(digit(byte & 15));
-        }
+        hex::push(&mut text, &*self.secret);
         text.push('\n');
         text
     }
@@ -103,26 +103,26 @@ impl Epochs {
     }
 }
 
-fn push_field(text: &mut String, name: &str, value: impl std::fmt::Display) {
+pub(crate) fn push_field(text: &mut String, name: &str, value: impl std::fmt::Display) {
     writeln!(text, "{name}: {value}").expect("a string takes any text");
 }
 
 /// A value and its line from 1.
 #[derive(Clone, Copy)]
-struct Field<'t> {
-    line: usize,
-    value: &'t str,
+pub(crate) struct Field<'t> {
+    pub(crate) line: usize,
+    pub(crate) value: &'t str,
 }
 
 impl Field<'_> {
-    fn malformed(self, what: &str) -> Malformed {
+    pub(crate) fn malformed(self, what: &str) -> Malformed {
         Malformed {
             line: self.line,
             what: what.to_owned(),
         }
     }
 
-    fn expect(self, value: &str, otherwise: &str) -> Result<(), Malformed> {
+    pub(crate) fn expect(self, value: &str, otherwise: &str) -> Result<(), Malformed> {
         if self.value == value {
             Ok(())
         } else {
@@ -132,7 +132,7 @@ impl Field<'_> {
 }
 
 /// The values of exactly the fields `names`, in the order of `names` and any in the file.
-fn fields<'t, const N: usize>(
+pub(crate) fn fields<'t, const N: usize>(
     text: &'t [u8],
     names: [&str; N],
 ) -> Result<[Field<'t>; N], Malformed> {
@@ -168,19 +168,6 @@ fn fields<'t, const N: usize>(
         ));
     }
     Ok(found.map(|field| field.expect("none is missing")))
-}
-
-fn from_hex(text: &str) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if pairs.len() != SECRET_BYTES || !rest.is_empty() {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

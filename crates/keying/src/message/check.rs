@@ -1,0 +1,143 @@
+//! What makes a message one of bounded parts.
+
+use super::{LINKS_MAX, LIVE_MAX, Message, Offer, VERSION};
+use crate::EPOCH_MAX;
+use crate::chain::is_id;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The longest name of a suite or a payload, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+/// The longest text for people, in bytes; a longer one is cut.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// What people may be shown of a text that comes from elsewhere: no control characters, which would steer a terminal, and
+/// at most 512 bytes.
+#[must_use]
+pub fn for_people(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(TEXT_BYTES_MAX);
+    for letter in text.chars() {
+        let letter = if letter.is_control() { ' ' } else { letter };
+        if shown.len() + letter.len_utf8() > TEXT_BYTES_MAX - '…'.len_utf8() {
+            shown.push('…');
+            break;
+        }
+        shown.push(letter);
+    }
+    Cow::Owned(shown)
+}
+
+/// What is wrong with bytes that ought to be a message, for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Garbled(String);
+
+pub(super) fn garbled(what: fmt::Arguments<'_>) -> Garbled {
+    Garbled(for_people(&what.to_string()).into_owned())
+}
+
+impl Message {
+    /// Whether all parts are within their bounds.
+    pub(crate) fn check(&self) -> Result<(), Garbled> {
+        match self {
+            Self::Open { offer, .. } => offer.check(),
+            Self::Accept { offer, epoch } => {
+                check_epoch(*epoch)?;
+                offer.check()
+            }
+            Self::Keys { qkd } => {
+                check_length("QKD keys", qkd.len(), LINKS_MAX)?;
+                let mut known = BTreeSet::new();
+                for id in qkd {
+                    check_id(id)?;
+                    if !known.insert(id) {
+                        return Err(garbled(format_args!("QKD key {id} is named twice")));
+                    }
+                }
+                Ok(())
+            }
+            Self::KeysMissing { reason: text } | Self::Refuse { detail: text, .. } => {
+                match for_people(text) {
+                    Cow::Borrowed(_) => Ok(()),
+                    Cow::Owned(_) => Err(garbled(format_args!(
+                        "a text has more than {TEXT_BYTES_MAX} bytes or has control characters"
+                    ))),
+                }
+            }
+            Self::Ready { .. }
+            | Self::Switched { .. }
+            | Self::Done
+            | Self::Rekey { .. }
+            | Self::Ping { .. }
+            | Self::Pong { .. } => Ok(()),
+        }
+    }
+}
+
+impl Offer {
+    fn check(&self) -> Result<(), Garbled> {
+        for name in [&self.suite, &self.payload] {
+            if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+                return Err(garbled(format_args!(
+                    "the name of a suite or payload has more than {NAME_BYTES_MAX} bytes or has control characters"
+                )));
+            }
+        }
+        check_length("PPKs", self.ppks.len(), LINKS_MAX)?;
+        for ppk in &self.ppks {
+            check_id(&ppk.id)?;
+        }
+        if !self.ppks.is_sorted_by(|one, next| one.id < next.id) {
+            return Err(garbled(format_args!(
+                "PPKs are not in the order of their ids, or one is named twice"
+            )));
+        }
+        check_length("live epochs", self.live.len(), LIVE_MAX)?;
+        if self.last_epoch > EPOCH_MAX {
+            check_epoch(self.last_epoch)?;
+        }
+        self.live
+            .iter()
+            .chain(&self.sends_in)
+            .try_for_each(|epoch| check_epoch(*epoch))
+    }
+}
+
+fn check_epoch(epoch: u32) -> Result<(), Garbled> {
+    if (1..=EPOCH_MAX).contains(&epoch) {
+        return Ok(());
+    }
+    Err(garbled(format_args!(
+        "an epoch is a number from 1 to {EPOCH_MAX}, not {epoch}"
+    )))
+}
+
+fn check_id(id: &str) -> Result<(), Garbled> {
+    if is_id(id) {
+        return Ok(());
+    }
+    Err(garbled(format_args!(
+        "a key's id is empty, longer than 255 bytes, or has control characters"
+    )))
+}
+
+fn check_length(what: &str, length: usize, most: usize) -> Result<(), Garbled> {
+    if length <= most {
+        return Ok(());
+    }
+    Err(garbled(format_args!(
+        "a message has {length} {what}, at most {most} are taken"
+    )))
+}
+
+/// The version of an offer that is not of this one's form.
+pub(super) fn foreign_version(bytes: &[u8]) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let body = value.get("open").or_else(|| value.get("accept"))?;
+    let version = body.get("offer")?.get("version")?.as_u64()?;
+    (version != u64::from(VERSION)).then_some(version)
+}

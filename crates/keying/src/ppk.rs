@@ -1,0 +1,229 @@
+//! Post-quantum pre-shared keys (RFC 8784) in files.
+//!
+//! ```text
+//! cipherbench_ppk: 1
+//! encoding: hex
+//! key: 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
+//! ```
+//!
+//! Both sides have the same file, and other programs may have made the key in it: hence base64 as well. The id is not in
+//! the file but where the file is named. A PPK may be used as often and by as many as there are: no nonce depends on it.
+
+use crate::KeyError;
+use crate::files::{create_all, malformed, read_ppk};
+use crate::hex;
+use crate::text::{FILE_BYTES_MAX, Field, Malformed, VERSION, fields, push_field};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The shortest: RFC 8784 §6 wants 256 bits, of which 128 are left against a quantum computer.
+const KEY_BYTES_MIN: usize = 32;
+/// The longest, in bytes.
+const KEY_BYTES_MAX: usize = 1024;
+const FORMAT: &str = "cipherbench_ppk";
+
+/// A PPK, read from its file. Wiped when the last copy of its key is dropped.
+pub struct PpkFile {
+    key: Arc<Zeroizing<Vec<u8>>>,
+}
+
+impl PpkFile {
+    /// Reads a PPK file.
+    ///
+    /// # Errors
+    /// [`KeyError::PpkNotRead`], [`KeyError::TooOpen`] when others than its owner may use it, or [`KeyError::Malformed`],
+    /// also when the key has not 32 to 1024 bytes.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let text = read_ppk(path)?;
+        Self::parse(&text).map_err(|error| malformed(path, error))
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &Arc<Zeroizing<Vec<u8>>> {
+        &self.key
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, Malformed> {
+        let [version, encoding, key] = fields(text, [FORMAT, "encoding", "key"])?;
+        version.expect(VERSION, "known is version 1")?;
+        let bytes = match encoding.value {
+            "hex" => from_hex(key)?,
+            "base64" => from_base64(key)?,
+            _ => return Err(encoding.malformed("expected `encoding: hex` or `encoding: base64`")),
+        };
+        if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&bytes.len()) {
+            return Err(key.malformed(&format!(
+                "a PPK has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes, this one {}",
+                bytes.len()
+            )));
+        }
+        Ok(Self {
+            key: Arc::new(bytes),
+        })
+    }
+}
+
+impl fmt::Debug for PpkFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PpkFile").finish_non_exhaustive()
+    }
+}
+
+fn from_hex(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
+    let mut bytes = Zeroizing::new(vec![0; key.value.len() / 2]);
+    hex::read(key.value, &mut bytes)
+        .ok_or_else(|| key.malformed("expected pairs of hexadecimal digits behind `key:`"))?;
+    Ok(bytes)
+}
+
+fn from_base64(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
+    // Room for whole groups, and cut afterwards: it never grows.
+    let mut bytes = Zeroizing::new(vec![0; key.value.len().div_ceil(4) * 3]);
+    // The decoder's own error shows a piece of the key.
+    let length = STANDARD
+        .decode_slice(key.value, &mut bytes)
+        .map_err(|_| key.malformed("expected base64 with its padding behind `key:`"))?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+/// A file with a fresh PPK, as it is to be written: for the owner's eyes only, and once for each side.
+///
+/// # Errors
+/// [`KeyError::NoRandomness`].
+pub fn ppk_text() -> Result<Zeroizing<String>, KeyError> {
+    let mut key = Zeroizing::new([0; KEY_BYTES_MIN]);
+    aws_lc_rs::rand::fill(&mut *key).map_err(|_| KeyError::NoRandomness)?;
+    // Never grows, so that no piece of it is left behind in memory.
+    let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX));
+    text.push_str(
+        "# A post-quantum pre-shared key (RFC 8784). Secret. Both sides of a tunnel have the same.\n",
+    );
+    push_field(&mut text, FORMAT, VERSION);
+    push_field(&mut text, "encoding", "hex");
+    text.push_str("key: ");
+    hex::push(&mut text, &*key);
+    text.push('\n');
+    Ok(text)
+}
+
+/// Makes a fresh PPK in one file, or the same in one for each side.
+///
+/// # Errors
+/// [`KeyError::NotCreated`], also when one of the files exists: nothing is ever overwritten, and what was made until
+/// then is removed. [`KeyError::NoRandomness`].
+pub fn create_ppk(paths: &[&Path]) -> Result<(), KeyError> {
+    let text = ppk_text()?;
+    let files: Vec<_> = paths
+        .iter()
+        .map(|path| (path.to_path_buf(), text.as_bytes()))
+        .collect();
+    create_all(&files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGITS: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F";
+    const BASE64: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn text(encoding: &str, key: &str) -> String {
+        format!("cipherbench_ppk: 1\nencoding: {encoding}\nkey: {key}\n")
+    }
+
+    fn error(text: &str) -> (usize, String) {
+        let Err(malformed) = PpkFile::parse(text.as_bytes()) else {
+            panic!("{text} is accepted")
+        };
+        (malformed.line, malformed.what)
+    }
+
+    #[test]
+    fn both_encodings_tell_the_same_key() {
+        let key: Vec<u8> = (0..32).collect();
+        for (encoding, value) in [("hex", DIGITS), ("base64", BASE64)] {
+            let read = PpkFile::parse(text(encoding, value).as_bytes()).unwrap();
+            assert_eq!(**read.key().as_ref(), key);
+        }
+    }
+
+    #[test]
+    fn a_fresh_one_reads_back_and_is_never_the_same() {
+        let texts = [ppk_text().unwrap(), ppk_text().unwrap()];
+        let keys = texts.map(|text| PpkFile::parse(text.as_bytes()).unwrap().key().clone());
+        assert_eq!(keys[0].len(), KEY_BYTES_MIN);
+        assert_ne!(keys[0], keys[1]);
+    }
+
+    #[test]
+    fn a_wrong_one_is_told_by_line_and_without_the_key() {
+        let long = "00".repeat(KEY_BYTES_MAX + 1);
+        let cases = [
+            (
+                text("hex", &DIGITS[2..]),
+                3,
+                "a PPK has 32 to 1024 bytes, this one 31",
+            ),
+            (
+                text("hex", &long),
+                3,
+                "a PPK has 32 to 1024 bytes, this one 1025",
+            ),
+            (
+                text("hex", &DIGITS[1..]),
+                3,
+                "expected pairs of hexadecimal digits behind `key:`",
+            ),
+            (
+                text("hex", BASE64),
+                3,
+                "expected pairs of hexadecimal digits behind `key:`",
+            ),
+            (
+                text("base64", &BASE64[..43]),
+                3,
+                "expected base64 with its padding behind `key:`",
+            ),
+            (
+                text("base64", "AAE-_w=="),
+                3,
+                "expected base64 with its padding behind `key:`",
+            ),
+            (
+                text("base64", "AAEC"),
+                3,
+                "a PPK has 32 to 1024 bytes, this one 3",
+            ),
+            (
+                text("HEX", DIGITS),
+                2,
+                "expected `encoding: hex` or `encoding: base64`",
+            ),
+            (
+                text("hex", DIGITS).replace("ppk: 1", "ppk: 2"),
+                1,
+                "known is version 1",
+            ),
+            (
+                text("hex", DIGITS).replace("key: ", ""),
+                3,
+                "expected one of `cipherbench_ppk: …`, `encoding: …`, `key: …`",
+            ),
+        ];
+        for (text, line, what) in cases {
+            assert_eq!(error(&text), (line, what.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn debug_output_shows_no_key() {
+        let read = PpkFile::parse(text("hex", DIGITS).as_bytes()).unwrap();
+        assert_eq!(format!("{read:?}"), "PpkFile { .. }");
+    }
+}
