@@ -1,0 +1,167 @@
+//! The side that listens: it takes connections as they come, and asks for a new epoch over the standing channel.
+
+use super::attempt::{Broken, Running, Stage, Step};
+use super::offer::{self, Agreed};
+use super::{Attempt, Event, Output, Rollover};
+use crate::Side;
+use crate::chain::{EpochSecret, Link, Policy, Secret};
+use crate::message::{Cause, Message, Refusal, for_people};
+use std::time::Duration;
+
+impl Rollover {
+    /// Asks for a new epoch if one is wanted; again, if none came of it.
+    pub(super) fn ask(&mut self, now: Duration, out: &mut Vec<Output>) {
+        let limit = self.settings.attempt_limit;
+        let waits = self.asked.is_some_and(|asked| asked + limit > now);
+        if let (Some(cause), Some(standing), false) = (self.wanted, &self.standing, waits) {
+            self.asked = Some(now);
+            let attempt = standing.attempt;
+            out.push(Output::Send(attempt, Message::Rekey { cause }));
+        }
+    }
+
+    /// A connection was taken. Its peer makes one attempt at a time, so an older one is given up.
+    pub(super) fn taken(
+        &mut self,
+        now: Duration,
+        attempt: Attempt,
+        exporter: Secret,
+        out: &mut Vec<Output>,
+    ) {
+        if attempt.0 <= self.newest {
+            return out.push(Output::Close(attempt));
+        }
+        self.newest = attempt.0;
+        let detail = "a newer connection has come";
+        self.fail(now, Broken::refuse(Refusal::Superseded, detail), out);
+        let limit = self.settings.attempt_limit;
+        // `Open` tells the cause.
+        let running = Running::new(attempt, now, limit, Cause::Start, Some(exporter));
+        self.running = Some(running);
+    }
+
+    /// What comes of it.
+    pub(super) fn step_listener(
+        &mut self,
+        now: Duration,
+        running: &mut Running,
+        stage: Stage,
+        step: Step,
+        out: &mut Vec<Output>,
+    ) -> Result<Stage, Broken> {
+        let attempt = running.attempt;
+        match (stage, step) {
+            (Stage::Accepted, Step::Message(Message::Open { offer: peer, cause })) => {
+                let offer = offer::own(&self.settings, &self.epochs);
+                let agreed = offer::agree(&self.settings, &offer, &peer)?;
+                running.cause = cause;
+                let epoch = agreed.epoch;
+                out.push(Output::Send(attempt, Message::Accept { offer, epoch }));
+                Ok(Stage::Answered(agreed, false))
+            }
+            (Stage::Answered(agreed, were_missing), Step::Message(Message::Keys { qkd: ids })) => {
+                if !were_missing {
+                    self.heed(now, &agreed, out);
+                }
+                match (self.settings.policy, ids.is_empty()) {
+                    (Policy::Pqc, true) => Ok(self.install(running, agreed, &[], out)),
+                    (Policy::Either, true) => {
+                        if !were_missing {
+                            let detail = format!("{} has no QKD keys", self.settings.peer_name);
+                            out.push(Output::Event(Event::WithoutQkd { detail }));
+                        }
+                        Ok(self.install(running, agreed, &[], out))
+                    }
+                    (Policy::Qkd | Policy::Both, true) => {
+                        let policy = self.settings.policy;
+                        let detail =
+                            format!("policy {policy} requires QKD keys, and there are none");
+                        Err(Broken::refuse(Refusal::Qkd, detail))
+                    }
+                    (Policy::Pqc, false) => {
+                        let detail = "policy pqc has no place for QKD keys";
+                        Err(Broken::refuse(Refusal::Protocol, detail))
+                    }
+                    (_, false) if were_missing => {
+                        let detail = "QKD keys were missing, and others come in their place";
+                        Err(Broken::refuse(Refusal::Protocol, detail))
+                    }
+                    (_, false) => {
+                        out.push(Output::FetchQkd(attempt, Some(ids.clone())));
+                        Ok(Stage::Looking(agreed, ids, self.kme_until(now)))
+                    }
+                }
+            }
+            (Stage::Looking(agreed, ids, _), Step::Qkd(keys)) => {
+                match keys.and_then(|keys| self.spent.take_named(keys, &ids)) {
+                    Ok(keys) => Ok(self.install(running, agreed, &keys, out)),
+                    Err(reason) => self.miss(attempt, agreed, &reason, out),
+                }
+            }
+            (Stage::Looking(agreed, ..), Step::KmeLate) => {
+                self.miss(attempt, agreed, "the KME did not answer in time", out)
+            }
+            (Stage::Installed(secret), Step::Message(Message::Switched { confirmation })) => {
+                if !secret.confirms(Side::A, &confirmation) {
+                    return Err(self.keys_differ(&secret));
+                }
+                self.epochs.switch(&secret, out);
+                out.push(Output::Send(attempt, Message::Done));
+                Ok(Stage::Over(secret))
+            }
+            (_, Step::Message(message)) => Err(Broken::out_of_turn(&message)),
+            // The answer of a KME that nobody waits for any more.
+            (stage, Step::Qkd(_) | Step::KmeLate) => Ok(stage),
+        }
+    }
+
+    /// Opens packets of the new epoch, and says so.
+    fn install(
+        &mut self,
+        running: &mut Running,
+        agreed: Agreed,
+        keys: &[Link],
+        out: &mut Vec<Output>,
+    ) -> Stage {
+        let secret = self.derive(running, agreed, keys);
+        self.epochs.install(&secret, out);
+        let confirmation = secret.confirmation(Side::B);
+        let ready = Message::Ready { confirmation };
+        out.push(Output::Send(running.attempt, ready));
+        Stage::Installed(secret)
+    }
+
+    /// The peer's QKD keys cannot be had: only with [`Policy::Either`] it may go on without.
+    fn miss(
+        &mut self,
+        attempt: Attempt,
+        agreed: Agreed,
+        reason: &str,
+        out: &mut Vec<Output>,
+    ) -> Result<Stage, Broken> {
+        if self.settings.policy != Policy::Either {
+            return Err(Broken::refuse(Refusal::Qkd, reason));
+        }
+        let detail = for_people(reason).into_owned();
+        let reason = detail.clone();
+        out.push(Output::Send(attempt, Message::KeysMissing { reason }));
+        out.push(Output::Event(Event::WithoutQkd { detail }));
+        Ok(Stage::Answered(agreed, true))
+    }
+
+    /// Both have keys, and not the same.
+    pub(super) fn keys_differ(&self, secret: &EpochSecret) -> Broken {
+        let sources = secret.sources().join(", ");
+        let made_of = if sources.is_empty() {
+            "handshake".to_owned()
+        } else {
+            sources
+        };
+        let (own, peer) = (&self.settings.own_name, &self.settings.peer_name);
+        let detail = format!(
+            "{own} and {peer} have different keys of epoch {}, made of: {made_of}",
+            secret.epoch()
+        );
+        Broken::refuse(Refusal::KeysDiffer, detail)
+    }
+}

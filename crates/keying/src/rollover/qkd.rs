@@ -1,0 +1,66 @@
+//! What a KME gave: not trusted either.
+
+use crate::chain::{Kind, Link, is_id};
+use crate::message::LINKS_MAX;
+use std::collections::VecDeque;
+
+/// Key bytes that one epoch must have from QKD: as many as RFC 8784 §1 wants of a PPK.
+const KEY_BYTES_MIN: usize = 32;
+/// The longest key: its length is in two bytes where it is mixed in.
+const KEY_BYTES_MAX: usize = 65535;
+/// Ids that are remembered, to notice a key that is delivered twice.
+const SPENT_MAX: usize = 64;
+
+/// The ids of keys that were mixed in.
+#[derive(Default)]
+pub(super) struct Spent(VecDeque<String>);
+
+impl Spent {
+    /// Takes keys from a KME: fit to be mixed in, and not delivered before. Then they never are again.
+    pub(super) fn take(&mut self, keys: Vec<Link>) -> Result<Vec<Link>, String> {
+        if keys.is_empty() || keys.len() > LINKS_MAX {
+            let count = keys.len();
+            return Err(format!("the KME gave {count} keys, not 1 to {LINKS_MAX}"));
+        }
+        let mut bytes = 0;
+        for (at, link) in keys.iter().enumerate() {
+            let length = link.key.as_ref().map_or(0, |key| key.len());
+            if link.kind != Kind::Qkd || !is_id(&link.id) || !(1..=KEY_BYTES_MAX).contains(&length)
+            {
+                return Err(format!(
+                    "the KME gave a key of {length} bytes with the id {:?}",
+                    link.id
+                ));
+            }
+            if keys[..at].iter().any(|other| other.id == link.id) || self.0.contains(&link.id) {
+                return Err(format!("the KME gave the key {:?} before", link.id));
+            }
+            bytes += length;
+        }
+        if bytes < KEY_BYTES_MIN {
+            return Err(format!(
+                "the KME gave keys of {bytes} bytes together, {KEY_BYTES_MIN} are needed"
+            ));
+        }
+        for link in &keys {
+            if self.0.len() == SPENT_MAX {
+                self.0.pop_front();
+            }
+            self.0.push_back(link.id.clone());
+        }
+        Ok(keys)
+    }
+
+    /// Likewise, when keys with certain ids were asked for; they come back in that order.
+    pub(super) fn take_named(
+        &mut self,
+        keys: Vec<Link>,
+        ids: &[String],
+    ) -> Result<Vec<Link>, String> {
+        let named = |id: &String| keys.iter().find(|link| link.id == *id).cloned();
+        match ids.iter().map(named).collect() {
+            Some(named) if keys.len() == ids.len() => self.take(named),
+            _ => Err("the KME gave other keys than those asked for".to_owned()),
+        }
+    }
+}

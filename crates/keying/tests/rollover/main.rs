@@ -1,0 +1,59 @@
+//! The rollover machine: two of them with all that can go wrong between them, and each against a peer that does not keep
+//! to the protocol.
+//!
+//! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying --test rollover` runs the simulation with one seed.
+
+mod duo;
+mod gateway;
+mod model;
+mod offers;
+mod paths;
+mod random;
+mod turns;
+mod world;
+
+use keying::chain::Policy;
+use keying::rollover::{Ppk, Role, Settings};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Suite;
+use zeroize::Zeroizing;
+
+fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Of the connector and the listener of one tunnel.
+fn settings(policy: Policy) -> [Settings; 2] {
+    let of = |role, own: &str, peer: &str| Settings {
+        role,
+        own_name: own.to_owned(),
+        peer_name: peer.to_owned(),
+        tunnel: 7,
+        lanes: 4,
+        suite: Suite::Aes256Gcm,
+        payload: "l3".to_owned(),
+        policy,
+        ppks: Vec::new(),
+        every: ms(3000),
+        grace: ms(1000),
+        attempt_limit: ms(2000),
+        retry_min: ms(50),
+        retry_max: ms(1000),
+        ping_every: ms(500),
+    };
+    [
+        of(Role::Connector, "gw1", "gw2"),
+        of(Role::Listener, "gw2", "gw1"),
+    ]
+}
+
+fn ppk(id: &str, required: bool) -> Ppk {
+    Ppk {
+        id: id.to_owned(),
+        key: Arc::new(Zeroizing::new(
+            format!("{id}: a key of some 32 bytes or more").into_bytes(),
+        )),
+        required,
+    }
+}
