@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs other people's tunnels, which campaigns compare with ours, by package name only, on Debian 12 or
-# Ubuntu 24.04; then prints what each is at.
+# Installs other people's tunnels, which campaigns compare with ours, and clients that the tests run against our
+# KMEs, by package name only, on Debian 12 or Ubuntu 24.04; then prints what each is at.
 #
 #   scripts/peers.sh         all of them
 #   scripts/peers.sh test    those that the tests cannot do without: one WireGuard in Rust is enough for them
 #
-# WireGuard in Rust comes from crates.io, and where Go is at hand the one in Go from its own module: into
-# $PEERS, ~/.cache/cipherbench-peers without it. It looks before it acts: what is there stays as it is. It acts
-# as root, or through sudo where sudo asks nothing or a terminal can answer it. A peer that cannot be had is
-# named and left out: campaigns mark its cells and go on.
+# WireGuard in Rust comes from crates.io, where Go is at hand the one in Go from its own module, and clients of
+# ETSI GS QKD 014 from PyPI: into $PEERS, ~/.cache/cipherbench-peers without it. It looks before it acts: what is
+# there stays as it is. It acts as root, or through sudo where sudo asks nothing or a terminal can answer it. A
+# peer that cannot be had is named and left out: campaigns mark its cells and go on.
 set -eu
 
 peers=${PEERS:-$HOME/.cache/cipherbench-peers}
@@ -51,6 +51,8 @@ wireguard_go() {
     done
 }
 [ -n "$(wireguard_go)" ] || have go || packages="$packages wireguard-go"
+# Debian leaves out of Python what makes environments.
+python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
 
 missing=
 for package in $packages; do
@@ -99,6 +101,14 @@ if [ -z "$(wireguard_go)" ] && have go; then
     GOBIN=$bin go install golang.zx2c4.com/wireguard@latest || say "going on without wireguard-go"
 fi
 
+# In an environment of their own: they want other packages than the distribution's Python has.
+qkd=$peers/qkd014
+if ! "$qkd/bin/python" -c 'import etsi_qkd_014_client, qkdsec.doctor' 2>/dev/null; then
+    say "installing etsi-qkd-014-client and qkdsec"
+    { python3 -m venv "$qkd" && "$qkd/bin/pip" install --quiet --disable-pip-version-check \
+        etsi-qkd-014-client==0.9.0 qkdsec==0.3.0; } >&2 || say "going on without clients of ETSI GS QKD 014"
+fi
+
 # A row: a peer's name, and what it says of its version, or that it is missing.
 row() {
     name=$1
@@ -123,6 +133,9 @@ row openvpn openvpn --version
 row strongswan "$charon" --version
 row swanctl swanctl --version
 row iperf iperf --version
+for client in etsi_qkd_014_client qkdsec; do
+    row "$client" "$qkd/bin/python" -c "import $client; print($client.__version__)"
+done
 
 # What is not in the search path is named to campaigns and benchmarks by these.
 show() {

@@ -110,6 +110,8 @@ if [ "$mode" = test ]; then
     # An ESP stack that is not ours, for the interop tests; they use the distribution's Python.
     /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
         wanted="$wanted python3-scapy python3-cryptography"
+    # An HTTP and TLS client that is not ours, for the tests of KMEs.
+    have curl || wanted="$wanted curl"
 fi
 
 if [ -n "$needed$wanted$install_packages" ]; then

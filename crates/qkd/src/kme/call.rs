@@ -1,0 +1,284 @@
+//! From an HTTP request to one of the three calls of the standard (ETSI GS QKD 014 v1.1.1, clause 5).
+//!
+//! A request is read in two steps: its path tells the call and the SAE, by which faults strike and counters count; the
+//! rest is read only if it comes to that. Does not look at who calls, or at what there is.
+
+use super::refusal::Refusal;
+use crate::types::{Error, KeyIds, KeyRequest};
+use axum::http::{Method, StatusCode};
+
+/// A call of the standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// "Get status".
+    Status,
+    /// "Get key".
+    EncKeys,
+    /// "Get key with key IDs".
+    DecKeys,
+}
+
+impl Call {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Status, Self::EncKeys, Self::DecKeys];
+
+    /// Its name, as paths have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::EncKeys => "enc_keys",
+            Self::DecKeys => "dec_keys",
+        }
+    }
+}
+
+/// A call with the SAE that its path names: the slave, or the master of "Get key with key IDs".
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) call: Call,
+    pub(super) sae: String,
+}
+
+impl Target {
+    /// Reads `/api/v1/keys/{SAE ID}/{call}`; the ID may be percent-encoded. `None`: the standard has no such path.
+    pub(super) fn of_path(path: &str) -> Option<Self> {
+        let (sae, call) = path.strip_prefix("/api/v1/keys/")?.split_once('/')?;
+        let call = Call::ALL.into_iter().find(|known| known.name() == call)?;
+        let sae = percent_decoded(sae)?;
+        (!sae.is_empty()).then_some(Self { call, sae })
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Ask {
+    Status,
+    NewKeys(KeyRequest),
+    /// IDs in the order asked for, in lower case: UUIDs are the same in either (RFC 9562 §4).
+    KeysById(Vec<String>),
+}
+
+impl Ask {
+    /// Reads what a call says beyond its path.
+    pub(super) fn read(
+        call: Call,
+        method: &Method,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Result<Self, Refusal> {
+        let query = query.unwrap_or_default();
+        match (call, method) {
+            (Call::Status, &Method::GET) => Ok(Self::Status),
+            (Call::EncKeys, &Method::GET) => simple_request(query).map(Self::NewKeys),
+            (Call::EncKeys, &Method::POST) if body.trim_ascii().is_empty() => {
+                Ok(Self::NewKeys(KeyRequest::default()))
+            }
+            (Call::EncKeys, &Method::POST) => from_json(body, "Key request").map(Self::NewKeys),
+            (Call::DecKeys, &Method::GET) => simple_id(query).map(|id| Self::KeysById(vec![id])),
+            (Call::DecKeys, &Method::POST) => {
+                let ids: KeyIds = from_json(body, "Key IDs")?;
+                let ids = ids.key_ids.into_iter();
+                Ok(Self::KeysById(
+                    ids.map(|id| id.key_id.to_ascii_lowercase()).collect(),
+                ))
+            }
+            _ => Err(Refusal::Error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                Error::new(format!("`{}` is not called by {method}", call.name())),
+            )),
+        }
+    }
+}
+
+fn from_json<'b, T: serde::Deserialize<'b>>(body: &'b [u8], what: &str) -> Result<T, Refusal> {
+    // Serde would take a list of the members' values, too.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(Refusal::bad_request(format!(
+            "the body is no {what}: it is no JSON object"
+        )));
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| Refusal::bad_request(format!("the body is no {what}: {error}")))
+}
+
+/// `number` and `size` of "Get key" by GET (clause 5.3).
+fn simple_request(query: &str) -> Result<KeyRequest, Refusal> {
+    let mut request = KeyRequest::default();
+    for (name, value) in pairs(query)? {
+        let place = match name.as_str() {
+            "number" => &mut request.number,
+            "size" => &mut request.size,
+            _ => {
+                let why = "a GET has nothing but `number` and `size`: use POST for the rest";
+                return Err(Refusal::bad_request(why));
+            }
+        };
+        let value = value
+            .parse()
+            .map_err(|_| Refusal::bad_request(format!("`{name}` is no whole number")))?;
+        if place.replace(value).is_some() {
+            return Err(Refusal::bad_request(format!("`{name}` is given twice")));
+        }
+    }
+    Ok(request)
+}
+
+/// `key_ID` of "Get key with key IDs" by GET (clause 5.4).
+fn simple_id(query: &str) -> Result<String, Refusal> {
+    match pairs(query)?.as_slice() {
+        [(name, id)] if name == "key_ID" => Ok(id.to_ascii_lowercase()),
+        _ => Err(Refusal::bad_request(
+            "a GET has one `key_ID` and nothing else: use POST for several",
+        )),
+    }
+}
+
+fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        Some((percent_decoded(name)?, percent_decoded(value)?))
+    };
+    let pairs = query.split('&').filter(|text| !text.is_empty());
+    pairs
+        .map(|text| pair(text).ok_or_else(|| Refusal::bad_request("the query is no list of pairs")))
+        .collect()
+}
+
+/// RFC 3986 §2.1; `None` where what comes out is no text.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                // Two hexadecimal digits are a byte.
+                (digit()? << 4 | digit()?) as u8
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "bc490419-7d60-487f-adc1-4ddcc177c139";
+
+    fn message(refusal: Refusal) -> String {
+        match refusal {
+            Refusal::Error(StatusCode::BAD_REQUEST, error) => error.message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_are_those_of_the_standard() {
+        let target = |call, sae: &str| {
+            Some(Target {
+                call,
+                sae: sae.to_owned(),
+            })
+        };
+        let read = Target::of_path;
+        assert_eq!(read("/api/v1/keys/gw1/status"), target(Call::Status, "gw1"));
+        assert_eq!(
+            read("/api/v1/keys/gw1/enc_keys"),
+            target(Call::EncKeys, "gw1")
+        );
+        assert_eq!(
+            read("/api/v1/keys/a%2Fb%20%C3%a4/dec_keys"),
+            target(Call::DecKeys, "a/b ä")
+        );
+        for path in [
+            "/",
+            "/api/v1/keys/gw1",
+            "/api/v1/keys//status",
+            "/api/v1/keys/gw1/status/",
+            "/api/v1/keys/gw1/a/status",
+            "/api/v2/keys/gw1/status",
+            "/api/v1/keys/gw1/Status",
+            "/api/v1/keys/gw%/status",
+            "/api/v1/keys/gw%f/status",
+            "/api/v1/keys/gw%+1/status",
+            "/api/v1/keys/%ff/status",
+        ] {
+            assert_eq!(read(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_get_is_read_from_its_query() {
+        let read = |query| Ask::read(Call::EncKeys, &Method::GET, query, b"");
+        assert_eq!(read(None), Ok(Ask::NewKeys(KeyRequest::default())));
+        assert_eq!(
+            read(Some("number=3&size=1024")),
+            Ok(Ask::NewKeys(KeyRequest::new(3, 1024)))
+        );
+        for query in [
+            "number",
+            "number=",
+            "number=-1",
+            "number=3&number=3",
+            "size=1e3",
+            "extension_mandatory=x",
+            "number=%zz",
+        ] {
+            message(read(Some(query)).unwrap_err());
+        }
+        let read = |query| Ask::read(Call::DecKeys, &Method::GET, query, b"");
+        let query = format!("key_ID={}", ID.to_uppercase());
+        assert_eq!(read(Some(&query)), Ok(Ask::KeysById(vec![ID.to_owned()])));
+        for query in ["", "key_IDs=1", "key_ID=1&key_ID=2", "key_ID=1&size=2"] {
+            message(read(Some(query)).unwrap_err());
+        }
+    }
+
+    #[test]
+    fn a_post_is_read_from_its_body() {
+        let read = |call, body: &str| Ask::read(call, &Method::POST, None, body.as_bytes());
+        assert_eq!(
+            read(Call::EncKeys, " {\"number\": 2, \"size\": 64}\n"),
+            Ok(Ask::NewKeys(KeyRequest::new(2, 64)))
+        );
+        for empty in ["", " \r\n", "{}"] {
+            let asked = read(Call::EncKeys, empty);
+            assert_eq!(asked, Ok(Ask::NewKeys(KeyRequest::default())));
+        }
+        let body = format!(r#"{{"key_IDs":[{{"key_ID":"{ID}"}}]}}"#);
+        assert_eq!(
+            read(Call::DecKeys, &body),
+            Ok(Ask::KeysById(vec![ID.to_owned()]))
+        );
+        for (call, body) in [
+            (Call::EncKeys, "[]"),
+            (Call::EncKeys, r#"{"number":"3"}"#),
+            (Call::EncKeys, r#"{"number":1.5}"#),
+            (Call::EncKeys, r#"{"number":-1}"#),
+            (Call::EncKeys, r#"{"extension_mandatory":{"a":1}}"#),
+            (Call::EncKeys, r#"{"number":1} x"#),
+            (Call::DecKeys, ""),
+            (Call::DecKeys, "{}"),
+            (Call::DecKeys, r#"{"key_IDs":["x"]}"#),
+        ] {
+            let told = message(read(call, body).unwrap_err());
+            assert!(told.starts_with("the body is no "), "{body}: {told}");
+        }
+    }
+
+    #[test]
+    fn other_methods_are_refused_as_http_has_it() {
+        for (call, method) in [
+            (Call::Status, Method::POST),
+            (Call::EncKeys, Method::PUT),
+            (Call::DecKeys, Method::DELETE),
+        ] {
+            let refusal = Ask::read(call, &method, None, b"").unwrap_err();
+            let expected = StatusCode::METHOD_NOT_ALLOWED;
+            assert!(matches!(refusal, Refusal::Error(status, _) if status == expected));
+        }
+    }
+}

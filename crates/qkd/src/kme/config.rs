@@ -1,0 +1,407 @@
+//! The configuration file of `cipherbench kme`; `docs/kme.md` has the reference.
+
+use super::fault::{self, Armed};
+use rustls::pki_types::ServerName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use yaml::{Map, Mistakes, Node, Reported};
+
+const KMES_MAX: usize = 64;
+const SAES_MAX: usize = 4096;
+/// In bits. A client that asks for more at once wants a stream, which another standard gives (ETSI GS QKD 004).
+const SIZE_MAX: u32 = 65_536;
+const NUMBER_MAX: u32 = 4096;
+
+/// Everything that the simulator is told, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The KMEs, at least one; each has a link to each, and one among its own SAEs.
+    pub kmes: Vec<KmeConfig>,
+    /// What keys there are.
+    pub keys: Keys,
+    /// Loopback address at which faults are switched and metrics are served, in plain HTTP.
+    pub faults: Option<SocketAddr>,
+}
+
+/// One KME.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KmeConfig {
+    /// Its ID.
+    pub name: String,
+    /// Where it serves; port 0 lets the kernel choose.
+    pub listen: SocketAddr,
+    /// PEM file of its certificate, and of those between it and the authority.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
+    /// PEM file of the authority that signs its SAEs' certificates.
+    pub ca: PathBuf,
+    /// IDs of its SAEs; each is a DNS name in the certificate of that SAE.
+    pub saes: Vec<String>,
+    /// Faults from the start on.
+    pub start_with: Vec<Armed>,
+}
+
+/// What keys there are, at each KME alike. Sizes in bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// Size of a key where a request names none.
+    pub size: u32,
+    /// The shortest.
+    pub min_size: u32,
+    /// The longest.
+    pub max_size: u32,
+    /// The most in one request.
+    pub max_per_request: u32,
+    /// Further slave SAEs that one request may name.
+    pub max_sae_ids: u32,
+    /// Keys of the default size that each link makes in a second; 0: no more than were there at first.
+    pub rate: u64,
+    /// Keys of the default size that each link has room for.
+    pub store: u64,
+    /// How many of these are there at first.
+    pub stored: u64,
+    /// Mandatory extensions that are taken, with the values that are; every value where there is none.
+    pub extensions: BTreeMap<String, Vec<String>>,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self {
+            size: 256,
+            min_size: 64,
+            max_size: 1024,
+            max_per_request: 128,
+            max_sae_ids: 8,
+            rate: 1000,
+            store: 100_000,
+            stored: 100_000,
+            extensions: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration file. Paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// All mistakes of the file, each with its place.
+    pub fn load(path: &Path) -> Result<Self, Mistakes> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        yaml::load(path)?.decode(|root| root.map(|map| read(map, folder)))
+    }
+
+    /// Checks a configuration that is at hand as text, `file` being its name in messages.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_text(file: &str, text: &str) -> Result<Self, Mistakes> {
+        yaml::parse(file, text)?.decode(|root| root.map(|map| read(map, Path::new(""))))
+    }
+}
+
+fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
+    let kmes = map
+        .required("kmes")
+        .and_then(|node| read_kmes(node, folder));
+    let keys = map
+        .optional("keys")
+        .map_or(Ok(Keys::default()), |node| node.map(read_keys));
+    let faults = map.optional("faults").map(read_faults).transpose();
+    Ok(Config {
+        kmes: kmes?,
+        keys: keys?,
+        faults: faults?,
+    })
+}
+
+fn read_kmes(list: Node<'_>, folder: &Path) -> Result<Vec<KmeConfig>, Reported> {
+    let mut taken = Taken::default();
+    let kmes = list.list(|node| node.map(|map| read_kme(map, folder, &mut taken)))?;
+    let saes: usize = kmes.iter().map(|kme| kme.saes.len()).sum();
+    match kmes.len() {
+        0 => Err(list.mistake("there is no KME", "give at least one; a link has two")),
+        count if count > KMES_MAX => Err(list.mistake(
+            format!("{count} KMEs are more than one process simulates"),
+            format!("give at most {KMES_MAX}"),
+        )),
+        _ if saes > SAES_MAX => Err(list.mistake(
+            format!("{saes} SAEs are more than one process simulates"),
+            format!("give at most {SAES_MAX}"),
+        )),
+        _ => Ok(kmes),
+    }
+}
+
+/// What is unique among all KMEs.
+#[derive(Default)]
+struct Taken {
+    names: BTreeSet<String>,
+    addresses: BTreeSet<SocketAddr>,
+    saes: BTreeSet<String>,
+}
+
+fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut Taken) -> Result<KmeConfig, Reported> {
+    let name = map.required("name").and_then(|node| {
+        let name = node.identifier(1..=32)?;
+        match taken.names.insert(name.to_owned()) {
+            true => Ok(name.to_owned()),
+            false => Err(node.mistake(
+                format!("two KMEs have the name `{name}`"),
+                "it is the KME's ID: give each its own",
+            )),
+        }
+    });
+    let listen = map.required("listen").and_then(|node| {
+        let address = node.socket_address()?;
+        match address.port() == 0 || taken.addresses.insert(address) {
+            true => Ok(address),
+            false => Err(node.mistake(
+                format!("two KMEs listen at {address}"),
+                "give each an address or a port of its own",
+            )),
+        }
+    });
+    let path = |key| {
+        map.required(key)
+            .and_then(|node| node.path())
+            .map(|path| folder.join(path))
+    };
+    let (certificate, key, ca) = (path("certificate"), path("key"), path("ca"));
+    let saes = map
+        .required("saes")
+        .and_then(|node| node.one_or_many(|node| read_sae(node, &mut taken.saes)));
+    let start_with = map.with_default("start_with", Vec::new(), |node| {
+        node.list(|node| node.map(fault::read))
+    });
+    Ok(KmeConfig {
+        name: name?,
+        listen: listen?,
+        certificate: certificate?,
+        key: key?,
+        ca: ca?,
+        saes: saes?,
+        start_with: start_with?,
+    })
+}
+
+fn read_sae(node: Node<'_>, taken: &mut BTreeSet<String>) -> Result<String, Reported> {
+    let sae = node.text()?;
+    if ServerName::try_from(sae).is_err() {
+        return Err(node.mistake(
+            format!("`{sae}` is no SAE ID that a certificate can name"),
+            "it must be a DNS name: use letters, digits, `-`, `_` and `.`",
+        ));
+    }
+    // DNS names, which SAEs are known by, are the same in either case.
+    match taken.insert(sae.to_ascii_lowercase()) {
+        true => Ok(sae.to_owned()),
+        false => Err(node.mistake(
+            format!("the SAE `{sae}` is there twice"),
+            "an SAE belongs to one KME",
+        )),
+    }
+}
+
+fn read_keys(map: &Map<'_>) -> Result<Keys, Reported> {
+    let default = Keys::default();
+    let size = |key, default: u32| map.with_default(key, default, read_size);
+    let number = |key, default: u32, min: u32| {
+        map.with_default(key, default, |node| node.integer(min..=NUMBER_MAX))
+    };
+    let count =
+        |key, default: u64| map.with_default(key, default, |node| node.integer(0..=1_000_000_000));
+    let (min_size, max_size) = (
+        size("min_size", default.min_size),
+        size("max_size", default.max_size),
+    );
+    let own_size = size("size", default.size);
+    let max_per_request = number("max_per_request", default.max_per_request, 1);
+    let max_sae_ids = number("max_sae_ids", default.max_sae_ids, 0);
+    let (rate, store) = (count("rate", default.rate), count("store", default.store));
+    let stored = map.optional("stored").map(|node| {
+        let room = store.unwrap_or(u64::MAX);
+        node.integer(0..=room)
+    });
+    let extensions = map
+        .optional("extensions")
+        .map_or(Ok(Vec::new()), read_extensions);
+    let (min, own, max) = (min_size?, own_size?, max_size?);
+    if !(min <= own && own <= max) {
+        return Err(map.node().mistake(
+            format!("a key of {own} bits is not from {min} to {max} bits long"),
+            "mend `size`, `min_size` or `max_size`",
+        ));
+    }
+    Ok(Keys {
+        size: own,
+        min_size: min,
+        max_size: max,
+        max_per_request: max_per_request?,
+        max_sae_ids: max_sae_ids?,
+        rate: rate?,
+        store: store?,
+        stored: stored.unwrap_or(store)?,
+        extensions: extensions?.into_iter().collect(),
+    })
+}
+
+fn read_size(node: Node<'_>) -> Result<u32, Reported> {
+    let size: u32 = node.integer(8..=SIZE_MAX)?;
+    match size.is_multiple_of(8) {
+        true => Ok(size),
+        false => Err(node.mistake(
+            format!("a key of {size} bits is no whole number of bytes"),
+            "take a multiple of 8",
+        )),
+    }
+}
+
+fn read_extensions(node: Node<'_>) -> Result<Vec<(String, Vec<String>)>, Reported> {
+    node.entries(|name, node| {
+        let values = node.word_or("any", |node| {
+            node.one_or_many(|node| Ok(node.text()?.to_owned()))
+        })?;
+        Ok((name.value.to_owned(), values.unwrap_or_default()))
+    })
+}
+
+/// Whoever reaches it can break keys: only this host may.
+fn read_faults(node: Node<'_>) -> Result<SocketAddr, Reported> {
+    let address = node.socket_address()?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(node.mistake(
+            format!("faults would be switched by anyone who reaches {address}"),
+            "take an address of this host alone, for example `127.0.0.1:9480`",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Call, Fault};
+    use super::*;
+    use std::time::Duration;
+
+    const TWO: &str = "\
+kmes:
+  - { name: kme-a, listen: 127.0.0.1:8443, certificate: a.pem, key: a.key, ca: ca.pem, saes: gw1 }
+  - { name: kme-b, listen: '[::1]:0', certificate: b.pem, key: b.key, ca: /etc/ca.pem, saes: [gw2, GW_3.x] }
+";
+
+    fn mistakes(text: &str) -> String {
+        Config::from_text("kme.yaml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_told_has_a_default() {
+        let config = Config::from_text("kme.yaml", TWO).unwrap();
+        assert_eq!(config.keys, Keys::default());
+        assert_eq!(config.faults, None);
+        assert_eq!(config.kmes[0].saes, ["gw1"]);
+        assert_eq!(config.kmes[1].saes, ["gw2", "GW_3.x"]);
+        assert_eq!(config.kmes[1].ca, Path::new("/etc/ca.pem"));
+        assert!(config.kmes[1].start_with.is_empty());
+    }
+
+    #[test]
+    fn everything_can_be_told() {
+        let text = "\
+kmes:
+  - name: kme-a
+    listen: 127.0.0.1:8443
+    certificate: a.pem
+    key: a.key
+    ca: ca.pem
+    saes: gw1
+    start_with:
+      - { fault: delay, delay: 20 ms, count: 2 }
+      - { fault: depleted }
+keys:
+  size: 128
+  min_size: 128
+  max_size: 2048
+  max_per_request: 20
+  max_sae_ids: 0
+  rate: 5
+  store: 10
+  extensions: { abc_route_type: [direct, indirect], abc_max_age: any, abc_transfer_method: qkd }
+faults: 127.0.0.1:9480
+";
+        let config = Config::from_text("kme.yaml", text).unwrap();
+        let delay = Armed {
+            delay: Duration::from_millis(20),
+            count: Some(2),
+            ..Armed::new(Fault::Delay)
+        };
+        let faults = [delay, Armed::new(Fault::Depleted)];
+        assert_eq!(config.kmes[0].start_with, faults);
+        let values = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
+        let extensions = [
+            ("abc_route_type", values(&["direct", "indirect"])),
+            ("abc_max_age", values(&[])),
+            ("abc_transfer_method", values(&["qkd"])),
+        ];
+        let keys = Keys {
+            size: 128,
+            min_size: 128,
+            max_size: 2048,
+            max_per_request: 20,
+            max_sae_ids: 0,
+            rate: 5,
+            store: 10,
+            // Where nothing is told of it, the store is full at first.
+            stored: 10,
+            extensions: extensions
+                .into_iter()
+                .map(|(name, values)| (name.to_owned(), values))
+                .collect(),
+        };
+        assert_eq!(config.keys, keys);
+        assert_eq!(config.faults, Some("127.0.0.1:9480".parse().unwrap()));
+        assert!(Fault::Unavailable.concerns(Call::Status));
+    }
+
+    #[test]
+    fn all_mistakes_of_a_file_are_told_with_their_places() {
+        let told = mistakes(
+            "\
+kmes:
+  - { name: kme-a, listen: 127.0.0.1:8443, certificate: a.pem, key: a.key, ca: ca.pem, saes: gw1 }
+  - { name: kme-a, listen: 127.0.0.1:8443, certificate: b.pem, ca: ca.pem, saes: [GW1, 'g w'] }
+keys: { size: 129, rate: 1.5, store: 5, stored: 6 }
+faults: 192.0.2.1:9480
+speed: 3
+",
+        );
+        for (place, words) in [
+            ("kme.yaml:3:11", "two KMEs have the name `kme-a`"),
+            ("kme.yaml:3:26", "two KMEs listen at 127.0.0.1:8443"),
+            ("kme.yaml:3:5", "the key `key` is missing"),
+            ("kme.yaml:3:88", "the SAE `GW1` is there twice"),
+            ("kme.yaml:3:93", "`g w` is no SAE ID"),
+            ("kme.yaml:4:15", "no whole number of bytes"),
+            ("kme.yaml:4:26", "`1.5` is not a whole number"),
+            ("kme.yaml:4:49", "from 0 to 5"),
+            ("kme.yaml:5:9", "switched by anyone who reaches"),
+            ("kme.yaml:6:1", "the key `speed` is not known"),
+        ] {
+            assert!(told.contains(words), "`{words}` is not in\n{told}");
+            assert!(told.contains(place), "{place} ({words}) is not in\n{told}");
+        }
+        assert!(told.ends_with("10 mistakes in kme.yaml"), "{told}");
+    }
+
+    #[test]
+    fn sizes_must_be_in_order() {
+        let told = mistakes(&format!("{TWO}keys: {{ size: 128, min_size: 256 }}\n"));
+        assert!(
+            told.contains("128 bits is not from 256 to 1024 bits long"),
+            "{told}"
+        );
+        let told = mistakes("kmes: []\n");
+        assert!(told.contains("there is no KME"), "{told}");
+    }
+}

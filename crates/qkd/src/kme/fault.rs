@@ -1,0 +1,282 @@
+//! What can be made to go wrong at a KME, when, and how often.
+
+use super::call::Call;
+use std::time::Duration;
+use yaml::{Map, Node, Reported};
+
+/// Longest delay that can be asked for; clients give up much sooner.
+const DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// Something that goes wrong at one KME.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Calls are refused with 503.
+    Unavailable,
+    /// Answers come late.
+    Delay,
+    /// The KME's links have no key: none can be requested, and the status says 0.
+    Depleted,
+    /// A key that is handed out is another one than the other side has under the same ID.
+    WrongKey,
+    /// "Get key" hands out the key again that it handed out before, with its ID; "Get key with key IDs" hands out keys and
+    /// keeps them, so that they can be had again.
+    DoubleDelivery,
+    /// Keys that the other side has are lost here: "Get key with key IDs" does not find them, now or later.
+    LostKey,
+    /// Answers are no JSON.
+    Garbage,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Unavailable,
+        Self::Delay,
+        Self::Depleted,
+        Self::WrongKey,
+        Self::DoubleDelivery,
+        Self::LostKey,
+        Self::Garbage,
+    ];
+
+    /// Its name in configurations, requests and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unavailable => "unavailable",
+            Self::Delay => "delay",
+            Self::Depleted => "depleted",
+            Self::WrongKey => "wrong_key",
+            Self::DoubleDelivery => "double_delivery",
+            Self::LostKey => "lost_key",
+            Self::Garbage => "garbage",
+        }
+    }
+
+    /// Whether it can strike such a call.
+    pub(super) const fn concerns(self, call: Call) -> bool {
+        match self {
+            Self::Unavailable | Self::Delay | Self::Garbage => true,
+            Self::Depleted => matches!(call, Call::EncKeys),
+            Self::WrongKey | Self::DoubleDelivery => !matches!(call, Call::Status),
+            Self::LostKey => matches!(call, Call::DecKeys),
+        }
+    }
+}
+
+/// A fault that is to strike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Armed {
+    /// Which.
+    pub fault: Fault,
+    /// How late answers come; zero for faults other than [`Fault::Delay`].
+    pub delay: Duration,
+    /// The calls that it strikes; `None`: all that it can.
+    pub call: Option<Call>,
+    /// How many calls it strikes; `None`: until it is cleared.
+    pub count: Option<u64>,
+}
+
+impl Armed {
+    /// Strikes all calls that it can, until it is cleared.
+    #[must_use]
+    pub const fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            delay: Duration::ZERO,
+            call: None,
+            count: None,
+        }
+    }
+
+    fn strikes(&self, fault: Fault, call: Call) -> bool {
+        self.fault == fault && self.call.is_none_or(|only| only == call)
+    }
+}
+
+/// Reads a fault: an entry of `start_with` in the configuration, or what the address for faults is sent.
+pub(super) fn read(map: &Map<'_>) -> Result<Armed, Reported> {
+    let fault = map.required("fault").and_then(|node| {
+        let known = Fault::ALL.map(|fault| (fault.name(), fault));
+        node.one_of("fault", &known)
+    });
+    let delay = map.optional("delay");
+    let call = map.optional("call").map(|node| read_call(node, fault));
+    let count = map
+        .optional("count")
+        .map(|node| node.integer(1..=u64::MAX))
+        .transpose();
+    let delay = match (fault?, delay) {
+        (Fault::Delay, Some(node)) => node.duration(Duration::from_millis(1)..=DELAY_MAX),
+        (Fault::Delay, None) => Err(map.node().mistake(
+            "it is not told how long the delay is",
+            "add it, for example `delay: 200 ms`",
+        )),
+        (fault, Some(node)) => Err(node.mistake(
+            format!("the fault `{}` has no delay", fault.name()),
+            "remove `delay`, or write `fault: delay`",
+        )),
+        (_, None) => Ok(Duration::ZERO),
+    };
+    Ok(Armed {
+        fault: fault?,
+        delay: delay?,
+        call: call.transpose()?,
+        count: count?,
+    })
+}
+
+fn read_call(node: Node<'_>, fault: Result<Fault, Reported>) -> Result<Call, Reported> {
+    let call = node.one_of("call", &Call::ALL.map(|call| (call.name(), call)))?;
+    match fault {
+        Ok(fault) if !fault.concerns(call) => Err(node.mistake(
+            format!(
+                "the fault `{}` cannot strike the call `{}`",
+                fault.name(),
+                call.name()
+            ),
+            "remove `call`: then it strikes all that it can",
+        )),
+        _ => Ok(call),
+    }
+}
+
+/// The faults of one KME, and how often each has struck.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    armed: Vec<Armed>,
+    struck: [u64; Fault::ALL.len()],
+}
+
+impl Faults {
+    /// Adds a fault; it takes the place of one that strikes the same calls in the same way.
+    pub(super) fn arm(&mut self, armed: Armed) {
+        self.armed
+            .retain(|old| (old.fault, old.call) != (armed.fault, armed.call));
+        self.armed.push(armed);
+    }
+
+    /// Takes a fault away, or all.
+    pub(super) fn clear(&mut self, fault: Option<Fault>) {
+        self.armed
+            .retain(|armed| fault.is_some_and(|fault| armed.fault != fault));
+    }
+
+    /// Whether the fault is to strike such a call: then it has.
+    pub(super) fn strike(&mut self, fault: Fault, call: Call) -> Option<Armed> {
+        let place = self
+            .armed
+            .iter()
+            .position(|armed| armed.strikes(fault, call) && fault.concerns(call))?;
+        let armed = self.armed[place];
+        match &mut self.armed[place].count {
+            Some(1) => {
+                self.armed.remove(place);
+            }
+            Some(count) => *count -= 1,
+            None => {}
+        }
+        self.struck[fault as usize] += 1;
+        Some(armed)
+    }
+
+    /// Whether the fault would strike such a call.
+    pub(super) fn is_armed(&self, fault: Fault, call: Call) -> bool {
+        self.armed.iter().any(|armed| armed.strikes(fault, call))
+    }
+
+    /// What is to strike, in the order it was asked for.
+    pub(super) fn armed(&self) -> &[Armed] {
+        &self.armed
+    }
+
+    /// How many calls a fault has struck.
+    pub(super) fn struck(&self, fault: Fault) -> u64 {
+        self.struck[fault as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Armed, String> {
+        yaml::parse("request", text)
+            .and_then(|document| document.decode(|root| root.map(read)))
+            .map_err(|mistakes| mistakes.to_string())
+    }
+
+    #[test]
+    fn is_read_from_yaml_and_from_json() {
+        let delay = Armed {
+            delay: Duration::from_millis(200),
+            call: Some(Call::EncKeys),
+            count: Some(3),
+            ..Armed::new(Fault::Delay)
+        };
+        let yaml = "{ fault: delay, delay: 200 ms, call: enc_keys, count: 3 }";
+        let json = r#"{"fault": "delay", "delay": "200 ms", "call": "enc_keys", "count": 3}"#;
+        assert_eq!(parse(yaml), Ok(delay));
+        assert_eq!(parse(json), Ok(delay));
+        for fault in Fault::ALL {
+            if fault != Fault::Delay {
+                let text = format!("fault: {}", fault.name());
+                assert_eq!(parse(&text), Ok(Armed::new(fault)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_never_strike_is_refused() {
+        for (text, words) in [
+            ("fault: lost", "lost_key"),
+            ("fault: delay", "how long the delay is"),
+            ("{ fault: garbage, delay: 1 s }", "has no delay"),
+            ("{ fault: delay, delay: 2 min }", "from 1 ms to 1 min"),
+            ("{ fault: lost_key, call: status }", "cannot strike"),
+            ("{ fault: depleted, count: 0 }", "from 1 to"),
+            ("{ fault: depleted, every: 2 }", "`every` is not known"),
+        ] {
+            let mistakes = parse(text).unwrap_err();
+            assert!(mistakes.contains(words), "{text}: {mistakes}");
+        }
+    }
+
+    #[test]
+    fn strikes_as_often_as_it_was_told_to_and_only_what_it_concerns() {
+        let mut faults = Faults::default();
+        faults.arm(Armed {
+            count: Some(2),
+            ..Armed::new(Fault::WrongKey)
+        });
+        let mut strike = |call| faults.strike(Fault::WrongKey, call).is_some();
+        assert!(!strike(Call::Status));
+        assert!(strike(Call::EncKeys));
+        assert!(strike(Call::DecKeys));
+        assert!(!strike(Call::EncKeys));
+        assert_eq!(faults.struck(Fault::WrongKey), 2);
+        assert!(faults.armed().is_empty());
+    }
+
+    #[test]
+    fn strikes_until_it_is_cleared() {
+        let mut faults = Faults::default();
+        let only_dec = Armed {
+            call: Some(Call::DecKeys),
+            ..Armed::new(Fault::Unavailable)
+        };
+        faults.arm(only_dec);
+        faults.arm(only_dec);
+        faults.arm(Armed::new(Fault::Garbage));
+        assert_eq!(faults.armed().len(), 2);
+        for _ in 0..5 {
+            assert!(faults.strike(Fault::Unavailable, Call::DecKeys).is_some());
+        }
+        assert_eq!(faults.strike(Fault::Unavailable, Call::EncKeys), None);
+        faults.clear(Some(Fault::Unavailable));
+        assert_eq!(faults.strike(Fault::Unavailable, Call::DecKeys), None);
+        assert_eq!(faults.armed(), [Armed::new(Fault::Garbage)]);
+        faults.clear(None);
+        assert!(faults.armed().is_empty());
+    }
+}

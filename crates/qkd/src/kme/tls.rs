@@ -1,0 +1,100 @@
+//! TLS of a KME: its own certificate, and who its callers are by theirs.
+
+use super::config::KmeConfig;
+use super::network::Sae;
+use crate::error::SetupError;
+use crate::tls::{certificates, private_key};
+use rustls::client::verify_server_name;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
+use std::sync::Arc;
+
+/// What a KME serves with: TLS 1.2 or 1.3, as the standard has it (clause 5.1), with clients whose certificates its
+/// authority signed. Sessions are not resumed, so that each connection is checked in full.
+///
+/// # Errors
+/// That a file cannot be read, or is not what it should be.
+pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let unfit = |error: &dyn std::fmt::Display| SetupError::Pem {
+        path: kme.ca.clone(),
+        what: format!("it holds a certificate that cannot be a CA's: {error}"),
+    };
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(&kme.ca)? {
+        roots.add(authority).map_err(|error| unfit(&error))?;
+    }
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .map_err(|error| unfit(&error))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has suites of all versions")
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(certificates(&kme.certificate)?, private_key(&kme.key)?)
+        .map_err(|error| SetupError::Pair {
+            certificate: kme.certificate.clone(),
+            key: kme.key.clone(),
+            what: error.to_string(),
+        })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// The SAEs of one KME, as their certificates name them.
+pub(super) struct Names(Vec<(Sae, ServerName<'static>)>);
+
+impl Names {
+    pub(super) fn new(saes: &[String]) -> Self {
+        let named = saes.iter().map(|sae| {
+            let name = ServerName::try_from(sae.clone());
+            (
+                sae.as_str().into(),
+                name.expect("the configuration was checked"),
+            )
+        });
+        Self(named.collect())
+    }
+
+    /// The SAE whose certificate this is; `None` when it is none of them, or could be two (by a wildcard).
+    pub(super) fn sae(&self, certificate: &CertificateDer<'_>) -> Option<Sae> {
+        let parsed = ParsedCertificate::try_from(certificate).ok()?;
+        let mut named = self
+            .0
+            .iter()
+            .filter(|(_, name)| verify_server_name(&parsed, name).is_ok());
+        let (sae, _) = named.next()?;
+        named.next().is_none().then(|| Sae::clone(sae))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair};
+
+    fn certificate(names: &[&str]) -> CertificateDer<'static> {
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let made = CertificateParams::new(names).unwrap().self_signed(&key);
+        made.unwrap().der().clone()
+    }
+
+    #[test]
+    fn a_certificate_tells_which_sae_calls() {
+        let names = Names::new(&["gw1".to_owned(), "gw2.x".to_owned(), "gw3.x".to_owned()]);
+        let sae = |names_in_it: &[&str]| names.sae(&certificate(names_in_it));
+        assert_eq!(sae(&["gw1"]).as_deref(), Some("gw1"));
+        assert_eq!(sae(&["GW2.x", "other"]).as_deref(), Some("gw2.x"));
+        assert_eq!(sae(&["gw"]), None);
+        assert_eq!(sae(&["127.0.0.1"]), None);
+        assert_eq!(sae(&["gw1", "gw2.x"]), None);
+        assert_eq!(sae(&["*.x"]), None);
+        assert_eq!(names.sae(&CertificateDer::from(vec![0x30, 0])), None);
+    }
+}

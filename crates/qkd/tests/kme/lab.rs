@@ -1,0 +1,229 @@
+//! Two KMEs that run, with certificates for all who call, and curl to call them.
+
+use qkd::kme::{Config, Simulator, start};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// SAEs of the first KME.
+pub(crate) const AT_A: [&str; 2] = ["gw1", "gw3"];
+/// SAEs of the second.
+pub(crate) const AT_B: [&str; 2] = ["gw2", "gw4"];
+/// Has a certificate of the KMEs' authority, and is no SAE.
+pub(crate) const STRANGER: &str = "gw9";
+/// Its certificate says gw1, and another authority has signed it.
+pub(crate) const FOREIGN: &str = "foreign";
+/// Its certificate says gw1, and has expired.
+pub(crate) const EXPIRED: &str = "expired";
+
+/// No state takes so long to come about on a machine that works.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) struct Lab {
+    folder: TempDir,
+    simulator: Option<Simulator>,
+}
+
+impl Lab {
+    /// With what stands behind `keys:`.
+    pub(crate) fn new(keys: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        certificates(folder.path());
+        let path = folder.path().join("kme.yaml");
+        let [a, b] = [AT_A, AT_B].map(|saes| saes.join(", "));
+        let text = format!(
+            "kmes:
+  - {{ name: kme-a, listen: 127.0.0.1:0, certificate: kme-a.pem, key: kme-a.key, ca: ca.pem, saes: [{a}] }}
+  - {{ name: kme-b, listen: 127.0.0.1:0, certificate: kme-b.pem, key: kme-b.key, ca: ca.pem, saes: [{b}] }}
+keys: {keys}
+faults: 127.0.0.1:0
+"
+        );
+        fs::write(&path, text).unwrap();
+        let config = Config::load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let simulator = start(&config).unwrap_or_else(|error| panic!("{error}"));
+        Self {
+            folder,
+            simulator: Some(simulator),
+        }
+    }
+
+    /// The same, where curl is there; `None` is said loudly.
+    pub(crate) fn with_curl(keys: &str) -> Option<Self> {
+        let found = Command::new("curl").arg("--version").output();
+        if found.is_ok_and(|output| output.status.success()) {
+            return Some(Self::new(keys));
+        }
+        skip("curl: apt install curl");
+        None
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn simulator(&self) -> &Simulator {
+        self.simulator.as_ref().expect("it runs")
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.simulator = None;
+    }
+
+    /// Of the KME that an SAE belongs to: `https://127.0.0.1:…`.
+    pub(crate) fn kme_of(&self, sae: &str) -> String {
+        let place = usize::from(AT_B.contains(&sae));
+        format!("https://{}", self.simulator().kmes()[place].1)
+    }
+
+    /// curl, as an SAE, of a path or a whole URL.
+    pub(crate) fn curl(&self, sae: &str, path: &str) -> Command {
+        let url = match path.starts_with("http") {
+            true => path.to_owned(),
+            false => self.kme_of(sae) + path,
+        };
+        let mut command = self.bare_curl(&url);
+        let [certificate, key] = ["pem", "key"].map(|end| format!("{sae}.{end}"));
+        command.args(["--cert", &certificate, "--key", &key]);
+        command
+    }
+
+    /// curl without a certificate.
+    pub(crate) fn bare_curl(&self, url: &str) -> Command {
+        let mut command = Command::new("curl");
+        command
+            .current_dir(self.folder())
+            // Without the user's configuration, which must be said first.
+            .args(["--disable", "--silent", "--show-error", "--noproxy", "*"])
+            .args(["--cacert", "ca.pem", "--max-time", "50"])
+            .args(["--write-out", "\n%{http_code} %{content_type}", url]);
+        command
+    }
+
+    /// GET as an SAE.
+    pub(crate) fn get(&self, sae: &str, path: &str) -> Answer {
+        answer(&mut self.curl(sae, path))
+    }
+
+    /// POST of JSON as an SAE.
+    pub(crate) fn post(&self, sae: &str, path: &str, body: &str) -> Answer {
+        answer(self.curl(sae, path).args([
+            "--header",
+            "Content-Type: application/json",
+            "--data",
+            body,
+        ]))
+    }
+
+    /// The address for faults.
+    pub(crate) fn faults(&self, method: &str, path: &str, body: &str) -> Answer {
+        let address = self.simulator().faults().expect("it was asked for");
+        let mut command = self.bare_curl(&format!("http://{address}{path}"));
+        answer(command.args(["--request", method, "--data", body]))
+    }
+}
+
+/// What curl got.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    /// The body, checked.
+    #[track_caller]
+    pub(crate) fn json(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.content_type, "application/json", "{self:?}");
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Runs curl to its end, which must be a good one.
+#[track_caller]
+pub(crate) fn answer(command: &mut Command) -> Answer {
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {told}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (body, last) = text.rsplit_once('\n').expect("curl was told to say it");
+    let (status, content_type) = last.split_once(' ').expect("two words");
+    Answer {
+        status: status.parse().unwrap(),
+        content_type: content_type.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// Waits for a state.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut state: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = state() {
+            return value;
+        }
+        assert!(start.elapsed() < LIMIT, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Says loudly that a program is missing; in CI, where the set-up has installed it, that is a failure.
+pub(crate) fn skip(what: &str) {
+    eprintln!("SKIPPED: {what}");
+    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    assert!(!in_ci, "missing in CI: {what}");
+}
+
+fn certificates(folder: &Path) {
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    // Without names of their own OpenSSL takes all for one certificate that signs itself.
+    let named = |name: &str| {
+        let mut names = DistinguishedName::new();
+        names.push(DnType::CommonName, name);
+        names
+    };
+    let authority = |name: &str| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = named(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap().pem();
+        (certificate, Issuer::new(params, key))
+    };
+    let issue = |issuer: &Issuer<'_, KeyPair>, file: &str, name: &str| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params.distinguished_name = named(file);
+        if file == EXPIRED {
+            params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
+        let certificate = params.signed_by(&key, issuer).unwrap();
+        write(&format!("{file}.pem"), &certificate.pem());
+        write(&format!("{file}.key"), &key.serialize_pem());
+    };
+    let (certificate, issuer) = authority("authority");
+    write("ca.pem", &certificate);
+    for kme in ["kme-a", "kme-b"] {
+        issue(&issuer, kme, "127.0.0.1");
+    }
+    for sae in AT_A.into_iter().chain(AT_B).chain([STRANGER]) {
+        issue(&issuer, sae, sae);
+    }
+    issue(&issuer, EXPIRED, "gw1");
+    let (_, other) = authority("other authority");
+    issue(&other, FOREIGN, "gw1");
+}
