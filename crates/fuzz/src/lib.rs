@@ -16,8 +16,10 @@ mod aggfrag;
 mod coalesce;
 mod control;
 mod esp;
+mod handshake;
 mod hostile;
 mod inner;
+mod kme;
 mod link;
 #[path = "../../wire/tests/common/mod.rs"]
 mod oracle;
@@ -45,8 +47,10 @@ pub const TARGETS: &[Target] = &[
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),
     target("flow", inner::flow),
+    target("handshake", handshake::body),
     target("hostile", hostile::body),
     target("icmp", inner::icmp),
+    target("kme_response", kme::response),
     target("l2tp", link::l2tp),
     target("mss", inner::mss),
     target("segment", segment::body),
