@@ -269,8 +269,16 @@ fn more_lost(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String>
 
 fn more_again(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
     let again = |cell: &CellResult| Some(cell.bulk.as_ref()?.retransmits.as_ref()?.mean);
-    let (here, there) = (again(slow)?, again(fast)?);
-    (here >= RETRANSMITS_MIN && here > RETRANSMITS_FACTOR * there).then(|| {
-        format!("{tool} sent {here:.0} segments again, {other} {there:.0}: its streams were held back by loss")
-    })
+    let here = again(slow)?;
+    if here < RETRANSMITS_MIN {
+        return None;
+    }
+    match again(fast) {
+        Some(there) => (here > RETRANSMITS_FACTOR * there).then(|| {
+            format!("{tool} sent {here:.0} segments again, {other} {there:.0}: its streams were held back by loss")
+        }),
+        None => Some(format!(
+            "{tool} sent {here:.0} segments again, {other} does not tell: loss may have held its streams back"
+        )),
+    }
 }

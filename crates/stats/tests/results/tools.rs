@@ -277,6 +277,19 @@ fn segments_sent_again_are_a_reason_when_they_are_many() {
     // Three times as many are not more than three times; and nine are few.
     assert_eq!(slow(300, 100), None);
     assert_eq!(slow(9, 0), None);
+    // A tool that does not tell its own leaves a guess, which is worded as one.
+    let beside_silent = |count| {
+        reason(&[
+            received(Tool::Iperf2, &[1000; 2]),
+            again(received(Tool::Iperf3, &[500; 2]), count),
+        ])
+    };
+    let found = beside_silent(254).unwrap();
+    assert!(
+        found.starts_with("iperf3 sent 254 segments again, iperf2 does not tell: loss may have"),
+        "{found}"
+    );
+    assert_eq!(beside_silent(9), None);
 }
 
 #[test]
