@@ -377,11 +377,11 @@ speed: 3
 ",
         );
         for (place, words) in [
-            ("kme.yaml:3:11", "two KMEs have the name `kme-a`"),
-            ("kme.yaml:3:26", "two KMEs listen at 127.0.0.1:8443"),
+            ("kme.yaml:3:13", "two KMEs have the name `kme-a`"),
+            ("kme.yaml:3:28", "two KMEs listen at 127.0.0.1:8443"),
             ("kme.yaml:3:5", "the key `key` is missing"),
-            ("kme.yaml:3:88", "the SAE `GW1` is there twice"),
-            ("kme.yaml:3:93", "`g w` is no SAE ID"),
+            ("kme.yaml:3:83", "the SAE `GW1` is there twice"),
+            ("kme.yaml:3:88", "`g w` is no SAE ID"),
             ("kme.yaml:4:15", "no whole number of bytes"),
             ("kme.yaml:4:26", "`1.5` is not a whole number"),
             ("kme.yaml:4:49", "from 0 to 5"),
