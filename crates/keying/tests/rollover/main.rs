@@ -5,6 +5,7 @@
 
 mod duo;
 mod gateway;
+mod hostile;
 mod model;
 mod offers;
 mod paths;

@@ -3,7 +3,7 @@
 use crate::duo::Duo;
 use crate::{ms, ppk, settings};
 use keying::chain::Policy;
-use keying::message::{LINKS_MAX, Refusal};
+use keying::message::{Cause, LINKS_MAX, Refusal};
 use keying::rollover::{Event, Input, Ppk, Rollover, Settings};
 use std::sync::Arc;
 use wire::Suite;
@@ -211,4 +211,32 @@ fn attempts_that_fail_come_at_growing_intervals() {
         attempts,
         [0, 50, 150, 350, 750, 1550, 2550, 3550, 4550, 5550]
     );
+}
+
+#[test]
+fn after_success_the_first_pause_is_short_again() {
+    let settings = settings(Policy::Pqc).map(|settings| Settings {
+        ping_every: ms(60_000),
+        ..settings
+    });
+    let mut duo = Duo::new(settings);
+    duo.feed(0, Input::Tick);
+    duo.run(ms(2000));
+    for round in 0..2 {
+        for pause in [50, 100, 200, 400] {
+            duo.feed(0, Input::Rekey(Cause::Demand));
+            let attempt = duo.latest(0);
+            let detail = "this is no message".to_owned();
+            duo.feed(0, Input::Garbled { attempt, detail });
+            assert!(duo.failure(0).is_some());
+            let wakes_at = duo.sides[0].wakes_at().unwrap();
+            assert_eq!(wakes_at - duo.now, ms(pause), "round {round}");
+            duo.now = wakes_at;
+            duo.messages.clear();
+            duo.feed(0, Input::Tick);
+        }
+        // The old keys have had their grace, and no new ones are due.
+        duo.run(ms(1500));
+        assert!(duo.agrees());
+    }
 }

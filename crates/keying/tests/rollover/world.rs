@@ -181,6 +181,12 @@ impl World {
         self.gateways[side].rollover.established().unwrap_or(0)
     }
 
+    /// Connections that a side has open.
+    pub(crate) fn open_ends(&self, side: usize) -> usize {
+        let open = |connection: &usize| self.end_of(*connection, side).is_some();
+        (0..self.connections.len()).filter(open).count()
+    }
+
     pub(crate) fn rekey(&mut self, side: usize, cause: Cause) {
         self.feed(side, Input::Rekey(cause));
     }
