@@ -11,10 +11,10 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-frames bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install kernel peers clean
+.PHONY: help setup run test build bench-frames bench-handshakes bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install kernel peers clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing to build and run (Debian 12, Ubuntu 24.04)
 	@scripts/setup.sh run
@@ -32,6 +32,9 @@ build: ## Build the program: target/release/cipherbench
 
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
 	bench/frames.py $(ARGS)
+
+bench-handshakes: ## Handshakes per second between two of ours, both on one core
+	cargo run --release --locked --package cipherbench-control --example handshakes
 
 bench-lane: ## Packets per second that one core of the encryptor seals and opens, beside its engine alone
 	cargo run --release --locked --package cipherbench-encryptor --example lane

@@ -1,0 +1,336 @@
+//! Makes what gateways show each other: a certificate authority, and certificates that carry a gateway's name.
+//!
+//! All keys are ECDSA on P-256, which every TLS library has. A certificate has exactly one name, as a DNS name in its
+//! subject's alternative names (RFC 5280 §4.2.1.6), and serves both ends of a connection. There is no revocation: a
+//! certificate is trusted until it expires, so it should not live longer than it must.
+
+use crate::files::{self, ReadError};
+use crate::names::{self, BadName};
+use rcgen::string::Ia5String;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
+};
+use std::io;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use zeroize::{Zeroize, Zeroizing};
+
+/// How long an authority is good for, in days: ten years.
+pub const AUTHORITY_DAYS: u32 = 3652;
+/// How long a certificate is good for unless told otherwise, in days.
+pub const CERTIFICATE_DAYS: u32 = 365;
+/// The most days that a certificate can be made for.
+pub const DAYS_MAX: u32 = 36_500;
+/// The authority's certificate, in its folder.
+pub const AUTHORITY_CERTIFICATE: &str = "ca.pem";
+/// The authority's key, in its folder.
+pub const AUTHORITY_KEY: &str = "ca.key";
+
+/// Certificates are valid from a little before they were made: clocks differ.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(3600);
+/// The longest common name (RFC 5280 appendix A, `ub-common-name`).
+const COMMON_NAME_MAX: usize = 64;
+/// Bytes that tell one authority's name from another's.
+const AUTHORITY_NAME_BYTES: usize = 4;
+
+/// Why there is no new authority or certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A name that a certificate cannot carry.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// A file of the authority cannot be used.
+    #[error("{source}{}", authority_hint(.source))]
+    Read {
+        /// Why.
+        #[from]
+        source: ReadError,
+    },
+    /// A file of the authority is not what it ought to be.
+    #[error("{}: {what}", .path.display())]
+    Malformed {
+        /// File.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A new file cannot be made.
+    #[error("{} cannot be made: {source}{}", .path.display(), exists_hint(.source))]
+    NotCreated {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Making a key or a signature failed.
+    #[error("no certificate could be made: {0}")]
+    Failed(#[from] rcgen::Error),
+}
+
+/// The two files of an authority or a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// Certificate, PEM; public.
+    pub certificate: PathBuf,
+    /// Key, PEM; for the owner alone.
+    pub key: PathBuf,
+}
+
+/// What those two files hold.
+pub struct Texts {
+    /// Certificate, PEM.
+    pub certificate: String,
+    /// Key, PEM.
+    pub key: Zeroizing<String>,
+}
+
+/// Makes an authority in a folder, which must exist: `ca.pem`, which every gateway needs, and `ca.key`, which makes
+/// certificates and should be kept where no gateway is.
+///
+/// # Errors
+/// [`CertificateError::NotCreated`], also when there is one already: nothing is ever overwritten.
+pub fn create_authority(folder: &Path) -> Result<Files, CertificateError> {
+    let texts = Authority::generate()?.texts();
+    write(folder, AUTHORITY_CERTIFICATE, AUTHORITY_KEY, &texts)
+}
+
+/// Makes a certificate for a gateway with the authority in a folder: `NAME.pem` and `NAME.key`, in another folder or the
+/// same.
+///
+/// # Errors
+/// [`CertificateError`], also when there is such a file already: nothing is ever overwritten.
+///
+/// # Panics
+/// If `days` is 0 or more than [`DAYS_MAX`].
+pub fn create_certificate(
+    authority: &Path,
+    name: &str,
+    folder: &Path,
+    days: u32,
+) -> Result<Files, CertificateError> {
+    names::check(name)?;
+    let texts = Authority::load(authority)?.issue(name, days_from_now(days))?;
+    write(
+        folder,
+        &format!("{name}.pem"),
+        &format!("{name}.key"),
+        &texts,
+    )
+}
+
+/// From about now on, for so many days.
+///
+/// # Panics
+/// If `days` is 0 or more than [`DAYS_MAX`].
+#[must_use]
+pub fn days_from_now(days: u32) -> Range<SystemTime> {
+    assert!((1..=DAYS_MAX).contains(&days), "1 to {DAYS_MAX} days");
+    let now = SystemTime::now();
+    now - CLOCKS_DIFFER..now + Duration::from_secs(u64::from(days) * 24 * 60 * 60)
+}
+
+/// A certificate authority with its key, in memory.
+pub struct Authority {
+    certificate: String,
+    issuer: Issuer<'static, WipedKey>,
+}
+
+impl Authority {
+    /// A new one.
+    ///
+    /// # Errors
+    /// [`CertificateError::Failed`]: the operating system gives no randomness.
+    pub fn generate() -> Result<Self, CertificateError> {
+        let key = WipedKey(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?);
+        let mut params = CertificateParams::default();
+        // A name of its own, so that a certificate of another authority is told as that, not as a wrong signature.
+        let identifier = params.key_identifier(&key);
+        let digits: String = identifier[..AUTHORITY_NAME_BYTES]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        params.distinguished_name = common_name(&format!("Cipherbench authority {digits}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        set_validity(&mut params, days_from_now(AUTHORITY_DAYS));
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self {
+            certificate,
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// That of a folder.
+    ///
+    /// # Errors
+    /// [`CertificateError::Read`] and [`CertificateError::Malformed`].
+    pub fn load(folder: &Path) -> Result<Self, CertificateError> {
+        let malformed = |path: &Path, what: &str| CertificateError::Malformed {
+            path: path.to_owned(),
+            what: what.to_owned(),
+        };
+        let path = folder.join(AUTHORITY_CERTIFICATE);
+        let text = files::read_public(&path)?;
+        let certificate = str::from_utf8(&text)
+            .map_err(|_| malformed(&path, "it is not a certificate in PEM"))?
+            .to_owned();
+        let key_path = folder.join(AUTHORITY_KEY);
+        let text = files::read_secret(&key_path)?;
+        let key = str::from_utf8(&text)
+            .ok()
+            .and_then(|text| KeyPair::from_pem(text).ok())
+            .ok_or_else(|| malformed(&key_path, "it is not a private key in PEM"))?;
+        let issuer = Issuer::from_ca_cert_pem(&certificate, WipedKey(key))
+            .map_err(|_| malformed(&path, "it is not a certificate in PEM"))?;
+        Ok(Self {
+            certificate,
+            issuer,
+        })
+    }
+
+    /// The authority's certificate, PEM: what everybody who is to trust it needs.
+    #[must_use]
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// Certificate and key, as they are to be written.
+    #[must_use]
+    pub fn texts(&self) -> Texts {
+        Texts {
+            certificate: self.certificate.clone(),
+            key: Zeroizing::new(self.issuer.key().0.serialize_pem()),
+        }
+    }
+
+    /// A certificate with a fresh key, for a gateway's name, valid for that time.
+    ///
+    /// # Errors
+    /// [`CertificateError::Name`] and [`CertificateError::Failed`].
+    pub fn issue(&self, name: &str, valid: Range<SystemTime>) -> Result<Texts, CertificateError> {
+        self.issue_for(name, None, valid)
+    }
+
+    /// The same for a server that is reached by its address, such as a KME: the certificate has that too.
+    ///
+    /// # Errors
+    /// As [`issue`](Self::issue).
+    pub fn issue_at(
+        &self,
+        name: &str,
+        address: IpAddr,
+        valid: Range<SystemTime>,
+    ) -> Result<Texts, CertificateError> {
+        self.issue_for(name, Some(address), valid)
+    }
+
+    fn issue_for(
+        &self,
+        name: &str,
+        address: Option<IpAddr>,
+        valid: Range<SystemTime>,
+    ) -> Result<Texts, CertificateError> {
+        names::check(name)?;
+        let key = WipedKey(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?);
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = vec![SanType::DnsName(Ia5String::try_from(name)?)];
+        params
+            .subject_alt_names
+            .extend(address.map(SanType::IpAddress));
+        params.distinguished_name = if name.len() <= COMMON_NAME_MAX {
+            common_name(name)
+        } else {
+            DistinguishedName::new()
+        };
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        params.use_authority_key_identifier_extension = true;
+        set_validity(&mut params, valid);
+        Ok(Texts {
+            certificate: params.signed_by(&key, &self.issuer)?.pem(),
+            key: Zeroizing::new(key.0.serialize_pem()),
+        })
+    }
+}
+
+/// A key that is wiped when dropped.
+struct WipedKey(KeyPair);
+
+impl rcgen::PublicKeyData for WipedKey {
+    fn der_bytes(&self) -> &[u8] {
+        self.0.der_bytes()
+    }
+
+    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
+        self.0.algorithm()
+    }
+}
+
+impl rcgen::SigningKey for WipedKey {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        self.0.sign(message)
+    }
+}
+
+impl Drop for WipedKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+fn common_name(name: &str) -> DistinguishedName {
+    let mut names = DistinguishedName::new();
+    names.push(DnType::CommonName, name);
+    names
+}
+
+fn set_validity(params: &mut CertificateParams, valid: Range<SystemTime>) {
+    let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + since_epoch(valid.start);
+    params.not_after = epoch + since_epoch(valid.end);
+}
+
+fn write(
+    folder: &Path,
+    certificate: &str,
+    key: &str,
+    texts: &Texts,
+) -> Result<Files, CertificateError> {
+    let made = Files {
+        certificate: folder.join(certificate),
+        key: folder.join(key),
+    };
+    files::create_both(
+        (&made.certificate, texts.certificate.as_bytes()),
+        (&made.key, texts.key.as_bytes()),
+    )
+    .map_err(|(path, source)| CertificateError::NotCreated { path, source })?;
+    Ok(made)
+}
+
+fn authority_hint(error: &ReadError) -> &'static str {
+    match error {
+        ReadError::NotRead { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            " (make an authority: cipherbench keys authority DIR)"
+        }
+        _ => "",
+    }
+}
+
+fn exists_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            " (keys are never overwritten: move it away or choose another place)"
+        }
+        io::ErrorKind::NotFound => " (make its folder first)",
+        _ => "",
+    }
+}

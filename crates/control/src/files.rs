@@ -1,0 +1,124 @@
+//! Files of certificates and keys: read whole with a limit, made once, never overwritten.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Owner only.
+const SECRET_MODE: u32 = 0o600;
+/// For all to read.
+const PUBLIC_MODE: u32 = 0o644;
+/// What nobody but the owner may do with a key: anything.
+const SECRET_FORBIDDEN: u32 = 0o077;
+/// The longest file: a chain of certificates has a few kilobytes.
+const BYTES_MAX: usize = 64 * 1024;
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The operating system says no, or it is no such file.
+    #[error("{} cannot be read: {source}", .path.display())]
+    NotRead {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others than its owner may use a key.
+    #[error("{} has mode {mode:04o}: others than its owner may use the key (chmod 600 {})",
+        .path.display(), .path.display())]
+    TooOpen {
+        /// File.
+        path: PathBuf,
+        /// Its mode bits.
+        mode: u32,
+    },
+}
+
+/// What anybody may read.
+pub(crate) fn read_public(path: &Path) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    read(path, 0)
+}
+
+/// A key: refused if anybody but its owner may use it.
+pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    read(path, SECRET_FORBIDDEN)
+}
+
+/// The whole file, in memory that is wiped afterwards and never moved meanwhile.
+fn read(path: &Path, forbidden: u32) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    let not_read = |source| ReadError::NotRead {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = File::open(path).map_err(not_read)?;
+    let metadata = file.metadata().map_err(not_read)?;
+    if !metadata.is_file() {
+        return Err(not_read(io::Error::other("it is not a file")));
+    }
+    if metadata.mode() & forbidden != 0 {
+        return Err(ReadError::TooOpen {
+            path: path.to_owned(),
+            mode: metadata.mode() & 0o7777,
+        });
+    }
+    let mut text = Zeroizing::new(vec![0; BYTES_MAX + 1]);
+    let mut length = 0;
+    while length < text.len() {
+        match file.read(&mut text[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(not_read(error)),
+        }
+    }
+    if length > BYTES_MAX {
+        let what = format!("it has more than {BYTES_MAX} bytes: is it the right file?");
+        return Err(not_read(io::Error::other(what)));
+    }
+    text.truncate(length);
+    Ok(text)
+}
+
+/// Makes a certificate's file and its key's, durably: both, or neither.
+pub(crate) fn create_both(
+    certificate: (&Path, &[u8]),
+    key: (&Path, &[u8]),
+) -> Result<(), (PathBuf, io::Error)> {
+    // The key first: of a certificate whose key was never written nobody has any use.
+    create(key.0, key.1, SECRET_MODE)?;
+    create(certificate.0, certificate.1, PUBLIC_MODE).inspect_err(|_| {
+        // What cannot be removed is an unused key: harmless, and the first error says more.
+        let _ = fs::remove_file(key.0);
+    })
+}
+
+/// Makes a file that must not exist yet; removes what is half made.
+fn create(path: &Path, content: &[u8], mode: u32) -> Result<(), (PathBuf, io::Error)> {
+    let open = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path);
+    open.and_then(|mut file| {
+        let written = file
+            .write_all(content)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| sync_folder(path));
+        written.inspect_err(|_| {
+            let _ = fs::remove_file(path);
+        })
+    })
+    .map_err(|error| (path.to_owned(), error))
+}
+
+/// Makes the name of a file durable.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
+}

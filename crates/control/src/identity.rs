@@ -1,0 +1,199 @@
+//! Who this gateway is: its certificate and key, and the authority that it trusts.
+
+use crate::files::{self, ReadError};
+use crate::names;
+use crate::reason;
+use crate::tls;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zeroize::Zeroize;
+
+/// A gateway's certificate with its key, checked; ready for handshakes.
+#[derive(Clone)]
+pub struct Identity {
+    name: String,
+    pub(crate) client: Arc<ClientConfig>,
+    pub(crate) server: Arc<ServerConfig>,
+}
+
+/// Why an identity cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// A file cannot be read, or others may read it.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file is not what it ought to be.
+    #[error("{}: {what}", .path.display())]
+    Malformed {
+        /// File.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The key is of another certificate.
+    #[error(
+        "the key {} is not that of the certificate {} (bring both from where they were made)",
+        .key.display(), .certificate.display()
+    )]
+    KeyDiffers {
+        /// Key file.
+        key: PathBuf,
+        /// Certificate file.
+        certificate: PathBuf,
+    },
+    /// The certificate is one that no peer would take.
+    #[error("the certificate {} cannot be used: {what}", .path.display())]
+    Refused {
+        /// Certificate file.
+        path: PathBuf,
+        /// Why peers would not.
+        what: String,
+    },
+    /// TLS cannot be set up with it.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+}
+
+impl Identity {
+    /// Reads certificate (intermediates may follow in the same file), key and authority, all PEM, and checks what a peer
+    /// would check: the certificate's time, that the authority signed it, that it serves both ends of a connection, and
+    /// that it has one name.
+    ///
+    /// # Errors
+    /// [`IdentityError`], with the file and what to do.
+    pub fn load(certificate: &Path, key: &Path, ca: &Path) -> Result<Self, IdentityError> {
+        let chain = certificates(certificate)?;
+        let roots = Arc::new(roots(ca)?);
+        let provider = tls::provider();
+        let own = {
+            let mut key_der = private_key(key)?;
+            let loaded = any_supported_type(&key_der);
+            key_der.zeroize();
+            CertifiedKey::new(chain, loaded.map_err(|error| malformed(key, error))?)
+        };
+        own.keys_match().map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => IdentityError::KeyDiffers {
+                key: key.to_owned(),
+                certificate: certificate.to_owned(),
+            },
+            other => malformed(certificate, other),
+        })?;
+        let refused = |what| IdentityError::Refused {
+            path: certificate.to_owned(),
+            what,
+        };
+        check(&own.cert, &roots, &provider).map_err(|error| match error {
+            rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            ) => refused(format!(
+                "the authority in {} has not signed it",
+                ca.display()
+            )),
+            other => refused(reason::of_certificate(&other)),
+        })?;
+        let name = names::of_certificate(&own.cert[0]).map_err(refused)?;
+        let own = Arc::new(own);
+        let client = tls::client(&provider, &roots, &own).map_err(IdentityError::Tls)?;
+        let server = tls::server(&provider, &roots, &own).map_err(IdentityError::Tls)?;
+        Ok(Self {
+            name,
+            client: Arc::new(client),
+            server: Arc::new(server),
+        })
+    }
+
+    /// The name in the certificate.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// For the side that connects. Whoever uses it without the rest of this crate has to ask [`tls::session`] what came
+    /// out of a handshake.
+    #[must_use]
+    pub fn client_config(&self) -> &Arc<ClientConfig> {
+        &self.client
+    }
+
+    /// For the side that listens, as [`client_config`](Self::client_config).
+    #[must_use]
+    pub fn server_config(&self) -> &Arc<ServerConfig> {
+        &self.server
+    }
+}
+
+/// Without what is inside: there is a key among it.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a listener and a connector would do with this certificate, now.
+fn check(
+    chain: &[CertificateDer<'_>],
+    roots: &Arc<RootCertStore>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<(), rustls::Error> {
+    let (own, intermediates) = chain.split_first().expect("there is at least one");
+    let now = UnixTime::now();
+    verify_server_cert_signed_by_trust_anchor(
+        &ParsedCertificate::try_from(own)?,
+        roots,
+        intermediates,
+        now,
+        provider.signature_verification_algorithms.all,
+    )?;
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
+            .build()
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
+    verifier.verify_client_cert(own, intermediates, now)?;
+    Ok(())
+}
+
+/// At least one certificate.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let text = files::read_public(path)?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| malformed(path, error))?;
+    if found.is_empty() {
+        return Err(malformed(path, "it has no certificate in PEM"));
+    }
+    Ok(found)
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, IdentityError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots
+            .add(certificate)
+            .map_err(|error| malformed(path, error))?;
+    }
+    Ok(roots)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, IdentityError> {
+    let text = files::read_secret(path)?;
+    PrivateKeyDer::from_pem_slice(&text)
+        .map_err(|_| malformed(path, "it has no private key in PEM"))
+}
+
+fn malformed(path: &Path, what: impl fmt::Display) -> IdentityError {
+    IdentityError::Malformed {
+        path: path.to_owned(),
+        what: what.to_string(),
+    }
+}

@@ -1,0 +1,83 @@
+//! Names of gateways: what a certificate carries, and what a peer is configured by.
+
+use rustls::pki_types::{CertificateDer, DnsName};
+
+/// The longest name (RFC 1035 §2.3.4, without the root's dot).
+pub const NAME_BYTES_MAX: usize = 253;
+
+/// A name that no certificate of a gateway can carry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no name for a gateway: take small letters, digits, `-` and `.`, as in gw1 or \
+     gw1.example.net"
+)]
+pub struct BadName(pub String);
+
+/// Whether a gateway can have that name: a DNS name in small letters, so that it has one way to be written only.
+///
+/// # Errors
+/// [`BadName`].
+pub fn check(name: &str) -> Result<(), BadName> {
+    let small = name
+        .bytes()
+        .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
+    if small && !name.ends_with('.') && DnsName::try_from(name).is_ok() {
+        Ok(())
+    } else {
+        Err(BadName(name.to_owned()))
+    }
+}
+
+/// The one name of a certificate; otherwise what is wrong with it, for people.
+///
+/// It only tells the name. That the certificate is good for it is for TLS to check.
+pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<String, String> {
+    let parsed = webpki::EndEntityCert::try_from(certificate)
+        .map_err(|error| format!("it cannot be read as an X.509 certificate: {error}"))?;
+    let names: Vec<_> = parsed.valid_dns_names().collect();
+    match names[..] {
+        [name] => match check(name) {
+            Ok(()) => Ok(name.to_owned()),
+            Err(bad) => Err(bad.to_string()),
+        },
+        [] => Err("it has no DNS name among its alternative names".to_owned()),
+        _ => Err(format!(
+            "it has {} names ({}): a gateway has one",
+            names.len(),
+            names.join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_way_to_be_written() {
+        for good in ["gw1", "a-b.example.net", "x1.2y", &"a".repeat(63)] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        let long = "a.".repeat(NAME_BYTES_MAX / 2) + "aa";
+        for bad in [
+            "",
+            "GW1",
+            "gw1.",
+            ".gw1",
+            "a..b",
+            "-a",
+            "a-",
+            "*",
+            "*.net",
+            "a_b",
+            "a b",
+            "10.0.0.1",
+            "a/b",
+            "ä",
+            &long,
+            &"a".repeat(64),
+        ] {
+            assert_eq!(check(bad), Err(BadName(bad.to_owned())));
+        }
+    }
+}

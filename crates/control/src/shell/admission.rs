@@ -1,0 +1,126 @@
+//! How many connections may be on their way through TLS at once, and who has to go when there are more.
+//!
+//! A connection of a real peer is through within a few round trips. One that is meant to be in the way stays. So when there
+//! is no room the oldest goes: whoever fills the room with connections that say nothing drives out his own.
+
+use super::LinkId;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+/// Connections that are not through, of one address.
+pub const PENDING_PER_ADDRESS_MAX: usize = 128;
+/// Connections that are not through, of all.
+pub const PENDING_MAX: usize = 1024;
+
+/// Those that are not through, by address, oldest first.
+#[derive(Default)]
+pub(super) struct Admission {
+    pending: HashMap<IpAddr, VecDeque<LinkId>>,
+    total: usize,
+}
+
+impl Admission {
+    /// Lets a connection in; the one that is returned has to go for it.
+    pub(super) fn enter(&mut self, from: IpAddr, link: LinkId) -> Option<LinkId> {
+        let of_address = self.pending.get(&from).map_or(0, VecDeque::len);
+        let leaver = if of_address >= PENDING_PER_ADDRESS_MAX {
+            self.oldest(from)
+        } else if self.total >= PENDING_MAX {
+            // The address that has most; looked for only when all room is taken.
+            let heaviest = self.pending.iter().max_by_key(|(_, links)| links.len());
+            heaviest
+                .map(|(address, _)| *address)
+                .and_then(|address| self.oldest(address))
+        } else {
+            None
+        };
+        self.pending.entry(from).or_default().push_back(link);
+        self.total += 1;
+        leaver
+    }
+
+    /// A connection is through, or over. Nothing, if it had to go before.
+    pub(super) fn leave(&mut self, from: IpAddr, link: LinkId) {
+        let Some(links) = self.pending.get_mut(&from) else {
+            return;
+        };
+        // The oldest are first, and they are the first to be through.
+        if let Some(place) = links.iter().position(|other| *other == link) {
+            links.remove(place);
+            self.total -= 1;
+            if links.is_empty() {
+                self.pending.remove(&from);
+            }
+        }
+    }
+
+    fn oldest(&mut self, from: IpAddr) -> Option<LinkId> {
+        let link = *self.pending.get(&from)?.front()?;
+        self.leave(from, link);
+        Some(link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn address(number: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, number).into()
+    }
+
+    #[test]
+    fn one_more_than_an_address_may_have_drives_out_its_own_oldest() {
+        let mut admission = Admission::default();
+        assert_eq!(admission.enter(address(1), LinkId(9999)), None);
+        for link in 0..PENDING_PER_ADDRESS_MAX as u64 {
+            assert_eq!(admission.enter(address(2), LinkId(link)), None);
+        }
+        assert_eq!(admission.enter(address(2), LinkId(1000)), Some(LinkId(0)));
+        // One that had to go may still be told to leave.
+        admission.leave(address(2), LinkId(0));
+        assert_eq!(admission.enter(address(2), LinkId(1001)), Some(LinkId(1)));
+        // One that is through makes room.
+        admission.leave(address(2), LinkId(7));
+        assert_eq!(admission.enter(address(2), LinkId(1002)), None);
+        assert_eq!(admission.total, PENDING_PER_ADDRESS_MAX + 1);
+    }
+
+    #[test]
+    fn with_all_room_taken_the_address_that_has_most_makes_room() {
+        let mut admission = Admission::default();
+        let mut link = 0;
+        let full = PENDING_MAX / PENDING_PER_ADDRESS_MAX;
+        for from in 0..full as u8 {
+            let one_less = usize::from(from != 3);
+            for _ in 0..PENDING_PER_ADDRESS_MAX - one_less {
+                assert_eq!(admission.enter(address(from), LinkId(link)), None);
+                link += 1;
+            }
+        }
+        for from in 100..100 + (full - 1) as u8 {
+            assert_eq!(admission.enter(address(from), LinkId(link)), None);
+            link += 1;
+        }
+        assert_eq!(admission.total, PENDING_MAX);
+        let oldest_of_3 = 3 * (PENDING_PER_ADDRESS_MAX as u64 - 1);
+        let leaver = admission.enter(address(200), LinkId(link));
+        assert_eq!(leaver, Some(LinkId(oldest_of_3)));
+        assert_eq!(admission.total, PENDING_MAX);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_those_that_left() {
+        let mut admission = Admission::default();
+        for link in 0..10 {
+            admission.enter(address(1), LinkId(link));
+        }
+        for link in (0..10).rev() {
+            admission.leave(address(1), LinkId(link));
+            admission.leave(address(1), LinkId(link));
+        }
+        assert!(admission.pending.is_empty());
+        assert_eq!(admission.total, 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! A thousand tunnels between two gateways.
+
+use crate::support::{Gateway, Site, listener, settings, tunnel};
+use keying::message::Cause;
+use keying::rollover::{Event, Role};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+const TUNNELS: u16 = 1000;
+/// Both sides of a standing connection and of the next one, and what a process has besides.
+const DESCRIPTORS: u64 = TUNNELS as u64 * 4 + 500;
+/// On two cores, for both sides.
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_thousand_tunnels_come_up_and_change_their_keys_in_time() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    if hard < DESCRIPTORS {
+        eprintln!("SKIPPED: {DESCRIPTORS} descriptors are needed, {hard} are allowed (ulimit -Hn)");
+        return;
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");
+    let site = Site::new();
+    let (bound, address) = listener();
+    let (unused, from) = listener();
+    let tunnels = |role, own, peer, remote| {
+        (0..TUNNELS)
+            .map(|number| tunnel(settings(role, own, peer, number), remote))
+            .collect::<Vec<_>>()
+    };
+    let began = Instant::now();
+    let of_listener = tunnels(Role::Listener, "gw2", "gw1", from);
+    let listener = Gateway::start(site.identity("gw2"), bound, of_listener);
+    let of_connector = tunnels(Role::Connector, "gw1", "gw2", address);
+    let connector = Gateway::start(site.identity("gw1"), unused, of_connector);
+    wait_for_all(&connector, 1);
+    wait_for_all(&listener, 1);
+    let took = began.elapsed();
+    assert!(took < LIMIT, "{took:?}");
+    eprintln!("{TUNNELS} tunnels came up in {took:?}");
+    // All at once, with all standing connections there.
+    connector.handle().rekey(None, Cause::Demand);
+    wait_for_all(&connector, 2);
+    wait_for_all(&listener, 2);
+    for gateway in [&connector, &listener] {
+        gateway.told.with(|state| {
+            let failed = |event: &Event| !matches!(event, Event::Established { .. });
+            let failed: Vec<_> = state.events.iter().filter(|(_, e)| failed(e)).collect();
+            assert!(failed.is_empty(), "{failed:?}");
+            assert!(state.refused.is_empty(), "{:?}", state.refused);
+        });
+    }
+}
+
+/// Until each tunnel has had so many epochs.
+fn wait_for_all(gateway: &Gateway, epochs: usize) {
+    let mut missing: BTreeSet<usize> = (0..usize::from(TUNNELS)).collect();
+    gateway.told.wait("all tunnels", |state| {
+        if state.events.len() >= epochs * usize::from(TUNNELS) {
+            missing.retain(|tunnel| state.epochs(*tunnel).len() < epochs);
+        }
+        missing.is_empty().then_some(())
+    });
+}

@@ -1,0 +1,361 @@
+//! Gateways without a data plane: what the control plane tells is kept, and can be waited for.
+
+use control::certificates::{Authority, Texts, days_from_now};
+use control::{Control, Handle, Identity, Lanes, Setup, Tunnel};
+use keying::chain::{EpochSecret, Policy};
+use keying::message::Refusal;
+use keying::rollover::{Event, Ppk, Role, Settings};
+use keying::{KeyRing, Side};
+use qkd::Kme;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use wire::Suite;
+use zeroize::Zeroizing;
+
+pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const LANES: u16 = 2;
+/// Longer than anything takes on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An authority, and a folder for what it makes.
+pub(crate) struct Site {
+    pub(crate) folder: TempDir,
+    pub(crate) authority: Authority,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let authority = Authority::generate().expect("an authority");
+        fs::write(folder.path().join("ca.pem"), authority.certificate()).expect("a file");
+        Self { folder, authority }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn identity(&self, name: &str) -> Identity {
+        let texts = self.authority.issue(name, days_from_now(1));
+        self.identity_of(name, &texts.expect("a certificate"))
+    }
+
+    pub(crate) fn identity_of(&self, name: &str, texts: &Texts) -> Identity {
+        let [certificate, key] = self.write(name, texts);
+        Identity::load(&certificate, &key, &self.path("ca.pem")).expect("an identity")
+    }
+
+    /// Certificate and key.
+    pub(crate) fn write(&self, name: &str, texts: &Texts) -> [PathBuf; 2] {
+        let files = ["pem", "key"].map(|kind| self.path(&format!("{name}.{kind}")));
+        fs::write(&files[0], &texts.certificate).expect("a file");
+        write_secret(&files[1], texts.key.as_bytes());
+        files
+    }
+}
+
+pub(crate) fn write_secret(path: &Path, content: &[u8]) {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path);
+    file.and_then(|mut file| file.write_all(content))
+        .expect("a file");
+}
+
+/// Settings that suit most tests: quick to try again, and no rekey by time.
+pub(crate) fn settings(role: Role, own: &str, peer: &str, tunnel: u16) -> Settings {
+    Settings {
+        role,
+        own_name: own.to_owned(),
+        peer_name: peer.to_owned(),
+        tunnel,
+        lanes: LANES,
+        suite: Suite::Aes256Gcm,
+        payload: "l3".to_owned(),
+        policy: Policy::Pqc,
+        ppks: Vec::new(),
+        every: Duration::from_secs(3600),
+        grace: Duration::from_millis(100),
+        attempt_limit: Duration::from_secs(10),
+        retry_min: Duration::from_millis(20),
+        retry_max: Duration::from_millis(500),
+        ping_every: Duration::from_secs(1),
+    }
+}
+
+pub(crate) fn ppk(id: &str, byte: u8, required: bool) -> Ppk {
+    Ppk {
+        id: id.to_owned(),
+        key: Arc::new(Zeroizing::new(vec![byte; 32])),
+        required,
+    }
+}
+
+pub(crate) fn tunnel(settings: Settings, remote: SocketAddr) -> Tunnel {
+    Tunnel {
+        settings,
+        local: HERE,
+        remote,
+        peer_sae: None,
+    }
+}
+
+pub(crate) fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind((HERE, 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// A running control plane, with what it told.
+pub(crate) struct Gateway {
+    pub(crate) control: Control,
+    pub(crate) told: Arc<Told>,
+}
+
+impl Gateway {
+    pub(crate) fn start(identity: Identity, listener: TcpListener, tunnels: Vec<Tunnel>) -> Self {
+        Self::with_kme(identity, None, listener, tunnels)
+    }
+
+    pub(crate) fn with_kme(
+        identity: Identity,
+        qkd: Option<Kme>,
+        listener: TcpListener,
+        tunnels: Vec<Tunnel>,
+    ) -> Self {
+        let told = Arc::new(Told::new(&tunnels));
+        let setup = Setup {
+            identity,
+            qkd,
+            tunnels,
+        };
+        let control = control::start(setup, listener, Recorder(Arc::clone(&told)));
+        Self {
+            control: control.expect("a control plane"),
+            told,
+        }
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.control.handle()
+    }
+
+    /// Waits until so many epochs of the first tunnel were established; the last one's number.
+    pub(crate) fn established(&self, count: usize) -> u32 {
+        self.told.wait(&format!("{count} epochs"), |state| {
+            let epochs = state.epochs(0);
+            (epochs.len() >= count).then(|| epochs[count - 1])
+        })
+    }
+
+    /// Waits for a failure of the first tunnel for that reason.
+    pub(crate) fn fails(&self, refusal: Refusal) -> (bool, String) {
+        self.told.wait(&format!("{refusal:?}"), |state| {
+            state.failures().find_map(|(why, by_peer, detail)| {
+                (why == Some(refusal)).then(|| (by_peer, detail.to_owned()))
+            })
+        })
+    }
+
+    /// Waits for a failure of the first tunnel, or a refused connection, with these words.
+    pub(crate) fn says(&self, words: &str) {
+        self.told.wait(words, |state| {
+            let failed = state
+                .failures()
+                .any(|(_, _, detail)| detail.contains(words));
+            let refused = state.refused.iter().any(|reason| reason.contains(words));
+            (failed || refused).then_some(())
+        });
+    }
+}
+
+/// A pair: gw1 connects, gw2 listens; one tunnel.
+pub(crate) struct Pair {
+    pub(crate) site: Site,
+    pub(crate) connector: Gateway,
+    pub(crate) listener: Gateway,
+    pub(crate) address: SocketAddr,
+}
+
+impl Pair {
+    pub(crate) fn start() -> Self {
+        Self::with(|_| {}, |_| {})
+    }
+
+    /// With other settings of the side that connects, and of the side that listens.
+    pub(crate) fn with(
+        of_connector: impl FnOnce(&mut Settings),
+        of_listener: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let site = Site::new();
+        let mut connects = settings(Role::Connector, "gw1", "gw2", 0);
+        let mut listens = settings(Role::Listener, "gw2", "gw1", 0);
+        of_connector(&mut connects);
+        of_listener(&mut listens);
+        let (bound, address) = listener();
+        let (unused, from) = listener();
+        let listener = Gateway::start(site.identity("gw2"), bound, vec![tunnel(listens, from)]);
+        let connector = Gateway::start(
+            site.identity("gw1"),
+            unused,
+            vec![tunnel(connects, address)],
+        );
+        Self {
+            site,
+            connector,
+            listener,
+            address,
+        }
+    }
+
+    /// Both sides have the same keys of their newest epoch, which has that number. Once for each epoch.
+    pub(crate) fn assert_same_keys(&self, epoch: u32) {
+        let both = [&self.connector, &self.listener];
+        for gateway in both {
+            gateway.told.wait("to seal with it", |state| {
+                (state.rings[0].outbound_epoch() == Some(epoch)).then_some(())
+            });
+        }
+        for (sender, receiver) in [(both[0], both[1]), (both[1], both[0])] {
+            for slot in 0..LANES {
+                let sealing = sender.told.with(|state| state.rings[0].outbound(slot));
+                let sealing = sealing.expect("keys to seal with");
+                let opening = receiver
+                    .told
+                    .with(|state| state.rings[0].inbound(sealing.spi, slot))
+                    .expect("keys to open with");
+                assert_eq!(sealing.keymat, opening.keymat);
+            }
+        }
+    }
+}
+
+/// What a control plane told.
+pub(crate) struct Told {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+pub(crate) struct State {
+    pub(crate) rings: Vec<KeyRing>,
+    pub(crate) events: Vec<(usize, Event)>,
+    pub(crate) refused: Vec<String>,
+}
+
+impl State {
+    /// Numbers of the epochs that were established, in that order.
+    pub(crate) fn epochs(&self, tunnel: usize) -> Vec<u32> {
+        let of_tunnel = self.events.iter().filter(|(of, _)| *of == tunnel);
+        of_tunnel
+            .filter_map(|(_, event)| match event {
+                Event::Established { epoch, .. } => Some(*epoch),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Rule, whether the peer said so, and what is told to people.
+    fn failures(&self) -> impl Iterator<Item = (Option<Refusal>, bool, &str)> {
+        self.events.iter().filter_map(|(_, event)| match event {
+            Event::Failed {
+                refusal,
+                by_peer,
+                detail,
+            } => Some((*refusal, *by_peer, detail.as_str())),
+            _ => None,
+        })
+    }
+}
+
+impl Told {
+    fn new(tunnels: &[Tunnel]) -> Self {
+        let side = |tunnel: &Tunnel| match tunnel.settings.role {
+            Role::Connector => Side::A,
+            Role::Listener => Side::B,
+        };
+        Self {
+            state: Mutex::new(State {
+                rings: tunnels
+                    .iter()
+                    .map(|tunnel| KeyRing::new(side(tunnel)))
+                    .collect(),
+                events: Vec::new(),
+                refused: Vec::new(),
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.state.lock().expect("no test thread panics here"))
+    }
+
+    /// Waits until there is what is looked for.
+    pub(crate) fn wait<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        let mut state = self.state.lock().expect("no test thread panics here");
+        loop {
+            if let Some(found) = look(&mut state) {
+                return found;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let (events, refused) = (&state.events, &state.refused);
+                let last = &events[events.len().saturating_sub(20)..];
+                let text = format!("waited for {what} in vain: {last:#?}\nrefused: {refused:#?}");
+                drop(state);
+                panic!("{text}");
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .expect("no test thread panics here")
+                .0;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        self.with(change);
+        self.changed.notify_all();
+    }
+}
+
+struct Recorder(Arc<Told>);
+
+impl Lanes for Recorder {
+    fn install_inbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {
+        let secret = Arc::clone(secret);
+        self.0
+            .change(|state| state.rings[tunnel].install_inbound(secret));
+    }
+
+    fn switch_outbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {
+        let secret = Arc::clone(secret);
+        self.0
+            .change(|state| state.rings[tunnel].switch_outbound(secret));
+    }
+
+    fn retire_inbound(&mut self, tunnel: usize, epoch: u32) {
+        self.0
+            .change(|state| state.rings[tunnel].retire_inbound(epoch));
+    }
+
+    fn event(&mut self, tunnel: usize, event: &Event) {
+        self.0
+            .change(|state| state.events.push((tunnel, event.clone())));
+    }
+
+    fn refused(&mut self, from: SocketAddr, reason: &str) {
+        self.0
+            .change(|state| state.refused.push(format!("{from}: {reason}")));
+    }
+}
