@@ -134,7 +134,12 @@ fn certificates_must_have_one_name_and_serve_both_ends() {
         ExtendedKeyUsagePurpose::ServerAuth,
         ExtendedKeyUsagePurpose::ClientAuth,
     ];
-    let cases: [(&[&str], &[ExtendedKeyUsagePurpose], Result<&str, &str>); 8] = [
+    type Case<'a> = (
+        &'a [&'a str],
+        &'a [ExtendedKeyUsagePurpose],
+        Result<&'a str, &'a str>,
+    );
+    let cases: [Case<'_>; 8] = [
         (&["gw1"], &both, Ok("gw1")),
         // Without any purpose all are allowed (RFC 5280 §4.2.1.12).
         (&["gw1"], &[], Ok("gw1")),

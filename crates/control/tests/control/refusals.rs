@@ -10,9 +10,10 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 use wire::Suite;
 
+type Change = fn(&mut Settings);
+
 #[test]
 fn settings_that_differ_are_told_on_both_sides() {
-    type Change = fn(&mut Settings);
     let cases: [(Refusal, Change, Change); 6] = [
         (
             Refusal::Suite,
@@ -155,7 +156,7 @@ fn a_tunnel_that_the_listener_has_not_is_refused() {
 #[test]
 fn an_identity_that_contradicts_the_tunnels_does_not_start() {
     let site = Site::new();
-    let start = |change: fn(&mut Settings)| {
+    let start = |change: Change| {
         let (bound, address) = listener();
         let mut one = settings(Role::Connector, "gw1", "gw2", 0);
         change(&mut one);
@@ -170,7 +171,7 @@ fn an_identity_that_contradicts_the_tunnels_does_not_start() {
         control::start(setup, bound, NoLanes).map(drop)
     };
     start(|_| {}).expect("nothing is wrong with that");
-    let cases: [(fn(&mut Settings), &str); 4] = [
+    let cases: [(Change, &str); 4] = [
         (|one| one.own_name = "gw5".to_owned(), "that of gw1"),
         (|one| one.peer_name = "gw1".to_owned(), "the same name"),
         (|one| one.peer_name = "GW2".to_owned(), "small letters"),
