@@ -18,6 +18,11 @@ impl<T> Axis<T> {
         self.values.iter()
     }
 
+    /// Whether all of its values could be read.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
     /// All values, at least one.
     ///
     /// # Errors

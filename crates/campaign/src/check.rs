@@ -73,6 +73,13 @@ impl Draft {
                 );
                 Some(self.dut.mistake(what, help))
             }
+            Adapter::Cipherbench(encryptor) if encryptor.keys.is_agreed() => {
+                let keys = encryptor.keys.name();
+                let what = format!(
+                    "`{name}` agrees on keys over TCP (`keys: {keys}`), and a lab in memory has none"
+                );
+                Some(self.dut.mistake(what, help))
+            }
             Adapter::WireGuard(_)
             | Adapter::StrongSwan(_)
             | Adapter::OpenVpn(_)

@@ -10,15 +10,18 @@
 //! | back-to-back | (20 + bursts) × burst, as if the longest passed |
 //! | latency | search + loads × duration |
 //! | recovery | search + overload + relief |
-//! | rekey | search, for a share + 2 × duration |
+//! | rekey | search, for a share + 2 × duration + search again, with `throughput` |
 //! | failover | search, for a share + [`LEAD_RUN`] + times × (down + watch) |
 //! | setup | search, for a share + [`LEAD_RUN`] + times × (0.5 s + watch) + 0.5 s |
+//! | desync | search, for a share + [`LEAD_RUN`] + times × watch |
 //! | hostile | search, for a share + (1 + shares) × duration |
+//! | soak | search, for a share + duration, as segments of frames |
 //! | before all of these but load, when no highest load is given (bursts: always) | [`FLOOD_RUN`] |
 //! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | around it all | [`BRING_UP`] |
 //! | of strongSwan's tunnels but the first, each time that they are set up | tunnels × [`TUNNEL_SET_UP`] |
+//! | of our own tunnels that agree on keys, likewise | tunnels × [`HANDSHAKE`], with QKD [`KME_UP`] once |
 //! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
@@ -40,6 +43,10 @@ pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 pub const BOX_READY: Duration = Duration::from_secs(5);
 /// One more tunnel that has its keys from a key exchange: SAs agreed on, looked at and taken down.
 pub const TUNNEL_SET_UP: Duration = Duration::from_millis(5);
+/// One tunnel of ours that agrees on its keys: TLS on both gateways, keys proven.
+pub const HANDSHAKE: Duration = Duration::from_millis(10);
+/// Two simulated KMEs, until they answer.
+pub const KME_UP: Duration = Duration::from_millis(250);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
@@ -57,15 +64,16 @@ const ATTEMPTS_AGAIN: u32 = 2;
 pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     let tunnels = tunnels(cell);
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
-    let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + outside(cell);
+    let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + beside(cell);
     let time = tool(&cell.measurement) + own + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What setting all tunnels up takes beyond the first.
+/// What setting all tunnels up takes beyond the first of one that needs no key exchange.
 fn tunnels(cell: &Cell) -> Duration {
     match &cell.dut.adapter {
+        Adapter::Cipherbench(plan) if plan.keys.is_agreed() => HANDSHAKE * u32::from(plan.tunnels),
         Adapter::StrongSwan(plan) => TUNNEL_SET_UP * u32::from(plan.tunnels.saturating_sub(1)),
         _ => Duration::ZERO,
     }
@@ -83,6 +91,16 @@ const fn set_ups(measurement: &Measurement) -> u32 {
         },
         _ => 0,
     }
+}
+
+/// What has to run beside a device.
+fn beside(cell: &Cell) -> Duration {
+    let encryptor = cell.dut.adapter.encryptor();
+    let kme = match encryptor.is_some_and(|plan| plan.keys.has_qkd()) {
+        true => KME_UP,
+        false => Duration::ZERO,
+    };
+    kme + outside(cell)
 }
 
 /// What boxes outside take beyond: their counters are read twice before a trial and twice after.

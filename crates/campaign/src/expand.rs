@@ -12,7 +12,7 @@ mod tools;
 
 use crate::dut::{Listed, STRAIGHT, names, slug};
 use crate::frames::{self, Places};
-use crate::plan::{Adapter, Cell, Dut, Measurement, Procedure};
+use crate::plan::{Adapter, Cell, Disturbed, Dut, Event, Measurement, Procedure};
 use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -224,7 +224,10 @@ impl Point<'_> {
     /// Whether the tester is measured without a DUT. Where something is done to one, each trial has its own control.
     const fn has_calibration(&self) -> bool {
         match &self.measurement {
-            Measurement::Frames(test) => !matches!(test.procedure, Procedure::Disturbed(_)),
+            // What happens to a device, and how steady it is, is no question of the tester's ceiling.
+            Measurement::Frames(test) => {
+                !matches!(test.procedure, Procedure::Disturbed(_) | Procedure::Soak(_))
+            }
             _ => false,
         }
     }
@@ -271,11 +274,26 @@ impl Point<'_> {
         measurement
     }
 
+    /// The DUT as this point needs it: a fault has to be prepared.
+    fn dut_for(&self, dut: &Dut) -> Dut {
+        let mut dut = dut.clone();
+        if let Measurement::Frames(test) = &self.measurement
+            && let Procedure::Disturbed(Disturbed {
+                event: Event::Desync { cause, .. },
+                ..
+            }) = &test.procedure
+            && let Adapter::Cipherbench(encryptor) = &mut dut.adapter
+        {
+            encryptor.fault = Some(*cause);
+        }
+        dut
+    }
+
     fn cell(&self, group: &str, dut: &Dut) -> Cell {
         Cell {
             id: format!("{group}/{}", slug(&dut.name)),
             group: group.to_owned(),
-            dut: dut.clone(),
+            dut: self.dut_for(dut),
             mtu: self.mtu,
             cores_per_station: self.cores,
             offloads: self.offloads,

@@ -10,14 +10,18 @@ mod encryptor;
 mod external;
 mod frames;
 mod kernel;
+mod keys;
+mod soak;
 mod tool;
 mod tunnels;
 
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
-pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
+pub use disturbed::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use kernel::{L2tpEncapsulation, L2tpv3, Xfrm};
+pub use keys::KeySource;
+pub use soak::{DriftBounds, Soak};
 pub use tool::Tool;
 pub use tunnels::{
     Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
@@ -384,6 +388,10 @@ impl Adapter {
             (Self::Direct, _) => false,
             (Self::Cipherbench(encryptor), Ability::Rekey) => encryptor.mode.has_esp(),
             (Self::Cipherbench(_), Ability::Crash | Ability::SetUp) => true,
+            // Static keys are those of a file: there is nothing that could mend them.
+            (Self::Cipherbench(encryptor), Ability::Desync) => encryptor.keys.is_agreed(),
+            // Nobody but us can be told to do that to itself.
+            (_, Ability::Desync) => false,
             (Self::StrongSwan(_), Ability::Rekey | Ability::Crash | Ability::SetUp) => true,
             // When they renew keys is their own affair: nobody can ask for it.
             (Self::WireGuard(_) | Self::OpenVpn(_), Ability::Rekey) => false,
@@ -408,8 +416,12 @@ impl Adapter {
     #[must_use]
     pub const fn directions(&self) -> &'static [Direction] {
         match self {
-            // The station in a gateway's place knows IP packets in ESP, one in each.
-            Self::Cipherbench(encryptor) if encryptor.mode.bridges() || encryptor.aggregate => {
+            // The station in a gateway's place knows IP packets in ESP, one in each, and agrees on nothing.
+            Self::Cipherbench(encryptor)
+                if encryptor.mode.bridges()
+                    || encryptor.aggregate
+                    || encryptor.keys.is_agreed() =>
+            {
                 &[Direction::Both]
             }
             // Both of its gateways, or each alone with the station as its peer.
@@ -441,6 +453,8 @@ pub enum Ability {
     SetUp,
     /// Its sealed packets captured, and hostile ones made of them.
     Attack,
+    /// Its keys on one side put out of step with the other's.
+    Desync,
 }
 
 /// What a trial measures.

@@ -360,6 +360,9 @@ pub fn encryptor_in_words(encryptor: &Encryptor) -> String {
         mode,
         aggregate,
         busy_poll,
+        keys,
+        rekey_every_ns,
+        fault,
     } = encryptor;
     let carried = match mode {
         Mode::L3 => format!("ESP {suite}"),
@@ -379,6 +382,17 @@ pub fn encryptor_in_words(encryptor: &Encryptor) -> String {
         if is_on {
             words.push(word.to_owned());
         }
+    }
+    // Static ones are what is left unsaid: without ESP there are none.
+    if keys.is_agreed() {
+        words.push(keys.in_words().to_owned());
+    }
+    if let Some(every_ns) = rekey_every_ns {
+        let every = print(Duration::from_nanos(*every_ns));
+        words.push(format!("new ones every {every}"));
+    }
+    if let Some(fault) = fault {
+        words.push(format!("{} on demand", fault.name()));
     }
     words.join(", ") + &insecure_in_words(encryptor.insecure())
 }

@@ -1,6 +1,8 @@
 //! How long frame tests are said to take.
 
-use campaign::estimate::{BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, TUNNEL_SET_UP};
+use campaign::estimate::{
+    BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, HANDSHAKE, KME_UP, TUNNEL_SET_UP,
+};
 use campaign::plan::{Cell, Goal, Measurement};
 use campaign::{HostFacts, LabFile, from_text};
 use search::simulate::{Behaviour, Device, run};
@@ -153,4 +155,31 @@ fn every_tunnel_of_a_key_exchange_takes_time_each_time_that_it_is_set_up() {
         let [one, many] = estimates(trial);
         assert_eq!(many - one, set_ups * further, "{trial}");
     }
+}
+
+#[test]
+fn keys_that_are_agreed_on_take_a_handshake_a_tunnel_and_qkd_its_kmes() {
+    let estimate = |settings: &str, trial: &str| {
+        let text =
+            format!("campaign: c\nduts: [cipherbench: {{ {settings} }}]\ntrials: [{trial}]\n");
+        let campaign = from_text("c.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let plan = campaign
+            .plan(&LabFile::built_in(), &HostFacts { cores: 1 })
+            .unwrap();
+        let cells = plan.cells.iter().filter(|cell| !cell.calibration);
+        let times: Vec<_> = cells.map(|cell| cell.estimate_ns).collect();
+        assert_eq!(times.len(), 1);
+        Duration::from_nanos(times[0])
+    };
+    let ping = "ping: { mtu: 1400 B }";
+    let is_static = estimate("tunnels: 100", ping);
+    assert_eq!(estimate("tunnels: 1", ping), is_static);
+    for (keys, kmes) in [("pqc", 0), ("ppk", 0), ("qkd", 1), ("both", 1)] {
+        let took = estimate(&format!("tunnels: 100, keys: {keys}"), ping);
+        assert_eq!(took - is_static, HANDSHAKE * 100 + KME_UP * kmes, "{keys}");
+    }
+    // Once for the trial, once to learn how long it takes, and then those asked for.
+    let setup = "setup: { frame: 64 B, load: 100 frames/s, times: 2 }";
+    let took = estimate("keys: pqc", setup) - estimate("keys: static", setup);
+    assert_eq!(took, HANDSHAKE * (1 + 1 + 2));
 }

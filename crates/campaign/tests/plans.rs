@@ -1,7 +1,9 @@
 //! What plans promise to whoever carries them out.
 
 use campaign::estimate::BRING_UP;
-use campaign::plan::{Adapter, Cell, Encryptor, LabKind, Measurement, Plan, Tool};
+use campaign::plan::{
+    Adapter, Cell, Desync, Direction, Encryptor, KeySource, LabKind, Measurement, Plan, Tool,
+};
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -292,5 +294,81 @@ fn a_journals_engine_is_a_name_or_a_map_as_it_always_was() {
             serde_json::from_value::<Encryptor>(written).unwrap(),
             encryptor
         );
+    }
+}
+
+#[test]
+fn keys_are_static_unless_said_and_agreed_on_for_an_hour() {
+    let of = |settings: &str| {
+        let text = format!(
+            "campaign: c\nduts: [cipherbench: {{ {settings} }}]\ntrials: [ping: {{ mtu: 1500 B }}]\n"
+        );
+        let duts = plan(&text).cells.into_iter().map(|cell| cell.dut);
+        let told = duts.map(|dut| {
+            let encryptor = dut.adapter.encryptor().unwrap();
+            let seconds = encryptor.rekey_every_ns.map(|every| every / S);
+            (dut.name, encryptor.keys, seconds)
+        });
+        told.collect::<Vec<_>>()
+    };
+    let named = |name: &str, keys, seconds| (name.to_owned(), keys, seconds);
+    let ours = "cipherbench";
+    assert_eq!(of("workers: 1"), [named(ours, KeySource::Static, None)]);
+    assert_eq!(of("keys: ppk"), [named(ours, KeySource::Ppk, Some(3600))]);
+    assert_eq!(
+        of("keys: qkd, rekey_every: 1 s"),
+        [named(ours, KeySource::Qkd, Some(1))]
+    );
+    // Static ones have no time that could vary.
+    assert_eq!(
+        of("keys: [static, both], rekey_every: [1 s, 1 min]"),
+        [
+            named("cipherbench static", KeySource::Static, None),
+            named("cipherbench both every 1s", KeySource::Both, Some(1)),
+            named("cipherbench both every 1min", KeySource::Both, Some(60)),
+        ]
+    );
+}
+
+#[test]
+fn a_journal_from_before_keys_could_be_agreed_on_had_static_ones() {
+    let ours = Encryptor::new(wire::Suite::Aes256Gcm);
+    let mut written = serde_json::to_value(&ours).unwrap();
+    assert_eq!(
+        written.as_object_mut().unwrap().remove("keys").unwrap(),
+        "static"
+    );
+    assert!(written.get("rekey_every_ns").is_none());
+    assert_eq!(serde_json::from_value::<Encryptor>(written).unwrap(), ours);
+    for keys in KeySource::ALL {
+        let ours = ours.clone().with_keys(keys);
+        let written = serde_json::to_value(&ours).unwrap();
+        assert_eq!(written["keys"], keys.name());
+        assert_eq!(serde_json::from_value::<Encryptor>(written).unwrap(), ours);
+    }
+}
+
+#[test]
+fn only_cells_that_put_keys_out_of_step_have_a_fault_prepared() {
+    let plan = plan(
+        "campaign: c\nduts: [cipherbench: { keys: pqc }]\ntrials:\n  \
+         - desync: { frame: 64 B, load: 1 kpps, cause: [wrong-keys, missed-rollover] }\n  \
+         - load: { frame: 64 B }\n",
+    );
+    let ours = plan
+        .cells
+        .iter()
+        .filter_map(|cell| cell.dut.adapter.encryptor());
+    let faults: Vec<_> = ours.map(|encryptor| encryptor.fault).collect();
+    let [wrong, missed] = Desync::ALL.map(Some);
+    assert_eq!(faults, [wrong, missed, None]);
+}
+
+#[test]
+fn where_keys_are_agreed_on_both_gateways_are_in_the_path() {
+    for keys in KeySource::ALL {
+        let adapter = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm).with_keys(keys));
+        let both_only = adapter.directions() == [Direction::Both];
+        assert_eq!(both_only, keys.is_agreed(), "{}", keys.name());
     }
 }

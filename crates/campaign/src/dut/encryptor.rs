@@ -1,10 +1,11 @@
 //! The settings of our own encryptor, each an axis, and which of them do not go together.
 
 use super::{DUTS_MAX, Listed, listed, name};
-use crate::axis::{Axis, axis};
+use crate::axis::{Axis, RUN_MAX, axis, nanos};
 use crate::expand::{compact, compact_time, product};
-use crate::plan::{Adapter, Encryptor, Mode};
+use crate::plan::{Adapter, Encryptor, KeySource, Mode};
 use dispatch::{Choice, CpuChoice};
+use std::time::Duration;
 use units::{BitRate, Layer};
 use wire::Suite;
 use yaml::{Map, Node, Reported, Spanned};
@@ -14,6 +15,17 @@ const WORKERS_MAX: u16 = 256;
 /// Most tunnels of one encryptor.
 const TUNNELS_MAX: u16 = 1000;
 
+/// Keys that are agreed on are used no shorter: a handshake of each tunnel takes milliseconds.
+const REKEY_EVERY_MIN: Duration = Duration::from_millis(100);
+
+const KEY_SOURCES: [(&str, KeySource); 5] = [
+    (KeySource::Static.name(), KeySource::Static),
+    (KeySource::Pqc.name(), KeySource::Pqc),
+    (KeySource::Ppk.name(), KeySource::Ppk),
+    (KeySource::Qkd.name(), KeySource::Qkd),
+    (KeySource::Both.name(), KeySource::Both),
+];
+
 const MODES: [(&str, Mode); 4] = [
     (Mode::L3.name(), Mode::L3),
     (Mode::L2.name(), Mode::L2),
@@ -22,7 +34,7 @@ const MODES: [(&str, Mode); 4] = [
 ];
 
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
-/// aggregation, polling.
+/// aggregation, polling, keys, time of a rekey.
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let name = name(map, "cipherbench");
     let legacy = map.with_default("legacy", false, Node::bool);
@@ -37,6 +49,12 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
         engine: axis(map, "engine", Choice::Auto, engine),
         aggregate: axis(map, "aggregate", false, Node::bool),
         busy_poll: axis(map, "busy_poll", false, Node::bool),
+        keys: axis(map, "keys", KeySource::Static, |node| {
+            node.one_of("key source", &KEY_SOURCES)
+        }),
+        rekey_every: axis(map, "rekey_every", KeySource::REKEY_EVERY, |node| {
+            node.duration(REKEY_EVERY_MIN..=RUN_MAX)
+        }),
     };
     axes.check(map.node());
     let (name, values) = (name?, axes.all()?);
@@ -53,6 +71,8 @@ struct Axes {
     engine: Axis<Choice>,
     aggregate: Axis<bool>,
     busy_poll: Axis<bool>,
+    keys: Axis<KeySource>,
+    rekey_every: Axis<Duration>,
 }
 
 struct Values {
@@ -63,6 +83,8 @@ struct Values {
     engine: Vec<Spanned<Choice>>,
     aggregate: Vec<Spanned<bool>>,
     busy_poll: Vec<Spanned<bool>>,
+    keys: Vec<Spanned<KeySource>>,
+    rekey_every: Vec<Spanned<Duration>>,
 }
 
 /// Suites that protect badly or not at all are used only where that was asked for.
@@ -140,6 +162,7 @@ impl Axes {
     fn check(&self, node: Node<'_>) {
         self.check_sas(node);
         self.check_engines(node);
+        self.check_keys(node);
         let Some(bridging) = self.mode.iter().find(|mode| mode.value.bridges()) else {
             return;
         };
@@ -158,7 +181,30 @@ impl Axes {
         }
     }
 
-    /// A static key has room for so many SAs.
+    /// Without ESP there are no keys, and static ones are not renewed by time.
+    fn check_keys(&self, node: Node<'_>) {
+        let agreed = || self.keys.iter().filter(|keys| keys.value.is_agreed());
+        let clear = self.mode.iter().find(|mode| !mode.value.has_esp());
+        if let (Some(mode), Some(keys)) = (clear, agreed().next()) {
+            let (mode, keys_name) = (mode.value.name(), keys.value.name());
+            let what = format!("`mode: {mode}` has no keys, and `{keys_name}` agrees on some");
+            let help = "write `mode: l2tpv3`, which is the same in ESP, or leave `keys` out";
+            node.mistake_at(&keys.place, what, help);
+        }
+        // What could not be read may have been one that is agreed on.
+        let given = self.rekey_every.iter().next();
+        let given = given.filter(|every| every.place != node.place());
+        if let Some(every) = given
+            && self.keys.is_whole()
+            && agreed().next().is_none()
+        {
+            let what = "static keys are not renewed by time";
+            let help = "leave `rekey_every` out, or write `keys: pqc`; the trial `rekey` renews static ones on demand";
+            node.mistake_at(&every.place, what, help);
+        }
+    }
+
+    /// Keys have room for so many SAs.
     fn check_sas(&self, node: Node<'_>) {
         let most_workers = self.workers.iter().max_by_key(|workers| workers.value);
         let most_workers = most_workers.map_or(1, |workers| u32::from(workers.value));
@@ -166,8 +212,8 @@ impl Axes {
             let sas = u32::from(tunnels.value) * most_workers;
             if sas > Encryptor::SAS_MAX {
                 let what = format!(
-                    "{} tunnels with {most_workers} workers are {sas} SAs a direction, and a static \
-                     key has room for {}",
+                    "{} tunnels with {most_workers} workers are {sas} SAs a direction, and keys have \
+                     room for {}",
                     tunnels.value,
                     Encryptor::SAS_MAX
                 );
@@ -214,6 +260,8 @@ impl Axes {
             engine,
             aggregate,
             busy_poll,
+            keys,
+            rekey_every,
         } = self;
         Ok(Values {
             mode: mode.all()?,
@@ -223,12 +271,15 @@ impl Axes {
             engine: engine.all()?,
             aggregate: aggregate.all()?,
             busy_poll: busy_poll.all()?,
+            keys: keys.all()?,
+            rekey_every: rekey_every.all()?,
         })
     }
 }
 
 impl Values {
-    /// One more than there may be is enough to tell.
+    /// One more than there may be is enough to tell. Static keys are not renewed by time: the first of several times
+    /// stands for all.
     fn duts(&self, map: &Map<'_>, name: &str) -> Vec<Listed> {
         let combinations = product([
             self.mode.len(),
@@ -238,12 +289,27 @@ impl Values {
             self.engine.len(),
             self.aggregate.len(),
             self.busy_poll.len(),
+            self.keys.len(),
+            self.rekey_every.len(),
         ]);
+        let is_agreed = |keys: usize| self.keys[keys].value.is_agreed();
+        let combinations =
+            combinations.filter(|[.., keys, rekey_every]| *rekey_every == 0 || is_agreed(*keys));
         let mut duts = Vec::new();
-        for [mode, suite, workers, tunnels, engine, aggregate, busy_poll] in
-            combinations.take(DUTS_MAX + 1)
+        for [
+            mode,
+            suite,
+            workers,
+            tunnels,
+            engine,
+            aggregate,
+            busy_poll,
+            keys,
+            rekey_every,
+        ] in combinations.take(DUTS_MAX + 1)
         {
             let engine = &self.engine[engine].value;
+            let rekey_every = is_agreed(keys).then(|| self.rekey_every[rekey_every].value);
             let encryptor = Encryptor {
                 mode: self.mode[mode].value,
                 suite: self.suite[suite].value,
@@ -252,6 +318,9 @@ impl Values {
                 engine: engine.clone(),
                 aggregate: self.aggregate[aggregate].value,
                 busy_poll: self.busy_poll[busy_poll].value,
+                keys: self.keys[keys].value,
+                rekey_every_ns: rekey_every.map(nanos),
+                fault: None,
             };
             let full = format!("{name}{}", self.suffix(&encryptor, &word(engine)));
             duts.push(listed(map, name, full, Adapter::Cipherbench(encryptor)));
@@ -263,6 +332,10 @@ impl Values {
     fn suffix(&self, encryptor: &Encryptor, engine: &str) -> String {
         let workers = format!("w{}", encryptor.workers);
         let tunnels = format!("t{}", encryptor.tunnels);
+        let every = encryptor.rekey_every_ns.map(Duration::from_nanos);
+        let every_word = every.map_or_else(String::new, |every| {
+            format!("every {}", compact_time(every))
+        });
         let words = [
             (self.mode.len() > 1, encryptor.mode.name()),
             (self.suite.len() > 1, encryptor.suite.name()),
@@ -271,6 +344,8 @@ impl Values {
             (self.engine.len() > 1, engine),
             (self.aggregate.len() > 1 && encryptor.aggregate, "aggregate"),
             (self.busy_poll.len() > 1 && encryptor.busy_poll, "polling"),
+            (self.keys.len() > 1, encryptor.keys.name()),
+            (self.rekey_every.len() > 1 && every.is_some(), &every_word),
         ];
         let varying = words.into_iter().filter(|(varies, _)| *varies);
         varying.map(|(_, word)| format!(" {word}")).collect()

@@ -5,7 +5,7 @@
 //! Bursts are counted as if the longest passed; a DUT that does not carry the highest load takes
 //! less.
 
-use crate::plan::{BaseLoad, Event, Procedure, ThroughputSearch};
+use crate::plan::{Disturbed, Event, Procedure, Soak, ThroughputSearch};
 use std::time::Duration;
 
 /// Around each trial of frames, beside its drain: stations made ready, results read.
@@ -39,10 +39,9 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         Procedure::Throughput(search) => nanos(search.drain_ns),
         Procedure::Latency(test) => nanos(test.search.drain_ns),
         Procedure::Recovery(test) => nanos(test.search.drain_ns),
-        Procedure::Disturbed(test) => match &test.load {
-            BaseLoad::Given { .. } => DRAIN,
-            BaseLoad::Share { search, .. } => nanos(search.drain_ns),
-        },
+        Procedure::Disturbed(Disturbed { load, .. }) | Procedure::Soak(Soak { load, .. }) => {
+            load.search().map_or(DRAIN, |search| nanos(search.drain_ns))
+        }
     };
     let trial = |time: Duration| time + drain + FRAMES_AROUND;
     let own = match procedure {
@@ -65,11 +64,19 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
             search(&test.search) + trial(nanos(test.overload_ns) + nanos(test.relief_ns))
         }
         Procedure::Disturbed(test) => {
-            let found = match &test.load {
-                BaseLoad::Given { .. } => Duration::ZERO,
-                BaseLoad::Share { search: plan, .. } => search(plan),
+            let found = test.load.search().map_or(Duration::ZERO, search);
+            let again = match test.event {
+                Event::Rekey {
+                    throughput: true, ..
+                } => found,
+                _ => Duration::ZERO,
             };
-            found + disturbed(&test.event, trial)
+            found + disturbed(&test.event, trial) + again
+        }
+        Procedure::Soak(test) => {
+            let found = test.load.search().map_or(Duration::ZERO, search);
+            let segments = test.segments(0).map(|time_ns| trial(nanos(time_ns)));
+            found + segments.sum::<Duration>()
         }
     };
     let flood = if is_flooded(procedure) {
@@ -91,6 +98,9 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
             watch_ns,
             ..
         } => trial(LEAD_RUN + (nanos(down_ns) + nanos(watch_ns)) * times),
+        Event::Desync {
+            times, watch_ns, ..
+        } => trial(LEAD_RUN + nanos(watch_ns) * times),
         Event::Setup { times, watch_ns } => {
             // Once before, to learn how long it takes.
             SETUP_RUN + trial(LEAD_RUN + (SETUP_RUN + nanos(watch_ns)) * times)
@@ -112,10 +122,10 @@ fn is_flooded(procedure: &Procedure) -> bool {
         Procedure::Throughput(search) => search.max_load.is_none(),
         Procedure::Latency(test) => test.search.max_load.is_none(),
         Procedure::Recovery(test) => test.search.max_load.is_none(),
-        Procedure::Disturbed(test) => match &test.load {
-            BaseLoad::Given { .. } => false,
-            BaseLoad::Share { search, .. } => search.max_load.is_none(),
-        },
+        Procedure::Disturbed(Disturbed { load, .. }) | Procedure::Soak(Soak { load, .. }) => {
+            let search = load.search();
+            search.is_some_and(|search| search.max_load.is_none())
+        }
     }
 }
 

@@ -1,11 +1,12 @@
-//! What happens to a DUT under a constant load: the keys of `rekey`, `failover`, `setup` and `hostile`.
+//! What happens to a DUT under a constant load: the keys of `rekey`, `failover`, `setup`, `desync` and
+//! `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
 use crate::expand::{AxisValue, always, compact, compact_time, sometimes};
 use crate::frames::procedure::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use crate::plan::{Attack, BaseLoad, Disturbed, Event, Failure};
+use crate::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -19,8 +20,9 @@ pub(crate) struct Asked {
     pub(super) place: Place,
 }
 
+/// A load that is given, or a share of the throughput.
 #[derive(Debug, Clone)]
-enum Load {
+pub(super) enum Load {
     Given(Spanned<Rate>),
     Share { percent: u8, search: Box<Search> },
 }
@@ -36,6 +38,8 @@ const DOWN_DEFAULT: Duration = Duration::from_secs(1);
 const FAILOVER_WATCH_DEFAULT: Duration = Duration::from_secs(5);
 const SETUPS_DEFAULT: u32 = 10;
 const SETUP_WATCH_DEFAULT: Duration = Duration::from_secs(2);
+const DESYNCS_DEFAULT: u32 = 5;
+const DESYNC_WATCH_DEFAULT: Duration = Duration::from_secs(5);
 const TIMES_MAX: u32 = 1000;
 /// From a failure to its end, and what is watched afterwards.
 const PHASE_MIN: Duration = Duration::from_millis(10);
@@ -47,6 +51,10 @@ const HOSTILE_DURATION_DEFAULT: Duration = Duration::from_secs(5);
 const FAILURES: [(&str, Failure); 2] = [
     (Failure::Crash.name(), Failure::Crash),
     (Failure::Link.name(), Failure::Link),
+];
+const DESYNCS: [(&str, Desync); 2] = [
+    (Desync::WrongKeys.name(), Desync::WrongKeys),
+    (Desync::MissedRollover.name(), Desync::MissedRollover),
 ];
 const ATTACKS: [(&str, Attack); 3] = [
     (Attack::BadIcv.name(), Attack::BadIcv),
@@ -60,7 +68,8 @@ pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
         Ok(node.spanned(node.duration(PHASE_MIN..=RUN_MAX)?))
     });
     let duration = map.with_default("duration", REKEY_DURATION_DEFAULT, trial_time);
-    let (load, every, duration) = (load?, every?, duration?);
+    let throughput = searched_again(map, &load);
+    let (load, every, duration, throughput) = (load?, every?, duration?, throughput?);
     if every.value >= duration {
         let print = units::time::print;
         let what = format!(
@@ -86,8 +95,24 @@ pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let event = Event::Rekey {
         every_ns: nanos(every.value),
         duration_ns: nanos(duration),
+        throughput,
     };
     Ok(vec![Asked::new(load, event, map.node().place())])
+}
+
+/// Whether the throughput is searched with rekeys too: a load that is given has none.
+fn searched_again(map: &Map<'_>, load: &Result<Load, Reported>) -> Result<bool, Reported> {
+    let Some(node) = map.optional("throughput") else {
+        return Ok(false);
+    };
+    let wanted = node.bool()?;
+    if wanted && matches!(load, Ok(Load::Given(_))) {
+        return Err(node.mistake(
+            "`load` is a rate, so no throughput is searched for that another could be held against",
+            "write `load` as a share of the throughput, or leave `throughput` out",
+        ));
+    }
+    Ok(wanted)
 }
 
 pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
@@ -119,6 +144,24 @@ pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
         watch_ns: nanos(watch?),
     };
     Ok(vec![Asked::new(load?, event, map.node().place())])
+}
+
+pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let causes = required_axis(map, "cause", |node| node.one_of("cause", &DESYNCS));
+    let times = times(map, DESYNCS_DEFAULT);
+    let watch = map.with_default("watch", DESYNC_WATCH_DEFAULT, phase);
+    let (load, times, watch) = (load?, times?, watch?);
+    let causes = causes.all()?;
+    let asked = causes.into_iter().map(|cause| {
+        let event = Event::Desync {
+            cause: cause.value,
+            times,
+            watch_ns: nanos(watch),
+        };
+        Asked::new(load.clone(), event, cause.place)
+    });
+    Ok(asked.collect())
 }
 
 pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
@@ -164,7 +207,7 @@ fn phase(node: Node<'_>) -> Result<Duration, Reported> {
 
 impl Load {
     /// A rate, or a share of the throughput: then the keys of its search are known too.
-    fn read(map: &Map<'_>) -> Result<Self, Reported> {
+    pub(super) fn read(map: &Map<'_>) -> Result<Self, Reported> {
         let node = map.optional("load");
         let is_rate = |node: &Node<'_>| !node.text().is_ok_and(|text| text.ends_with('%'));
         if let Some(node) = node.filter(is_rate) {
@@ -181,50 +224,55 @@ impl Load {
             search: Box::new(search?),
         })
     }
-}
 
-impl Asked {
-    const fn new(load: Load, event: Event, place: Place) -> Self {
-        Self { load, event, place }
-    }
-
-    /// The procedure for frames of this mix.
-    pub(super) fn resolve(&self, mix: &FrameMix) -> Disturbed {
-        let load = match &self.load {
-            Load::Given(rate) => BaseLoad::Given {
+    /// The load for frames of this mix.
+    pub(super) fn resolve(&self, mix: &FrameMix) -> BaseLoad {
+        match self {
+            Self::Given(rate) => BaseLoad::Given {
                 frames_per_s: rate.value.frames_per_s(mix),
             },
-            Load::Share { percent, search } => BaseLoad::Share {
+            Self::Share { percent, search } => BaseLoad::Share {
                 percent: *percent,
                 search: search.resolve(mix),
             },
-        };
-        Disturbed {
-            load,
-            event: self.event.clone(),
         }
     }
 
     pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
-        match &self.load {
-            Load::Given(rate) => (Some(rate), None),
-            Load::Share { search, .. } => search.loads(),
+        match self {
+            Self::Given(rate) => (Some(rate), None),
+            Self::Share { search, .. } => search.loads(),
         }
     }
 
-    /// Loads and times that do not go together for some mix.
-    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
-    where
+    /// The axes that a cell's id has of it where they vary.
+    pub(super) fn axes(&self) -> Vec<AxisValue> {
+        let (load, search) = match self {
+            Self::Given(rate) => (compact(&rate.value), Vec::new()),
+            Self::Share { percent, search } => (format!("{percent}%"), search.axes()),
+        };
+        let mut axes = vec![sometimes("load", load)];
+        axes.extend(search);
+        axes
+    }
+
+    /// A search's bounds, or a load of which there is no frame in that time, for some mix. The least share of the
+    /// load is looked at too.
+    pub(super) fn check<'m, I>(
+        &self,
+        node: Node<'_>,
+        mixes: impl Fn() -> I,
+        (shortest, percent): (Duration, u16),
+    ) where
         I: Iterator<Item = &'m FrameMix>,
     {
-        let rate = match &self.load {
-            Load::Given(rate) => rate,
-            Load::Share { search, .. } => return search.check(node, mixes),
+        let rate = match self {
+            Self::Given(rate) => rate,
+            Self::Share { search, .. } => return search.check(node, mixes),
         };
         let Some(least) = mixes().map(|mix| rate.value.frames_per_s(mix)).min() else {
             return;
         };
-        let (shortest, percent) = self.shortest();
         let time = units::time::print(shortest);
         if is_empty(least, shortest) {
             let what = format!("in {time} at {} there is no frame", rate.value);
@@ -237,6 +285,32 @@ impl Asked {
             node.mistake_at(&rate.place, what, "raise `load`, or the least share");
         }
     }
+}
+
+impl Asked {
+    const fn new(load: Load, event: Event, place: Place) -> Self {
+        Self { load, event, place }
+    }
+
+    /// The procedure for frames of this mix.
+    pub(super) fn resolve(&self, mix: &FrameMix) -> Disturbed {
+        Disturbed {
+            load: self.load.resolve(mix),
+            event: self.event.clone(),
+        }
+    }
+
+    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
+        self.load.loads()
+    }
+
+    /// Loads and times that do not go together for some mix.
+    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
+    where
+        I: Iterator<Item = &'m FrameMix>,
+    {
+        self.load.check(node, mixes, self.shortest());
+    }
 
     /// The shortest time that is looked at, and the least share of the load in it.
     fn shortest(&self) -> (Duration, u16) {
@@ -245,7 +319,7 @@ impl Asked {
             Event::Failover {
                 down_ns, watch_ns, ..
             } => (*down_ns.min(watch_ns), 100),
-            Event::Setup { watch_ns, .. } => (*watch_ns, 100),
+            Event::Setup { watch_ns, .. } | Event::Desync { watch_ns, .. } => (*watch_ns, 100),
             Event::Hostile {
                 percents, trial_ns, ..
             } => (*trial_ns, percents.first().copied().unwrap_or(100).min(100)),
@@ -256,14 +330,11 @@ impl Asked {
     /// The axes that a cell's id has of it; most of them where they vary.
     pub(super) fn axes(&self) -> Vec<AxisValue> {
         let time = |ns: u64| compact_time(Duration::from_nanos(ns));
-        let (load, search) = match &self.load {
-            Load::Given(rate) => (compact(&rate.value), Vec::new()),
-            Load::Share { percent, search } => (format!("{percent}%"), search.axes()),
-        };
         let mut axes = match &self.event {
             Event::Rekey {
                 every_ns,
                 duration_ns,
+                ..
             } => vec![
                 sometimes("every", time(*every_ns)),
                 sometimes("duration", time(*duration_ns)),
@@ -283,6 +354,15 @@ impl Asked {
                 sometimes("times", times),
                 sometimes("watch", time(*watch_ns)),
             ],
+            Event::Desync {
+                cause,
+                times,
+                watch_ns,
+            } => vec![
+                always("cause", cause.name()),
+                sometimes("times", times),
+                sometimes("watch", time(*watch_ns)),
+            ],
             Event::Hostile {
                 attack,
                 percents,
@@ -296,8 +376,7 @@ impl Asked {
                 ]
             }
         };
-        axes.push(sometimes("load", load));
-        axes.extend(search);
+        axes.extend(self.load.axes());
         axes
     }
 }

@@ -11,6 +11,7 @@ mod procedure;
 mod profile;
 pub(crate) mod rate;
 mod search;
+mod soak;
 
 pub(crate) use check::{Places, for_duts};
 pub(crate) use points::{LINK_MTU_MIN, packet_bytes_max};

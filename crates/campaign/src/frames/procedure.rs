@@ -5,6 +5,7 @@ use crate::expand::{AxisValue, compact, compact_time, sometimes};
 use crate::frames::disturbed;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
+use crate::frames::soak;
 use crate::plan::{BackToBack, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery};
 use std::time::Duration;
 use units::Ratio;
@@ -23,11 +24,13 @@ pub(crate) enum Name {
     Rekey,
     Failover,
     Setup,
+    Desync,
     Hostile,
+    Soak,
 }
 
 /// Names of the kinds: those of their procedures.
-pub(crate) const NAMES: [(&str, Name); 10] = [
+pub(crate) const NAMES: [(&str, Name); 12] = [
     ("load", Name::Load),
     ("throughput", Name::Throughput),
     ("loss-curve", Name::LossCurve),
@@ -37,7 +40,9 @@ pub(crate) const NAMES: [(&str, Name); 10] = [
     ("rekey", Name::Rekey),
     ("failover", Name::Failover),
     ("setup", Name::Setup),
+    ("desync", Name::Desync),
     ("hostile", Name::Hostile),
+    ("soak", Name::Soak),
 ];
 
 impl Name {
@@ -45,7 +50,7 @@ impl Name {
     pub(super) const fn is_disturbed(self) -> bool {
         matches!(
             self,
-            Self::Rekey | Self::Failover | Self::Setup | Self::Hostile
+            Self::Rekey | Self::Failover | Self::Setup | Self::Desync | Self::Hostile
         )
     }
 }
@@ -78,6 +83,7 @@ pub(crate) enum Asked {
         relief: Duration,
     },
     Disturbed(disturbed::Asked),
+    Soak(soak::Asked),
 }
 
 const LOAD_DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -109,7 +115,9 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<Vec<Asked>, Reported> {
         Name::Rekey => disturbed::rekey(map).map(all_disturbed),
         Name::Failover => disturbed::failover(map).map(all_disturbed),
         Name::Setup => disturbed::setup(map).map(all_disturbed),
+        Name::Desync => disturbed::desync(map).map(all_disturbed),
         Name::Hostile => disturbed::hostile(map).map(all_disturbed),
+        Name::Soak => soak::read(map).map(|asked| asked.into_iter().map(Asked::Soak).collect()),
     }
 }
 
@@ -252,6 +260,7 @@ impl Asked {
                 relief_ns: nanos(*relief),
             }),
             Self::Disturbed(asked) => Procedure::Disturbed(asked.resolve(mix)),
+            Self::Soak(asked) => Procedure::Soak(asked.resolve(mix)),
         }
     }
 
@@ -273,6 +282,7 @@ impl Asked {
             | Self::Latency { search, .. }
             | Self::Recovery { search, .. } => search.loads(),
             Self::Disturbed(asked) => asked.loads(),
+            Self::Soak(asked) => asked.loads(),
             Self::BackToBack(_) => (None, None),
         };
         first.into_iter().chain(second)
@@ -325,6 +335,7 @@ impl Asked {
                 }
             }
             Self::Disturbed(asked) => asked.check(node, mixes),
+            Self::Soak(asked) => asked.check(node, mixes),
             Self::Load { rate: None, .. }
             | Self::LossCurve { max_load: None, .. }
             | Self::BackToBack(_) => {}
@@ -387,6 +398,7 @@ impl Asked {
                 axes
             }
             Self::Disturbed(asked) => asked.axes(),
+            Self::Soak(asked) => asked.axes(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What happens to a DUT under a constant load: keys renewed, parts that fail, tunnels set up, hostile packets.
+//! What happens to a DUT under a constant load: keys renewed or out of step, parts that fail, tunnels set up, hostile
+//! packets.
 //!
 //! After the methodology that the IETF's BMWG had begun for IPsec devices (draft-ietf-bmwg-ipsec-meth, expired),
 //! brought up to IKEv2 and AEADs: `docs/methodology.md` says what was taken over and what was not.
@@ -33,6 +34,17 @@ pub enum BaseLoad {
     },
 }
 
+impl BaseLoad {
+    /// The search of which it is a share.
+    #[must_use]
+    pub const fn search(&self) -> Option<&ThroughputSearch> {
+        match self {
+            Self::Given { .. } => None,
+            Self::Share { search, .. } => Some(search),
+        }
+    }
+}
+
 /// What happens to a DUT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
@@ -43,6 +55,10 @@ pub enum Event {
         every_ns: u64,
         /// Time of each of the two trials.
         duration_ns: u64,
+        /// Whether the throughput is searched once more with keys renewed all the time, where the load is a share
+        /// of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        throughput: bool,
     },
     /// A part of the path fails and comes back.
     Failover {
@@ -60,6 +76,15 @@ pub enum Event {
         /// How often.
         times: u32,
         /// Time watched after they were set up.
+        watch_ns: u64,
+    },
+    /// The keys of one side are put out of step with the other's, which it has to find out and mend by itself.
+    Desync {
+        /// How.
+        cause: Desync,
+        /// How often.
+        times: u32,
+        /// Time watched after each.
         watch_ns: u64,
     },
     /// Hostile packets at rising shares of the load; the same load without them comes first.
@@ -83,6 +108,16 @@ pub enum Failure {
     Link,
 }
 
+/// How keys come out of step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Desync {
+    /// gw2 holds other keys for the epoch in force than gw1 seals with.
+    WrongKeys,
+    /// gw1 seals with the keys of a next epoch, of which gw2 has never heard.
+    MissedRollover,
+}
+
 /// Hostile packets, made of what is captured between the gateways. They are sent to gw2 from gw1's end of that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -103,6 +138,7 @@ impl Event {
             Self::Rekey { .. } => "rekey",
             Self::Failover { .. } => "failover",
             Self::Setup { .. } => "setup",
+            Self::Desync { .. } => "desync",
             Self::Hostile { .. } => "hostile",
         }
     }
@@ -121,6 +157,7 @@ impl Event {
                 ..
             } => Ability::Cut,
             Self::Setup { .. } => Ability::SetUp,
+            Self::Desync { .. } => Ability::Desync,
             Self::Hostile { .. } => Ability::Attack,
         }
     }
@@ -132,6 +169,9 @@ impl Event {
             Self::Rekey { .. } | Self::Setup { .. } => format!("`{}`", self.name()),
             Self::Failover { failure, .. } => {
                 format!("`{}` with `failure: {}`", self.name(), failure.name())
+            }
+            Self::Desync { cause, .. } => {
+                format!("`{}` with `cause: {}`", self.name(), cause.name())
             }
             Self::Hostile { attack, .. } => {
                 format!("`{}` with `attack: {}`", self.name(), attack.name())
@@ -150,6 +190,20 @@ impl Failure {
         match self {
             Self::Crash => "crash",
             Self::Link => "link",
+        }
+    }
+}
+
+impl Desync {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::WrongKeys, Self::MissedRollover];
+
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WrongKeys => "wrong-keys",
+            Self::MissedRollover => "missed-rollover",
         }
     }
 }

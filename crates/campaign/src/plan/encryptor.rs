@@ -1,5 +1,6 @@
 //! What our own encryptor is told as a device under test.
 
+use super::{Desync, KeySource};
 use dispatch::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
@@ -37,6 +38,15 @@ pub struct Encryptor {
     /// Workers look for packets all the time instead of waiting for them.
     #[serde(default)]
     pub busy_poll: bool,
+    /// Where its keys come from.
+    #[serde(default)]
+    pub keys: KeySource,
+    /// How long keys that the gateways agree on are used, in nanoseconds; `None` where they are static.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekey_every_ns: Option<u64>,
+    /// What can be done to gw2's keys on demand: given by the trial that does it, `None` in all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Desync>,
 }
 
 /// What an encryptor carries, and in what.
@@ -98,10 +108,10 @@ impl Mode {
 }
 
 impl Encryptor {
-    /// Most tunnels times workers: a static key has that many SAs a direction.
+    /// Most tunnels times workers: keys have room for that many SAs a direction.
     pub const SAS_MAX: u32 = 4096;
 
-    /// One tunnel of IP packets by one worker, the engine chosen by itself.
+    /// One tunnel of IP packets by one worker, the engine chosen by itself, the keys static.
     #[must_use]
     pub fn new(suite: Suite) -> Self {
         Self {
@@ -112,6 +122,21 @@ impl Encryptor {
             mode: Mode::L3,
             aggregate: false,
             busy_poll: false,
+            keys: KeySource::Static,
+            rekey_every_ns: None,
+            fault: None,
+        }
+    }
+
+    /// The same with keys from there, renewed as often as usual.
+    #[must_use]
+    pub fn with_keys(self, keys: KeySource) -> Self {
+        // An hour fits.
+        let every_ns = KeySource::REKEY_EVERY.as_nanos() as u64;
+        Self {
+            keys,
+            rekey_every_ns: keys.is_agreed().then_some(every_ns),
+            ..self
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
-use crate::plan::{Adapter, BaseLoad, Disturbed};
+use crate::plan::{Adapter, Disturbed, Soak};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Suite;
@@ -192,6 +192,8 @@ pub enum Procedure {
     Recovery(Recovery),
     /// A constant load while something happens to the DUT.
     Disturbed(Disturbed),
+    /// A constant load for minutes to hours, watched all the time.
+    Soak(Soak),
 }
 
 impl Procedure {
@@ -202,11 +204,10 @@ impl Procedure {
             Self::Throughput(search) => Some(search),
             Self::Latency(test) => Some(&test.search),
             Self::Recovery(test) => Some(&test.search),
-            Self::Disturbed(Disturbed {
-                load: BaseLoad::Share { search, .. },
-                ..
-            }) => Some(search),
-            Self::Load(_) | Self::LossCurve(_) | Self::BackToBack(_) | Self::Disturbed(_) => None,
+            Self::Disturbed(Disturbed { load, .. }) | Self::Soak(Soak { load, .. }) => {
+                load.search()
+            }
+            Self::Load(_) | Self::LossCurve(_) | Self::BackToBack(_) => None,
         }
     }
 
@@ -221,6 +222,7 @@ impl Procedure {
             Self::Latency(_) => "latency",
             Self::Recovery(_) => "recovery",
             Self::Disturbed(test) => test.event.name(),
+            Self::Soak(_) => "soak",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Frame tests in words.
 
 use crate::plan::{
-    BaseLoad, Cell, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Measurement, Procedure,
-    ThroughputSearch, Traffic,
+    BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Measurement,
+    Procedure, Soak, ThroughputSearch, Traffic,
 };
 use crate::text::counted;
 use std::time::Duration;
@@ -160,22 +160,49 @@ fn own(procedure: &Procedure) -> Option<String> {
             time(test.relief_ns)
         ),
         Procedure::Disturbed(test) => disturbed(test),
+        Procedure::Soak(test) => soak(test),
     })
 }
 
-fn disturbed(test: &Disturbed) -> String {
-    let load = match &test.load {
+fn soak(test: &Soak) -> String {
+    let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
+    let drift = test.drift;
+    format!(
+        "{} for {}, in points of {} and segments of {}; stable if at most {} is lost, nothing stalls, and over the \
+         whole time the rate drifts by at most {}, the median latency by {}, the device's memory by {}",
+        base_load(&test.load),
+        time(test.duration_ns),
+        time(test.point_ns),
+        time(test.segment_ns),
+        ratio(test.loss_ppm),
+        ratio(drift.rate_ppm),
+        ratio(drift.latency_ppm),
+        ratio(drift.memory_ppm)
+    )
+}
+
+fn base_load(load: &BaseLoad) -> String {
+    match load {
         BaseLoad::Given { frames_per_s } => FrameRate::new(*frames_per_s).to_string(),
         BaseLoad::Share { percent, .. } => format!("{percent} % of the throughput"),
-    };
+    }
+}
+
+fn disturbed(test: &Disturbed) -> String {
+    let load = base_load(&test.load);
     match &test.event {
         Event::Rekey {
             every_ns,
             duration_ns,
+            throughput,
         } => format!(
-            "{load} for {}, then the same with new keys for all tunnels every {}",
+            "{load} for {}, then the same with new keys for all tunnels every {}{}",
             time(*duration_ns),
-            time(*every_ns)
+            time(*every_ns),
+            match throughput {
+                true => ", then the search once more with them",
+                false => "",
+            }
         ),
         Event::Failover {
             failure,
@@ -194,6 +221,19 @@ fn disturbed(test: &Disturbed) -> String {
         ),
         Event::Setup { times, watch_ns } => format!(
             "under {load}, all tunnels taken down and set up {}, each watched for {} afterwards",
+            counted((*times).into(), "time"),
+            time(*watch_ns)
+        ),
+        Event::Desync {
+            cause,
+            times,
+            watch_ns,
+        } => format!(
+            "under {load}, {} {}, each watched for {}",
+            match cause {
+                Desync::WrongKeys => "gw2's keys are replaced by wrong ones",
+                Desync::MissedRollover => "gw2 misses a rollover of gw1's keys",
+            },
             counted((*times).into(), "time"),
             time(*watch_ns)
         ),

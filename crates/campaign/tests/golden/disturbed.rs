@@ -25,6 +25,13 @@ trials:
   - hostile: { frame: 64 B, attack: flood, shares: [10 %, 1 %, 1001 %, 10] }
   - hostile: { frame: 64 B, attack: replay, load: 100 frames/s, duration: 500 ms }
   - hostile: { frame: 64 B, attack: replay, load: 90 %, timeout: 500 ms, min_load: 2 frames/s }
+  - rekey: { frame: 64 B, load: 10 kpps, throughput: true }
+  - desync: { frame: 64 B, cause: [wrong-keys, wrong-key], times: 0 }
+  - soak: { frame: 64 B, load: 10 kpps, duration: [1 h, 25 h], point: 1 s, loss: 11 % }
+  - soak: { frame: 64 B, load: 10 kpps, duration: 10 s, point: 6 s }
+  - soak: { frame: 64 B, load: 1 frame/s, duration: 10 s, point: 100 ms, segment: 1 s, rate_drift: 0 % }
+  - soak: { frame: 64 B, duration: 10 s, point: 2 s, segment: 1 s }
+  - soak: { frame: 64 B, duration: 24 h, segment: 10 s, memory_drift: 101 % }
 ";
     compare("disturbed-mistakes.txt", &told(text));
 }
@@ -39,6 +46,7 @@ trials:
   - failover: { frame: 65 B, failure: [crash, link] }
   - setup: { frame: 66 B }
   - hostile: { frame: 67 B, attack: [bad-icv, replay] }
+  - desync: { frame: 68 B, cause: wrong-keys }
 ";
     let mut all = told(text);
     let alone = "campaign: a\nduts: [direct]\ntrials: [rekey: { frame: 64 B }]\n";
@@ -54,6 +62,7 @@ duts: [cipherbench]
 trials:
   - rekey: { frame: 64 B, load: 1488096 frames/s }
   - failover: { frame: 64 B, failure: link, max_load: 1 M frames/s }
+  - soak: { frame: 64 B, load: 1488096 frames/s }
 ";
     let campaign = from_text("c.yaml", text).unwrap();
     let memory = LabFile::built_in_named("memory").unwrap();
@@ -63,18 +72,21 @@ trials:
 }
 
 #[test]
-fn a_plan_of_all_four_reads_well() {
+fn a_plan_of_all_of_them_reads_well() {
     let text = "\
 campaign: ipsec
 repeats: 1
-duts: [direct, cipherbench: { tunnels: [1, 100] }]
+duts: [direct, cipherbench: { tunnels: [1, 100] }, cipherbench: { name: agreed, keys: pqc }]
 trials:
   - rekey: { frame: 512 B, load: 10 Mbit/s L1, duts: cipherbench }
-  - rekey: { frame: 512 B, load: 90 %, every: 100 ms, duration: 5 s, duts: cipherbench }
+  - rekey: { frame: 512 B, load: 90 %, every: 100 ms, duration: 5 s, throughput: true, duts: cipherbench }
   - failover: { frame: 512 B, failure: link, load: 10 kpps }
   - failover: { frame: 512 B, failure: crash, load: 10 kpps, times: 3, duts: cipherbench }
   - setup: { frame: 512 B, duts: cipherbench, max_load: 100 kpps }
   - hostile: { frame: 512 B, attack: [bad-icv, replay], load: 10 kpps, duts: cipherbench }
+  - desync: { frame: 512 B, cause: [wrong-keys, missed-rollover], load: 10 kpps, duts: agreed }
+  - soak: { frame: 512 B, load: 10 kpps, duration: [2 min, 20 h], duts: [direct, agreed] }
+  - soak: { frame: 512 B, load: 90 %, duration: 100 s, point: 500 ms, segment: 20 s, loss: 0.001 %, duts: direct }
 ";
     let campaign = from_text("c.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
@@ -86,12 +98,13 @@ trials:
 fn what_is_left_open_has_its_defaults() {
     let text = "\
 campaign: defaults
-duts: [cipherbench]
+duts: [cipherbench, cipherbench: { name: agreed, keys: pqc }]
 trials:
-  - rekey: { frame: 64 B }
-  - failover: { frame: 64 B, failure: crash }
-  - setup: { frame: 64 B }
-  - hostile: { frame: 64 B, attack: garbage }
+  - rekey: { frame: 64 B, duts: cipherbench }
+  - failover: { frame: 64 B, failure: crash, duts: cipherbench }
+  - setup: { frame: 64 B, duts: cipherbench }
+  - hostile: { frame: 64 B, attack: garbage, duts: cipherbench }
+  - desync: { frame: 64 B, cause: missed-rollover, duts: agreed }
 ";
     let campaign = from_text("c.yaml", text).unwrap();
     let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
@@ -117,6 +130,7 @@ trials:
         Event::Rekey {
             every_ns: second,
             duration_ns: 20 * second,
+            throughput: false,
         },
         Event::Failover {
             failure: campaign::plan::Failure::Crash,
@@ -133,6 +147,38 @@ trials:
             percents: vec![1, 10, 50, 100, 200],
             trial_ns: 5 * second,
         },
+        Event::Desync {
+            cause: campaign::plan::Desync::MissedRollover,
+            times: 5,
+            watch_ns: 5 * second,
+        },
     ];
     assert_eq!(events, expected);
+}
+
+#[test]
+fn a_soak_that_is_left_open_has_its_defaults() {
+    let text = "campaign: defaults\nduts: [direct]\ntrials: [soak: { frame: 64 B, duration: [2 min, 20 h] }]\n";
+    let campaign = from_text("c.yaml", text).unwrap();
+    let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    let times: Vec<[u64; 3]> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let Measurement::Frames(test) = &cell.measurement else {
+                panic!("a frame test")
+            };
+            let Procedure::Soak(soak) = &test.procedure else {
+                panic!("{:?}", test.procedure)
+            };
+            assert!(matches!(soak.load, BaseLoad::Share { percent: 50, .. }));
+            assert_eq!(soak.loss_ppm, 0);
+            assert_eq!(soak.drift.rate_ppm, 10_000);
+            assert_eq!(soak.drift.latency_ppm, 500_000);
+            assert_eq!(soak.drift.memory_ppm, 100_000);
+            let seconds = |ns: u64| ns / 1_000_000_000;
+            [soak.duration_ns, soak.point_ns, soak.segment_ns].map(seconds)
+        })
+        .collect();
+    assert_eq!(times, [[120, 1, 30], [72_000, 300, 600]]);
 }

@@ -149,6 +149,9 @@ duts:
   - cipherbench: { name: odd, engine: [{ below: 128 B, use: openssl, else: aws-lc }, { below: 64 B, use: \"null\", else: aws-lc }] }
   - cipherbench: { name: lacking, suite: [aes-256-gcm, 3des-cbc-hmac-sha1], legacy: true, engine: [auto, aws-lc, { below: 128 B, use: rustcrypto, else: aws-lc }] }
   - cipherbench: { name: both, mode: l2tpv3-clear, insecure: maybe, legacy: [off, on], busy_poll: 1 }
+  - cipherbench: { name: keyless, mode: [l2, l2tpv3-clear], keys: [static, pqc] }
+  - cipherbench: { name: slow, keys: [qdk, pqc, pqc], rekey_every: [1 s, 10 ms, 25 h] }
+  - cipherbench: { name: still, rekey_every: 1 min }
 trials:
   - load: { frame: 64 B }
 ";
@@ -157,11 +160,13 @@ trials:
         "load: { frame: 64 B, direction: [encrypt, both], duts: [wire, packed] }",
         "load: { frame: 64 B, flows: [5, 10], tunnels: [auto, 10, 20], duts: many }",
         "load: { frame: 64 B, ports: socket, duts: many }",
+        "load: { frame: 64 B, direction: decrypt, duts: agreed }",
     ] {
         let text = format!(
             "campaign: e\nduts:\n  - direct\n  - cipherbench: {{ name: many, tunnels: [1, 10] }}\n  \
              - cipherbench: {{ name: packed, aggregate: true }}\n  \
-             - cipherbench: {{ name: wire, mode: [l2, l2tpv3] }}\ntrials:\n  - {trial}\n"
+             - cipherbench: {{ name: wire, mode: [l2, l2tpv3] }}\n  \
+             - cipherbench: {{ name: agreed, keys: [static, pqc, both] }}\ntrials:\n  - {trial}\n"
         );
         all.push_str(&format!("\n{}", told(&text)));
     }
@@ -186,6 +191,9 @@ duts:
         - auto
         - { below: 128 B, use: rustcrypto, else: ipsec-mb }
         - { model: { latency: 50 µs, rate: 10 Gbit/s }, else: aws-lc }
+  - cipherbench: { name: keyed, keys: [static, pqc, ppk, qkd, both] }
+  - cipherbench: { name: fast, keys: [static, pqc], rekey_every: [1 s, 250 ms] }
+  - cipherbench: { name: one, keys: both, tunnels: 10 }
 trials:
   - load: { frame: 64 B }
   - ping: { mtu: 1400 B }
@@ -256,7 +264,7 @@ trials:
 fn what_needs_a_kernel_is_told_in_the_lab_in_memory() {
     let text = "\
 campaign: memory
-duts: [straight, direct, router, bridge, cipherbench: { mode: [l3, l2] }]
+duts: [straight, direct, router, bridge, cipherbench: { mode: [l3, l2] }, cipherbench: { name: agreed, keys: pqc }]
 trials:
   - tcp: { mtu: 1500 B, duts: [direct, cipherbench l3] }
   - ping: { mtu: 1500 B, duts: direct }

@@ -1,0 +1,223 @@
+//! A load for minutes to hours: the keys of `soak`.
+
+use crate::axis::{Axis, RUN_MAX, axis, nanos};
+use crate::expand::{AxisValue, compact_time, sometimes};
+use crate::frames::disturbed::Load;
+use crate::frames::rate::Rate;
+use crate::plan::{DriftBounds, Soak};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use units::Ratio;
+use units::time::print;
+use wire::mix::FrameMix;
+use yaml::{Map, Node, Reported, Spanned};
+
+/// The procedure as a campaign asks for it: the load may still be a bit rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    load: Load,
+    duration: Duration,
+    point: Duration,
+    segment: Duration,
+    loss_ppm: u32,
+    drift: DriftBounds,
+}
+
+const DURATION_DEFAULT: Duration = Duration::from_secs(120);
+const DURATION_MIN: Duration = Duration::from_secs(1);
+/// A point is read of the device's processes too, which should not be a load of its own.
+const POINT_MIN: Duration = Duration::from_millis(100);
+/// Where points are left open, so many at most, and none shorter than a second.
+const POINTS_DEFAULT: u32 = 240;
+/// Each is recorded.
+const POINTS_MAX: u128 = 2000;
+/// Where segments are left open, so many, within these times.
+const SEGMENTS_DEFAULT: u32 = 4;
+const SEGMENT_DEFAULT: RangeInclusive<Duration> =
+    Duration::from_secs(30)..=Duration::from_secs(600);
+/// What is lost when a run breaks off.
+const SEGMENT_MAX: Duration = Duration::from_secs(3600);
+/// Each is recorded by itself.
+const SEGMENTS_MAX: u128 = 1000;
+const RATE_DRIFT_DEFAULT: Ratio = Ratio::from_percent(1);
+const LATENCY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(50);
+const MEMORY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(10);
+const LOSS_MAX: Ratio = Ratio::from_percent(10);
+/// What drifts by less than a thousandth, or by all that it is, needs no bound.
+const DRIFT: RangeInclusive<Ratio> = Ratio::from_ppm(1000)..=Ratio::from_percent(100);
+
+pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let durations: Axis<Duration> = axis(map, "duration", DURATION_DEFAULT, |node| {
+        node.duration(DURATION_MIN..=RUN_MAX)
+    });
+    let point = time(map, "point", POINT_MIN..=RUN_MAX);
+    let segment = time(map, "segment", DURATION_MIN..=SEGMENT_MAX);
+    let loss = map.with_default("loss", Ratio::from_ppm(0), |node| {
+        node.ratio(Ratio::from_ppm(0)..=LOSS_MAX)
+    });
+    let drift = [
+        ("rate_drift", RATE_DRIFT_DEFAULT),
+        ("latency_drift", LATENCY_DRIFT_DEFAULT),
+        ("memory_drift", MEMORY_DRIFT_DEFAULT),
+    ];
+    let [rate, latency, memory] =
+        drift.map(|(key, default)| map.with_default(key, default, |node| node.ratio(DRIFT)));
+    let (load, durations, point, segment) = (load?, durations.all()?, point?, segment?);
+    let drift = DriftBounds {
+        rate_ppm: ppm(rate?),
+        latency_ppm: ppm(latency?),
+        memory_ppm: ppm(memory?),
+    };
+    let loss_ppm = ppm(loss?);
+    let of = |duration: Spanned<Duration>| {
+        let times = times(map, &duration, point.as_ref(), segment.as_ref())?;
+        Ok(Asked {
+            load: load.clone(),
+            duration: duration.value,
+            point: times.0,
+            segment: times.1,
+            loss_ppm,
+            drift,
+        })
+    };
+    durations.into_iter().map(of).collect()
+}
+
+/// A time, or `auto`.
+fn time(
+    map: &Map<'_>,
+    key: &'static str,
+    range: RangeInclusive<Duration>,
+) -> Result<Option<Spanned<Duration>>, Reported> {
+    map.with_default(key, None, |node| {
+        let time = node.word_or("auto", |node: Node<'_>| node.duration(range))?;
+        Ok(time.map(|time| node.spanned(time)))
+    })
+}
+
+/// The widths of points and of segments for a duration, with those that are given.
+fn times(
+    map: &Map<'_>,
+    duration: &Spanned<Duration>,
+    point: Option<&Spanned<Duration>>,
+    segment: Option<&Spanned<Duration>>,
+) -> Result<(Duration, Duration), Reported> {
+    let whole = duration.value;
+    let mistake = |at: &Spanned<Duration>, what: String, help: &str| {
+        Err(map.node().mistake_at(&at.place, what, help))
+    };
+    if let Some(point) = point {
+        let points = whole.as_nanos() / point.value.as_nanos().max(1);
+        if points < 2 {
+            let what = format!(
+                "points of {} are no timeline of {}",
+                print(point.value),
+                print(whole)
+            );
+            return mistake(point, what, "lower `point`, or leave it out");
+        }
+        if points > POINTS_MAX {
+            let what = format!("{} has {points} points of {}", print(whole), print(point.value));
+            let help = format!("raise `point`, or leave it out: at most {POINTS_MAX} are recorded");
+            return mistake(point, what, &help);
+        }
+    }
+    let point_width = point.map_or_else(|| points_of(whole), |point| point.value);
+    let Some(segment) = segment else {
+        let wanted = whole / SEGMENTS_DEFAULT;
+        let wanted = wanted.clamp(*SEGMENT_DEFAULT.start(), *SEGMENT_DEFAULT.end());
+        return Ok((point_width, whole_points(wanted, point_width)));
+    };
+    if segment.value < point_width {
+        let what = format!(
+            "segments of {} are shorter than a point of {}",
+            print(segment.value),
+            print(point_width)
+        );
+        return mistake(segment, what, "raise `segment`, or lower `point`");
+    }
+    let segments = whole.as_nanos() / segment.value.as_nanos().max(1);
+    if segments > SEGMENTS_MAX {
+        let what = format!(
+            "{} has {segments} segments of {}",
+            print(whole),
+            print(segment.value)
+        );
+        let help = format!("raise `segment`, or leave it out: at most {SEGMENTS_MAX} are recorded");
+        return mistake(segment, what, &help);
+    }
+    Ok((point_width, segment.value))
+}
+
+/// Whole seconds.
+fn points_of(duration: Duration) -> Duration {
+    let width = duration / POINTS_DEFAULT;
+    let seconds = width.as_secs() + u64::from(width.subsec_nanos() > 0);
+    Duration::from_secs(seconds.max(1))
+}
+
+/// At least so long.
+fn whole_points(time: Duration, point: Duration) -> Duration {
+    let points = time.as_nanos().div_ceil(point.as_nanos().max(1));
+    // A segment is no longer than a run, and its points are no shorter than 100 ms.
+    point * u32::try_from(points).unwrap_or(u32::MAX)
+}
+
+/// A ratio of 100 % or less: it fits.
+fn ppm(ratio: Ratio) -> u32 {
+    u32::try_from(ratio.ppm()).unwrap_or(u32::MAX)
+}
+
+impl Asked {
+    /// The procedure for frames of this mix.
+    pub(super) fn resolve(&self, mix: &FrameMix) -> Soak {
+        Soak {
+            load: self.load.resolve(mix),
+            duration_ns: nanos(self.duration),
+            point_ns: nanos(self.point),
+            segment_ns: nanos(self.segment),
+            loss_ppm: self.loss_ppm,
+            drift: self.drift,
+        }
+    }
+
+    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
+        self.load.loads()
+    }
+
+    /// Loads and times that do not go together for some mix.
+    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
+    where
+        I: Iterator<Item = &'m FrameMix>,
+    {
+        self.load.check(node, mixes, (self.point, 100));
+    }
+
+    /// The axes that a cell's id has of it where they vary.
+    pub(super) fn axes(&self) -> Vec<AxisValue> {
+        let mut axes = vec![sometimes("duration", compact_time(self.duration))];
+        axes.extend(self.load.axes());
+        axes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_and_segments_that_are_left_open_grow_with_the_time() {
+        let second = Duration::from_secs(1);
+        let times = |seconds: u32| {
+            let point = points_of(second * seconds);
+            (point.as_secs(), point)
+        };
+        assert_eq!(times(10).0, 1);
+        assert_eq!(times(240).0, 1);
+        assert_eq!(times(241).0, 2);
+        assert_eq!(times(2 * 3600).0, 30);
+        assert_eq!(times(20 * 3600).0, 300);
+        assert_eq!(whole_points(second * 30, second * 7), second * 35);
+    }
+}

@@ -1,0 +1,85 @@
+//! A long load that is watched all the time: what goes on of rate, loss, latency, CPU time and memory, and whether
+//! it stays as it was.
+
+use super::BaseLoad;
+use serde::{Deserialize, Serialize};
+
+/// One load for minutes to hours, told point by point.
+///
+/// It is made in segments, each a frame trial of its own that is recorded as it ends: a run that breaks off keeps
+/// them, and goes on with the time that is left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Soak {
+    /// The load.
+    pub load: BaseLoad,
+    /// Time under load, all segments together.
+    pub duration_ns: u64,
+    /// Width of a point of the timeline.
+    pub point_ns: u64,
+    /// Time of a segment; the last one is as long as is left.
+    pub segment_ns: u64,
+    /// Highest share of the frames that may be lost, in parts per million; 0: none.
+    pub loss_ppm: u32,
+    /// How far it may drift over the whole time.
+    pub drift: DriftBounds,
+}
+
+/// How far something may drift over the whole time of a soak, in parts per million of its median.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriftBounds {
+    /// Forwarding rate, up or down.
+    pub rate_ppm: u32,
+    /// Median latency, up or down.
+    pub latency_ppm: u32,
+    /// Memory of the device's processes, up or down.
+    pub memory_ppm: u32,
+}
+
+impl Soak {
+    /// Times of the segments that remain when so much has been measured. None is shorter than a point, unless the
+    /// whole soak is: such a rest belongs to the segment before it.
+    pub fn segments(&self, measured_ns: u64) -> impl Iterator<Item = u64> + use<> {
+        let (segment_ns, point_ns) = (self.segment_ns.max(1), self.point_ns);
+        let mut left_ns = self.duration_ns.saturating_sub(measured_ns);
+        std::iter::from_fn(move || {
+            let time_ns = match left_ns < segment_ns.saturating_add(point_ns) {
+                true => left_ns,
+                false => segment_ns,
+            };
+            left_ns -= time_ns;
+            (time_ns > 0).then_some(time_ns)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soak(duration_ns: u64) -> Soak {
+        Soak {
+            load: BaseLoad::Given { frames_per_s: 1 },
+            duration_ns,
+            point_ns: 10,
+            segment_ns: 30,
+            loss_ppm: 0,
+            drift: DriftBounds {
+                rate_ppm: 0,
+                latency_ppm: 0,
+                memory_ppm: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn segments_take_the_time_that_is_left_and_none_is_a_splinter() {
+        let segments = |duration, measured| soak(duration).segments(measured).collect::<Vec<_>>();
+        assert_eq!(segments(100, 0), [30, 30, 30, 10]);
+        assert_eq!(segments(99, 0), [30, 30, 39]);
+        assert_eq!(segments(105, 0), [30, 30, 30, 15]);
+        assert_eq!(segments(5, 0), [5]);
+        assert_eq!(segments(100, 60), [30, 10]);
+        assert!(segments(100, 100).is_empty());
+        assert!(segments(100, 200).is_empty());
+    }
+}
