@@ -8,8 +8,8 @@
 use crate::JournalError;
 use crate::folder::FILE_NAME;
 use crate::record::{
-    End, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Header, Outcome, Record, Resumed, TrialRecord,
-    Tuned,
+    End, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Header, Outcome, Record, Resumed, SoakProgress,
+    TrialRecord, Tuned,
 };
 use campaign::Plan;
 use serde::Deserialize;
@@ -31,6 +31,8 @@ pub struct Journal {
     /// Every trial in the order made, those repeated after a resume included; see
     /// [`Journal::latest_trials`].
     pub trials: Vec<TrialRecord>,
+    /// Segments of soaks whose trial has not ended, in order; see [`Journal::unfinished_soak`].
+    pub soaked: Vec<SoakProgress>,
     /// Set when the run came to its end and nothing was recorded after it.
     pub end: Option<End>,
     /// What the reader has to say; belongs into the report.
@@ -139,17 +141,23 @@ fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result
         Record::Header(_) => return Err("a second header".into()),
         Record::Resumed(_) | Record::End(_) => return Ok(()),
         Record::Tuned(tuned) => &tuned.cell,
+        Record::Soaked(soaked) => &soaked.cell,
         Record::Trial(trial) => &trial.cell,
     };
     if !planned(cell) {
         return Err(format!("cell `{cell}` is not in the plan"));
     }
-    match record {
-        Record::Trial(trial) if !(1..=plan.repeats).contains(&trial.repeat) => Err(format!(
-            "repeat {} of {} is not planned",
-            trial.repeat, plan.repeats
+    let repeat = match record {
+        Record::Trial(trial) => trial.repeat,
+        Record::Soaked(soaked) => soaked.repeat,
+        _ => return Ok(()),
+    };
+    match (1..=plan.repeats).contains(&repeat) {
+        true => Ok(()),
+        false => Err(format!(
+            "repeat {repeat} of {} is not planned",
+            plan.repeats
         )),
-        _ => Ok(()),
     }
 }
 
@@ -214,6 +222,7 @@ impl Journal {
             resumed: Vec::new(),
             tuned: Vec::new(),
             trials: Vec::new(),
+            soaked: Vec::new(),
             end: None,
             warnings: Vec::new(),
         }
@@ -240,7 +249,14 @@ impl Journal {
             Record::Header(header) => self.header = *header,
             Record::Resumed(resumed) => self.resumed.push(resumed),
             Record::Tuned(tuned) => self.tuned.push(tuned),
-            Record::Trial(trial) => self.trials.push(*trial),
+            Record::Soaked(soaked) => self.soaked.push(*soaked),
+            Record::Trial(trial) => {
+                // It has its segments in it; one that failed begins anew.
+                let (cell, repeat) = (&trial.cell, trial.repeat);
+                self.soaked
+                    .retain(|soaked| (&soaked.cell, soaked.repeat) != (cell, repeat));
+                self.trials.push(*trial);
+            }
             Record::End(end) => self.end = Some(end),
         }
     }
@@ -264,6 +280,12 @@ impl Journal {
             .filter(|(_, trial)| !matches!(trial.outcome, Outcome::Failed { .. }))
             .map(|((cell, repeat), _)| (cell.to_owned(), repeat))
             .collect()
+    }
+
+    /// The segments of a soak that broke off, in order; none of one that ended, or has not begun.
+    pub fn unfinished_soak(&self, cell: &str, repeat: u32) -> impl Iterator<Item = &SoakProgress> {
+        let is_of = move |soaked: &&SoakProgress| (&*soaked.cell, soaked.repeat) == (cell, repeat);
+        self.soaked.iter().filter(is_of)
     }
 
     /// The parameters found for a cell; the last search counts.

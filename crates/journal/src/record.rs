@@ -4,11 +4,13 @@
 //! unit.
 
 mod frames;
+mod soak;
 
 pub use frames::{
     AttackTrial, BurstTrial, Disturbance, DutEvent, FramePort, FrameResult, FrameTrial, GoalBounds,
     LatencyBucket, LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound, TimeBin, Timeline,
 };
+pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 
 use campaign::Plan;
 use serde::{Deserialize, Serialize};
@@ -17,8 +19,8 @@ use std::collections::BTreeMap;
 /// Version of the journal format that is written; a reader refuses a higher one.
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: other people's encryptors, what happens under a
-/// load, claims, iperf2.
-pub const FORMAT_VERSION: u32 = 3;
+/// load, claims, iperf2. 4: key sources, soaks, keys out of step.
+pub const FORMAT_VERSION: u32 = 4;
 
 /// The oldest version that is still read: what it lacks has a default that says so.
 pub const FORMAT_VERSION_OLDEST: u32 = 1;
@@ -33,6 +35,8 @@ pub enum Record {
     Resumed(Resumed),
     /// The tool parameters found for a cell before its first trial.
     Tuned(Tuned),
+    /// A segment of a soak ended, and the soak goes on.
+    Soaked(Box<SoakProgress>),
     /// A trial ended, well or not.
     Trial(Box<TrialRecord>),
     /// The run came to its end (not written when it is interrupted).
@@ -321,6 +325,10 @@ pub struct CipherLink {
     pub esp_frames: u64,
     /// Frames that showed the stations' marker in clear.
     pub marker_frames: u64,
+    /// TCP of the device's own between its gateways: keys agreed on, keys had from a KME. Absent in journals from before it
+    /// was there.
+    #[serde(default)]
+    pub channel_frames: u64,
     /// Frames that are neither that nor known control traffic: ARP, ND, a key exchange where the device has
     /// one.
     pub other_frames: u64,
@@ -331,7 +339,7 @@ pub struct CipherLink {
 
 /// Foreign frames on the link between the gateways, of all frames in both directions while it was
 /// watched: what is neither sealed in the device's form (ESP, bare or in UDP with a non-zero SPI;
-/// WireGuard's or OpenVPN's data on its ports), nor a key exchange where the device has one, a NAT
+/// WireGuard's or OpenVPN's data on its ports), nor a key exchange where the device has one, by UDP or TCP, a NAT
 /// keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later fragment of ESP or UDP goes
 /// with its packet's first one. Without encryption all traffic is foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -59,8 +59,8 @@ pub use namespaces::{NamespaceLab, Setup};
 pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
 
-use campaign::plan::{Direction, Dut, IpVersion};
-use protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
+use campaign::plan::{Desync, Direction, Dut, IpVersion};
+use protocol::{ControlPort, CpuTime, Ended, Program, Request, Response, SealedPort};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -146,6 +146,8 @@ pub struct RunningDut {
     pub facts: BTreeMap<String, String>,
     /// UDP ports that carry what it sealed; empty when it does not encrypt, or its ESP is bare.
     pub sealed_ports: Vec<SealedPort>,
+    /// TCP ports by which its gateways agree on keys; empty where they do so by UDP, or not at all.
+    pub control_ports: Vec<ControlPort>,
     /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be loaded
     /// with frames.
     pub frame_path: Option<FramePath>,
@@ -167,6 +169,8 @@ pub enum DutAction {
     TakeDown,
     /// They are set up again; done when all of them are.
     SetUp,
+    /// Its keys are put out of step, which it has to find out and mend by itself; done when it has been told to.
+    Desync(Desync),
     /// The link between the gateways is taken down at gw1's end. The lab does it, whatever the DUT.
     CutLink,
     /// And up again.
@@ -378,6 +382,17 @@ impl dyn Node + '_ {
     pub fn cpu_time(&self, process: Option<u64>) -> Result<CpuTime, LabError> {
         match self.call(Request::CpuTime { process })? {
             Response::CpuTime(time) => Ok(time),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Memory of a program that is in RAM, in bytes.
+    ///
+    /// # Errors
+    /// When the station does not know the program, or it has ended.
+    pub fn resident_bytes(&self, process: u64) -> Result<u64, LabError> {
+        match self.call(Request::Resident { process })? {
+            Response::Resident(bytes) => Ok(bytes),
             other => Err(self.unexpected(&other)),
         }
     }

@@ -155,6 +155,28 @@ pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
     })
 }
 
+/// Memory in RAM of a process and its living descendants. What they share counts in each.
+pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
+    let own = resident_pages(pid)?;
+    // One that has ended meanwhile has none.
+    let family = descendants(pid);
+    let family = family
+        .iter()
+        .filter_map(|process| resident_pages(process.pid));
+    let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    let page = page.and_then(|bytes| u64::try_from(bytes).ok());
+    Some((own + family.sum::<u64>()) * page.unwrap_or(4096))
+}
+
+fn resident_pages(pid: u32) -> Option<u64> {
+    parse_resident_pages(&fs::read_to_string(format!("/proc/{pid}/statm")).ok()?)
+}
+
+/// The second field of proc_pid_statm(5).
+fn parse_resident_pages(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Busy time of all cores since boot; what the hypervisor stole is told apart.
 pub(crate) fn machine_cpu_time() -> Option<CpuTime> {
     parse_machine_cpu_time(&fs::read_to_string("/proc/stat").ok()?, tick_ns())
@@ -346,6 +368,17 @@ mod tests {
                 steal_ns: 128 * 10,
             }
         );
+    }
+
+    #[test]
+    fn memory_in_ram_is_that_of_this_very_process() {
+        assert_eq!(parse_resident_pages("900 123 45 6 0 78 0\n"), Some(123));
+        assert_eq!(parse_resident_pages("900\n"), None);
+        let before = resident_bytes(std::process::id()).unwrap();
+        let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let with = resident_bytes(std::process::id()).unwrap();
+        assert!(with >= before + (32 << 20), "{before} {with}");
+        drop(memory);
     }
 
     #[test]

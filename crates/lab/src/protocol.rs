@@ -10,9 +10,10 @@ use campaign::plan::Form;
 use journal::record::InterfaceCounters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -106,6 +107,18 @@ impl SealedPort {
     }
 }
 
+/// A TCP port of a DUT's own, beside its tunnels: where its gateways agree on keys, or have them from elsewhere. What
+/// runs between these two addresses, to or from that port of the one that listens, is no traffic of the stations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlPort {
+    /// Who listens.
+    pub listener: Ipv4Addr,
+    /// On which port.
+    pub port: u16,
+    /// Who connects.
+    pub connector: Ipv4Addr,
+}
+
 /// An interface of the machine that a station has for the time of a run, and how it was before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lent {
@@ -184,6 +197,11 @@ pub enum Request {
         /// From [`Response::Started`].
         process: Option<u64>,
     },
+    /// Memory of one running program (children included) that is in RAM.
+    Resident {
+        /// From [`Response::Started`].
+        process: u64,
+    },
     /// Counters of all interfaces but `lo`.
     InterfaceCounters,
     /// Offload features in force, of all interfaces but `lo`.
@@ -200,6 +218,8 @@ pub enum Request {
         marker: Vec<u8>,
         /// UDP ports (either end) that carry what a DUT sealed.
         sealed_ports: Vec<SealedPort>,
+        /// TCP ports of the DUT's own.
+        control_ports: Vec<ControlPort>,
     },
     /// Watch every frame of an interface, both directions, until `WatchEnd`: the kernel hands over
     /// and counts only what is foreign, see [`journal::record::CipherWatch`].
@@ -209,6 +229,8 @@ pub enum Request {
         /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected. Beside
         /// ports of other forms only, bare ESP is foreign.
         sealed_ports: Vec<SealedPort>,
+        /// TCP ports of the DUT's own; at most 8.
+        control_ports: Vec<ControlPort>,
         /// Bytes that must not be seen in clear between the gateways.
         marker: Vec<u8>,
     },
@@ -299,6 +321,8 @@ pub enum Response {
     Status(Option<Ended>),
     /// To `CpuTime`.
     CpuTime(CpuTime),
+    /// To `Resident`, in bytes. What several processes share counts in each.
+    Resident(u64),
     /// To `InterfaceCounters`: totals since the interface came up.
     InterfaceCounters(BTreeMap<String, InterfaceCounters>),
     /// To `Offloads`: interface to feature to `on` or `off`.

@@ -2,8 +2,10 @@
 //!
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
+use super::SoakSegment;
 use campaign::plan::PortKind;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The result of a frame test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,9 +21,16 @@ pub struct FrameResult {
     pub latency: Vec<LatencyTrial>,
     /// For `recovery`.
     pub recovery: Option<RecoveryTrial>,
-    /// For `rekey`, `failover`, `setup` and `hostile`, in the order made: the control, where there is one, first.
+    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`, in the order made: the control, where there is one,
+    /// first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<Disturbance>,
+    /// What a search found while keys were renewed all the time, for a `rekey` that asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekeyed_throughput: Option<ThroughputFound>,
+    /// For `soak`, in the order made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub soak: Vec<SoakSegment>,
     /// The sending port in use.
     pub sender: FramePort,
     /// The receiving port in use.
@@ -62,6 +71,10 @@ pub struct FrameTrial {
     pub reordered: u64,
     /// Damaged frames.
     pub corrupted: u64,
+    /// Frames that reached the receiving station when the trial was over, before it went quiet. Nobody looked at these,
+    /// and they are in no other count of what came.
+    #[serde(default)]
+    pub after_end: u64,
     /// Frames that reached the receiving station and were lost in it. Nobody looked at these: duplicates and
     /// frames that are no test traffic may be among them.
     pub receiver_dropped: u64,
@@ -212,12 +225,17 @@ pub struct Disturbance {
     pub timeline: Timeline,
     /// Frames by latency from the intended send time; rising.
     pub histogram: Vec<LatencyBucket>,
+    /// What the device itself counted over the trial, by `gateway/counter`, where that is held against what was
+    /// measured: for `desync`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dut_counters: BTreeMap<String, u64>,
 }
 
 /// Something that was done to a DUT. Times count from the intended time of the trial's first frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutEvent {
-    /// `rekey`; `crash`, `restart`; `link-down`, `link-up`; `take-down`, `set-up`.
+    /// `rekey`; `crash`, `restart`; `link-down`, `link-up`; `take-down`, `set-up`; `wrong-keys`,
+    /// `missed-rollover`.
     pub name: String,
     /// When it was begun.
     pub at_ns: u64,
@@ -232,6 +250,15 @@ pub struct DutEvent {
     /// From its beginning to the intended time from which nothing more was lost before the next event; `None`:
     /// frames were still being lost then. 0: nothing was lost from then on.
     pub outage_ns: Option<u64>,
+    /// Longest latency of the frames intended from its beginning until 100 ms after it was done, and before the next
+    /// event; `None`: none of them came, or the journal is older than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowest_ns: Option<u64>,
+}
+
+impl DutEvent {
+    /// Time after an event was done that [`slowest_ns`](Self::slowest_ns) is still about.
+    pub const AFTER_NS: u64 = 100_000_000;
 }
 
 /// Hostile packets of one trial.

@@ -25,6 +25,7 @@ pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
         6 => (0..2_usize, 1..=3_u32, outcome()).prop_map(|(cell, repeat, outcome)| trial(
             cell, repeat, outcome
         )),
+        2 => soaked().prop_map(|soaked| Record::Soaked(Box::new(soaked))),
         1 => any::<u64>().prop_map(|at_unix_ns| Record::End(End { at_unix_ns })),
     ];
     vec(one, 0..8)
@@ -163,7 +164,12 @@ fn frames() -> impl Strategy<Value = FrameResult> {
         option::of(throughput()),
         vec(burst, 0..3),
         vec(frame_latency(), 0..3),
-        (option::of(recovery), vec(disturbance(), 0..3)),
+        (
+            option::of(recovery),
+            vec(disturbance(), 0..3),
+            option::of(throughput()),
+            vec(soak_segment(), 0..3),
+        ),
         [frame_port(), frame_port()],
         any::<[Option<usize>; 2]>(),
     )
@@ -173,7 +179,7 @@ fn frames() -> impl Strategy<Value = FrameResult> {
                 throughput,
                 bursts,
                 latency,
-                (recovery, disturbances),
+                (recovery, disturbances, rekeyed_throughput, soak),
                 [sender, receiver],
                 [evidence_trial, flood_trial],
             )| {
@@ -184,6 +190,8 @@ fn frames() -> impl Strategy<Value = FrameResult> {
                     latency,
                     recovery,
                     disturbances,
+                    rekeyed_throughput,
+                    soak,
                     sender,
                     receiver,
                     evidence_trial,
@@ -194,14 +202,15 @@ fn frames() -> impl Strategy<Value = FrameResult> {
 }
 
 fn disturbance() -> impl Strategy<Value = Disturbance> {
-    let event = (text(), any::<[u64; 3]>(), any::<[Option<u64>; 2]>()).prop_map(
-        |(name, [at_ns, took_ns, lost], [first_ns, outage_ns])| DutEvent {
+    let event = (text(), any::<[u64; 3]>(), any::<[Option<u64>; 3]>()).prop_map(
+        |(name, [at_ns, took_ns, lost], [first_ns, outage_ns, slowest_ns])| DutEvent {
             name,
             at_ns,
             took_ns,
             lost,
             first_ns,
             outage_ns,
+            slowest_ns,
         },
     );
     let attack = any::<(u16, u64, u64)>().prop_map(|(percent, sent, elapsed_ns)| AttackTrial {
@@ -216,25 +225,85 @@ fn disturbance() -> impl Strategy<Value = Disturbance> {
     });
     let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
     (
-        any::<(usize, u64)>(),
+        (any::<(usize, u64)>(), btree_map(text(), any::<u64>(), 0..3)),
         vec(event, 0..3),
         option::of(attack),
         vec(bin, 0..3),
         vec(bucket, 0..3),
     )
         .prop_map(
-            |((trial, bin_ns), events, attack, bins, histogram)| Disturbance {
+            |(((trial, bin_ns), dut_counters), events, attack, bins, histogram)| Disturbance {
                 trial,
                 events,
                 attack,
                 timeline: Timeline { bin_ns, bins },
+                histogram,
+                dut_counters,
+            },
+        )
+}
+
+fn soaked() -> impl Strategy<Value = SoakProgress> {
+    (
+        (0..2_usize, 1..=3_u32, any::<u64>()),
+        option::of(throughput()),
+        frame_trial(),
+        soak_segment(),
+    )
+        .prop_map(
+            |((cell, repeat, load), throughput, trial, segment)| SoakProgress {
+                cell: cell_id(cell),
+                repeat,
+                load,
+                throughput,
+                trial,
+                segment,
+            },
+        )
+}
+
+fn soak_segment() -> impl Strategy<Value = SoakSegment> {
+    let device = any::<(u64, [Option<u64>; 4])>().prop_map(
+        |(wall_ns, [cpu_ns, resident_bytes, rekeys, desyncs])| DevicePoint {
+            wall_ns,
+            cpu_ns,
+            resident_bytes,
+            rekeys,
+            desyncs,
+        },
+    );
+    let point = (any::<[u64; 5]>(), any::<[Option<u64>; 2]>(), option::of(device)).prop_map(
+        |([at_ns, intended, received, silent_ns, max_ns], [p50_ns, p99_ns], device)| SoakPoint {
+            at_ns,
+            intended,
+            received,
+            silent_ns,
+            p50_ns,
+            p99_ns,
+            max_ns,
+            device,
+        },
+    );
+    let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
+    (
+        any::<(usize, u32, u64, u64)>(),
+        vec(point, 0..3),
+        vec(bucket, 0..3),
+    )
+        .prop_map(
+            |((trial, start, started_unix_ns, point_ns), points, histogram)| SoakSegment {
+                trial,
+                start,
+                started_unix_ns,
+                point_ns,
+                points,
                 histogram,
             },
         )
 }
 
 fn frame_trial() -> impl Strategy<Value = FrameTrial> {
-    any::<([u64; 8], [u64; 8])>().prop_map(
+    any::<([u64; 8], [u64; 9])>().prop_map(
         |(
             [
                 load,
@@ -251,6 +320,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
                 too_late,
                 reordered,
                 corrupted,
+                after_end,
                 receiver_dropped,
                 sender_dropped,
                 late,
@@ -269,6 +339,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
             too_late,
             reordered,
             corrupted,
+            after_end,
             receiver_dropped,
             sender_dropped,
             late_ns_max: late,
@@ -349,7 +420,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
         vec(check, 0..3),
         btree_map(text(), any::<u64>(), 0..3),
         btree_map(text(), text(), 0..3),
-        any::<[u64; 4]>(),
+        any::<[u64; 5]>(),
     )
         .prop_map(|(checks, dut_counters, dut_facts, seen)| Evidence {
             checks,
@@ -358,6 +429,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
                 esp_frames: seen[1],
                 marker_frames: seen[2],
                 other_frames: seen[3],
+                channel_frames: seen[4],
                 spis: dut_facts.keys().cloned().collect(),
             },
             watch: seen[0].is_multiple_of(2).then(|| CipherWatch {

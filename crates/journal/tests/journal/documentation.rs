@@ -2,8 +2,9 @@
 
 use crate::fixture::{header, trial};
 use campaign::plan::{
-    BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, Measurement,
-    Ports, Procedure, Profile, Recovery, ThroughputSearch, Tool, Traffic,
+    BackToBack, BaseLoad, Desync, Direction, Disturbed, DriftBounds, Event, FrameTest, Goal,
+    IpVersion, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery, Soak,
+    ThroughputSearch, Tool, Traffic,
 };
 use journal::Record;
 use journal::record::*;
@@ -104,6 +105,14 @@ fn records() -> Vec<Record> {
             best: parameters,
             attempts: vec![attempt],
         }),
+        Record::Soaked(Box::new(SoakProgress {
+            cell: "x".into(),
+            repeat: 1,
+            load: 1,
+            throughput: Some(ThroughputFound::default()),
+            trial: FrameTrial::default(),
+            segment: segment(),
+        })),
         trial(0, 1, Outcome::Measured(Box::new(measured.clone()))),
         trial(
             0,
@@ -166,11 +175,36 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
             trial_ns: 1,
         }),
         Procedure::Recovery(Recovery {
-            search,
+            search: search.clone(),
             overload_percent: 110,
             relief_percent: 50,
             overload_ns: 1,
             relief_ns: 1,
+        }),
+        disturbed(Event::Rekey {
+            every_ns: 1,
+            duration_ns: 2,
+            throughput: true,
+        }),
+        disturbed(Event::Desync {
+            cause: Desync::WrongKeys,
+            times: 1,
+            watch_ns: 1,
+        }),
+        Procedure::Soak(Soak {
+            load: BaseLoad::Share {
+                percent: 90,
+                search,
+            },
+            duration_ns: 1,
+            point_ns: 1,
+            segment_ns: 1,
+            loss_ppm: 0,
+            drift: DriftBounds {
+                rate_ppm: 1,
+                latency_ppm: 1,
+                memory_ppm: 1,
+            },
         }),
     ];
     procedures.into_iter().map(|procedure| {
@@ -187,6 +221,11 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
     })
 }
 
+fn disturbed(event: Event) -> Procedure {
+    let load = BaseLoad::Given { frames_per_s: 1 };
+    Procedure::Disturbed(Disturbed { load, event })
+}
+
 /// A result with everything that any procedure leaves.
 fn frames() -> FrameResult {
     FrameResult {
@@ -201,7 +240,27 @@ fn frames() -> FrameResult {
             ..LatencyTrial::default()
         }],
         recovery: Some(RecoveryTrial::default()),
+        disturbances: vec![Disturbance {
+            events: vec![DutEvent {
+                slowest_ns: Some(1),
+                ..DutEvent::default()
+            }],
+            dut_counters: [("x".to_owned(), 1)].into(),
+            ..Disturbance::default()
+        }],
+        rekeyed_throughput: Some(ThroughputFound::default()),
+        soak: vec![segment()],
         ..FrameResult::default()
+    }
+}
+
+fn segment() -> SoakSegment {
+    SoakSegment {
+        points: vec![SoakPoint {
+            device: Some(DevicePoint::default()),
+            ..SoakPoint::default()
+        }],
+        ..SoakSegment::default()
     }
 }
 

@@ -136,6 +136,34 @@ fn the_last_record_of_a_trial_counts_and_failed_ones_are_not_finished() {
 }
 
 #[test]
+fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
+    let segment = |cell: usize, repeat, load| {
+        Record::Soaked(Box::new(journal::record::SoakProgress {
+            cell: crate::fixture::cell_id(cell),
+            repeat,
+            load,
+            throughput: None,
+            trial: journal::record::FrameTrial::default(),
+            segment: journal::record::SoakSegment::default(),
+        }))
+    };
+    let mut records = vec![segment(0, 1, 1), segment(1, 1, 2), segment(0, 1, 3)];
+    let left = |records: &[Record], repeat| -> Vec<u64> {
+        let journal = expected(header(), records);
+        let cell = crate::fixture::cell_id(0);
+        let loads = journal.unfinished_soak(&cell, repeat).map(|soaked| soaked.load);
+        loads.collect()
+    };
+    assert_eq!(left(&records, 1), [1, 3]);
+    assert!(left(&records, 2).is_empty());
+    // Whatever it came to: one that failed begins anew.
+    records.push(failed(0, 1, "the DUT died"));
+    assert!(left(&records, 1).is_empty());
+    records.push(segment(0, 1, 4));
+    assert_eq!(left(&records, 1), [4]);
+}
+
+#[test]
 fn a_run_is_at_its_end_only_while_nothing_follows_the_end() {
     let end = || Record::End(journal::record::End { at_unix_ns: 9 });
     assert!(expected(header(), &[measured(0, 1), end()]).end.is_some());

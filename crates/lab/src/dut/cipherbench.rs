@@ -1,22 +1,36 @@
-//! Our own encryptor: `cipherbench encrypt` on the gateways that are loaded, with static keys made for
-//! this one start.
+//! Our own encryptor: `cipherbench encrypt` on the gateways that are loaded, with all it has of secrets made for this one
+//! start.
+//!
+//! Where its gateways agree on keys, it is up when each has keys for all tunnels. QKD keys come from `cipherbench kme`: two
+//! KMEs in one process on gw1, the second of which gw2 reaches over the cipher link. That process is no part of the
+//! device: what is done to the device is not done to it, and its CPU time is that of others.
 
-use super::keys::{fresh_pair, write_file, write_keys};
+mod config;
+mod secrets;
+mod tunnels;
+
+use super::keys::{write_file, write_keys};
 use super::site::{all, on_each};
 use super::{Adapter, Daemon, Site, daemon, dut_error, prometheus};
-use crate::protocol::{Request, Response, SealedPort, THIS_PROGRAM};
+use crate::protocol::{ControlPort, Request, Response, SealedPort, THIS_PROGRAM};
 use crate::sync::Deadline;
-use crate::topology::{A1, B1, End, Side, W0, W1};
+use crate::topology::{A1, B1, End, W0, W1};
 use crate::{DutAction, FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
-use campaign::plan::{Encryptor, Mode};
-use keying::FileTexts;
+use campaign::plan::Encryptor;
 use nix::sys::signal::Signal;
+use secrets::Secrets;
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// UDP port of the first lane; lane i has the i-th after it.
+/// UDP port of the first lane; lane i has the i-th after it. Keys are agreed on by TCP on the same port.
 const PORT: u16 = 4500;
+
+/// TCP ports of gw1's KME and of gw2's.
+const KME_PORTS: [u16; 2] = [8443, 8444];
+
+/// How long the KMEs may take until they answer.
+const KME_LIMIT: Duration = Duration::from_secs(15);
 
 /// Where it serves its counters.
 const METRICS_PORT: u16 = 9464;
@@ -30,14 +44,14 @@ const REKEY: Signal = Signal::SIGUSR1;
 /// Its counter of that.
 const REKEYS: &str = "rekeys";
 
+/// What makes it do to its keys what its configuration says under `faults`.
+const FAULT: Signal = Signal::SIGUSR2;
+
 /// How long it may take until all lanes seal with new keys.
 const REKEY_LIMIT: Duration = Duration::from_secs(15);
 
 /// From one look at that counter to the next.
 const REKEY_INTERVAL: Duration = Duration::from_millis(1);
-
-/// A pseudowire's cookies are this and the session's number: long ones cost the most.
-const COOKIE: u64 = 0x6369_7068_6572_6200;
 
 /// What its line begins with when it forwards.
 const READY: &str = "ready";
@@ -47,6 +61,8 @@ pub(super) struct Cipherbench {
     encryptor: Encryptor,
     /// Where the gateways' configurations are.
     configs: BTreeMap<NodeId, String>,
+    /// The process of the KMEs, on gw1.
+    kmes: Option<u64>,
 }
 
 impl Cipherbench {
@@ -54,20 +70,43 @@ impl Cipherbench {
         Self {
             encryptor,
             configs: BTreeMap::new(),
+            kmes: None,
         }
     }
 
-    /// Writes keys and configuration of a gateway; where the latter is.
+    /// Writes secrets and configuration of a gateway; where the latter is.
     fn write_files(
         &self,
         site: &Site<'_>,
         node: &dyn Node,
-        keys: &[FileTexts; 2],
+        secrets: &Secrets,
     ) -> Result<String, LabError> {
         let id = node.id();
-        let key_file = write_keys(node, keys)?;
-        let config = self.config(site, id, &key_file);
+        let told = secrets.write(node)?;
+        let config = config::text(&self.encryptor, site, id, &told);
         write_file(node, &format!("{}.yaml", id.name()), &config, false)
+    }
+
+    /// Starts the KMEs, where the key source has any.
+    fn start_kmes(&mut self, site: &Site<'_>, secrets: &Secrets) -> Result<(), LabError> {
+        let [gw1, _] = site.gateways;
+        let Some(config) = secrets.write_kmes(gw1)? else {
+            return Ok(());
+        };
+        let argv = [THIS_PROGRAM, "kme", "--config", &config].map(str::to_owned);
+        let (kmes, _) = Daemon::start(site.dut, gw1, argv.to_vec(), READY, KME_LIMIT)?;
+        self.kmes = Some(kmes.process);
+        Ok(())
+    }
+
+    /// The process of the KMEs, if there is one.
+    fn kmes<'a>(&self, site: &Site<'a>) -> Option<Daemon<'a>> {
+        let [gw1, _] = site.gateways;
+        self.kmes.map(|process| Daemon {
+            dut: site.dut,
+            node: gw1,
+            process,
+        })
     }
 
     /// Starts it with the files that were written; what it printed. Each start has its own epoch of the keys.
@@ -105,20 +144,66 @@ impl Cipherbench {
 
     /// All that is to be there before anything is forwarded.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
-        let keys = fresh_pair(site.dut)?;
+        let (source, every_ns) = (self.encryptor.keys, self.encryptor.rekey_every_ns);
+        let every = Duration::from_nanos(every_ns.unwrap_or_default());
+        let secrets = Secrets::make(site.dut, source, every, site.map.address(W0))?;
         for node in site.loaded() {
-            let config = self.write_files(site, *node, &keys)?;
+            let config = self.write_files(site, *node, &secrets)?;
             self.configs.insert(node.id(), config);
         }
-        self.start_all(site, site.loaded(), dut)?;
+        self.start_kmes(site, &secrets)?;
+        self.set_up(site, dut)?;
         if self.encryptor.mode.bridges() {
             site.join_stations()?;
         }
-        dut.frame_path = Some(self.frame_path(site, &keys)?);
+        dut.frame_path = Some(self.frame_path(site, &secrets)?);
         Ok(())
     }
 
-    /// Has a gateway's keys renewed, and waits until all of its lanes seal with them; the peer opens with them by
+    /// Starts it on all gateways, and waits until they have agreed on keys, where they do.
+    fn set_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+        let start = Instant::now();
+        self.start_all(site, site.loaded(), dut)?;
+        if self.encryptor.keys.is_agreed() {
+            let daemons = daemon::running(site, dut);
+            let facts = tunnels::await_established(&daemons, self.encryptor.tunnels, start)?;
+            dut.facts.extend(facts);
+        }
+        Ok(())
+    }
+
+    /// TCP between the gateways: the control channel, to which the lower address connects, and gw2's KME.
+    fn control_ports(&self, site: &Site<'_>) -> Vec<ControlPort> {
+        let keys = self.encryptor.keys;
+        let [gw1, gw2] = [W0, W1].map(|end| site.map.address(end));
+        let channel = ControlPort {
+            listener: gw1.max(gw2),
+            port: PORT,
+            connector: gw1.min(gw2),
+        };
+        let kme = ControlPort {
+            listener: gw1,
+            port: KME_PORTS[1],
+            connector: gw2,
+        };
+        let ports = [(keys.is_agreed(), channel), (keys.has_qkd(), kme)];
+        let open = ports.into_iter().filter(|(is_open, _)| *is_open);
+        open.map(|(_, port)| port).collect()
+    }
+
+    /// Has all keys renewed. Of static ones each gateway renews those that it seals with.
+    fn rekey_all(&self, site: &Site<'_>, dut: &RunningDut) -> Result<(), LabError> {
+        let daemons = daemon::running(site, dut);
+        if self.encryptor.keys.is_agreed() {
+            return tunnels::rekey(&daemons, self.encryptor.tunnels);
+        }
+        all(on_each(site.loaded(), |node| {
+            let mut here = daemons.iter().filter(|it| it.node.id() == node.id());
+            here.try_for_each(Self::rekey)
+        }))
+    }
+
+    /// Has a gateway's static keys renewed, and waits until all of its lanes seal with them; the peer opens with them by
     /// the first packet.
     fn rekey(daemon: &Daemon<'_>) -> Result<(), LabError> {
         let rekeys = || {
@@ -139,100 +224,18 @@ impl Cipherbench {
         Ok(())
     }
 
-    fn config(&self, site: &Site<'_>, id: NodeId, key_file: &str) -> String {
-        let (own, peer) = cipher_ends(id);
-        let Encryptor {
-            suite,
-            workers,
-            engine,
-            mode,
-            aggregate,
-            busy_poll,
-            ..
-        } = &self.encryptor;
-        let mut config = String::new();
-        let mut put = |text: &str| {
-            config.push_str(text);
-            config.push('\n');
-        };
-        put(&format!("local: {}", site.map.address(own)));
-        put(&format!("port: {PORT}"));
-        put(&format!("workers: {workers}"));
-        if mode.has_esp() {
-            put(&format!("suite: {suite}"));
-            put(&format!("engine: {engine}"));
-        }
-        put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
-        let flags = [
-            ("aggregate", *aggregate),
-            ("busy_poll", *busy_poll),
-            ("legacy", mode.has_esp() && suite.is_legacy()),
-            ("insecure", self.encryptor.is_readable()),
-        ];
-        for (flag, _) in flags.iter().filter(|(_, is_on)| *is_on) {
-            put(&format!("{flag}: true"));
-        }
-        put(&self.clear_side(site, id));
-        put("peers:");
-        let remote = site.map.address(peer);
-        let keys = match mode.has_esp() {
-            true => format!(", keys: {{ static: \"{key_file}\" }}"),
-            false => String::new(),
-        };
-        let beyond = Side::of(peer);
-        for tunnel in 0..self.encryptor.tunnels {
-            let routes = match mode.bridges() {
-                true => String::new(),
-                false => {
-                    let networks = site.map.networks_in_tunnel(
-                        beyond,
-                        site.links,
-                        tunnel,
-                        self.encryptor.tunnels,
-                    );
-                    format!(", routes: [{}]", networks.join(", "))
-                }
-            };
-            put(&format!("  - {{ remote: {remote}{keys}{routes} }}"));
-        }
-        config
-    }
-
-    /// The interface that packets or frames come from.
-    fn clear_side(&self, site: &Site<'_>, id: NodeId) -> String {
-        let mode = self.encryptor.mode;
-        let interface = clear_end(id).interface;
-        // What its owner expects to receive: gw1 session 1, gw2 session 2.
-        let (own, peers) = match id {
-            NodeId::Gw2 => (2, 1),
-            _ => (1, 2),
-        };
-        let pseudowire = |encapsulation: &str| {
-            let cookie = |session: u32| COOKIE + u64::from(session);
-            format!(
-                "mode: l2tpv3\ninterface: {interface}\n\
-                 l2tpv3: {{ session: {own}, peer_session: {peers}, cookie: \"{:016x}\", \
-                 peer_cookie: \"{:016x}\", encapsulation: {encapsulation} }}",
-                cookie(own),
-                cookie(peers)
-            )
-        };
-        match mode {
-            Mode::L3 => format!("tunnel: {{ name: cb0, mtu: {} B }}", site.links.mtu),
-            Mode::L2 => format!("mode: l2\ninterface: {interface}"),
-            Mode::L2tpv3 => pseudowire("esp"),
-            Mode::L2tpv3Clear => pseudowire("udp"),
-        }
-    }
-
     /// The path of test frames; a station in a gateway's place gets that gateway's keys.
-    fn frame_path(&self, site: &Site<'_>, keys: &[FileTexts; 2]) -> Result<FramePath, LabError> {
+    fn frame_path(&self, site: &Site<'_>, secrets: &Secrets) -> Result<FramePath, LabError> {
         let mut path = match self.encryptor.mode.bridges() {
             true => site.bridged_frame_path(),
             false => site.frame_path(),
         };
         let Some(node) = site.stand_in() else {
             return Ok(path);
+        };
+        let Secrets::Static(keys) = secrets else {
+            let reason = "agrees on keys, which the station in a gateway's place does not";
+            return Err(dut_error(site.dut, reason.to_owned()));
         };
         let (own, peer) = cipher_ends(node.id());
         let esp = StationEsp {
@@ -264,6 +267,7 @@ impl Adapter for Cipherbench {
             sealed_ports: (0..lanes)
                 .map(|lane| SealedPort::esp(PORT + lane))
                 .collect(),
+            control_ports: self.control_ports(site),
             ..RunningDut::default()
         };
         let up = self.bring_up(site, &mut dut);
@@ -275,6 +279,9 @@ impl Adapter for Cipherbench {
         site: &Site<'_>,
         dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
+        if let Some(kmes) = self.kmes(site) {
+            kmes.check_alive()?;
+        }
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
             let gateway = daemon.node.id().name();
@@ -284,8 +291,7 @@ impl Adapter for Cipherbench {
         Ok(counters)
     }
 
-    /// It has no tunnels apart from its processes: with static keys there is nothing to agree on, so that taking
-    /// them down is stopping both gateways.
+    /// It has no tunnels apart from its processes: taking them down is stopping both gateways.
     fn act(
         &self,
         site: &Site<'_>,
@@ -296,13 +302,12 @@ impl Adapter for Cipherbench {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
             DutAction::Restart(id) => self.start_all(site, &[daemon::loaded(site, id)?], dut),
             DutAction::TakeDown => daemon::stop_all(site, dut),
-            DutAction::SetUp => self.start_all(site, site.loaded(), dut),
-            DutAction::Rekey if self.encryptor.mode.has_esp() => {
+            DutAction::SetUp => self.set_up(site, dut),
+            DutAction::Rekey if self.encryptor.mode.has_esp() => self.rekey_all(site, dut),
+            DutAction::Desync(kind) if self.encryptor.fault == Some(kind) => {
                 let daemons = daemon::running(site, dut);
-                all(on_each(site.loaded(), |node| {
-                    let mut here = daemons.iter().filter(|it| it.node.id() == node.id());
-                    here.try_for_each(Self::rekey)
-                }))
+                let mut gw2 = daemons.iter().filter(|it| it.node.id() == NodeId::Gw2);
+                gw2.try_for_each(|daemon| daemon.signal(FAULT))
             }
             other => Err(daemon::refused(site, other)),
         }
@@ -311,22 +316,29 @@ impl Adapter for Cipherbench {
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
         // Its interface goes with it, and the routes with the interface.
         let stopped = daemon::stop_all(site, &mut dut);
+        let kmes = self.kmes(site).map_or(Ok(()), |kmes| kmes.stop());
+        self.kmes = None;
         let parted = match self.encryptor.mode.bridges() {
             true => site.part_stations(),
             false => Ok(()),
         };
-        stopped.and(parted)
+        stopped.and(kmes).and(parted)
     }
 }
 
 /// What one of them counts, by its own names.
 fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>, LabError> {
+    Ok(prometheus::counters(&metrics(daemon)?))
+}
+
+/// What one of them serves of itself.
+fn metrics(daemon: &Daemon<'_>) -> Result<String, LabError> {
     let request = Request::HttpGet {
         port: METRICS_PORT,
         path: "/metrics".to_owned(),
     };
     match daemon.node.call(request) {
-        Ok(Response::Body(text)) => Ok(prometheus::counters(&text)),
+        Ok(Response::Body(text)) => Ok(text),
         Ok(other) => Err(daemon.node.unexpected(&other)),
         Err(error) => {
             daemon.check_dying()?;

@@ -1,6 +1,7 @@
 //! Counters from the Prometheus text format, summed over lanes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// What every metric of ours begins with.
 const PREFIX: &str = "cipherbench_";
@@ -8,12 +9,16 @@ const PREFIX: &str = "cipherbench_";
 /// What a counter ends with; anything else (gauges, build information) is no counter.
 const SUFFIX: &str = "_total";
 
+/// What a time ends with there, and here.
+const SECONDS: &str = "_seconds";
+const NANOSECONDS: &str = "_ns";
+
 /// The label that is summed over.
 const LANE: &str = "lane";
 
 /// Counters by their name without prefix and suffix; other labels than the lane are appended with a
 /// dot: `cipherbench_dropped_packets_total{lane="0",reason="replayed"}` is
-/// `dropped_packets.replayed`.
+/// `dropped_packets.replayed`. Seconds, which Prometheus has as fractions, are told as `…_ns`.
 pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (name, value) in text.lines().filter_map(sample) {
@@ -22,13 +27,42 @@ pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-fn sample(line: &str) -> Option<(String, u64)> {
+/// A gauge of that name without prefix, over all its labels; 0 where there is none.
+pub(super) fn gauge(text: &str, name: &str) -> u64 {
+    let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
+    of_name
+        .filter_map(|(.., value)| value.parse::<u64>().ok())
+        .sum()
+}
+
+/// All values of a label of a metric of that name without prefix, each once. Those with a comma or a quotation mark are
+/// not told whole.
+pub(super) fn values(text: &str, name: &str, label: &str) -> BTreeSet<String> {
+    let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
+    let labels = of_name.flat_map(|(_, labels, _)| labels.split(','));
+    let pairs = labels.filter_map(|it| it.split_once('='));
+    let own = pairs.filter(|(key, _)| *key == label);
+    own.map(|(_, quoted)| quoted.trim_matches('"').to_owned())
+        .collect()
+}
+
+/// Name without prefix, labels and value.
+fn series(line: &str) -> Option<(&str, &str, &str)> {
     let (series, value) = line.trim().strip_prefix(PREFIX)?.rsplit_once(' ')?;
     let (name, labels) = match series.split_once('{') {
         Some((name, labels)) => (name, labels.strip_suffix('}')?),
         None => (series, ""),
     };
-    let mut name = name.strip_suffix(SUFFIX)?.to_owned();
+    Some((name, labels, value))
+}
+
+fn sample(line: &str) -> Option<(String, u64)> {
+    let (name, labels, value) = series(line)?;
+    let name = name.strip_suffix(SUFFIX)?;
+    let (mut name, value) = match name.strip_suffix(SECONDS) {
+        Some(name) => (format!("{name}{NANOSECONDS}"), nanoseconds(value)?),
+        None => (name.to_owned(), value.parse().ok()?),
+    };
     for label in labels.split(',').filter(|label| !label.is_empty()) {
         let (key, quoted) = label.split_once('=')?;
         if key != LANE {
@@ -36,12 +70,58 @@ fn sample(line: &str) -> Option<(String, u64)> {
             name.push_str(quoted.trim_matches('"'));
         }
     }
-    Some((name, value.parse().ok()?))
+    Some((name, value))
+}
+
+/// A time that is no less than nothing, to the nanosecond.
+fn nanoseconds(seconds: &str) -> Option<u64> {
+    let time = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
+    u64::try_from(time.as_nanos()).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gauge_is_found_by_its_whole_name() {
+        let text = "# TYPE cipherbench_tunnels_established gauge\n\
+                    cipherbench_tunnels_established 7\n\
+                    cipherbench_tunnels_established_ever 9\n\
+                    cipherbench_lanes{lane=\"0\"} 1\n\
+                    cipherbench_lanes{lane=\"1\"} 2\n\
+                    cipherbench_info{version=\"1\"} one\n";
+        assert_eq!(gauge(text, "tunnels_established"), 7);
+        assert_eq!(gauge(text, "lanes"), 3);
+        assert_eq!(gauge(text, "info"), 0);
+        assert_eq!(gauge(text, "tunnels"), 0);
+    }
+
+    #[test]
+    fn a_labels_values_are_told_once_each() {
+        let text = "cipherbench_tunnel_info{tunnel=\"0\",peer=\"gw2\",sources=\"handshake+qkd\"} 1\n\
+                    cipherbench_tunnel_info{tunnel=\"1\",peer=\"gw2\",sources=\"handshake+qkd\"} 1\n\
+                    cipherbench_tunnel_info{tunnel=\"2\",peer=\"gw2\",sources=\"handshake\"} 1\n";
+        let told = values(text, "tunnel_info", "sources");
+        assert_eq!(
+            told.into_iter().collect::<Vec<_>>(),
+            ["handshake", "handshake+qkd"]
+        );
+        assert!(values(text, "tunnel_info", "suite").is_empty());
+    }
+
+    #[test]
+    fn seconds_are_told_in_whole_nanoseconds() {
+        let text = "cipherbench_desync_outage_seconds_total 0.012345\n\
+                    cipherbench_busy_seconds_total{lane=\"0\"} 2\n\
+                    cipherbench_busy_seconds_total{lane=\"1\"} 1.5\n\
+                    cipherbench_odd_seconds_total -1\n\
+                    cipherbench_none_seconds_total NaN\n";
+        let counters = counters(text);
+        let expected = [("busy_ns", 3_500_000_000), ("desync_outage_ns", 12_345_000)];
+        let found = counters.iter().map(|(name, value)| (name.as_str(), *value));
+        assert!(found.eq(expected), "{counters:?}");
+    }
 
     #[test]
     fn counters_are_summed_over_lanes_and_kept_apart_by_reason() {
@@ -53,10 +133,12 @@ mod tests {
                     cipherbench_dropped_packets_total{reason=\"runt\",lane=\"1\"} 1\n\
                     cipherbench_lanes 2\n\
                     process_cpu_seconds_total 1\n\
-                    cipherbench_starts_total 1\n";
+                    cipherbench_starts_total 1\n\
+                    cipherbench_desync_outage_seconds_total 0.012345\n";
         let counters = counters(text);
         let expected = [
             ("clear_rx_packets", 12),
+            ("desync_outage_ns", 12_345_000),
             ("dropped_packets.replayed", 2),
             ("dropped_packets.runt", 1),
             ("starts", 1),

@@ -1,12 +1,13 @@
 //! Frame by frame: what a DUT sealed, known control traffic, or neither.
 
+use super::Expected;
 use super::forms::{
     self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
-use crate::protocol::SealedPort;
+use crate::protocol::{ControlPort, SealedPort};
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -21,6 +22,9 @@ const UDP: u8 = 17;
 const ESP: u8 = 50;
 const ICMPV6: u8 = 58;
 
+/// Without options.
+const TCP_HEADER_BYTES: usize = 20;
+
 /// First fragments that are remembered, so that the rest of their packets is known.
 const FRAGMENTS_MAX: usize = 4096;
 
@@ -33,6 +37,8 @@ pub(super) enum Kind {
     /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, and the key exchange that shares a
     /// sealed port.
     Control,
+    /// TCP of the DUT's own.
+    Channel,
     /// Anything else.
     Other,
 }
@@ -40,13 +46,15 @@ pub(super) enum Kind {
 /// Tells kinds of frames; remembers what packets' first fragments were.
 pub(super) struct Classifier<'a> {
     sealed_ports: &'a [SealedPort],
+    control_ports: &'a [ControlPort],
     first_fragments: HashMap<[u8; 11], Kind>,
 }
 
 impl<'a> Classifier<'a> {
-    pub(super) fn new(sealed_ports: &'a [SealedPort]) -> Self {
+    pub(super) fn new(expected: Expected<'a>) -> Self {
         Self {
-            sealed_ports,
+            sealed_ports: expected.sealed,
+            control_ports: expected.control,
             first_fragments: HashMap::new(),
         }
     }
@@ -70,6 +78,12 @@ impl<'a> Classifier<'a> {
         let protocol = header[9];
         let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
         let more_or_offset = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+        if protocol == TCP {
+            let [source, target] = [12, 16].map(|at| <[u8; 4]>::try_from(&header[at..at + 4]));
+            let ends = [source.ok()?.into(), target.ok()?.into()];
+            // What is in fragments is none of them.
+            return (more_or_offset == 0).then(|| self.channel(ends, payload))?;
+        }
         if more_or_offset == 0 {
             return self.transport(protocol, payload);
         }
@@ -112,6 +126,20 @@ impl<'a> Classifier<'a> {
             ICMPV6 if matches!(*payload.first()?, 130..=137 | 143) => Some(Kind::Control),
             _ => None,
         }
+    }
+
+    /// `None`: it is none of the DUT's own.
+    fn channel(&self, [source, target]: [Ipv4Addr; 2], segment: &[u8]) -> Option<Kind> {
+        let header = segment.first_chunk::<TCP_HEADER_BYTES>()?;
+        let number = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let is_own = |port: &ControlPort| {
+            let ends = (port.connector, port.listener);
+            let towards = (source, target) == ends && number(2) == port.port;
+            let back = (target, source) == ends && number(0) == port.port;
+            towards || back
+        };
+        let is_known = self.control_ports.iter().any(is_own);
+        is_known.then_some(Kind::Channel)
     }
 
     /// `None`: the DUT's packets look otherwise.
@@ -206,6 +234,7 @@ fn packet_in_words(frame: &[u8]) -> Option<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::sample::filter::tests::{is_foreign_on, is_foreign_where};
     use campaign::plan::Form;
 
     /// An IPv4 packet in an Ethernet frame.
@@ -239,7 +268,88 @@ pub(super) mod tests {
     }
 
     pub(in crate::sample) fn kind_on(ports: &[SealedPort], frame: &[u8]) -> Kind {
-        Classifier::new(ports).kind(frame)
+        Classifier::new(sealed(ports)).kind(frame)
+    }
+
+    fn sealed(sealed: &[SealedPort]) -> Expected<'_> {
+        Expected {
+            sealed,
+            control: &[],
+        }
+    }
+
+    /// gw1 and gw2.
+    pub(in crate::sample) const GATEWAYS: [[u8; 4]; 2] = [[192, 0, 2, 1], [192, 0, 2, 2]];
+
+    /// gw2 listens on port 4500, gw1 connects.
+    pub(in crate::sample) fn channel() -> ControlPort {
+        ControlPort {
+            listener: GATEWAYS[1].into(),
+            port: 4500,
+            connector: GATEWAYS[0].into(),
+        }
+    }
+
+    /// A TCP segment from one address and port to another.
+    pub(in crate::sample) fn segment(
+        [source, target]: [[u8; 4]; 2],
+        (from, to): (u16, u16),
+        payload: &[u8],
+    ) -> Vec<u8> {
+        let mut segment = [from, to].map(u16::to_be_bytes).concat();
+        segment.resize(TCP_HEADER_BYTES, 0);
+        segment.extend_from_slice(payload);
+        let mut frame = ipv4(TCP, &segment);
+        frame[26..30].copy_from_slice(&source);
+        frame[30..34].copy_from_slice(&target);
+        frame
+    }
+
+    #[test]
+    fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
+        let control = [channel()];
+        let expected = Expected {
+            sealed: &[],
+            control: &control,
+        };
+        let expect = |frame: &[u8], kind: Kind| {
+            assert_eq!(Classifier::new(expected).kind(frame), kind);
+            assert_eq!(is_foreign_where(expected, frame), kind == Kind::Other);
+        };
+        let [gw1, gw2] = GATEWAYS;
+        let data = &[7; 1400][..];
+        for payload in [&[][..], data] {
+            expect(&segment([gw1, gw2], (40_000, 4500), payload), Kind::Channel);
+            expect(&segment([gw2, gw1], (4500, 40_000), payload), Kind::Channel);
+        }
+        // Neither side's other ports, nor the port of whom it does not listen at, nor others' traffic.
+        expect(&segment([gw1, gw2], (4500, 5201), data), Kind::Other);
+        expect(&segment([gw2, gw1], (40_000, 4500), data), Kind::Other);
+        let [a, b] = [[10, 1, 0, 2], [10, 2, 0, 2]];
+        for (source, target) in [(a, b), (a, gw2), (gw1, b)] {
+            expect(
+                &segment([source, target], (40_000, 4500), data),
+                Kind::Other,
+            );
+            expect(
+                &segment([target, source], (4500, 40_000), data),
+                Kind::Other,
+            );
+        }
+        // Not whole.
+        let whole = segment([gw1, gw2], (40_000, 4500), &[]);
+        for length in 0..whole.len() {
+            expect(&whole[..length], Kind::Other);
+        }
+        for flags in [0x2000, 100] {
+            expect(&fragment(whole.clone(), 1, flags), Kind::Other);
+        }
+        assert_eq!(kind_on(&[], &whole), Kind::Other);
+        assert!(is_foreign_on(&[], &whole));
+        // UDP of the same numbers is no TCP.
+        let mut datagram = udp(40_000, 4500, &[1; 40]);
+        datagram[26..34].copy_from_slice(&[gw1, gw2].concat());
+        expect(&datagram, Kind::Other);
     }
 
     fn kind(frame: &[u8]) -> Kind {
@@ -334,7 +444,7 @@ pub(super) mod tests {
     #[test]
     fn later_fragments_are_what_their_first_fragment_was() {
         let ports = [SealedPort::esp(4500)];
-        let mut classifier = Classifier::new(&ports);
+        let mut classifier = Classifier::new(sealed(&ports));
         let first = fragment(udp(4500, 4500, ESP_PACKET), 7, 0x2000);
         assert_eq!(classifier.kind(&first), Kind::Sealed { id: SPI });
         let later = |id| fragment(ipv4(UDP, &[1; 100]), id, 0x0010);
@@ -352,7 +462,7 @@ pub(super) mod tests {
             form: Form::OpenVpn,
             port: 1194,
         }];
-        let mut classifier = Classifier::new(&ports);
+        let mut classifier = Classifier::new(sealed(&ports));
         let first = fragment(udp(1194, 1194, &[4 << 3; 1400]), 7, 0x2000);
         assert_eq!(classifier.kind(&first), Kind::Control);
         let later = |id| fragment(ipv4(UDP, &[1; 100]), id, 0x00b0);

@@ -4,11 +4,12 @@
 //! A load beyond a frame's end makes the kernel pass the frame over, so every load here stands
 //! behind a look at the length.
 
+use super::Expected;
 use super::forms::{
     self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
-use crate::protocol::SealedPort;
+use crate::protocol::{ControlPort, SealedPort};
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
     BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_LEN, BPF_MEM, BPF_MSH, BPF_RET, BPF_ST, BPF_SUB, BPF_W,
@@ -18,6 +19,7 @@ use libc::{
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_ARP: u32 = 0x0806;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
+const TCP: u32 = 6;
 const UDP: u32 = 17;
 const ESP: u32 = 50;
 const ICMPV6: u32 = 58;
@@ -32,6 +34,8 @@ const ETHERTYPE_AT: u32 = 12;
 const IPV4_AT: u32 = 14;
 const FRAGMENT_AT: u32 = 20;
 const PROTOCOL_AT: u32 = 23;
+const SOURCE_AT: u32 = 26;
+const TARGET_AT: u32 = 30;
 const IPV6_NEXT_AT: u32 = 20;
 const ICMPV6_TYPE_AT: u32 = 54;
 const SOURCE_PORT_AT: u32 = 14;
@@ -39,6 +43,8 @@ const TARGET_PORT_AT: u32 = 16;
 const UDP_LENGTH_AT: u32 = 18;
 const UDP_PAYLOAD_AT: u32 = 22;
 const UDP_HEADER_BYTES: u32 = 8;
+/// Without options.
+const TCP_HEADER_BYTES: u32 = 20;
 
 /// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT` of linux/filter.h: the tag itself is no longer in the
 /// frame.
@@ -49,7 +55,8 @@ const FOREIGN: u32 = u32::MAX;
 const EXPECTED: u32 = 0;
 
 /// The filter that lets foreign frames through only; see [`journal::record::CipherWatch`].
-pub(super) fn foreign_only(sealed_ports: &[SealedPort]) -> Vec<sock_filter> {
+pub(super) fn foreign_only(expected: Expected<'_>) -> Vec<sock_filter> {
+    let sealed_ports = expected.sealed;
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_ABS, VLAN_TAG_PRESENT);
     program.unless(BPF_JEQ, 0, FOREIGN);
@@ -65,6 +72,7 @@ pub(super) fn foreign_only(sealed_ports: &[SealedPort]) -> Vec<sock_filter> {
         false => FOREIGN,
     };
     program.when(BPF_JEQ, ESP, bare_esp);
+    program.skip_unless(BPF_JEQ, TCP, &channels(expected.control));
     program.unless(BPF_JEQ, UDP, FOREIGN);
     // The ports stand in the first fragment, which is judged for all.
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
@@ -118,6 +126,34 @@ fn neighbour_discovery() -> Assembler {
     program.unless(BPF_JGE, ND_FIRST, FOREIGN);
     program.when(BPF_JGE, ND_BEYOND, FOREIGN);
     program.push(BPF_RET | BPF_K, EXPECTED);
+    program
+}
+
+/// Whole segments of the DUT's own TCP: either way between the two addresses, by the port of the one that listens.
+fn channels(ports: &[ControlPort]) -> Assembler {
+    let mut program = Assembler::default();
+    program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
+    program.when(BPF_JSET, 0x3fff, FOREIGN);
+    program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
+    program.load_length_beyond_header();
+    program.unless(BPF_JGE, IPV4_AT + TCP_HEADER_BYTES, FOREIGN);
+    for port in ports {
+        let ends = [port.connector, port.listener].map(u32::from);
+        for ([source, target], port_at) in [
+            ([ends[0], ends[1]], TARGET_PORT_AT),
+            ([ends[1], ends[0]], SOURCE_PORT_AT),
+        ] {
+            let mut by_port = Assembler::default();
+            by_port.load(BPF_H | BPF_IND, port_at);
+            by_port.when(BPF_JEQ, port.port.into(), EXPECTED);
+            let mut by_target = Assembler::default();
+            by_target.load(BPF_W | BPF_ABS, TARGET_AT);
+            by_target.skip_unless(BPF_JEQ, target, &by_port);
+            program.load(BPF_W | BPF_ABS, SOURCE_AT);
+            program.skip_unless(BPF_JEQ, source, &by_target);
+        }
+    }
+    program.push(BPF_RET | BPF_K, FOREIGN);
     program
 }
 
@@ -255,8 +291,16 @@ pub(super) mod tests {
 
     /// Whether the kernel takes the frame for foreign.
     pub(in crate::sample) fn is_foreign_on(ports: &[SealedPort], frame: &[u8]) -> bool {
+        let expected = Expected {
+            sealed: ports,
+            control: &[],
+        };
+        is_foreign_where(expected, frame)
+    }
+
+    pub(in crate::sample) fn is_foreign_where(expected: Expected<'_>, frame: &[u8]) -> bool {
         let (sender, receiver) = UnixDatagram::pair().unwrap();
-        attach(&receiver, &foreign_only(ports)).unwrap();
+        attach(&receiver, &foreign_only(expected)).unwrap();
         receiver.set_nonblocking(true).unwrap();
         sender.send(frame).unwrap();
         receiver.recv(&mut [0; 100]).is_ok()

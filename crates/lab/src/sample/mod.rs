@@ -13,7 +13,7 @@ mod watch;
 
 pub(crate) use watch::Watch;
 
-use crate::protocol::SealedPort;
+use crate::protocol::{ControlPort, SealedPort};
 use classify::{Classifier, Kind};
 use journal::record::CipherLink;
 use memchr::memmem::Finder;
@@ -29,6 +29,15 @@ const FRAME_BYTES_MAX: usize = 65_536 + 18;
 /// ours.
 const SPIS_MAX: usize = 256;
 
+/// What belongs between the gateways, beside ARP and neighbour discovery.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected<'a> {
+    /// What the DUT sealed, and a key exchange that shares its ports.
+    pub(crate) sealed: &'a [SealedPort],
+    /// TCP of the DUT's own.
+    pub(crate) control: &'a [ControlPort],
+}
+
 /// Looks at up to `frames` frames on an interface, for up to `limit`.
 ///
 /// # Errors
@@ -38,11 +47,11 @@ pub(crate) fn sample(
     frames: u32,
     limit: Duration,
     marker: &[u8],
-    sealed_ports: &[SealedPort],
+    expected: Expected<'_>,
 ) -> io::Result<CipherLink> {
     let deadline = Instant::now() + limit;
     let socket = PacketSocket::open(interface)?;
-    let mut tally = Tally::new(marker, sealed_ports);
+    let mut tally = Tally::new(marker, expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while tally.link.frames < u64::from(frames) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -67,10 +76,10 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn new(marker: &'a [u8], sealed_ports: &'a [SealedPort]) -> Self {
+    fn new(marker: &'a [u8], expected: Expected<'a>) -> Self {
         Self {
             link: CipherLink::default(),
-            classifier: Classifier::new(sealed_ports),
+            classifier: Classifier::new(expected),
             marker: finder(marker),
             spis: BTreeSet::new(),
         }
@@ -85,6 +94,7 @@ impl<'a> Tally<'a> {
                     self.spis.insert(spi);
                 }
             }
+            Kind::Channel => self.link.channel_frames += 1,
             Kind::Control => {}
             Kind::Other => self.link.other_frames += 1,
         }
@@ -106,10 +116,32 @@ impl<'a> Tally<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use classify::tests::{GATEWAYS, channel, segment};
+
+    const NOTHING: Expected<'_> = Expected {
+        sealed: &[],
+        control: &[],
+    };
+
+    #[test]
+    fn a_channel_is_counted_apart_and_its_marker_all_the_same() {
+        let control = [channel()];
+        let expected = Expected {
+            control: &control,
+            ..NOTHING
+        };
+        let mut tally = Tally::new(b"MARK", expected);
+        tally.count(&segment(GATEWAYS, (40_000, 4500), b"hello"));
+        tally.count(&segment(GATEWAYS, (40_000, 4500), b"xxMARKxx"));
+        tally.count(&segment(GATEWAYS, (40_000, 5201), b"hello"));
+        let link = tally.finish();
+        assert_eq!((link.frames, link.channel_frames), (3, 2));
+        assert_eq!((link.other_frames, link.marker_frames), (1, 1));
+    }
 
     #[test]
     fn a_marker_is_counted_whatever_the_kind_of_frame_that_shows_it() {
-        let mut tally = Tally::new(b"MARK", &[]);
+        let mut tally = Tally::new(b"MARK", NOTHING);
         let mut esp = classify::tests::ipv4(50, &[0, 0, 1, 2, 0, 0, 0, 1]);
         tally.count(&esp);
         esp.extend_from_slice(b"xxMARKxx");
@@ -130,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_empty_marker_is_never_seen() {
-        let mut tally = Tally::new(b"", &[]);
+        let mut tally = Tally::new(b"", NOTHING);
         tally.count(b"anything");
         assert_eq!(tally.finish().marker_frames, 0);
     }

@@ -8,8 +8,7 @@
 use super::classify::words;
 use super::filter;
 use super::socket::PacketSocket;
-use super::{FRAME_BYTES_MAX, finder};
-use crate::protocol::SealedPort;
+use super::{Expected, FRAME_BYTES_MAX, finder};
 use journal::record::CipherWatch;
 use std::io;
 use std::time::Duration;
@@ -22,6 +21,9 @@ const FRAMES_MAX: usize = 1024;
 
 const EXAMPLES_MAX: usize = 3;
 
+/// TCP ports of a DUT's own: the filter goes through them by short jumps.
+const CONTROL_PORTS_MAX: usize = 8;
+
 /// A watch that is on.
 pub(crate) struct Watch {
     socket: PacketSocket,
@@ -33,13 +35,17 @@ impl Watch {
     ///
     /// # Errors
     /// When the interface does not exist, the kernel refuses a packet socket, or there are more
-    /// than about a thousand ports.
+    /// than about a thousand ports, eight of them of TCP.
     pub(crate) fn start(
         interface: &str,
-        sealed_ports: &[SealedPort],
+        expected: Expected<'_>,
         marker: Vec<u8>,
     ) -> io::Result<Self> {
-        let program = filter::foreign_only(sealed_ports);
+        if expected.control.len() > CONTROL_PORTS_MAX {
+            let what = format!("more than {CONTROL_PORTS_MAX} control ports");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let program = filter::foreign_only(expected);
         let socket = PacketSocket::open_filtered(interface, &program, BUFFER_BYTES)?;
         Ok(Self { socket, marker })
     }

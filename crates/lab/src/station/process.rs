@@ -251,6 +251,15 @@ impl Process {
         }
     }
 
+    /// Memory in RAM, of living descendants too; `None` when it has ended.
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        let state = lock(&self.state);
+        match state.exit {
+            Some(_) => None,
+            None => procfs::resident_bytes(self.pid.as_raw().cast_unsigned()),
+        }
+    }
+
     /// Signals the process and its group, and has the rest of the group killed at its end. The lock
     /// keeps the process from being reaped meanwhile: no other process can have got its number.
     fn signal_group(&self, signal: Signal) {

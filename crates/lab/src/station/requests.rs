@@ -3,8 +3,8 @@
 use super::ending::Ending;
 use super::process::Process;
 use super::processes::Processes;
-use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response, SealedPort};
-use crate::sample::{self, Watch};
+use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
+use crate::sample::{self, Expected, Watch};
 use crate::sync::lock;
 use crate::{http, offloads, procfs};
 use nix::sys::signal::Signal;
@@ -158,6 +158,12 @@ impl Requests {
             Request::CpuTime { process: None } => procfs::machine_cpu_time()
                 .map(Response::CpuTime)
                 .ok_or_else(|| "cannot read /proc/stat".to_owned()),
+            Request::Resident { process } => {
+                let bytes = self.processes.find(process)?.resident_bytes();
+                bytes
+                    .map(Response::Resident)
+                    .ok_or_else(|| format!("process {process} is gone"))
+            }
             Request::InterfaceCounters => procfs::interface_counters()
                 .map(Response::InterfaceCounters)
                 .map_err(|error| format!("cannot read /proc/net/dev: {error}")),
@@ -168,14 +174,28 @@ impl Requests {
                 limit_ms,
                 marker,
                 sealed_ports,
-            } => sample::sample(&interface, frames, millis(limit_ms), &marker, &sealed_ports)
-                .map(Response::Sample)
-                .map_err(|error| format!("cannot watch the interface `{interface}`: {error}")),
+                control_ports,
+            } => {
+                let expected = Expected {
+                    sealed: &sealed_ports,
+                    control: &control_ports,
+                };
+                sample::sample(&interface, frames, millis(limit_ms), &marker, expected)
+                    .map(Response::Sample)
+                    .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))
+            }
             Request::Watch {
                 interface,
                 sealed_ports,
+                control_ports,
                 marker,
-            } => self.watch(&interface, &sealed_ports, marker),
+            } => {
+                let expected = Expected {
+                    sealed: &sealed_ports,
+                    control: &control_ports,
+                };
+                self.watch(&interface, expected, marker)
+            }
             Request::WatchEnd { watch } => self.end_watch(watch),
             Request::UdpErrors => {
                 procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
@@ -220,14 +240,14 @@ impl Requests {
     fn watch(
         &self,
         interface: &str,
-        sealed_ports: &[SealedPort],
+        expected: Expected<'_>,
         marker: Vec<u8>,
     ) -> Result<Response, String> {
         let mut watches = lock(&self.watches);
         if watches.by_handle.len() >= WATCHES_MAX {
             return Err(format!("{WATCHES_MAX} watches are enough for one station"));
         }
-        let watch = Watch::start(interface, sealed_ports, marker)
+        let watch = Watch::start(interface, expected, marker)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
         watches.last_handle += 1;
         let handle = watches.last_handle;

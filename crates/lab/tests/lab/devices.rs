@@ -82,6 +82,7 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
         limit_ms: 30_000,
         marker: b"Cipherbench".to_vec(),
         sealed_ports: dut.sealed_ports.clone(),
+        control_ports: Vec::new(),
     };
     let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
         panic!()

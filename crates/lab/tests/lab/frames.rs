@@ -75,6 +75,7 @@ fn start_watch(lab: &TestLab, end: &FrameEnd, sealed_ports: &[SealedPort]) -> u6
     let request = Request::Watch {
         interface: end.interface.clone(),
         sealed_ports: sealed_ports.to_vec(),
+        control_ports: Vec::new(),
         marker: MARKER.to_vec(),
     };
     match lab.lab.node(end.node).call(request).unwrap() {

@@ -121,6 +121,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
             limit_ms: 30_000,
             marker: marker.to_owned(),
             sealed_ports: Vec::new(),
+            control_ports: Vec::new(),
         };
         match node.call(request).unwrap() {
             Response::Sample(link) => link,
@@ -154,6 +155,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
         limit_ms: 1,
         marker: Vec::new(),
         sealed_ports: Vec::new(),
+        control_ports: Vec::new(),
     });
     assert!(
         error
@@ -193,6 +195,7 @@ pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() 
     let nowhere = Request::Watch {
         interface: "nothing0".to_owned(),
         sealed_ports: Vec::new(),
+        control_ports: Vec::new(),
         marker: Vec::new(),
     };
     let error = gw2.call(nowhere).unwrap_err().to_string();

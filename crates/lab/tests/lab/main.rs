@@ -11,6 +11,7 @@ mod elements;
 mod faults;
 mod frames;
 mod kernel;
+mod keys;
 mod links;
 mod machine;
 mod openvpn;
@@ -115,6 +116,16 @@ fn main() -> ExitCode {
             wireguard_in_user_space_goes_through_all_and_leaves_nothing_midway,
             a_gateway_that_is_dead_cannot_be_killed_and_one_that_is_no_dut_cannot_start,
             a_device_that_was_dead_before_it_was_killed_is_told,
+        ),
+        trials!(skipped, keys:
+            every_source_comes_up_is_renewed_beside_sealed_traffic_and_leaves_nothing,
+            a_sample_counts_what_gateways_agree_on_apart,
+            a_gateway_that_is_started_again_agrees_on_keys_anew_by_itself,
+            kmes_that_fail_leave_the_old_keys_in_force_until_they_deliver_again,
+            without_the_keys_that_the_policy_requires_nothing_passes,
+            a_hundred_tunnels_come_up_and_are_renewed,
+            keys_out_of_step_are_found_out_and_mended,
+            kmes_that_die_are_told,
         ),
         trials!(no_openvpn, acts:
             openvpn_goes_through_all_and_leaves_nothing_midway,

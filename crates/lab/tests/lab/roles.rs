@@ -17,6 +17,7 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
         ["station", "--node", name] => serve(NodeId::from_name(name)),
         ["station", "--here"] => serve(None),
         ["encrypt", "--config", file] => return Some(encrypt(Path::new(file))),
+        ["kme", "--config", file] => return Some(kme(Path::new(file))),
         ["hold", folder] => hold(Path::new(folder)),
         ["ordinary-user", folder] => ordinary_user(Path::new(folder)),
         ["bridged", folder] => bridged(Path::new(folder)),
@@ -93,15 +94,17 @@ fn encrypt_for_real(file: &Path) -> ExitCode {
     let config = encryptor::Config::load(file).unwrap();
     let stop = port::Stop::new().unwrap();
     let (end, rekey) = (signal_hook::consts::SIGTERM, signal_hook::consts::SIGUSR1);
-    let mut signals = signal_hook::iterator::Signals::new([end, rekey]).unwrap();
-    let raised = stop.clone();
+    let spoil = signal_hook::consts::SIGUSR2;
+    let mut signals = signal_hook::iterator::Signals::new([end, rekey, spoil]).unwrap();
+    let (raised, fault) = (stop.clone(), config.fault);
     encryptor::run(&config, "test", &stop, |facts, rekeyer| {
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                if signal == end {
-                    return raised.raise();
+                match (signal, fault) {
+                    (signal, _) if signal == end => return raised.raise(),
+                    (signal, Some(fault)) if signal == spoil => rekeyer.inject(fault),
+                    _ => rekeyer.ask(),
                 }
-                rekeyer.ask();
             }
         });
         let facts: Vec<_> = facts
@@ -111,6 +114,16 @@ fn encrypt_for_real(file: &Path) -> ExitCode {
         println!("ready{}", facts.concat());
     })
     .unwrap();
+    ExitCode::SUCCESS
+}
+
+fn kme(file: &Path) -> ExitCode {
+    let config = qkd::kme::Config::load(file).unwrap();
+    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]).unwrap();
+    let simulator = qkd::kme::start(&config).unwrap();
+    println!("ready");
+    signals.wait();
+    drop(simulator);
     ExitCode::SUCCESS
 }
 

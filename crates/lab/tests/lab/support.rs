@@ -77,6 +77,7 @@ pub(crate) fn watch(gateway: &dyn Node, sealed_ports: &[SealedPort]) -> u64 {
     let request = Request::Watch {
         interface: interface.to_owned(),
         sealed_ports: sealed_ports.to_vec(),
+        control_ports: Vec::new(),
         marker: b"Cipherbench".to_vec(),
     };
     match gateway.call(request).unwrap() {

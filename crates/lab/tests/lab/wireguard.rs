@@ -163,6 +163,7 @@ fn sample(lab: &TestLab, running: &RunningDut) {
         limit_ms: 30_000,
         marker: b"Cipherbench".to_vec(),
         sealed_ports: running.sealed_ports.clone(),
+        control_ports: Vec::new(),
     };
     let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
         panic!()

@@ -1,0 +1,102 @@
+//! A gateway's configuration, as `docs/encryptor.md` has it.
+
+use super::secrets::Told;
+use super::{METRICS_PORT, PORT, cipher_ends, clear_end};
+use crate::NodeId;
+use crate::dut::Site;
+use crate::topology::Side;
+use campaign::plan::{Encryptor, Mode};
+
+/// A pseudowire's cookies are this and the session's number: long ones cost the most.
+const COOKIE: u64 = 0x6369_7068_6572_6200;
+
+/// The text of a gateway's configuration with those keys.
+pub(super) fn text(encryptor: &Encryptor, site: &Site<'_>, id: NodeId, told: &Told) -> String {
+    let (own, peer) = cipher_ends(id);
+    let Encryptor {
+        suite,
+        workers,
+        engine,
+        mode,
+        aggregate,
+        busy_poll,
+        ..
+    } = encryptor;
+    let mut config = String::new();
+    let mut put = |text: &str| {
+        config.push_str(text);
+        config.push('\n');
+    };
+    put(&format!("local: {}", site.map.address(own)));
+    put(&format!("port: {PORT}"));
+    put(&format!("workers: {workers}"));
+    if mode.has_esp() {
+        put(&format!("suite: {suite}"));
+        put(&format!("engine: {engine}"));
+        if !told.lines.is_empty() {
+            put(told.lines.trim_end());
+        }
+    }
+    put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
+    // The gateway that opens what A's side sends.
+    let fault = encryptor.fault.filter(|_| id == NodeId::Gw2);
+    if let Some(fault) = fault {
+        put(&format!("faults: {}", fault.name()));
+    }
+    let flags = [
+        ("aggregate", *aggregate),
+        ("busy_poll", *busy_poll),
+        ("legacy", mode.has_esp() && suite.is_legacy()),
+        ("insecure", encryptor.is_readable() || fault.is_some()),
+    ];
+    for (flag, _) in flags.iter().filter(|(_, is_on)| *is_on) {
+        put(&format!("{flag}: true"));
+    }
+    put(&clear_side(*mode, site, id));
+    put("peers:");
+    let remote = site.map.address(peer);
+    let keys = match mode.has_esp() {
+        true => format!(", keys: {}", told.keys),
+        false => String::new(),
+    };
+    let beyond = Side::of(peer);
+    for tunnel in 0..encryptor.tunnels {
+        let routes = match mode.bridges() {
+            true => String::new(),
+            false => {
+                let networks =
+                    site.map
+                        .networks_in_tunnel(beyond, site.links, tunnel, encryptor.tunnels);
+                format!(", routes: [{}]", networks.join(", "))
+            }
+        };
+        put(&format!("  - {{ remote: {remote}{keys}{routes} }}"));
+    }
+    config
+}
+
+/// The interface that packets or frames come from.
+fn clear_side(mode: Mode, site: &Site<'_>, id: NodeId) -> String {
+    let interface = clear_end(id).interface;
+    // What its owner expects to receive: gw1 session 1, gw2 session 2.
+    let (own, peers) = match id {
+        NodeId::Gw2 => (2, 1),
+        _ => (1, 2),
+    };
+    let pseudowire = |encapsulation: &str| {
+        let cookie = |session: u32| COOKIE + u64::from(session);
+        format!(
+            "mode: l2tpv3\ninterface: {interface}\n\
+             l2tpv3: {{ session: {own}, peer_session: {peers}, cookie: \"{:016x}\", \
+             peer_cookie: \"{:016x}\", encapsulation: {encapsulation} }}",
+            cookie(own),
+            cookie(peers)
+        )
+    };
+    match mode {
+        Mode::L3 => format!("tunnel: {{ name: cb0, mtu: {} B }}", site.links.mtu),
+        Mode::L2 => format!("mode: l2\ninterface: {interface}"),
+        Mode::L2tpv3 => pseudowire("esp"),
+        Mode::L2tpv3Clear => pseudowire("udp"),
+    }
+}

@@ -1,0 +1,208 @@
+//! What gateways have their keys from: made for one start, never on this machine's disk, and in each gateway's own file
+//! system for its owner's eyes only.
+
+use super::KME_PORTS;
+use crate::dut::dut_error;
+use crate::dut::keys::{fresh_pair, write_file, write_keys};
+use crate::{LabError, Node, NodeId};
+use campaign::plan::KeySource;
+use control::certificates::{Authority, CertificateError, Texts, days_from_now};
+use keying::FileTexts;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// Certificates are good for as long as a campaign may take.
+const DAYS: u32 = 31;
+
+/// The KMEs, each beside one gateway: both run on gw1.
+const KMES: [&str; 2] = ["kme-a", "kme-b"];
+
+/// Where faults of the KMEs are switched, on gw1.
+const KME_FAULTS: &str = "127.0.0.1:9480";
+
+/// Secrets of both gateways.
+pub(super) enum Secrets {
+    /// A key file each.
+    Static([FileTexts; 2]),
+    /// What they agree on keys with.
+    Agreed(Box<Agreed>),
+}
+
+/// Certificates of an authority of their own; and what else the key source needs.
+pub(super) struct Agreed {
+    keys: KeySource,
+    every: Duration,
+    authority: String,
+    gateways: [Texts; 2],
+    ppk: Option<Zeroizing<String>>,
+    qkd: Option<Qkd>,
+}
+
+/// What two KMEs and their SAEs know one another by. The SAEs are called as their gateways are.
+struct Qkd {
+    /// Where both KMEs serve.
+    address: Ipv4Addr,
+    authority: String,
+    kmes: [Texts; 2],
+    saes: [Texts; 2],
+}
+
+/// What a gateway's configuration says of its keys.
+pub(super) struct Told {
+    /// At the top, whole lines.
+    pub(super) lines: String,
+    /// Of each peer.
+    pub(super) keys: String,
+}
+
+impl Secrets {
+    /// Fresh ones; of KMEs those that serve at that address.
+    pub(super) fn make(
+        dut: &str,
+        keys: KeySource,
+        every: Duration,
+        kmes: Ipv4Addr,
+    ) -> Result<Self, LabError> {
+        if !keys.is_agreed() {
+            return fresh_pair(dut).map(Self::Static);
+        }
+        let agreed = Agreed::make(keys, every, kmes);
+        let agreed = agreed.map_err(|reason| dut_error(dut, format!("got no keys: {reason}")))?;
+        Ok(Self::Agreed(Box::new(agreed)))
+    }
+
+    /// Writes a gateway's share.
+    pub(super) fn write(&self, node: &dyn Node) -> Result<Told, LabError> {
+        match self {
+            Self::Static(pair) => {
+                let key_file = write_keys(node, pair)?;
+                Ok(Told {
+                    lines: String::new(),
+                    keys: format!("{{ static: \"{key_file}\" }}"),
+                })
+            }
+            Self::Agreed(agreed) => agreed.write(node),
+        }
+    }
+
+    /// Writes what the KMEs need, and where their configuration is; `None` where there are none.
+    pub(super) fn write_kmes(&self, node: &dyn Node) -> Result<Option<String>, LabError> {
+        match self {
+            Self::Agreed(agreed) => agreed
+                .qkd
+                .as_ref()
+                .map(|qkd| qkd.write_kmes(node))
+                .transpose(),
+            Self::Static(_) => Ok(None),
+        }
+    }
+}
+
+impl Agreed {
+    fn make(keys: KeySource, every: Duration, kmes: Ipv4Addr) -> Result<Self, String> {
+        let told = |error: CertificateError| error.to_string();
+        let authority = Authority::generate().map_err(told)?;
+        let ppk = match keys.has_ppk() {
+            true => Some(keying::ppk_text().map_err(|error| error.to_string())?),
+            false => None,
+        };
+        let qkd = match keys.has_qkd() {
+            true => Some(Qkd::make(kmes).map_err(told)?),
+            false => None,
+        };
+        Ok(Self {
+            keys,
+            every,
+            gateways: certificates(&authority).map_err(told)?,
+            authority: authority.certificate().to_owned(),
+            ppk,
+            qkd,
+        })
+    }
+
+    fn write(&self, node: &dyn Node) -> Result<Told, LabError> {
+        let (own, peer) = names(node.id());
+        let side = side(node.id());
+        let public = |name: &str, text: &str| write_file(node, name, text, false);
+        let secret = |name: &str, text: &str| write_file(node, name, text, true);
+        let ca = public("ca.pem", &self.authority)?;
+        let certificate = public(&format!("{own}.pem"), &self.gateways[side].certificate)?;
+        let key = secret(&format!("{own}.key"), &self.gateways[side].key)?;
+        let mut lines = format!(
+            "identity: {{ certificate: \"{certificate}\", key: \"{key}\", ca: \"{ca}\" }}\n"
+        );
+        let policy = self.keys.policy().unwrap_or_default();
+        let every = self.every.as_millis();
+        let mut keys =
+            format!("{{ handshake: {{ peer: {peer}, policy: {policy}, every: {every} ms");
+        if let Some(ppk) = &self.ppk {
+            let file = secret(&format!("{own}.ppk"), ppk)?;
+            let id = KeySource::PPK;
+            keys.push_str(&format!(", ppk: [{{ id: {id}, file: \"{file}\" }}]"));
+        }
+        if let Some(qkd) = &self.qkd {
+            let ca = public("kme-ca.pem", &qkd.authority)?;
+            let certificate = public("sae.pem", &qkd.saes[side].certificate)?;
+            let key = secret("sae.key", &qkd.saes[side].key)?;
+            let url = format!("https://{}:{}", qkd.address, KME_PORTS[side]);
+            lines.push_str(&format!(
+                "qkd: {{ kme: \"{url}\", sae: {own}, certificate: \"{certificate}\", key: \"{key}\", \
+                 ca: \"{ca}\" }}\n"
+            ));
+            keys.push_str(&format!(", sae: {peer}"));
+        }
+        keys.push_str(" } }");
+        Ok(Told { lines, keys })
+    }
+}
+
+impl Qkd {
+    fn make(address: Ipv4Addr) -> Result<Self, CertificateError> {
+        let authority = Authority::generate()?;
+        let kme = |name| authority.issue_at(name, address.into(), days_from_now(DAYS));
+        Ok(Self {
+            address,
+            kmes: [kme(KMES[0])?, kme(KMES[1])?],
+            saes: certificates(&authority)?,
+            authority: authority.certificate().to_owned(),
+        })
+    }
+
+    fn write_kmes(&self, node: &dyn Node) -> Result<String, LabError> {
+        let ca = write_file(node, "kme-ca.pem", &self.authority, false)?;
+        let mut config = "kmes:\n".to_owned();
+        for (side, (name, texts)) in KMES.into_iter().zip(&self.kmes).enumerate() {
+            let certificate = write_file(node, &format!("{name}.pem"), &texts.certificate, false)?;
+            let key = write_file(node, &format!("{name}.key"), &texts.key, true)?;
+            let listen = format!("{}:{}", self.address, KME_PORTS[side]);
+            let sae = GATEWAYS[side].name();
+            config.push_str(&format!(
+                "  - {{ name: {name}, listen: \"{listen}\", certificate: \"{certificate}\", \
+                 key: \"{key}\", ca: \"{ca}\", saes: {sae} }}\n"
+            ));
+        }
+        config.push_str(&format!("faults: \"{KME_FAULTS}\"\n"));
+        write_file(node, "kme.yaml", &config, false)
+    }
+}
+
+/// In the order of all that there is two of.
+const GATEWAYS: [NodeId; 2] = [NodeId::Gw1, NodeId::Gw2];
+
+/// A gateway's place among them.
+fn side(id: NodeId) -> usize {
+    usize::from(id == NodeId::Gw2)
+}
+
+/// What a gateway is called, and its peer.
+fn names(id: NodeId) -> (&'static str, &'static str) {
+    let side = side(id);
+    (GATEWAYS[side].name(), GATEWAYS[1 - side].name())
+}
+
+/// One for each gateway, in its name.
+fn certificates(authority: &Authority) -> Result<[Texts; 2], CertificateError> {
+    let [first, second] = GATEWAYS.map(|id| authority.issue(id.name(), days_from_now(DAYS)));
+    Ok([first?, second?])
+}

@@ -1,0 +1,144 @@
+//! Tunnels that agree on keys: until all have some, and until all have new ones.
+
+use super::{REKEY, metrics, read_counters};
+use crate::LabError;
+use crate::dut::{Daemon, dut_error, prometheus};
+use crate::sync::Deadline;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the first tunnel may take: some attempts, when the other gateway is late.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// What each further one adds, on a busy machine.
+const LIMIT_EACH: Duration = Duration::from_millis(60);
+
+/// From one look at a gateway's metrics to the next.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Tunnels that have keys, of its metrics.
+const ESTABLISHED: &str = "tunnels_established";
+
+/// What the keys of each tunnel are made of: the metric, and its label.
+const SOURCES: (&str, &str) = ("tunnel_info", "sources");
+
+/// Its counter of new keys, by cause.
+const EPOCHS: &str = "epochs_established";
+
+/// Its counter of attempts that failed, by reason.
+const FAILED: &str = "handshakes_failed";
+
+/// Waits until all tunnels of these gateways have keys; facts: how long that took since `start`, and what keys are made of.
+pub(super) fn await_established(
+    daemons: &[Daemon<'_>],
+    tunnels: u16,
+    start: Instant,
+) -> Result<BTreeMap<String, String>, LabError> {
+    let deadline = Deadline::after(limit(tunnels));
+    for daemon in daemons {
+        await_count(daemon, deadline, established, tunnels.into(), |count| {
+            format!("has keys of {count} of {tunnels} tunnels")
+        })?;
+    }
+    let took = start.elapsed().as_millis().to_string();
+    let mut facts = BTreeMap::new();
+    for (place, daemon) in daemons.iter().enumerate() {
+        let gateway = daemon.node.id().name();
+        if place == 0 {
+            facts.insert(format!("{gateway}/set_up_ms"), took.clone());
+        }
+        let (name, label) = SOURCES;
+        let sources = prometheus::values(&metrics(daemon)?, name, label);
+        let sources: Vec<_> = sources.into_iter().collect();
+        facts.insert(format!("{gateway}/sources"), sources.join(" or "));
+    }
+    Ok(facts)
+}
+
+/// Has new keys made for all tunnels, and waits until both gateways seal with them. The first is asked: a gateway asks its
+/// peer where that is the one that connects.
+pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<(), LabError> {
+    let before = daemons.iter().map(epochs).collect::<Result<Vec<_>, _>>()?;
+    if let Some(first) = daemons.first() {
+        first.signal(REKEY)?;
+    }
+    let deadline = Deadline::after(limit(tunnels));
+    for (daemon, before) in daemons.iter().zip(before) {
+        await_count(
+            daemon,
+            deadline,
+            epochs,
+            before + u64::from(tunnels),
+            |count| {
+                let renewed = count.saturating_sub(before);
+                format!("has renewed the keys of {renewed} of {tunnels} tunnels")
+            },
+        )?;
+    }
+    Ok(())
+}
+
+fn limit(tunnels: u16) -> Duration {
+    LIMIT + LIMIT_EACH * u32::from(tunnels.saturating_sub(1))
+}
+
+/// Waits until what is counted on a gateway is that much; an error says `so_far`, and why attempts failed.
+fn await_count(
+    daemon: &Daemon<'_>,
+    deadline: Deadline,
+    count: impl Fn(&Daemon<'_>) -> Result<u64, LabError>,
+    wanted: u64,
+    so_far: impl Fn(u64) -> String,
+) -> Result<(), LabError> {
+    loop {
+        let counted = count(daemon)?;
+        if counted >= wanted {
+            return Ok(());
+        }
+        if deadline.is_over() {
+            daemon.check_alive()?;
+            let gateway = daemon.node.id().name();
+            let failures = failures(daemon)?;
+            let reason = format!("{} on {gateway} when time is up{failures}", so_far(counted));
+            return Err(dut_error(daemon.dut, reason));
+        }
+        thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// Tunnels that have keys now.
+fn established(daemon: &Daemon<'_>) -> Result<u64, LabError> {
+    Ok(prometheus::gauge(&metrics(daemon)?, ESTABLISHED))
+}
+
+/// Epochs that it has agreed on since its start, of all tunnels.
+fn epochs(daemon: &Daemon<'_>) -> Result<u64, LabError> {
+    Ok(parts(&read_counters(daemon)?, EPOCHS)
+        .map(|(_, count)| count)
+        .sum())
+}
+
+/// Why attempts failed, as far as any did: `; attempts failed: policy 3`.
+fn failures(daemon: &Daemon<'_>) -> Result<String, LabError> {
+    let counters = read_counters(daemon)?;
+    let failed = parts(&counters, FAILED).filter(|(_, count)| *count > 0);
+    let failed: Vec<_> = failed
+        .map(|(reason, count)| format!("{reason} {count}"))
+        .collect();
+    Ok(match failed.is_empty() {
+        true => String::new(),
+        false => format!("; attempts failed: {}", failed.join(", ")),
+    })
+}
+
+/// A counter's parts by label.
+fn parts<'a>(
+    counters: &'a BTreeMap<String, u64>,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a str, u64)> {
+    counters.iter().filter_map(move |(counter, count)| {
+        let label = counter.strip_prefix(name)?;
+        Some((label.strip_prefix('.').unwrap_or(label), *count))
+    })
+}
