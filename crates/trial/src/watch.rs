@@ -83,6 +83,7 @@ impl<'a> CipherWatching<'a> {
         let request = Request::Watch {
             interface: look.interface.to_owned(),
             sealed_ports: dut.sealed_ports.clone(),
+            control_ports: dut.control_ports.clone(),
             marker: look.marker.to_vec(),
         };
         match gateway.call(request)? {
@@ -258,6 +259,7 @@ impl Watch<'_> {
             limit_ms: limit.as_millis() as u64,
             marker: look.marker.to_vec(),
             sealed_ports: self.dut.sealed_ports.clone(),
+            control_ports: self.dut.control_ports.clone(),
         };
         match gateway.call(request)? {
             Response::Sample(found) => add(&mut seen.cipher_link, found),
@@ -272,6 +274,7 @@ fn add(sum: &mut CipherLink, found: CipherLink) {
     sum.frames += found.frames;
     sum.esp_frames += found.esp_frames;
     sum.marker_frames += found.marker_frames;
+    sum.channel_frames += found.channel_frames;
     sum.other_frames += found.other_frames;
     for spi in found.spis {
         if !sum.spis.contains(&spi) {

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 /// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.
 pub(crate) const REPLACED_SAS: &str = "engine_replaced_sas";
 
+/// The only key exchange there is.
+const KEY_EXCHANGE: &str = "X25519MLKEM768";
 /// What an encryptor without ESP tells of suite and engine.
 const NONE: &str = "none";
 /// From so many frames a second on, of that mean size or less, some arrive together.
@@ -75,7 +77,7 @@ fn loaded(cell: &Cell) -> &'static [&'static str] {
 /// What a device must tell of itself; `None`: nothing.
 fn settings(adapter: &Adapter) -> Option<Vec<(&'static str, String)>> {
     match adapter {
-        Adapter::Cipherbench(encryptor) => Some(own_settings(encryptor).to_vec()),
+        Adapter::Cipherbench(encryptor) => Some(own_settings(encryptor)),
         // What boxes tell is in their own words.
         Adapter::External(_) => None,
         other => Some(vec![("suite", other.carrier()?.suite.to_string())]),
@@ -83,7 +85,7 @@ fn settings(adapter: &Adapter) -> Option<Vec<(&'static str, String)>> {
 }
 
 /// What an encryptor of ours must tell of itself, the engine apart.
-fn own_settings(encryptor: &Encryptor) -> [(&'static str, String); 6] {
+fn own_settings(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
     let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let suite = match encryptor.mode.has_esp() {
         true => encryptor.suite.to_string(),
@@ -94,13 +96,32 @@ fn own_settings(encryptor: &Encryptor) -> [(&'static str, String); 6] {
         Mode::L2tpv3Clear => Mode::L2tpv3,
         mode => mode,
     };
-    [
+    let mut settings = vec![
         ("suite", suite),
         ("lanes", encryptor.workers.to_string()),
         ("tunnels", encryptor.tunnels.to_string()),
         ("mode", mode.name().to_owned()),
         ("aggregate", on(encryptor.aggregate)),
         ("busy_poll", on(encryptor.busy_poll)),
+    ];
+    settings.extend(key_settings(encryptor));
+    settings
+}
+
+/// What it must tell of its keys; nothing where it has none.
+fn key_settings(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
+    let keys = encryptor.keys;
+    if !encryptor.mode.has_esp() {
+        return Vec::new();
+    }
+    let (Some(policy), Some(sources)) = (keys.policy(), keys.sources()) else {
+        return vec![("keys", "static".to_owned())];
+    };
+    vec![
+        ("keys", "handshake".to_owned()),
+        ("policy", policy.to_owned()),
+        ("kx", KEY_EXCHANGE.to_owned()),
+        ("sources", sources),
     ]
 }
 

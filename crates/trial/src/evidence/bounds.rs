@@ -32,6 +32,9 @@ const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
 const AGGREGATE_BYTES_MAX: u64 = 4;
 /// What others' gateways may say to one another in a second: keepalives, and now and then new keys.
 const TUNNEL_BYTES_PER_S: u64 = 1 << 10;
+/// The most that one of our own gateways may say while a tunnel agrees on keys: certificates and key shares of more than
+/// a kilobyte, for the peer and for a KME, and several times as much.
+const HANDSHAKE_BYTES: u64 = 32 << 10;
 /// Whatever is padded to is no longer: lengths that follow one another and are so many pad in every way.
 const PAD_TO_BYTES_MAX: usize = 16;
 /// OpenVPN's `P_DATA_V1` is so much shorter than `P_DATA_V2`, which names a peer.
@@ -301,14 +304,23 @@ pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
 
 /// The most that the gateways themselves said to one another.
 fn tunnel_bytes(observed: &Observed<'_>) -> u64 {
-    match observed.cell.dut.adapter {
+    let seconds = observed.elapsed_ns.div_ceil(1_000_000_000);
+    match &observed.cell.dut.adapter {
+        Adapter::Cipherbench(encryptor) => {
+            let Some(every_ns) = encryptor.rekey_every_ns else {
+                return 0;
+            };
+            // Of each tunnel: one that was under way, and those that came due.
+            let handshakes = 1 + observed.elapsed_ns.div_ceil(every_ns.max(1));
+            let said = handshakes.saturating_mul(HANDSHAKE_BYTES);
+            let pinged = seconds.saturating_mul(TUNNEL_BYTES_PER_S);
+            said.saturating_add(pinged)
+                .saturating_mul(encryptor.tunnels.into())
+        }
         Adapter::WireGuard(_)
         | Adapter::StrongSwan(_)
         | Adapter::OpenVpn(_)
-        | Adapter::External(_) => {
-            let seconds = observed.elapsed_ns.div_ceil(1_000_000_000);
-            seconds.saturating_mul(TUNNEL_BYTES_PER_S)
-        }
+        | Adapter::External(_) => seconds.saturating_mul(TUNNEL_BYTES_PER_S),
         _ => 0,
     }
 }

@@ -46,31 +46,43 @@ impl CipherSeen<'_> {
         let form = adapter.carrier()?.form;
         let link = self.link;
         let wanted = self.frames_wanted();
-        let sealed = link.esp_frames.saturating_add(link.other_frames);
-        let control = link.frames.saturating_sub(sealed);
+        let others = [link.esp_frames, link.channel_frames, link.other_frames];
+        let control = others.into_iter().fold(link.frames, u64::saturating_sub);
         let control_most = (link.frames / 10).max(CONTROL_FRAMES);
         let (name, ids) = (form.name(), ids(form));
         let beside = control_traffic(adapter);
+        let channel = match own_channel(adapter) {
+            Some(channel) => format!("{} {channel}, ", link.channel_frames),
+            None => String::new(),
+        };
         let detail = format!(
-            "of {} frames between the gateways {} were {name} ({} {ids}), {control} {beside} and {} neither; \
+            "of {} frames between the gateways {} were {name} ({} {ids}), {channel}{control} {beside} and {} neither; \
              at least {wanted} {name} frames had to be seen, and at most {control_most} of {beside}",
             link.frames,
             link.esp_frames,
             link.spis.len(),
             link.other_frames
         );
-        let passed = link.other_frames == 0 && link.esp_frames >= wanted && control <= control_most;
+        let is_own = link.channel_frames == 0 || own_channel(adapter).is_some();
+        let passed = link.other_frames == 0
+            && is_own
+            && link.esp_frames >= wanted
+            && control <= control_most;
         check("cipher-link-encrypted", passed, detail)
     }
 
-    /// A quarter of the frames that the samples met on average, or enough.
+    /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on beside, less by what
+    /// that took of the samples.
     fn frames_wanted(&self) -> u64 {
         let counters = self.counters;
         let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
         let met = packets * u128::from(self.sampling_ns) / u128::from(self.elapsed_ns.max(1));
-        u64::try_from(met / 4)
+        let wanted = u64::try_from(met / 4)
             .unwrap_or(u64::MAX)
-            .clamp(1, FRAMES_ENOUGH)
+            .min(FRAMES_ENOUGH);
+        let link = self.link;
+        let beside_channel = link.frames.saturating_sub(link.channel_frames);
+        (wanted.saturating_mul(beside_channel) / link.frames.max(1)).max(1)
     }
 
     /// No frame sampled between the gateways shows the stations' marker. Where the DUT is not to encrypt, some
@@ -123,7 +135,10 @@ impl CipherSeen<'_> {
     /// Of all frames between the gateways, none but what the DUT sealed and control traffic.
     pub(super) fn no_foreign_frames(&self, adapter: &Adapter) -> Option<Check> {
         let name = adapter.carrier()?.form.name();
-        let beside = control_traffic(adapter);
+        let beside = match own_channel(adapter) {
+            Some(channel) => format!("{channel}, {}", control_traffic(adapter)),
+            None => control_traffic(adapter).to_owned(),
+        };
         let watch = self.watch;
         let detail = match watch.foreign_frames {
             0 => format!("every frame between the gateways was {name}, {beside}"),
@@ -160,7 +175,17 @@ const fn ids(form: Form) -> &'static str {
     }
 }
 
-/// What may stand beside a DUT's sealed packets. Ours has its keys before it starts.
+/// What a DUT's gateways say to one another over TCP connections of their own, where they agree on keys so.
+fn own_channel(adapter: &Adapter) -> Option<&'static str> {
+    let keys = adapter.encryptor()?.keys;
+    match (keys.is_agreed(), keys.has_qkd()) {
+        (false, _) => None,
+        (true, false) => Some("of its control channel"),
+        (true, true) => Some("of its control channel or of its KME"),
+    }
+}
+
+/// What may stand beside a DUT's sealed packets. Ours agrees on keys over channels of its own.
 const fn control_traffic(adapter: &Adapter) -> &'static str {
     match adapter {
         Adapter::Cipherbench(_) => "ARP or ND",

@@ -1,7 +1,7 @@
 //! Every check passes on what a good trial reads, and fails on what it is there to catch.
 
 use super::*;
-use campaign::plan::{Adapter, Dut, Encryptor, Measurement, Tool};
+use campaign::plan::{Adapter, Dut, Encryptor, KeySource, Measurement, Tool};
 use journal::record::Datagrams;
 use lab::Links;
 use std::net::Ipv4Addr;
@@ -184,6 +184,63 @@ fn more_control_frames_than_a_tenth_are_an_objection() {
     }
     let detail = fixture.detail("cipher-link-encrypted");
     assert!(detail.contains("5 ARP or ND"), "{detail}");
+}
+
+#[test]
+fn what_gateways_say_to_agree_on_keys_is_counted_apart_and_only_where_they_do() {
+    let agreed = |keys| Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm).with_keys(keys));
+    let mut fixture = Fixture::tcp(agreed(KeySource::Both), 1);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    // A ping beside many tunnels that agree on keys: few of the frames are ESP.
+    fixture.cipher_link.channel_frames = 270;
+    fixture.cipher_link.esp_frames = 30;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail("cipher-link-encrypted");
+    assert!(
+        detail.contains("270 of its control channel or of its KME, 0 ARP or ND and 0 neither"),
+        "{detail}"
+    );
+    let detail = fixture.detail("no-foreign-frames");
+    assert!(detail.contains("of its control channel"), "{detail}");
+    // Nothing but the channel is not enough, and one frame of anything else is too much.
+    fixture.cipher_link.channel_frames = 300;
+    fixture.cipher_link.esp_frames = 0;
+    assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+    fixture.cipher_link.channel_frames = 269;
+    fixture.cipher_link.esp_frames = 30;
+    fixture.cipher_link.other_frames = 1;
+    assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+    // Clear-text in a channel is clear-text.
+    fixture.cipher_link.other_frames = 0;
+    fixture.cipher_link.marker_frames = 1;
+    assert_eq!(fixture.failing(), ["no-clear-text"]);
+
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.cipher_link.channel_frames = 1;
+    fixture.cipher_link.esp_frames = 298;
+    assert_eq!(fixture.failing(), ["cipher-link-encrypted"]);
+}
+
+#[test]
+fn bytes_of_handshakes_are_allowed_for_each_tunnel_and_rekey() {
+    let encryptor = Encryptor {
+        rekey_every_ns: Some(500 * MS),
+        ..Encryptor::new(Suite::Aes256Gcm).with_keys(KeySource::Pqc)
+    };
+    let slack = |adapter| {
+        let mut fixture = Fixture::tcp(adapter, 1);
+        let detail = fixture.detail("cipher-link-amount");
+        let (_, most) = detail.rsplit_once(" to ").unwrap();
+        let most: u64 = most.split_once(' ').unwrap().0.parse().unwrap();
+        fixture.counter("gw1/w0").tx_bytes = most;
+        assert_eq!(fixture.failing(), Vec::<String>::new());
+        fixture.counter("gw1/w0").tx_bytes = most + 1;
+        assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+        most
+    };
+    let more = slack(Adapter::Cipherbench(encryptor)) - slack(encrypting());
+    // In 1.1 s: one under way and three that come due, and two seconds of being there.
+    assert_eq!(more, 4 * (32 << 10) + 2 * (1 << 10));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
 use encryptor::renewal::Renewer;
 use encryptor::worker::Worker;
-use esp::WindowSize;
+use esp::{Limits, WindowSize};
 use keying::StaticKeys;
 use lab::StationEsp;
 use port::{
@@ -259,12 +259,14 @@ impl Builder<'_> {
         let selection = selection.map_err(|error| failed(&error))?;
         let renewer = Renewer::start(&selection).map_err(|error| failed(&error))?;
         let own = StaticKeys::open(&keys.path(side));
-        let own = Arc::new(Mutex::new(own.map_err(|error| failed(&error))?));
+        let own = own.map_err(|error| failed(&error))?;
+        let own = Arc::new(Mutex::new(keying::Keys::from(own)));
         let tunnels: Vec<_> = (0..encryptor.tunnels)
             .map(|id| LaneTunnel {
                 id,
                 peer: 0,
                 keys: Some(Arc::clone(&own)),
+                lifetime: Limits::NONE,
                 inner_bytes_max: inner_bytes_max(encryptor, mtu),
                 mss_max: [u16::MAX; 2],
             })
@@ -285,6 +287,7 @@ impl Builder<'_> {
             ("mode", Mode::L3.name().to_owned()),
             ("aggregate", on(encryptor.aggregate)),
             ("busy_poll", on(encryptor.busy_poll)),
+            ("keys", encryptor.keys.name().to_owned()),
         ];
         let facts = facts.map(|(key, value)| (format!("{name}/{key}"), value));
         gateways.facts.extend(facts);

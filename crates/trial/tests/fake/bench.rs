@@ -233,6 +233,7 @@ impl Bench for FakeBench {
                 ("mode", "l3"),
                 ("aggregate", "off"),
                 ("busy_poll", "off"),
+                ("keys", "static"),
             ];
             for (key, value) in facts {
                 for gateway in ["gw1", "gw2"] {

@@ -2,7 +2,7 @@
 
 use crate::frames::{assert_all_came, frames, load, passes, short, traffic};
 use crate::trials::{TestLab, cell, ping, plan, tcp};
-use campaign::plan::{Adapter, Direction, Encryptor, IpVersion, Mode, Traffic};
+use campaign::plan::{Adapter, Direction, Encryptor, IpVersion, KeySource, Mode, Traffic};
 use journal::record::Measured;
 use lab::protocol::Program;
 use lab::{Bench, NodeId};
@@ -14,7 +14,7 @@ use wire::mix::FrameMix;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 6] = [
+pub(crate) const ALL: [(&str, fn()); 7] = [
     (
         "tagged_and_long_frames_of_any_kind_cross_a_bridge",
         tagged_and_long_frames_of_any_kind_cross_a_bridge,
@@ -33,7 +33,35 @@ pub(crate) const ALL: [(&str, fn()); 6] = [
         tools_through_bridging_encryptors,
     ),
     ("frames_that_share_packets", frames_that_share_packets),
+    (
+        "keys_that_gateways_agree_on_are_proven_in_every_trial",
+        keys_that_gateways_agree_on_are_proven_in_every_trial,
+    ),
 ];
+
+/// New keys all the time, and every check of the evidence passes.
+fn keys_that_gateways_agree_on_are_proven_in_every_trial() {
+    let mut lab = TestLab::build();
+    for keys in KeySource::ALL.into_iter().filter(|keys| keys.is_agreed()) {
+        let name = keys.name();
+        let encryptor = Encryptor {
+            tunnels: 3,
+            rekey_every_ns: Some(200_000_000),
+            ..Encryptor::new(Suite::Aes256Gcm).with_keys(keys)
+        };
+        let adapter = Adapter::Cipherbench(encryptor.clone());
+        for measurement in [ping(), tcp(1)] {
+            let measured = lab.measured(&cell(adapter.clone(), 1, true, measurement));
+            assert_link(&measured, &encryptor);
+            assert!(passes(&measured, "cipher-link-amount"), "{name}");
+        }
+        let measured = lab.measured(&frames(adapter, short(Direction::Both), load(200)));
+        assert_all_came(&measured, 200, 1);
+        assert_link(&measured, &encryptor);
+        let told = &measured.evidence.dut_facts;
+        assert_eq!(told["gw2/sources"], keys.sources().unwrap());
+    }
+}
 
 fn suite(name: &str) -> Encryptor {
     Encryptor::new(Suite::from_name(name).unwrap())

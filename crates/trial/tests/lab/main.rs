@@ -4,8 +4,8 @@
 //!  A ---- gw1 ==== gw2 ---- B      the gateways forward in clear, or the encryptor runs on them
 //! ```
 //!
-//! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the real encryptor; and
-//! `frames`, the real generator and analyser.
+//! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the real encryptor; `kme`,
+//! the real simulator of KMEs; and `frames`, the real generator and analyser.
 
 mod attacks;
 mod disturbed;
@@ -18,8 +18,9 @@ use encryptor::Config;
 use lab::{NodeId, privilege, station};
 use libtest_mimic::{Arguments, Completion, Trial};
 use port::Stop;
-use signal_hook::consts::{SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["station", "--node", name] => return serve(NodeId::from_name(name)),
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
+        ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
         ["station"] => return serve(None),
         ["outside", scenario] => return external::play(scenario),
@@ -84,9 +86,15 @@ fn encrypt(file: &Path) -> ExitCode {
         Err(error) => return fail(&error),
     };
     let stop = stop_at_sigterm();
-    let mut asks = Signals::new([SIGUSR1]).unwrap();
+    let fault = config.fault;
+    let mut asks = Signals::new([SIGUSR1, SIGUSR2]).unwrap();
     let ended = encryptor::run(&config, "test", &stop, |facts, rekeyer| {
-        std::thread::spawn(move || asks.forever().for_each(|_| rekeyer.ask()));
+        std::thread::spawn(move || {
+            asks.forever().for_each(|signal| match fault {
+                Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
+                _ => rekeyer.ask(),
+            });
+        });
         let facts: Vec<String> = facts
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))
@@ -97,6 +105,25 @@ fn encrypt(file: &Path) -> ExitCode {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// The real KMEs, simulated, until they are told to end.
+fn kme(file: &Path) -> ExitCode {
+    let config = match qkd::kme::Config::load(file) {
+        Ok(config) => config,
+        Err(error) => return fail(&error),
+    };
+    let stop = stop_at_sigterm();
+    let simulator = match qkd::kme::start(&config) {
+        Ok(simulator) => simulator,
+        Err(error) => return fail(&error),
+    };
+    println!("ready");
+    while !stop.is_raised() {
+        port::wait_readable(&[stop.as_fd()], None).unwrap();
+    }
+    drop(simulator);
+    ExitCode::SUCCESS
 }
 
 /// The real generator or analyser, as its standard input says.

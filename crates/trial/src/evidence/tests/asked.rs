@@ -4,7 +4,8 @@ use super::fixture::told;
 use super::*;
 use crate::evidence::gateway::Gateway;
 use campaign::plan::{
-    Direction, FrameTest, IpVersion, Load as LoadTest, Mode, OpenVpn, Ports, Procedure, Traffic,
+    Direction, FrameTest, IpVersion, KeySource, Load as LoadTest, Mode, OpenVpn, Ports, Procedure,
+    Traffic,
 };
 use journal::record::FrameTrial;
 use wire::mix::FrameMix;
@@ -91,6 +92,7 @@ fn an_encryptor_that_runs_with_other_settings_is_an_objection() {
         ("gw1/aggregate", "on"),
         ("gw2/busy_poll", "on"),
         ("gw1/engine", "null"),
+        ("gw2/keys", "handshake"),
     ] {
         let mut fixture = Fixture::tcp(encrypting(), 1);
         fixture.dut_facts.insert(key.to_owned(), value.to_owned());
@@ -103,6 +105,36 @@ fn an_encryptor_that_runs_with_other_settings_is_an_objection() {
         assert_eq!(fixture.failing(), ["dut-as-asked"], "{key}");
         let expected = format!("{gateway} does not tell its {name}");
         assert!(fixture.detail("dut-as-asked").contains(&expected));
+    }
+}
+
+#[test]
+fn keys_from_elsewhere_than_asked_for_are_an_objection() {
+    for keys in KeySource::ALL {
+        let encryptor = with_engine("auto").with_keys(keys);
+        let cell = frames(encryptor, Direction::Both);
+        let right = asked(&cell, &[], &[], 1000);
+        assert!(right.passed, "{}", right.detail);
+        let wrong: &[(&str, &str)] = match keys {
+            KeySource::Static => &[("gw1/keys", "handshake")],
+            // A PPK that is not there, and one that nobody asked for.
+            KeySource::Ppk => &[("gw1/sources", "handshake"), ("gw2/policy", "either")],
+            KeySource::Pqc => &[
+                ("gw1/sources", "handshake+ppk:lab"),
+                ("gw2/kx", "X25519"),
+                ("gw2/keys", "static"),
+            ],
+            KeySource::Qkd | KeySource::Both => &[
+                ("gw1/policy", "pqc"),
+                ("gw2/policy", "either"),
+                ("gw2/sources", "handshake"),
+            ],
+        };
+        for fact in wrong {
+            let check = asked(&cell, &[*fact], &[], 1000);
+            assert!(!check.passed, "{}: {fact:?}", keys.name());
+            assert!(check.detail.contains(fact.1), "{}", check.detail);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! What a good trial reads.
 
 use super::*;
-use campaign::plan::{DataPath, IkeAuth, OpenVpn, StrongSwan, Tool, WireGuard, WireGuardProgram};
+use campaign::plan::{
+    DataPath, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, WireGuard, WireGuardProgram,
+};
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -315,6 +317,24 @@ pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
     ];
     let facts = facts
         .into_iter()
+        .chain(keys_told(encryptor.keys))
         .flat_map(|(key, value)| of_both(key, value));
     facts.collect()
+}
+
+/// What it tells of its keys.
+fn keys_told(keys: KeySource) -> Vec<(&'static str, &'static str)> {
+    let (policy, sources) = match keys {
+        KeySource::Static => return vec![("keys", "static")],
+        KeySource::Pqc => ("pqc", "handshake"),
+        KeySource::Ppk => ("pqc", "handshake+ppk:lab"),
+        KeySource::Qkd => ("qkd", "qkd"),
+        KeySource::Both => ("both", "handshake+qkd"),
+    };
+    vec![
+        ("keys", "handshake"),
+        ("policy", policy),
+        ("kx", "X25519MLKEM768"),
+        ("sources", sources),
+    ]
 }

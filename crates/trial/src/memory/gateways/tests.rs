@@ -88,6 +88,7 @@ fn gateways_tell_what_they_were_built_with() {
         ("mode", "l3"),
         ("aggregate", "on"),
         ("busy_poll", "on"),
+        ("keys", "static"),
     ] {
         for gateway in ["gw1", "gw2"] {
             let fact = &gateways.facts[&format!("{gateway}/{key}")];
