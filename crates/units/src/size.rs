@@ -36,6 +36,14 @@ const SIZE: Quantity = Quantity {
             name: "GiB",
             scale: 1 << 30,
         },
+        Unit {
+            name: "TB",
+            scale: 1_000_000_000_000,
+        },
+        Unit {
+            name: "TiB",
+            scale: 1 << 40,
+        },
     ],
     aliases: &[
         ("b", "B"),
@@ -54,6 +62,10 @@ const SIZE: Quantity = Quantity {
         ("gib", "GiB"),
         ("gi", "GiB"),
         ("g", "GiB"),
+        ("tb", "TB"),
+        ("tib", "TiB"),
+        ("ti", "TiB"),
+        ("t", "TiB"),
     ],
     example: "1500 B",
     likely_unit: |_| "B",
@@ -70,7 +82,7 @@ impl Bytes {
         Self(bytes)
     }
 
-    /// Reads a number and `B`, `kB`, `MB`, `GB` (decimal) or `KiB`, `MiB`, `GiB` (binary).
+    /// Reads a number and `B`, `kB`, `MB`, `GB`, `TB` (decimal) or `KiB`, `MiB`, `GiB`, `TiB` (binary).
     ///
     /// # Errors
     /// When it is anything else, or not a whole number of bytes.
@@ -262,7 +274,7 @@ mod tests {
         assert_eq!(error.to_string(), "size `1500` has no unit");
         assert_eq!(
             error.help(),
-            "write `1500 B`; units are B, kB, KiB, MB, MiB, GB, GiB"
+            "write `1500 B`; units are B, kB, KiB, MB, MiB, GB, GiB, TB, TiB"
         );
         assert!(
             Bytes::parse("64 bytes")
