@@ -26,6 +26,12 @@ impl Limits {
     /// for 2^64; keys that live longer than that gain nobody anything.
     pub const PACKETS: u64 = 1 << 42;
 
+    /// None.
+    pub const NONE: Self = Self {
+        packets: u64::MAX,
+        bytes: u64::MAX,
+    };
+
     /// The limits of an SA that was given no others.
     #[must_use]
     pub const fn of(suite: Suite) -> Self {
@@ -39,6 +45,15 @@ impl Limits {
         Self {
             packets: Self::PACKETS,
             bytes,
+        }
+    }
+
+    /// What may be sealed until new keys are due: half of it, and at most 2^31 packets.
+    pub(crate) const fn due(self) -> Self {
+        let packets = self.packets - self.packets / 2;
+        Self {
+            packets: if packets < 1 << 31 { packets } else { 1 << 31 },
+            bytes: self.bytes - self.bytes / 2,
         }
     }
 }

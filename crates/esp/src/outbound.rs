@@ -43,6 +43,8 @@ pub struct OutboundSa {
     /// Bytes of text sealed, never more than the limit.
     bytes: u64,
     limits: Limits,
+    /// From here on new keys are due.
+    due: Limits,
 }
 
 impl OutboundSa {
@@ -54,6 +56,7 @@ impl OutboundSa {
     #[must_use]
     pub fn new(spi: u32, transform: Box<dyn Transform>) -> Self {
         let suite = transform.suite();
+        let limits = Limits::of(suite);
         Self {
             spi,
             transform,
@@ -62,14 +65,30 @@ impl OutboundSa {
             ivs: Ivs::of(suite),
             sequence: 0,
             bytes: 0,
-            limits: Limits::of(suite),
+            limits,
+            due: limits.due(),
         }
     }
 
     /// The SA with other limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
+        Self {
+            limits,
+            due: limits.due(),
+            ..self
+        }
+    }
+
+    /// The SA, for which [new keys are due](Self::new_keys_are_due) when so much is sealed, if not before. It goes on
+    /// beyond.
+    #[must_use]
+    pub fn with_lifetime(self, lifetime: Limits) -> Self {
+        let due = Limits {
+            packets: self.due.packets.min(lifetime.packets),
+            bytes: self.due.bytes.min(lifetime.bytes),
+        };
+        Self { due, ..self }
     }
 
     /// The SA's SPI.
@@ -93,17 +112,24 @@ impl OutboundSa {
         }
     }
 
-    /// Whether half of one limit is used, or 2^31 sequence numbers: time for new keys, while this SA goes on.
+    /// What the SA has sealed.
+    #[must_use]
+    pub const fn sealed(&self) -> Limits {
+        Limits {
+            packets: self.sequence,
+            bytes: self.bytes,
+        }
+    }
+
+    /// Whether half of one limit is used, or 2^31 sequence numbers, or the
+    /// [lifetime](Self::with_lifetime) is over: time for new keys, while this SA goes on.
     ///
     /// A receiver that starts late cannot know the high half of sequence numbers, which is not sent: it never
     /// opens a packet of an SA that is beyond 2^32. So early because ciphers of
     /// 64-bit blocks are done within milliseconds at full rate.
     #[must_use]
     pub const fn new_keys_are_due(&self) -> bool {
-        let left = self.remaining();
-        left.packets <= self.limits.packets / 2
-            || left.bytes <= self.limits.bytes / 2
-            || self.sequence >= 1 << 31
+        self.sequence >= self.due.packets || self.bytes >= self.due.bytes
     }
 
     /// Length of the ESP packet, header to ICV, that carries an inner packet of `inner_len`.

@@ -70,6 +70,32 @@ fn new_keys_are_due_when_half_of_either_budget_is_used() {
 }
 
 #[test]
+fn a_lifetime_makes_new_keys_due_sooner_and_stops_nothing() {
+    let due = |packets, bytes, sealed| {
+        let sa = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
+        let mut sa = sa.with_lifetime(Limits { packets, bytes });
+        (0..sealed).for_each(|_| drop(seal(&mut sa, INNER, 4)));
+        sa.new_keys_are_due()
+    };
+    assert!(!due(40, u64::MAX, 39));
+    assert!(due(40, u64::MAX, 40));
+    assert!(!due(u64::MAX, 40 * 32, 39));
+    assert!(due(u64::MAX, 40 * 32, 50));
+    // It makes nothing due later.
+    let limits = Limits {
+        packets: 4,
+        bytes: u64::MAX,
+    };
+    let sa = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
+    let mut sa = sa.with_limits(limits).with_lifetime(Limits {
+        packets: 100,
+        bytes: u64::MAX,
+    });
+    (0..2).for_each(|_| drop(seal(&mut sa, INNER, 4)));
+    assert!(sa.new_keys_are_due());
+}
+
+#[test]
 fn a_sequence_number_never_wraps_even_without_a_limit() {
     let limits = Limits {
         packets: u64::MAX,
