@@ -2,6 +2,7 @@
 //!
 //! What it says is one [`Config`]; the modules below read its parts.
 
+mod keys;
 mod mode;
 mod overlap;
 mod peers;
@@ -12,12 +13,15 @@ mod values;
 pub(crate) use mode::MTU_MIN;
 
 use crate::policy::Selectors;
+use crate::renewal::Fault;
 use dispatch::Choice;
 use esp::WindowSize;
+use keying::chain::Policy;
 use port::{TunOffloads, UdpOffloads};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wire::Suite;
 use yaml::{Mistakes, Prefix};
 
@@ -61,6 +65,14 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Offloads to use where they work.
     pub offloads: Offloads,
+    /// Who this gateway is to peers with which it negotiates keys; there if there are such.
+    pub identity: Option<IdentityFiles>,
+    /// TCP port of the control channel here; nothing listens there unless keys are negotiated.
+    pub control_port: u16,
+    /// Where QKD keys come from; there if some peer's policy has them.
+    pub qkd: Option<Qkd>,
+    /// What SIGUSR2 does to negotiated keys: for tests.
+    pub fault: Option<Fault>,
 }
 
 /// One end of a tunnel: the other one.
@@ -71,10 +83,83 @@ pub struct Peer {
     pub id: u16,
     /// Its address, and its UDP port of lane 0; its lane *i* has that port + *i*.
     pub remote: SocketAddr,
-    /// Static key file; `None` only for [`Encapsulation::Udp`].
-    pub keys: Option<PathBuf>,
+    /// Where its keys come from; `None` only for [`Encapsulation::Udp`].
+    pub keys: Option<KeySource>,
     /// What goes through the tunnel; matches nothing in the modes of layer 2, which need no choice.
     pub selectors: Selectors,
+}
+
+/// Where the keys of a tunnel come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// A key file.
+    Static(PathBuf),
+    /// The peer and this side agree on them.
+    Handshake(Box<Handshake>),
+}
+
+/// How keys are agreed on with a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handshake {
+    /// Name in the peer's certificate.
+    pub peer: String,
+    /// TCP port of the peer's control channel.
+    pub control_port: u16,
+    /// What keys must come from.
+    pub policy: Policy,
+    /// Pre-shared keys that are mixed in: at most [`LINKS_MAX`](keying::message::LINKS_MAX), no id twice.
+    pub ppks: Vec<Ppk>,
+    /// The peer's id as an SAE; there if the policy has QKD.
+    pub sae: Option<String>,
+    /// How long an epoch lasts.
+    pub every: Duration,
+    /// How much is sealed in an epoch.
+    pub lifetime: Lifetime,
+    /// How long packets of the last epoch are taken after both sides have left it.
+    pub grace: Duration,
+}
+
+/// How much is sealed in one epoch, in all lanes together and at most: each lane asks for the next when it has sealed its
+/// share. `None`: as much as the cipher allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Bytes of inner packets, with ESP's padding and trailers.
+    pub bytes: Option<u64>,
+    /// Packets.
+    pub packets: Option<u64>,
+}
+
+/// A pre-shared key (RFC 8784).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ppk {
+    /// The same on both sides.
+    pub id: String,
+    /// Where it is.
+    pub file: PathBuf,
+    /// Whether keys without it are good enough, if the peer has it not.
+    pub optional: bool,
+}
+
+/// A certificate with what belongs to it, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityFiles {
+    /// Own certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Certificate of the authority that signed the other side's.
+    pub ca: PathBuf,
+}
+
+/// A key management entity, and who this side is to it (ETSI GS QKD 014).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Qkd {
+    /// URL.
+    pub kme: String,
+    /// Own id as an SAE.
+    pub sae: String,
+    /// Certificate for the KME, key, and authority of the KME's certificate.
+    pub files: IdentityFiles,
 }
 
 /// What stands on the clear side.
@@ -247,6 +332,16 @@ impl Config {
             of_peer: of_peer.collect(),
             addresses,
         }
+    }
+
+    /// Peers with which keys are negotiated, with their places in `peers`.
+    pub fn handshakes(&self) -> impl Iterator<Item = (u16, &Peer, &Handshake)> {
+        (0..)
+            .zip(&self.peers)
+            .filter_map(|(place, peer)| match &peer.keys {
+                Some(KeySource::Handshake(handshake)) => Some((place, peer, &**handshake)),
+                _ => None,
+            })
     }
 
     /// Whether nothing is encrypted, so that there are no keys: [`Encapsulation::Udp`].

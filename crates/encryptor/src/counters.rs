@@ -34,6 +34,8 @@ drop_reasons! {
     Malformed = "malformed",
     /// Clear side: no tunnel's traffic selectors have it (RFC 4301 §4.4.1).
     NoTunnel = "no_tunnel",
+    /// Clear side: no keys are agreed on with the peer yet.
+    NoKeys = "no_keys",
     /// Clear side: the ESP packet would not fit the path's MTU.
     TooBig = "too_big",
     /// Clear side: the outbound SA has no sequence numbers or bytes left.

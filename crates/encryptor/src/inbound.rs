@@ -17,7 +17,7 @@ use wire::coalesce::{Coalescer, Sink};
 use wire::l2tp::Session;
 use wire::vnet::VnetHeader;
 
-pub use crate::open::InboundKeys;
+pub use crate::open::{Desync, InboundKeys, Notice};
 
 /// The opening half of a lane.
 pub struct Inbound<K> {

@@ -1,17 +1,19 @@
-//! The two halves of a lane, from static keys.
+//! The two halves of a lane, from keys that all lanes share.
 
-use crate::inbound::{Inbound, InboundKeys};
+use crate::inbound::{Desync, Inbound, InboundKeys, Notice};
+use crate::mailbox::Mailbox;
 use crate::outbound::{Outbound, OutboundTunnel};
 use crate::payload::Payload;
 use crate::policy::Policy;
-use crate::renewal::{self, Recorder, Renewer};
+use crate::renewal::{self, Renewable, Renewer, Reporter};
 use dispatch::Dispatch;
-use esp::{InboundSa, OutboundSa, WindowSize};
-use keying::{LANES_MAX, StaticKeys, epoch_of, lane_of};
+use esp::{InboundSa, Limits, OutboundSa, WindowSize};
+use keying::{Keys, LANES_MAX, epoch_of, lane_of};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A key file's keys. Tunnels and lanes share them, off the packet path.
-pub type SharedKeys = Arc<Mutex<StaticKeys>>;
+/// Keys of a key file, which tunnels may share, or those that one tunnel has negotiated. Lanes share them, off the packet
+/// path.
+pub type SharedKeys = Arc<Mutex<Keys>>;
 
 /// A tunnel as all its lanes have it.
 pub struct LaneTunnel {
@@ -21,6 +23,8 @@ pub struct LaneTunnel {
     pub peer: u16,
     /// Where its keys come from; `None` for [`Payload::PlainPseudowire`] only.
     pub keys: Option<SharedKeys>,
+    /// What one SA seals until new keys are asked for; [`Limits::NONE`]: only what its cipher allows counts.
+    pub lifetime: Limits,
     /// The longest packet or frame that it carries, in bytes.
     pub inner_bytes_max: usize,
     /// The largest segment that a TCP connection through it may announce, over IPv4 and over IPv6.
@@ -43,7 +47,7 @@ pub struct LaneSettings<'a> {
     pub selection: &'a Dispatch,
     /// Anti-replay window of each SA.
     pub window: WindowSize,
-    /// Who gives new keys in time; without one an SA that is used up stops.
+    /// Who gives new keys in time; without one an SA that is used up stops, and no keys are negotiated.
     pub renewer: Option<&'a Renewer>,
 }
 
@@ -54,28 +58,44 @@ pub struct LaneSettings<'a> {
 /// handed out before.
 pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let sum = engine::checksum::fastest();
+    let selection = settings.selection;
     let mut keys = LaneKeys {
         tunnel_of_slot: vec![NONE; usize::from(LANES_MAX)].into_boxed_slice(),
         slots: Vec::new(),
-        floors: vec![0; settings.tunnels.len()],
-        recorder: settings.renewer.map(Renewer::recorder),
-        selection: settings.selection.clone(),
+        reporter: settings
+            .renewer
+            .map(|renewer| renewer.reporter(settings.lane)),
+        notices: settings.renewer.map(Renewer::notices),
+        selection: selection.clone(),
         window: settings.window,
     };
     let mut outbound = Vec::with_capacity(settings.tunnels.len());
     let mut renewable = Vec::with_capacity(settings.tunnels.len());
     for (number, tunnel) in (0..).zip(settings.tunnels) {
         let slot = tunnel.id * settings.lanes + settings.lane;
-        let sa = tunnel.keys.as_ref().map(|shared| {
+        let mut sa = None;
+        renewable.push(tunnel.keys.as_ref().map(|shared| {
             let place = &mut keys.tunnel_of_slot[usize::from(slot)];
             assert_eq!(*place, NONE, "a slot has one tunnel");
             *place = number;
-            keys.slots.push((slot, Arc::clone(shared)));
-            let sa = lock(shared).outbound(settings.selection.suite(), slot);
-            OutboundSa::new(sa.spi, settings.selection.sealing(&sa.keymat))
-        });
-        let keys = sa.as_ref().zip(tunnel.keys.clone());
-        renewable.push(keys.map(|(sa, keys)| (slot, keys, sa.spi())));
+            let mut locked = lock(shared);
+            keys.slots.push(Slot {
+                slot,
+                keys: Arc::clone(shared),
+                negotiated: locked.as_ring().is_some(),
+                floor: 0,
+            });
+            sa = locked.outbound(selection.suite(), slot).map(|sa| {
+                OutboundSa::new(sa.spi, selection.sealing(&sa.keymat))
+                    .with_lifetime(tunnel.lifetime)
+            });
+            Renewable {
+                slot,
+                keys: Arc::clone(shared),
+                epoch: sa.as_ref().map_or(0, |sa| epoch_of(sa.spi())),
+                lifetime: tunnel.lifetime,
+            }
+        }));
         outbound.push(OutboundTunnel {
             sa,
             peer: tunnel.peer,
@@ -87,7 +107,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let tunnels = settings.tunnels.len();
     let mut sealing = Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum);
     if let Some(renewer) = settings.renewer {
-        sealing = sealing.with_desk(renewer.desk(settings.selection, renewable));
+        sealing = sealing.with_desk(renewer.desk(selection, renewable));
     }
     (
         sealing,
@@ -98,17 +118,32 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
 /// No tunnel has the slot.
 const NONE: u16 = u16::MAX;
 
-/// Inbound SAs of one lane, from the static keys that all lanes share.
+/// Inbound SAs of one lane, from the keys that all lanes share.
 pub struct LaneKeys {
     tunnel_of_slot: Box<[u16]>,
-    /// Slot and keys of each tunnel.
-    slots: Vec<(u16, SharedKeys)>,
-    /// The newest epoch of each tunnel that a packet of this lane has proven: earlier ones are over. Other lanes and
-    /// tunnels with the same keys may be behind.
-    floors: Vec<u32>,
-    recorder: Option<Recorder>,
+    /// Of each tunnel.
+    slots: Vec<Slot>,
+    reporter: Option<Reporter>,
+    notices: Option<Arc<Mailbox<Notice>>>,
     selection: Dispatch,
     window: WindowSize,
+}
+
+/// A tunnel in one lane.
+struct Slot {
+    slot: u16,
+    keys: SharedKeys,
+    /// Which epochs its peer may send in is known, and told by notices.
+    negotiated: bool,
+    /// With static keys the newest epoch that a packet of this lane has proven: earlier ones are over. Other lanes and
+    /// tunnels with the same keys may be behind.
+    floor: u32,
+}
+
+impl LaneKeys {
+    fn slot(&self, tunnel: u16) -> &Slot {
+        &self.slots[usize::from(tunnel)]
+    }
 }
 
 impl InboundKeys for LaneKeys {
@@ -119,10 +154,12 @@ impl InboundKeys for LaneKeys {
     }
 
     fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa> {
-        if epoch_of(spi) < self.floors[usize::from(tunnel)] {
+        let Slot {
+            slot, keys, floor, ..
+        } = self.slot(tunnel);
+        if epoch_of(spi) < *floor {
             return None;
         }
-        let (slot, keys) = &self.slots[usize::from(tunnel)];
         let sa = lock(keys).inbound(self.selection.suite(), spi, *slot)?;
         let transform = self.selection.opening(&sa.keymat);
         Some(InboundSa::new(sa.spi, transform, self.window))
@@ -130,18 +167,51 @@ impl InboundKeys for LaneKeys {
 
     fn confirmed(&mut self, tunnel: u16, spi: u32) {
         let epoch = epoch_of(spi);
-        self.floors[usize::from(tunnel)] = epoch;
-        let (_, keys) = &self.slots[usize::from(tunnel)];
-        if let Some(recorder) = &self.recorder {
-            return recorder.record(keys, epoch);
+        let slot = &mut self.slots[usize::from(tunnel)];
+        if slot.negotiated {
+            return;
         }
-        if let Err(error) = lock(keys).record_peer_epoch(epoch) {
+        slot.floor = epoch;
+        if let Some(reporter) = &self.reporter {
+            return reporter.record(&slot.keys, epoch);
+        }
+        if let Err(error) = lock(&slot.keys).record_peer_epoch(epoch) {
             // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
             renewal::warn(format_args!("the peer's epoch cannot be recorded: {error}"));
         }
     }
+
+    fn keeps_older(&self, tunnel: u16) -> bool {
+        self.slot(tunnel).negotiated
+    }
+
+    #[inline]
+    fn notices(&mut self) -> Vec<Notice> {
+        self.notices
+            .as_ref()
+            .map_or_else(Vec::new, |mailbox| mailbox.take())
+    }
+
+    /// As long as the ring has its keys. The ring never has an epoch's again once it was without, so no SA is made
+    /// twice. (After 2^20 rollovers it may, of another secret. A lane to which nothing has come meanwhile opens nothing
+    /// with the old one, which is told as any other desynchronisation, and mended.)
+    fn goes_on(&mut self, tunnel: u16, spi: u32) -> bool {
+        let Slot { slot, keys, .. } = self.slot(tunnel);
+        lock(keys)
+            .inbound(self.selection.suite(), spi, *slot)
+            .is_some()
+    }
+
+    fn desync(&mut self, tunnel: u16, news: Desync) {
+        // With static keys there is nobody to ask.
+        if let Some(reporter) = &self.reporter
+            && self.slot(tunnel).negotiated
+        {
+            reporter.desync(tunnel, news);
+        }
+    }
 }
 
-pub(crate) fn lock(keys: &Mutex<StaticKeys>) -> MutexGuard<'_, StaticKeys> {
+pub(crate) fn lock(keys: &Mutex<Keys>) -> MutexGuard<'_, Keys> {
     keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

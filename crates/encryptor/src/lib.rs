@@ -6,10 +6,10 @@
 //! ```
 //!
 //! [`service::run`] is the whole service; [`worker::Worker`] is one lane over any ports, which tests drive
-//! without kernel or clock. Control plane and data plane meet in two places: the keys of a new inbound
-//! epoch, and the counters.
+//! without kernel. Control plane and data plane meet in a few places: the keys of a new inbound epoch, mailboxes,
+//! and the counters.
 //!
-//! It does not negotiate keys (`keying`), know packet formats (`wire`) or talk to the kernel (`port`).
+//! It does not negotiate keys (`control`, `keying`), know packet formats (`wire`) or talk to the kernel (`port`).
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod aggregate;
 pub mod config;
 pub mod counters;
 mod datagrams;
+mod desync;
 pub mod inbound;
 pub mod lane;
 mod mailbox;
@@ -28,7 +29,9 @@ pub mod payload;
 pub mod policy;
 pub mod privileges;
 pub mod renewal;
+mod sas;
 pub mod service;
+pub mod status;
 pub mod tunnel;
 pub mod worker;
 

@@ -22,9 +22,13 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Leaves a thing.
-    pub(crate) fn put(&self, thing: T) {
-        self.lock().push(thing);
+    /// Leaves a thing, and takes back what it `replaces` and the lane has not taken yet: so what waits for a lane that
+    /// does nothing for days stays as little as there are things.
+    pub(crate) fn put(&self, thing: T, replaces: impl Fn(&T) -> bool) {
+        let mut things = self.lock();
+        things.retain(|old| !replaces(old));
+        things.push(thing);
+        drop(things);
         self.flag.store(true, Ordering::Release);
     }
 

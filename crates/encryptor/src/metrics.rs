@@ -1,9 +1,12 @@
-//! Counters for Prometheus, at `/metrics`: a lane's own, of all its tunnels together.
+//! Counters for Prometheus, at `/metrics`: a lane's own, of all its tunnels together; and what has become of negotiated
+//! keys.
 
 mod limit;
+mod negotiated;
 
 use crate::counters::{Counters, DropReason, Tally};
 use crate::renewal::Rekeyer;
+use crate::status::Status;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
@@ -20,7 +23,13 @@ pub type Facts = Vec<(&'static str, String)>;
 /// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>. `replaced_sas`: SAs for which an
 /// engine failed and another took over, `rekeys`: how often keys were renewed on demand; of all lanes together.
 #[must_use]
-pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64, rekeys: u64) -> String {
+pub fn render(
+    facts: &Facts,
+    lanes: &[Arc<Counters>],
+    replaced_sas: u64,
+    rekeys: u64,
+    status: &Status,
+) -> String {
     let mut out = String::new();
     let labels: Vec<String> = facts
         .iter()
@@ -102,6 +111,7 @@ pub fn render(facts: &Facts, lanes: &[Arc<Counters>], replaced_sas: u64, rekeys:
         "Times that new keys were asked for, and all lanes seal with them.",
     );
     let _ = writeln!(out, "{name} {rekeys}");
+    negotiated::render(&mut out, status);
     out
 }
 
@@ -153,17 +163,26 @@ fn escape(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
+/// Where what is served comes from.
+#[derive(Clone)]
+pub struct Source {
+    /// Settings.
+    pub facts: Facts,
+    /// Each lane's counters.
+    pub lanes: Vec<Arc<Counters>>,
+    /// The engines.
+    pub dispatch: Dispatch,
+    /// Renewed keys.
+    pub rekeyer: Rekeyer,
+    /// Negotiated keys.
+    pub status: Arc<Status>,
+}
+
 /// Serves the counters on a thread of its own, for as long as the process lives. Connections are few and short.
 ///
 /// # Errors
 /// When the thread or its runtime cannot be made.
-pub fn serve(
-    listener: TcpListener,
-    facts: Facts,
-    lanes: Vec<Arc<Counters>>,
-    dispatch: Dispatch,
-    rekeyer: Rekeyer,
-) -> io::Result<()> {
+pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -171,10 +190,17 @@ pub fn serve(
     let router = Router::new().route(
         "/metrics",
         get(async move || {
+            let Source {
+                facts,
+                lanes,
+                dispatch,
+                rekeyer,
+                status,
+            } = &source;
             let replaced_sas = dispatch.replaced().iter().map(|engine| engine.sas).sum();
             (
                 [(CONTENT_TYPE, "text/plain; version=0.0.4")],
-                render(&facts, &lanes, replaced_sas, rekeyer.rekeys()),
+                render(facts, lanes, replaced_sas, rekeyer.rekeys(), status),
             )
         }),
     );
@@ -200,7 +226,13 @@ mod tests {
         tally.clear_rx.add(1400);
         tally.drop(DropReason::Replayed, 3);
         lanes[1].publish(&tally);
-        let text = render(&vec![("suite", "aes \"256\"".to_owned())], &lanes, 7, 3);
+        let text = render(
+            &vec![("suite", "aes \"256\"".to_owned())],
+            &lanes,
+            7,
+            3,
+            &Status::default(),
+        );
         for line in [
             "cipherbench_info{suite=\"aes \\\"256\\\"\"} 1",
             "cipherbench_clear_rx_packets_total{lane=\"0\"} 0",
@@ -224,7 +256,7 @@ mod tests {
 
     #[test]
     fn every_count_of_a_tally_has_a_metric() {
-        let text = render(&Vec::new(), &[Arc::default()], 0, 0);
+        let text = render(&Vec::new(), &[Arc::default()], 0, 0, &Status::default());
         for (name, _) in Tally::default().named() {
             let line = match name.split_once('.') {
                 None => format!("cipherbench_{name}_total{{lane=\"0\"}} 0"),

@@ -1,37 +1,45 @@
 //! Opens datagrams, and finds the inner packets.
 //!
 //! 1. Each one's tunnel is told by the low bits of its SPI, and its SA by the SPI. An SPI that no SA has may be a new
-//!    epoch of the peer: its keys are derived, and the SA is kept once a packet has proven it.
+//!    epoch of the peer: its keys are derived, and the SA is kept once a packet has proven it. Those of earlier epochs go
+//!    on beside it where keys are negotiated, until both sides have changed over (`sas`).
 //! 2. Replays are refused; the rest is opened in place, many at once; only then the sequence numbers are noted
 //!    (RFC 4303 §3.4.3).
 //! 3. What came out must be of the tunnel's kind, and one that its peer may send (RFC 4301 §5.2).
+//!
+//! Packets that fail one after the other are told: the peer may have other keys (`desync`).
 
 use crate::aggregate;
 use crate::counters::{DropReason, Tally};
 use crate::datagrams::Datagrams;
+use crate::desync::Watch;
 use crate::payload::{ETHERNET, IpRules, Payload};
 use crate::policy::Policy;
+use crate::sas::{Place, Sas};
 use arrayvec::ArrayVec;
 use engine::Packet;
 use esp::{InboundSa, OpenError, Opened};
 use std::ops::Range;
 use std::sync::Arc;
-use wire::aggfrag::{AGGFRAG, Reassembler};
+use wire::aggfrag::AGGFRAG;
 use wire::coalesce::{Coalescer, Sink};
 use wire::ecn::{self, DscpModel};
 use wire::ethernet::EthernetView;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, NO_NEXT_HEADER};
 use wire::l2tp::{IpSession, Refused};
 
+pub use crate::desync::Desync;
+
 /// Datagrams opened together.
 const CHUNK_MAX: usize = 128;
-/// Forged packets of unknown SPIs for which keys are derived per batch: an attacker must not make us derive all day.
-const CANDIDATES_PER_BATCH: u32 = 2;
+/// What may be spent on packets of unknown SPIs in a batch: an attacker must not make us derive keys all day.
+const BUDGET_PER_BATCH: u32 = 16;
+/// Keys are derived for a packet that is then not authentic.
+const FORGED_COSTS: u32 = 8;
+/// There are no keys for a packet's epoch.
+const UNKNOWN_COSTS: u32 = 1;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
-/// In place of a tunnel's number: the packet was dropped already.
-const GIVEN_UP: u16 = u16::MAX;
-
 /// Where inbound SAs come from.
 pub trait InboundKeys: Send {
     /// The tunnel that an SPI may belong to in this lane. Called for each packet: a look into a table.
@@ -40,8 +48,37 @@ pub trait InboundKeys: Send {
     /// A fresh SA of the tunnel for this SPI, when its keys can be known; nothing is proven yet. Called rarely.
     fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa>;
 
-    /// A packet under this SPI was authentic: no candidate of an older epoch must be given any more.
+    /// A packet under this SPI was authentic: unless the tunnel [keeps older ones](Self::keeps_older), no candidate of
+    /// an older epoch must be given any more.
     fn confirmed(&mut self, tunnel: u16, spi: u32);
+
+    /// Whether the tunnel's SAs of earlier epochs go on beside the newest until a [notice](Self::notices) ends them. No
+    /// candidate must be given then for an SPI whose SA has not ended: its window would forget what it has seen.
+    fn keeps_older(&self, _tunnel: u16) -> bool {
+        false
+    }
+
+    /// What has happened to keys since the last call. Called once a batch.
+    fn notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    /// Whether an SA of a tunnel that a notice tells goes on.
+    fn goes_on(&mut self, _tunnel: u16, _spi: u32) -> bool {
+        true
+    }
+
+    /// The peer seems to have other keys, or to have the same again. Called rarely.
+    fn desync(&mut self, _tunnel: u16, _news: Desync) {}
+}
+
+/// What has happened to the keys of a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// Some epochs are over.
+    Retired(u16),
+    /// All are to be derived anew: a fault was injected.
+    Spoiled(u16),
 }
 
 /// What came out of a datagram, and where it lies in its chunk.
@@ -53,15 +90,16 @@ pub(crate) struct Inner {
 pub(crate) enum InnerKind {
     /// An IP packet.
     Ip(IpView),
-    /// Many of them, in a packet of this tunnel and sequence number.
-    Aggregate(u16, u64),
+    /// Many of them, in a packet of this SA and sequence number.
+    Aggregate(Place, u64),
     /// An Ethernet frame.
     Frame,
 }
 
 /// What is known of a datagram of a chunk beside its place.
 struct Note {
-    tunnel: u16,
+    /// Its SA; [`Place::NONE`] when it was dropped already.
+    place: Place,
     sequence: u64,
     /// Outer DSCP and ECN.
     tos: u8,
@@ -70,13 +108,11 @@ struct Note {
 /// Opens datagrams, apart from the buffers.
 pub(crate) struct Opener<K> {
     keys: K,
-    /// For each tunnel the SA of the newest epoch that a packet has proven. The one before ends with it.
-    sas: Vec<Option<InboundSa>>,
-    /// For each tunnel, what its peer's SA has begun to send.
-    reassemblers: Vec<Reassembler>,
+    sas: Sas,
+    watch: Watch,
     payload: Payload,
     policy: Arc<Policy>,
-    candidates_left: u32,
+    budget: u32,
     /// The datagrams of the chunk in hand, in their order.
     packets: ArrayVec<Packet, CHUNK_MAX>,
     notes: ArrayVec<Note, CHUNK_MAX>,
@@ -89,6 +125,8 @@ pub(crate) struct Opener<K> {
 enum Unexpected {
     /// It is none of the SA's that are known; it may be of a new epoch of this tunnel's peer.
     NewEpoch(u16),
+    /// It cannot be opened, and ought to be, if it is of this tunnel's peer.
+    Failed(u16, DropReason),
     Drop(DropReason),
 }
 
@@ -96,11 +134,11 @@ impl<K: InboundKeys> Opener<K> {
     pub(crate) fn new(keys: K, tunnels: usize, payload: Payload, policy: Arc<Policy>) -> Self {
         Self {
             keys,
-            sas: (0..tunnels).map(|_| None).collect(),
-            reassemblers: (0..tunnels).map(|_| Reassembler::new()).collect(),
+            sas: Sas::new(tunnels),
+            watch: Watch::new(tunnels),
             payload,
             policy,
-            candidates_left: 0,
+            budget: 0,
             packets: ArrayVec::new(),
             notes: ArrayVec::new(),
             authentic: [false; CHUNK_MAX],
@@ -126,9 +164,9 @@ impl<K: InboundKeys> Opener<K> {
             match kind {
                 InnerKind::Ip(view) => coalescer.push(bytes, view, sink),
                 InnerKind::Frame => push_frame(bytes, coalescer, sink, tally),
-                InnerKind::Aggregate(tunnel, sequence) => {
-                    let reassembler = &mut self.reassemblers[usize::from(tunnel)];
-                    let label = (tunnel, sequence);
+                InnerKind::Aggregate(place, sequence) => {
+                    let reassembler = self.sas.reassembler(place);
+                    let label = (place.tunnel, sequence);
                     let policy = &self.policy;
                     aggregate::deliver(reassembler, label, bytes, policy, coalescer, sink, tally);
                 }
@@ -137,8 +175,18 @@ impl<K: InboundKeys> Opener<K> {
     }
 
     /// To be called before the first chunk of each batch.
-    pub(crate) const fn begin_batch(&mut self) {
-        self.candidates_left = CANDIDATES_PER_BATCH;
+    #[inline]
+    pub(crate) fn begin_batch(&mut self) {
+        self.budget = BUDGET_PER_BATCH;
+        for notice in self.keys.notices() {
+            let keys = &mut self.keys;
+            match notice {
+                Notice::Retired(tunnel) => {
+                    self.sas.retain(tunnel, |spi| keys.goes_on(tunnel, spi));
+                }
+                Notice::Spoiled(tunnel) => self.sas.retain(tunnel, |_| false),
+            }
+        }
     }
 
     /// Opens the next datagrams together, and leaves in `inner` what came out; the stretch of the buffer that they
@@ -155,14 +203,14 @@ impl<K: InboundKeys> Opener<K> {
         {
             let datagram = datagrams.bytes(range.clone());
             match self.expect(datagram) {
-                Ok((tunnel, sequence)) => {
+                Ok((place, sequence)) => {
                     self.packets.push(Packet {
                         at: range.start,
                         bytes: range.len(),
                         sequence_high: (sequence >> 32) as u32,
                     });
                     self.notes.push(Note {
-                        tunnel,
+                        place,
                         sequence,
                         tos,
                     });
@@ -173,8 +221,15 @@ impl<K: InboundKeys> Opener<K> {
                     match self.prove_epoch(tunnel, datagram) {
                         // The same datagram again, with its SA in place.
                         Ok(()) => continue,
-                        Err(reason) => tally.drop(reason, 1),
+                        Err(reason) => {
+                            tally.drop(reason, 1);
+                            self.failed(tunnel);
+                        }
                     }
+                }
+                Err(Unexpected::Failed(tunnel, reason)) => {
+                    tally.drop(reason, 1);
+                    self.failed(tunnel);
                 }
                 Err(Unexpected::Drop(reason)) => tally.drop(reason, 1),
             }
@@ -188,9 +243,9 @@ impl<K: InboundKeys> Opener<K> {
         Some(chunk)
     }
 
-    /// The tunnel of a datagram and the sequence number that it must have.
+    /// The SA of a datagram and the sequence number that it must have.
     #[inline]
-    fn expect(&self, datagram: &[u8]) -> Result<(u16, u64), Unexpected> {
+    fn expect(&self, datagram: &[u8]) -> Result<(Place, u64), Unexpected> {
         let Some(spi) = datagram.first_chunk::<4>() else {
             return Err(Unexpected::Drop(if datagram == KEEPALIVE {
                 DropReason::Keepalive
@@ -201,15 +256,33 @@ impl<K: InboundKeys> Opener<K> {
         let spi = u32::from_be_bytes(*spi);
         let tunnel = self.keys.tunnel(spi);
         let tunnel = tunnel.ok_or(Unexpected::Drop(DropReason::NoSa))?;
-        match &self.sas[usize::from(tunnel)] {
-            Some(sa) if sa.spi() == spi => match sa.expect(datagram) {
-                Ok(sequence) => Ok((tunnel, sequence)),
-                Err(error) => Err(Unexpected::Drop(reason(error))),
-            },
-            // In one slot an earlier epoch has the lower SPI.
-            Some(sa) if spi < sa.spi() => Err(Unexpected::Drop(DropReason::NoSa)),
-            _ if self.candidates_left == 0 => Err(Unexpected::Drop(DropReason::NoSa)),
-            _ => Err(Unexpected::NewEpoch(tunnel)),
+        let Some((place, sa)) = self.sas.find(tunnel, spi) else {
+            return Err(self.unexpected(tunnel, spi));
+        };
+        match sa.expect(datagram) {
+            Ok(sequence) => Ok((place, sequence)),
+            Err(OpenError::IntegrityFailed) => {
+                Err(Unexpected::Failed(tunnel, DropReason::IntegrityFailed))
+            }
+            Err(error) => Err(Unexpected::Drop(reason(error))),
+        }
+    }
+
+    /// What is to be done with a packet of an SPI that has no SA.
+    fn unexpected(&self, tunnel: u16, spi: u32) -> Unexpected {
+        // In one slot an earlier epoch has the lower SPI.
+        let is_over = self.sas.newest(tunnel).is_some_and(|newest| spi < newest);
+        if (is_over && !self.keys.keeps_older(tunnel)) || self.budget == 0 {
+            return Unexpected::Failed(tunnel, DropReason::NoSa);
+        }
+        Unexpected::NewEpoch(tunnel)
+    }
+
+    /// Counts a packet of a tunnel that could not be opened, and tells of it when there are many.
+    #[cold]
+    fn failed(&mut self, tunnel: u16) {
+        if let Some(news) = self.watch.failed(tunnel) {
+            self.keys.desync(tunnel, news);
         }
     }
 
@@ -219,17 +292,18 @@ impl<K: InboundKeys> Opener<K> {
     fn prove_epoch(&mut self, tunnel: u16, datagram: &[u8]) -> Result<(), DropReason> {
         let spi = datagram.first_chunk().ok_or(DropReason::Runt)?;
         let spi = u32::from_be_bytes(*spi);
-        self.candidates_left -= 1;
-        let candidate = self.keys.candidate(tunnel, spi);
-        let mut candidate = candidate.ok_or(DropReason::NoSa)?;
-        candidate
-            .authenticate(&mut datagram.to_vec())
-            .map_err(reason)?;
-        // Only what was not authentic counts: a thousand tunnels may begin in one batch.
-        self.candidates_left += 1;
+        let Some(mut candidate) = self.keys.candidate(tunnel, spi) else {
+            self.budget = self.budget.saturating_sub(UNKNOWN_COSTS);
+            return Err(DropReason::NoSa);
+        };
+        // Only what is not authentic costs: a thousand tunnels may begin in one batch.
+        if let Err(error) = candidate.authenticate(&mut datagram.to_vec()) {
+            self.budget = self.budget.saturating_sub(FORGED_COSTS);
+            return Err(reason(error));
+        }
         self.keys.confirmed(tunnel, spi);
-        self.sas[usize::from(tunnel)] = Some(candidate);
-        self.reassemblers[usize::from(tunnel)] = Reassembler::new();
+        let keeps_older = self.keys.keeps_older(tunnel);
+        self.sas.add(tunnel, candidate, keeps_older);
         Ok(())
     }
 
@@ -239,17 +313,15 @@ impl<K: InboundKeys> Opener<K> {
         let mut at = 0;
         for run in self
             .notes
-            .chunk_by_mut(|one, other| one.tunnel == other.tunnel)
+            .chunk_by_mut(|one, other| one.place == other.place)
         {
             let here = at..at + run.len();
             at = here.end;
-            let Some(sa) = &mut self.sas[usize::from(run[0].tunnel)] else {
-                unreachable!("only packets that an SA expects are opened");
-            };
+            let sa = self.sas.at(run[0].place);
             let (packets, authentic) = (&self.packets[here.clone()], &mut self.authentic[here]);
             if sa.open_staged(chunk, packets, authentic).is_err() {
                 tally.drop(DropReason::OpenFailed, run.len() as u64);
-                run.iter_mut().for_each(|note| note.tunnel = GIVEN_UP);
+                run.iter_mut().for_each(|note| note.place = Place::NONE);
             }
         }
     }
@@ -260,12 +332,10 @@ impl<K: InboundKeys> Opener<K> {
         self.inner.clear();
         let opened = self.packets.iter().zip(&self.notes).zip(self.authentic);
         for ((packet, note), authentic) in opened {
-            if note.tunnel == GIVEN_UP {
+            if note.place == Place::NONE {
                 continue;
             }
-            let Some(sa) = &mut self.sas[usize::from(note.tunnel)] else {
-                unreachable!("only packets that an SA expects are opened");
-            };
+            let sa = self.sas.at(note.place);
             let bytes = &mut chunk[packet.at..packet.at + packet.bytes];
             let opened = match sa.accept(bytes, note.sequence, authentic) {
                 Ok(opened) => find_inner(&self.payload, &self.policy, note, bytes, opened),
@@ -279,8 +349,37 @@ impl<K: InboundKeys> Opener<K> {
                 Err(reason) => tally.drop(reason, 1),
             }
         }
+        self.note_failures();
         self.packets.clear();
         self.notes.clear();
+    }
+
+    /// Looks which tunnels of the chunk have other keys than their peers, or no longer: first what failed, then what did
+    /// not, whatever their order. While nothing fails this is one look at each answer of the engine.
+    #[inline]
+    fn note_failures(&mut self) {
+        let authentic = &self.authentic[..self.notes.len()];
+        if authentic.iter().all(|authentic| *authentic) && !self.watch.any() {
+            return;
+        }
+        self.note_failures_of_each();
+    }
+
+    #[cold]
+    fn note_failures_of_each(&mut self) {
+        for outcome in [false, true] {
+            for (note, authentic) in self.notes.iter().zip(self.authentic) {
+                let tunnel = note.place.tunnel;
+                let news = match outcome {
+                    _ if note.place == Place::NONE || authentic != outcome => None,
+                    false => self.watch.failed(tunnel),
+                    true => self.watch.authentic(tunnel),
+                };
+                if let Some(news) = news {
+                    self.keys.desync(tunnel, news);
+                }
+            }
+        }
     }
 }
 
@@ -299,7 +398,7 @@ fn find_inner(
     match payload {
         Payload::Ip(_) if next_header == AGGFRAG => Ok(Inner {
             range: inner,
-            kind: InnerKind::Aggregate(note.tunnel, note.sequence),
+            kind: InnerKind::Aggregate(note.place, note.sequence),
         }),
         Payload::Ip(rules) => {
             let packet = &mut bytes[inner.clone()];
@@ -340,7 +439,7 @@ fn ip_packet(
     };
     let view = IpView::parse(packet).filter(|view| view.version == version);
     let view = view.ok_or(DropReason::BadPayload)?;
-    if !policy.permits_inbound(note.tunnel, packet, &view) {
+    if !policy.permits_inbound(note.place.tunnel, packet, &view) {
         return Err(DropReason::Policy);
     }
     if rules.ecn && note.tos & 3 != 0 {

@@ -27,7 +27,8 @@ const FULL_BYTES: usize = TRAIN_BYTES_MAX - 2048;
 
 /// A tunnel as its sealing half knows it.
 pub struct OutboundTunnel {
-    /// Its SA in this lane; `None` for a pseudowire that is not protected.
+    /// Its SA in this lane; `None` while there are no keys: then packets are dropped; and for a pseudowire that is not
+    /// protected.
     pub sa: Option<OutboundSa>,
     /// Number of its peer at the cipher port.
     pub peer: u16,
@@ -113,7 +114,7 @@ impl Outgoing {
         let inner = source.bytes();
         let tunnel = &self.tunnels[usize::from(labels.tunnel)];
         let Some(sa) = &tunnel.sa else {
-            unreachable!("only a tunnel with an SA seals");
+            return tally.drop(DropReason::NoKeys, 1);
         };
         let peer = tunnel.peer;
         let direct = is_direct(sa.suite(), inner);
@@ -149,7 +150,7 @@ impl Outgoing {
         if sa.new_keys_are_due()
             && let Some(desk) = &mut self.desk
         {
-            desk.ask(labels.tunnel, sa.spi());
+            desk.ask(labels.tunnel, sa);
         }
         match staged {
             Ok(Some(packet)) => self.staged.push((labels.tunnel, packet)),

@@ -3,8 +3,11 @@
 //! 1. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
 //! 2. No new privileges by any program that it might run.
 //! 3. No capabilities: the interface, its routes and all sockets are there by now.
-//! 4. Landlock: no files but those in the folders of the key files, and no new TCP ports or connections.
+//! 4. Landlock: no files but those in the folders of the key files, and no new TCP ports or connections but those to the
+//!    control ports of peers and to the KME, where keys are negotiated.
 //! 5. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with EPERM.
+//!
+//! Certificates, their keys, and pre-shared keys were read before; nothing is needed to read them again.
 //!
 //! Each holds for the thread that calls and for those that it starts later, so this is done before the first.
 //! Neither Landlock nor seccomp is in every kernel; what is in force is told, not assumed.
@@ -12,14 +15,17 @@
 mod syscalls;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    ABI, Access as _, AccessFs, AccessNet, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus,
 };
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-use std::collections::BTreeSet;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +48,13 @@ fn refused<E: std::fmt::Display>(measure: &'static str) -> impl Fn(E) -> Privile
         measure,
         said: error.to_string(),
     }
+}
+
+/// What is still done with the network, beside packets and metrics, once privileges are given up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// TCP ports that are connected to: the control ports of peers, and the KME's.
+    pub connect: BTreeSet<u16>,
 }
 
 /// What the process is held to.
@@ -83,26 +96,29 @@ impl InForce {
         if !self.seccomp {
             return Ok(());
         }
-        let filter = filter(syscalls::OF_A_WORKER)?;
+        let filter = filter(syscalls::OF_A_WORKER, None)?;
         seccompiler::apply_filter(&filter).map_err(refused("seccomp"))
     }
 }
 
 /// Gives up everything but what a running service needs; there is no way back. `key_files` are those whose epoch
-/// files are still to be written.
+/// files are still to be written; without `network` no connection is made any more.
 ///
 /// # Errors
 /// [`PrivilegeError`]; part of it may be given up by then.
-pub fn give_up(key_files: &[PathBuf]) -> Result<InForce, PrivilegeError> {
+pub fn give_up(
+    key_files: &[PathBuf],
+    network: Option<&Network>,
+) -> Result<InForce, PrivilegeError> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(refused("setrlimit"))?;
     prctl::set_dumpable(false).map_err(refused("PR_SET_DUMPABLE"))?;
     prctl::set_no_new_privs().map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
     give_up_capabilities()?;
     // Asked now: later `/proc` is out of reach.
     let (no_caps, seccomp) = (no_thread_has_capabilities(), has_seccomp());
-    let landlock = restrict_files(key_files)?;
+    let landlock = restrict(key_files, network)?;
     if seccomp {
-        let filter = filter(syscalls::OF_THE_SERVICE)?;
+        let filter = filter(syscalls::OF_THE_SERVICE, network)?;
         // Threads that the program has started before are held to it, too.
         seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
     }
@@ -142,8 +158,8 @@ fn no_thread_has_capabilities() -> bool {
     })
 }
 
-/// Closes all of the file system but the folders of these files; whether the kernel can.
-fn restrict_files(key_files: &[PathBuf]) -> Result<bool, PrivilegeError> {
+/// Closes all of the file system but the folders of these files, and of TCP all but these ports; whether the kernel can.
+fn restrict(key_files: &[PathBuf], network: Option<&Network>) -> Result<bool, PrivilegeError> {
     let folders: BTreeSet<PathBuf> = key_files
         .iter()
         // Where the file is, not where a link to it is.
@@ -168,6 +184,13 @@ fn restrict_files(key_files: &[PathBuf]) -> Result<bool, PrivilegeError> {
             .add_rule(PathBeneath::new(folder, access))
             .map_err(&landlock)?;
     }
+    for port in network.iter().flat_map(|network| &network.connect) {
+        rules = rules
+            .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
+            // From an address of our own, whatever port the kernel gives.
+            .and_then(|rules| rules.add_rule(NetPort::new(0, AccessNet::BindTcp)))
+            .map_err(&landlock)?;
+    }
     let status = rules.restrict_self().map_err(&landlock)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
@@ -177,13 +200,33 @@ fn has_seccomp() -> bool {
     fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false)
 }
 
-/// Allows the calls of a list, and lets others fail.
-fn filter(allowed: &[i64]) -> Result<BpfProgram, PrivilegeError> {
+/// Allows the calls of a list, and those that the network needs, and lets others fail.
+fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, PrivilegeError> {
     let failed = refused("the filter of system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
-    let rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    let mut rules: BTreeMap<_, _> = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    if network.is_some_and(|network| !network.connect.is_empty()) {
+        rules.extend(syscalls::TO_CONNECT.iter().map(|call| (*call, Vec::new())));
+        rules.insert(syscalls::SOCKET, tcp_sockets().map_err(&failed)?);
+    }
     let otherwise = SeccompAction::Errno(Errno::EPERM as u32);
     SeccompFilter::new(rules, otherwise, SeccompAction::Allow, architecture)
         .and_then(TryInto::try_into)
         .map_err(&failed)
+}
+
+/// The sockets that may be made: of TCP, over IPv4 or IPv6.
+fn tcp_sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    // Without the flags of the type: close on exec, and non-blocking.
+    let kind = SeccompCmpOp::MaskedEq(0xf);
+    [libc::AF_INET, libc::AF_INET6]
+        .into_iter()
+        .map(|family| {
+            let (word, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+            SeccompRule::new(vec![
+                SeccompCondition::new(0, word.clone(), equal, family as u64)?,
+                SeccompCondition::new(1, word, kind.clone(), libc::SOCK_STREAM as u64)?,
+            ])
+        })
+        .collect()
 }

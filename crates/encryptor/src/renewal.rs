@@ -1,16 +1,26 @@
-//! New keys for SAs that are nearly used up (RFC 4301 §4.4.2.1, lifetime) and for all when somebody asks, and what else
-//! must reach the disk.
+//! New keys for SAs that are nearly used up (RFC 4301 §4.4.2.1, lifetime), for all when somebody asks, and when both sides
+//! have agreed on some; and what else must reach the disk.
 //!
-//! A lane asks in time, and goes on with the old SA meanwhile; a thread of its own draws the next epoch, which writes to
-//! the disk, and leaves new SAs in the mailboxes of all lanes and tunnels that have keys of the same file: an epoch
-//! is one for all of them, and a peer that comes back knows the newest only. The peer learns of it by the first packet.
-//! What cannot be written is tried again; but who asks for new keys asks again.
+//! A lane asks in time, and goes on with the old SA meanwhile. For tunnels with static keys a thread of its own draws the
+//! next epoch, which writes to the disk, and leaves new SAs in the mailboxes of all lanes and tunnels that have keys of
+//! the same file: an epoch is one for all of them, and a peer that comes back knows the newest only. The peer learns of
+//! it by the first packet. What cannot be written is tried again; but who asks for new keys asks again.
+//!
+//! For tunnels with negotiated keys that thread asks the control channel ([`Renewer::set_control`]), which tells when both
+//! sides have new ones ([`Switchboard`]).
 
-use crate::lane::{SharedKeys, lock};
+mod back;
+mod desyncs;
+
+use crate::inbound::{Desync, Notice};
+use crate::lane::SharedKeys;
 use crate::mailbox::Mailbox;
+use crate::status::Status;
+use back::{Back, Member, Message};
 use dispatch::Dispatch;
-use esp::OutboundSa;
-use keying::{KeyError, epoch_of};
+use esp::{Limits, OutboundSa};
+use keying::epoch_of;
+use keying::message::Cause;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -27,7 +37,20 @@ const LOOK_AT_LANES_EVERY: Duration = Duration::from_millis(1);
 /// A new SA for one of a lane's tunnels.
 pub(crate) type NewSa = (u16, OutboundSa);
 
-/// The thread that draws keys. It ends, and is waited for, when this is dropped, after the lanes that may ask.
+/// Asks for new negotiated keys of a tunnel, or of all, and does not wait.
+pub type Control = Box<dyn Fn(Option<u16>, Cause) + Send>;
+
+/// What a fault that is injected does to the keys that tunnels open with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// They are others than the peer's.
+    WrongKeys,
+    /// Those of the epoch that the peer sends in are gone, as if the last rollover had been missed.
+    MissedRollover,
+}
+
+/// The thread that draws keys. It ends, and is waited for, when this is dropped, after the lanes that may ask and the
+/// control channel that may tell.
 #[derive(Debug)]
 pub struct Renewer {
     asked: Rekeyer,
@@ -44,18 +67,29 @@ pub struct Rekeyer {
 }
 
 impl Rekeyer {
-    /// Asks for a new epoch of every key file, and does not wait. What fails is told on the standard error.
+    /// Asks for a new epoch of every key file, and of every tunnel whose keys are negotiated, and does not wait. What
+    /// fails is told on the standard error.
     pub fn ask(&self) {
-        if let Some(asked) = &*self.lock() {
-            send(asked, Message::Rekey);
-        }
+        self.send(Message::Rekey);
     }
 
-    /// How often that was done: from the moment that a number is up, no lane seals with keys from before it was asked
-    /// for.
+    /// Makes negotiated keys to open with fail, in all tunnels that have some. For tests and measurements of what then
+    /// happens.
+    pub fn inject(&self, fault: Fault) {
+        self.send(Message::Inject(fault));
+    }
+
+    /// How often new keys were asked for and are in use: from the moment that a number is up, no lane seals with keys
+    /// from before it was asked for. Tunnels that had no keys then do not count.
     #[must_use]
     pub fn rekeys(&self) -> u64 {
         self.rekeys.load(Ordering::Acquire)
+    }
+
+    fn send(&self, message: Message) {
+        if let Some(asked) = &*self.lock() {
+            send(asked, message);
+        }
     }
 
     fn sender(&self) -> mpsc::Sender<Message> {
@@ -67,27 +101,14 @@ impl Rekeyer {
     }
 }
 
-/// An SA that may have to be renewed.
-struct Member {
-    number: usize,
-    keys: SharedKeys,
-    selection: Dispatch,
-    slot: u16,
-    /// Of the SA that its lane has, or finds next.
-    epoch: u32,
-    tunnel: u16,
-    mailbox: Arc<Mailbox<NewSa>>,
-}
-
-/// What lanes say, and who asks for new keys.
-enum Message {
-    Join(Member),
-    /// The SA of that member, of that epoch, is nearly used up.
-    Renew(usize, u32),
-    /// New keys for all.
-    Rekey,
-    /// A packet of the peer's epoch was authentic: a restart must know.
-    Record(SharedKeys, u32),
+/// A tunnel's SA in one lane, for which new ones are to be made.
+pub(crate) struct Renewable {
+    pub slot: u16,
+    pub keys: SharedKeys,
+    /// Of the SA that the lane has; 0: none.
+    pub epoch: u32,
+    /// As [`LaneTunnel::lifetime`](crate::lane::LaneTunnel::lifetime).
+    pub lifetime: Limits,
 }
 
 impl Renewer {
@@ -96,38 +117,38 @@ impl Renewer {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(dispatch: &Dispatch) -> io::Result<Self> {
+        Self::start_with(dispatch, Arc::default())
+    }
+
+    /// Starts it; what happens to negotiated keys is noted in `status`.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(dispatch: &Dispatch, status: Arc<Status>) -> io::Result<Self> {
         let (asked, messages) = mpsc::channel();
-        let mut desk = Back {
-            dispatch: dispatch.clone(),
-            told: Vec::new(),
-            members: Vec::new(),
-            again: Vec::new(),
-            lanes_behind: Vec::new(),
-            rekeying: 0,
-            rekeys: Arc::default(),
-        };
-        let rekeys = Arc::clone(&desk.rekeys);
+        let rekeys = Arc::default();
+        let mut back = Back::new(dispatch.clone(), Arc::clone(&rekeys), status);
         let work = move || {
             let mut lanes_are_there = true;
             let mut tried = Instant::now();
             while lanes_are_there {
-                let look_every = match desk.rekeying {
-                    0 => LOOK_EVERY,
-                    _ => LOOK_AT_LANES_EVERY,
+                let look_every = match back.waits_for_lanes() {
+                    false => LOOK_EVERY,
+                    true => LOOK_AT_LANES_EVERY,
                 };
                 match messages.recv_timeout(look_every) {
-                    Ok(message) => desk.take(message),
+                    Ok(message) => back.take(message),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => lanes_are_there = false,
                 }
                 // Neither messages without end nor a look at lanes change how often.
                 if tried.elapsed() >= LOOK_EVERY {
-                    desk.try_again();
+                    back.try_again();
                     tried = Instant::now();
                 }
-                desk.look_at_lanes();
+                back.look_at_lanes();
                 // Also of what failed last.
-                desk.tell_replaced();
+                back.tell_replaced();
             }
         };
         let thread = thread::Builder::new().name("renewer".into()).spawn(work)?;
@@ -147,23 +168,28 @@ impl Renewer {
         self.asked.clone()
     }
 
-    /// A lane's way to ask: with slot, keys and SPI of each of its tunnels that has keys.
-    pub(crate) fn desk(
-        &self,
-        selection: &Dispatch,
-        tunnels: Vec<Option<(u16, SharedKeys, u32)>>,
-    ) -> Desk {
+    /// Says who is to be asked for new negotiated keys.
+    pub fn set_control(&self, control: Control) {
+        self.asked.send(Message::Control(control));
+    }
+
+    /// What tells the lanes of the tunnels' negotiated keys.
+    #[must_use]
+    pub fn switchboard(&self) -> Switchboard {
+        Switchboard(self.asked.sender())
+    }
+
+    /// A lane's way to ask: with what each of its tunnels has that has keys.
+    pub(crate) fn desk(&self, selection: &Dispatch, tunnels: Vec<Option<Renewable>>) -> Desk {
         let asked = self.asked.sender();
         let mailbox = Arc::new(Mailbox::new());
-        let join = |(tunnel, own): (usize, Option<(u16, SharedKeys, u32)>)| {
+        let join = |(tunnel, own): (usize, Option<Renewable>)| {
             let number = self.members.fetch_add(1, Ordering::Relaxed);
-            if let Some((slot, keys, spi)) = own {
+            if let Some(own) = own {
                 let member = Member {
                     number,
-                    keys,
+                    own,
                     selection: selection.clone(),
-                    slot,
-                    epoch: epoch_of(spi),
                     tunnel: tunnel as u16,
                     mailbox: Arc::clone(&mailbox),
                 };
@@ -180,9 +206,19 @@ impl Renewer {
         }
     }
 
-    /// A lane's way to have peers' epochs recorded.
-    pub(crate) fn recorder(&self) -> Recorder {
-        Recorder(self.asked.sender())
+    /// Where a lane finds what has happened to the keys that it opens with.
+    pub(crate) fn notices(&self) -> Arc<Mailbox<Notice>> {
+        let mailbox = Arc::new(Mailbox::new());
+        self.asked.send(Message::Notify(Arc::clone(&mailbox)));
+        mailbox
+    }
+
+    /// A lane's way to tell of what has come.
+    pub(crate) fn reporter(&self, lane: u16) -> Reporter {
+        Reporter {
+            asked: self.asked.sender(),
+            lane,
+        }
     }
 }
 
@@ -206,134 +242,37 @@ pub(crate) fn warn(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "warning: {text}");
 }
 
-/// The thread's side.
-struct Back {
-    dispatch: Dispatch,
-    /// Engines whose failure was told.
-    told: Vec<&'static str>,
-    members: Vec<Member>,
-    /// What could not be done yet.
-    again: Vec<Message>,
-    /// Mailboxes of lanes that may seal with keys from before somebody asked for new ones.
-    lanes_behind: Vec<Arc<Mailbox<NewSa>>>,
-    /// How often that was asked for, and is not done.
-    rekeying: u64,
-    rekeys: Arc<AtomicU64>,
-}
+/// Tells all lanes what has happened to a tunnel's ring ([`keying::KeyRing`]), after it has. Does not wait for them.
+#[derive(Debug, Clone)]
+pub struct Switchboard(mpsc::Sender<Message>);
 
-impl Back {
-    fn take(&mut self, message: Message) {
-        let done = match &message {
-            Message::Renew(number, epoch) => self.renew(*number, *epoch),
-            Message::Record(keys, epoch) => lock(keys).record_peer_epoch(*epoch),
-            Message::Join(_) => Ok(()),
-            Message::Rekey => self.rekey(),
-        };
-        match (message, done) {
-            (Message::Join(member), _) => self.members.push(member),
-            (_, Ok(())) => {}
-            (Message::Rekey, Err(error)) => warn(format_args!("keys are not renewed: {error}")),
-            (message, Err(error)) => {
-                warn(format_args!("{error}; it is tried again"));
-                self.again.push(message);
-            }
-        }
+impl Switchboard {
+    /// The tunnel is to seal in another epoch.
+    pub fn switched(&self, tunnel: u16) {
+        send(&self.0, Message::Switched(tunnel));
     }
 
-    fn try_again(&mut self) {
-        for message in std::mem::take(&mut self.again) {
-            self.take(message);
-        }
-    }
-
-    /// Draws an epoch, and gives SAs of it to all that have keys of the same file; to the one that asks last, so that
-    /// the peer hears of the epoch when all have it.
-    fn renew(&mut self, number: usize, epoch: u32) -> Result<(), KeyError> {
-        let asking = self
-            .members
-            .iter()
-            .position(|member| member.number == number);
-        let Some(asking) = asking.filter(|at| self.members[*at].epoch <= epoch) else {
-            return Ok(());
-        };
-        let keys = Arc::clone(&self.members[asking].keys);
-        let epoch = lock(&keys).draw_epoch()?;
-        let others = (0..self.members.len()).filter(|at| *at != asking);
-        for at in others.chain([asking]) {
-            let member = &mut self.members[at];
-            if Arc::ptr_eq(&member.keys, &keys) {
-                member.renew(epoch);
-            }
-        }
-        Ok(())
-    }
-
-    /// Draws an epoch of each key file, and gives SAs of it to all.
-    fn rekey(&mut self) -> Result<(), KeyError> {
-        let mut drawn: Vec<(SharedKeys, u32)> = Vec::new();
-        for member in &mut self.members {
-            let known = drawn
-                .iter()
-                .find(|(of, _)| Arc::ptr_eq(of, &member.keys))
-                .map(|(_, epoch)| *epoch);
-            let epoch = match known {
-                Some(epoch) => epoch,
-                None => {
-                    let epoch = lock(&member.keys).draw_epoch()?;
-                    drawn.push((Arc::clone(&member.keys), epoch));
-                    epoch
-                }
-            };
-            member.renew(epoch);
-            let mailbox = &member.mailbox;
-            let mut behind = self.lanes_behind.iter();
-            if !behind.any(|it| Arc::ptr_eq(it, mailbox)) {
-                self.lanes_behind.push(Arc::clone(mailbox));
-            }
-        }
-        self.rekeying += 1;
-        Ok(())
-    }
-
-    /// Counts what was asked for as done when no lane is behind.
-    fn look_at_lanes(&mut self) {
-        self.lanes_behind.retain(|lane| !lane.is_up_to_date());
-        if self.lanes_behind.is_empty() {
-            let done = std::mem::take(&mut self.rekeying);
-            self.rekeys.fetch_add(done, Ordering::Release);
-        }
-    }
-
-    /// Tells of engines that have failed since the last time.
-    fn tell_replaced(&mut self) {
-        for replaced in self.dispatch.replaced() {
-            if !self.told.contains(&replaced.engine) {
-                warn(format_args!(
-                    "engine {} failed and is used no more: {}",
-                    replaced.engine, replaced.reason
-                ));
-                self.told.push(replaced.engine);
-            }
-        }
+    /// The peer sends in some epoch no more.
+    pub fn retired(&self, tunnel: u16) {
+        send(&self.0, Message::Notice(Notice::Retired(tunnel)));
     }
 }
 
-impl Member {
-    fn renew(&mut self, epoch: u32) {
-        let fresh = lock(&self.keys).outbound(self.selection.suite(), self.slot);
-        let transform = self.selection.sealing(&fresh.keymat);
-        self.epoch = epoch;
-        self.mailbox
-            .put((self.tunnel, OutboundSa::new(fresh.spi, transform)));
-    }
+/// Where a lane tells of packets that have come.
+pub(crate) struct Reporter {
+    asked: mpsc::Sender<Message>,
+    lane: u16,
 }
 
-/// Has the epochs of peers recorded, off the packet path.
-pub(crate) struct Recorder(mpsc::Sender<Message>);
-
-impl Recorder {
+impl Reporter {
+    /// Has the epoch of a peer recorded, off the packet path.
     pub(crate) fn record(&self, keys: &SharedKeys, epoch: u32) {
-        send(&self.0, Message::Record(Arc::clone(keys), epoch));
+        send(&self.asked, Message::Record(Arc::clone(keys), epoch));
+    }
+
+    /// Tells of a peer that has other keys.
+    pub(crate) fn desync(&self, tunnel: u16, news: Desync) {
+        send(&self.asked, Message::Desync(tunnel, self.lane, news));
     }
 }
 
@@ -348,12 +287,17 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Asks for a new SA of a tunnel, once.
+    /// Asks for a new SA of a tunnel, in place of this one, once.
     #[cold]
-    pub(crate) fn ask(&mut self, tunnel: u16, spi: u32) {
+    pub(crate) fn ask(&mut self, tunnel: u16, sa: &OutboundSa) {
         let at = usize::from(tunnel);
         if !std::mem::replace(&mut self.waiting[at], true) {
-            send(&self.asked, Message::Renew(self.members[at], epoch_of(spi)));
+            let message = Message::Renew {
+                member: self.members[at],
+                epoch: epoch_of(sa.spi()),
+                sealed: sa.sealed(),
+            };
+            send(&self.asked, message);
         }
     }
 

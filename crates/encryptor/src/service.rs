@@ -1,10 +1,13 @@
 //! The encryptor as a service: from a configuration to running lanes, and to a clean stop.
 //!
 //! Everything that can be refused is refused before the first packet moves, with one clear error: engine, CPUs,
-//! keys, addresses, interface, metrics port, privileges. Only then is an epoch drawn of each key file.
+//! keys, certificates, addresses, interface, ports, privileges. Only then is an epoch drawn of each key file, and a peer
+//! asked for keys. A tunnel whose keys are negotiated has none until the peer has answered, and drops what is to go
+//! through it.
 
 mod error;
 mod keys;
+mod negotiation;
 mod ports;
 mod settings;
 mod threads;
@@ -21,6 +24,7 @@ use crate::renewal::{Rekeyer, Renewer};
 use crate::worker::Worker;
 use dispatch::Dispatch;
 use keys::KeyFiles;
+use negotiation::Negotiation;
 use port::{ClearPort, Stop, UdpLane};
 use settings::Carried;
 use std::net::{SocketAddr, TcpListener};
@@ -47,6 +51,7 @@ pub fn run(
     threads::check_cpus(&config.pin)?;
     ports::allow_descriptors();
     let key_files = KeyFiles::open(config)?;
+    let negotiation = Negotiation::open(config)?;
     let remotes = config.remotes();
     let mut lanes = ports::open_lanes(config, &remotes)?;
     let path_mtus = ports::path_mtus(&remotes, &lanes)?;
@@ -55,6 +60,7 @@ pub fn run(
         config,
         selection,
         key_files,
+        negotiation,
         stop,
     };
     match &config.mode {
@@ -79,6 +85,7 @@ struct Start<'a> {
     config: &'a Config,
     selection: Dispatch,
     key_files: KeyFiles,
+    negotiation: Option<Negotiation>,
     stop: &'a Stop,
 }
 
@@ -95,13 +102,23 @@ impl Start<'_> {
         let config = self.config;
         let listener = config.metrics.map(listen).transpose()?;
         let in_force = match config.privileges {
-            Privileges::Drop => privileges::give_up(&self.key_files.paths())?,
+            Privileges::Drop => {
+                let network = self.negotiation.as_ref().map(Negotiation::network);
+                privileges::give_up(&self.key_files.paths(), network)?
+            }
             Privileges::Keep => InForce::NOTHING,
         };
         facts.extend(in_force.facts());
 
         // Nothing can be refused any more that would waste an epoch.
-        let keys = self.key_files.draw_epochs(in_force.no_caps)?;
+        let mut keys = self.key_files.draw_epochs(in_force.no_caps)?;
+        let mut status = Arc::default();
+        if let Some(negotiation) = &self.negotiation {
+            status = negotiation.status();
+            for (place, of_tunnel) in negotiation.keys() {
+                keys[usize::from(place)] = Some(of_tunnel);
+            }
+        }
         let tunnels = carried.tunnels(config, &keys);
         let selectors: Vec<_> = config
             .peers
@@ -109,7 +126,8 @@ impl Start<'_> {
             .map(|peer| peer.selectors.clone())
             .collect();
         let policy = Arc::new(Policy::new(&selectors));
-        let renewer = Renewer::start(&self.selection).map_err(ServiceError::Resources)?;
+        let renewer = Renewer::start_with(&self.selection, Arc::clone(&status));
+        let renewer = renewer.map_err(ServiceError::Resources)?;
         let workers: Vec<_> = (0..)
             .zip(clear.into_iter().zip(lanes))
             .map(|(lane, (clear, cipher))| {
@@ -128,11 +146,18 @@ impl Start<'_> {
             .collect();
         let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
         if let Some(listener) = listener {
-            let dispatch = self.selection.clone();
-            let rekeyer = renewer.rekeyer();
-            metrics::serve(listener, facts.clone(), counters.clone(), dispatch, rekeyer)
-                .map_err(ServiceError::Resources)?;
+            let source = metrics::Source {
+                facts: facts.clone(),
+                lanes: counters.clone(),
+                dispatch: self.selection.clone(),
+                rekeyer: renewer.rekeyer(),
+                status,
+            };
+            metrics::serve(listener, source).map_err(ServiceError::Resources)?;
         }
+        // Its thread begins when lanes are there to be told, and ends before the renewer, whom it tells.
+        let control = self.negotiation.map(|own| own.start(&renewer));
+        let _control = control.transpose()?;
         ready(&facts, renewer.rekeyer());
         threads::run(&config.pin, in_force, workers, self.stop)?;
         Ok(counters

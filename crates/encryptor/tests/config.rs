@@ -2,7 +2,7 @@
 
 use dispatch::Choice;
 use encryptor::Config;
-use encryptor::config::{Dscp, Mode, MssClamp, Privileges, Tunnel};
+use encryptor::config::{Dscp, KeySource, Mode, MssClamp, Privileges, Tunnel};
 use encryptor::counters::DropReason;
 use encryptor::policy::Selectors;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ offloads: { uso: off, gro: off }
 ";
     let config = Config::from_text("gw1.yaml", text).unwrap();
     let keys = PathBuf::from("/etc/cipherbench/gw1.key");
-    assert_eq!(config.peers[0].keys, Some(keys));
+    assert_eq!(config.peers[0].keys, Some(KeySource::Static(keys)));
     assert_eq!(config.engine, Choice::Named("aws-lc".to_owned()));
     let tunnel = tunnel(&config);
     assert_eq!(tunnel.mtu, Some(1280));
@@ -74,7 +74,7 @@ fn paths_are_relative_to_the_file() {
     std::fs::write(&path, SMALLEST).unwrap();
     assert_eq!(
         Config::load(&path).unwrap().peers[0].keys,
-        Some(folder.path().join("gw1.key"))
+        Some(KeySource::Static(folder.path().join("gw1.key")))
     );
 }
 

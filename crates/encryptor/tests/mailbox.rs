@@ -20,8 +20,8 @@ fn everything_put_is_taken_once_and_in_order() {
         let mailbox = Arc::new(Mailbox::new());
         let control = Arc::clone(&mailbox);
         let putting = thread::spawn(move || {
-            control.put(1);
-            control.put(2);
+            control.put(1, |_| false);
+            control.put(2, |_| false);
         });
         let mut taken = mailbox.take();
         taken.extend(mailbox.take());
@@ -38,7 +38,7 @@ fn two_that_put_lose_nothing() {
         let mailbox = Arc::new(Mailbox::new());
         let putting = [1, 2].map(|thing| {
             let mailbox = Arc::clone(&mailbox);
-            thread::spawn(move || mailbox.put(thing))
+            thread::spawn(move || mailbox.put(thing, |_| false))
         });
         let mut taken = mailbox.take();
         for thread in putting {
@@ -68,8 +68,24 @@ fn a_lane_that_is_up_to_date_uses_nothing_old_any_more() {
                 assert!(value == 1 || !must_be_new);
             }
         });
-        mailbox.put(1);
+        mailbox.put(1, |_| false);
         newest_is_known.store(mailbox.is_up_to_date(), Ordering::SeqCst);
         lane.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_replaced_is_taken_before_the_other_or_never() {
+    loom::model(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let control = Arc::clone(&mailbox);
+        let putting = thread::spawn(move || {
+            control.put(1, |_| false);
+            control.put(2, |old| *old == 1);
+        });
+        let mut taken = mailbox.take();
+        putting.join().unwrap();
+        taken.extend(mailbox.take());
+        assert!(taken == [1, 2] || taken == [2], "{taken:?}");
     });
 }

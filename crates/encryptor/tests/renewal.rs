@@ -7,7 +7,7 @@ use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
 use encryptor::renewal::Renewer;
 use encryptor::worker::Worker;
-use esp::WindowSize;
+use esp::{Limits, WindowSize};
 use keying::StaticKeys;
 use port::{
     CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, MemoryCipherPort, MemoryClearPort,
@@ -47,7 +47,7 @@ impl Side {
     fn new(key_file: &Path) -> Self {
         let dispatch = Dispatch::prepare(&Choice::Auto, SUITE).unwrap();
         Self {
-            keys: Arc::new(Mutex::new(StaticKeys::open(key_file).unwrap())),
+            keys: Arc::new(Mutex::new(StaticKeys::open(key_file).unwrap().into())),
             renewer: Renewer::start(&dispatch).unwrap(),
             dispatch,
         }
@@ -58,6 +58,7 @@ impl Side {
             id: 0,
             peer: 0,
             keys: Some(Arc::clone(&self.keys)),
+            lifetime: Limits::NONE,
             inner_bytes_max: 1500,
             mss_max: [u16::MAX; 2],
         };

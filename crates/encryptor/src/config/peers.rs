@@ -1,12 +1,12 @@
 //! Peers: the short form of one at the top of the file, or a list under `peers`.
 
 use super::mode::Kind;
-use super::{InterfaceAddress, Peer, overlap, selectors, values};
+use super::{InterfaceAddress, Peer, keys, overlap, selectors, values};
 use crate::policy::Selectors;
 use keying::LANES_MAX;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use yaml::{Map, Node, Reported};
 
 /// What the rest of the file says that peers depend on.
@@ -15,6 +15,12 @@ pub(super) struct Common<'c, 'd> {
     pub(super) port: Result<u16, Reported>,
     pub(super) workers: Result<u16, Reported>,
     pub(super) kind: Result<Kind, Reported>,
+    /// `identity` is there.
+    pub(super) has_identity: bool,
+    /// `qkd` is there.
+    pub(super) has_qkd: bool,
+    /// `control_port`, if it is there: the peers' too.
+    pub(super) control_port: Option<u16>,
     /// There is no ESP, so there are no keys.
     pub(super) keyless: bool,
     /// The TUN interface's.
@@ -52,7 +58,7 @@ fn read_single<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Entry<'d>, 
     let remote = map
         .required("remote")
         .and_then(|node| read_remote(node, common));
-    let keys = read_keys(map, common);
+    let keys = keys::read(map, common, common.port);
     let (mut networks, mut routes) = (Vec::new(), Vec::new());
     if common.kind == Ok(Kind::L3) {
         let node = match common.routes {
@@ -158,7 +164,7 @@ fn read_entry<'d>(
         Some(node) => values::port(node, common.workers),
         None => common.port,
     };
-    let keys = read_keys(map, common);
+    let keys = keys::read(map, common, port);
     let mut routes = Vec::new();
     let selectors = if common.kind == Ok(Kind::L3) {
         selectors::read(map, |node| {
@@ -210,20 +216,4 @@ fn read_remote(node: Node<'_>, common: &Common<'_, '_>) -> Result<IpAddr, Report
         )),
         _ => Ok(remote),
     }
-}
-
-fn read_keys(map: &Map<'_>, common: &Common<'_, '_>) -> Result<Option<PathBuf>, Reported> {
-    if common.keyless {
-        return match map.optional("keys") {
-            None => Ok(None),
-            Some(node) => Err(node.mistake(
-                "there are keys, but nothing is encrypted",
-                "remove them, or write `encapsulation: esp`",
-            )),
-        };
-    }
-    let keys = map
-        .required("keys")
-        .and_then(|node| node.map(|keys| keys.required("static").and_then(Node::path)));
-    Ok(Some(common.folder.join(keys?)))
 }

@@ -1,8 +1,9 @@
 //! The top of the file.
 
+use super::keys::Sources;
 use super::mode::{self, ClearSide, Kind};
 use super::values::{self, Consent};
-use super::{Config, Dscp, Mode, MssClamp, Offloads, Privileges, peers};
+use super::{Config, Dscp, KeySource, Mode, MssClamp, Offloads, Privileges, peers};
 use dispatch::Choice;
 use esp::WindowSize;
 use std::path::Path;
@@ -40,9 +41,14 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let ClearSide { mode, routes } = mode::read(map, kind, consent);
     let aggregate = map.with_default("aggregate", false, |node| aggregate(node, kind));
     let idle = refuse_idle(map, kind, mode.as_ref().is_ok_and(Mode::is_keyless));
+    let sources = Sources::of(map);
+    let read = sources.read(folder, consent);
     let common = peers::Common {
         local,
         port,
+        has_identity: sources.identity.is_some(),
+        has_qkd: sources.qkd.is_some(),
+        control_port: read.as_ref().ok().and_then(|read| read.control_port),
         workers,
         kind,
         keyless: mode.as_ref().is_ok_and(Mode::is_keyless),
@@ -54,7 +60,18 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         folder,
     };
     let peers = peers::read(map, &common);
+    if let Ok(peers) = &peers {
+        let policies: Vec<_> = peers
+            .iter()
+            .filter_map(|peer| match &peer.keys {
+                Some(KeySource::Handshake(handshake)) => Some(handshake.policy),
+                _ => None,
+            })
+            .collect();
+        sources.refuse_idle(&policies)?;
+    }
     idle?;
+    let read = read?;
     Ok(Config {
         local: local?,
         port: port?,
@@ -74,6 +91,10 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         privileges: privileges?,
         metrics: metrics?,
         offloads: offloads?,
+        identity: read.identity,
+        control_port: read.control_port.map_or(port, Ok)?,
+        qkd: read.qkd,
+        fault: read.fault,
     })
 }
 

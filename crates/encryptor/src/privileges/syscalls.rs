@@ -1,19 +1,20 @@
 //! The system calls that are left.
 //!
-//! None is allowed by its arguments: then the kernel keeps the answer in a table, and the filter costs a call some
-//! nanoseconds only.
+//! None but `socket` is allowed by its arguments: then the kernel keeps the answer in a table, and the filter costs a call
+//! some nanoseconds only.
 
 use libc::{
-    SYS_accept4, SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3, SYS_close,
-    SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_exit, SYS_exit_group,
-    SYS_fcntl, SYS_fdatasync, SYS_fsync, SYS_futex, SYS_getcpu, SYS_getpid, SYS_getrandom,
-    SYS_getsockname, SYS_getsockopt, SYS_gettid, SYS_ioctl, SYS_lseek, SYS_madvise, SYS_membarrier,
-    SYS_mmap, SYS_mprotect, SYS_mremap, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_openat,
-    SYS_ppoll, SYS_prctl, SYS_pread64, SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmmsg,
-    SYS_recvmsg, SYS_renameat, SYS_renameat2, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction,
-    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sched_getaffinity, SYS_sched_setaffinity,
-    SYS_sched_yield, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, SYS_set_robust_list, SYS_setsockopt,
-    SYS_shutdown, SYS_sigaltstack, SYS_statx, SYS_tgkill, SYS_write, SYS_writev,
+    SYS_accept4, SYS_bind, SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3,
+    SYS_close, SYS_connect, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2,
+    SYS_exit, SYS_exit_group, SYS_fcntl, SYS_fdatasync, SYS_fsync, SYS_futex, SYS_getcpu,
+    SYS_getpeername, SYS_getpid, SYS_getrandom, SYS_getsockname, SYS_getsockopt, SYS_gettid,
+    SYS_ioctl, SYS_lseek, SYS_madvise, SYS_membarrier, SYS_mmap, SYS_mprotect, SYS_mremap,
+    SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_openat, SYS_ppoll, SYS_prctl, SYS_pread64,
+    SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_renameat, SYS_renameat2,
+    SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+    SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_yield, SYS_sendmmsg, SYS_sendmsg,
+    SYS_sendto, SYS_set_robust_list, SYS_setsockopt, SYS_shutdown, SYS_sigaltstack, SYS_socket,
+    SYS_statx, SYS_tgkill, SYS_write, SYS_writev,
 };
 
 /// Moving packets, memory, time, threads' ends; and renewing an epoch file, which Landlock holds to its folder.
@@ -105,6 +106,12 @@ const SERVICE: &[i64] = &[
     SYS_shutdown,
     SYS_ioctl,
 ];
+
+/// What a control channel needs beside a listener, which is there: to connect to peers, and to a KME. Sockets only of
+/// TCP, so that of these alone the arguments are looked at.
+pub(super) const TO_CONNECT: &[i64] = &[SYS_bind, SYS_connect, SYS_getpeername];
+/// As [`TO_CONNECT`], by its arguments.
+pub(super) const SOCKET: i64 = SYS_socket;
 
 /// Under their first names, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]

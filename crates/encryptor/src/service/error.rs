@@ -17,6 +17,26 @@ pub enum ServiceError {
     /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] keying::KeyError),
+    /// The certificate for the control channel.
+    #[error(transparent)]
+    Identity(#[from] control::IdentityError),
+    /// The KME.
+    #[error(transparent)]
+    Kme(#[from] qkd::SetupError),
+    /// The control channel's port.
+    #[error(
+        "cannot listen on {address} for the control channel: {error}\n\
+         help: another process may have the TCP port; choose another `control_port`, the same on both sides"
+    )]
+    ControlPort {
+        /// `local` and `control_port`.
+        address: SocketAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The control channel.
+    #[error("cannot start the control channel: {0}")]
+    Control(io::Error),
     /// Root without capabilities is held to the modes of the key folder.
     #[error(
         "epoch file {} cannot be written by user {user} without root's privileges, which the encryptor has given up\n\

@@ -1,9 +1,9 @@
 //! Opening key files: each once, however many tunnels take their keys from it.
 
 use super::error::ServiceError;
-use crate::config::Config;
+use crate::config::{Config, KeySource};
 use crate::lane::SharedKeys;
-use keying::{KeyError, KeyFile};
+use keying::{KeyError, KeyFile, Keys};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,10 @@ impl KeyFiles {
         let paths: Vec<_> = config
             .peers
             .iter()
-            .map(|peer| peer.keys.as_deref().map(real_path))
+            .map(|peer| match &peer.keys {
+                Some(KeySource::Static(path)) => Some(real_path(path)),
+                Some(KeySource::Handshake(_)) | None => None,
+            })
             .collect();
         let mut files = BTreeMap::new();
         for path in paths.iter().flatten() {
@@ -39,7 +42,8 @@ impl KeyFiles {
         self.files.keys().cloned().collect()
     }
 
-    /// Draws an epoch of each file, and gives each peer its keys. `confined`: the process has no capabilities.
+    /// Draws an epoch of each file, and gives each peer that has one its keys. `confined`: the process has no
+    /// capabilities.
     pub(super) fn draw_epochs(
         self,
         confined: bool,
@@ -56,7 +60,7 @@ impl KeyFiles {
         let mut drawn: BTreeMap<PathBuf, SharedKeys> = BTreeMap::new();
         for (path, file) in self.files {
             let keys = file.draw_epoch().map_err(refused)?;
-            drawn.insert(path, Arc::new(Mutex::new(keys)));
+            drawn.insert(path, Arc::new(Mutex::new(Keys::from(keys))));
         }
         let of_peer = |path: &Option<PathBuf>| drawn.get(path.as_ref()?).cloned();
         Ok(self.paths.iter().map(of_peer).collect())

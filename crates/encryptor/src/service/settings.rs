@@ -1,12 +1,15 @@
 //! What the data path is told, and what the user is told of it.
 
 use super::ports::{InnerMtus, OpenTun};
-use crate::config::{Config, Encapsulation, Mode, MssClamp, Pseudowire, Tunnel};
+use crate::config::{
+    Config, Encapsulation, KeySource, Lifetime, Mode, MssClamp, Peer, Pseudowire, Tunnel,
+};
 use crate::lane::{LaneTunnel, SharedKeys};
 use crate::metrics::Facts;
 use crate::payload::{IpRules, Payload};
 use dispatch::Dispatch;
 use port::{LinkPort, UdpLane};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use wire::l2tp::{self, Cookie, IpSession, Session};
 use wire::mss;
@@ -36,10 +39,26 @@ impl Carried {
                 id: peer.id,
                 peer: remote,
                 keys: keys.clone(),
+                lifetime: share_of_a_lane(peer, config.workers),
                 inner_bytes_max: limits.inner_bytes_max,
                 mss_max: limits.mss_max,
             })
             .collect()
+    }
+}
+
+/// Of what is sealed in an epoch, what one lane seals until it asks for the next: then all of them together never seal
+/// more than was told before it is asked for, and no lane counts for another.
+fn share_of_a_lane(peer: &Peer, lanes: u16) -> esp::Limits {
+    let Some(KeySource::Handshake(handshake)) = &peer.keys else {
+        return esp::Limits::NONE;
+    };
+    let share =
+        |whole: Option<u64>| whole.map_or(u64::MAX, |whole| (whole / u64::from(lanes)).max(1));
+    let Lifetime { bytes, packets } = handshake.lifetime;
+    esp::Limits {
+        packets: share(packets),
+        bytes: share(bytes),
     }
 }
 
@@ -151,7 +170,7 @@ pub(super) fn facts(
             word(selection.version()),
         )
     };
-    vec![
+    let mut facts = vec![
         ("version", version.to_owned()),
         ("suite", suite),
         ("engine", engine),
@@ -163,8 +182,37 @@ pub(super) fn facts(
         ("busy_poll", on(config.busy_poll)),
         ("gso", on(gso)),
         ("gro", on(gro)),
-    ]
+    ];
+    facts.extend(key_facts(config));
+    facts
 }
+
+/// Where keys come from; in all tunnels together.
+fn key_facts(config: &Config) -> Facts {
+    let policies: BTreeSet<_> = config
+        .handshakes()
+        .map(|(_, _, handshake)| handshake.policy.name())
+        .collect();
+    let sources = config.peers.iter().filter_map(|peer| peer.keys.as_ref());
+    let statics = sources.filter(|source| matches!(source, KeySource::Static(_)));
+    let keys = match (statics.count(), policies.is_empty()) {
+        (0, true) => "none",
+        (_, true) => "static",
+        (0, false) => "handshake",
+        (_, false) => "static+handshake",
+    };
+    let mut facts = vec![("keys", keys.to_owned())];
+    if !policies.is_empty() {
+        let policies: Vec<_> = policies.into_iter().collect();
+        facts.push(("policy", policies.join("+")));
+        // The only one that either side takes, and asserted after each handshake.
+        facts.push(("kx", KEY_EXCHANGE.to_owned()));
+    }
+    facts
+}
+
+/// The control channel's, as TLS names it (draft-ietf-tls-ecdhe-mlkem).
+const KEY_EXCHANGE: &str = "X25519MLKEM768";
 
 /// What is so with a TUN interface.
 pub(super) fn tun_facts(tunnel: &Tunnel, mtus: &InnerMtus, tun: &OpenTun) -> Facts {

@@ -5,12 +5,13 @@ use encryptor::{Config, privileges};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use port::Stop;
-use signal_hook::consts::{SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -18,8 +19,9 @@ use std::process::{Child, Command, ExitCode, Stdio};
 pub(crate) fn encrypt(file: &str) -> ExitCode {
     let config = Config::load(Path::new(file)).unwrap();
     let stop = Stop::new().unwrap();
-    let mut signals = Signals::new([SIGTERM, SIGUSR1]).unwrap();
+    let mut signals = Signals::new([SIGTERM, SIGUSR1, SIGUSR2]).unwrap();
     let raised = stop.clone();
+    let fault = config.fault;
     let ended = encryptor::run(&config, "test", &stop, move |facts, rekeyer| {
         // Not before: it would keep its privileges.
         std::thread::spawn(move || {
@@ -27,7 +29,10 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
                 if signal == SIGTERM {
                     return raised.raise();
                 }
-                rekeyer.ask();
+                match fault {
+                    Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
+                    _ => rekeyer.ask(),
+                }
             }
         });
         let facts: Vec<_> = facts
@@ -50,9 +55,9 @@ pub(crate) fn confined(key_file: &str) -> ExitCode {
     const FORBIDDEN: Option<i32> = Some(libc::EPERM);
     let key_file = Path::new(key_file);
     let keys = keying::KeyFile::open(key_file).unwrap();
-    let in_force = privileges::give_up(&[key_file.to_owned()]).unwrap();
+    let in_force = privileges::give_up(&[key_file.to_owned()], None).unwrap();
     assert!(in_force.no_caps && in_force.seccomp, "{in_force:?}");
-    let error = std::net::UdpSocket::bind("127.0.0.1:0").unwrap_err();
+    let error = UdpSocket::bind("127.0.0.1:0").unwrap_err();
     assert_eq!(error.raw_os_error(), FORBIDDEN, "a new socket");
     let error = Command::new("true").spawn().unwrap_err();
     assert_eq!(error.raw_os_error(), FORBIDDEN, "another program");
@@ -70,6 +75,51 @@ pub(crate) fn confined(key_file: &str) -> ExitCode {
     // What must go on: epochs are recorded.
     let mut keys = keys.draw_epoch().unwrap();
     keys.note_peer_epoch(7).unwrap();
+    ExitCode::SUCCESS
+}
+
+/// Gives up what a service does whose keys are negotiated, and then tries what it must not.
+pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
+    const FORBIDDEN: Option<i32> = Some(libc::EPERM);
+    let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let (peer, stranger) = (bind(), bind());
+    let [known, unknown] = [&peer, &stranger].map(|listener| listener.local_addr().unwrap());
+    keying::PpkFile::load(Path::new(ppk_file)).unwrap();
+    let network = privileges::Network {
+        connect: [known.port()].into(),
+    };
+    let in_force = privileges::give_up(&[], Some(&network)).unwrap();
+    assert!(in_force.seccomp, "{in_force:?}");
+    TcpStream::connect(known).expect("the peer's control port");
+    peer.accept().expect("connections of peers");
+    let error = UdpSocket::bind("127.0.0.1:0").unwrap_err();
+    assert_eq!(
+        error.raw_os_error(),
+        FORBIDDEN,
+        "a socket that is not TCP's"
+    );
+    let error = UnixStream::connect("/run/none").unwrap_err();
+    assert_eq!(error.raw_os_error(), FORBIDDEN, "a local socket");
+    if in_force.landlock {
+        const DENIED: Option<i32> = Some(libc::EACCES);
+        let error = fs::read(ppk_file).unwrap_err();
+        assert_eq!(error.raw_os_error(), DENIED, "the PPK once more");
+        // The kernel has rules for TCP since version 6.7, and tells it in no other way.
+        let open = TcpStream::connect(unknown).is_ok();
+        if open {
+            eprintln!("SKIPPED: this kernel's Landlock does not know TCP");
+        }
+        let port = if open { 0 } else { unknown.port() };
+        let bound = TcpListener::bind(("127.0.0.2", port)).map_err(|error| error.raw_os_error());
+        assert!(open || bound.err() == Some(DENIED), "a new port");
+    }
+    std::thread::spawn(move || {
+        in_force.restrict_worker().unwrap();
+        let error = TcpStream::connect(known).unwrap_err();
+        assert_eq!(error.raw_os_error(), FORBIDDEN, "a worker's connection");
+    })
+    .join()
+    .unwrap();
     ExitCode::SUCCESS
 }
 
@@ -138,6 +188,16 @@ impl Gateway {
     /// A file of `/proc/PID`.
     pub(crate) fn proc(&self, name: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
+    }
+
+    /// Asks for new keys.
+    pub(crate) fn rekey(&self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGUSR1).unwrap();
+    }
+
+    /// Makes its keys fail, as its configuration says.
+    pub(crate) fn inject_fault(&self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGUSR2).unwrap();
     }
 
     /// Sends SIGTERM, and waits for the end; what it said on its standard error.

@@ -4,12 +4,14 @@
 //!   ns A: cb0 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 :ns B
 //! ```
 //!
-//! This executable is also the service, `encrypt FILE`, and one that oversteps, `confined FILE`. Needs root on this machine or in a user namespace
+//! This executable is also the service, `encrypt FILE`, and one that oversteps, `confined FILE`, also where some connections are
+//! left to it, `connecting FILE`. Needs root on this machine or in a user namespace
 //! (`unshare -r`); says so loudly where it has neither.
 
 mod gateway;
 mod kernel;
 mod namespace;
+mod negotiated;
 mod tests;
 
 use libtest_mimic::{Arguments, Completion, Trial};
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     match &words[..] {
         [role, file] if role == "encrypt" => return gateway::encrypt(file),
         [role, key_file] if role == "confined" => return gateway::confined(key_file),
+        [role, ppk_file] if role == "connecting" => return gateway::connecting(ppk_file),
         _ => {}
     }
     let skipped = namespace::Namespace::new().err();
@@ -65,6 +68,10 @@ fn main() -> ExitCode {
             tests::nothing_that_was_given_up_comes_back,
         ),
         (
+            "what_may_connect_may_do_nothing_else",
+            tests::what_may_connect_may_do_nothing_else,
+        ),
+        (
             "an_engine_that_fails_is_replaced_told_and_counted",
             tests::an_engine_that_fails_is_replaced_told_and_counted,
         ),
@@ -75,6 +82,46 @@ fn main() -> ExitCode {
         (
             "a_cpu_that_is_not_there_is_refused",
             tests::a_cpu_that_is_not_there_is_refused,
+        ),
+        (
+            "two_services_agree_on_keys_and_packets_pass",
+            negotiated::two_services_agree_on_keys_and_packets_pass,
+        ),
+        (
+            "rollovers_under_traffic_lose_nothing",
+            negotiated::rollovers_under_traffic_lose_nothing,
+        ),
+        (
+            "a_tunnel_is_back_soon_when_either_side_was_restarted",
+            negotiated::a_tunnel_is_back_soon_when_either_side_was_restarted,
+        ),
+        (
+            "who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear",
+            negotiated::who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear,
+        ),
+        (
+            "what_the_two_sides_do_not_agree_on_is_told_on_both",
+            negotiated::what_the_two_sides_do_not_agree_on_is_told_on_both,
+        ),
+        (
+            "keys_that_differ_are_noticed_mended_and_counted",
+            negotiated::keys_that_differ_are_noticed_mended_and_counted,
+        ),
+        (
+            "nothing_that_a_service_shows_has_a_key_in_it",
+            negotiated::nothing_that_a_service_shows_has_a_key_in_it,
+        ),
+        (
+            "static_and_negotiated_keys_stand_side_by_side",
+            negotiated::static_and_negotiated_keys_stand_side_by_side,
+        ),
+        (
+            "keys_of_a_qkd_network_are_mixed_in",
+            negotiated::keys_of_a_qkd_network_are_mixed_in,
+        ),
+        (
+            "a_control_port_that_is_taken_is_told",
+            negotiated::a_control_port_that_is_taken_is_told,
         ),
     ];
     let trials = trials.map(|(name, test)| {

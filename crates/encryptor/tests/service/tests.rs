@@ -25,7 +25,7 @@ pub(crate) fn keys() -> TempDir {
 }
 
 /// Waits for a state; fails with `what` when it does not come.
-fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < PATIENCE, "still not: {what}");
@@ -343,6 +343,19 @@ pub(crate) fn nothing_that_was_given_up_comes_back() {
     let told = Command::new(std::env::current_exe().unwrap())
         .arg("confined")
         .arg(folder.path().join("a.key"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success(), "{said}");
+}
+
+pub(crate) fn what_may_connect_may_do_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("alpha.ppk");
+    keying::create_ppk(&[&file]).unwrap();
+    let told = Command::new(std::env::current_exe().unwrap())
+        .arg("connecting")
+        .arg(file)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&told.stderr).into_owned();

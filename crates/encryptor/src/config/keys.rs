@@ -1,0 +1,351 @@
+//! Where keys come from: `identity`, `control_port`, `qkd` and `faults` of the file, `keys` of a peer.
+
+use super::peers::Common;
+use super::values::Consent;
+use super::{Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
+use crate::renewal::Fault;
+use keying::chain::{Policy, is_id};
+use keying::message::LINKS_MAX;
+use std::path::Path;
+use std::time::Duration;
+use units::Bytes;
+use yaml::{Map, Node, Reported};
+
+const EVERY_DEFAULT: Duration = Duration::from_secs(60 * 60);
+/// A handshake takes some milliseconds and some round trips.
+const EVERY_MIN: Duration = Duration::from_millis(100);
+const EVERY_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const GRACE_DEFAULT: Duration = Duration::from_secs(5);
+const GRACE_MIN: Duration = Duration::from_millis(10);
+const GRACE_MAX: Duration = Duration::from_secs(60);
+/// Epochs that may live beside the newest; each has SAs in every lane.
+const OLDER_EPOCHS_MAX: u32 = 64;
+/// As the KME's client takes them.
+const SAE_CHARS_MAX: usize = 255;
+/// Below that a rollover would cost more than what it is for.
+const BYTES_MIN: Bytes = Bytes::new(1_000_000);
+const BYTES_MAX: Bytes = Bytes::new(1 << 62);
+const PACKETS_MIN: u64 = 1_000;
+
+/// What the top of the file says of negotiated keys.
+pub(super) struct Sources<'d> {
+    pub(super) identity: Option<Node<'d>>,
+    pub(super) control_port: Option<Node<'d>>,
+    pub(super) qkd: Option<Node<'d>>,
+    pub(super) faults: Option<Node<'d>>,
+}
+
+/// The same, read.
+pub(super) struct Read {
+    pub(super) identity: Option<IdentityFiles>,
+    pub(super) control_port: Option<u16>,
+    pub(super) qkd: Option<Qkd>,
+    pub(super) fault: Option<Fault>,
+}
+
+impl<'d> Sources<'d> {
+    pub(super) fn of(map: &Map<'d>) -> Self {
+        Self {
+            identity: map.optional("identity"),
+            control_port: map.optional("control_port"),
+            qkd: map.optional("qkd"),
+            faults: map.optional("faults"),
+        }
+    }
+
+    /// Paths are relative to `folder`.
+    pub(super) fn read(&self, folder: &Path, consent: Consent) -> Result<Read, Reported> {
+        let identity = self.identity.map(|node| identity(node, folder)).transpose();
+        let control_port = self.control_port.map(Node::port).transpose();
+        let qkd = self.qkd.map(|node| qkd(node, folder)).transpose();
+        let fault = self.faults.map(|node| fault(node, consent)).transpose();
+        Ok(Read {
+            identity: identity?,
+            control_port: control_port?,
+            qkd: qkd?,
+            fault: fault?,
+        })
+    }
+
+    /// Refuses what would be taken and do nothing; `policies` are those of the peers whose keys are negotiated.
+    pub(super) fn refuse_idle(&self, policies: &[Policy]) -> Result<(), Reported> {
+        let negotiated = [
+            ("identity", self.identity),
+            ("control_port", self.control_port),
+            ("faults", self.faults),
+        ];
+        let of_nobody = negotiated.into_iter().filter_map(|(key, node)| {
+            let node = node.filter(|_| policies.is_empty())?;
+            Some(node.mistake(
+                format!("`{key}` does nothing: no peer's keys are negotiated"),
+                format!("remove `{key}`, or write `keys: {{ handshake: … }}` for a peer"),
+            ))
+        });
+        let asks = policies.iter().any(|policy| policy.asks_qkd());
+        let of_no_policy = self.qkd.filter(|_| !asks).map(|node| {
+            node.mistake(
+                "`qkd` does nothing: no peer's policy has QKD keys",
+                "remove `qkd`, or write `policy: both`, `qkd` or `either` for a peer",
+            )
+        });
+        // Each is told on the way to the last.
+        of_nobody.chain(of_no_policy).last().map_or(Ok(()), Err)
+    }
+}
+
+fn identity(node: Node<'_>, folder: &Path) -> Result<IdentityFiles, Reported> {
+    node.map(|map| {
+        let file = |key| map.required(key).and_then(Node::path);
+        let (certificate, key, ca) = (file("certificate"), file("key"), file("ca"));
+        Ok(IdentityFiles {
+            certificate: folder.join(certificate?),
+            key: folder.join(key?),
+            ca: folder.join(ca?),
+        })
+    })
+}
+
+fn qkd(node: Node<'_>, folder: &Path) -> Result<Qkd, Reported> {
+    node.map(|map| {
+        let file = |key| map.required(key).and_then(Node::path);
+        let (kme, sae) = (
+            map.required("kme").and_then(kme_url),
+            map.required("sae").and_then(sae),
+        );
+        let (certificate, key, ca) = (file("certificate"), file("key"), file("ca"));
+        Ok(Qkd {
+            kme: kme?,
+            sae: sae?,
+            files: IdentityFiles {
+                certificate: folder.join(certificate?),
+                key: folder.join(key?),
+                ca: folder.join(ca?),
+            },
+        })
+    })
+}
+
+/// As far as can be told without resolving its host.
+fn kme_url(node: Node<'_>) -> Result<String, Reported> {
+    let url = node.text()?;
+    if url.starts_with("https://") && url.len() > "https://".len() {
+        return Ok(url.to_owned());
+    }
+    Err(node.mistake(
+        format!("`{url}` is no URL of a KME"),
+        "write `https://`, its address and its port, for example `\"https://10.9.0.1:8443\"`",
+    ))
+}
+
+/// An SAE's id is one step of a path in a URL.
+fn sae(node: Node<'_>) -> Result<String, Reported> {
+    let id = node.text()?;
+    let fits = !id.chars().any(char::is_control) && !matches!(id, "." | "..");
+    if fits && id.chars().count() <= SAE_CHARS_MAX {
+        return Ok(id.to_owned());
+    }
+    Err(node.mistake(
+        "this is no id of an SAE that can stand in a URL",
+        "take up to 255 letters, digits and signs, as the KME knows the SAE",
+    ))
+}
+
+fn fault(node: Node<'_>, consent: Consent) -> Result<Fault, Reported> {
+    let known = [
+        ("wrong-keys", Fault::WrongKeys),
+        ("missed-rollover", Fault::MissedRollover),
+    ];
+    let fault = node.one_of("fault", &known)?;
+    // A switch that could not be read has been reported itself.
+    if consent.insecure == Ok(false) {
+        return Err(node.mistake(
+            "faults are for tests: whoever may signal the process can cut its tunnels",
+            "write `insecure: true` if that is meant",
+        ));
+    }
+    Ok(fault)
+}
+
+/// Reads `keys` of a peer's map.
+pub(super) fn read(
+    map: &Map<'_>,
+    common: &Common<'_, '_>,
+    peer_port: Result<u16, Reported>,
+) -> Result<Option<KeySource>, Reported> {
+    if common.keyless {
+        return match map.optional("keys") {
+            None => Ok(None),
+            Some(node) => Err(node.mistake(
+                "there are keys, but nothing is encrypted",
+                "remove them, or write `encapsulation: esp`",
+            )),
+        };
+    }
+    let source = map.required("keys").and_then(|node| {
+        node.map(
+            |keys| match (keys.optional("static"), keys.optional("handshake")) {
+                (Some(file), None) => Ok(KeySource::Static(common.folder.join(file.path()?))),
+                (None, Some(node)) => {
+                    let handshake = handshake(node, common, peer_port)?;
+                    Ok(KeySource::Handshake(Box::new(handshake)))
+                }
+                (Some(_), Some(other)) => Err(other.mistake(
+                    "`handshake` stands beside `static`",
+                    "a tunnel's keys have one source: remove the other",
+                )),
+                (None, None) => Err(node.mistake(
+                    "`keys` tells no source",
+                    "write `static: FILE`, or `handshake: { peer: NAME }`",
+                )),
+            },
+        )
+    });
+    source.map(Some)
+}
+
+fn handshake(
+    node: Node<'_>,
+    common: &Common<'_, '_>,
+    peer_port: Result<u16, Reported>,
+) -> Result<Handshake, Reported> {
+    let missing = (!common.has_identity).then(|| {
+        node.mistake(
+            "keys are to be negotiated, but this gateway has no certificate",
+            "write `identity: { certificate: …, key: …, ca: … }` at the top of the file \
+             (`cipherbench keys authority` and `cipherbench keys certificate` make them)",
+        )
+    });
+    let read = node.map(|map| {
+        let peer = map.required("peer").and_then(name);
+        let policy = map.with_default("policy", Policy::Pqc, |node| {
+            node.one_of("policy", &Policy::ALL.map(|policy| (policy.name(), policy)))
+        });
+        let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, common.folder));
+        let sae = read_sae(map, policy, common);
+        let every = map.with_default("every", EVERY_DEFAULT, |node| {
+            node.duration(EVERY_MIN..=EVERY_MAX)
+        });
+        let bytes = map.with_default("bytes", None, |node| {
+            node.size(BYTES_MIN..=BYTES_MAX).map(Some)
+        });
+        let packets = map.with_default("packets", None, |node| {
+            node.integer(PACKETS_MIN..=u64::MAX).map(Some)
+        });
+        let grace = map.with_default("grace", GRACE_DEFAULT, |node| {
+            node.duration(GRACE_MIN..=GRACE_MAX)
+        });
+        if let (Ok(every), Ok(grace)) = (every, grace)
+            && grace > every * OLDER_EPOCHS_MAX
+        {
+            let node = map.optional("grace").unwrap_or(node);
+            return Err(node.mistake(
+                format!(
+                    "with a new epoch every {} and a grace of {} more than {OLDER_EPOCHS_MAX} epochs live at a time",
+                    units::time::print(every),
+                    units::time::print(grace)
+                ),
+                "take a shorter `grace`, or a longer `every`",
+            ));
+        }
+        Ok(Handshake {
+            peer: peer?,
+            control_port: common.control_port.map_or(peer_port, Ok)?,
+            policy: policy?,
+            ppks: ppks?,
+            sae: sae?,
+            every: every?,
+            lifetime: Lifetime {
+                bytes: bytes?.map(Bytes::get),
+                packets: packets?,
+            },
+            grace: grace?,
+        })
+    });
+    missing.map_or(read, Err)
+}
+
+/// The name in the peer's certificate.
+fn name(node: Node<'_>) -> Result<String, Reported> {
+    let name = node.text()?;
+    control::names::check(name).map_err(|_| {
+        node.mistake(
+            format!("`{name}` is no name that a gateway's certificate can have"),
+            "take small letters, digits, `-` and `.`, as in `gw2` or `gw2.example.net`",
+        )
+    })?;
+    Ok(name.to_owned())
+}
+
+/// `sae`, and whether it and `qkd` are there where the policy has QKD.
+fn read_sae(
+    map: &Map<'_>,
+    policy: Result<Policy, Reported>,
+    common: &Common<'_, '_>,
+) -> Result<Option<String>, Reported> {
+    let given = map.optional("sae");
+    let Ok(policy) = policy else {
+        return given.map(sae).transpose();
+    };
+    let name = policy.name();
+    match given {
+        Some(node) if !policy.asks_qkd() => Err(node.mistake(
+            format!("`sae` does nothing: the policy `{name}` has no QKD keys"),
+            "remove it, or write `policy: both`",
+        )),
+        Some(node) => {
+            let sae = sae(node)?;
+            if !common.has_qkd {
+                return Err(map.node().mistake(
+                    format!("the policy `{name}` has QKD keys, but there is no KME to ask"),
+                    "write `qkd: { kme: URL, sae: ID, certificate: …, key: …, ca: … }` at the top of the file",
+                ));
+            }
+            Ok(Some(sae))
+        }
+        None if policy.asks_qkd() => Err(map.node().mistake(
+            format!("the policy `{name}` has QKD keys, and `sae` is missing"),
+            "write `sae: ID`, the id under which the peer is known to its KME",
+        )),
+        None => Ok(None),
+    }
+}
+
+fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
+    let mut ids: Vec<String> = Vec::new();
+    let ppks = node.list(|node| {
+        let ppk = node.map(|map| {
+            let id = map.required("id").and_then(|node| {
+                let id = node.text()?;
+                if !is_id(id) {
+                    return Err(node.mistake(
+                        "this is no id of a PPK",
+                        "take 1 to 255 bytes without control characters",
+                    ));
+                }
+                if ids.iter().any(|other| other == id) {
+                    return Err(node.mistake(
+                        format!("the PPK `{id}` is in the list twice"),
+                        "name each once",
+                    ));
+                }
+                ids.push(id.to_owned());
+                Ok(id.to_owned())
+            });
+            let file = map.required("file").and_then(Node::path);
+            let optional = map.with_default("optional", false, Node::bool);
+            Ok(Ppk {
+                id: id?,
+                file: folder.join(file?),
+                optional: optional?,
+            })
+        })?;
+        Ok(ppk)
+    })?;
+    if ppks.len() > LINKS_MAX {
+        return Err(node.mistake(
+            format!("{} PPKs are too many", ppks.len()),
+            format!("name at most {LINKS_MAX}"),
+        ));
+    }
+    Ok(ppks)
+}

@@ -1,0 +1,138 @@
+//! Metrics of negotiated keys.
+//!
+//! A tunnel has two lines, whatever becomes of it: its epoch is a value, and no label, so that a rollover makes no new time
+//! series. There are as many tunnels as an SPI has room for, 4096, so that is the limit here.
+
+use super::{escape, header};
+use crate::status::{Standing, Status};
+use std::fmt::Write as _;
+
+/// Adds them; none where all keys are static.
+pub(super) fn render(out: &mut String, status: &Status) {
+    if status.is_empty() {
+        return;
+    }
+    // Writing to a string does not fail, here and below.
+    let standings: Vec<_> = status.standings().collect();
+    let established = standings.iter().filter(|tunnel| tunnel.is_established);
+    let name = "cipherbench_tunnels_established";
+    header(
+        out,
+        name,
+        "gauge",
+        "Tunnels that have negotiated keys, and whose control channel stands.",
+    );
+    let _ = writeln!(out, "{name} {}", established.count());
+    tunnels(out, &standings);
+    let name = "cipherbench_epochs_established_total";
+    header(
+        out,
+        name,
+        "counter",
+        "Epochs that both sides have switched to.",
+    );
+    for (cause, value) in status.epochs_established() {
+        let _ = writeln!(out, "{name}{{cause=\"{cause}\"}} {value}");
+    }
+    let name = "cipherbench_handshakes_failed_total";
+    header(out, name, "counter", "Attempts at new keys that failed.");
+    for (reason, value) in status.handshakes_failed() {
+        let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {value}");
+    }
+    for (name, help, value) in status.counters() {
+        let name = format!("cipherbench_{name}_total");
+        header(out, &name, "counter", help);
+        let _ = writeln!(out, "{name} {value}");
+    }
+    let name = "cipherbench_desync_outage_seconds_total";
+    header(
+        out,
+        name,
+        "counter",
+        "Time from the first packet that could not be opened to the first that could.",
+    );
+    let seconds = status.desync_outage().as_secs_f64();
+    let _ = writeln!(out, "{name} {seconds:.6}");
+}
+
+fn tunnels(out: &mut String, standings: &[Standing]) {
+    let name = "cipherbench_tunnel_info";
+    header(
+        out,
+        name,
+        "gauge",
+        "1 while the tunnel has keys and its control channel stands, otherwise 0; and what its keys are made of.",
+    );
+    for tunnel in standings {
+        let _ = writeln!(
+            out,
+            "{name}{{tunnel=\"{}\",peer=\"{}\",policy=\"{}\",sources=\"{}\"}} {}",
+            tunnel.id,
+            escape(&tunnel.peer),
+            tunnel.policy.name(),
+            escape(&tunnel.sources),
+            u8::from(tunnel.is_established)
+        );
+    }
+    let name = "cipherbench_tunnel_epoch";
+    header(
+        out,
+        name,
+        "gauge",
+        "Epoch that both sides of the tunnel seal with; 0: none yet.",
+    );
+    for tunnel in standings {
+        let _ = writeln!(out, "{name}{{tunnel=\"{}\"}} {}", tunnel.id, tunnel.epoch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Tunnel;
+    use keying::chain::Policy;
+    use keying::message::Cause;
+    use keying::rollover::Event;
+    use std::time::Duration;
+
+    #[test]
+    fn a_tunnel_shows_what_its_keys_are_made_of() {
+        let gw2 = Tunnel::new(0, 5, "gw2".to_owned(), Policy::Both);
+        let gw3 = Tunnel::new(1, 6, "gw3".to_owned(), Policy::Pqc);
+        let status = Status::new(vec![gw2, gw3]);
+        let established = Event::Established {
+            epoch: 9,
+            cause: Cause::Bytes,
+            took: Duration::from_millis(5),
+            sources: vec!["ppk:a\"b".to_owned(), "qkd:550e8400".to_owned()],
+            handshake: true,
+        };
+        status.event(0, &established);
+        let mut text = String::new();
+        render(&mut text, &status);
+        for line in [
+            "cipherbench_tunnels_established 1",
+            "cipherbench_tunnel_info{tunnel=\"5\",peer=\"gw2\",policy=\"both\",sources=\"handshake+ppk:a\\\"b+qkd\"} 1",
+            "cipherbench_tunnel_info{tunnel=\"6\",peer=\"gw3\",policy=\"pqc\",sources=\"\"} 0",
+            "cipherbench_tunnel_epoch{tunnel=\"5\"} 9",
+            "cipherbench_tunnel_epoch{tunnel=\"6\"} 0",
+            "cipherbench_epochs_established_total{cause=\"bytes\"} 1",
+            "cipherbench_handshakes_failed_total{reason=\"policy\"} 0",
+            "cipherbench_desyncs_total 0",
+            "cipherbench_desync_lost_packets_total 0",
+            "cipherbench_desync_outage_seconds_total 0.000000",
+        ] {
+            assert!(
+                text.lines().any(|other| other == line),
+                "{line} is missing in\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn static_keys_show_nothing_of_it() {
+        let mut text = String::new();
+        render(&mut text, &Status::default());
+        assert_eq!(text, "");
+    }
+}

@@ -1,0 +1,322 @@
+//! The renewer's thread: what lanes, the control channel and people say, and what is done about it.
+
+use super::desyncs::Desyncs;
+use super::{Control, Fault, NewSa, Renewable, warn};
+use crate::inbound::{Desync, Notice};
+use crate::lane::{SharedKeys, lock};
+use crate::mailbox::Mailbox;
+use crate::status::Status;
+use dispatch::Dispatch;
+use esp::{Limits, OutboundSa};
+use keying::KeyError;
+use keying::message::Cause;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What lanes, the control channel, and who asks for new keys say.
+pub(super) enum Message {
+    Join(Member),
+    /// A lane looks there for notices.
+    Notify(Arc<Mailbox<Notice>>),
+    /// Who is to be asked for new negotiated keys.
+    Control(Control),
+    /// The SA of that member, of that epoch, is nearly used up.
+    Renew {
+        member: usize,
+        epoch: u32,
+        sealed: Limits,
+    },
+    /// New keys for all.
+    Rekey,
+    /// A tunnel's ring has another epoch to seal in.
+    Switched(u16),
+    /// For all lanes.
+    Notice(Notice),
+    /// A packet of the peer's epoch was authentic: a restart must know.
+    Record(SharedKeys, u32),
+    /// Of a tunnel, from a lane.
+    Desync(u16, u16, Desync),
+    Inject(Fault),
+}
+
+/// An SA that may have to be renewed.
+pub(super) struct Member {
+    pub number: usize,
+    /// Its epoch is that of the SA that its lane has, or finds next.
+    pub own: Renewable,
+    pub selection: Dispatch,
+    pub tunnel: u16,
+    pub mailbox: Arc<Mailbox<NewSa>>,
+}
+
+impl Member {
+    /// Leaves its lane an SA of the epoch that its keys are to seal in, unless it has one.
+    fn renew(&mut self) {
+        let mut keys = lock(&self.own.keys);
+        let Some(epoch) = keys.outbound_epoch().filter(|new| *new != self.own.epoch) else {
+            return;
+        };
+        let Some(fresh) = keys.outbound(self.selection.suite(), self.own.slot) else {
+            return;
+        };
+        drop(keys);
+        self.own.epoch = epoch;
+        let transform = self.selection.sealing(&fresh.keymat);
+        let sa = OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime);
+        let tunnel = self.tunnel;
+        self.mailbox
+            .put((tunnel, sa), |(other, _)| *other == tunnel);
+    }
+
+    /// Why new keys are asked for when it has sealed so much.
+    fn cause(&self, sealed: Limits) -> Cause {
+        let of_cipher = Limits::of(self.selection.suite()).bytes / 2;
+        if sealed.bytes >= self.own.lifetime.bytes.min(of_cipher) {
+            Cause::Bytes
+        } else {
+            Cause::Packets
+        }
+    }
+}
+
+/// The thread's state.
+pub(super) struct Back {
+    dispatch: Dispatch,
+    /// Engines whose failure was told.
+    told: Vec<&'static str>,
+    members: Vec<Member>,
+    notified: Vec<Arc<Mailbox<Notice>>>,
+    control: Option<Control>,
+    /// What could not be done yet.
+    again: Vec<Message>,
+    /// Mailboxes of lanes that may seal with keys from before somebody asked for new ones.
+    lanes_behind: Vec<Arc<Mailbox<NewSa>>>,
+    /// Tunnels that had negotiated keys of this epoch then, and have no others yet.
+    tunnels_behind: BTreeMap<u16, u32>,
+    /// How often that was asked for, and is not done.
+    rekeying: u64,
+    rekeys: Arc<AtomicU64>,
+    desyncs: Desyncs,
+}
+
+impl Back {
+    pub(super) fn new(dispatch: Dispatch, rekeys: Arc<AtomicU64>, status: Arc<Status>) -> Self {
+        Self {
+            dispatch,
+            told: Vec::new(),
+            members: Vec::new(),
+            notified: Vec::new(),
+            control: None,
+            again: Vec::new(),
+            lanes_behind: Vec::new(),
+            tunnels_behind: BTreeMap::new(),
+            rekeying: 0,
+            rekeys,
+            desyncs: Desyncs::new(status),
+        }
+    }
+
+    pub(super) fn take(&mut self, message: Message) {
+        let done = match &message {
+            Message::Renew {
+                member,
+                epoch,
+                sealed,
+            } => self.renew(*member, *epoch, *sealed),
+            Message::Record(keys, epoch) => lock(keys).record_peer_epoch(*epoch),
+            Message::Rekey => self.rekey(),
+            Message::Switched(tunnel) => {
+                self.switch(*tunnel);
+                Ok(())
+            }
+            Message::Notice(notice) => {
+                self.notify(*notice);
+                Ok(())
+            }
+            Message::Desync(tunnel, lane, news) => {
+                self.desync(*tunnel, *lane, *news);
+                Ok(())
+            }
+            Message::Inject(fault) => {
+                self.inject(*fault);
+                Ok(())
+            }
+            Message::Join(_) | Message::Notify(_) | Message::Control(_) => Ok(()),
+        };
+        match (message, done) {
+            (Message::Join(member), _) => self.members.push(member),
+            (Message::Notify(mailbox), _) => self.notified.push(mailbox),
+            (Message::Control(control), _) => self.control = Some(control),
+            (_, Ok(())) => {}
+            (Message::Rekey, Err(error)) => warn(format_args!("keys are not renewed: {error}")),
+            (message, Err(error)) => {
+                warn(format_args!("{error}; it is tried again"));
+                self.again.push(message);
+            }
+        }
+    }
+
+    pub(super) fn try_again(&mut self) {
+        for message in std::mem::take(&mut self.again) {
+            self.take(message);
+        }
+    }
+
+    /// Whether it waits for lanes that are to have new keys.
+    pub(super) const fn waits_for_lanes(&self) -> bool {
+        self.rekeying > 0
+    }
+
+    /// Draws an epoch, and gives SAs of it to all that have keys of the same file; to the one that asks last, so that
+    /// the peer hears of the epoch when all have it. Of negotiated keys, asks for a new one.
+    fn renew(&mut self, number: usize, epoch: u32, sealed: Limits) -> Result<(), KeyError> {
+        let asking = self
+            .members
+            .iter()
+            .position(|member| member.number == number);
+        let Some(asking) = asking.filter(|at| self.members[*at].own.epoch == epoch) else {
+            return Ok(());
+        };
+        let keys = Arc::clone(&self.members[asking].own.keys);
+        match lock(&keys).as_static() {
+            Some(file) => file.draw_epoch()?,
+            None => {
+                let member = &self.members[asking];
+                self.ask_control(Some(member.tunnel), member.cause(sealed));
+                return Ok(());
+            }
+        };
+        let others = (0..self.members.len()).filter(|at| *at != asking);
+        for at in others.chain([asking]) {
+            let member = &mut self.members[at];
+            if Arc::ptr_eq(&member.own.keys, &keys) {
+                member.renew();
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_control(&self, tunnel: Option<u16>, cause: Cause) {
+        if let Some(control) = &self.control {
+            control(tunnel, cause);
+        }
+    }
+
+    /// Draws an epoch of each key file, and gives SAs of it to all; asks for new ones of negotiated keys.
+    fn rekey(&mut self) -> Result<(), KeyError> {
+        let mut drawn: Vec<SharedKeys> = Vec::new();
+        let mut negotiated = false;
+        for member in &mut self.members {
+            let mut keys = lock(&member.own.keys);
+            let Some(file) = keys.as_static() else {
+                negotiated = true;
+                if let Some(epoch) = keys.outbound_epoch() {
+                    self.tunnels_behind.entry(member.tunnel).or_insert(epoch);
+                }
+                continue;
+            };
+            if !drawn.iter().any(|of| Arc::ptr_eq(of, &member.own.keys)) {
+                file.draw_epoch()?;
+                drawn.push(Arc::clone(&member.own.keys));
+            }
+            drop(keys);
+            member.renew();
+            put_behind(&mut self.lanes_behind, &member.mailbox);
+        }
+        if negotiated {
+            self.ask_control(None, Cause::Demand);
+        }
+        self.rekeying += 1;
+        Ok(())
+    }
+
+    /// Gives SAs of a tunnel's new epoch to all lanes.
+    fn switch(&mut self, tunnel: u16) {
+        self.desyncs.repaired(tunnel);
+        let behind = self.tunnels_behind.get(&tunnel).copied();
+        let mut is_behind = false;
+        for member in &mut self.members {
+            if member.tunnel != tunnel {
+                continue;
+            }
+            member.renew();
+            if let Some(epoch) = behind {
+                is_behind = member.own.epoch == epoch;
+                put_behind(&mut self.lanes_behind, &member.mailbox);
+            }
+        }
+        if !is_behind {
+            self.tunnels_behind.remove(&tunnel);
+        }
+    }
+
+    /// Counts what was asked for as done when no lane is behind.
+    pub(super) fn look_at_lanes(&mut self) {
+        self.lanes_behind.retain(|lane| !lane.is_up_to_date());
+        if self.lanes_behind.is_empty() && self.tunnels_behind.is_empty() {
+            let done = std::mem::take(&mut self.rekeying);
+            self.rekeys.fetch_add(done, Ordering::Release);
+        }
+    }
+
+    fn notify(&self, notice: Notice) {
+        for mailbox in &self.notified {
+            mailbox.put(notice, |other| *other == notice);
+        }
+    }
+
+    fn desync(&mut self, tunnel: u16, lane: u16, news: Desync) {
+        // Without keys of its own it has just started, and its peer does not know yet.
+        let has_keys = self
+            .members
+            .iter()
+            .find(|member| member.tunnel == tunnel)
+            .is_some_and(|member| lock(&member.own.keys).outbound_epoch().is_some());
+        if has_keys && self.desyncs.take(tunnel, lane, news) {
+            self.ask_control(Some(tunnel), Cause::Desync);
+        }
+    }
+
+    /// Makes the keys to open with fail, of each tunnel whose keys are negotiated.
+    fn inject(&self, fault: Fault) {
+        let mut done: Vec<u16> = Vec::new();
+        for member in &self.members {
+            if done.contains(&member.tunnel) {
+                continue;
+            }
+            done.push(member.tunnel);
+            let mut keys = lock(&member.own.keys);
+            let epoch = keys.outbound_epoch();
+            let (Some(ring), Some(epoch)) = (keys.as_ring(), epoch) else {
+                continue;
+            };
+            match fault {
+                Fault::WrongKeys => ring.spoil_inbound(),
+                Fault::MissedRollover => ring.retire_inbound(epoch),
+            }
+            drop(keys);
+            self.notify(Notice::Spoiled(member.tunnel));
+        }
+    }
+
+    /// Tells of engines that have failed since the last time.
+    pub(super) fn tell_replaced(&mut self) {
+        for replaced in self.dispatch.replaced() {
+            if !self.told.contains(&replaced.engine) {
+                warn(format_args!(
+                    "engine {} failed and is used no more: {}",
+                    replaced.engine, replaced.reason
+                ));
+                self.told.push(replaced.engine);
+            }
+        }
+    }
+}
+
+/// Notes a lane, once.
+fn put_behind(lanes: &mut Vec<Arc<Mailbox<NewSa>>>, lane: &Arc<Mailbox<NewSa>>) {
+    if !lanes.iter().any(|it| Arc::ptr_eq(it, lane)) {
+        lanes.push(Arc::clone(lane));
+    }
+}

@@ -1,0 +1,75 @@
+//! What the lanes of a tunnel tell of packets that cannot be opened, put together to one event.
+
+use crate::inbound::Desync;
+use crate::status::Status;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tunnels whose peers have other keys, as far as lanes can tell.
+pub(super) struct Desyncs {
+    open: BTreeMap<u16, Episode>,
+    status: Arc<Status>,
+}
+
+/// Of one tunnel, from the first lane that tells until the last can open packets again.
+#[derive(Default)]
+struct Episode {
+    lanes: BTreeSet<u16>,
+    packets: u64,
+    /// The longest of its lanes'.
+    outage: Duration,
+    /// There was a new epoch since.
+    repaired: bool,
+}
+
+impl Desyncs {
+    pub(super) fn new(status: Arc<Status>) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            status,
+        }
+    }
+
+    /// Takes a lane's news; whether a new epoch is to be asked for.
+    pub(super) fn take(&mut self, tunnel: u16, lane: u16, news: Desync) -> bool {
+        match news {
+            Desync::Goes(packets) => {
+                let begins = self
+                    .open
+                    .get(&tunnel)
+                    .is_none_or(|episode| episode.repaired);
+                let episode = self.open.entry(tunnel).or_default();
+                episode.lanes.insert(lane);
+                episode.repaired = false;
+                if begins {
+                    self.status.desync_begins(tunnel, packets);
+                }
+                true
+            }
+            Desync::Over { packets, outage } => {
+                if let Some(episode) = self.open.get_mut(&tunnel)
+                    && episode.lanes.remove(&lane)
+                {
+                    episode.packets += packets;
+                    episode.outage = episode.outage.max(outage);
+                    if episode.lanes.is_empty() {
+                        let Episode {
+                            packets, outage, ..
+                        } = *episode;
+                        self.open.remove(&tunnel);
+                        self.status.desync_ends(tunnel, packets, outage);
+                    }
+                }
+                false
+            }
+        }
+    }
+
+    /// The tunnel has a new epoch.
+    pub(super) fn repaired(&mut self, tunnel: u16) {
+        if let Some(episode) = self.open.get_mut(&tunnel) {
+            episode.repaired = true;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The SAs that a lane opens with: of each tunnel the one that was proven last, and those before it that still go on.
+//!
+//! A tunnel with negotiated keys has several while its peer changes over from one epoch to the next: packets of both may
+//! come in any order. Each has its own window and its own packets in the making.
+
+use esp::InboundSa;
+use wire::aggfrag::Reassembler;
+
+/// Which SA of a lane. Holds as long as none is added or ended, so for a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its tunnel.
+    pub tunnel: u16,
+    /// 0: the one that was proven last; n: the one at n - 1 of those before it.
+    older: u16,
+}
+
+impl Place {
+    /// Of no SA.
+    pub(crate) const NONE: Self = Self {
+        tunnel: u16::MAX,
+        older: 0,
+    };
+}
+
+/// All of a lane.
+pub(crate) struct Sas {
+    /// Of each tunnel, what was proven last. Apart from the rest, which is rarely looked at.
+    newest: Vec<Option<InboundSa>>,
+    /// Of each tunnel, what that one's peer has begun to send.
+    reassemblers: Vec<Reassembler>,
+    /// Of each tunnel, those before it; empty but while its keys are changed.
+    older: Vec<Vec<(InboundSa, Reassembler)>>,
+}
+
+impl Sas {
+    /// None, for that many tunnels.
+    pub(crate) fn new(tunnels: usize) -> Self {
+        Self {
+            newest: (0..tunnels).map(|_| None).collect(),
+            reassemblers: (0..tunnels).map(|_| Reassembler::new()).collect(),
+            older: (0..tunnels).map(|_| Vec::new()).collect(),
+        }
+    }
+
+    /// The SA of an SPI. For the newest it costs one comparison.
+    #[inline]
+    pub(crate) fn find(&self, tunnel: u16, spi: u32) -> Option<(Place, &InboundSa)> {
+        match &self.newest[usize::from(tunnel)] {
+            Some(sa) if sa.spi() == spi => Some((Place { tunnel, older: 0 }, sa)),
+            _ => self.find_older(tunnel, spi),
+        }
+    }
+
+    fn find_older(&self, tunnel: u16, spi: u32) -> Option<(Place, &InboundSa)> {
+        let older = &self.older[usize::from(tunnel)];
+        (1..).zip(older).find_map(|(number, (sa, _))| {
+            let place = Place {
+                tunnel,
+                older: number,
+            };
+            (sa.spi() == spi).then_some((place, sa))
+        })
+    }
+
+    /// The SPI of a tunnel's newest.
+    #[inline]
+    pub(crate) fn newest(&self, tunnel: u16) -> Option<u32> {
+        self.newest[usize::from(tunnel)]
+            .as_ref()
+            .map(InboundSa::spi)
+    }
+
+    /// The SA at a place that [`find`](Self::find) gave.
+    #[inline]
+    pub(crate) fn at(&mut self, place: Place) -> &mut InboundSa {
+        let tunnel = usize::from(place.tunnel);
+        match place.older {
+            0 => match &mut self.newest[tunnel] {
+                Some(sa) => sa,
+                None => unreachable!("a place is that of an SA"),
+            },
+            number => &mut self.older[tunnel][usize::from(number) - 1].0,
+        }
+    }
+
+    /// What the SA's peer has begun to send.
+    #[inline]
+    pub(crate) fn reassembler(&mut self, place: Place) -> &mut Reassembler {
+        let tunnel = usize::from(place.tunnel);
+        match place.older {
+            0 => &mut self.reassemblers[tunnel],
+            number => &mut self.older[tunnel][usize::from(number) - 1].1,
+        }
+    }
+
+    /// Takes a tunnel's newest. The one until now goes on, or ends.
+    pub(crate) fn add(&mut self, tunnel: u16, sa: InboundSa, keeps_older: bool) {
+        let at = usize::from(tunnel);
+        let before = self.newest[at].replace(sa);
+        let reassembler = std::mem::take(&mut self.reassemblers[at]);
+        if keeps_older {
+            self.older[at].extend(before.map(|before| (before, reassembler)));
+        }
+    }
+
+    /// Ends the SAs of a tunnel whose SPIs do not go on.
+    pub(crate) fn retain(&mut self, tunnel: u16, mut goes_on: impl FnMut(u32) -> bool) {
+        let at = usize::from(tunnel);
+        self.older[at].retain(|(sa, _)| goes_on(sa.spi()));
+        if self.newest(tunnel).is_some_and(|spi| !goes_on(spi)) {
+            self.newest[at] = None;
+            self.reassemblers[at] = Reassembler::new();
+        }
+    }
+}

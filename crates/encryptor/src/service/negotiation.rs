@@ -1,0 +1,272 @@
+//! Tunnels whose keys are negotiated: what the control channel needs to know of them, read before privileges are given up,
+//! and what it does to their lanes.
+
+use super::error::ServiceError;
+use crate::config::{Config, Encapsulation, Handshake, Mode, Peer, Qkd};
+use crate::lane::{SharedKeys, lock};
+use crate::privileges::Network;
+use crate::renewal::{Renewer, Switchboard};
+use crate::status::{Status, Tunnel};
+use control::{Control, Identity};
+use keying::chain::EpochSecret;
+use keying::rollover::{Event, Ppk, Role, Settings};
+use keying::{KeyRing, Keys, PpkFile, Side};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// An attempt takes some round trips, and the time of two calls to each KME.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
+/// The first pause after a failed attempt: a peer that restarts is to be back soon.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+/// And the longest, so that one that was away for long is soon found, too.
+const RETRY_MAX: Duration = Duration::from_secs(1);
+/// How often a peer is asked whether it is there.
+const PING_EVERY: Duration = Duration::from_secs(5);
+/// For each call to the KME; less than half of an attempt.
+const KME_TIMEOUT: Duration = Duration::from_secs(4);
+/// Of a URL without one.
+const HTTPS_PORT: u16 = 443;
+
+/// Everything that is read before privileges are given up.
+pub(super) struct Negotiation {
+    setup: control::Setup,
+    listener: TcpListener,
+    /// Of each tunnel, in the control channel's order.
+    rings: Vec<Ring>,
+    status: Arc<Status>,
+    network: Network,
+}
+
+/// A tunnel's keys, which come later.
+struct Ring {
+    /// Place of its peer in the configuration.
+    place: u16,
+    keys: SharedKeys,
+}
+
+impl Negotiation {
+    /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` where all keys are static.
+    pub(super) fn open(config: &Config) -> Result<Option<Self>, ServiceError> {
+        let Some(files) = &config.identity else {
+            return Ok(None);
+        };
+        let identity = Identity::load(&files.certificate, &files.key, &files.ca)?;
+        let kme = config.qkd.as_ref().map(open_kme).transpose()?;
+        let mut network = Network::default();
+        network
+            .connect
+            .extend(kme.iter().map(|kme| port_of(kme.url())));
+        let (mut tunnels, mut rings, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, peer, handshake) in config.handshakes() {
+            let settings = settings(config, peer, handshake, identity.name())?;
+            let side = match settings.role {
+                Role::Connector => {
+                    network.connect.insert(handshake.control_port);
+                    Side::A
+                }
+                Role::Listener => Side::B,
+            };
+            tunnels.push(control::Tunnel {
+                settings,
+                local: config.local,
+                remote: SocketAddr::new(peer.remote.ip(), handshake.control_port),
+                peer_sae: handshake.sae.clone(),
+            });
+            let keys = Keys::from(KeyRing::new(side));
+            rings.push(Ring {
+                place,
+                keys: Arc::new(Mutex::new(keys)),
+            });
+            told.push(Tunnel::new(
+                place,
+                peer.id,
+                handshake.peer.clone(),
+                handshake.policy,
+            ));
+        }
+        let address = SocketAddr::new(config.local, config.control_port);
+        let listener = TcpListener::bind(address)
+            .map_err(|error| ServiceError::ControlPort { address, error })?;
+        let setup = control::Setup {
+            identity,
+            qkd: kme,
+            tunnels,
+        };
+        Ok(Some(Self {
+            setup,
+            listener,
+            rings,
+            status: Arc::new(Status::new(told)),
+            network,
+        }))
+    }
+
+    /// What the control channel does with the network once it runs.
+    pub(super) const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What becomes of the keys.
+    pub(super) fn status(&self) -> Arc<Status> {
+        Arc::clone(&self.status)
+    }
+
+    /// The keys of each tunnel, to come, with the place of its peer.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (u16, SharedKeys)> + '_ {
+        let rings = self.rings.iter();
+        rings.map(|ring| (ring.place, Arc::clone(&ring.keys)))
+    }
+
+    /// Starts the control channel, when all lanes are there.
+    pub(super) fn start(self, renewer: &Renewer) -> Result<Control, ServiceError> {
+        let places: Vec<_> = self.rings.iter().map(|ring| ring.place).collect();
+        let installer = Installer {
+            rings: self.rings,
+            lanes: renewer.switchboard(),
+            status: self.status,
+        };
+        let control =
+            control::start(self.setup, self.listener, installer).map_err(ServiceError::Control)?;
+        let handle = control.handle();
+        renewer.set_control(Box::new(move |place, cause| match place {
+            None => handle.rekey(None, cause),
+            Some(place) => {
+                if let Ok(number) = places.binary_search(&place) {
+                    handle.rekey(Some(number), cause);
+                }
+            }
+        }));
+        Ok(control)
+    }
+}
+
+fn open_kme(qkd: &Qkd) -> Result<qkd::Kme, ServiceError> {
+    let setup = qkd::Setup {
+        url: qkd.kme.clone(),
+        sae: qkd.sae.clone(),
+        certificate: qkd.files.certificate.clone(),
+        key: qkd.files.key.clone(),
+        ca: qkd.files.ca.clone(),
+        timeout: KME_TIMEOUT,
+    };
+    Ok(qkd::Kme::new(&setup)?)
+}
+
+/// The TCP port of an `https` URL that the KME's client has taken.
+fn port_of(url: &str) -> u16 {
+    let authority = url.trim_start_matches("https://");
+    let authority = authority.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map(|(_, port)| port.parse());
+    // What stands behind the last colon of a bare IPv6 address has a bracket.
+    port.and_then(Result::ok).unwrap_or(HTTPS_PORT)
+}
+
+fn settings(
+    config: &Config,
+    peer: &Peer,
+    handshake: &Handshake,
+    own_name: &str,
+) -> Result<Settings, ServiceError> {
+    let ppks = handshake.ppks.iter().map(|ppk| {
+        let file = PpkFile::load(&ppk.file)?;
+        Ok(Ppk {
+            id: ppk.id.clone(),
+            key: Arc::clone(file.key()),
+            required: !ppk.optional,
+        })
+    });
+    let role = if config.local < peer.remote.ip() {
+        Role::Connector
+    } else {
+        Role::Listener
+    };
+    Ok(Settings {
+        role,
+        own_name: own_name.to_owned(),
+        peer_name: handshake.peer.clone(),
+        tunnel: peer.id,
+        lanes: config.workers,
+        suite: config.suite,
+        payload: payload(config).to_owned(),
+        policy: handshake.policy,
+        ppks: ppks.collect::<Result<_, ServiceError>>()?,
+        every: handshake.every,
+        grace: handshake.grace,
+        attempt_limit: ATTEMPT_LIMIT,
+        retry_min: RETRY_MIN,
+        retry_max: RETRY_MAX,
+        ping_every: PING_EVERY,
+    })
+}
+
+/// What both sides must carry alike.
+const fn payload(config: &Config) -> &'static str {
+    match &config.mode {
+        Mode::L3(_) if config.aggregate => "l3 aggregate",
+        Mode::L3(_) => "l3",
+        Mode::L2 { .. } => "l2",
+        Mode::L2tpv3 { pseudowire, .. } => match pseudowire.encapsulation {
+            Encapsulation::Esp => "l2tpv3",
+            Encapsulation::Udp => "l2tpv3 udp",
+        },
+    }
+}
+
+/// The data plane as the control channel sees it. On its thread nothing waits for lanes.
+struct Installer {
+    rings: Vec<Ring>,
+    lanes: Switchboard,
+    status: Arc<Status>,
+}
+
+impl Installer {
+    fn change(&self, tunnel: usize, change: impl FnOnce(&mut KeyRing)) {
+        if let Some(ring) = lock(&self.rings[tunnel].keys).as_ring() {
+            change(ring);
+        }
+    }
+}
+
+impl control::Lanes for Installer {
+    fn install_inbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {
+        // Lanes find it as soon as a packet of that epoch comes.
+        self.change(tunnel, |ring| ring.install_inbound(Arc::clone(secret)));
+    }
+
+    fn switch_outbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {
+        self.change(tunnel, |ring| ring.switch_outbound(Arc::clone(secret)));
+        self.lanes.switched(self.rings[tunnel].place);
+    }
+
+    fn retire_inbound(&mut self, tunnel: usize, epoch: u32) {
+        self.change(tunnel, |ring| ring.retire_inbound(epoch));
+        self.lanes.retired(self.rings[tunnel].place);
+    }
+
+    fn event(&mut self, tunnel: usize, event: &Event) {
+        self.status.event(tunnel, event);
+    }
+
+    fn refused(&mut self, from: SocketAddr, reason: &str) {
+        self.status.refused(from, reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_of_a_kme_is_told_by_its_url() {
+        for (url, port) in [
+            ("https://10.9.0.1:8443", 8443),
+            ("https://kme.example.net", 443),
+            ("https://kme.example.net:444/api", 444),
+            ("https://[2001:db8::1]:8443/x", 8443),
+            ("https://[2001:db8::1]", 443),
+        ] {
+            assert_eq!(port_of(url), port, "{url}");
+        }
+    }
+}
