@@ -1,0 +1,44 @@
+//! `cipherbench kme --config FILE`: the KMEs of a QKD network, simulated.
+
+use crate::cli::Kme;
+use crate::exit::{Exit, Failure};
+use crate::{output, signals, version};
+use qkd::kme::{Config, StartError, start};
+use std::os::fd::AsFd;
+
+/// Runs until a signal asks it to end. Prints one line that begins with `ready` when all KMEs serve, with their addresses.
+pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
+    let config = Config::load(&arguments.config)?;
+    let stop = signals::stop()?;
+    let simulator = start(&config).map_err(|error| Failure::new(exit(&error), error))?;
+    let kmes = simulator
+        .kmes()
+        .iter()
+        .map(|(name, address)| (name.as_str(), address));
+    let faults = simulator.faults();
+    let faults = faults.iter().map(|address| ("faults", address));
+    let facts: String = kmes
+        .chain(faults)
+        .map(|(key, address)| format!(" {key}={address}"))
+        .collect();
+    // A service whose standard output was closed runs on.
+    let _ = output::stdout(&format!("ready version={}{facts}\n", version::word()));
+    while !stop.is_raised() {
+        let raised = port::wait_readable(&[stop.as_fd()], None);
+        raised.map_err(|error| {
+            Failure::new(
+                Exit::CannotBuild,
+                format!("cannot wait for signals: {error}"),
+            )
+        })?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether a file is at fault, or the host.
+const fn exit(error: &StartError) -> Exit {
+    match error {
+        StartError::Files { .. } => Exit::Usage,
+        StartError::Listen { .. } | StartError::Thread(_) => Exit::CannotBuild,
+    }
+}
