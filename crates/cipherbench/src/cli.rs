@@ -45,6 +45,11 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run the encryptor as a service, until SIGTERM
     Encrypt(Encrypt),
+    /// Simulate the key management entities (KMEs) of a QKD network, until SIGTERM
+    ///
+    /// They serve ETSI GS QKD 014 with keys made of random numbers: for labs and tests. Faults can be switched on while
+    /// they run.
+    Kme(Kme),
     /// Measure the crypto engines by themselves, one core each
     ///
     /// How fast each engine seals and opens ESP packets in memory, by suite and packet size: nothing is sent.
@@ -154,6 +159,13 @@ pub(crate) struct Encrypt {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Kme {
+    /// Configuration of all KMEs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Speed {
     /// Suite, or `all`
     #[arg(long, value_name = "NAME", default_value = "aes-256-gcm")]
@@ -222,6 +234,40 @@ pub(crate) enum Keys {
         a: PathBuf,
         /// File of the other end
         b: PathBuf,
+    },
+    /// Make a certificate authority: `ca.pem`, which every gateway needs, and `ca.key`
+    ///
+    /// Who has `ca.key` can be any gateway: keep it where no gateway is, and make certificates there.
+    Authority {
+        /// Folder to make both files in
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Make a gateway's certificate and key: `NAME.pem` and `NAME.key`
+    ///
+    /// Peers know the gateway by that name. There is no revocation: a certificate is trusted until it expires.
+    Certificate {
+        /// Name of the gateway: small letters, digits, `-` and `.`
+        name: String,
+        /// Folder of the authority, as `keys authority` made it
+        #[arg(long, value_name = "DIR")]
+        authority: PathBuf,
+        /// Folder to make both files in
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        out: PathBuf,
+        /// Days until it expires
+        #[arg(long, value_name = "N", default_value_t = control::certificates::CERTIFICATE_DAYS)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(control::certificates::DAYS_MAX)))]
+        days: u32,
+    },
+    /// Make a post-quantum pre-shared key (PPK, RFC 8784), for both ends of a tunnel
+    ///
+    /// It is mixed into all keys of the tunnel. Both files are secret, and the same.
+    Ppk {
+        /// File of the one end
+        file: PathBuf,
+        /// File of the other end; without it, bring a copy of the first to the peer
+        other: Option<PathBuf>,
     },
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod frames;
 pub(crate) mod keys;
+pub(crate) mod kme;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod resume;

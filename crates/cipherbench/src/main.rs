@@ -26,6 +26,7 @@ fn main() -> Exit {
         Command::Report(arguments) => command::report::report(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
+        Command::Kme(arguments) => command::kme::kme(&arguments),
         Command::Speed(arguments) => command::speed::speed(&arguments),
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),

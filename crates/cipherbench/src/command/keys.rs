@@ -1,17 +1,73 @@
-//! `cipherbench keys`: key files.
+//! `cipherbench keys`: key files and certificates.
 
 use crate::cli::Keys;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use control::certificates;
+use std::path::Path;
 
 pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
-    let Keys::Static { a, b } = keys;
-    keying::create_pair(a, b).map_err(|error| Failure::new(Exit::Usage, error))?;
-    output::stdout(&format!(
-        "made {} and {}, each with its epoch file; both hold the same secret: \
-         bring one to the peer by a safe way, and delete it here\n",
-        a.display(),
-        b.display()
-    ))?;
+    let told = match keys {
+        Keys::Static { a, b } => {
+            keying::create_pair(a, b).map_err(wrong)?;
+            format!(
+                "made {} and {}, each with its epoch file; both hold the same secret: \
+                 bring one to the peer by a safe way, and delete it here\n",
+                a.display(),
+                b.display()
+            )
+        }
+        Keys::Authority { folder } => {
+            let made = certificates::create_authority(folder).map_err(wrong)?;
+            format!(
+                "made {}, which every gateway needs, and {}, which makes certificates: \
+                 keep that where no gateway is\n",
+                made.certificate.display(),
+                made.key.display()
+            )
+        }
+        Keys::Certificate {
+            name,
+            authority,
+            out,
+            days,
+        } => {
+            let made =
+                certificates::create_certificate(authority, name, out, *days).map_err(wrong)?;
+            format!(
+                "made {} and {}, good for {days} days; the gateway needs both, and {}\n",
+                made.certificate.display(),
+                made.key.display(),
+                authority
+                    .join(certificates::AUTHORITY_CERTIFICATE)
+                    .display()
+            )
+        }
+        Keys::Ppk { file, other } => {
+            let files: Vec<&Path> = [Some(file), other.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(AsRef::as_ref)
+                .collect();
+            keying::create_ppk(&files).map_err(wrong)?;
+            match other {
+                Some(other) => format!(
+                    "made {} and {}, the same key: bring one to the peer by a safe way, and \
+                     delete it here\n",
+                    file.display(),
+                    other.display()
+                ),
+                None => format!(
+                    "made {}: bring a copy of it to the peer by a safe way\n",
+                    file.display()
+                ),
+            }
+        }
+    };
+    output::stdout(&told)?;
     Ok(Exit::Done)
+}
+
+fn wrong(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Usage, error)
 }

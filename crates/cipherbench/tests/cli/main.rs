@@ -7,6 +7,7 @@ mod encrypt;
 mod faults;
 mod frames;
 mod interrupts;
+mod kme;
 mod runs;
 mod speed;
 mod support;
@@ -54,6 +55,12 @@ fn main() -> ExitCode {
             output_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none,
             doctor_tells_what_this_host_can_measure,
             keys_are_made_once_and_never_overwritten,
+            certificates_are_made_once_and_for_good_names_only,
+            a_ppk_is_the_same_in_both_files,
+        ),
+        tests!(None, kme:
+            two_kmes_serve_until_they_are_told_to_end,
+            what_is_wrong_with_a_kme_is_told_before_it_serves,
         ),
         tests!(None, speed:
             every_engine_has_a_rate_for_every_size_and_direction,

@@ -2,6 +2,7 @@
 
 use crate::support::{Sandbox, end};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Compares with a file in `golden/`, or writes it.
@@ -33,6 +34,10 @@ pub(crate) fn help_is_as_recorded() {
         "encrypt",
         "keys",
         "keys static",
+        "kme",
+        "keys authority",
+        "keys certificate",
+        "keys ppk",
         "speed",
         "station",
     ];
@@ -256,6 +261,65 @@ pub(crate) fn keys_are_made_once_and_never_overwritten() {
         .says("a.key");
     assert_eq!(fs::read(sandbox.path("a.key")).expect("a key file"), before);
     assert!(!sandbox.path("c.key").exists());
+}
+
+pub(crate) fn certificates_are_made_once_and_for_good_names_only() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("ca")).expect("a folder");
+    end(&mut sandbox.program(&["keys", "authority", "ca"])).exits(0);
+    end(&mut sandbox.program(&["keys", "certificate", "--authority", "ca", "gw1"])).exits(0);
+    let [certificate, key] = ["gw1.pem", "gw1.key"].map(|name| sandbox.path(name));
+    let identity = control::Identity::load(&certificate, &key, &sandbox.path("ca/ca.pem"));
+    assert_eq!(identity.expect("a good certificate").name(), "gw1");
+    for file in ["gw1.key", "ca/ca.key"] {
+        let mode = fs::metadata(sandbox.path(file)).expect("a file").mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    let before = fs::read(&key).expect("a key");
+    end(&mut sandbox.program(&["keys", "certificate", "--authority", "ca", "gw1"]))
+        .exits(2)
+        .says("never overwritten");
+    end(&mut sandbox.program(&["keys", "authority", "ca"]))
+        .exits(2)
+        .says("ca.key");
+    assert_eq!(fs::read(&key).expect("a key"), before);
+    let wrong = [
+        ("gw1", "nowhere", "keys authority DIR"),
+        ("GW 2", "ca", "small letters"),
+        ("../gw2", "ca", "small letters"),
+    ];
+    for (name, authority, says) in wrong {
+        end(&mut sandbox.program(&["keys", "certificate", "--authority", authority, name]))
+            .exits(2)
+            .says(says);
+    }
+    end(&mut sandbox.program(&[
+        "keys",
+        "certificate",
+        "--authority",
+        "ca",
+        "--days",
+        "0",
+        "gw2",
+    ]))
+    .exits(2);
+    assert!(!sandbox.path("gw2.pem").exists());
+}
+
+pub(crate) fn a_ppk_is_the_same_in_both_files() {
+    let sandbox = Sandbox::new();
+    end(&mut sandbox.program(&["keys", "ppk", "a.ppk", "b.ppk"])).exits(0);
+    let [a, b] = ["a.ppk", "b.ppk"].map(|name| fs::read(sandbox.path(name)).expect("a PPK"));
+    assert_eq!(a, b);
+    end(&mut sandbox.program(&["keys", "ppk", "c.ppk"])).exits(0);
+    assert_ne!(a, fs::read(sandbox.path("c.ppk")).expect("a PPK"));
+    end(&mut sandbox.program(&["keys", "ppk", "d.ppk", "a.ppk"]))
+        .exits(2)
+        .says("a.ppk");
+    assert!(
+        !sandbox.path("d.ppk").exists(),
+        "what was half made is removed"
+    );
 }
 
 pub(crate) fn doctor_tells_what_this_host_can_measure() {
