@@ -109,6 +109,7 @@ fn run(case: &Case) -> f64 {
         first_frames: None,
         frame_bytes_max: None,
         bins: None,
+        periods: None,
     };
     let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
 

@@ -161,6 +161,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
         first_frames: None,
         frame_bytes_max: None,
         bins: None,
+        periods: None,
     }
 }
 

@@ -29,9 +29,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// When nothing more of the trial has come for so long since the last frame that was expected, no copy of one
 /// follows. Every trial of a search waits for it.
 const COPY_GRACE: Duration = Duration::from_millis(10);
-/// A port that has shown nothing for so long has nothing left of what came before the stop: the kernel holds
-/// frames back for a millisecond, and up to 20 by slow timers, until a block of them is full.
+/// A port that has shown nothing for so long is quiet: it has nothing left of what came before the stop, for the kernel
+/// holds frames back for a millisecond, and up to 20 by slow timers, until a block of them is full; and a DUT that was
+/// overloaded has nothing left of this trial, which would come in the way of the next.
 const STOP_GRACE: Duration = Duration::from_millis(20);
+/// A port that is never quiet is left after this time. RFC 2544 §23 gives residual frames two seconds; programs that queue
+/// without bound have been seen to take six.
+const RESIDUAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Checks and counts frames, and never waits.
 pub struct Analyser<'k> {
@@ -70,7 +74,7 @@ impl<'k> Analyser<'k> {
         Ok(Self {
             sequences: Sequences::new(receive.flows),
             opener,
-            tally: Tally::new(receive.bins),
+            tally: Tally::new(receive),
             tag,
             flows: u64::from(receive.flows),
             first_frames: receive.first_frames.unwrap_or(u64::MAX),
@@ -106,6 +110,7 @@ impl<'k> Analyser<'k> {
         let (mut frames, mut now_ns) = (0, 0);
         let result = port.recv_timed(|frame, noted_ns| {
             if !counts(noted_ns) {
+                self.tally.after_end += 1;
                 return;
             }
             if noted_ns.is_none() && frames % FRAMES_PER_CLOCK == 0 {
@@ -215,7 +220,7 @@ impl<'k> Analyser<'k> {
 
 /// Receives by one thread until all expected frames have come intact, and then until no copy of one has come for
 /// 10 ms; or until `stop` is raised. What came to the port before that and still waits there counts. What comes
-/// later is of no trial, and in no count.
+/// later, until the port is quiet, is counted apart ([`Received::after_end`]).
 ///
 /// # Errors
 /// [`TrafficError`].
@@ -338,8 +343,8 @@ fn take_copies(
     Ok(())
 }
 
-/// Takes what had come to the port when the stop flag was seen. Where the port notes no times, that is what it hands
-/// out until it is empty.
+/// Takes what had come to the port when the stop flag was seen, and counts apart what comes then until the port is quiet.
+/// Where the port notes no times, the first is what it hands out until it is empty.
 fn take_waiting(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
@@ -350,16 +355,16 @@ fn take_waiting(
     loop {
         // A port that is never empty gives what has come since.
         let untimed_count = !was_empty && stopped.elapsed() < STOP_GRACE;
-        let mut any_counts = false;
+        let mut any = false;
         let frames = analyser.poll_those(port, clock, |noted_ns| {
-            let counts = noted_ns.map_or(untimed_count, |noted_ns| noted_ns <= stop_ns);
-            any_counts |= counts;
-            counts
+            any = true;
+            noted_ns.map_or(untimed_count, |noted_ns| noted_ns <= stop_ns)
         })?;
-        if any_counts {
+        if any {
             quiet_since = Instant::now();
         }
-        let left = STOP_GRACE.saturating_sub(quiet_since.elapsed());
+        let quiet_for = STOP_GRACE.saturating_sub(quiet_since.elapsed());
+        let left = quiet_for.min(RESIDUAL_LIMIT.saturating_sub(stopped.elapsed()));
         if left.is_zero() {
             return Ok(());
         }

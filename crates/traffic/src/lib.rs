@@ -26,6 +26,7 @@ pub mod hostile;
 mod keys;
 mod open;
 mod parse;
+mod periods;
 pub mod report;
 mod schedule;
 mod seal;

@@ -105,6 +105,9 @@ pub struct Received {
     pub stale: u64,
     /// Frames that are not test traffic.
     pub foreign: u64,
+    /// Frames that came when the receiver had been told to stop, until its port went quiet: in no other count.
+    #[serde(default)]
+    pub after_end: u64,
     /// ESP packets that could not be opened, by reason.
     pub refused: BTreeMap<String, u64>,
     /// From the first to the last frame, in nanoseconds.
@@ -127,4 +130,12 @@ pub struct Received {
     /// The bins from there to the last in which a frame came, by intended time; empty when none were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<TimeBin>,
+    /// Number of the first period in which a frame came, as that of the first bin
+    /// ([`crate::spec::Receive::periods`]).
+    #[serde(default)]
+    pub first_period: u64,
+    /// The periods from there to the last in which a frame came, by intended time: each frame's latency, as in
+    /// [`latency`](Self::latency) but to 3 %.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub periods: Vec<Vec<(u64, u64)>>,
 }

@@ -251,7 +251,7 @@ pub fn receive_all<P: FrameReceiver>(
     let goal = Goal::new(receive.expected)?;
     let clock = Monotonic::new();
     let work = |(analyser, port): (Analyser<'_>, &mut P)| goal.pursue(analyser, port, &clock, stop);
-    let mut whole = Tally::new(receive.bins);
+    let mut whole = Tally::new(receive);
     let mut proven_epoch = 0;
     let tasks = analysers.into_iter().zip(ports);
     for (tally, epoch) in on_threads("receive", tasks, work, || goal.give_up())? {

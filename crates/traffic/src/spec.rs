@@ -128,6 +128,10 @@ pub struct Receive {
     /// How [`Received::bins`](crate::report::Received::bins) are counted; `None`: no bins.
     #[serde(default)]
     pub bins: Option<Bins>,
+    /// How [`Received::periods`](crate::report::Received::periods) are counted, which costs more for each; `None`: none
+    /// are.
+    #[serde(default)]
+    pub periods: Option<Bins>,
 }
 
 /// Intervals by which frames are counted.

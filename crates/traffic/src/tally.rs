@@ -3,6 +3,7 @@
 use crate::bins::Bins;
 use crate::clock::SECOND_NS;
 use crate::open::Refused;
+use crate::periods::Periods;
 use crate::report::Received;
 use crate::spec;
 use hdrhistogram::Histogram;
@@ -24,6 +25,7 @@ pub(crate) struct Tally {
     pub(crate) corrupted: u64,
     pub(crate) stale: u64,
     pub(crate) foreign: u64,
+    pub(crate) after_end: u64,
     pub(crate) refused: Refused,
     /// When the first and the last intact frame came.
     first_ns: u64,
@@ -32,6 +34,7 @@ pub(crate) struct Tally {
     last_intended_ns: u64,
     latency: Histogram<u64>,
     bins: Option<Bins>,
+    periods: Option<Periods>,
     /// Frames of a burst often have one latency: it is recorded once for all that follow each other.
     run: Run,
 }
@@ -43,8 +46,8 @@ struct Run {
 }
 
 impl Tally {
-    /// With bins where they are wanted.
-    pub(crate) fn new(bins: Option<spec::Bins>) -> Self {
+    /// With bins and periods where they are wanted.
+    pub(crate) fn new(receive: &spec::Receive) -> Self {
         Self {
             frames: 0,
             frame_bytes: 0,
@@ -56,6 +59,7 @@ impl Tally {
             corrupted: 0,
             stale: 0,
             foreign: 0,
+            after_end: 0,
             refused: Refused::default(),
             first_ns: u64::MAX,
             last_ns: 0,
@@ -63,7 +67,8 @@ impl Tally {
             last_intended_ns: 0,
             latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
                 .expect("the bounds and the digits are within what the histogram takes"),
-            bins: bins.and_then(Bins::new),
+            bins: receive.bins.and_then(Bins::new),
+            periods: receive.periods.and_then(Periods::new),
             run: Run::default(),
         }
     }
@@ -83,6 +88,9 @@ impl Tally {
         let latency_ns = now_ns.saturating_sub(intended_ns).max(1);
         if let Some(bins) = &mut self.bins {
             bins.count(intended_ns, latency_ns);
+        }
+        if let Some(periods) = &mut self.periods {
+            periods.count(intended_ns, latency_ns);
         }
         if latency_ns == self.run.latency_ns {
             self.run.frames += 1;
@@ -118,6 +126,7 @@ impl Tally {
         self.corrupted += other.corrupted;
         self.stale += other.stale;
         self.foreign += other.foreign;
+        self.after_end += other.after_end;
         self.refused.merge(&other.refused);
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
@@ -128,6 +137,9 @@ impl Tally {
             .expect("both histograms have the same bounds");
         if let (Some(bins), Some(more)) = (&mut self.bins, &other.bins) {
             bins.merge(more);
+        }
+        if let (Some(periods), Some(more)) = (&mut self.periods, &other.periods) {
+            periods.merge(more);
         }
     }
 
@@ -145,6 +157,8 @@ impl Tally {
             (highest, bucket.count_at_value())
         });
         let (first_bin, bins) = self.bins.as_ref().map(Bins::counted).unwrap_or_default();
+        let periods = self.periods.as_ref().map(Periods::counted);
+        let (first_period, periods) = periods.unwrap_or_default();
         Received {
             frames: self.frames,
             frame_bytes: self.frame_bytes,
@@ -156,6 +170,7 @@ impl Tally {
             corrupted: self.corrupted,
             stale: self.stale,
             foreign: self.foreign,
+            after_end: self.after_end,
             refused: self.refused.by_name(),
             elapsed_ns: self.last_ns.saturating_sub(self.first_ns),
             last_ns: self.last_ns,
@@ -164,6 +179,8 @@ impl Tally {
             latency: latency.collect(),
             first_bin,
             bins: bins.to_vec(),
+            first_period,
+            periods,
         }
     }
 }

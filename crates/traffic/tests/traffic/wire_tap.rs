@@ -143,6 +143,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
         first_frames: None,
         frame_bytes_max: None,
         bins: None,
+        periods: None,
     }
 }
 
