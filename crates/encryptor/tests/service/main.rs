@@ -120,6 +120,10 @@ fn main() -> ExitCode {
             negotiated::keys_of_a_qkd_network_are_mixed_in,
         ),
         (
+            "a_thousand_tunnels_agree_on_keys",
+            negotiated::a_thousand_tunnels_agree_on_keys,
+        ),
+        (
             "a_control_port_that_is_taken_is_told",
             negotiated::a_control_port_that_is_taken_is_told,
         ),

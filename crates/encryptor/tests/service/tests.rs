@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// The most memory that a thousand tunnels may take, in KiB.
 const RESIDENT_KIB_MAX: u64 = 200 * 1024;
 /// No test waits longer for anything; machines that build at the same time are slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A folder with a pair of key files, `a.key` and `b.key`.
 pub(crate) fn keys() -> TempDir {
