@@ -61,6 +61,12 @@ impl Watch {
 fn print_line(progress: Progress<'_>) {
     let what = match progress.event {
         Event::Started(_) | Event::Attempt { .. } | Event::FrameTrial(_) => return,
+        Event::Soaked(trial, segment) => format!(
+            "{}: {} more, {} frames lost in it",
+            trial.cell.id,
+            human::duration_ns(segment.trial.duration_ns as f64),
+            segment.trial.lost()
+        ),
         Event::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
         Event::Ended(record) => ended(record),
     };
@@ -135,7 +141,7 @@ impl Bar {
                 }
             }
             Event::FrameTrial(step) => self.bar.set_message(in_progress(step)),
-            Event::Tuned(_) => {}
+            Event::Tuned(_) | Event::Soaked(..) => {}
         }
     }
 }
@@ -224,6 +230,9 @@ fn frames_figure(frames: &FrameResult) -> String {
     if let Some(figure) = disturbed_figure(frames) {
         return figure;
     }
+    if let Some(figure) = soak_figure(frames) {
+        return figure;
+    }
     let found = frames.throughput.iter().flat_map(|found| &found.goals);
     let goals: Vec<String> = found
         .map(|goal| match goal.lower {
@@ -246,6 +255,16 @@ fn frames_figure(frames: &FrameResult) -> String {
         }
         _ => "no frame".to_owned(),
     }
+}
+
+/// How much was lost of a soak, and in how long.
+fn soak_figure(frames: &FrameResult) -> Option<String> {
+    let segments = frames.soak.iter();
+    let trials = segments.filter_map(|segment| frames.trials.get(segment.trial));
+    let (time_ns, lost) = trials.fold((0, 0), |(time_ns, lost), trial| {
+        (time_ns + trial.duration_ns, lost + trial.lost())
+    });
+    (time_ns > 0).then(|| format!("{lost} frames lost in {}", human::duration_ns(time_ns as f64)))
 }
 
 /// What happened to the DUT, and what it lost by it.

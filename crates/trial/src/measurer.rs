@@ -1,12 +1,12 @@
 //! Whatever makes the trials of a run, and what all trials on a lab have in common.
 
 use crate::error::TrialError;
-use crate::frames::{self, FrameStep};
+use crate::frames::{self, Told};
 use crate::measure::attempt;
 use crate::reading::places;
 use crate::{command, evidence};
 use campaign::plan::{Cell, Direction, Measurement};
-use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
+use journal::record::{Measured, Outcome, SoakProgress, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -22,14 +22,16 @@ pub struct Trial<'a> {
     pub links: Links,
     /// Parameters for the tools: [`crate::parameters`] of the cell, or what tuning found.
     pub parameters: ToolParameters,
+    /// Segments of this soak that were made before the run broke off.
+    pub earlier: &'a [SoakProgress],
 }
 
-/// Hears of each frame trial that begins.
-pub type Tell<'a> = &'a mut dyn FnMut(&FrameStep<'_>);
+/// Hears of each frame trial that begins, and of each segment of a soak that has ended.
+pub type Tell<'a> = &'a mut dyn FnMut(Told<'_>);
 
 /// Whatever can make the trials of a plan: one for each kind of lab.
 pub trait Measurer {
-    /// Makes a trial; `tell` hears of the frame trials in it.
+    /// Makes a trial; `tell` hears of the frame trials in it, and of what is worth keeping before it ends.
     ///
     /// # Errors
     /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then this was
@@ -187,6 +189,7 @@ impl<'a> Trial<'a> {
             repeat,
             links,
             parameters: command::parameters(cell),
+            earlier: &[],
         }
     }
 }

@@ -4,14 +4,16 @@
 //! any other, and the run goes on. What an earlier start of the run has finished is not done again.
 
 use crate::command;
-use crate::frames::FrameStep;
+use crate::frames::{FrameStep, SoakedSegment, Told};
 use crate::links::links;
 use crate::measurer::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
 use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
-use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord, Tuned};
+use journal::record::{
+    Datagrams, End, Outcome, Record, SoakProgress, ToolParameters, TrialRecord, Tuned,
+};
 use lab::{Interrupt, LabError, Links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,6 +30,8 @@ pub struct Done {
     pub trials: BTreeSet<(String, u32)>,
     /// Parameters found for cells.
     pub tuned: BTreeMap<String, ToolParameters>,
+    /// Segments of soaks that broke off, in order.
+    pub soaked: Vec<SoakProgress>,
 }
 
 impl From<&Journal> for Done {
@@ -39,6 +43,7 @@ impl From<&Journal> for Done {
         Self {
             trials: journal.finished_trials(),
             tuned: tuned.collect(),
+            soaked: journal.soaked.clone(),
         }
     }
 }
@@ -74,6 +79,8 @@ pub enum Event<'a> {
     Tuned(&'a Tuned),
     /// A trial begins.
     Started(TrialRef<'a>),
+    /// A segment of a soak has ended, and is recorded.
+    Soaked(TrialRef<'a>, &'a SoakedSegment<'a>),
     /// A frame trial, one of several in a trial, begins.
     FrameTrial(&'a FrameStep<'a>),
     /// A trial ended.
@@ -127,6 +134,7 @@ pub fn run<E>(
         interrupt,
         forecast,
         tuned,
+        soaked: &done.soaked,
         trial: 0,
     };
     match runner.run(&done.trials) {
@@ -179,6 +187,8 @@ struct Runner<'a, E> {
     interrupt: &'a Interrupt,
     forecast: Forecast,
     tuned: BTreeMap<String, ToolParameters>,
+    /// Segments of soaks that broke off.
+    soaked: &'a [SoakProgress],
     /// Number of the current trial, from 1.
     trial: usize,
 }
@@ -218,11 +228,14 @@ impl<E> Runner<'_, E> {
     ) -> Result<Outcome, Stop<E>> {
         self.tell(Event::Started(trial));
         let TrialRef { cell, repeat } = trial;
+        let is_of = |soaked: &&SoakProgress| soaked.cell == cell.id && soaked.repeat == repeat;
+        let earlier: Vec<SoakProgress> = self.soaked.iter().filter(is_of).cloned().collect();
         let record = self.measure(&Trial {
             cell,
             repeat,
             links: self.links(cell),
             parameters,
+            earlier: &earlier,
         })?;
         self.record(&Record::Trial(Box::new(record.clone())))?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);
@@ -257,6 +270,7 @@ impl<E> Runner<'_, E> {
                 repeat: 1,
                 links,
                 parameters,
+                earlier: &[],
             })?;
             self.forecast.ended(ATTEMPT_NS, record.duration_ns);
             Ok::<_, Stop<E>>(gain(record.outcome))
@@ -273,19 +287,34 @@ impl<E> Runner<'_, E> {
         links(self.plan, cell)
     }
 
-    fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, LabError> {
+    /// Makes a trial; segments of a soak are recorded as they end.
+    fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, Stop<E>> {
         let (number, trials) = (self.trial, self.plan.trials().count());
         let left = self.forecast.left();
-        let progress = &mut *self.progress;
-        let mut tell = |step: &FrameStep<'_>| {
+        let (progress, sink) = (&mut *self.progress, &mut *self.sink);
+        let mut recorded = Ok(());
+        let Trial { cell, repeat, .. } = *trial;
+        let mut tell = |told: Told<'_>| {
+            let event = match &told {
+                Told::Begins(step) => Event::FrameTrial(step),
+                Told::Soaked(soaked) => {
+                    // What cannot be recorded now is in the trial's own record at its end.
+                    if recorded.is_ok() {
+                        recorded = sink(&Record::Soaked(Box::new(kept(cell, repeat, soaked))));
+                    }
+                    Event::Soaked(TrialRef { cell, repeat }, soaked)
+                }
+            };
             progress(Progress {
                 trial: number,
                 trials,
                 left,
-                event: Event::FrameTrial(step),
+                event,
             });
         };
-        self.measurer.measure(trial, &mut tell, self.interrupt)
+        let record = self.measurer.measure(trial, &mut tell, self.interrupt)?;
+        recorded.map_err(Stop::Sink)?;
+        Ok(record)
     }
 
     fn record(&mut self, record: &Record) -> Result<(), Stop<E>> {
@@ -299,6 +328,18 @@ impl<E> Runner<'_, E> {
             left: self.forecast.left(),
             event,
         });
+    }
+}
+
+/// A segment as it is recorded while its soak goes on.
+fn kept(cell: &Cell, repeat: u32, soaked: &SoakedSegment<'_>) -> SoakProgress {
+    SoakProgress {
+        cell: cell.id.clone(),
+        repeat,
+        load: soaked.load,
+        throughput: soaked.throughput.cloned(),
+        trial: soaked.trial.clone(),
+        segment: soaked.segment.clone(),
     }
 }
 
@@ -359,7 +400,9 @@ impl Forecast {
             let all_done = (1..=plan.repeats).all(|repeat| is_done(cell, repeat));
             !all_done && !done.tuned.contains_key(&cell.id)
         });
+        let soaked = done.soaked.iter().map(|soaked| soaked.trial.duration_ns);
         let left_ns = trials_ns + to_tune.map(search_ns).sum::<u64>();
+        let left_ns = left_ns.saturating_sub(soaked.sum());
         Self {
             left_ns,
             estimated_ns: 0,

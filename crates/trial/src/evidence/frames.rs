@@ -97,6 +97,10 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
             let disturbed = result.disturbances.iter();
             disturbed.filter_map(|one| trials.get(one.trial)).collect()
         }
+        Procedure::Soak(_) => {
+            let segments = result.soak.iter();
+            segments.filter_map(|one| trials.get(one.trial)).collect()
+        }
         _ => Vec::new(),
     }
 }

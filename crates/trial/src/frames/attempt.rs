@@ -9,7 +9,7 @@
 //! What watches the cipher link takes time of every frame, so it would find another throughput.
 
 use super::station::StationRig;
-use super::{Found, FrameRun, RigLoad, carry_out};
+use super::{Found, FrameRun, RigLoad, go_on};
 use crate::command::Cores;
 use crate::error::TrialError;
 use crate::evidence::{CipherSeen, FrameObserved, PathSeen, frame_checks};
@@ -129,7 +129,8 @@ impl Carrier<'_> {
             self.cores.clone(),
             self.trial.links.rate_bps,
         );
-        let mut found = carry_out(self.trial.cell, self.test, &mut rig, tell, self.interrupt)?;
+        let (cell, earlier) = (self.trial.cell, self.trial.earlier);
+        let mut found = go_on(cell, self.test, earlier, &mut rig, tell, self.interrupt)?;
         let marker = rig.marker();
         let look = self
             .looked_at()

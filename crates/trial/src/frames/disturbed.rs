@@ -1,12 +1,13 @@
-//! What is done to a DUT under a constant load: `rekey`, `failover`, `setup` and `hostile`.
+//! What is done to a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and `hostile`.
 
 use super::RigLoad;
 use super::procedures::{Stand, searched, share};
 use super::rig::{Happening, HostileLoad, PlannedAction};
+use super::throughput::throughput_by;
 use super::trials::{DRAIN_NS, Trials};
 use crate::error::TrialError;
 use campaign::estimate;
-use campaign::plan::{Attack, BaseLoad, Disturbed, Event, Failure};
+use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, ThroughputSearch};
 use lab::{DutAction, NodeId};
 
 /// Load before the first event, so that it is seen what was normal.
@@ -19,22 +20,24 @@ const QUIET_PERCENT: u64 = 50;
 
 /// Carries one of them out.
 pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Stand, TrialError> {
-    let (load, drain_ns) = match &plan.load {
-        BaseLoad::Given { frames_per_s } => (*frames_per_s, DRAIN_NS),
-        BaseLoad::Share { percent, search } => match searched(trials, search)? {
-            Ok(throughput) => (share(throughput, (*percent).into()), search.drain_ns),
-            Err(stand) => return Ok(stand),
-        },
+    let drain_ns = drain_ns(&plan.load);
+    let load = match base_load(trials, &plan.load)? {
+        Ok(load) => load,
+        Err(stand) => return Ok(stand),
     };
     let load_for = |duration_ns| RigLoad::new(Some(load), duration_ns, drain_ns);
     match &plan.event {
         Event::Rekey {
             every_ns,
             duration_ns,
+            throughput,
         } => {
             let load = load_for(*duration_ns);
             trials.disturb(&load, &Happening::default())?;
             trials.disturb(&load, &rekeys(*every_ns, *duration_ns))?;
+            if let Some(search) = plan.load.search().filter(|_| *throughput) {
+                search_with_rekeys(trials, search, *every_ns)?;
+            }
         }
         Event::Failover {
             failure,
@@ -50,6 +53,14 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Sta
             let (happening, duration_ns) = set_ups(*times, once_ns, *watch_ns);
             trials.disturb(&load_for(duration_ns), &happening)?;
         }
+        Event::Desync {
+            cause,
+            times,
+            watch_ns,
+        } => {
+            let (happening, duration_ns) = desyncs(*cause, *times, *watch_ns);
+            trials.disturb(&load_for(duration_ns), &happening)?;
+        }
         Event::Hostile {
             attack,
             percents,
@@ -63,6 +74,45 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Sta
         }
     }
     Ok(Stand::on(share(load, QUIET_PERCENT), drain_ns))
+}
+
+/// The load in frames/s, or why there is none.
+pub(super) fn base_load(
+    trials: &mut Trials<'_>,
+    load: &BaseLoad,
+) -> Result<Result<u64, Stand>, TrialError> {
+    Ok(match load {
+        BaseLoad::Given { frames_per_s } => Ok(*frames_per_s),
+        BaseLoad::Share { percent, search } => {
+            let throughput = searched(trials, search)?;
+            throughput.map(|throughput| share(throughput, (*percent).into()))
+        }
+    })
+}
+
+/// Time for stragglers under that load.
+pub(super) fn drain_ns(load: &BaseLoad) -> u64 {
+    load.search().map_or(DRAIN_NS, |search| search.drain_ns)
+}
+
+/// The search once more, with keys renewed in each of its trials. What could be tried then can be tried now.
+fn search_with_rekeys(
+    trials: &mut Trials<'_>,
+    search: &ThroughputSearch,
+    every_ns: u64,
+) -> Result<(), TrialError> {
+    let known = trials.result.throughput.as_ref();
+    let again = ThroughputSearch {
+        max_load: known.map(|found| found.max_load).or(search.max_load),
+        ..search.clone()
+    };
+    let found = throughput_by(trials, &again, |trials, load| {
+        // One at least, in the middle of a trial that is too short for the next.
+        let every_ns = every_ns.min(load.duration_ns.div_ceil(2)).max(1);
+        trials.make_disturbed(load, &rekeys(every_ns, load.duration_ns))
+    })?;
+    trials.result.rekeyed_throughput = Some(found);
+    Ok(())
 }
 
 /// None at the very beginning, and none at the very end, of which nothing could be seen.
@@ -89,6 +139,20 @@ fn failures(failure: Failure, times: u32, down_ns: u64, watch_ns: u64) -> (Happe
         Failure::Link => (DutAction::CutLink, DutAction::JoinLink),
     };
     pairs((breaks, mends), times, (down_ns, watch_ns))
+}
+
+fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (Happening, u64) {
+    let begin = |number: u64| LEAD_NS.saturating_add(watch_ns.saturating_mul(number));
+    let actions = (0..u64::from(times)).map(|number| PlannedAction {
+        at_ns: begin(number),
+        pause_ns: 0,
+        action: DutAction::Desync(cause),
+    });
+    let happening = Happening {
+        actions: actions.collect(),
+        hostile: None,
+    };
+    (happening, begin(times.into()))
 }
 
 /// They are set up as soon as they are down.

@@ -12,8 +12,10 @@
 mod attempt;
 mod disturbed;
 mod outage;
+mod points;
 mod procedures;
 mod rig;
+mod soak;
 mod spec;
 mod station;
 mod throughput;
@@ -21,14 +23,38 @@ mod trials;
 
 pub(crate) use attempt::attempt;
 pub use outage::{Bins, Done};
-pub use procedures::carry_out;
+pub use points::Soaked;
+pub(crate) use points::{counted, soaked};
+pub use procedures::{carry_out, go_on};
 pub use rig::{FrameRun, Happening, HostileLoad, PlannedAction, Relief, Rig, RigLoad, Strays};
 pub use spec::BURST_NS;
 pub(crate) use spec::{Way, peer_engine};
 pub(crate) use trials::was_offered;
 
 use campaign::plan::Cell;
-use journal::record::{FrameResult, FrameTrial, GoalBounds};
+use journal::record::{FrameResult, FrameTrial, GoalBounds, SoakSegment, ThroughputFound};
+
+/// What a procedure tells of itself while it goes on.
+#[derive(Debug, Clone, Copy)]
+pub enum Told<'a> {
+    /// A frame trial begins.
+    Begins(&'a FrameStep<'a>),
+    /// A segment of a soak has ended.
+    Soaked(&'a SoakedSegment<'a>),
+}
+
+/// A segment of a soak that has ended, with all that is needed to go on after it.
+#[derive(Debug, Clone, Copy)]
+pub struct SoakedSegment<'a> {
+    /// Load of the whole soak.
+    pub load: u64,
+    /// The search of which it is a share.
+    pub throughput: Option<&'a ThroughputFound>,
+    /// The segment's counts.
+    pub trial: &'a FrameTrial,
+    /// The segment.
+    pub segment: &'a SoakSegment,
+}
 
 /// A frame trial that begins, and what is known so far.
 #[derive(Debug, Clone, Copy)]

@@ -166,6 +166,14 @@ impl Bins {
             let is_after = (self.first + (begin + index) as u64) * self.width_ns >= done.at_ns;
             is_after && bin.received > 0
         };
+        // From the bin in which it was begun on: those before lost frames, if anything.
+        let over_ns = done.at_ns + done.took_ns.saturating_add(DutEvent::AFTER_NS);
+        let is_about = |(index, bin): &(usize, &TimeBin)| {
+            let number = self.first + (begin + index) as u64;
+            let within =
+                number * self.width_ns < over_ns && number >= done.at_ns / self.width_ns.max(1);
+            within && bin.received > 0
+        };
         DutEvent {
             name: done.name.to_owned(),
             at_ns: done.at_ns.saturating_sub(self.start_ns),
@@ -186,6 +194,12 @@ impl Bins {
                 last if last == last_sent => None,
                 Some(last) => Some(since(last + 1)),
             },
+            slowest_ns: bins
+                .iter()
+                .enumerate()
+                .filter(is_about)
+                .map(|(_, bin)| bin.latency_ns_max)
+                .max(),
         }
     }
 }
@@ -298,6 +312,14 @@ mod tests {
                 None => Some(0),
                 Some(lost) if last_sent == Some(lost) => None,
                 Some(lost) => Some(((lost + 1) * WIDTH).saturating_sub(done.at_ns)),
+            },
+            slowest_ns: {
+                let over = done.at_ns + done.took_ns + DutEvent::AFTER_NS;
+                let own = bin(done.at_ns)..over.div_ceil(WIDTH);
+                let mut came = frames.iter().filter(|(_, came)| *came);
+                // None of these frames took any time.
+                came.any(|(at, _)| within(*at) && own.contains(&bin(*at)))
+                    .then_some(0)
             },
         }
     }

@@ -8,12 +8,14 @@
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
 //! | latency | a search, then one at each share of what it found | RFC 2544 §26.2 |
 //! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
-//! | rekey, failover, setup, hostile | a load while something is done to the device ([`super::disturbed`]) | |
+//! | rekey, failover, setup, desync, hostile | a load while something is done to the device ([`super::disturbed`]) | |
+//! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
 //! Each leaves the load that its figures stand on, for the trial whose evidence is read: that one comes
 //! after the procedure, since what watches the links costs time on the path.
 
 use super::disturbed::disturbed;
+use super::soak::soak;
 use super::throughput::throughput;
 use super::trials::{DRAIN_NS, Trials, counts};
 use super::{Found, FrameRun, Rig, RigLoad, Strays};
@@ -24,7 +26,7 @@ use campaign::plan::{
     BackToBack, Cell, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery,
     ThroughputSearch,
 };
-use journal::record::{BurstTrial, FrameResult, LatencyTrial, RecoveryTrial};
+use journal::record::{BurstTrial, FrameResult, LatencyTrial, RecoveryTrial, SoakProgress};
 use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
@@ -47,6 +49,21 @@ pub fn carry_out(
     tell: Tell<'_>,
     interrupt: &Interrupt,
 ) -> Result<Found, TrialError> {
+    go_on(cell, test, &[], rig, tell, interrupt)
+}
+
+/// The same, after these segments of a soak that broke off; other procedures begin anew.
+///
+/// # Errors
+/// As [`carry_out`].
+pub fn go_on(
+    cell: &Cell,
+    test: &FrameTest,
+    earlier: &[SoakProgress],
+    rig: &mut dyn Rig,
+    tell: Tell<'_>,
+    interrupt: &Interrupt,
+) -> Result<Found, TrialError> {
     let mut trials = Trials {
         cell,
         directions: if test.traffic.duplex { 2 } else { 1 },
@@ -65,6 +82,7 @@ pub fn carry_out(
         Procedure::Latency(plan) => latency(&mut trials, plan)?,
         Procedure::Recovery(plan) => recovery(&mut trials, plan)?,
         Procedure::Disturbed(plan) => disturbed(&mut trials, plan)?,
+        Procedure::Soak(plan) => soak(&mut trials, plan, earlier)?,
         other => {
             let problem = format!(
                 "this version does not know the procedure `{}`",

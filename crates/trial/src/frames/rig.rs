@@ -1,5 +1,6 @@
 //! The seam between procedures and whatever carries frames.
 
+use super::points::Soaked;
 use crate::error::TrialError;
 use campaign::plan::Attack;
 use journal::record::{Disturbance, FramePort, FrameTrial, LatencyBucket};
@@ -31,6 +32,21 @@ pub trait Rig {
         _interrupt: &Interrupt,
     ) -> Result<(FrameRun, Disturbance), TrialError> {
         Err(cannot_act())
+    }
+
+    /// Makes one frame trial that is told point by point, of that width.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    fn soak(
+        &mut self,
+        _load: &RigLoad,
+        _point_ns: u64,
+        _interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Soaked), TrialError> {
+        Err(TrialError::Frames {
+            problem: "nothing can be told point by point here".to_owned(),
+        })
     }
 
     /// Does these to the DUT, one after the other, without a load; how long all took, in nanoseconds.
@@ -96,6 +112,8 @@ pub struct RigLoad {
     pub then: Option<Then>,
     /// Count what comes by intended time.
     pub bins: Option<Bins>,
+    /// Count latency by intended time, as a histogram for each interval.
+    pub periods: Option<Bins>,
 }
 
 impl RigLoad {
@@ -108,6 +126,7 @@ impl RigLoad {
             drain_ns,
             then: None,
             bins: None,
+            periods: None,
         }
     }
 

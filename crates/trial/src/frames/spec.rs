@@ -59,6 +59,7 @@ impl Way<'_> {
             first_frames: load.then.map(|_| load.first_intended()),
             frame_bytes_max: Some(self.traffic.mix.largest_bytes()),
             bins: load.bins,
+            periods: load.periods,
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
     }
@@ -212,6 +213,7 @@ impl FrameRun {
         sum.too_late += more.too_late;
         sum.reordered += more.reordered;
         sum.corrupted += more.corrupted;
+        sum.after_end += more.after_end;
         sum.receiver_dropped += more.receiver_dropped;
         sum.sender_dropped += more.sender_dropped;
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
@@ -255,6 +257,7 @@ fn trial(
         too_late: received.too_late,
         reordered: received.reordered,
         corrupted: received.corrupted,
+        after_end: received.after_end,
         receiver_dropped: receiver.port_stats.receive_dropped,
         sender_dropped,
         late_ns_max: sent.late_ns_max,

@@ -11,7 +11,9 @@
 //! With both directions loaded, each step is made for both at the same time.
 
 mod disturb;
+mod soak;
 
+use super::points::Soaked;
 use super::rig::{Happening, HostileLoad};
 use super::spec::Way;
 use super::{FrameRun, Rig, RigLoad};
@@ -36,8 +38,8 @@ const END_MARGIN: Duration = Duration::from_millis(20);
 const INTERRUPT_STEP: Duration = Duration::from_millis(20);
 /// It is asked this often whether all live.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
-/// Given to a program that is told to stop, to print its report.
-const REPORT_LIMIT: Duration = Duration::from_secs(3);
+/// Given to a program that is told to stop, to print its report. A receiver waits up to 10 s until its port is quiet.
+const REPORT_LIMIT: Duration = Duration::from_secs(13);
 /// Given to a program that has reported, to end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 /// Ways that a test loads at most: both directions.
@@ -326,6 +328,15 @@ impl Rig for StationRig<'_> {
         interrupt: &Interrupt,
     ) -> Result<(FrameRun, Disturbance), TrialError> {
         self.disturb(load, happening, interrupt)
+    }
+
+    fn soak(
+        &mut self,
+        load: &RigLoad,
+        point_ns: u64,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Soaked), TrialError> {
+        self.soak_segment(load, point_ns, interrupt)
     }
 
     fn act(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {

@@ -1,7 +1,7 @@
 //! Throughput: the search for the highest load that meets each goal.
 
-use super::RigLoad;
 use super::trials::{Trials, counts};
+use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
 use campaign::plan::{Profile, ThroughputSearch};
 use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
@@ -12,6 +12,15 @@ pub(super) fn throughput(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
 ) -> Result<ThroughputFound, TrialError> {
+    throughput_by(trials, plan, |trials, load| trials.make(load))
+}
+
+/// Searches with trials that are made in another way.
+pub(super) fn throughput_by(
+    trials: &mut Trials<'_>,
+    plan: &ThroughputSearch,
+    mut make: impl FnMut(&mut Trials<'_>, &RigLoad) -> Result<FrameRun, TrialError>,
+) -> Result<ThroughputFound, TrialError> {
     let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
     let goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
     // A device, or a generator, that is slower than the lowest load is measured at what there is.
@@ -20,7 +29,7 @@ pub(super) fn throughput(
     let mut search = method(plan.profile).start(&goals, min_load, max_load, limits)?;
     while let Step::Measure(trial) = search.next() {
         let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
-        let run = trials.make(&load)?;
+        let run = make(trials, &load)?;
         search.record(trial, counts(&run), run.took_ns);
         trials.bounds = bounds(&*search, plan);
     }

@@ -1,11 +1,11 @@
 //! The frame trials of one trial: made one after the other, told and recorded.
 
-use super::{FrameRun, FrameStep, Happening, Rig, RigLoad, Strays};
+use super::{FrameRun, FrameStep, Happening, Rig, RigLoad, SoakedSegment, Strays, Told};
 use crate::error::TrialError;
 use crate::measurer::Tell;
 use campaign::estimate;
 use campaign::plan::Cell;
-use journal::record::{FrameResult, FrameTrial, GoalBounds};
+use journal::record::{FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment};
 use lab::Interrupt;
 use search::Counts;
 
@@ -52,9 +52,59 @@ impl Trials<'_> {
         Ok(())
     }
 
+    /// Makes and records one frame trial of a search in which something happens to the DUT all the time.
+    pub(super) fn make_disturbed(
+        &mut self,
+        load: &RigLoad,
+        happening: &Happening,
+    ) -> Result<FrameRun, TrialError> {
+        self.begin(load, Some(happening))?;
+        let (run, _) = self.rig.run_disturbed(load, happening, self.interrupt)?;
+        self.record(&run);
+        Ok(run)
+    }
+
+    /// Makes, records and tells one segment of a soak.
+    pub(super) fn soak(
+        &mut self,
+        load: &RigLoad,
+        point_ns: u64,
+        start: u32,
+    ) -> Result<(), TrialError> {
+        self.begin(load, None)?;
+        let (run, soaked) = self.rig.soak(load, point_ns, self.interrupt)?;
+        let segment = SoakSegment {
+            trial: self.result.trials.len(),
+            start,
+            started_unix_ns: soaked.started_unix_ns,
+            point_ns,
+            points: soaked.points,
+            histogram: run.latency.clone(),
+        };
+        self.record(&run);
+        (self.tell)(Told::Soaked(&SoakedSegment {
+            load: run.trial.load,
+            throughput: self.result.throughput.as_ref(),
+            trial: &run.trial,
+            segment: &segment,
+        }));
+        self.result.soak.push(segment);
+        Ok(())
+    }
+
+    /// Takes up a segment that was made before the run broke off.
+    pub(super) fn take_up(&mut self, known: &SoakProgress) {
+        let trial = self.result.trials.len();
+        self.result.trials.push(known.trial.clone());
+        self.result.soak.push(SoakSegment {
+            trial,
+            ..known.segment.clone()
+        });
+    }
+
     fn begin(&mut self, load: &RigLoad, happening: Option<&Happening>) -> Result<(), TrialError> {
         self.interrupt.check()?;
-        (self.tell)(&FrameStep {
+        (self.tell)(Told::Begins(&FrameStep {
             cell: self.cell,
             number: self.result.trials.len() + 1,
             load: load.frames_per_s,
@@ -62,7 +112,7 @@ impl Trials<'_> {
             happening,
             last: self.result.trials.last(),
             bounds: &self.bounds,
-        });
+        }));
         Ok(())
     }
 

@@ -13,7 +13,7 @@ mod threads;
 
 use crate::error::TrialError;
 use crate::evidence::{FrameObserved, counted_since, dut_as_asked, frame_checks, gateways_balance};
-use crate::frames::{Found, Rig, Way, carry_out};
+use crate::frames::{Found, Rig, Way, go_on};
 use crate::measurer::{Measurer, Tell, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
 use gateways::{Gateways, test_addresses};
@@ -66,7 +66,7 @@ fn attempt(
         path: path(&gateways),
     };
     let mut rig = MemoryRig::new(gateways, way);
-    let measured = carry_out(cell, test, &mut rig, tell, interrupt)
+    let measured = go_on(cell, test, trial.earlier, &mut rig, tell, interrupt)
         .and_then(|found| with_evidence(test, found, &mut rig, interrupt));
     let stopped = rig.gateways.stop(&cell.dut);
     let (measured, objection) = measured?;

@@ -4,7 +4,7 @@ use super::ends::Exit;
 use super::gateways::Gateways;
 use super::threads::own_cpu_ns;
 use crate::error::TrialError;
-use crate::frames::{FrameRun, Rig, RigLoad, Way, peer_engine};
+use crate::frames::{FrameRun, Rig, RigLoad, Soaked, Way, counted, peer_engine, soaked};
 use lab::{Interrupt, LabError};
 use port::{FramePortKind, FramePortStats, FrameReceiver, FrameSender as _, Stop};
 use std::fmt::Display;
@@ -40,9 +40,13 @@ impl<'a> MemoryRig<'a> {
     }
 }
 
-impl Rig for MemoryRig<'_> {
-    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
-        let began = Instant::now();
+impl MemoryRig<'_> {
+    /// Makes a frame trial; the sender's and the receiver's reports.
+    fn reports(
+        &mut self,
+        load: &RigLoad,
+        interrupt: &Interrupt,
+    ) -> Result<(Report, Report), TrialError> {
         self.tag = self.tag.wrapping_add(1);
         let (Role::Send(sending), Role::Receive(receiving)) = (
             self.way.sender(load, self.tag).role,
@@ -104,11 +108,40 @@ impl Rig for MemoryRig<'_> {
             ..report
         };
         let sender = with_engine(sent, sending.esp.is_some());
-        let receiver = with_engine(received, receiving.esp.is_some());
-        Ok(FrameRun {
+        Ok((sender, with_engine(received, receiving.esp.is_some())))
+    }
+
+    fn counted(
+        &mut self,
+        load: &RigLoad,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, (Report, Report)), TrialError> {
+        let began = Instant::now();
+        let reports = self.reports(load, interrupt)?;
+        let run = FrameRun {
             took_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            ..FrameRun::of(load, &sender, &receiver)
-        })
+            ..FrameRun::of(load, &reports.0, &reports.1)
+        };
+        Ok((run, reports))
+    }
+}
+
+impl Rig for MemoryRig<'_> {
+    fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        self.counted(load, interrupt).map(|(run, _)| run)
+    }
+
+    /// Nothing is told of the gateways: they are threads of this process, and its memory is the stations' too.
+    fn soak(
+        &mut self,
+        load: &RigLoad,
+        point_ns: u64,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Soaked), TrialError> {
+        let load = counted(load, point_ns);
+        let (run, (sender, receiver)) = self.counted(&load, interrupt)?;
+        let ways = [(&self.way, (&sender, &receiver))];
+        Ok((run, soaked(ways, &load, point_ns, &[])))
     }
 
     fn line_rate(&self) -> Option<u64> {

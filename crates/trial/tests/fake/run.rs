@@ -3,11 +3,14 @@
 use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said, udp};
 use campaign::Plan;
 use campaign::plan::{Adapter, Measurement, WireGuard, WireGuardProgram};
-use journal::record::{Outcome, Record, ToolParameters};
-use lab::{Interrupt, NodeId};
+use journal::record::{
+    FrameTrial, Outcome, Record, SoakProgress, SoakSegment, ToolParameters, TrialRecord,
+};
+use lab::{Interrupt, LabError, NodeId};
 use std::convert::Infallible;
 use std::time::Duration;
-use trial::{Conclusion, Done, Event, OnBench, Progress, run};
+use trial::frames::{SoakedSegment, Told};
+use trial::{Conclusion, Done, Event, Measurer, OnBench, Progress, Tell, Trial, run};
 
 /// Runs a plan and returns how it ended with all records.
 fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<Record>) {
@@ -383,4 +386,119 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
     });
     let second = Duration::from_secs(1);
     assert_eq!(without_search, 2 * (second + campaign::estimate::BRING_UP));
+}
+
+/// Tells of so many segments and is interrupted then; or, with some told before, comes to its end.
+struct Soaker {
+    segments: u64,
+    earlier: Vec<SoakProgress>,
+}
+
+impl Measurer for Soaker {
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        tell: Tell<'_>,
+        _interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError> {
+        self.earlier = trial.earlier.to_vec();
+        for number in 0..self.segments {
+            let counts = FrameTrial {
+                intended: number,
+                ..FrameTrial::default()
+            };
+            tell(Told::Soaked(&SoakedSegment {
+                load: 5,
+                throughput: None,
+                trial: &counts,
+                segment: &SoakSegment::default(),
+            }));
+        }
+        if self.earlier.is_empty() {
+            return Err(LabError::Interrupted);
+        }
+        Ok(TrialRecord {
+            cell: trial.cell.id.clone(),
+            repeat: trial.repeat,
+            started_unix_ns: 1,
+            duration_ns: 1,
+            commands: Vec::new(),
+            outcome: Outcome::Measured(Box::default()),
+        })
+    }
+}
+
+#[test]
+fn segments_of_a_soak_are_recorded_as_they_end_and_handed_to_the_trial_that_goes_on() {
+    let plan = plan(vec![ping(Adapter::Direct)], 1);
+    let soak = |segments, done: &Done| {
+        let mut soaker = Soaker {
+            segments,
+            earlier: Vec::new(),
+        };
+        let mut records = Vec::new();
+        let mut sink = |record: &Record| {
+            records.push(record.clone());
+            Ok::<_, Infallible>(())
+        };
+        let interrupt = Interrupt::new();
+        let ended = run(&plan, &mut soaker, done, &mut sink, &mut |_| {}, &interrupt).unwrap();
+        (ended, records, soaker.earlier)
+    };
+    let (ended, records, _) = soak(2, &Done::default());
+    assert_eq!(ended, Conclusion::Interrupted);
+    let soaked: Vec<SoakProgress> = records
+        .iter()
+        .map(|record| match record {
+            Record::Soaked(soaked) => (**soaked).clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let told = soaked
+        .iter()
+        .map(|one| (one.cell.as_str(), one.repeat, one.load, one.trial.intended));
+    assert!(told.eq([(DIRECT, 1, 5, 0), (DIRECT, 1, 5, 1)]));
+
+    let done = Done {
+        soaked: soaked.clone(),
+        ..Done::default()
+    };
+    let (ended, records, earlier) = soak(1, &done);
+    assert_eq!(earlier, soaked);
+    assert!(matches!(ended, Conclusion::Finished { measured: 1, .. }));
+    assert!(matches!(
+        records[..],
+        [Record::Soaked(_), Record::Trial(_), Record::End(_)]
+    ));
+}
+
+#[test]
+fn a_segment_that_cannot_be_recorded_ends_the_run_after_its_trial() {
+    let plan = plan(vec![ping(Adapter::Direct)], 1);
+    let mut soaker = Soaker {
+        segments: 1,
+        earlier: Vec::new(),
+    };
+    let done = Done {
+        soaked: vec![SoakProgress {
+            cell: DIRECT.to_owned(),
+            repeat: 1,
+            load: 5,
+            throughput: None,
+            trial: FrameTrial::default(),
+            segment: SoakSegment::default(),
+        }],
+        ..Done::default()
+    };
+    let mut sink = |_: &Record| Err("disk full");
+    let interrupt = Interrupt::new();
+    let ended = run(
+        &plan,
+        &mut soaker,
+        &done,
+        &mut sink,
+        &mut |_| {},
+        &interrupt,
+    );
+    assert_eq!(ended, Err("disk full"));
 }

@@ -164,6 +164,7 @@ fn attack(
         first_frames: None,
         frame_bytes_max: None,
         bins: None,
+        periods: None,
     });
     let receiver = start(path.sink.node, spec(&path.sink.interface, receive));
     let attacker = start(NodeId::Gw1, spec("w0", attacker(kind, running)));

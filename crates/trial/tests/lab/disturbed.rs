@@ -3,10 +3,10 @@
 use crate::frames::{frames, passes, short, traffic};
 use crate::trials::{TestLab, encrypting};
 use campaign::plan::{
-    Adapter, Attack, BaseLoad, Direction, Disturbed, Encryptor, Event, Failure, IpVersion,
-    Procedure, Traffic,
+    Adapter, Attack, BaseLoad, Direction, Disturbed, DriftBounds, Encryptor, Event, Failure,
+    IpVersion, Procedure, Soak, Traffic,
 };
-use journal::record::{Disturbance, DutEvent, FrameResult};
+use journal::record::{Disturbance, DutEvent, FrameResult, SoakPoint};
 use wire::Suite;
 use wire::mix::FrameMix;
 
@@ -15,7 +15,7 @@ const MS: u64 = 1_000_000;
 const LOAD: u64 = 2000;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 4] = [
+pub(crate) const ALL: [(&str, fn()); 5] = [
     (
         "a_link_that_fails_and_comes_back",
         a_link_that_fails_and_comes_back,
@@ -29,6 +29,10 @@ pub(crate) const ALL: [(&str, fn()); 4] = [
         keys_renewed_and_tunnels_set_up_under_a_load,
     ),
     ("nothing_hostile_comes_out", nothing_hostile_comes_out),
+    (
+        "a_soak_is_told_point_by_point_with_what_the_device_spends",
+        a_soak_is_told_point_by_point_with_what_the_device_spends,
+    ),
 ];
 
 /// Makes the trials; each frame of them is in the timelines where it belongs.
@@ -133,6 +137,7 @@ fn keys_renewed_and_tunnels_set_up_under_a_load() {
     let rekey = Event::Rekey {
         every_ns: 300 * MS,
         duration_ns: 1000 * MS,
+        throughput: false,
     };
     let result = measured(&mut lab, adapter.clone(), traffic.clone(), rekey);
     let [control, found] = &result.disturbances[..] else {
@@ -175,5 +180,58 @@ fn nothing_hostile_comes_out() {
             let through = (trial.duplicated, trial.corrupted, trial.too_late);
             assert_eq!(through, (0, 0, 0), "{attack:?}");
         }
+    }
+}
+
+fn a_soak_is_told_point_by_point_with_what_the_device_spends() {
+    let mut lab = TestLab::build();
+    for (adapter, duplex) in [(encrypting(), true), (Adapter::Direct, false)] {
+        let traffic = Traffic {
+            duplex,
+            ..short(Direction::Both)
+        };
+        let has_processes = adapter != Adapter::Direct;
+        let procedure = Procedure::Soak(Soak {
+            load: BaseLoad::Given { frames_per_s: LOAD },
+            duration_ns: 3000 * MS,
+            point_ns: 250 * MS,
+            segment_ns: 1500 * MS,
+            loss_ppm: 0,
+            drift: DriftBounds {
+                rate_ppm: 10_000,
+                latency_ppm: 500_000,
+                memory_ppm: 100_000,
+            },
+        });
+        let measured = lab.measured(&frames(adapter, traffic, procedure));
+        let result = *measured.frames.unwrap();
+        assert_eq!(result.soak.len(), 2, "{result:?}");
+        let mut ends = Vec::new();
+        for segment in &result.soak {
+            let trial = &result.trials[segment.trial];
+            let sum = |of: fn(&SoakPoint) -> u64| segment.points.iter().map(of).sum::<u64>();
+            assert_eq!(sum(|point| point.intended), trial.intended);
+            assert_eq!(sum(|point| point.received), trial.received);
+            // On a grid, so that one more may be cut off.
+            assert!((6..=8).contains(&segment.points.len()), "{segment:?}");
+            assert!(
+                segment
+                    .points
+                    .iter()
+                    .all(|point| point.p50_ns <= Some(point.max_ns + point.max_ns / 16))
+            );
+            let timed: u64 = segment.histogram.iter().map(|bucket| bucket.frames).sum();
+            assert_eq!(timed, trial.received);
+            let devices = segment.points.iter().filter_map(|point| point.device);
+            let told = devices
+                .clone()
+                .filter(|one| one.resident_bytes > Some(1 << 20));
+            match has_processes {
+                true => assert!(told.count() >= 4, "{segment:?}"),
+                false => assert!(devices.clone().all(|one| one.resident_bytes.is_none())),
+            }
+            ends.push((segment.started_unix_ns, trial.duration_ns));
+        }
+        assert!(ends[1].0 >= ends[0].0 + ends[0].1, "{ends:?}");
     }
 }

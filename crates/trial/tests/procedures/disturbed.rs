@@ -1,7 +1,7 @@
 //! What is done to a device under a load: which trials each procedure asks for, and what its checks say.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test};
-use campaign::plan::{Attack, BaseLoad, Disturbed, Event, Failure, Procedure};
+use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure};
 use journal::record::{AttackTrial, Disturbance, DutEvent};
 use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
 use lab::{DutAction, Interrupt, NodeId};
@@ -75,9 +75,12 @@ impl Rig for Acted {
             lost,
             first_ns: Some(100 * MS),
             outage_ns: Some(100 * MS),
+            slowest_ns: None,
         });
         let events: Vec<_> = events.collect();
-        run.trial.received -= lost * events.len() as u64;
+        // A short trial has fewer frames than that.
+        let lost = lost * events.len() as u64;
+        run.trial.received = run.trial.received.saturating_sub(lost);
         let attack = happening.hostile.map(|hostile| AttackTrial {
             percent: hostile.percent,
             sent: hostile.packets_per_s * load.duration_ns / SECOND * self.attacker_percent / 100,
@@ -117,6 +120,7 @@ fn rekey() -> Event {
     Event::Rekey {
         every_ns: SECOND,
         duration_ns: 4 * SECOND,
+        throughput: false,
     }
 }
 
@@ -350,4 +354,64 @@ fn a_device_that_does_not_carry_afterwards_has_not_recovered() {
     assert!(afterwards(&found));
     found.result.trials[evidence].received -= 1;
     assert!(!afterwards(&found));
+}
+
+#[test]
+fn keys_are_put_out_of_step_after_a_second_of_load_and_each_is_watched() {
+    let mut rig = acted();
+    let event = Event::Desync {
+        cause: Desync::MissedRollover,
+        times: 3,
+        watch_ns: 2 * SECOND,
+    };
+    let found = rig.whole(procedure(event.clone()));
+    let [(load, happening)] = &rig.asked[..] else {
+        panic!("{:?}", rig.asked)
+    };
+    let action = DutAction::Desync(Desync::MissedRollover);
+    let expected = [(1000, action), (3000, action), (5000, action)];
+    assert_eq!(plan(happening), expected);
+    assert_eq!(load.duration_ns, 7 * SECOND);
+    assert!(check(procedure(event.clone()), &found, "events-carried-out").passed);
+    rig.done = 2;
+    let short = rig.whole(procedure(event.clone()));
+    assert!(!check(procedure(event), &short, "events-carried-out").passed);
+}
+
+#[test]
+fn the_throughput_is_searched_once_more_with_rekeys_in_every_trial() {
+    let mut rig = acted();
+    let found = rig
+        .carry_out(Procedure::Disturbed(Disturbed {
+            load: BaseLoad::Share {
+                percent: 90,
+                search: search(),
+            },
+            event: Event::Rekey {
+                every_ns: 300 * MS,
+                duration_ns: SECOND,
+                throughput: true,
+            },
+        }))
+        .unwrap();
+    let result = &found.result;
+    let first = result.throughput.as_ref().unwrap();
+    let again = result.rekeyed_throughput.as_ref().unwrap();
+    assert_eq!(again.max_load, first.max_load);
+    // Each rekey of this device costs frames, so that no load meets the goal of zero loss.
+    assert!(first.goals[0].lower.is_some() && again.goals[0].lower.is_none());
+    // The quiet and the disturbed trial alone are recorded as such.
+    assert_eq!(result.disturbances.len(), 2);
+    let searched = &rig.asked[2..];
+    assert!(!searched.is_empty());
+    for (load, happening) in searched {
+        let times = plan(happening);
+        let every = (300 * MS).min(load.duration_ns / 2) / MS;
+        assert_eq!(times[0], (every, Rekey), "{load:?}");
+        assert_eq!(
+            times.len() as u64,
+            (load.duration_ns / MS - 1) / every,
+            "{load:?}"
+        );
+    }
 }

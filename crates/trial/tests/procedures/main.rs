@@ -5,3 +5,4 @@ mod flaws;
 mod procedures;
 mod rig;
 mod searches;
+mod soak;

@@ -245,7 +245,10 @@ fn each_trial_is_told_before_it_begins_with_the_bounds_so_far() {
     let cell = cell(&test);
     let (mut numbers, mut last_bounds, mut losses) = (Vec::new(), Vec::new(), Vec::new());
     let mut rig = hard();
-    let mut tell = |step: &trial::frames::FrameStep<'_>| {
+    let mut tell = |told: trial::frames::Told<'_>| {
+        let trial::frames::Told::Begins(step) = told else {
+            panic!("no search has segments")
+        };
         numbers.push(step.number);
         last_bounds = step.bounds.to_vec();
         losses.push(step.last.map(journal::record::FrameTrial::lost));

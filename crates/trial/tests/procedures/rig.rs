@@ -4,13 +4,13 @@ use campaign::plan::{
     Adapter, Cell, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports, Procedure,
     Profile, ThroughputSearch, Traffic,
 };
-use journal::record::{Check, FramePort, FrameTrial, LatencyBucket};
+use journal::record::{Check, FramePort, FrameTrial, LatencyBucket, SoakPoint};
 use lab::Interrupt;
 use search::Trial;
 use search::simulate::{Behaviour, Device};
 use trial::TrialError;
 use trial::evidence::{FrameObserved, frame_checks};
-use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Strays, carry_out};
+use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Soaked, Strays, carry_out};
 use wire::mix::FrameMix;
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -115,6 +115,7 @@ impl Simulated {
             too_late: 0,
             reordered: share(self.damage.reordered_ppm),
             corrupted,
+            after_end: 0,
             receiver_dropped: forwarded - kept,
             sender_dropped: intended - sent,
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
@@ -179,6 +180,26 @@ impl Rig for Simulated {
             sender: FramePort::default(),
             receiver: FramePort::default(),
         })
+    }
+
+    /// One point of all.
+    fn soak(
+        &mut self,
+        load: &RigLoad,
+        point_ns: u64,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Soaked), TrialError> {
+        let run = self.run(load, interrupt)?;
+        let soaked = Soaked {
+            started_unix_ns: self.loads.len() as u64 * 1000 * SECOND,
+            points: vec![SoakPoint {
+                intended: run.trial.intended,
+                received: run.trial.received,
+                max_ns: point_ns,
+                ..SoakPoint::default()
+            }],
+        };
+        Ok((run, soaked))
     }
 
     fn line_rate(&self) -> Option<u64> {

@@ -25,6 +25,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
         Event::Rekey {
             every_ns,
             duration_ns,
+            ..
         } => {
             let planned = duration_ns.saturating_sub(1) / (*every_ns).max(1);
             // How many there were is the figure, so that fewer are no fault.
@@ -32,6 +33,10 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
         }
         Event::Failover { times, .. } | Event::Setup { times, .. } => {
             let planned = 2 * u64::from(*times);
+            checks.push(carried_out(observed, planned, planned));
+        }
+        Event::Desync { times, .. } => {
+            let planned = u64::from(*times);
             checks.push(carried_out(observed, planned, planned));
         }
         // What came through of them is the figure, and nothing that makes a trial another one.

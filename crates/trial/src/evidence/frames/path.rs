@@ -82,7 +82,7 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option
         source.rx_packets + source.rx_dropped,
     );
     let analysed = trial.received + trial.duplicated + trial.too_late + trial.corrupted;
-    let arrived = analysed + trial.receiver_dropped;
+    let arrived = analysed + trial.receiver_dropped + trial.after_end;
     let slack = CONTROL_FRAMES + trial.sent / COUNTED_ONE_IN;
     // A virtual link may count a super-packet as one.
     let least = |frames: u64| {
@@ -95,12 +95,13 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option
     let within = |counted: u64, frames: u64| (least(frames)..=frames + slack).contains(&counted);
     let dropped = dropped_on_the_way(seen);
     let detail = format!(
-        "{} sent {left} frames, the generator {}; {} received {came}, the analyser {} and lost {}; {slack} more \
-         or fewer are allowed{dropped}",
+        "{} sent {left} frames, the generator {}; {} received {came}, the analyser {}, \
+         after its end {}, and lost {}; {slack} more or fewer are allowed{dropped}",
         interface(ends[0]),
         trial.sent,
         interface(ends[1]),
         analysed,
+        trial.after_end,
         trial.receiver_dropped
     );
     let passed = within(left, trial.sent) && within(came, arrived);

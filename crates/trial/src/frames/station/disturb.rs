@@ -3,17 +3,20 @@
 
 use super::{Running, StationRig, report};
 use crate::error::TrialError;
+use crate::evidence::counted_since;
 use crate::frames::outage::{Bins, Done, bins_for};
+use crate::frames::points::bins_of;
 use crate::frames::rig::{Happening, HostileLoad, PlannedAction};
 use crate::frames::{FrameRun, RigLoad};
 use campaign::plan::{Attack, Form};
 use journal::record::{AttackTrial, Disturbance};
 use lab::protocol::Program;
 use lab::{DutAction, Interrupt, NodeId};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use traffic::report::Report;
 use traffic::spec::{self, AttackKind, Role, SealedForm, Spec};
-use traffic::{Clock, Monotonic, intended_by_bin};
+use traffic::{Clock, Monotonic};
 
 impl StationRig<'_> {
     /// Makes a trial in which something happens.
@@ -28,6 +31,11 @@ impl StationRig<'_> {
             bins: Some(bins),
             ..*load
         };
+        // What the device says of it itself is held against what was measured.
+        let is_told = |planned: &PlannedAction| matches!(planned.action, DutAction::Desync(_));
+        let is_told = happening.actions.iter().any(is_told);
+        let before = is_told.then(|| self.bench.dut_counters(self.dut));
+        let before = before.transpose()?;
         let mut running = self.start(&load, happening.hostile.as_ref())?;
         let done = self.carry_out(&running, &happening.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
@@ -53,6 +61,10 @@ impl StationRig<'_> {
             attack,
             timeline: bins.timeline(),
             histogram: run.latency.clone(),
+            dut_counters: match before {
+                Some(before) => counted_since(&self.bench.dut_counters(self.dut)?, &before),
+                None => BTreeMap::new(),
+            },
         };
         Ok((run, disturbance))
     }
@@ -98,20 +110,14 @@ impl StationRig<'_> {
 
     /// What was to be sent and what came, by intended time, over all ways.
     fn bins(&self, load: &RigLoad, width_ns: u64, reports: &[(Report, Report)]) -> Bins {
-        let mut sum: Option<Bins> = None;
-        for (way, (sender, receiver)) in self.ways.iter().zip(reports) {
-            let Role::Send(send) = way.sender(load, 0).role else {
-                continue;
-            };
-            let sent = sender.sent.unwrap_or_default();
-            let counts = intended_by_bin(&send, sender.threads, sent.start_ns, width_ns);
-            let mut bins = Bins::intended(width_ns, &sent, counts);
-            bins.receive(receiver.received.as_ref().unwrap_or(&Default::default()));
-            match &mut sum {
-                Some(sum) => sum.add(&bins),
-                None => sum = Some(bins),
-            }
-        }
+        let ways = self.ways.iter().zip(reports);
+        let bins = ways.filter_map(|(way, (sender, receiver))| {
+            bins_of(way, load, width_ns, (sender, receiver))
+        });
+        let sum = bins.reduce(|mut sum, bins| {
+            sum.add(&bins);
+            sum
+        });
         sum.unwrap_or_default()
     }
 
@@ -168,6 +174,7 @@ const fn name(action: DutAction) -> &'static str {
         DutAction::Restart(_) => "restart",
         DutAction::TakeDown => "take-down",
         DutAction::SetUp => "set-up",
+        DutAction::Desync(cause) => cause.name(),
         DutAction::CutLink => "link-down",
         DutAction::JoinLink => "link-up",
     }

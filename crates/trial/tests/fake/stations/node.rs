@@ -224,6 +224,7 @@ impl Node for StationNode {
                 user_ns: MS,
                 ..CpuTime::default()
             }),
+            Request::Resident { .. } => Response::Resident(1 << 20),
             Request::InterfaceCounters => {
                 let found = *counter(&mut world, self.id);
                 Response::InterfaceCounters([(interface, found)].into())

@@ -1,0 +1,57 @@
+//! A load for minutes to hours, in segments that are told as they end.
+
+use super::RigLoad;
+use super::disturbed::base_load;
+use super::procedures::Stand;
+use super::trials::Trials;
+use crate::error::TrialError;
+use campaign::plan::Soak;
+use journal::record::SoakProgress;
+use units::human::duration_ns;
+
+/// Carries it out, or goes on with one that broke off after `earlier`.
+pub(super) fn soak(
+    trials: &mut Trials<'_>,
+    plan: &Soak,
+    earlier: &[SoakProgress],
+) -> Result<Stand, TrialError> {
+    let drain_ns = super::disturbed::drain_ns(&plan.load);
+    // The same load as before: another search would find another one.
+    let load = match earlier.first() {
+        Some(first) => {
+            trials.result.throughput.clone_from(&first.throughput);
+            first.load
+        }
+        None => match base_load(trials, &plan.load)? {
+            Ok(load) => load,
+            Err(stand) => return Ok(stand),
+        },
+    };
+    let mut measured_ns = 0_u64;
+    for segment in earlier {
+        trials.take_up(segment);
+        measured_ns = measured_ns.saturating_add(segment.trial.duration_ns);
+    }
+    let start = earlier.last().map_or(1, |last| last.segment.start + 1);
+    for time_ns in plan.segments(measured_ns) {
+        let segment = RigLoad::new(Some(load), time_ns, drain_ns);
+        let made = trials.soak(&segment, plan.point_ns, start);
+        made.map_err(|error| after(error, measured_ns, plan))?;
+        measured_ns = measured_ns.saturating_add(time_ns);
+    }
+    Ok(Stand::on(load, drain_ns))
+}
+
+/// The error with how far it had come: of a device that ends in a soak, this is what matters.
+fn after(error: TrialError, measured_ns: u64, plan: &Soak) -> TrialError {
+    if error.is_interrupt() {
+        return error;
+    }
+    TrialError::Frames {
+        problem: format!(
+            "after {} of {}: {error}",
+            duration_ns(measured_ns as f64),
+            duration_ns(plan.duration_ns as f64)
+        ),
+    }
+}

@@ -1,0 +1,85 @@
+//! Segments of a soak: what the device spends is read at the ends of points, while the load goes on.
+
+use super::{Running, StationRig};
+use crate::error::TrialError;
+use crate::frames::points::{self, DeviceReading, Soaked};
+use crate::frames::{FrameRun, RigLoad};
+use lab::{Interrupt, LabError};
+use std::time::{Duration, Instant};
+use traffic::{Clock, Monotonic};
+
+impl StationRig<'_> {
+    /// Makes a segment.
+    pub(super) fn soak_segment(
+        &mut self,
+        load: &RigLoad,
+        point_ns: u64,
+        interrupt: &Interrupt,
+    ) -> Result<(FrameRun, Soaked), TrialError> {
+        let load = points::counted(load, point_ns);
+        let mut running = self.start(&load, None)?;
+        let mut readings = self.follow(&running, point_ns, interrupt)?;
+        let reports = self.collect(&mut running, interrupt)?;
+        readings.push(self.read_device(&Monotonic::new()));
+        let each = reports.iter().map(|(sender, receiver)| (sender, receiver));
+        let soaked = points::soaked(self.ways.iter().zip(each), &load, point_ns, &readings);
+        let run = self.leave(running, &reports)?;
+        Ok((run, soaked))
+    }
+
+    /// Reads the device now and at the end of each point, until the load is about to end.
+    fn follow(
+        &self,
+        running: &Running<'_>,
+        point_ns: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<DeviceReading>, TrialError> {
+        let clock = Monotonic::new();
+        let point_ns = point_ns.max(1);
+        let end = running.started + running.load.time();
+        let mut readings = vec![self.read_device(&clock)];
+        loop {
+            let now_ns = clock.now_ns();
+            let next_ns = (now_ns / point_ns + 1) * point_ns;
+            let next = Instant::now() + Duration::from_nanos(next_ns - now_ns);
+            if next >= end {
+                return Ok(readings);
+            }
+            self.sleep_until(running, next, interrupt)?;
+            readings.push(self.read_device(&clock));
+        }
+    }
+
+    /// What cannot be read at one moment is left out there: hours of load are not given up for it. Whether the
+    /// device lives is asked apart.
+    fn read_device(&self, clock: &impl Clock) -> DeviceReading {
+        let at_ns = clock.now_ns();
+        let (mut cpu_ns, mut resident_bytes) = (None, None);
+        if !self.dut.elsewhere && !self.dut.processes.is_empty() {
+            (cpu_ns, resident_bytes) = (self.cpu_ns().ok(), self.resident_bytes().ok());
+        }
+        let counters = self.bench.dut_counters(self.dut).unwrap_or_default();
+        DeviceReading {
+            at_ns,
+            cpu_ns,
+            resident_bytes,
+            rekeys: points::rekeys(&counters),
+            desyncs: points::desyncs(&counters),
+        }
+    }
+
+    fn cpu_ns(&self) -> Result<u64, LabError> {
+        let processes = self.dut.processes.iter();
+        let times = processes.map(|&(id, process)| {
+            let time = self.bench.node(id).cpu_time(Some(process))?;
+            Ok(time.user_ns + time.system_ns)
+        });
+        times.sum()
+    }
+
+    fn resident_bytes(&self) -> Result<u64, LabError> {
+        let processes = self.dut.processes.iter();
+        let bytes = processes.map(|&(id, process)| self.bench.node(id).resident_bytes(process));
+        bytes.sum()
+    }
+}

@@ -1,0 +1,152 @@
+//! Soaks: which segments are made, what is told of each, and how one goes on that broke off.
+
+use crate::rig::{MS, SECOND, Simulated, cell, check, search, test};
+use campaign::plan::{BaseLoad, DriftBounds, Procedure, Soak};
+use journal::record::SoakProgress;
+use lab::{Interrupt, LabError};
+use search::simulate::Behaviour;
+use trial::TrialError;
+use trial::frames::{Found, Rig, Told, go_on};
+
+const CAPACITY: u64 = 500_000;
+
+fn soak(load: BaseLoad) -> Procedure {
+    Procedure::Soak(Soak {
+        load,
+        duration_ns: 100 * SECOND,
+        point_ns: SECOND,
+        segment_ns: 30 * SECOND,
+        loss_ppm: 0,
+        drift: DriftBounds {
+            rate_ppm: 10_000,
+            latency_ppm: 500_000,
+            memory_ppm: 100_000,
+        },
+    })
+}
+
+fn given() -> Procedure {
+    soak(BaseLoad::Given {
+        frames_per_s: 10_000,
+    })
+}
+
+fn shared() -> Procedure {
+    soak(BaseLoad::Share {
+        percent: 90,
+        search: search(),
+    })
+}
+
+fn rig() -> Simulated {
+    Simulated::new(Behaviour::Hard { capacity: CAPACITY })
+}
+
+/// What it came to, and the segments that were told of by then.
+fn carried_out(
+    rig: &mut Simulated,
+    procedure: Procedure,
+    earlier: &[SoakProgress],
+) -> (Result<Found, TrialError>, Vec<SoakProgress>) {
+    let test = test(procedure);
+    let cell = cell(&test);
+    let mut kept = Vec::new();
+    let mut tell = |told: Told<'_>| {
+        if let Told::Soaked(soaked) = told {
+            kept.push(SoakProgress {
+                cell: cell.id.clone(),
+                repeat: 1,
+                load: soaked.load,
+                throughput: soaked.throughput.cloned(),
+                trial: soaked.trial.clone(),
+                segment: soaked.segment.clone(),
+            });
+        }
+    };
+    let found = go_on(&cell, &test, earlier, rig, &mut tell, &Interrupt::new());
+    (found, kept)
+}
+
+fn seconds(rig: &Simulated) -> Vec<u64> {
+    rig.loads
+        .iter()
+        .map(|load| load.duration_ns / SECOND)
+        .collect()
+}
+
+#[test]
+fn the_time_is_made_in_segments_and_each_is_told_as_it_ends() {
+    let mut rig = rig();
+    let (found, kept) = carried_out(&mut rig, given(), &[]);
+    let mut found = found.unwrap();
+    assert_eq!(seconds(&rig), [30, 30, 30, 10]);
+    assert_eq!(kept.len(), 4);
+    let segments = &found.result.soak;
+    assert!(kept.iter().map(|kept| &kept.segment).eq(segments));
+    assert!(segments.iter().all(|segment| segment.start == 1));
+    assert!(segments.iter().map(|segment| segment.trial).eq(0..4));
+    let run = rig.run(&found.evidence_load, &Interrupt::new()).unwrap();
+    found.add_evidence(&run);
+    assert!(check(given(), &found, "offered-as-intended").passed);
+}
+
+#[test]
+fn a_soak_that_broke_off_goes_on_with_the_rest_at_the_same_load() {
+    let mut first = rig();
+    let (found, _) = carried_out(&mut first, shared(), &[]);
+    let searched = first.loads.len() - 4;
+    let load = found.unwrap().result.soak[0].points[0].intended / 30;
+    // Ctrl-C in the third segment.
+    let mut broken = rig();
+    broken.interrupt_in = Some(searched + 3);
+    let (ended, kept) = carried_out(&mut broken, shared(), &[]);
+    assert!(matches!(ended, Err(TrialError::Lab(LabError::Interrupted))));
+    assert_eq!(kept.len(), 2);
+    assert!(
+        kept.iter()
+            .all(|kept| kept.throughput.is_some() && kept.load == load)
+    );
+
+    let mut again = rig();
+    let (found, rest) = carried_out(&mut again, shared(), &kept);
+    let found = found.unwrap().result;
+    // No search, and neither of the first two.
+    assert_eq!(seconds(&again), [30, 10]);
+    assert!(
+        again
+            .loads
+            .iter()
+            .all(|made| made.frames_per_s == Some(load))
+    );
+    assert_eq!(rest.len(), 2);
+    let starts: Vec<u32> = found.soak.iter().map(|segment| segment.start).collect();
+    assert_eq!(starts, [1, 1, 2, 2]);
+    assert!(found.soak.iter().map(|segment| segment.trial).eq(0..4));
+    let time: u64 = found.trials.iter().map(|trial| trial.duration_ns).sum();
+    assert_eq!(time, 100 * SECOND);
+    assert_eq!(found.throughput, kept[0].throughput);
+}
+
+#[test]
+fn a_load_that_was_not_offered_in_one_segment_is_told() {
+    let mut slow = rig();
+    slow.flaws.slow_sender = Some(9_000);
+    let (found, _) = carried_out(&mut slow, given(), &[]);
+    let mut found = found.unwrap();
+    let run = slow.run(&found.evidence_load, &Interrupt::new()).unwrap();
+    found.add_evidence(&run);
+    assert!(!check(given(), &found, "offered-as-intended").passed);
+}
+
+#[test]
+fn nothing_to_take_a_share_of_is_no_soak() {
+    let mut dead = Simulated::new(Behaviour::Hard { capacity: 100 });
+    let (found, kept) = carried_out(&mut dead, shared(), &[]);
+    let found = found.unwrap();
+    assert!(found.objection.is_some() && kept.is_empty() && found.result.soak.is_empty());
+    assert!(
+        dead.loads
+            .iter()
+            .all(|load| load.duration_ns <= SECOND + 300 * MS)
+    );
+}
