@@ -7,6 +7,7 @@
 pub(crate) mod disturbed;
 pub(crate) mod frames;
 pub(crate) mod groups;
+mod soak;
 mod words;
 
 use campaign::Plan;

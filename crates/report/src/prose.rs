@@ -2,6 +2,7 @@
 //! text.
 
 use crate::layout::Run;
+use crate::layout::frames::FrameKind;
 use campaign::plan::LabKind;
 
 /// A name and its text.
@@ -20,7 +21,11 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
         true => DISTURBED,
         false => &[],
     };
-    [&[lab], METHOD, frames, disturbed, compared(run)].concat()
+    let soak = match sets.iter().any(|set| set.kind == FrameKind::Soak) {
+        true => SOAK,
+        false => &[],
+    };
+    [&[lab], METHOD, frames, disturbed, soak, compared(run)].concat()
 }
 
 /// What the figures do not mean.
@@ -121,6 +126,16 @@ const DISTURBED: &[Paragraph] = &[(
      over the repeats. Times count in the frames' intended time: an outage ends with the last frame that never \
      came. An event after which frames were lost to the end has no time; medians count it as longer than any \
      other. Rekeys and hostile packets are held against the same load with nothing happening, measured first.",
+)];
+
+const SOAK: &[Paragraph] = &[(
+    "Soaks",
+    "One load for the whole time, in segments with a short pause between them, each told point by point. A soak is \
+     stable only where the whole time was measured, no more was lost than the goal allows, nothing came to a halt for 100 ms, \
+     keys stayed in step, and the 95 % intervals of the drift of rate, median latency and the device's memory over the whole time \
+     (Theil and Sen's slope) are within their bounds, from 30 points on. What speaks against it makes it unstable; where \
+     something could not be shown, it is inconclusive. Points next to each other that are alike make an interval narrower \
+     than it should be.",
 )];
 
 const METHOD: &[Paragraph] = &[

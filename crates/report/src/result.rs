@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{
-    CellResult, ClaimResult, Comparison, Progress, Ranking, Scaling, SuiteMatrix, ToolCheck,
-    Warning,
+    CellResult, ClaimResult, Comparison, KeyCost, Progress, Ranking, Scaling, SuiteMatrix,
+    ToolCheck, Warning,
 };
 use std::collections::BTreeMap;
 
@@ -41,6 +41,8 @@ pub struct RunResult {
     pub scalings: Vec<Scaling>,
     /// What is claimed of the devices beside what was measured.
     pub claims: Vec<ClaimResult>,
+    /// What sources of keys cost beside static ones.
+    pub key_costs: Vec<KeyCost>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
     /// What to know before using the figures.
@@ -167,6 +169,7 @@ impl RunResult {
             rankings: results.rankings.clone(),
             scalings: results.scalings.clone(),
             claims: results.claims.clone(),
+            key_costs: results.key_costs.clone(),
             tool_checks: results.tool_checks.clone(),
             warnings: results.warnings.clone(),
             trials: trials(run),

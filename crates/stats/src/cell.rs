@@ -8,7 +8,7 @@ use crate::suites::{Ceiling, Overhead};
 use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement};
 use journal::Journal;
-use journal::record::{Latency, Measured, Outcome, ToolParameters};
+use journal::record::{Latency, Measured, Outcome, SoakProgress, ToolParameters};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -203,7 +203,13 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
             })
             .collect();
         let tuned = journal.tuned(&cell.id).map(|tuned| &tuned.best);
-        result(cell, tuned, &outcomes)
+        let mut found = result(cell, tuned, &outcomes);
+        for repeat in 1..=plan.repeats {
+            found
+                .reasons
+                .extend(broken_off(journal.unfinished_soak(&cell.id, repeat)));
+        }
+        found
     };
     plan.cells.iter().map(of_cell).collect()
 }
@@ -266,6 +272,20 @@ fn result(
         verdict: None,
         cpu: CpuResult::of(&measured),
     }
+}
+
+/// How far a soak had come when the run broke off.
+fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Reason> {
+    let segments: Vec<&SoakProgress> = segments.collect();
+    let measured_ns: u64 = segments.iter().map(|one| one.trial.duration_ns).sum();
+    let lost: u64 = segments.iter().map(|one| one.trial.lost()).sum();
+    Some(Reason {
+        repeat: segments.first()?.repeat,
+        text: format!(
+            "it broke off after {}, with {lost} frames lost until then: `cipherbench resume` goes on from there",
+            units::human::duration_ns(measured_ns as f64)
+        ),
+    })
 }
 
 /// Sorts a repeat by its outcome, and notes why it has no figure.

@@ -50,7 +50,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::PayloadThroughput,
         Self::PayloadBitsPerCpuSecond,
         Self::LatencyP50,

@@ -9,8 +9,8 @@
 //! random numbers come from a fixed seed. Counts are integers up to the one division that makes a
 //! rate of them. A cell that was found invalid has no number, it has reasons.
 //!
-//! What it deliberately does not do: it removes no outliers, tests no hypotheses, and rounds
-//! nothing.
+//! What it deliberately does not do: it removes no outliers, tests no hypotheses but that of a drift
+//! over hours, and rounds nothing.
 
 #![forbid(unsafe_code)]
 
@@ -19,8 +19,10 @@ mod bulk;
 mod cell;
 mod claims;
 mod compare;
+mod drift;
 mod estimate;
 mod frames;
+mod keys;
 mod latency;
 mod ranking;
 mod scaling;
@@ -34,14 +36,17 @@ pub use bulk::{Bulk, CpuResult, Datagrams};
 pub use cell::{CellResult, Control, Parameters, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
+pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
-    BackToBackResult, Calibration, DisturbanceResult, DisturbedLoad, EventPlace, EventTimes,
-    FailoverResult, FrameFigures, GoalParameters, GoalResult, HOSTILE_LOSS_PPM, HostileResult,
-    HostileShare, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed,
-    RecoveryResult, RekeyResult, SetupResult, ThroughputResult, TrafficInfo, histogram_percentile,
-    longest_burst,
+    BackToBackResult, Calibration, DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad,
+    EventPlace, EventTimes, FailoverResult, FrameFigures, GoalParameters, GoalResult,
+    HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates, LoadLatency, LoadResult,
+    LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult, STALL_NS, SetupResult,
+    SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo,
+    histogram_percentile, longest_burst,
 };
+pub use keys::KeyCost;
 pub use latency::{LatencyResult, Pooled, percentile};
 pub use ranking::{IntervalKind, Rank, RankedBy, Ranking, Standing};
 pub use scaling::{
@@ -78,6 +83,8 @@ pub struct Results {
     pub scalings: Vec<Scaling>,
     /// What is claimed of the devices beside what was measured, in the campaign's order.
     pub claims: Vec<ClaimResult>,
+    /// What sources of keys cost beside static ones, in the plan's order.
+    pub key_costs: Vec<KeyCost>,
     /// The same transfers by several tools, in the plan's order.
     pub tool_checks: Vec<ToolCheck>,
     /// What a reader should know before using the figures; each ends in advice.
@@ -122,6 +129,7 @@ impl Results {
             suites: suites::matrices(journal),
             rankings: ranking::rankings(journal, &cells),
             claims: claims::claims(journal, &cells, &comparisons),
+            key_costs: keys::costs(journal, &cells),
             scalings,
             tool_checks,
             cells,

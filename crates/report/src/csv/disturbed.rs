@@ -43,7 +43,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     (
         "event",
-        "what was done to the device: rekey; crash, restart; link-down, link-up; take-down, set-up",
+        "what was done to the device: rekey; crash, restart; link-down, link-up; take-down, set-up; wrong-keys, missed-rollover",
         |row| Some(event(row)?.name.clone()),
     ),
     (
@@ -70,6 +70,11 @@ pub(super) const COLUMNS: &[Column] = &[
         "event_outage_ns",
         "from it to the last loss before the next event, 0 without one; empty when frames were still being lost",
         |row| text(event(row)?.outage_ns?),
+    ),
+    (
+        "event_slowest_ns",
+        "longest latency from it until 100 ms after it was done; empty when none came",
+        |row| text(event(row)?.slowest_ns?),
     ),
 ];
 

@@ -1,9 +1,9 @@
 //! The columns of frame tests, and which rows a trial has.
 
-use super::{Column, Context, disturbed, text};
+use super::{Column, Context, disturbed, soak, text};
 use journal::record::{
     Disturbance, DutEvent, FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial,
-    Outcome, RecoveryTrial, TrialRecord,
+    Outcome, RecoveryTrial, SoakPoint, SoakSegment, TrialRecord,
 };
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -24,6 +24,10 @@ pub(super) enum Figure<'a> {
     Disturbance(&'a Disturbance, &'a FrameTrial),
     /// What happened.
     Event(&'a DutEvent),
+    /// A segment of a soak.
+    Segment(&'a SoakSegment, &'a FrameTrial),
+    /// A point of one.
+    Point(&'a SoakSegment, &'a SoakPoint),
 }
 
 /// The rows of a trial; one without a figure for other trials, and for those that have none.
@@ -47,6 +51,7 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
     figures.extend(found.recovery.as_ref().map(Figure::Recovery));
     figures.extend(stats::longest_burst(found).map(Figure::Burst));
     figures.extend(disturbed::figures(found));
+    figures.extend(soak::figures(found));
     // The trials of a search, or beside bursts, are in the journal.
     if figures.is_empty() {
         figures.extend(found.trials.iter().map(Figure::Load));
@@ -88,7 +93,7 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     (
         "figure",
-        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event",
+        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point",
         |row| {
             text(match row.figure? {
                 Figure::Goal(_) => "goal",
@@ -98,6 +103,8 @@ pub(super) const COLUMNS: &[Column] = &[
                 Figure::Recovery(_) => "recovery",
                 Figure::Disturbance(found, _) => disturbed::name(found),
                 Figure::Event(_) => "event",
+                Figure::Segment(..) => "segment",
+                Figure::Point(..) => "point",
             })
         },
     ),
@@ -141,14 +148,17 @@ pub(super) const COLUMNS: &[Column] = &[
             Figure::Load(found) => text(found.load),
             Figure::Latency(found) => text(found.load),
             Figure::Recovery(found) => text(found.overload),
-            Figure::Disturbance(_, trial) => text(trial.load),
-            Figure::Goal(_) | Figure::Burst(_) | Figure::Event(_) => None,
+            Figure::Disturbance(_, trial) | Figure::Segment(_, trial) => text(trial.load),
+            Figure::Goal(_) | Figure::Burst(_) | Figure::Event(_) | Figure::Point(..) => None,
         },
     ),
     (
         "frames_intended",
         "frames that the schedule asks for",
-        |row| text(load(row)?.intended),
+        |row| match soak::point(row) {
+            Some(point) => text(point.intended),
+            None => text(load(row)?.intended),
+        },
     ),
     ("frames_sent", "frames that left the sender", |row| {
         text(load(row)?.sent)
@@ -156,11 +166,19 @@ pub(super) const COLUMNS: &[Column] = &[
     (
         "frames_received",
         "intact frames, each counted once",
-        |row| text(load(row)?.received),
+        |row| match soak::point(row) {
+            Some(point) => text(point.received),
+            None => text(load(row)?.received),
+        },
     ),
-    ("frames_lost", "sent and not received", |row| {
-        text(load(row)?.lost())
-    }),
+    (
+        "frames_lost",
+        "sent and not received; of a point, intended and not received",
+        |row| match soak::point(row) {
+            Some(point) => text(point.intended.saturating_sub(point.received)),
+            None => text(load(row)?.lost()),
+        },
+    ),
     (
         "frames_reordered",
         "came after a later one of their flow",
@@ -181,13 +199,21 @@ pub(super) const COLUMNS: &[Column] = &[
         let frames = histogram(row)?.iter().map(|bucket| bucket.frames);
         text(frames.sum::<u64>())
     }),
-    ("latency_p50_ns", "median, one way", |row| {
-        percentile(row, 500)
-    }),
+    (
+        "latency_p50_ns",
+        "median, one way",
+        |row| match soak::point(row) {
+            Some(point) => text(point.p50_ns?),
+            None => percentile(row, 500),
+        },
+    ),
     (
         "latency_p99_ns",
         "99th percentile; empty below 100 frames",
-        |row| percentile(row, 990),
+        |row| match soak::point(row) {
+            Some(point) => text(point.p99_ns?),
+            None => percentile(row, 990),
+        },
     ),
     (
         "latency_p99_9_ns",
@@ -195,6 +221,9 @@ pub(super) const COLUMNS: &[Column] = &[
         |row| percentile(row, 999),
     ),
     ("latency_max_ns", "slowest frame", |row| {
+        if let Some(point) = soak::point(row) {
+            return (point.received > 0).then(|| point.max_ns.to_string());
+        }
         let buckets = histogram(row)?.iter();
         let slowest = buckets
             .filter(|bucket| bucket.frames > 0)
@@ -240,7 +269,9 @@ fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {
 
 fn load<'a>(row: &Context<'a>) -> Option<&'a FrameTrial> {
     match row.figure? {
-        Figure::Load(found) | Figure::Disturbance(_, found) => Some(found),
+        Figure::Load(found) | Figure::Disturbance(_, found) | Figure::Segment(_, found) => {
+            Some(found)
+        }
         _ => None,
     }
 }
@@ -249,6 +280,7 @@ fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
     match row.figure? {
         Figure::Latency(found) => Some(&found.histogram),
         Figure::Disturbance(found, _) => Some(&found.histogram),
+        Figure::Segment(found, _) => Some(&found.histogram),
         _ => None,
     }
 }

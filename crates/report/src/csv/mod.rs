@@ -2,12 +2,13 @@
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
 //! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`], then
-//! [`frames::COLUMNS`], [`disturbed::COLUMNS`], [`compared::COLUMNS`] and [`claims::COLUMNS`].
+//! [`frames::COLUMNS`], [`disturbed::COLUMNS`], [`soak::COLUMNS`], [`compared::COLUMNS`] and [`claims::COLUMNS`].
 
 mod claims;
 mod compared;
 mod disturbed;
 mod frames;
+mod soak;
 
 use crate::layout::Run;
 use campaign::plan::Cell;
@@ -203,6 +204,7 @@ fn columns() -> impl Iterator<Item = &'static Column> {
         .iter()
         .chain(frames::COLUMNS)
         .chain(disturbed::COLUMNS)
+        .chain(soak::COLUMNS)
         .chain(compared::COLUMNS)
         .chain(claims::COLUMNS)
 }

@@ -8,8 +8,8 @@ use crate::layout::frames::{Device, FrameSet};
 use crate::tables::frames::{mean_rate, percent_name};
 use campaign::plan::{Event, Failure, Procedure};
 use stats::{
-    CellResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult, RekeyResult,
-    SetupResult,
+    CellResult, DesyncResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult,
+    RekeyResult, SetupResult,
 };
 
 /// One fact for each set that the device has a figure in.
@@ -36,6 +36,7 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         Event::Rekey { .. } => rekey(found, found.rekey.as_ref()?)?,
         Event::Failover { failure, .. } => failover(*failure, found.failover.as_ref()?)?,
         Event::Setup { .. } => setup(found.setup.as_ref()?)?,
+        Event::Desync { .. } => desync(found.desync.as_ref()?)?,
         Event::Hostile { attack, .. } => {
             let what = attack_name(*attack);
             hostile(what, found, found.hostile.as_ref()?)?
@@ -61,6 +62,9 @@ fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Fact> {
             number.number(reached.mean),
             number.number(rekey.asked_per_s)
         ));
+    }
+    if let Some(ratio) = &rekey.throughput_ratio {
+        parts.push(format!("throughput {:.4} of that without", ratio.mean));
     }
     let p99 = |load: &stats::DisturbedLoad| load.latency.as_ref()?.p99_ns;
     let quiet = found.quiet.as_ref().and_then(p99);
@@ -144,6 +148,32 @@ fn setup(found: &SetupResult) -> Option<Fact> {
         detail.push_str(&format!("; {rate} tunnels/s"));
     }
     detail.push_str(&endless(&found.all_carry_ns));
+    Some(Fact {
+        label: String::new(),
+        figure,
+        unit,
+        detail,
+    })
+}
+
+fn desync(found: &DesyncResult) -> Option<Fact> {
+    (found.outage_ns.events > 0).then_some(())?;
+    let (figure, unit) = figure(&found.outage_ns);
+    let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
+    let mut detail = format!(
+        "median outage of {}, longest {longest}",
+        counted(found.times.into(), "time")
+    );
+    if let Some(lost) = &found.lost_frames {
+        detail.push_str(&format!("; {:.0} frames lost at most", lost.max));
+    }
+    if let Some(told) = &found.told {
+        detail.push_str(&format!(
+            "; found {} by the device",
+            counted(told.desyncs, "time")
+        ));
+    }
+    detail.push_str(&endless(&found.outage_ns));
     Some(Fact {
         label: String::new(),
         figure,

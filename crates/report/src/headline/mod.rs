@@ -2,6 +2,7 @@
 
 mod disturbed;
 mod frames;
+mod soak;
 
 use crate::evidence::Summary;
 use crate::format::{self, Scale, counted};
@@ -58,6 +59,7 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         facts.extend(efficiency(run, name));
         facts.extend(frames::facts(run, name));
         facts.extend(disturbed::facts(run, name));
+        facts.extend(soak::facts(run, name));
         Headline {
             device: run.label(name),
             color: run.color(name),

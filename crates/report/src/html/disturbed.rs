@@ -40,6 +40,10 @@ pub(super) fn one(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Markup {
 
 const fn outages(kind: FrameKind) -> &'static str {
     match kind {
+        FrameKind::Desync => {
+            "A dot for each time: from the moment at which keys were put out of step to the last loss. Lines: the \
+             median. The axis is logarithmic."
+        }
         FrameKind::Setup => {
             "A dot for each set-up: from the order until all tunnels carried. Rings: until the first frame came \
              through. Lines: the median. The axis is logarithmic."

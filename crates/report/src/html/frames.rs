@@ -10,7 +10,7 @@ use crate::tables::frames::{self as tables, Quantity};
 use maud::{Markup, html};
 
 /// Id, title and the kinds of tests of each section, in the order of the documents.
-pub(super) const SECTIONS: [(&str, &str, &[FrameKind]); 9] = [
+pub(super) const SECTIONS: [(&str, &str, &[FrameKind]); 11] = [
     (
         "frames",
         "Throughput by frame size",
@@ -27,7 +27,9 @@ pub(super) const SECTIONS: [(&str, &str, &[FrameKind]); 9] = [
     ("rekeys", "Rekeys", &[FrameKind::Rekey]),
     ("failover", "Failover", &[FrameKind::Failover]),
     ("setup", "Tunnel set-up", &[FrameKind::Setup]),
+    ("desync", "Keys out of step", &[FrameKind::Desync]),
     ("hostile", "Hostile packets", &[FrameKind::Hostile]),
+    ("soak", "Soak", &[FrameKind::Soak]),
 ];
 
 /// What is folded under the tables of a search.
@@ -85,7 +87,26 @@ fn one(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Markup {
             (table(&tables::recovery(run, set)))
             (details(SEARCH, tables::goals(set).iter().chain([&tables::bounds(run, set)])))
         },
-        FrameKind::Rekey | FrameKind::Failover | FrameKind::Setup | FrameKind::Hostile => html! {
+        FrameKind::Soak => html! {
+            @for (index, point) in set.points.iter().enumerate() {
+                @if let Some(chart) = chart::soak::draw(run, set, point, &format!("{id}-{index}")) {
+                    @let title = format!("Soak, frames of {}: over time", point.name());
+                    (figure(&chart, &title, "The worst repeat of each device, by the frames' intended time. Filled: frames \
+                                             received. Red: frames lost. Ticks: new keys, by the device's own word; red lines: \
+                                             keys out of step. Latency: median in grey, 99th percentile in the device's \
+                                             colour, the slowest frame in red. Gaps: no load."))
+                }
+            }
+            @for one in tables::soak(run, set, false) { (table(&one)) }
+            @if let Some(goals) = tables::goals(set) {
+                (details(SEARCH, [&goals, &tables::bounds(run, set)]))
+            }
+        },
+        FrameKind::Rekey
+        | FrameKind::Failover
+        | FrameKind::Setup
+        | FrameKind::Desync
+        | FrameKind::Hostile => html! {
             (super::disturbed::one(run, set, id))
             @if let Some(goals) = tables::goals(set) {
                 (details(SEARCH, [&goals, &tables::bounds(run, set)]))

@@ -46,6 +46,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                     (compared::suites(run))
                     (scaling::claims(run))
                     (results::sections(run))
+                    (scaling::keys(run))
                     (scaling::tools(run))
                     (evidence(run))
                     (warnings(run))
@@ -103,8 +104,8 @@ fn masthead(run: &Run<'_>) -> Markup {
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
                 @let compared = compared::contents(run).into_iter();
-                @let [claims, scaling, tools] = scaling::contents(run);
-                @for (id, name, shown) in compared.chain([claims]).chain(bulk).chain(frames).chain([scaling, tools]).chain(rest) {
+                @let [claims, scaling, keys, tools] = scaling::contents(run);
+                @for (id, name, shown) in compared.chain([claims]).chain(bulk).chain(frames).chain([scaling, keys, tools]).chain(rest) {
                     @if shown { a href=(format!("#{id}")) { (name) } " " }
                 }
             }

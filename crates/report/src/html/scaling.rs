@@ -9,10 +9,11 @@ use maud::{Markup, html};
 use stats::ScalingAxis;
 
 /// Id, title, and whether there is anything to show.
-pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 3] {
+pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 4] {
     [
         ("claims", "Claims", !run.results.claims.is_empty()),
         ("scaling", "Scaling", !run.results.scalings.is_empty()),
+        ("keys", "Sources of keys", !run.results.key_costs.is_empty()),
         (
             "tools",
             "Cross-check of tools",
@@ -29,6 +30,14 @@ pub(super) fn claims(run: &Run<'_>) -> Markup {
     }
     let content = html! { @for one in &found { (table(one)) } };
     section("claims", "Claims beside what was measured", content)
+}
+
+/// What sources of keys cost beside static ones; nothing when none was measured so.
+pub(super) fn keys(run: &Run<'_>) -> Markup {
+    match tables::keys(run) {
+        Some(found) => section("keys", "Sources of keys beside static keys", table(&found)),
+        None => html! {},
+    }
 }
 
 /// The transfers that several tools made; nothing when there are none.

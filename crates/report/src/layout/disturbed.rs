@@ -2,7 +2,7 @@
 
 use super::frames::FrameKind;
 use crate::format::counted;
-use campaign::plan::{Attack, BaseLoad, Disturbed, Event, Failure};
+use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
 use units::human::duration_ns;
 
 impl FrameKind {
@@ -12,6 +12,7 @@ impl FrameKind {
             Event::Rekey { .. } => Self::Rekey,
             Event::Failover { .. } => Self::Failover,
             Event::Setup { .. } => Self::Setup,
+            Event::Desync { .. } => Self::Desync,
             Event::Hostile { .. } => Self::Hostile,
         }
     }
@@ -20,7 +21,7 @@ impl FrameKind {
     pub(crate) const fn is_disturbed(self) -> bool {
         matches!(
             self,
-            Self::Rekey | Self::Failover | Self::Setup | Self::Hostile
+            Self::Rekey | Self::Failover | Self::Setup | Self::Desync | Self::Hostile
         )
     }
 }
@@ -31,6 +32,7 @@ pub(crate) fn title(event: &Event) -> String {
         Event::Rekey { .. } => "Rekeys under load".into(),
         Event::Failover { failure, .. } => format!("Failover, {}", failure_name(*failure)),
         Event::Setup { .. } => "Tunnels set up under load".into(),
+        Event::Desync { cause, .. } => format!("Keys out of step, {}", desync_name(*cause)),
         Event::Hostile { attack, .. } => format!("Load beside {}", attack_name(*attack)),
     }
 }
@@ -40,6 +42,14 @@ pub(crate) const fn failure_name(failure: Failure) -> &'static str {
     match failure {
         Failure::Crash => "encryptor killed",
         Failure::Link => "link cut",
+    }
+}
+
+/// For people.
+pub(crate) const fn desync_name(cause: Desync) -> &'static str {
+    match cause {
+        Desync::WrongKeys => "wrong keys on one side",
+        Desync::MissedRollover => "a rollover missed by one side",
     }
 }
 
@@ -62,8 +72,8 @@ pub(super) fn given_load(test: &Disturbed) -> Option<u64> {
 }
 
 /// Takes out what differs between cells of one set: loads that are given as bit rates.
-pub(super) fn level(test: &mut Disturbed) {
-    match &mut test.load {
+pub(super) fn level(load: &mut BaseLoad) {
+    match load {
         BaseLoad::Given { frames_per_s } => *frames_per_s = 0,
         BaseLoad::Share { search, .. } => (search.max_load, search.min_load) = (None, 0),
     }
@@ -80,6 +90,7 @@ pub(super) fn words(test: &Disturbed) -> Vec<String> {
         Event::Rekey {
             every_ns,
             duration_ns,
+            ..
         } => [
             format!("a rekey of all tunnels every {}", time(*every_ns)),
             time(*duration_ns),
@@ -99,6 +110,12 @@ pub(super) fn words(test: &Disturbed) -> Vec<String> {
         ],
         Event::Setup { times, watch_ns } => [
             counted(u64::from(*times), "set-up"),
+            format!("{} watched after each", time(*watch_ns)),
+        ],
+        Event::Desync {
+            times, watch_ns, ..
+        } => [
+            counted(u64::from(*times), "time"),
             format!("{} watched after each", time(*watch_ns)),
         ],
         Event::Hostile { trial_ns, .. } => [

@@ -5,7 +5,7 @@
 //! sets are told apart, but by the series of the plan. A set has at most one cell for each mix and device, so
 //! that no table leaves one out.
 
-use super::{Run, disturbed};
+use super::{Run, disturbed, soak};
 use crate::format::counted;
 use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Ports, Procedure};
 use stats::{CellResult, TrafficInfo};
@@ -54,7 +54,9 @@ pub(crate) enum FrameKind {
     Rekey,
     Failover,
     Setup,
+    Desync,
     Hostile,
+    Soak,
 }
 
 impl FrameKind {
@@ -66,6 +68,7 @@ impl FrameKind {
             Procedure::BackToBack(_) => Self::BackToBack,
             Procedure::Recovery(_) => Self::Recovery,
             Procedure::Disturbed(test) => Self::of_event(&test.event),
+            Procedure::Soak(_) => Self::Soak,
             _ => Self::Load,
         }
     }
@@ -82,7 +85,9 @@ impl FrameKind {
             Self::Rekey => "Rekeys",
             Self::Failover => "Failover",
             Self::Setup => "Tunnel set-up",
+            Self::Desync => "Keys out of step",
             Self::Hostile => "Hostile packets",
+            Self::Soak => "Soak",
         }
     }
 }
@@ -159,7 +164,8 @@ impl Key {
                 (recovery.search.max_load, recovery.search.min_load) = (None, 0);
             }
             Procedure::LossCurve(curve) => curve.max_load = None,
-            Procedure::Disturbed(test) => disturbed::level(test),
+            Procedure::Disturbed(test) => disturbed::level(&mut test.load),
+            Procedure::Soak(test) => disturbed::level(&mut test.load),
             Procedure::Load(load) => {
                 load.frames_per_s = load.frames_per_s.map(|_| 0);
             }
@@ -213,7 +219,7 @@ impl<'a> FrameSet<'a> {
         let (least, most) = (*self.loads.iter().min()?, *self.loads.iter().max()?);
         let rate = |load: u64| units::human::frame_rate(load as f64);
         let word = match self.kind {
-            FrameKind::Load => "at",
+            FrameKind::Load | FrameKind::Soak => "at",
             kind if kind.is_disturbed() => "at",
             _ => "loads up to",
         };
@@ -318,6 +324,7 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
         Procedure::Load(load) => load.frames_per_s,
         Procedure::LossCurve(curve) => curve.max_load,
         Procedure::Disturbed(test) => disturbed::given_load(test),
+        Procedure::Soak(test) => soak::given_load(test),
         procedure => procedure.search()?.max_load,
     }
 }
@@ -365,6 +372,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
             parts.push(time(load.duration_ns));
         }
         Procedure::Disturbed(test) => parts.extend(disturbed::words(test)),
+        Procedure::Soak(test) => parts.extend(soak::words(test)),
         _ => {}
     }
     parts.push(counted(repeats.into(), "repeat"));

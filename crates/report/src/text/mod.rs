@@ -31,6 +31,7 @@ pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
     for set in run.frame_sets() {
         found.extend(frame_tables(run, &set, short));
     }
+    found.extend(tables::keys(run));
     found.extend(tables::tools(run));
     found.extend(tables::scaling::scaling(run, short));
     let rig_only = run
@@ -65,9 +66,12 @@ fn frame_tables(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
         FrameKind::Latency => vec![frames::latency(run, set)],
         FrameKind::BackToBack => vec![frames::back_to_back(run, set)],
         FrameKind::Recovery => vec![frames::recovery(run, set)],
-        FrameKind::Rekey | FrameKind::Failover | FrameKind::Setup | FrameKind::Hostile => {
-            frames::disturbed(run, set, short)
-        }
+        FrameKind::Rekey
+        | FrameKind::Failover
+        | FrameKind::Setup
+        | FrameKind::Desync
+        | FrameKind::Hostile => frames::disturbed(run, set, short),
+        FrameKind::Soak => frames::soak(run, set, short),
     };
     if let (false, Some(goals)) = (short, frames::goals(set)) {
         found.extend([goals, frames::bounds(run, set)]);

@@ -24,6 +24,8 @@ mod hostile;
 mod maker;
 #[path = "fixture/scaling.rs"]
 mod scaling;
+#[path = "fixture/soak.rs"]
+mod soak;
 pub(crate) use compared::{peers, suites};
 pub(crate) use hostile::{hostile, hostile_frames};
 pub(crate) use maker::Maker;
@@ -75,6 +77,11 @@ pub(crate) fn frame_tests() -> Journal {
 /// What can happen to devices under a load.
 pub(crate) fn disturbed() -> Journal {
     Maker::new(disturbed::plan()).finish()
+}
+
+/// Soaks, and keys put out of step.
+pub(crate) fn soak() -> Journal {
+    Maker::new(soak::plan()).finish()
 }
 
 /// A run that has only just begun.

@@ -17,4 +17,5 @@ mod golden;
 mod html;
 mod machine;
 mod scaling;
+mod soak;
 mod tunnels;

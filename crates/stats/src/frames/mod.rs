@@ -12,18 +12,20 @@ mod loads;
 mod mean;
 mod question;
 mod rates;
+mod soak;
 mod throughput;
 
 pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use calibration::Calibration;
 pub use disturbed::{
-    DisturbanceResult, DisturbedLoad, EventPlace, EventTimes, FailoverResult, HOSTILE_LOSS_PPM,
-    HostileResult, HostileShare, RekeyResult, SetupResult,
+    DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad, EventPlace, EventTimes,
+    FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, RekeyResult, SetupResult,
 };
 pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::{LoadResult, LossAccount};
 pub use mean::MeanFrameRate;
 pub use rates::LayerRates;
+pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
 pub use throughput::{GoalParameters, GoalResult, ThroughputResult};
 
 pub(crate) use calibration::calibrations;
@@ -74,8 +76,10 @@ pub struct FrameFigures {
     pub back_to_back: Option<BackToBackResult>,
     /// For `recovery`.
     pub recovery: Option<RecoveryResult>,
-    /// For `rekey`, `failover`, `setup` and `hostile`.
+    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
     pub disturbance: Option<DisturbanceResult>,
+    /// For `soak`.
+    pub soak: Option<SoakResult>,
     /// Counts of the trials whose evidence is recorded.
     pub at_evidence: Option<LoadResult>,
     /// How station A sent.
@@ -150,6 +154,7 @@ impl FrameFigures {
             },
             recovery: RecoveryResult::of(&repeats),
             disturbance: DisturbanceResult::of(test, &lengths, &repeats),
+            soak: SoakResult::of(test, &lengths, &repeats),
             at_evidence: loads::at_evidence(&lengths, &repeats),
             sender: PortUsed::of(&repeats, |found| &found.sender, &last.sender),
             receiver: PortUsed::of(&repeats, |found| &found.receiver, &last.receiver),

@@ -33,7 +33,10 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
         return None;
     };
     // What happens to a device under a load says nothing of how much it carries.
-    if matches!(test.procedure, campaign::plan::Procedure::Disturbed(_)) {
+    if matches!(
+        test.procedure,
+        campaign::plan::Procedure::Disturbed(_) | campaign::plan::Procedure::Soak(_)
+    ) {
         return None;
     }
     let frames = cell.frames.as_ref()?;

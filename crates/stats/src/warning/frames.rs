@@ -58,10 +58,12 @@ pub(super) fn no_calibration(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.measures_rig())
         .map(|cell| cell.group.as_str())
         .collect();
-    // What happens to a device is not held against what the rig does without one.
+    // What happens to a device, and how steady it is, is not held against what the rig does without one.
     let judged = |cell: &CellResult| {
         let frames = cell.frames.as_ref();
-        cell.traffic.is_some() && frames.is_none_or(|found| found.disturbance.is_none())
+        let has_ceiling =
+            |found: &FrameFigures| found.disturbance.is_none() && found.soak.is_none();
+        cell.traffic.is_some() && frames.is_none_or(has_ceiling)
     };
     let alone = |cell: &&CellResult| judged(cell) && !groups.contains(cell.group.as_str());
     about(

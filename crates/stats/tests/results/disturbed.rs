@@ -21,6 +21,7 @@ fn rekey() -> Procedure {
     procedure(Event::Rekey {
         every_ns: 100 * MS,
         duration_ns: SECOND_NS,
+        throughput: false,
     })
 }
 
@@ -49,6 +50,7 @@ fn event(name: &str, at_ms: u64, lost: u64, times_ms: (Option<u64>, Option<u64>)
         lost,
         first_ns: times_ms.0.map(|time| time * MS),
         outage_ns: times_ms.1.map(|time| time * MS),
+        slowest_ns: None,
     }
 }
 
@@ -388,4 +390,111 @@ fn an_attacker_that_did_not_keep_up_is_told() {
     assert!(!sent(9_501));
     assert!(sent(9_500));
     assert!(sent(0));
+}
+
+#[test]
+fn what_a_rekey_adds_is_held_against_the_same_time_of_the_control() {
+    let cell = cell("auto", 64, rekey());
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let timed = |at_ms: u64, slowest: u64| DutEvent {
+        slowest_ns: Some(slowest),
+        ..event("rekey", at_ms, 0, (Some(0), Some(0)))
+    };
+    // Bins of 100 ms, the control's slowest frames rising by 1000 ns a bin.
+    let bins = |base: u64| Timeline {
+        bin_ns: 100 * MS,
+        bins: (0..10)
+            .map(|bin| TimeBin {
+                intended: 10,
+                received: 10,
+                latency_ns_max: base + 1000 * bin,
+            })
+            .collect(),
+    };
+    let histogram = |upto_ns: u64| {
+        vec![
+            LatencyBucket {
+                upto_ns: 500,
+                frames: 9_000,
+            },
+            LatencyBucket {
+                upto_ns,
+                frames: 1_000,
+            },
+        ]
+    };
+    let mut found = result(vec![quiet(10_000), (trial(10_000, 10_000), vec![], None)]);
+    found.disturbances[0].timeline = bins(20_000);
+    found.disturbances[0].histogram = histogram(30_000);
+    found.disturbances[1].events = vec![timed(200, 90_000), timed(700, 50_000)];
+    found.disturbances[1].histogram = histogram(90_000);
+    let goals = |lower| ThroughputFound {
+        goals: vec![GoalBounds {
+            lower: Some(lower),
+            ..GoalBounds::default()
+        }],
+        ..ThroughputFound::default()
+    };
+    found.throughput = Some(goals(100_000));
+    found.rekeyed_throughput = Some(goals(98_000));
+    add(&mut run, &cell, 1, found);
+    let results = Results::of(&run);
+    let figure = figures(&results).rekey.as_ref().unwrap();
+    let mean = |found: &Option<stats::Estimate>| found.as_ref().unwrap().mean;
+    assert_close(mean(&figure.added_p99_ns), 60_000.0);
+    assert_close(mean(&figure.added_max_ns), 60_000.0);
+    assert!(mean(&figure.added_p50_ns).abs() < 1e-9);
+    assert_close(mean(&figure.slowest_ns), 70_000.0);
+    // From 200 to 302 ms is in the control's bins 2 and 3, from 700 to 802 ms in 7 and 8.
+    let added = figure.added_slowest_ns.as_ref().unwrap();
+    assert_eq!(added.n, 2);
+    assert_close(added.max, 90_000.0 - 23_000.0);
+    assert_close(added.min, 50_000.0 - 28_000.0);
+    assert_close(mean(&figure.throughput_ratio), 0.98);
+}
+
+#[test]
+fn keys_out_of_step_are_told_by_frames_and_by_the_device() {
+    let procedure = procedure(Event::Desync {
+        cause: Desync::WrongKeys,
+        times: 2,
+        watch_ns: SECOND_NS,
+    });
+    let cell = cell("auto", 64, procedure);
+    let mut run = journal(vec![cell.clone()], 2, 8);
+    for (repeat, last) in [(1, Some(60)), (2, None)] {
+        let events = vec![
+            event("wrong-keys", 1000, 400, (Some(0), Some(40))),
+            event("wrong-keys", 2000, 600, (Some(0), last)),
+        ];
+        let mut found = result(vec![(trial(10_000, 9_000), events, None)]);
+        let counters = [
+            ("gw1/desyncs", 1),
+            ("gw2/desyncs", 1),
+            ("gw2/desync_lost_packets", 480),
+            ("gw2/desync_outage_ns", 70 * MS),
+            ("gw2/rekeys", 2),
+        ];
+        found.disturbances[0].dut_counters = counters
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        add(&mut run, &cell, repeat, found);
+    }
+    let results = Results::of(&run);
+    let found = figures(&results);
+    assert!(found.quiet.is_none());
+    assert_eq!(found.not_recovered().len(), 1);
+    let figure = found.desync.as_ref().unwrap();
+    assert_eq!((figure.cause.as_str(), figure.times), ("wrong-keys", 4));
+    assert_eq!(
+        (figure.outage_ns.events, figure.outage_ns.endless()),
+        (4, 1)
+    );
+    assert_eq!(figure.outage_ns.median_ns, Some(50.0 * MS as f64));
+    assert_close(figure.lost_frames.as_ref().unwrap().mean, 500.0);
+    let told = figure.told.unwrap();
+    assert_eq!((told.desyncs, told.lost_packets), (4, Some(960)));
+    assert_eq!(told.outage_ns, Some(140 * MS));
+    assert!(warned(&results, WarningKind::NotRecovered));
 }

@@ -7,6 +7,8 @@ mod disturbed;
 mod fixture;
 mod frame_fixture;
 mod frames;
+mod keys;
 mod scaling;
+mod soak;
 mod tools;
 mod warnings;

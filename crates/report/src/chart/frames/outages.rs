@@ -78,7 +78,10 @@ impl<'a> Row<'a> {
         let failover = failover.map(|found| (&found.outage_ns, &found.first_frame_ns));
         let setup = found.setup.as_ref();
         let setup = setup.map(|found| (&found.all_carry_ns, &found.first_frame_ns));
-        let times = failover.or(setup)?;
+        let desync = found.desync.as_ref();
+        // When the first frame came tells nothing there: frames may come all the time.
+        let desync = desync.map(|found| (&found.outage_ns, &found.outage_ns));
+        let times = failover.or(setup).or(desync)?;
         (times.0.events > 0).then_some(Self { cell, times })
     }
 

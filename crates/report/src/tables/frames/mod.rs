@@ -7,6 +7,7 @@ mod details;
 mod disturbed;
 mod loads;
 mod ports;
+mod soak;
 mod timing;
 mod vendor;
 
@@ -15,6 +16,7 @@ pub(crate) use details::{bounds, goals, layers, verdicts};
 pub(crate) use disturbed::{disturbed, percent_name};
 pub(crate) use loads::loads;
 pub(crate) use ports::{cpu, mixes, ports};
+pub(crate) use soak::{change, soak};
 pub(crate) use timing::{back_to_back, latency, recovery};
 pub(crate) use vendor::{Quantity, vendor};
 
@@ -58,6 +60,9 @@ pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.frames.as_ref()?;
     if let Some(disturbance) = &found.disturbance {
         return disturbed::figure(disturbance);
+    }
+    if let Some(soak) = &found.soak {
+        return Some(soak::figure(soak));
     }
     let figure = match (&found.back_to_back, &found.recovery) {
         (Some(burst), _) => {

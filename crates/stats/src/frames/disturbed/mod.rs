@@ -7,10 +7,12 @@
 //!
 //! To add an event: a module here, its field in [`DisturbanceResult`], and its table in the report.
 
+mod desync;
 mod events;
 mod hostile;
 mod rekey;
 
+pub use desync::{DesyncResult, DesyncTold};
 pub use events::{EventPlace, EventTimes, FailoverResult, SetupResult};
 pub use hostile::{HOSTILE_LOSS_PPM, HostileResult, HostileShare};
 pub use rekey::RekeyResult;
@@ -28,7 +30,7 @@ use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Figures of `rekey`, `failover`, `setup` and `hostile`; one of the four is there.
+/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; one of the five is there.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DisturbanceResult {
     /// The same load with nothing happening, which comes first; `null` where the procedure has none.
@@ -39,6 +41,8 @@ pub struct DisturbanceResult {
     pub failover: Option<FailoverResult>,
     /// For `setup`.
     pub setup: Option<SetupResult>,
+    /// For `desync`.
+    pub desync: Option<DesyncResult>,
     /// For `hostile`.
     pub hostile: Option<HostileResult>,
 }
@@ -74,17 +78,21 @@ impl DisturbanceResult {
             rekey: None,
             failover: None,
             setup: None,
+            desync: None,
             hostile: None,
         };
         match event {
             Event::Rekey { every_ns, .. } => {
-                found.rekey = RekeyResult::of(*every_ns, lengths, &quiet, &others);
+                found.rekey = RekeyResult::of(*every_ns, lengths, &quiet, &others, repeats);
             }
             Event::Failover { failure, .. } => {
                 found.failover = FailoverResult::of(*failure, lengths, &others);
             }
             Event::Setup { .. } => {
                 found.setup = SetupResult::of(test.traffic.tunnels, lengths, &others);
+            }
+            Event::Desync { cause, .. } => {
+                found.desync = DesyncResult::of(*cause, lengths, &others);
             }
             Event::Hostile { attack, .. } => {
                 found.hostile = HostileResult::of(*attack, lengths, &quiet, &others);
@@ -99,7 +107,9 @@ impl DisturbanceResult {
         let rekey = self.rekey.as_ref().map(|found| &found.not_recovered);
         let failover = self.failover.as_ref().map(|found| &found.not_recovered);
         let setup = self.setup.as_ref().map(|found| &found.not_recovered);
-        rekey.or(failover).or(setup).map_or(&[], Vec::as_slice)
+        let desync = self.desync.as_ref().map(|found| &found.not_recovered);
+        let found = rekey.or(failover).or(setup).or(desync);
+        found.map_or(&[], Vec::as_slice)
     }
 }
 

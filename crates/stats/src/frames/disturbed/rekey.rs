@@ -3,8 +3,10 @@
 use super::{DisturbedLoad, EventPlace, EventTimes, Trial, over_events};
 use crate::bulk::{per_second, ratio};
 use crate::estimate::{Estimate, Sample};
+use crate::frames::Repeats;
+use crate::frames::latency::histogram_percentile;
 use crate::frames::rates::Lengths;
-use journal::record::DutEvent;
+use journal::record::{Disturbance, DutEvent, ThroughputFound, TimeBin};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,6 +33,20 @@ pub struct RekeyResult {
     pub not_recovered: Vec<EventPlace>,
     /// Forwarding rate with rekeys by that without, over the repeats that have both.
     pub kept_ratio: Option<Estimate>,
+    /// Throughput found with rekeys all the time by that found without, of the first goal; over the repeats that have
+    /// both; `null` where the campaign does not ask for it.
+    pub throughput_ratio: Option<Estimate>,
+    /// Median latency with rekeys less that without; over the repeats that have both.
+    pub added_p50_ns: Option<Estimate>,
+    /// The same of the 99th percentile.
+    pub added_p99_ns: Option<Estimate>,
+    /// The same of the slowest frame.
+    pub added_max_ns: Option<Estimate>,
+    /// The slowest frame from a rekey until 100 ms after it was done; over the rekeys.
+    pub slowest_ns: Option<Estimate>,
+    /// The same less the slowest frame of the same times of the same load without rekeys; over the rekeys of repeats
+    /// that have both.
+    pub added_slowest_ns: Option<Estimate>,
     /// The load with rekeys.
     pub disturbed: DisturbedLoad,
 }
@@ -41,7 +57,13 @@ impl RekeyResult {
         lengths: &Lengths,
         quiet: &[Trial<'_>],
         trials: &[Trial<'_>],
+        repeats: &Repeats<'_>,
     ) -> Option<Self> {
+        let percentile = |per_mille: u64| {
+            added(quiet, trials, move |found| {
+                histogram_percentile(&found.histogram, per_mille)
+            })
+        };
         let events = || {
             trials.iter().flat_map(|found| {
                 let events = found.disturbance.events.iter();
@@ -58,6 +80,12 @@ impl RekeyResult {
             outage_ns: EventTimes::of(events().map(|(repeat, event)| (repeat, event.outage_ns))),
             not_recovered: trials.iter().filter_map(not_recovered).collect(),
             kept_ratio: kept(quiet, trials),
+            throughput_ratio: throughput(repeats),
+            added_p50_ns: percentile(500),
+            added_p99_ns: percentile(990),
+            added_max_ns: added(quiet, trials, |found| Some(found.histogram.last()?.upto_ns)),
+            slowest_ns: over_events(events(), |event| Some(event.slowest_ns? as f64)),
+            added_slowest_ns: added_slowest(quiet, trials),
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }
@@ -103,4 +131,64 @@ fn kept(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
         })
     };
     Estimate::of(trials.iter().filter_map(sample).collect())
+}
+
+/// What rekeys add to something of a trial.
+fn added(
+    quiet: &[Trial<'_>],
+    trials: &[Trial<'_>],
+    of: impl Fn(&Disturbance) -> Option<u64>,
+) -> Option<Estimate> {
+    let sample = |found: &Trial<'_>| {
+        let control = control(quiet, found)?;
+        Some(Sample {
+            repeat: found.repeat,
+            value: of(found.disturbance)? as f64 - of(control.disturbance)? as f64,
+        })
+    };
+    Estimate::of(trials.iter().filter_map(sample).collect())
+}
+
+/// The same load of the same repeat without rekeys.
+fn control<'q, 'a>(quiet: &'q [Trial<'a>], found: &Trial<'_>) -> Option<&'q Trial<'a>> {
+    quiet.iter().find(|other| other.repeat == found.repeat)
+}
+
+fn added_slowest(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
+    let samples = trials.iter().flat_map(|found| {
+        let control = control(quiet, found);
+        let events = found.disturbance.events.iter();
+        events.filter_map(move |event| {
+            let without = slowest_around(control?.disturbance, event)?;
+            Some(Sample {
+                repeat: found.repeat,
+                value: event.slowest_ns? as f64 - without as f64,
+            })
+        })
+    });
+    Estimate::of(samples.collect())
+}
+
+/// The slowest frame of a trial in the time that an event of another one took, and [`DutEvent::AFTER_NS`].
+fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
+    let bin_ns = quiet.timeline.bin_ns;
+    let end_ns = event.at_ns + event.took_ns + DutEvent::AFTER_NS;
+    let is_about = |(index, bin): &(u64, &TimeBin)| {
+        let begin_ns = index * bin_ns;
+        bin.received > 0 && begin_ns + bin_ns > event.at_ns && begin_ns < end_ns
+    };
+    let bins = (0..).zip(&quiet.timeline.bins).filter(is_about);
+    bins.map(|(_, bin)| bin.latency_ns_max).max()
+}
+
+fn throughput(repeats: &Repeats<'_>) -> Option<Estimate> {
+    let lower = |found: &Option<ThroughputFound>| found.as_ref()?.goals.first()?.lower;
+    let sample = |(repeat, found): &(u32, &journal::record::FrameResult)| {
+        let without = lower(&found.throughput).filter(|load| *load > 0)?;
+        Some(Sample {
+            repeat: *repeat,
+            value: lower(&found.rekeyed_throughput)? as f64 / without as f64,
+        })
+    };
+    Estimate::of(repeats.iter().filter_map(sample).collect())
 }

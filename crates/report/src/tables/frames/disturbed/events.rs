@@ -84,7 +84,7 @@ fn setup_cells(found: &SetupResult) -> [Cell; 9] {
     ]
 }
 
-fn without(times: &EventTimes) -> Cell {
+pub(super) fn without(times: &EventTimes) -> Cell {
     match times.endless() {
         0 => Cell::plain("0"),
         some => Cell::word(format!("{some} of {}", times.events)),

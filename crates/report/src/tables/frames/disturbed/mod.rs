@@ -3,6 +3,7 @@
 //! What is of an event (an outage, the frames that a rekey cost) is over the events of all repeats; what is of a
 //! trial (rates, latency) over the repeats.
 
+mod desync;
 mod events;
 mod hostile;
 mod rekey;
@@ -21,7 +22,12 @@ use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventTimes, 
 /// The tables of a set, the one to read first in front; none for other procedures.
 pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
     let mut found = match set.kind {
-        FrameKind::Rekey => vec![rekey::rekeys(run, set), rekey::loads(run, set)],
+        FrameKind::Rekey => vec![
+            rekey::rekeys(run, set),
+            rekey::added(run, set),
+            rekey::loads(run, set),
+        ],
+        FrameKind::Desync => vec![desync::desyncs(run, set)],
         FrameKind::Failover => vec![events::failover(run, set)],
         FrameKind::Setup => vec![events::setup(run, set)],
         FrameKind::Hostile => vec![hostile::forwarded(run, set), hostile::shares(run, set)],
@@ -51,6 +57,9 @@ pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
             "all tunnels after {}",
             median_text(&setup.all_carry_ns)?
         ));
+    }
+    if let Some(desync) = &found.desync {
+        return Some(format!("outage {}", median_text(&desync.outage_ns)?));
     }
     let hostile = found.hostile.as_ref()?;
     let last = hostile.shares.last()?;

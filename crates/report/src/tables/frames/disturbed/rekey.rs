@@ -4,11 +4,11 @@ use super::without_figure;
 use super::{
     Table, caption, fill, head, kept, labels, load_cells, longest, mean_count, mean_time, most, of,
 };
-use crate::format::Scale;
+use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::Cell;
-use stats::RekeyResult;
+use stats::{Estimate, Interval95, RekeyResult};
 
 /// What a rekey costs.
 pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
@@ -43,6 +43,51 @@ fn cells(found: &RekeyResult) -> [Cell; 8] {
         longest(&found.outage_ns),
         Cell::or_missing(found.kept_ratio.as_ref().map(kept)),
     ]
+}
+
+/// What rekeys add to the latency, and take from the throughput.
+pub(super) fn added(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = "latency with rekeys less that without: of the whole trials, over the repeats; around a rekey: its slowest frame, \
+                until 100 ms after it was done, less the slowest of the same time without rekeys, over the rekeys; \
+                throughput: that found with rekeys all the time by that found without, of the first goal";
+    let table = head(set, Table::new(caption(set, "added latency"), note))
+        .figure("p50")
+        .figure("p99")
+        .figure("Max")
+        .figure("Around a rekey, mean")
+        .figure("Most")
+        .figure("Throughput ratio")
+        .figure("95 % interval");
+    fill(table, run, set, |found| {
+        Some(added_cells(found.rekey.as_ref()?))
+    })
+}
+
+fn added_cells(found: &RekeyResult) -> [Cell; 7] {
+    let time = |found: Option<&Estimate>| Cell::or_missing(found.map(|one| signed(one.mean)));
+    let around = found.added_slowest_ns.as_ref();
+    let ratio = found.throughput_ratio.as_ref();
+    [
+        time(found.added_p50_ns.as_ref()),
+        time(found.added_p99_ns.as_ref()),
+        time(found.added_max_ns.as_ref()),
+        time(around),
+        Cell::or_missing(around.map(|one| signed(one.max))),
+        Cell::or_missing(ratio.map(|one| format!("{:.4}", one.mean))),
+        ratio.map_or_else(Cell::missing, |one| match one.interval_95 {
+            Interval95::Bootstrap { low, high } => Cell::plain(format!("{low:.4}–{high:.4}")),
+            Interval95::TooFewRepeats { .. } => Cell {
+                text: format!("n = {}", one.n),
+                ..Cell::missing()
+            },
+        }),
+    ]
+}
+
+/// `+12.3 µs`, `-4 µs`.
+fn signed(ns: f64) -> String {
+    let sign = if ns < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", time_ns(ns.abs()))
 }
 
 /// The load with rekeys, and without.

@@ -1,0 +1,436 @@
+//! A soak over time: rate and loss, latency, memory and CPU time of the device, with ticks at changes of keys. A block
+//! of panels for each device.
+
+use super::{devices, finish};
+use crate::chart::scale::Linear;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
+use crate::format::{Scale, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::{FramePoint, FrameSet};
+use journal::record::{FrameResult, Outcome, SoakPoint, SoakSegment};
+use maud::Markup;
+use stats::{CellResult, SoakVerdict};
+
+const LEFT: f64 = 56.0;
+/// Above a block: its name, and the ticks of rekeys.
+const ABOVE: f64 = 44.0;
+const BELOW: f64 = 30.0;
+const RATE_HEIGHT: f64 = 90.0;
+const SMALL_HEIGHT: f64 = 62.0;
+const GAP: f64 = 24.0;
+/// Steps of one line; longer timelines are put together.
+const MAX_STEPS: usize = 480;
+
+/// One repeat of a device.
+struct Block<'a> {
+    cell: &'a CellResult,
+    repeat: u32,
+    verdict: SoakVerdict,
+    /// Parts without a pause between them.
+    parts: Vec<Vec<Step>>,
+}
+
+/// Points of a timeline, put together where there are too many to draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    start_s: f64,
+    end_s: f64,
+    intended: u64,
+    received: u64,
+    /// Rate of what was intended, by second and direction.
+    rate: f64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    max_ns: u64,
+    resident_bytes: Option<u64>,
+    cores: Option<f64>,
+    rekeys: u64,
+    desyncs: u64,
+}
+
+/// What a panel below the rate shows: its name, its values of a step, and their unit.
+type Lines = (
+    &'static str,
+    fn(&Step) -> [Option<f64>; 3],
+    fn(f64) -> Scale,
+);
+
+/// One unit below another, the device's own last; each where any step has a value.
+static PANELS: [Lines; 3] = [
+    (
+        "latency: p50, p99, max",
+        |step| {
+            let time = |value: Option<u64>| value.map(|value| value as f64);
+            let max = (step.received > 0).then_some(step.max_ns as f64);
+            [time(step.p50_ns), time(step.p99_ns), max]
+        },
+        Scale::time,
+    ),
+    (
+        "memory of the device, MiB",
+        |step| {
+            [
+                step.resident_bytes
+                    .map(|bytes| bytes as f64 / f64::from(1 << 20)),
+                None,
+                None,
+            ]
+        },
+        |_| Scale::plain(),
+    ),
+    (
+        "cores that it keeps busy",
+        |step| [step.cores, None, None],
+        |_| Scale::plain(),
+    ),
+];
+
+/// The chart of one mix; `None` when no trial has a timeline.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    point: &FramePoint<'_>,
+    id: &str,
+) -> Option<Markup> {
+    let blocks: Vec<Block<'_>> = devices(set)
+        .iter()
+        .filter_map(|device| Block::of(run, point.cell(*device)?))
+        .collect();
+    let all = || blocks.iter().flat_map(Block::steps);
+    let end_s = all().map(|step| step.end_s).fold(0.0, f64::max);
+    if end_s <= 0.0 {
+        return None;
+    }
+    let (unit_s, unit) = time_unit(end_s);
+    let times = Linear::ending_at(end_s / unit_s, 10.0, Scale::plain());
+    let times = Times {
+        axis: times,
+        unit_s,
+        unit,
+    };
+    let highest = all().map(|step| step.rate).fold(0.0, f64::max);
+    let rates = Linear::si(1.05 * highest, 3.0, "pps");
+    let heights: Vec<f64> = blocks.iter().map(Block::height).collect();
+    let mut svg = Svg::new(id, LEGEND_HEIGHT + heights.iter().sum::<f64>());
+    let entries = [
+        ("lost-area", "lost"),
+        ("mark-key", "new keys"),
+        ("fill-0", "p50"),
+    ];
+    svg.legend(&entries.map(|(class, name)| (class.to_owned(), name)));
+    let mut top = LEGEND_HEIGHT;
+    for (block, height) in blocks.iter().zip(heights) {
+        block.draw(&mut svg, run, top, &rates, &times);
+        top += height;
+    }
+    let words = blocks.iter().map(Block::words);
+    Some(finish(svg, "Soak over time", (set, point), words))
+}
+
+/// Of a time axis, seconds or more.
+fn time_unit(end_s: f64) -> (f64, &'static str) {
+    match end_s {
+        short if short < 300.0 => (1.0, "s"),
+        minutes if minutes < 3.0 * 3600.0 => (60.0, "min"),
+        _ => (3600.0, "h"),
+    }
+}
+
+struct Times {
+    axis: Linear,
+    unit_s: f64,
+    unit: &'static str,
+}
+
+impl Times {
+    fn place(&self, plot: Area, second: f64) -> f64 {
+        plot.x + plot.width * self.axis.share(second / self.unit_s)
+    }
+
+    /// Below a block.
+    fn draw(&self, svg: &mut Svg, plot: Area) {
+        let ticks = self.axis.ticks();
+        let last = ticks.len() - 1;
+        for (index, (value, label)) in ticks.into_iter().enumerate() {
+            let x = plot.x + plot.width * self.axis.share(value);
+            let label = match index == last {
+                true => format!("{label} {}", self.unit),
+                false => label,
+            };
+            svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
+            let (x, anchor) = match x + text_width(&label) / 2.0 > WIDTH {
+                true => (WIDTH, Anchor::End),
+                false => (x, Anchor::Middle),
+            };
+            svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
+        }
+    }
+}
+
+impl<'a> Block<'a> {
+    /// The worst repeat, and of those alike the first.
+    fn of(run: &Run<'a>, cell: &'a CellResult) -> Option<Self> {
+        let runs = &cell.frames.as_ref()?.soak.as_ref()?.runs;
+        let worst = runs.iter().map(|one| one.verdict).max()?;
+        let shown = runs.iter().find(|one| one.verdict == worst)?;
+        let directions = match &cell.traffic {
+            Some(traffic) if traffic.duplex => 2.0,
+            _ => 1.0,
+        };
+        run.trials(cell).find_map(|trial| {
+            if trial.repeat != shown.repeat {
+                return None;
+            }
+            let Outcome::Measured(measured) = &trial.outcome else {
+                return None;
+            };
+            let found: &FrameResult = measured.frames.as_deref()?;
+            let parts = parts(&found.soak, directions);
+            (!parts.is_empty()).then_some(Self {
+                cell,
+                repeat: trial.repeat,
+                verdict: shown.verdict,
+                parts,
+            })
+        })
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.parts.iter().flatten()
+    }
+
+    /// The panels in which there is something to draw.
+    fn panels(&self) -> impl Iterator<Item = &'static Lines> {
+        PANELS.iter().filter(|(_, values, _)| {
+            self.steps()
+                .any(|step| values(step).iter().any(Option::is_some))
+        })
+    }
+
+    fn height(&self) -> f64 {
+        let small = self.panels().count() as f64;
+        ABOVE + RATE_HEIGHT + small * (GAP + SMALL_HEIGHT) + BELOW
+    }
+
+    fn draw(&self, svg: &mut Svg, run: &Run<'_>, top: f64, rates: &Linear, times: &Times) {
+        let mut plot = Area {
+            x: LEFT,
+            y: top + ABOVE,
+            width: WIDTH - LEFT - 8.0,
+            height: RATE_HEIGHT,
+        };
+        let name = format!(
+            "{}, repeat {}: {}",
+            run.label(&self.cell.dut),
+            self.repeat,
+            self.verdict.name()
+        );
+        let position = (0.0, plot.y - 26.0);
+        svg.text(
+            "label strong",
+            position,
+            Anchor::Start,
+            &shortened(&name, 600.0),
+        );
+        self.marks(svg, plot, times);
+        svg.y_axis(plot, rates, rates.unit());
+        self.rates(svg, run, plot, rates, times);
+        for (name, values, scale) in self.panels() {
+            plot = Area {
+                y: plot.bottom() + GAP,
+                height: SMALL_HEIGHT,
+                ..plot
+            };
+            svg.text("tick", (plot.x + 4.0, plot.y - 6.0), Anchor::Start, name);
+            self.lines(svg, run, plot, (*values, *scale), times);
+        }
+        times.draw(svg, plot);
+    }
+
+    /// What was received as an area, what was lost on top of it.
+    fn rates(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, rates: &Linear, times: &Times) {
+        let color = run.color(&self.cell.dut);
+        let y = |rate: f64| plot.bottom() - plot.height * rates.share(rate);
+        for part in &self.parts {
+            let line = |value: fn(&Step) -> f64| -> Vec<(f64, f64)> {
+                let corners = part.iter().flat_map(|step| {
+                    let y = y(value(step));
+                    [step.start_s, step.end_s].map(|at| (times.place(plot, at), y))
+                });
+                corners.collect()
+            };
+            let received = line(Step::received_rate);
+            let floor = |end: Option<&(f64, f64)>| end.map(|(x, _)| (*x, plot.bottom()));
+            let mut area = received.clone();
+            area.extend(floor(received.last()));
+            area.extend(floor(received.first()));
+            svg.polyline(&format!("area fill-{color}"), &area, &self.cell.dut);
+            if part.iter().any(|step| step.received < step.intended) {
+                let mut lost = line(|step| step.rate.max(step.received_rate()));
+                lost.extend(received.iter().rev());
+                svg.polyline("lost-area", &lost, "lost");
+            }
+            svg.polyline(&format!("trace stroke-{color}"), &received, "");
+        }
+    }
+
+    /// Up to three lines of one unit.
+    fn lines(
+        &self,
+        svg: &mut Svg,
+        run: &Run<'_>,
+        plot: Area,
+        (values, scale): (fn(&Step) -> [Option<f64>; 3], fn(f64) -> Scale),
+        times: &Times,
+    ) {
+        let highest = self.steps().flat_map(values).flatten().fold(0.0, f64::max);
+        let axis = Linear::new(1.05 * highest, 3.0, scale(highest));
+        svg.y_axis(plot, &axis, axis.unit());
+        let color = format!("trace stroke-{}", run.color(&self.cell.dut));
+        // Of latency the median is the grey one.
+        let classes = match self.steps().any(|step| values(step)[1].is_some()) {
+            true => ["trace stroke-0", &color, "breach-thin"],
+            false => [&*color, &color, &color],
+        };
+        for (index, class) in classes.into_iter().enumerate() {
+            for part in &self.parts {
+                let corners = part.iter().flat_map(|step| {
+                    let value = values(step)[index];
+                    let y = value.map(|value| plot.bottom() - plot.height * axis.share(value));
+                    let ends = [step.start_s, step.end_s].map(|at| times.place(plot, at));
+                    y.into_iter().flat_map(move |y| ends.map(|x| (x, y)))
+                });
+                let corners: Vec<(f64, f64)> = corners.collect();
+                if !corners.is_empty() {
+                    svg.polyline(class, &corners, "");
+                }
+            }
+        }
+    }
+
+    /// A tick for each step in which keys changed, a long one where they fell out of step.
+    fn marks(&self, svg: &mut Svg, plot: Area, times: &Times) {
+        for step in self.steps() {
+            let x = times.place(plot, f64::midpoint(step.start_s, step.end_s));
+            if step.desyncs > 0 {
+                svg.line("breach", (x, plot.y - 12.0), (x, plot.bottom()));
+            } else if step.rekeys > 0 {
+                svg.line("mark", (x, plot.y - 8.0), (x, plot.y - 2.0));
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        let sum = |of: fn(&Step) -> u64| self.steps().map(of).sum::<u64>();
+        let slowest = self.steps().map(|step| step.max_ns).max().unwrap_or(0);
+        format!(
+            "{}: {}, {} of {} frames lost, slowest {}",
+            self.cell.dut,
+            self.verdict.name(),
+            sum(|step| step.intended.saturating_sub(step.received)),
+            sum(|step| step.intended),
+            time_ns(slowest as f64)
+        )
+    }
+}
+
+impl Step {
+    fn received_rate(&self) -> f64 {
+        self.rate * self.received as f64 / self.intended.max(1) as f64
+    }
+
+    /// Points of one segment that lie `since_s` after the first one's beginning.
+    fn of(points: &[SoakPoint], end_ns: u64, since_s: f64, directions: f64) -> Option<Self> {
+        let first = points.first()?;
+        let (start_s, end_s) = (first.at_ns as f64 / 1e9, end_ns as f64 / 1e9);
+        let sum = |of: fn(&SoakPoint) -> u64| points.iter().map(of).sum::<u64>();
+        let most = |of: fn(&SoakPoint) -> Option<u64>| points.iter().filter_map(of).max();
+        let devices = || points.iter().filter_map(|point| point.device);
+        let intended = sum(|point| point.intended);
+        let spent = devices().filter_map(|one| Some((one.cpu_ns?, one.wall_ns)));
+        let (cpu_ns, wall_ns) = spent.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (end_s > start_s).then(|| Self {
+            start_s: since_s + start_s,
+            end_s: since_s + end_s,
+            intended,
+            received: sum(|point| point.received),
+            rate: intended as f64 / (end_s - start_s) / directions,
+            p50_ns: most(|point| point.p50_ns),
+            p99_ns: most(|point| point.p99_ns),
+            max_ns: most(|point| Some(point.max_ns)).unwrap_or(0),
+            resident_bytes: devices().filter_map(|one| one.resident_bytes).max(),
+            cores: (wall_ns > 0).then(|| cpu_ns as f64 / wall_ns as f64),
+            rekeys: devices().filter_map(|one| one.rekeys).sum(),
+            desyncs: devices().filter_map(|one| one.desyncs).sum(),
+        })
+    }
+}
+
+/// The steps of each segment. A segment's last point, and its first, are cut off by its ends: where a point ends is known
+/// from the next, and of the last from its frames.
+fn parts(segments: &[SoakSegment], directions: f64) -> Vec<Vec<Step>> {
+    let points: usize = segments.iter().map(|segment| segment.points.len()).sum();
+    let merge = points.div_ceil(MAX_STEPS).max(1);
+    let first_ns = segments.first().map_or(0, |first| first.started_unix_ns);
+    let parts = segments.iter().map(|segment| {
+        let since_s = segment.started_unix_ns.saturating_sub(first_ns) as f64 / 1e9;
+        let points = &segment.points;
+        let fullest = points
+            .iter()
+            .map(|point| point.intended)
+            .max()
+            .unwrap_or(0)
+            .max(1);
+        let end_ns = |index: usize| match points.get(index + 1) {
+            Some(next) => next.at_ns,
+            None => {
+                let share = points[index].intended as f64 / fullest as f64;
+                points[index].at_ns + (segment.point_ns as f64 * share) as u64
+            }
+        };
+        let steps = (0..points.len()).step_by(merge).filter_map(|from| {
+            let to = (from + merge).min(points.len());
+            Step::of(&points[from..to], end_ns(to - 1), since_s, directions)
+        });
+        steps.collect::<Vec<Step>>()
+    });
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_timelines_keep_their_frames_their_slowest_and_their_pauses() {
+        let point = |index: u64| SoakPoint {
+            at_ns: index * 1_000_000_000,
+            intended: 10,
+            received: index % 10,
+            max_ns: index,
+            ..SoakPoint::default()
+        };
+        let segment = |start_s: u64| SoakSegment {
+            started_unix_ns: start_s * 1_000_000_000,
+            point_ns: 1_000_000_000,
+            points: (0..1_000).map(point).collect(),
+            ..SoakSegment::default()
+        };
+        let parts = parts(&[segment(50), segment(1_100)], 1.0);
+        assert_eq!(parts.len(), 2);
+        let steps: Vec<&Step> = parts.iter().flatten().collect();
+        assert!(steps.len() <= MAX_STEPS + 2, "{}", steps.len());
+        assert_eq!(steps.iter().map(|step| step.intended).sum::<u64>(), 20_000);
+        assert_eq!(steps.iter().map(|step| step.received).sum::<u64>(), 9_000);
+        assert_eq!(steps.iter().map(|step| step.max_ns).max(), Some(999));
+        assert!((parts[0].last().unwrap().end_s - 1_000.0).abs() < 1e-6);
+        assert!((parts[1][0].start_s - 1_050.0).abs() < 1e-6);
+        assert!(steps.iter().all(|step| (step.rate - 10.0).abs() < 1e-6));
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_part() {
+        assert!(parts(&[], 1.0).is_empty());
+        assert!(parts(&[SoakSegment::default()], 1.0).is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! The columns of soaks.
+//!
+//! Such a trial has a row for each of its segments (`segment`), and one for each point in it (`point`).
+
+use super::frames::Figure;
+use super::{Column, Context, text};
+use journal::record::{DevicePoint, FrameResult, SoakPoint, SoakSegment};
+
+/// The rows of a result: each segment, with its points behind it.
+pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
+    found.soak.iter().flat_map(|segment| {
+        let trial = found.trials.get(segment.trial);
+        let whole = trial.map(|trial| Figure::Segment(segment, trial));
+        let points = segment.points.iter();
+        whole
+            .into_iter()
+            .chain(points.map(move |point| Figure::Point(segment, point)))
+    })
+}
+
+pub(super) const COLUMNS: &[Column] = &[
+    (
+        "device_start",
+        "which start of the device a segment ran on: more than one where the run had broken off",
+        |row| text(segment(row)?.start),
+    ),
+    (
+        "segment_started_unix_ns",
+        "when the first frame of the segment was intended to leave, since 1970-01-01 UTC",
+        |row| text(segment(row)?.started_unix_ns),
+    ),
+    (
+        "point_at_ns",
+        "where a point of a soak begins, from the segment's first frame on",
+        |row| text(point(row)?.at_ns),
+    ),
+    (
+        "point_silent_ns",
+        "longest time that ended in the point, or went on at its end, of whose frames none was received",
+        |row| text(point(row)?.silent_ns),
+    ),
+    (
+        "device_wall_ns",
+        "time between two readings of the device at the point's ends",
+        |row| text(device(row)?.wall_ns),
+    ),
+    (
+        "device_cpu_ns",
+        "CPU time of its processes in that time; empty where it does not tell",
+        |row| text(device(row)?.cpu_ns?),
+    ),
+    (
+        "device_resident_bytes",
+        "memory of its processes in RAM at the end of that time, likewise",
+        |row| text(device(row)?.resident_bytes?),
+    ),
+    (
+        "device_rekeys",
+        "times that it changed to new keys in that time, likewise",
+        |row| text(device(row)?.rekeys?),
+    ),
+    (
+        "device_desyncs",
+        "times that it found its keys out of step in that time, likewise",
+        |row| text(device(row)?.desyncs?),
+    ),
+    (
+        "soak_verdict",
+        "whether the soak was stable: stable, inconclusive or unstable; of the repeat",
+        |row| {
+            segment(row)?;
+            let runs = &row.cell.frames.as_ref()?.soak.as_ref()?.runs;
+            let run = runs.iter().find(|run| run.repeat == row.trial.repeat)?;
+            text(run.verdict.name())
+        },
+    ),
+];
+
+fn segment<'a>(row: &Context<'a>) -> Option<&'a SoakSegment> {
+    match row.figure? {
+        Figure::Segment(found, _) | Figure::Point(found, _) => Some(found),
+        _ => None,
+    }
+}
+
+pub(super) fn point<'a>(row: &Context<'a>) -> Option<&'a SoakPoint> {
+    match row.figure? {
+        Figure::Point(_, found) => Some(found),
+        _ => None,
+    }
+}
+
+fn device(row: &Context<'_>) -> Option<DevicePoint> {
+    point(row)?.device
+}

@@ -1,0 +1,48 @@
+//! Keys put out of step.
+
+use super::{Table, caption, fill, head, interval, longest, mean_count, median, most};
+use crate::format::time_ns;
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::Cell;
+use stats::DesyncResult;
+
+/// How long frames are lost until the device has mended it by itself, beside what it says of itself.
+pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; outage: from the moment at which keys were put out of step to the last loss; lost: frames until the next; \
+         over the times of all repeats; found, packets, time: what the device itself counted, over both gateways and \
+         all repeats: times that it found its keys out of step, packets that it could not open, and from the first of \
+         these to the next that it could",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, ""), note))
+        .figure("Times")
+        .figure("Outage, median")
+        .figure("Longest")
+        .figure("95 % interval")
+        .figure("Lost, mean")
+        .figure("Lost, most")
+        .figure("Without recovery")
+        .figure("Found")
+        .figure("Packets")
+        .figure("Time");
+    fill(table, run, set, |found| Some(cells(found.desync.as_ref()?)))
+}
+
+fn cells(found: &DesyncResult) -> [Cell; 10] {
+    let told = found.told.as_ref();
+    let count = |value: Option<u64>| Cell::or_missing(value.map(|value| value.to_string()));
+    [
+        Cell::plain(found.times.to_string()),
+        median(&found.outage_ns),
+        longest(&found.outage_ns),
+        interval(&found.outage_ns),
+        mean_count(found.lost_frames.as_ref()),
+        most(found.lost_frames.as_ref()),
+        super::events::without(&found.outage_ns),
+        count(told.map(|told| told.desyncs)),
+        count(told.and_then(|told| told.lost_packets)),
+        Cell::or_missing(told.and_then(|told| Some(time_ns(told.outage_ns? as f64)))),
+    ]
+}

@@ -1,0 +1,251 @@
+//! Hours under one load: the verdict and what it stands on, what drifted, and why it is not stable.
+
+use super::{Table, caption, head, labels, mean_rate, share, without_figure};
+use crate::format::{Scale, percent, time_ns};
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::Cell;
+use stats::{CellResult, Drift, DriftJudgement, SoakResult, SoakRun, SoakVerdict};
+use units::human::duration_ns;
+
+/// The tables of a set, the one to read first in front; none for other procedures.
+pub(crate) fn soak(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
+    let mut found = vec![verdicts(run, set)];
+    if !short {
+        found.push(drifts(run, set));
+        found.push(device(run, set));
+    }
+    found.extend(reasons(run, set));
+    found
+}
+
+/// The figure that such a cell is there for, in a few words.
+pub(super) fn figure(found: &SoakResult) -> String {
+    format!(
+        "{}, {}",
+        mean_rate(&found.load.forwarded.frames_per_s),
+        found.verdict.name()
+    )
+}
+
+fn of(cell: &CellResult) -> Option<&SoakResult> {
+    cell.frames.as_ref()?.soak.as_ref()
+}
+
+/// A row for each repeat of each device.
+fn fill<const FIGURES: usize>(
+    mut table: Table,
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    figures: impl Fn(&SoakRun) -> [Cell; FIGURES],
+) -> Table {
+    for (point, cell) in set.rows() {
+        let runs = of(cell).map_or(&[][..], |found| &found.runs);
+        if runs.is_empty() {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(""));
+            cells.extend(without_figure(cell, FIGURES));
+            table.push(cells);
+        }
+        for one in runs {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(one.repeat.to_string()));
+            cells.extend(figures(one));
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn verdicts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; time: under load, all segments together; rate: mean over that time; stalls: nothing came for 100 ms, or \
+         what came was held back so long; silence: longest time of whose frames none came; pauses: between \
+         segments, without load",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, "Soak"), note))
+        .label("Repeat")
+        .text("Verdict")
+        .figure("Time")
+        .figure("Rate")
+        .figure("Lost")
+        .figure("Stalls")
+        .figure("Silence")
+        .figure("Rekeys")
+        .figure("Pauses");
+    fill(table, run, set, verdict_cells)
+}
+
+fn verdict_cells(found: &SoakRun) -> [Cell; 8] {
+    let ppm = 1e6 * found.lost as f64 / (found.sent.max(1)) as f64;
+    [
+        match found.verdict {
+            SoakVerdict::Stable => Cell::term(found.verdict.name()),
+            _ => Cell::word(found.verdict.name()),
+        },
+        Cell::plain(duration_ns(found.measured_ns as f64)),
+        Cell::plain(rate(found.frames_per_s)),
+        Cell::plain(share(found.lost, ppm)),
+        Cell::plain(found.stalls.to_string()),
+        Cell::plain(time_or_none(found.longest_silence_ns)),
+        Cell::or_missing(found.rekeys.map(|rekeys| rekeys.to_string())),
+        Cell::plain(format!(
+            "{} in {}",
+            time_or_none(found.pauses_ns),
+            found.segments.saturating_sub(1)
+        )),
+    ]
+}
+
+fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = "change over the whole time by Theil and Sen's slope, in per cent of the median, and its 95 % interval; p: Mann \
+                and Kendall's test; judged steady where the whole interval is within the bound";
+    let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
+        .label("Repeat")
+        .label("Of")
+        .figure("Median")
+        .figure("Change")
+        .figure("95 % interval")
+        .figure("p")
+        .figure("Allowed")
+        .figure("Points")
+        .text("Judged");
+    for (point, cell) in set.rows() {
+        let runs = of(cell).map_or(&[][..], |found| &found.runs);
+        for one in runs {
+            for (name, drift, median) in [
+                ("rate", &one.rate_drift, rate as fn(f64) -> String),
+                (
+                    "median latency",
+                    &one.latency_drift,
+                    time_ns as fn(f64) -> String,
+                ),
+                (
+                    "device's memory",
+                    &one.memory_drift,
+                    bytes as fn(f64) -> String,
+                ),
+            ] {
+                let mut cells = labels(run, set, point, cell);
+                cells.push(Cell::label(one.repeat.to_string()));
+                cells.push(Cell::label(name));
+                cells.extend(drift_cells(drift.as_ref(), median));
+                table.push(cells);
+            }
+        }
+    }
+    table
+}
+
+fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [Cell; 7] {
+    let Some(drift) = drift else {
+        return std::array::from_fn(|_| Cell::missing());
+    };
+    [
+        Cell::plain(median(drift.median)),
+        Cell::plain(change(drift.change_ratio)),
+        Cell::plain(format!(
+            "{} to {}",
+            change(drift.change_low),
+            change(drift.change_high)
+        )),
+        Cell::plain(match drift.p < 0.001 {
+            true => "< 0.001".to_owned(),
+            false => format!("{:.3}", drift.p),
+        }),
+        Cell::plain(format!("± {}", percent(100.0 * drift.bound_ratio))),
+        Cell::plain(drift.points.to_string()),
+        match drift.judged {
+            DriftJudgement::Steady => Cell::term("steady"),
+            DriftJudgement::Drifts => Cell::word("drifts"),
+            DriftJudgement::Unclear => Cell::word("cannot be told"),
+        },
+    ]
+}
+
+/// Latency over the whole time, and what the device spent.
+fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = "latency one way, from the intended send time, all repeats pooled; cores: that the device's processes kept busy; \
+                memory: of its processes in RAM, at most; out of step: keys that did not fit, by the device's own word; starts: \
+                of the device, more than one where the run had broken off";
+    let mut table = head(
+        set,
+        Table::new(caption(set, "Soak: latency and device"), note),
+    )
+    .label("Repeat")
+    .figure("p50")
+    .figure("p99")
+    .figure("p99.9")
+    .figure("Max")
+    .figure("Cores")
+    .figure("Memory")
+    .figure("Out of step")
+    .figure("Starts");
+    for (point, cell) in set.rows() {
+        let Some(found) = of(cell) else { continue };
+        let latency = found.latency.as_ref();
+        let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
+        for one in &found.runs {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(one.repeat.to_string()));
+            cells.extend([
+                time(latency.map(|found| found.p50_ns)),
+                time(latency.and_then(|found| found.p99_ns)),
+                time(latency.and_then(|found| found.p99_9_ns)),
+                time(latency.map(|found| found.max_ns)),
+                Cell::or_missing(one.cpu_cores.map(|cores| format!("{cores:.2}"))),
+                Cell::or_missing(one.resident_bytes_max.map(|most| bytes(most as f64))),
+                Cell::or_missing(one.desyncs.map(|times| times.to_string())),
+                Cell::plain(one.starts.to_string()),
+            ]);
+            table.push(cells);
+        }
+    }
+    table
+}
+
+/// Why soaks are not stable; `None` when all are.
+fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let note = "what speaks against it, and what could not be shown";
+    let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
+        .label("Repeat")
+        .text("Why");
+    for (point, cell) in set.rows() {
+        let runs = of(cell).map_or(&[][..], |found| &found.runs);
+        for one in runs {
+            for reason in &one.reasons {
+                let mut cells = labels(run, set, point, cell);
+                cells.push(Cell::label(one.repeat.to_string()));
+                cells.push(Cell::plain(reason.as_str()));
+                table.push(cells);
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn rate(frames_per_s: f64) -> String {
+    Scale::si(frames_per_s, "pps").value(frames_per_s)
+}
+
+/// `41.5 MiB`.
+pub(crate) fn bytes(bytes: f64) -> String {
+    format!("{:.1} MiB", bytes / f64::from(1 << 20))
+}
+
+fn time_or_none(ns: u64) -> String {
+    match ns {
+        0 => "0".into(),
+        ns => duration_ns(ns as f64),
+    }
+}
+
+/// `+1.20 %`.
+pub(crate) fn change(ratio: f64) -> String {
+    let percent = 100.0 * ratio;
+    match percent.abs() < 0.005 {
+        true => "0.00 %".into(),
+        false => format!("{percent:+.2} %"),
+    }
+}

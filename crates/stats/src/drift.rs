@@ -1,0 +1,310 @@
+//! Whether something that was read again and again has drifted: Theil and Sen's slope with its interval, and Mann and
+//! Kendall's test.
+//!
+//! Both look at pairs of points only, so that a few points far off, and the shape of the noise, do not matter (Sen,
+//! 1968; Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, 1987, 16.4 and 17.3). Pairs are made
+//! within a stratum, which is one start of a device: what begins anew begins where it likes, and that is no drift.
+//! Where points next to each other are alike, the interval is narrower than it should be.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Points that it takes to judge: with fewer, an interval says more about their number than about a drift.
+pub const DRIFT_MIN_POINTS: usize = 30;
+
+/// Of the normal distribution, what 95 % lie within.
+const Z_95: f64 = 1.959_964;
+
+/// How something moved over the time of a soak.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Drift {
+    /// Points that it is read from.
+    pub points: u32,
+    /// Median of the points, in the unit that the key names.
+    pub median: f64,
+    /// Theil and Sen's slope: the median of those of all pairs, in that unit per hour.
+    pub slope_per_hour: f64,
+    /// The same over the whole time, by the median.
+    pub change_ratio: f64,
+    /// Lower end of its 95 % interval.
+    pub change_low: f64,
+    /// Upper end of its 95 % interval.
+    pub change_high: f64,
+    /// Mann and Kendall's test, two-sided: how likely points without any trend look like these.
+    pub p: f64,
+    /// How far it may drift over the whole time, up or down, by the median.
+    pub bound_ratio: f64,
+    /// What that comes to.
+    pub judged: DriftJudgement,
+}
+
+/// Whether something drifts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriftJudgement {
+    /// The whole interval is within the bound.
+    Steady,
+    /// The whole interval is beyond the bound.
+    Drifts,
+    /// The interval reaches over the bound, or there are too few points.
+    Unclear,
+}
+
+/// A value read at a time, in hours.
+pub(crate) type Point = (f64, f64);
+
+impl Drift {
+    /// How points of several strata moved over a time of `hours`; `None` when no stratum has two points, or their median
+    /// is not above 0.
+    pub(crate) fn of(strata: &[Vec<Point>], hours: f64, bound_ratio: f64) -> Option<Self> {
+        let mut values: Vec<f64> = strata.iter().flatten().map(|(_, value)| *value).collect();
+        let median = median(&mut values).filter(|median| *median > 0.0)?;
+        let mut slopes: Vec<f64> = strata.iter().flat_map(|points| slopes(points)).collect();
+        slopes.sort_by(f64::total_cmp);
+        let slope = middle(&slopes)?;
+        let (score, variance) = strata.iter().fold((0.0, 0.0), |(score, variance), points| {
+            let (own, own_variance) = mann_kendall(points);
+            (score + own, variance + own_variance)
+        });
+        let (low, high) = interval(&slopes, variance);
+        let change = |slope: f64| slope * hours / median;
+        let (change_low, change_high) = (change(low), change(high));
+        Some(Self {
+            points: u32::try_from(values.len()).unwrap_or(u32::MAX),
+            median,
+            slope_per_hour: slope,
+            change_ratio: change(slope),
+            change_low,
+            change_high,
+            p: p_value(score, variance),
+            bound_ratio,
+            judged: match values.len() {
+                0..DRIFT_MIN_POINTS => DriftJudgement::Unclear,
+                _ => judge((change_low, change_high), bound_ratio),
+            },
+        })
+    }
+}
+
+fn judge((low, high): (f64, f64), bound: f64) -> DriftJudgement {
+    if low >= -bound && high <= bound {
+        DriftJudgement::Steady
+    } else if low > bound || high < -bound {
+        DriftJudgement::Drifts
+    } else {
+        DriftJudgement::Unclear
+    }
+}
+
+/// Of each pair that is not of one time.
+fn slopes(points: &[Point]) -> impl Iterator<Item = f64> {
+    points
+        .iter()
+        .enumerate()
+        .flat_map(move |(index, (at, value))| {
+            let later = points[index + 1..].iter();
+            later.filter_map(move |(later_at, later_value)| {
+                let time = later_at - at;
+                (time > 0.0).then(|| (later_value - value) / time)
+            })
+        })
+}
+
+/// Mann and Kendall's S of points in the order of time, and its variance, ties counted.
+fn mann_kendall(points: &[Point]) -> (f64, f64) {
+    let mut score = 0.0;
+    for (index, (_, value)) in points.iter().enumerate() {
+        for (_, later) in &points[index + 1..] {
+            score += match later.total_cmp(value) {
+                std::cmp::Ordering::Less => -1.0,
+                std::cmp::Ordering::Equal => 0.0,
+                std::cmp::Ordering::Greater => 1.0,
+            };
+        }
+    }
+    let mut sorted: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+    sorted.sort_by(f64::total_cmp);
+    let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    let tied = sorted.chunk_by(|a, b| a.total_cmp(b).is_eq());
+    let ties: f64 = tied.map(|alike| term(alike.len() as f64)).sum();
+    (score, (term(points.len() as f64) - ties) / 18.0)
+}
+
+/// Sen's interval: the slopes that lie so far from the middle one as S may by chance.
+fn interval(sorted: &[f64], variance: f64) -> (f64, f64) {
+    let n = sorted.len() as f64;
+    let reach = Z_95 * variance.max(0.0).sqrt();
+    let last = sorted.len().saturating_sub(1);
+    // Outwards to the next whole place.
+    let low = ((n - reach) / 2.0).floor() - 1.0;
+    let high = ((n + reach) / 2.0).ceil();
+    // Below 0 and beyond the last there is nothing.
+    let at = |place: f64| sorted[(place.max(0.0) as usize).min(last)];
+    (at(low), at(high))
+}
+
+fn p_value(score: f64, variance: f64) -> f64 {
+    if score == 0.0 || variance <= 0.0 {
+        return 1.0;
+    }
+    let z = (score.abs() - 1.0).max(0.0) / variance.sqrt();
+    complementary_error(z / std::f64::consts::SQRT_2)
+}
+
+/// 1 less the error function, of what is not below 0: to 1.2e-7 of its value (Numerical Recipes, 6.2, `erfcc`).
+fn complementary_error(x: f64) -> f64 {
+    const TERMS: [f64; 10] = [
+        -1.265_512_23,
+        1.000_023_68,
+        0.374_091_96,
+        0.096_784_18,
+        -0.186_288_06,
+        0.278_868_07,
+        -1.135_203_98,
+        1.488_515_87,
+        -0.822_152_23,
+        0.170_872_77,
+    ];
+    let t = 1.0 / (1.0 + x / 2.0);
+    let sum = TERMS.iter().rev().fold(0.0, |sum, term| sum * t + term);
+    (t * (sum - x * x).exp()).min(1.0)
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    middle(values)
+}
+
+fn middle(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len();
+    (n > 0).then(|| f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same numbers each time, evenly within 1 of 0.
+    fn noise(seed: u64) -> impl Iterator<Item = f64> {
+        let mut state = seed;
+        std::iter::repeat_with(move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as f64 / f64::from(1_u32 << 30) - 1.0
+        })
+    }
+
+    /// Points over an hour: 1000, with noise, and with a drift.
+    fn points(n: usize, noise_to: f64, drift: f64) -> Vec<Point> {
+        let at = |index: usize| index as f64 / n as f64;
+        let points = noise(7).take(n).enumerate();
+        points
+            .map(|(index, noise)| (at(index), 1000.0 + noise_to * noise + drift * at(index)))
+            .collect()
+    }
+
+    fn assert_near(found: f64, expected: f64, distance: f64) {
+        assert!(
+            (found - expected).abs() <= distance,
+            "{found} is not {expected}"
+        );
+    }
+
+    #[test]
+    fn the_test_is_the_one_of_the_books() {
+        // 1 to 10 in order: S = 45, Var = 10·9·25/18 = 125, Z = 44/sqrt(125) = 3.9355, p = 8.30e-5.
+        let rising: Vec<Point> = (1..=10).map(|n| (f64::from(n), f64::from(n))).collect();
+        let (score, variance) = mann_kendall(&rising);
+        assert_near(score, 45.0, 0.0);
+        assert_near(variance, 125.0, 1e-9);
+        assert_near(p_value(score, variance), 8.30e-5, 2e-7);
+        // With ties: 1 1 2 2 2 3: S = 11, Var = (6·5·17 - 2·1·9 - 3·2·11)/18 = 426/18.
+        let tied = [1.0, 1.0, 2.0, 2.0, 2.0, 3.0];
+        let tied: Vec<Point> = (0..).map(f64::from).zip(tied).collect();
+        let (score, variance) = mann_kendall(&tied);
+        assert_near(score, 11.0, 0.0);
+        assert_near(variance, 426.0 / 18.0, 1e-9);
+    }
+
+    #[test]
+    fn the_error_function_is_the_tabled_one() {
+        for (x, expected) in [
+            (0.0, 1.0),
+            (0.5, 0.479_500_1),
+            (1.0, 0.157_299_2),
+            (2.0, 0.004_677_7),
+        ] {
+            assert_near(complementary_error(x), expected, 1e-6);
+        }
+        assert!(complementary_error(30.0) >= 0.0);
+    }
+
+    #[test]
+    fn a_drift_in_noise_is_found_with_its_size() {
+        let found = Drift::of(&[points(120, 20.0, 100.0)], 1.0, 0.01).unwrap();
+        assert_eq!(found.judged, DriftJudgement::Drifts);
+        assert_near(found.slope_per_hour, 100.0, 10.0);
+        assert_near(found.change_ratio, 0.095, 0.01);
+        assert!(found.change_low <= found.change_ratio && found.change_ratio <= found.change_high);
+        assert!(found.p < 1e-6, "{}", found.p);
+        let down = Drift::of(&[points(120, 20.0, -100.0)], 1.0, 0.01).unwrap();
+        assert_eq!(down.judged, DriftJudgement::Drifts);
+        // A bound that allows it.
+        let allowed = Drift::of(&[points(120, 20.0, 100.0)], 1.0, 0.2).unwrap();
+        assert_eq!(allowed.judged, DriftJudgement::Steady);
+    }
+
+    #[test]
+    fn noise_alone_is_steady_where_it_is_small_and_unclear_where_it_is_not() {
+        let small = Drift::of(&[points(120, 20.0, 0.0)], 1.0, 0.02).unwrap();
+        assert_eq!(small.judged, DriftJudgement::Steady);
+        assert!(small.p > 0.01, "{}", small.p);
+        let large = Drift::of(&[points(40, 500.0, 0.0)], 1.0, 0.02).unwrap();
+        assert_eq!(large.judged, DriftJudgement::Unclear);
+        let few = Drift::of(&[points(DRIFT_MIN_POINTS - 1, 0.0, 0.0)], 1.0, 0.02).unwrap();
+        assert_eq!(few.judged, DriftJudgement::Unclear);
+    }
+
+    #[test]
+    fn what_never_changes_is_steady() {
+        let found = Drift::of(&[points(120, 0.0, 0.0)], 1.0, 0.001).unwrap();
+        assert_eq!(found.judged, DriftJudgement::Steady);
+        assert_near(found.p, 1.0, 0.0);
+        assert_near(found.change_high - found.change_low, 0.0, 0.0);
+    }
+
+    #[test]
+    fn points_far_off_do_not_matter() {
+        let mut spiky = points(120, 5.0, 0.0);
+        for place in [3, 40, 41, 99, 119] {
+            spiky[place].1 = 50_000.0;
+        }
+        let found = Drift::of(&[spiky], 1.0, 0.01).unwrap();
+        assert_eq!(found.judged, DriftJudgement::Steady);
+    }
+
+    #[test]
+    fn a_step_between_two_starts_of_a_device_is_no_drift_and_one_within_each_is() {
+        let shifted = |points: Vec<Point>, up: f64| -> Vec<Point> {
+            points
+                .into_iter()
+                .map(|(at, value)| (at + 1.0, value + up))
+                .collect()
+        };
+        let steady = [points(60, 5.0, 0.0), shifted(points(60, 5.0, 0.0), 400.0)];
+        let found = Drift::of(&steady, 2.0, 0.02).unwrap();
+        assert_eq!(found.judged, DriftJudgement::Steady);
+        let growing = [points(60, 5.0, 100.0), shifted(points(60, 5.0, 100.0), 0.0)];
+        let found = Drift::of(&growing, 2.0, 0.02).unwrap();
+        assert_eq!(found.judged, DriftJudgement::Drifts);
+        assert_near(found.slope_per_hour, 100.0, 10.0);
+    }
+
+    #[test]
+    fn nothing_is_told_of_nothing() {
+        assert_eq!(Drift::of(&[], 1.0, 0.1), None);
+        assert_eq!(Drift::of(&[vec![(0.0, 1.0)]], 1.0, 0.1), None);
+        assert_eq!(Drift::of(&[vec![(0.0, 0.0), (1.0, 0.0)]], 1.0, 0.1), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Keys put out of step: how long frames were lost until the device had mended it by itself.
+
+use super::{DisturbedLoad, EventPlace, EventTimes, Trial, over_events};
+use crate::estimate::Estimate;
+use crate::frames::rates::Lengths;
+use campaign::plan::Desync;
+use journal::record::DutEvent;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What it costs that keys fall out of step.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DesyncResult {
+    /// How: `wrong-keys` or `missed-rollover`.
+    pub cause: String,
+    /// How often, over all repeats.
+    pub times: u32,
+    /// From the moment at which they were put out of step to the last loss; over the events.
+    pub outage_ns: EventTimes,
+    /// Frames lost until the next one; over the events.
+    pub lost_frames: Option<Estimate>,
+    /// Those after which frames were still being lost when the next came, or the end.
+    pub not_recovered: Vec<EventPlace>,
+    /// What the device says of itself; `null` where it does not tell.
+    pub told: Option<DesyncTold>,
+    /// The load of the whole trials.
+    pub disturbed: DisturbedLoad,
+}
+
+/// What a device counted itself, over both gateways and all repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DesyncTold {
+    /// Times that it found its keys out of step.
+    pub desyncs: u64,
+    /// Packets that could not be opened until they were in step again; `null` where it does not tell.
+    pub lost_packets: Option<u64>,
+    /// From the first of these to the next that could be opened, over all times; `null` likewise.
+    pub outage_ns: Option<u64>,
+}
+
+impl DesyncResult {
+    pub(super) fn of(cause: Desync, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
+        let events = || {
+            trials.iter().flat_map(|found| {
+                let events = found.disturbance.events.iter();
+                events.map(|event| (found.repeat, event))
+            })
+        };
+        Some(Self {
+            cause: cause.name().into(),
+            times: u32::try_from(events().count()).unwrap_or(u32::MAX),
+            outage_ns: EventTimes::of(events().map(|(repeat, event)| (repeat, event.outage_ns))),
+            lost_frames: over_events(events(), |event| Some(event.lost as f64)),
+            not_recovered: trials.iter().flat_map(not_recovered).collect(),
+            told: told(trials),
+            disturbed: DisturbedLoad::of(lengths, trials)?,
+        })
+    }
+}
+
+fn not_recovered(found: &Trial<'_>) -> impl Iterator<Item = EventPlace> {
+    let (repeat, events) = (found.repeat, (1..).zip(&found.disturbance.events));
+    let lost = events.filter(|(_, event): &(u32, &DutEvent)| event.outage_ns.is_none());
+    lost.map(move |(number, event)| EventPlace {
+        repeat,
+        number,
+        name: event.name.clone(),
+        at_ns: event.at_ns,
+    })
+}
+
+fn told(trials: &[Trial<'_>]) -> Option<DesyncTold> {
+    // Whatever its labels, on both gateways.
+    let sum = |name: &str| {
+        let counters = trials
+            .iter()
+            .flat_map(|found| &found.disturbance.dut_counters);
+        let own = counters.filter(|(counter, _)| {
+            let bare = counter.split_once('/').map_or("", |(_, bare)| bare);
+            bare.split('.').next() == Some(name)
+        });
+        let values: Vec<u64> = own.map(|(_, value)| *value).collect();
+        (!values.is_empty()).then(|| values.iter().sum())
+    };
+    Some(DesyncTold {
+        desyncs: sum("desyncs")?,
+        lost_packets: sum("desync_lost_packets"),
+        outage_ns: sum("desync_outage_ns"),
+    })
+}

@@ -1,0 +1,89 @@
+//! What a source of keys costs: each device of ours whose gateways agree on keys, beside the same one with static keys.
+//!
+//! Both were measured in every repeat, one after the other, so the repeats pair up: what drifts falls on both of a pair and
+//! leaves its quotient alone. The interval of these quotients says how small a difference would have been seen.
+
+use crate::cell::CellResult;
+use crate::compare::Metric;
+use crate::estimate::{Estimate, Interval95, Sample};
+use campaign::plan::{Cell, Encryptor, KeySource};
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One quantity of a device that agrees on keys by the same of its twin with static ones.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct KeyCost {
+    /// The group that both cells belong to.
+    pub group: String,
+    /// Id of the cell with keys that are agreed on.
+    pub cell: String,
+    /// Id of its twin's.
+    pub static_cell: String,
+    /// The device's name.
+    pub dut: String,
+    /// Where its keys come from: `pqc`, `ppk`, `qkd`, `both`.
+    pub keys: String,
+    /// How long they are used, in nanoseconds.
+    pub rekey_every_ns: u64,
+    /// What is compared.
+    pub metric: Metric,
+    /// By the static twin's of the same repeat.
+    pub ratio: Estimate,
+    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1; `null` where repeats are too
+    /// few for one.
+    pub differs: Option<bool>,
+}
+
+pub(crate) fn costs(journal: &Journal, results: &[CellResult]) -> Vec<KeyCost> {
+    let planned = &journal.header.plan.cells;
+    let twins = planned.iter().filter_map(|cell| {
+        let ours = cell.dut.adapter.encryptor()?;
+        if !ours.keys.is_agreed() {
+            return None;
+        }
+        let twin = Encryptor {
+            keys: KeySource::Static,
+            rekey_every_ns: None,
+            ..ours.clone()
+        };
+        let is_twin = |other: &&Cell| {
+            other.group == cell.group && other.dut.adapter.encryptor() == Some(&twin)
+        };
+        Some((ours, cell, planned.iter().find(is_twin)?))
+    });
+    let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);
+    let both = twins.filter_map(|(ours, cell, twin)| Some((ours, result(cell)?, result(twin)?)));
+    both.flat_map(|(ours, cell, twin)| {
+        let all = Metric::ALL.into_iter();
+        all.filter_map(move |metric| cost(ours, cell, twin, metric))
+    })
+    .collect()
+}
+
+fn cost(ours: &Encryptor, cell: &CellResult, twin: &CellResult, metric: Metric) -> Option<KeyCost> {
+    let (own, other) = (metric.of(cell)?, metric.of(twin)?);
+    let quotient = |sample: &Sample| {
+        let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
+        Some(Sample {
+            repeat: sample.repeat,
+            value: sample.value / whole,
+        })
+    };
+    let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
+    let differs = match ratio.interval_95 {
+        Interval95::Bootstrap { low, high } => Some(!(low..=high).contains(&1.0)),
+        Interval95::TooFewRepeats { .. } => None,
+    };
+    Some(KeyCost {
+        group: cell.group.clone(),
+        cell: cell.id.clone(),
+        static_cell: twin.id.clone(),
+        dut: cell.dut.clone(),
+        keys: ours.keys.name().to_owned(),
+        rekey_every_ns: ours.rekey_every_ns.unwrap_or_default(),
+        metric,
+        ratio,
+        differs,
+    })
+}

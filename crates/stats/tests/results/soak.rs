@@ -1,0 +1,320 @@
+//! Soaks: from points to a verdict, with known truths.
+
+use crate::fixture::{SECOND_NS, journal};
+use crate::frame_fixture::{add, cell};
+use campaign::plan::*;
+use journal::record::*;
+use journal::{Journal, Record};
+use stats::{DriftJudgement, Results, SoakResult, SoakRun, SoakVerdict, Status};
+
+const MS: u64 = 1_000_000;
+const LOAD: u64 = 1_000;
+const POINTS: u64 = 60;
+
+fn soak() -> Procedure {
+    Procedure::Soak(Soak {
+        load: BaseLoad::Given { frames_per_s: LOAD },
+        duration_ns: 2 * POINTS * SECOND_NS,
+        point_ns: SECOND_NS,
+        segment_ns: POINTS * SECOND_NS,
+        loss_ppm: 0,
+        drift: DriftBounds {
+            rate_ppm: 10_000,
+            latency_ppm: 100_000,
+            memory_ppm: 50_000,
+        },
+    })
+}
+
+/// What a point is to be, by its number from the first of the soak.
+type Made = fn(u64, &mut SoakPoint);
+
+/// A little up and down that goes nowhere.
+fn wiggle(number: u64, to: u64) -> u64 {
+    number * 7 % 11 * to / 10
+}
+
+/// Two segments of a steady device but for what `made` changes.
+fn result(made: Made) -> FrameResult {
+    let mut found = FrameResult::default();
+    for segment in 0..2 {
+        let points = (0..POINTS).map(|number| {
+            let whole = segment * POINTS + number;
+            let mut point = SoakPoint {
+                at_ns: number * SECOND_NS,
+                intended: LOAD,
+                received: LOAD,
+                p50_ns: Some(50_000 + wiggle(whole, 500)),
+                p99_ns: Some(90_000),
+                max_ns: 400_000,
+                device: Some(DevicePoint {
+                    wall_ns: SECOND_NS,
+                    cpu_ns: Some(SECOND_NS / 4),
+                    resident_bytes: Some(40_000_000 + wiggle(whole, 8192)),
+                    rekeys: Some(u64::from(number % 10 == 0)),
+                    desyncs: Some(0),
+                }),
+                ..SoakPoint::default()
+            };
+            made(whole, &mut point);
+            point
+        });
+        let points: Vec<SoakPoint> = points.collect();
+        let received: u64 = points.iter().map(|point| point.received).sum();
+        found.soak.push(SoakSegment {
+            trial: found.trials.len(),
+            start: 1,
+            started_unix_ns: 1_000 * SECOND_NS + segment * (POINTS * SECOND_NS + 200 * MS),
+            point_ns: SECOND_NS,
+            points,
+            histogram: vec![LatencyBucket {
+                upto_ns: 50_000,
+                frames: received,
+            }],
+        });
+        found.trials.push(FrameTrial {
+            load: LOAD,
+            duration_ns: POINTS * SECOND_NS,
+            elapsed_ns: POINTS * SECOND_NS,
+            intended: POINTS * LOAD,
+            sent: POINTS * LOAD,
+            received,
+            late_ns_max: MS,
+            ..FrameTrial::default()
+        });
+    }
+    found
+}
+
+fn results(found: Vec<FrameResult>) -> Results {
+    let cell = cell("auto", 512, soak());
+    let mut run = journal(vec![cell.clone()], found.len() as u32, 8);
+    for (repeat, found) in (1..).zip(found) {
+        add(&mut run, &cell, repeat, found);
+    }
+    Results::of(&run)
+}
+
+fn figure(results: &Results) -> &SoakResult {
+    results.cells[0]
+        .frames
+        .as_ref()
+        .unwrap()
+        .soak
+        .as_ref()
+        .unwrap()
+}
+
+fn judged(found: FrameResult) -> SoakRun {
+    figure(&results(vec![found])).runs[0].clone()
+}
+
+/// Why it is not stable, in one text.
+fn why(found: FrameResult, verdict: SoakVerdict) -> String {
+    let run = judged(found);
+    assert_eq!(run.verdict, verdict, "{:?}", run.reasons);
+    run.reasons.join("; ")
+}
+
+#[test]
+fn a_steady_device_is_stable_with_all_its_evidence() {
+    let run = judged(result(|_, _| ()));
+    assert_eq!(
+        (run.verdict, run.reasons.len()),
+        (SoakVerdict::Stable, 0),
+        "{:?}",
+        run.reasons
+    );
+    assert_eq!((run.measured_ns, run.points), (2 * POINTS * SECOND_NS, 120));
+    assert_eq!((run.segments, run.starts), (2, 1));
+    assert_eq!((run.pauses_ns, run.longest_pause_ns), (200 * MS, 200 * MS));
+    assert_eq!((run.lost, run.stalls, run.longest_silence_ns), (0, 0, 0));
+    assert!((run.frames_per_s - LOAD as f64).abs() < 1e-6);
+    assert_eq!((run.rekeys, run.desyncs), (Some(12), Some(0)));
+    assert!((run.cpu_cores.unwrap() - 0.25).abs() < 1e-9);
+    for drift in [&run.rate_drift, &run.latency_drift, &run.memory_drift] {
+        assert_eq!(drift.unwrap().judged, DriftJudgement::Steady);
+    }
+    let results = results(vec![result(|_, _| ())]);
+    assert!(results.cells[0].verdict.is_none());
+    assert_eq!(figure(&results).load.account.lost, 0);
+}
+
+#[test]
+fn one_lost_frame_is_too_many_where_none_may_be() {
+    let found = result(|number, point| point.received -= u64::from(number == 70));
+    let why = why(found, SoakVerdict::Unstable);
+    assert!(
+        why.contains("1 of 120000 frames were lost on the way, of 0 allowed"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_the_receiving_station_lost_is_nobodys_fault_and_no_proof() {
+    let mut found = result(|number, point| point.received -= u64::from(number == 70));
+    found.trials[1].receiver_dropped = 1;
+    let why = why(found, SoakVerdict::Inconclusive);
+    assert!(
+        why.contains("the receiving station lost 1 frames itself"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_stall_is_found_whether_frames_are_lost_or_held_back() {
+    let lost = result(|number, point| {
+        if number == 30 || number == 31 {
+            point.silent_ns = if number == 30 { 400 * MS } else { 900 * MS };
+            point.received -= 400;
+        }
+    });
+    let run = judged(lost);
+    // One silence over two points is one stall.
+    assert_eq!((run.stalls, run.longest_silence_ns), (1, 900 * MS));
+    assert_eq!(run.first_stalls[0].ns, 900 * MS);
+    assert_eq!(run.first_stalls[0].at_ns, 30 * SECOND_NS);
+    let held: Made = |number, point| {
+        if number == 90 {
+            point.max_ns = 250 * MS;
+        }
+    };
+    let why = why(result(held), SoakVerdict::Unstable);
+    assert!(why.contains("it stalled once"), "{why}");
+    // Unless the generator itself was so late.
+    let mut late = result(held);
+    late.trials[1].late_ns_max = 240 * MS;
+    assert_eq!(judged(late).verdict, SoakVerdict::Stable);
+}
+
+#[test]
+fn memory_that_grows_is_found_and_so_is_latency() {
+    let leaks = why(
+        result(|number, point| {
+            if let Some(device) = &mut point.device {
+                device.resident_bytes = device.resident_bytes.map(|bytes| bytes + 100_000 * number);
+            }
+        }),
+        SoakVerdict::Unstable,
+    );
+    assert!(
+        leaks.contains("the device's memory drifted by +26 %"),
+        "{leaks}"
+    );
+    assert!(!leaks.contains("latency"), "{leaks}");
+    let slows = why(
+        result(|number, point| point.p50_ns = point.p50_ns.map(|ns| ns + 100 * number)),
+        SoakVerdict::Unstable,
+    );
+    assert!(
+        slows.contains("the median latency drifted by +2"),
+        "{slows}"
+    );
+}
+
+#[test]
+fn memory_that_fills_first_and_then_stays_is_steady() {
+    let run = judged(result(|number, point| {
+        if let Some(device) = point.device.as_mut().filter(|_| number < 5) {
+            device.resident_bytes = Some(1_000_000 * (1 + number));
+        }
+    }));
+    assert_eq!(run.verdict, SoakVerdict::Stable, "{:?}", run.reasons);
+}
+
+#[test]
+fn too_little_of_anything_is_inconclusive() {
+    let mut half = result(|_, _| ());
+    half.soak.truncate(1);
+    half.trials.truncate(1);
+    let time = why(half, SoakVerdict::Inconclusive);
+    assert!(
+        time.contains("60 s of 120 s were measured") || time.contains("were measured"),
+        "{time}"
+    );
+    let mut few = result(|_, _| ());
+    for segment in &mut few.soak {
+        segment.points.truncate(14);
+    }
+    let few = why(few, SoakVerdict::Inconclusive);
+    assert!(
+        few.contains("28 points are too few to tell whether the rate drifts"),
+        "{few}"
+    );
+    let noisy = why(
+        result(|number, point| point.p50_ns = Some(50_000 + wiggle(number, 90_000))),
+        SoakVerdict::Inconclusive,
+    );
+    assert!(
+        noisy.contains("the median latency may have drifted"),
+        "{noisy}"
+    );
+    // Of memory, nobody need know.
+    let silent = judged(result(|_, point| point.device = None));
+    assert_eq!(silent.verdict, SoakVerdict::Stable, "{:?}", silent.reasons);
+    assert_eq!((silent.rekeys, silent.memory_drift), (None, None));
+}
+
+#[test]
+fn keys_out_of_step_are_no_stable_soak_even_when_nothing_is_lost() {
+    let found = result(|number, point| {
+        if let Some(device) = point.device.as_mut().filter(|_| number == 44) {
+            device.desyncs = Some(1);
+        }
+    });
+    let why = why(found, SoakVerdict::Unstable);
+    assert!(why.contains("its keys fell out of step once"), "{why}");
+}
+
+#[test]
+fn the_worst_repeat_counts() {
+    let lossy = result(|number, point| point.received -= u64::from(number == 70));
+    let results = results(vec![result(|_, _| ()), lossy, result(|_, _| ())]);
+    let found = figure(&results);
+    assert_eq!(found.verdict, SoakVerdict::Unstable);
+    let verdicts: Vec<SoakVerdict> = found.runs.iter().map(|run| run.verdict).collect();
+    let (stable, unstable) = (SoakVerdict::Stable, SoakVerdict::Unstable);
+    assert_eq!(verdicts, [stable, unstable, stable]);
+}
+
+#[test]
+fn memory_of_a_device_that_was_started_again_is_no_drift() {
+    let mut found = result(|number, point| {
+        if let Some(device) = point.device.as_mut().filter(|_| number >= POINTS) {
+            device.resident_bytes = device.resident_bytes.map(|bytes| bytes / 2);
+        }
+    });
+    // Whether such a step is a drift cannot be told; that it is none, neither.
+    assert_ne!(judged(found.clone()).verdict, SoakVerdict::Stable);
+    found.soak[1].start = 2;
+    let run = judged(found);
+    assert_eq!(
+        (run.verdict, run.starts),
+        (SoakVerdict::Stable, 2),
+        "{:?}",
+        run.reasons
+    );
+}
+
+#[test]
+fn a_soak_that_broke_off_says_how_far_it_came() {
+    let cell = cell("auto", 512, soak());
+    let mut run: Journal = journal(vec![cell.clone()], 1, 8);
+    let found = result(|_, _| ());
+    let progress = SoakProgress {
+        cell: cell.id.clone(),
+        repeat: 1,
+        load: LOAD,
+        throughput: None,
+        trial: found.trials[0].clone(),
+        segment: found.soak[0].clone(),
+    };
+    run.accept(Record::Soaked(Box::new(progress))).unwrap();
+    let results = Results::of(&run);
+    assert_eq!(results.cells[0].status, Status::NotRun);
+    let reason = &results.cells[0].reasons[0].text;
+    assert!(
+        reason.contains("it broke off after 60 s, with 0 frames lost"),
+        "{reason}"
+    );
+}
