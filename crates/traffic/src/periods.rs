@@ -148,7 +148,13 @@ mod tests {
         }
         assert_eq!(upto, (1 << OCTAVES) - 1);
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-        assert!(Periods::new(spec::Bins { width_ns: 0, most: 1 }).is_none());
+        assert!(
+            Periods::new(spec::Bins {
+                width_ns: 0,
+                most: 1
+            })
+            .is_none()
+        );
     }
 
     proptest! {

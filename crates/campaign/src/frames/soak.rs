@@ -118,7 +118,11 @@ fn times(
             return mistake(point, what, "lower `point`, or leave it out");
         }
         if points > POINTS_MAX {
-            let what = format!("{} has {points} points of {}", print(whole), print(point.value));
+            let what = format!(
+                "{} has {points} points of {}",
+                print(whole),
+                print(point.value)
+            );
             let help = format!("raise `point`, or leave it out: at most {POINTS_MAX} are recorded");
             return mistake(point, what, &help);
         }

@@ -272,18 +272,25 @@ fn soak_segment() -> impl Strategy<Value = SoakSegment> {
             desyncs,
         },
     );
-    let point = (any::<[u64; 5]>(), any::<[Option<u64>; 2]>(), option::of(device)).prop_map(
-        |([at_ns, intended, received, silent_ns, max_ns], [p50_ns, p99_ns], device)| SoakPoint {
-            at_ns,
-            intended,
-            received,
-            silent_ns,
-            p50_ns,
-            p99_ns,
-            max_ns,
-            device,
-        },
-    );
+    let point = (
+        any::<[u64; 5]>(),
+        any::<[Option<u64>; 2]>(),
+        option::of(device),
+    )
+        .prop_map(
+            |([at_ns, intended, received, silent_ns, max_ns], [p50_ns, p99_ns], device)| {
+                SoakPoint {
+                    at_ns,
+                    intended,
+                    received,
+                    silent_ns,
+                    p50_ns,
+                    p99_ns,
+                    max_ns,
+                    device,
+                }
+            },
+        );
     let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
     (
         any::<(usize, u32, u64, u64)>(),

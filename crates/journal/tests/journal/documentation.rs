@@ -3,8 +3,8 @@
 use crate::fixture::{header, trial};
 use campaign::plan::{
     BackToBack, BaseLoad, Desync, Direction, Disturbed, DriftBounds, Event, FrameTest, Goal,
-    IpVersion, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery, Soak,
-    ThroughputSearch, Tool, Traffic,
+    IpVersion, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery,
+    Soak, ThroughputSearch, Tool, Traffic,
 };
 use journal::Record;
 use journal::record::*;

@@ -151,7 +151,9 @@ fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
     let left = |records: &[Record], repeat| -> Vec<u64> {
         let journal = expected(header(), records);
         let cell = crate::fixture::cell_id(0);
-        let loads = journal.unfinished_soak(&cell, repeat).map(|soaked| soaked.load);
+        let loads = journal
+            .unfinished_soak(&cell, repeat)
+            .map(|soaked| soaked.load);
         loads.collect()
     };
     assert_eq!(left(&records, 1), [1, 3]);
