@@ -264,7 +264,12 @@ fn soak_figure(frames: &FrameResult) -> Option<String> {
     let (time_ns, lost) = trials.fold((0, 0), |(time_ns, lost), trial| {
         (time_ns + trial.duration_ns, lost + trial.lost())
     });
-    (time_ns > 0).then(|| format!("{lost} frames lost in {}", human::duration_ns(time_ns as f64)))
+    (time_ns > 0).then(|| {
+        format!(
+            "{lost} frames lost in {}",
+            human::duration_ns(time_ns as f64)
+        )
+    })
 }
 
 /// What happened to the DUT, and what it lost by it.

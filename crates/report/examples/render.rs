@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
-//! `frames`, `disturbed`, `troubled`, `in-progress`, `empty`, `large`, `hostile`, `hostile-frames`,
+//! `frames`, `disturbed`, `soak`, `troubled`, `in-progress`, `empty`, `large`, `hostile`, `hostile-frames`,
 //! `only-baseline`, `no-baseline`): to see what a change of the report looks like without measuring
 //! anything.
 
@@ -53,6 +53,7 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("no-baseline") => Ok(fixture::only(false)),
         Some("frames") => Ok(fixture::frame_tests()),
         Some("disturbed") => Ok(fixture::disturbed()),
+        Some("soak") => Ok(fixture::soak()),
         Some("hostile-frames") => Ok(fixture::hostile_frames()),
         Some("hostile") => Ok(fixture::hostile()),
         Some("peers") => Ok(fixture::peers(5)),

@@ -21,6 +21,9 @@ const GAP: f64 = 24.0;
 /// Steps of one line; longer timelines are put together.
 const MAX_STEPS: usize = 480;
 
+/// What up to three lines show of a step.
+type Values = fn(&Step) -> [Option<f64>; 3];
+
 /// One repeat of a device.
 struct Block<'a> {
     cell: &'a CellResult,
@@ -280,7 +283,7 @@ impl<'a> Block<'a> {
         svg: &mut Svg,
         run: &Run<'_>,
         plot: Area,
-        (values, scale): (fn(&Step) -> [Option<f64>; 3], fn(f64) -> Scale),
+        (values, scale): (Values, fn(f64) -> Scale),
         times: &Times,
     ) {
         let highest = self.steps().flat_map(values).flatten().fold(0.0, f64::max);
