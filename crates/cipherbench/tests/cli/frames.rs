@@ -149,7 +149,7 @@ pub(crate) fn ctrl_c_ends_a_long_frame_trial_within_a_second() {
         .replace("200 ms", "600 s")
         .replace("[64 B, imix]", "64 B");
     sandbox.write("campaign.yaml", &long);
-    let child = start(&mut sandbox.program(&["run", "campaign.yaml", "--lab", "memory"]));
+    let child = start(&mut sandbox.interruptible(&["run", "campaign.yaml", "--lab", "memory"]));
     let pid = i32::try_from(child.id()).expect("a process id");
     wait_for("the run's journal", || {
         let runs = std::fs::read_dir(sandbox.path("runs")).ok()?;

@@ -1,6 +1,6 @@
 //! Runs that break off, and go on.
 
-use crate::support::{PROGRAM, Sandbox, end, finish, kill, start, wait_for};
+use crate::support::{Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP, killpg};
 use nix::unistd::Pid;
 use std::fs;
@@ -20,16 +20,7 @@ trials:
 /// Starts the long run and waits until so many trials are recorded.
 fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
     sandbox.write("campaign.yaml", LONG);
-    let mut run = sandbox.command("env");
-    // A shell has what it starts in the background ignore SIGINT; such a run would heed that.
-    run.args([
-        "--default-signal=INT",
-        PROGRAM,
-        "run",
-        "campaign.yaml",
-        "--lab",
-        "lab.yaml",
-    ]);
+    let mut run = sandbox.interruptible(&["run", "campaign.yaml", "--lab", "lab.yaml"]);
     let run = start(run.process_group(0));
     wait_for("a recorded trial", || {
         (sandbox.trials_recorded() >= trials).then_some(())

@@ -44,7 +44,7 @@ fn fact<'l>(line: &'l str, key: &str) -> &'l str {
 pub(crate) fn two_kmes_serve_until_they_are_told_to_end() {
     let sandbox = sandbox();
     for signal in [SIGTERM, SIGINT] {
-        let mut kmes = start(&mut sandbox.program(&["kme", "--config", "kme.yaml"]));
+        let mut kmes = start(&mut sandbox.interruptible(&["kme", "--config", "kme.yaml"]));
         let line = read_line(&mut kmes);
         assert!(line.starts_with("ready version="), "{line}");
         let [a, b] = ["kme-a", "kme-b"].map(|kme| fact(&line, kme).to_owned());

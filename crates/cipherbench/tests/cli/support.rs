@@ -81,6 +81,16 @@ impl Sandbox {
         command
     }
 
+    /// The program with these arguments, which SIGINT ends: a shell has what it starts in the background ignore that, tests
+    /// included, and the program would heed it.
+    pub(crate) fn interruptible(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command("env");
+        command
+            .args(["--default-signal=INT", PROGRAM])
+            .args(arguments);
+        command
+    }
+
     /// `cipherbench run` of a campaign in the test's own lab.
     pub(crate) fn run(&self, campaign: &str) -> Command {
         self.write("campaign.yaml", campaign);

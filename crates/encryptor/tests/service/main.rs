@@ -12,6 +12,7 @@ mod gateway;
 mod kernel;
 mod namespace;
 mod negotiated;
+mod stations;
 mod tests;
 
 use libtest_mimic::{Arguments, Completion, Trial};

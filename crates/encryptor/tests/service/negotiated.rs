@@ -8,9 +8,9 @@
 
 use crate::gateway::{Gateway, metrics};
 use crate::namespace::{Namespace, pair};
+use crate::stations::Stations;
 use crate::tests::{PATIENCE, await_that, keys, one_tunnel, start};
 use control::certificates::{Authority, create_authority, create_certificate, days_from_now};
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,8 +22,6 @@ use tempfile::TempDir;
 const RESTART_MAX: Duration = Duration::from_secs(2);
 /// How often that is tried on a machine that may be busy.
 const RESTARTS: usize = 4;
-/// Packets that are on their way at a time.
-const IN_FLIGHT: usize = 16;
 /// What no output may show.
 const PPK: [u8; 32] = *b"\x91q\xf3\x07B~\xd8\x1c\xaa\x55\x10\xee\x3d\x88\x4f\xc2\x99\x61\x7b\x02\xbe\xd0\xe5\x33\x0c\x76\xfa\x2b\x80\x19\xc7\x5d";
 
@@ -105,63 +103,6 @@ fn dropped(namespace: &Namespace, but: &[&str]) -> Vec<String> {
         .filter(|line| !but.iter().any(|reason| line.contains(reason)))
         .map(str::to_owned)
         .collect()
-}
-
-/// Two sockets at both ends of the tunnel, which must not lose anything.
-struct Stations {
-    a: UdpSocket,
-    b: UdpSocket,
-}
-
-impl Stations {
-    fn new(namespaces: &[Namespace; 2]) -> Self {
-        let bind = |side: usize| {
-            let address = ["10.1.0.1:7000", "10.2.0.1:7000"][side];
-            let socket = namespaces[side].run(move || UdpSocket::bind(address).unwrap());
-            socket
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
-            socket
-        };
-        let (a, b) = (bind(0), bind(1));
-        a.connect("10.2.0.1:7000").unwrap();
-        b.connect("10.1.0.1:7000").unwrap();
-        Self { a, b }
-    }
-
-    /// A few packets there, and as many back; each must come.
-    fn cross(&self, number: u64) {
-        let mut buffer = [0; 1500];
-        for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
-            for packet in 0..IN_FLIGHT {
-                let mut bytes = [0; 600];
-                bytes[..8].copy_from_slice(&number.to_be_bytes());
-                bytes[8] = packet as u8;
-                from.send(&bytes).unwrap();
-            }
-            let mut missing: BTreeSet<_> = (0..IN_FLIGHT as u8).collect();
-            while !missing.is_empty() {
-                let bytes = to.recv(&mut buffer).expect("every packet comes");
-                // Others are late ones of a search for the way.
-                if bytes == 600 {
-                    assert_eq!(buffer[..8], number.to_be_bytes());
-                    assert!(missing.remove(&buffer[8]), "each comes once");
-                }
-            }
-        }
-    }
-
-    /// Sends one packet after the other until one comes through each way.
-    fn await_passage(&self) {
-        for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
-            to.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
-            await_that("packets pass", || {
-                from.send(b"are you there?").unwrap();
-                to.recv(&mut [0; 100]).is_ok()
-            });
-            to.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        }
-    }
 }
 
 pub(crate) fn two_services_agree_on_keys_and_packets_pass() {
