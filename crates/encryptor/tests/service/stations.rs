@@ -11,7 +11,8 @@ const IN_FLIGHT: usize = 16;
 
 /// Two sockets at both ends of the tunnel, which must not lose anything.
 pub(crate) struct Stations {
-    a: UdpSocket,
+    /// On the side of gw1.
+    pub(crate) a: UdpSocket,
     b: UdpSocket,
 }
 
