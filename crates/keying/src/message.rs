@@ -44,7 +44,7 @@ pub struct Offer {
     /// The PPKs that it has, sorted by their ids' bytes, none twice; each with whether it may be left out. At most
     /// [`LINKS_MAX`].
     pub ppks: Vec<OfferedPpk>,
-    /// The highest epoch that it ever took part in since it started; 0: none.
+    /// The latest epoch that it took part in since it started, as numbers go round; 0: none.
     pub last_epoch: u32,
     /// Epochs of which it still has keys: a new one is none of them. At most [`LIVE_MAX`].
     pub live: Vec<u32>,

@@ -4,8 +4,8 @@ use super::attempt::{Broken, Running, Stage, Step};
 use super::offer::{self, Agreed};
 use super::{Attempt, Event, Output, Role, Rollover};
 use crate::Side;
-use crate::chain::{Link, Policy, Secret};
-use crate::message::{Cause, Message, Refusal, for_people};
+use crate::chain::{Link, Secret};
+use crate::message::{Cause, Message, Refusal};
 use std::time::Duration;
 
 /// Attempts in a row that failed, after which the pause does not double any more, whatever its longest is.
@@ -121,7 +121,7 @@ impl Rollover {
         }
     }
 
-    /// There are no QKD keys: only [`Policy::Either`] goes on.
+    /// There are no QKD keys: only the policy `either` goes on.
     fn go_without(
         &mut self,
         attempt: Attempt,
@@ -129,10 +129,7 @@ impl Rollover {
         detail: &str,
         out: &mut Vec<Output>,
     ) -> Result<Stage, Broken> {
-        if self.settings.policy != Policy::Either {
-            return Err(Broken::refuse(Refusal::Qkd, detail));
-        }
-        let detail = for_people(detail).into_owned();
+        let detail = self.may_go_without(detail)?;
         out.push(Output::Event(Event::WithoutQkd { detail }));
         Ok(propose(attempt, agreed, Vec::new(), out))
     }

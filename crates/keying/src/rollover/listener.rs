@@ -139,14 +139,19 @@ impl Rollover {
         reason: &str,
         out: &mut Vec<Output>,
     ) -> Result<Stage, Broken> {
-        if self.settings.policy != Policy::Either {
-            return Err(Broken::refuse(Refusal::Qkd, reason));
-        }
-        let detail = for_people(reason).into_owned();
+        let detail = self.may_go_without(reason)?;
         let reason = detail.clone();
         out.push(Output::Send(attempt, Message::KeysMissing { reason }));
         out.push(Output::Event(Event::WithoutQkd { detail }));
         Ok(Stage::Answered(agreed, true))
+    }
+
+    /// For people, why there are no QKD keys; refuses with every policy but [`Policy::Either`].
+    pub(super) fn may_go_without(&self, detail: &str) -> Result<String, Broken> {
+        match self.settings.policy {
+            Policy::Either => Ok(for_people(detail).into_owned()),
+            _ => Err(Broken::refuse(Refusal::Qkd, detail)),
+        }
     }
 
     /// Both have keys, and not the same.
