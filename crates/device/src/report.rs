@@ -1,0 +1,112 @@
+//! What a worker process says: lines of JSON on standard output, the last one [`Line::End`].
+
+use crate::Facts;
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    /// First: the device is open.
+    Open(Facts),
+    /// All threads have their sessions and jobs, and wait for a line on standard input to begin (speed, fatigue): so that
+    /// processes begin together.
+    Ready,
+    /// Operations offered ([`crate::spec::Work::Probe`]).
+    Offers(Vec<String>),
+    /// One row of the functional trial.
+    Kat(KatRow),
+    /// The speed.
+    Speed(Speed),
+    /// Fatigue so far, about every second, and once at the end.
+    Fatigue(Fatigue),
+    /// The device or the spec cannot be used: what, and what to do. The last line.
+    Failed(String),
+    /// Done.
+    End,
+}
+
+/// One algorithm in the functional trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KatRow {
+    /// `aes-128-cbc`.
+    pub algorithm: String,
+    /// `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …: what was tried.
+    pub case: String,
+    /// Inputs tried.
+    pub tried: u32,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a functional case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// All right.
+    Pass,
+    /// The first input with a wrong result.
+    Wrong {
+        /// Which: `vector 3`, `17 B`.
+        input: String,
+        /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
+        first_differing: Option<u32>,
+        /// What should have come, and what came, in words or hex, shortened.
+        detail: String,
+    },
+    /// The device said that it failed.
+    Error(String),
+    /// The device does not have it.
+    NotOffered(String),
+}
+
+/// Speed of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Speed {
+    /// Operations done by all threads of the process.
+    pub operations: u64,
+    /// Bytes of input of those.
+    pub bytes: u64,
+    /// Time measured, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// CPU time of the process in that time (user and system), in nanoseconds.
+    pub cpu_ns: u64,
+    /// Operations in each slice.
+    pub slices: Vec<u64>,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Results checked after the measurement, against the CPU, and how many were wrong.
+    pub checked: u64,
+    /// Of those.
+    pub wrong: u64,
+    /// Latency of single operations in nanoseconds: 50th, 99th percentile and largest, of a sample.
+    pub latency_ns: [u64; 3],
+    /// What the device says that it did in that time; `None` where it does not count.
+    pub device_operations: Option<u64>,
+}
+
+/// Fatigue so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fatigue {
+    /// Since the start, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Operations done and right.
+    pub right: u64,
+    /// Operations with a wrong result.
+    pub wrong: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Invalid inputs that were refused, as they should be.
+    pub refused: u64,
+    /// Invalid inputs that passed.
+    pub passed_invalid: u64,
+    /// Times the device was opened anew.
+    pub restarts: u64,
+    /// Times, since the start, of the first failure after each (re)start, in nanoseconds: what the survival curve is made of. At
+    /// most 10 000.
+    pub failures_ns: Vec<u64>,
+    /// What went wrong first, at most 20 texts.
+    pub reasons: Vec<String>,
+    /// Most resident memory of the process so far, in bytes.
+    pub resident_bytes_max: u64,
+}

@@ -1,0 +1,75 @@
+//! Which instructions a cipher is computed with.
+
+use std::fmt;
+
+/// Instructions that the machine is known to have; holding one is what permits its use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kernel(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Set {
+    Portable,
+    Avx2,
+    Avx512,
+}
+
+impl Kernel {
+    /// Safe Rust, in constant time.
+    pub const PORTABLE: Self = Self(Set::Portable);
+
+    /// AVX2 and PCLMULQDQ, if the machine has them.
+    #[must_use]
+    pub fn avx2() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("pclmulqdq") {
+            return Some(Self(Set::Avx2));
+        }
+        None
+    }
+
+    /// AVX-512 (F, BW, VL, VBMI), GFNI and VPCLMULQDQ, if the machine has them.
+    #[must_use]
+    pub fn avx512() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("gfni")
+            && is_x86_feature_detected!("vpclmulqdq")
+            && is_x86_feature_detected!("pclmulqdq")
+        {
+            return Some(Self(Set::Avx512));
+        }
+        None
+    }
+
+    /// The fastest that the machine has.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self::avx512().or_else(Self::avx2).unwrap_or(Self::PORTABLE)
+    }
+
+    /// All that the machine has, the slowest first.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let all = [Some(Self::PORTABLE), Self::avx2(), Self::avx512()];
+        all.into_iter().flatten().collect()
+    }
+
+    /// As tables and settings have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Set::Portable => "portable",
+            Set::Avx2 => "avx2",
+            Set::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

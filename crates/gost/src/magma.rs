@@ -1,0 +1,1 @@
+//! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 (RFC 5830).

@@ -1,0 +1,1 @@
+//! Modes of operation over batches of messages.
