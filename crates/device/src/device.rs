@@ -44,16 +44,32 @@ pub trait Device: Send + Sync {
     fn operations_done(&self) -> Option<u64> {
         None
     }
+
+    /// Whether it is still there. Asked now and then besides the operations: a token whose keys lie in its library's memory
+    /// may go on computing after it was pulled.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when it is gone.
+    fn present(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// CPU time that this process spent on what hardware would do in the place of a model, in nanoseconds. It is taken off
+    /// the CPU time of operations.
+    fn stand_in_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// One thread's way to a device. Stays on its thread.
 pub trait Session {
-    /// Makes ready for an operation with the key that belongs to it ([`crate::spec::Keys`]): imported, scheduled.
+    /// Makes ready for an operation with the key that belongs to it ([`crate::spec::Keys`]): imported, scheduled. A session
+    /// may have several jobs, which its thread does one after the other.
     ///
     /// # Errors
     /// [`DeviceError::NotOffered`] where the device has no such operation.
     fn job(
-        &mut self,
+        &self,
         operation: Operation,
         keys: &crate::spec::Keys,
     ) -> Result<Box<dyn Job + '_>, DeviceError>;
@@ -69,4 +85,25 @@ pub trait Job {
     /// # Errors
     /// [`DeviceError::Failed`].
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError>;
+
+    /// The way to have several operations in the device at once, where it takes that.
+    fn queue(&mut self) -> Option<&mut dyn Queue> {
+        None
+    }
+}
+
+/// A job's operations that are in the device. They come back in the order in which they went in.
+pub trait Queue {
+    /// Hands an operation to the device; waits only where the device's own queue is full.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`]: it was not taken.
+    fn submit(&mut self, input: &[u8]) -> Result<(), DeviceError>;
+
+    /// Waits for the oldest operation that was handed over, with result and errors of [`Job::run`]. An error where none
+    /// was.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`].
+    fn complete(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError>;
 }

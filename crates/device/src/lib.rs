@@ -12,5 +12,5 @@ mod operation;
 pub mod report;
 pub mod spec;
 
-pub use device::{Device, DeviceError, Facts, Job, Session};
+pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
 pub use operation::{Action, Algorithm, Operation};
