@@ -6,8 +6,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kernel(Set);
 
+/// The sets of instructions, for ciphers to choose by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Set {
+pub(crate) enum Set {
     Portable,
     Avx2,
     Avx512,
@@ -55,6 +56,11 @@ impl Kernel {
     pub fn all() -> Vec<Self> {
         let all = [Some(Self::PORTABLE), Self::avx2(), Self::avx512()];
         all.into_iter().flatten().collect()
+    }
+
+    /// What to choose an implementation by. That a kernel of this set exists means that the machine has it.
+    pub(crate) const fn set(self) -> Set {
+        self.0
     }
 
     /// As tables and settings have it.
