@@ -89,7 +89,9 @@ impl Draft {
                 let what = format!("`{name}` needs interfaces, and a lab in memory has none");
                 Some(self.dut.mistake(what, help))
             }
-            Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight => None,
+            Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight | Adapter::Device(_) => {
+                None
+            }
         }
     }
 
@@ -393,7 +395,11 @@ impl Adapter {
     #[must_use]
     pub fn cipher_packet_bytes(&self, mtu: u16) -> usize {
         match self {
-            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => usize::from(mtu),
+            Self::Direct
+            | Self::Straight
+            | Self::Router { .. }
+            | Self::Bridge
+            | Self::Device(_) => usize::from(mtu),
             Self::Cipherbench(encryptor) => encryptor.cipher_packet_bytes(usize::from(mtu)),
             Self::L2tpv3(tunnel) => tunnel.cipher_packet_bytes(usize::from(mtu)),
             Self::WireGuard(_)
@@ -411,9 +417,11 @@ impl Adapter {
     /// The longest IP packet of a station that crosses a cipher link of that MTU whole.
     fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
         match self {
-            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => {
-                Some(usize::from(cipher_mtu))
-            }
+            Self::Direct
+            | Self::Straight
+            | Self::Router { .. }
+            | Self::Bridge
+            | Self::Device(_) => Some(usize::from(cipher_mtu)),
             Self::Cipherbench(encryptor) => encryptor.clear_mtu(cipher_mtu),
             Self::L2tpv3(tunnel) => tunnel.clear_mtu(cipher_mtu),
             Self::WireGuard(_)

@@ -19,6 +19,9 @@
 //! | before all of these but load, when no highest load is given (bursts: always) | [`FLOOD_RUN`] |
 //! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
+//! | functional trial of devices | algorithms × [`ALGORITHM`] |
+//! | speed of devices | duration + processes × [`PROCESS`] + threads × [`THREAD`] |
+//! | fatigue of devices | duration, or loops × operations × threads × [`OPERATION`], with the same for what works |
 //! | around it all | [`BRING_UP`] |
 //! | of strongSwan's tunnels but the first, each time that they are set up | tunnels × [`TUNNEL_SET_UP`] |
 //! | of our own tunnels that agree on keys, likewise | tunnels × [`HANDSHAKE`], with QKD [`KME_UP`] once |
@@ -28,8 +31,10 @@
 //! A search is counted to the trials of its cell in equal shares: so the times of all trials add up
 //! to the time of the plan.
 
+mod device;
 mod frames;
 
+pub use device::{ALGORITHM, OPERATION, PROCESS, THREAD};
 pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN};
 
 use crate::plan::{Adapter, Cell, Disturbed, Event, Measurement, Procedure};
@@ -146,7 +151,7 @@ pub fn attempts(cell: &Cell) -> u32 {
             };
             datagram + rate + ATTEMPTS_AGAIN
         }
-        Measurement::Ping { .. } | Measurement::Frames(_) => 0,
+        Measurement::Ping { .. } | Measurement::Frames(_) | Measurement::Device(_) => 0,
     }
 }
 
@@ -170,5 +175,6 @@ fn tool(measurement: &Measurement) -> Duration {
             count, interval_ns, ..
         } => Duration::from_nanos(interval_ns) * count,
         Measurement::Frames(ref test) => frames::time(&test.procedure),
+        Measurement::Device(ref test) => device::time(test),
     }
 }

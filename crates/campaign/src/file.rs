@@ -261,6 +261,7 @@ impl Campaign {
             repeats: self.repeats,
             cells: cells.collect(),
             claims: self.claims.clone(),
+            published: Vec::new(),
         })
     }
 

@@ -5,22 +5,29 @@
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
 mod claim;
+mod device;
 mod disturbed;
 mod encryptor;
 mod external;
 mod frames;
 mod kernel;
 mod keys;
+mod published;
 mod soak;
 mod tool;
 mod tunnels;
 
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
+pub use device::{
+    Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
+    Workers,
+};
 pub use disturbed::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use kernel::{L2tpEncapsulation, L2tpv3, Xfrm};
 pub use keys::KeySource;
+pub use published::{Published, PublishedUnit};
 pub use soak::{DriftBounds, Soak};
 pub use tool::Tool;
 pub use tunnels::{
@@ -50,6 +57,9 @@ pub struct Plan {
     /// What is said of the DUTs, to be printed beside the figures of these cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// What others have published of theirs, to be printed beside the figures of these cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 impl Plan {
@@ -67,6 +77,7 @@ impl Plan {
         self.cells.retain(Cell::calibrates);
         // They are about devices, and none is measured.
         self.claims.clear();
+        self.published.clear();
         self
     }
 
@@ -144,6 +155,8 @@ pub enum LabKind {
     /// Stations and encryptors in this process, joined by rings. Frame tests only; needs no
     /// privilege.
     Memory,
+    /// Nothing is built: crypto devices that are worked on by processes of this machine. Needs no privilege.
+    Device,
 }
 
 /// IPv4 prefixes of the lab. Station A and its gateway share `station_a`, the gateways share
@@ -268,6 +281,8 @@ pub enum Adapter {
     L2tpv3(L2tpv3),
     /// Boxes that others have built, at the ends of the lab's [`Cables`].
     External(External),
+    /// A crypto device, or several at once.
+    Device(Devices),
 }
 
 impl Adapter {
@@ -296,6 +311,7 @@ impl Adapter {
             Self::External(external) => Some(external.carrier),
             Self::Cipherbench(_)
             | Self::L2tpv3(_)
+            | Self::Device(_)
             | Self::Direct
             | Self::Straight
             | Self::Router { .. }
@@ -321,6 +337,7 @@ impl Adapter {
             // Their suites are AEADs; the others protect nothing, and were never meant to.
             Self::WireGuard(_)
             | Self::OpenVpn(_)
+            | Self::Device(_)
             | Self::Direct
             | Self::Straight
             | Self::Router { .. }
@@ -341,7 +358,11 @@ impl Adapter {
                 .carrier()
                 .is_some_and(|carrier| carrier.suite.key_bytes() == 0),
             Self::L2tpv3(_) => true,
-            Self::Direct | Self::Straight | Self::Router { .. } | Self::Bridge => false,
+            Self::Direct
+            | Self::Straight
+            | Self::Router { .. }
+            | Self::Bridge
+            | Self::Device(_) => false,
         }
     }
 
@@ -368,7 +389,7 @@ impl Adapter {
             | Self::Xfrm(_)
             | Self::L2tpv3(_)
             | Self::External(_) => true,
-            Self::Straight | Self::Router { .. } | Self::Bridge => false,
+            Self::Straight | Self::Router { .. } | Self::Bridge | Self::Device(_) => false,
         }
     }
 
@@ -376,6 +397,8 @@ impl Adapter {
     #[must_use]
     pub const fn can(&self, what: Ability) -> bool {
         match (self, what) {
+            // What is done to crypto devices is in the trial itself.
+            (Self::Device(_), _) => false,
             // No link between gateways is in the way; a station stands in the place of gw2.
             (Self::Straight | Self::Router { .. } | Self::Bridge, _) => false,
             (_, Ability::Cut) => true,
@@ -436,6 +459,8 @@ impl Adapter {
             | Self::L2tpv3(_)
             | Self::External(_) => &[Direction::Both],
             Self::Router { .. } | Self::Bridge => &[Direction::Both],
+            // No frame goes through them.
+            Self::Device(_) => &[],
         }
     }
 }
@@ -503,6 +528,8 @@ pub enum Measurement {
     },
     /// Ethernet frames of exact size by our own generator and analyser.
     Frames(FrameTest),
+    /// Operations of a crypto device.
+    Device(DeviceTest),
 }
 
 impl Measurement {
@@ -511,7 +538,7 @@ impl Measurement {
     pub const fn tool(&self) -> Option<Tool> {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
-            Self::Ping { .. } | Self::Frames(_) => None,
+            Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
         }
     }
 
@@ -523,6 +550,7 @@ impl Measurement {
             Self::Udp { .. } => "udp",
             Self::Ping { .. } => "ping",
             Self::Frames(test) => test.procedure.name(),
+            Self::Device(test) => test.name(),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! A plan as people read it: every cell, its commands, the time it takes.
 
+mod device;
 mod frames;
+
+pub use device::{device_in_words, devices_in_words};
 
 use crate::plan::{
     Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth,
@@ -165,6 +168,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
         }
         Measurement::Frames(test) => frames::in_words(cell, test, group),
+        Measurement::Device(test) => device::in_words(test),
     }
 }
 
@@ -260,6 +264,7 @@ pub fn settings(adapter: &Adapter) -> String {
         Adapter::Xfrm(tunnel) => xfrm_in_words(*tunnel),
         Adapter::L2tpv3(tunnel) => l2tpv3_in_words(*tunnel),
         Adapter::External(external) => external_in_words(external),
+        Adapter::Device(devices) => devices_in_words(devices),
     }
 }
 

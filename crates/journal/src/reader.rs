@@ -8,8 +8,8 @@
 use crate::JournalError;
 use crate::folder::FILE_NAME;
 use crate::record::{
-    End, FORMAT_VERSION, FORMAT_VERSION_OLDEST, Header, Outcome, Record, Resumed, SoakProgress,
-    TrialRecord, Tuned,
+    End, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FatigueProgress, Header, Outcome, Record, Resumed,
+    SoakProgress, TrialRecord, Tuned,
 };
 use campaign::Plan;
 use serde::Deserialize;
@@ -33,6 +33,9 @@ pub struct Journal {
     pub trials: Vec<TrialRecord>,
     /// Segments of soaks whose trial has not ended, in order; see [`Journal::unfinished_soak`].
     pub soaked: Vec<SoakProgress>,
+    /// Fatigue trials that have not ended, the last snapshot of each start, in order; see
+    /// [`Journal::unfinished_fatigue`].
+    pub fatigued: Vec<FatigueProgress>,
     /// Set when the run came to its end and nothing was recorded after it.
     pub end: Option<End>,
     /// What the reader has to say; belongs into the report.
@@ -142,6 +145,7 @@ fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result
         Record::Resumed(_) | Record::End(_) => return Ok(()),
         Record::Tuned(tuned) => &tuned.cell,
         Record::Soaked(soaked) => &soaked.cell,
+        Record::Fatigued(fatigued) => &fatigued.cell,
         Record::Trial(trial) => &trial.cell,
     };
     if !planned(cell) {
@@ -150,6 +154,7 @@ fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result
     let repeat = match record {
         Record::Trial(trial) => trial.repeat,
         Record::Soaked(soaked) => soaked.repeat,
+        Record::Fatigued(fatigued) => fatigued.repeat,
         _ => return Ok(()),
     };
     match (1..=plan.repeats).contains(&repeat) {
@@ -223,6 +228,7 @@ impl Journal {
             tuned: Vec::new(),
             trials: Vec::new(),
             soaked: Vec::new(),
+            fatigued: Vec::new(),
             end: None,
             warnings: Vec::new(),
         }
@@ -250,11 +256,19 @@ impl Journal {
             Record::Resumed(resumed) => self.resumed.push(resumed),
             Record::Tuned(tuned) => self.tuned.push(tuned),
             Record::Soaked(soaked) => self.soaked.push(*soaked),
+            Record::Fatigued(fatigued) => {
+                let key = |of: &FatigueProgress| (of.cell.clone(), of.repeat, of.segment.start);
+                let new = key(&fatigued);
+                self.fatigued.retain(|old| key(old) != new);
+                self.fatigued.push(*fatigued);
+            }
             Record::Trial(trial) => {
                 // It has its segments in it; one that failed begins anew.
                 let (cell, repeat) = (&trial.cell, trial.repeat);
                 self.soaked
                     .retain(|soaked| (&soaked.cell, soaked.repeat) != (cell, repeat));
+                self.fatigued
+                    .retain(|fatigued| (&fatigued.cell, fatigued.repeat) != (cell, repeat));
                 self.trials.push(*trial);
             }
             Record::End(end) => self.end = Some(end),
@@ -286,6 +300,17 @@ impl Journal {
     pub fn unfinished_soak(&self, cell: &str, repeat: u32) -> impl Iterator<Item = &SoakProgress> {
         let is_of = move |soaked: &&SoakProgress| (&*soaked.cell, soaked.repeat) == (cell, repeat);
         self.soaked.iter().filter(is_of)
+    }
+
+    /// What came of a fatigue trial that broke off: the last snapshot of each start, in order; nothing of one that ended,
+    /// or has not begun.
+    pub fn unfinished_fatigue(
+        &self,
+        cell: &str,
+        repeat: u32,
+    ) -> impl Iterator<Item = &FatigueProgress> {
+        let is_of = move |of: &&FatigueProgress| (&*of.cell, of.repeat) == (cell, repeat);
+        self.fatigued.iter().filter(is_of)
     }
 
     /// The parameters found for a cell; the last search counts.

@@ -3,9 +3,14 @@
 //! Counts and times are integers to the end; rates are divided once, in `stats`. A key carries its
 //! unit.
 
+mod device;
 mod frames;
 mod soak;
 
+pub use device::{
+    CpuReference, DeviceFacts, DeviceFatigue, DeviceResult, DeviceSpeed, FatiguePoint,
+    FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
+};
 pub use frames::{
     AttackTrial, BurstTrial, Disturbance, DutEvent, FramePort, FrameResult, FrameTrial, GoalBounds,
     LatencyBucket, LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound, TimeBin, Timeline,
@@ -19,8 +24,8 @@ use std::collections::BTreeMap;
 /// Version of the journal format that is written; a reader refuses a higher one.
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: other people's encryptors, what happens under a
-/// load, claims, iperf2. 4: key sources, soaks, keys out of step.
-pub const FORMAT_VERSION: u32 = 4;
+/// load, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
+pub const FORMAT_VERSION: u32 = 5;
 
 /// The oldest version that is still read: what it lacks has a default that says so.
 pub const FORMAT_VERSION_OLDEST: u32 = 1;
@@ -37,6 +42,8 @@ pub enum Record {
     Tuned(Tuned),
     /// A segment of a soak ended, and the soak goes on.
     Soaked(Box<SoakProgress>),
+    /// A fatigue trial of crypto devices goes on; what came of it so far.
+    Fatigued(Box<FatigueProgress>),
     /// A trial ended, well or not.
     Trial(Box<TrialRecord>),
     /// The run came to its end (not written when it is interrupted).
@@ -192,6 +199,9 @@ pub struct Measured {
     /// Frames, for frame tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<Box<FrameResult>>,
+    /// Crypto devices, for trials of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Box<DeviceResult>>,
     /// CPU time by role, over the measured time. Of a frame test with several trials: over the one
     /// whose evidence is here.
     pub cpu: Cpu,

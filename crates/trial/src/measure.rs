@@ -174,6 +174,7 @@ impl Carrier<'_> {
             transfer,
             latency,
             frames: None,
+            device: None,
             cpu: seen.cpu,
             evidence,
         })

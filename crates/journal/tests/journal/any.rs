@@ -126,6 +126,7 @@ fn any_measured() -> impl Strategy<Value = Measured> {
                 transfer,
                 latency,
                 frames: frames.map(Box::new),
+                device: None,
                 cpu: Cpu {
                     wall_ns: wall,
                     stations_ns: stations,

@@ -2,7 +2,7 @@
 
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Dut, Encryptor, LabKind, LabPlan,
-    Measurement, Plan, Tool,
+    Measurement, Plan, Published, PublishedUnit, Tool,
 };
 use journal::Record;
 use journal::record::*;
@@ -57,6 +57,14 @@ pub(crate) fn header() -> Header {
                 source: "data sheet X, 2025".into(),
                 conditions: String::new(),
                 cells: vec![cell_id(1)],
+            }],
+            published: vec![Published {
+                source: "a report, 2018".into(),
+                system: "host one".into(),
+                what: "TCP, MTU 1500".into(),
+                value: 282_000_000,
+                unit: PublishedUnit::BitsPerS,
+                cells: vec![cell_id(0), cell_id(1)],
             }],
         },
     }

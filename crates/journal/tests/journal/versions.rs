@@ -69,8 +69,8 @@ fn a_run_of_version_1_is_taken_up_again_in_version_1() {
 
 #[test]
 fn the_version_that_is_written_is_the_newest() {
-    assert_eq!(FORMAT_VERSION, 4);
+    assert_eq!(FORMAT_VERSION, 5);
     let dir = tempfile::tempdir().unwrap();
     drop(Writer::create(dir.path(), &crate::fixture::header()).unwrap());
-    assert_eq!(read(dir.path()).unwrap().header.format, 4);
+    assert_eq!(read(dir.path()).unwrap().header.format, 5);
 }

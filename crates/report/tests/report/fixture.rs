@@ -317,6 +317,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         repeats,
         cells,
         claims: Vec::new(),
+        published: Vec::new(),
     }
 }
 

@@ -40,6 +40,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             repeats,
             cells,
             claims: Vec::new(),
+            published: Vec::new(),
         },
     });
     journal.end = Some(End { at_unix_ns: 1 });

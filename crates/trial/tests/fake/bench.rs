@@ -559,5 +559,6 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         repeats,
         cells,
         claims: Vec::new(),
+        published: Vec::new(),
     }
 }

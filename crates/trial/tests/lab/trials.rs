@@ -134,6 +134,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         repeats: 1,
         cells: vec![cell.clone()],
         claims: Vec::new(),
+        published: Vec::new(),
     }
 }
 

@@ -1,0 +1,143 @@
+//! Crypto devices and their trials, in words.
+
+use super::counted;
+use crate::plan::{Device, DeviceFault, DeviceKind, DeviceModel, DeviceTest, Devices, Workers};
+use std::time::Duration;
+use units::time::print;
+use units::{BitRate, Layer};
+
+/// A device, or several at once, in words.
+#[must_use]
+pub fn devices_in_words(devices: &Devices) -> String {
+    let first = devices.members.first();
+    let is_of_one_kind = devices
+        .members
+        .iter()
+        .all(|device| Some(&device.kind) == first.map(|first| &first.kind));
+    let mut words = match (&*devices.members, is_of_one_kind) {
+        ([], _) => "no device".to_owned(),
+        ([only], _) => device_in_words(only),
+        ([first, ..], true) => {
+            format!("{} of {}", devices.members.len(), device_in_words(first))
+        }
+        (several, false) => {
+            let each: Vec<_> = several.iter().map(device_in_words).collect();
+            each.join("; ")
+        }
+    };
+    if devices.offloads {
+        words.push_str(", to take work off the CPU");
+    }
+    words
+}
+
+/// One device, in words.
+#[must_use]
+pub fn device_in_words(device: &Device) -> String {
+    match &device.kind {
+        DeviceKind::Engine { kernel: None } => "our own engines".to_owned(),
+        DeviceKind::Engine {
+            kernel: Some(kernel),
+        } => format!("our own engines, GOST by {kernel}"),
+        DeviceKind::OpenSsl {
+            provider,
+            engine,
+            module,
+        } => {
+            let part = match (provider, engine) {
+                (_, Some(engine)) => format!("engine {engine}"),
+                (Some(provider), None) => format!("provider {provider}"),
+                (None, None) => "default provider".to_owned(),
+            };
+            let module = module
+                .as_ref()
+                .map_or_else(String::new, |path| format!(" from {}", path.display()));
+            format!("OpenSSL, {part}{module}")
+        }
+        DeviceKind::Pkcs11 {
+            module,
+            slot,
+            token,
+            ..
+        } => {
+            let place = match (slot, token) {
+                (Some(slot), _) => format!(", slot {slot}"),
+                (None, Some(token)) => format!(", token `{token}`"),
+                (None, None) => String::new(),
+            };
+            format!("PKCS#11 by {}{place}", module.display())
+        }
+        DeviceKind::SoftHsm => "a token of SoftHSM2 made for it".to_owned(),
+        DeviceKind::Model(model) => model_in_words(model),
+    }
+}
+
+fn model_in_words(model: &DeviceModel) -> String {
+    let time = |ns| print(Duration::from_nanos(ns));
+    let mut words = format!(
+        "a model of {} of {}, {} an operation, {} of latency, queue of {}",
+        counted(model.parallel.into(), "unit"),
+        BitRate::new(model.rate_bps, Layer::Payload),
+        time(model.operation_ns),
+        time(model.latency_ns),
+        model.queue,
+    );
+    if model.errors_ppm > 0 {
+        let fault = match model.fault {
+            DeviceFault::Fails => "fail",
+            DeviceFault::Wrong => "are wrong",
+            DeviceFault::Stops => "stop it",
+        };
+        words.push_str(&format!(", {} ppm {fault}", model.errors_ppm));
+    }
+    words
+}
+
+/// A trial of a device, in words.
+pub(super) fn in_words(test: &DeviceTest) -> String {
+    let time = |ns| print(Duration::from_nanos(ns));
+    match test {
+        DeviceTest::Kat(kat) => format!(
+            "functional trial of {}",
+            counted(kat.algorithms.len() as u64, "algorithm")
+        ),
+        DeviceTest::Speed(speed) => {
+            let size = speed
+                .bytes
+                .map_or_else(String::new, |bytes| format!(" of {bytes} B"));
+            let what = match speed.workers {
+                Workers::Threads => counted(speed.concurrency.into(), "thread"),
+                Workers::Processes if speed.concurrency == 1 => "1 process".to_owned(),
+                Workers::Processes => format!("{} processes", speed.concurrency),
+            };
+            let depth = match speed.depth {
+                1 => String::new(),
+                depth => format!(", {depth} at once in each"),
+            };
+            let duration = time(speed.duration_ns);
+            format!("{}{size} by {what}{depth}, {duration}", speed.operation)
+        }
+        DeviceTest::Fatigue(fatigue) => {
+            let loops = fatigue
+                .loops
+                .map(|loops| format!("{loops} rounds of each thread"));
+            let end = [loops, fatigue.duration_ns.map(time)];
+            let end: Vec<_> = end.into_iter().flatten().collect();
+            let invalid = match fatigue.invalid_every {
+                0 => "no invalid inputs".to_owned(),
+                1 => "all inputs invalid".to_owned(),
+                every => format!("one input in {every} invalid"),
+            };
+            let restart = match fatigue.restart {
+                true => "restarted when it fails",
+                false => "not restarted",
+            };
+            format!(
+                "{} by {} on each device for {}, every result verified, {invalid}, {restart}",
+                counted(fatigue.operations.len() as u64, "operation"),
+                counted(fatigue.threads.into(), "thread"),
+                end.join(" or "),
+            )
+        }
+    }
+}
