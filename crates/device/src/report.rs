@@ -1,4 +1,8 @@
 //! What a worker process says: lines of JSON on standard output, the last one [`Line::End`].
+//!
+//! What it is told: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and fatigue, a line `go`. A
+//! line `stop`, or the end of standard input, ends a fatigue trial early: threads finish their operation, and what came of
+//! it is told as always. Any other trial it ends at once, without [`Line::End`].
 
 use crate::Facts;
 use serde::{Deserialize, Serialize};
@@ -67,6 +71,9 @@ pub struct Speed {
     pub operations: u64,
     /// Bytes of input of those.
     pub bytes: u64,
+    /// When it began, in nanoseconds since the Unix epoch: whether several processes worked at the same time is judged
+    /// by it.
+    pub began_unix_ns: u64,
     /// Time measured, in nanoseconds.
     pub elapsed_ns: u64,
     /// CPU time of the process in that time (user and system), in nanoseconds.
@@ -105,6 +112,8 @@ pub struct Fatigue {
     /// Times, since the start, of the first failure after each (re)start, in nanoseconds: what the survival curve is made of. At
     /// most 10 000.
     pub failures_ns: Vec<u64>,
+    /// Times, since the start, at which the device was open again after a failure, in nanoseconds; at most 10 000.
+    pub restarts_ns: Vec<u64>,
     /// What went wrong first, at most 20 texts.
     pub reasons: Vec<String>,
     /// Most resident memory of the process so far, in bytes.
