@@ -26,6 +26,8 @@ pub enum Line {
     Fatigue(Fatigue),
     /// The device or the spec cannot be used: what, and what to do. The last line.
     Failed(String),
+    /// The device does not have the operation (speed; fatigue, when it has none of them). Not a failure. The last line.
+    NotOffered(String),
     /// Done.
     End,
 }
