@@ -1,0 +1,176 @@
+//! The S-boxes, and what kernels make of them.
+
+/// Eight substitutions of four bits. They are public: nothing about them is secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sbox {
+    /// `id-tc26-gost-28147-param-Z`, which is Magma's (RFC 7836 appendix C, RFC 8891 §4.1).
+    Tc26Z,
+    /// `id-Gost28147-89-CryptoPro-A-ParamSet` (RFC 4357 §11.2).
+    CryptoProA,
+    /// `id-Gost28147-89-CryptoPro-B-ParamSet` (RFC 4357 §11.2).
+    CryptoProB,
+    /// `id-Gost28147-89-CryptoPro-C-ParamSet` (RFC 4357 §11.2).
+    CryptoProC,
+    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2).
+    CryptoProD,
+}
+
+impl Sbox {
+    /// Every one.
+    pub const ALL: [Self; 5] = [
+        Self::Tc26Z,
+        Self::CryptoProA,
+        Self::CryptoProB,
+        Self::CryptoProC,
+        Self::CryptoProD,
+    ];
+
+    /// As tables and settings have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tc26Z => "tc26-z",
+            Self::CryptoProA => "cryptopro-a",
+            Self::CryptoProB => "cryptopro-b",
+            Self::CryptoProC => "cryptopro-c",
+            Self::CryptoProD => "cryptopro-d",
+        }
+    }
+
+    /// What each of the eight makes of 0, 1, … 15, the highest digit first; the lowest four bits of a word go through the first.
+    pub(super) const fn boxes(self) -> [u64; 8] {
+        match self {
+            Self::Tc26Z => [
+                0xc462_a5b9_e8d7_03f1,
+                0x6823_9a5c_1e47_bd0f,
+                0xb358_2fad_e174_c960,
+                0xc821_d4f6_70a5_3e9b,
+                0x7f5a_816d_093e_b42c,
+                0x5df6_92ca_b781_43e0,
+                0x8e25_691c_f4b0_da37,
+                0x17ed_0583_4fa6_9cb2,
+            ],
+            Self::CryptoProA => [
+                0x9632_8b17_a4ef_c0d5,
+                0x37e9_8af0_526c_b4d1,
+                0xe462_b3d8_cf5a_0719,
+                0xe7ac_d139_02b4_f856,
+                0xb519_8df0_e423_c7a6,
+                0x3adc_120b_7594_8fe6,
+                0x1d29_7a60_8c45_f3be,
+                0xbaf5_0ce8_6239_17d4,
+            ],
+            Self::CryptoProB => [
+                0x84b1_3509_2eac_d67f,
+                0x012a_4d5c_973f_b86e,
+                0xec0a_92db_758f_3614,
+                0x750d_b612_3acf_4e98,
+                0x27cf_95ab_140d_68e3,
+                0x8326_4deb_c17f_a095,
+                0x52ab_91c3_74d0_6f8e,
+                0x04be_8371_a296_fd5c,
+            ],
+            Self::CryptoProC => [
+                0x1bc2_9d0f_458e_a763,
+                0x017d_b452_8efc_9a63,
+                0x8250_49fa_37cd_6e1b,
+                0x3601_5da8_b297_efc4,
+                0x8db0_4512_93ce_6fa7,
+                0xc9b1_8e24_7365_a0fd,
+                0xa968_de20_f35b_41c7,
+                0x7405_a2fe_c61b_d938,
+            ],
+            Self::CryptoProD => [
+                0xa456_8137_dce0_92bf,
+                0x5f40_2db9_1763_cea8,
+                0x7fce_9410_3b52_6a8d,
+                0x4a7c_0f28_e165_db93,
+                0x764b_9c2a_180e_fd35,
+                0x7624_d9f0_a15b_8ec3,
+                0xde41_705a_3c8f_629b,
+                0x13a9_5b4f_867e_d02c,
+            ],
+        }
+    }
+
+    pub(super) fn tables(self) -> &'static Tables {
+        static TABLES: [Tables; 5] = [
+            Tables::new(Sbox::Tc26Z),
+            Tables::new(Sbox::CryptoProA),
+            Tables::new(Sbox::CryptoProB),
+            Tables::new(Sbox::CryptoProC),
+            Tables::new(Sbox::CryptoProD),
+        ];
+        &TABLES[self as usize]
+    }
+}
+
+/// The S-boxes in every kernel's form.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for SIMD"))]
+pub(super) struct Tables {
+    /// What each makes of n, in the bits from 4 n.
+    pub(super) packed: [u64; 8],
+    /// Of each S-box: which products of its input bits are summed for each output bit (its algebraic normal form), as masks. The
+    /// product number m has the input bits that are set in m.
+    pub(super) products: [[[u64; 4]; 16]; 8],
+    /// Look-ups in a word by nibbles, four even S-boxes and then four odd ones, results where they belong in their byte.
+    pub(super) nibbles: [[u8; 16]; 8],
+    /// Look-ups in planes of bytes, for each byte of a word: its low nibble; of its high nibble what goes to the next byte, and
+    /// what goes to the one behind that. Rotated by the 3 bits that a rotation by 11 is beyond a byte.
+    pub(super) planes: [[[u8; 16]; 3]; 4],
+}
+
+impl Tables {
+    const fn new(sbox: Sbox) -> Self {
+        let boxes = sbox.boxes();
+        let mut tables = Self {
+            packed: [0; 8],
+            products: [[[0; 4]; 16]; 8],
+            nibbles: [[0; 16]; 8],
+            planes: [[[0; 16]; 3]; 4],
+        };
+        let mut at = 0;
+        while at < 8 {
+            let mut n = 0;
+            while n < 16 {
+                let value = (boxes[at] >> (60 - 4 * n)) as u8 & 15;
+                tables.packed[at] |= (value as u64) << (4 * n);
+                let byte = at / 2;
+                if at % 2 == 0 {
+                    tables.nibbles[byte][n] = value;
+                    tables.planes[byte][0][n] = value << 3;
+                } else {
+                    tables.nibbles[4 + byte][n] = value << 4;
+                    tables.planes[byte][1][n] = value << 7;
+                    tables.planes[byte][2][n] = value >> 1;
+                }
+                n += 1;
+            }
+            tables.products[at] = products(tables.packed[at]);
+            at += 1;
+        }
+        tables
+    }
+}
+
+/// The algebraic normal form of an S-box: product m is in an output bit if the outputs at all inputs within m sum to one.
+const fn products(packed: u64) -> [[u64; 4]; 16] {
+    let mut masks = [[0; 4]; 16];
+    let mut m = 0;
+    while m < 16 {
+        let mut bit = 0;
+        while bit < 4 {
+            let (mut n, mut sum) = (0, 0);
+            while n < 16 {
+                if n & m == n {
+                    sum ^= packed >> (4 * n + bit) & 1;
+                }
+                n += 1;
+            }
+            masks[m][bit] = 0_u64.wrapping_sub(sum);
+            bit += 1;
+        }
+        m += 1;
+    }
+    masks
+}
