@@ -7,10 +7,22 @@
 //! A [`Device`] is our engines, a provider or engine of OpenSSL, a PKCS#11 token, or a model of a coprocessor. It runs in
 //! a process of its own (`cipherbench device`), so that a driver that crashes is a counted failure and not the end of a run.
 
+mod case;
+mod cpu;
 mod device;
-mod operation;
+mod kat;
+mod keys;
+mod openssl;
 pub mod report;
 pub mod spec;
+mod vectors;
 
 pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
-pub use operation::{Action, Algorithm, Operation};
+pub use case::{Case, Wrong};
+pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
+// Names are a crate of their own, so that campaigns can be read without anything that a device needs.
+pub use ::operation;
+pub use ::operation::{
+    ALGORITHMS, Action, Algorithm, Cipher, Curve, Family, Hash, MlDsa, MlKem, Mode, Operation, Padding,
+    UnknownName,
+};

@@ -1,5 +1,7 @@
 //! What a worker process is told: one line of JSON on standard input.
 
+pub use crate::keys::Keys;
+
 use serde::{Deserialize, Serialize};
 
 /// One trial on one device, or the part of one process in it.
@@ -122,12 +124,4 @@ pub enum Work {
         /// Whether a device that failed is opened again and the trial goes on.
         restart: bool,
     },
-}
-
-/// Keys and other secrets of a trial, the same for a device and for what it is compared with; made of the seed. RSA keys
-/// are built in, one a size, as making them takes long.
-#[derive(Debug)]
-pub struct Keys {
-    /// What everything is derived from.
-    pub seed: u64,
 }

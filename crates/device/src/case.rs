@@ -1,0 +1,355 @@
+//! One input for an operation, and what must come of it.
+//!
+//! Inputs are made with the CPU: ciphertexts for decrypting, signatures for verifying. Where a result is not the same each
+//! time (signatures of ECDSA, RSA encryption), the CPU judges it by the inverse operation.
+
+use crate::operation::{Action, Cipher, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
+use crate::{DeviceError, Job, Keys, Session};
+use std::fmt::Write as _;
+
+/// An input and what must come of it. Made once, used by any thread.
+#[derive(Debug, Clone)]
+pub struct Case {
+    operation: Operation,
+    input: Vec<u8>,
+    want: Want,
+}
+
+/// What must come of an input.
+#[derive(Debug, Clone)]
+enum Want {
+    /// These bytes.
+    Output(Vec<u8>),
+    /// That the inverse operation gives the input back: decrypting a ciphertext, verifying a signature.
+    Inverse,
+    /// That the inverse operation on the ciphertext gives the secret behind it.
+    Secret {
+        /// Length of the ciphertext.
+        ciphertext_bytes: usize,
+    },
+    /// That it is refused; or, where a standard has it so (implicit rejection), that other bytes come than these.
+    Refusal(Vec<u8>),
+}
+
+/// How a result is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Wrong {
+    /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
+    pub first_differing: Option<u32>,
+    /// What should have come, and what came: words, or hexadecimal, shortened.
+    pub detail: String,
+}
+
+impl Case {
+    /// A valid input of about `bytes` bytes: rounded up to whole blocks, cut to what RSA takes; `variant` makes inputs of one
+    /// length different.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of the CPU, where it has to make the input.
+    pub fn valid(
+        operation: Operation,
+        bytes: usize,
+        variant: u64,
+        keys: &Keys,
+        cpu: &dyn Session,
+    ) -> Result<Self, DeviceError> {
+        let plain = plain(operation, bytes, variant);
+        let forth = |action| {
+            let mut output = Vec::new();
+            let operation = Operation { action, ..operation };
+            cpu.job(operation, keys)?.run(&plain, &mut output)?;
+            Ok::<_, DeviceError>(output)
+        };
+        let (input, want) = match operation.action {
+            Action::Digest => {
+                let output = forth(Action::Digest)?;
+                (plain, Want::Output(output))
+            }
+            Action::Encrypt => match kem_ciphertext_bytes(operation) {
+                Some(ciphertext_bytes) => (plain, Want::Secret { ciphertext_bytes }),
+                None if operation.is_deterministic() => {
+                    let output = forth(Action::Encrypt)?;
+                    (plain, Want::Output(output))
+                }
+                None => (plain, Want::Inverse),
+            },
+            Action::Decrypt => {
+                let mut sealed = forth(Action::Encrypt)?;
+                match kem_ciphertext_bytes(operation) {
+                    Some(ciphertext_bytes) => {
+                        let secret = sealed.split_off(ciphertext_bytes);
+                        (sealed, Want::Output(secret))
+                    }
+                    None => (sealed, Want::Output(plain)),
+                }
+            }
+            Action::Sign if operation.is_deterministic() => {
+                let output = forth(Action::Sign)?;
+                (plain, Want::Output(output))
+            }
+            Action::Sign => (plain, Want::Inverse),
+            Action::Verify => {
+                let mut signed = forth(Action::Sign)?;
+                signed.extend_from_slice(&plain);
+                (signed, Want::Output(Vec::new()))
+            }
+        };
+        Ok(Self { operation, input, want })
+    }
+
+    /// An input that is not authentic or not well-formed, and must be refused: a byte of a signature or of a sealed text
+    /// changed, a length that is not one of whole blocks. `None` where every input is valid: hashes, MACs, stream modes.
+    ///
+    /// # Errors
+    /// As for [`Self::valid`].
+    pub fn invalid(
+        operation: Operation,
+        bytes: usize,
+        variant: u64,
+        keys: &Keys,
+        cpu: &dyn Session,
+    ) -> Result<Option<Self>, DeviceError> {
+        let family = operation.algorithm.family();
+        if !has_invalid_inputs(operation) {
+            return Ok(None);
+        }
+        let Self { mut input, want, .. } = Self::valid(operation, bytes, variant, keys, cpu)?;
+        let forbidden = match want {
+            Want::Output(bytes) => bytes,
+            _ => Vec::new(),
+        };
+        if let Family::Cipher(..) = family {
+            input.push(0);
+            return Ok(Some(Self { operation, input, want: Want::Refusal(forbidden) }));
+        }
+        // The first byte of RSA's numbers stays, so that they stay below the modulus: it is what they say that is wrong.
+        let place = match (family, operation.action) {
+            (Family::Rsa(bits, _), _) => usize::from(bits) / 16,
+            (_, Action::Verify) => signature_bytes(operation).unwrap_or_default() / 2,
+            _ => input.len() - 1,
+        };
+        input[place] ^= 1 << (variant % 8);
+        Ok(Some(Self { operation, input, want: Want::Refusal(forbidden) }))
+    }
+
+    /// A case whose result is known, as a vector's.
+    #[must_use]
+    pub const fn known(operation: Operation, input: Vec<u8>, output: Vec<u8>) -> Self {
+        Self { operation, input, want: Want::Output(output) }
+    }
+
+    /// A case that must be refused, as some vectors are.
+    #[must_use]
+    pub const fn refused(operation: Operation, input: Vec<u8>) -> Self {
+        Self { operation, input, want: Want::Refusal(Vec::new()) }
+    }
+
+    /// What is to be done with it.
+    #[must_use]
+    pub const fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// What [`Job::run`] is given.
+    #[must_use]
+    pub fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Whether it is one that must be refused.
+    #[must_use]
+    pub const fn is_invalid(&self) -> bool {
+        matches!(self.want, Want::Refusal(_))
+    }
+
+    /// Whether [`Self::check`] needs a job of the inverse operation.
+    #[must_use]
+    pub const fn needs_inverse(&self) -> bool {
+        matches!(self.want, Want::Inverse | Want::Secret { .. })
+    }
+
+    /// Judges what came of it: `authentic` and `output` as [`Job::run`] gave them. `inverse` is a job of the CPU for the
+    /// [`Operation::inverse`], needed where [`Self::needs_inverse`] says so.
+    ///
+    /// # Errors
+    /// [`Wrong`]. An error of the inverse job counts as wrong: a right ciphertext can be decrypted.
+    pub fn check(
+        &self,
+        authentic: bool,
+        output: &[u8],
+        inverse: Option<&mut dyn Job>,
+    ) -> Result<(), Wrong> {
+        if let Want::Refusal(forbidden) = &self.want {
+            // Implicit rejection gives bytes, but not those.
+            let rejected = matches!(
+                self.operation.algorithm.family(),
+                Family::MlKem(_) | Family::Rsa(_, Padding::Pkcs1)
+            ) && self.operation.action == Action::Decrypt
+                && output != forbidden;
+            return if !authentic || rejected {
+                Ok(())
+            } else {
+                Err(Wrong::answer("an invalid input passed"))
+            };
+        }
+        if !authentic {
+            return Err(Wrong::answer("a valid input was refused"));
+        }
+        let (input, want) = match &self.want {
+            Want::Output(want) => return compare(want, output),
+            Want::Inverse if self.operation.action == Action::Sign => {
+                let right = signature_bytes(self.operation).unwrap_or(output.len());
+                if output.len() != right {
+                    let text = format!("a signature of {} B came, {right} B are right", output.len());
+                    return Err(Wrong::answer(&text));
+                }
+                ([output, &self.input].concat(), &[][..])
+            }
+            Want::Secret { ciphertext_bytes } => match output.split_at_checked(*ciphertext_bytes) {
+                Some((ciphertext, secret)) => (ciphertext.to_vec(), secret),
+                None => return Err(Wrong::answer("the ciphertext is too short")),
+            },
+            _ => (output.to_vec(), &self.input[..]),
+        };
+        let Some(inverse) = inverse else {
+            return Err(Wrong::answer("nothing to judge the result by"));
+        };
+        let mut back = Vec::new();
+        match inverse.run(&input, &mut back) {
+            Ok(true) => compare(want, &back),
+            Ok(false) => Err(Wrong::answer("the CPU refuses the result")),
+            Err(error) => Err(Wrong::answer(&format!("the CPU cannot use the result: {error}"))),
+        }
+    }
+}
+
+impl Wrong {
+    fn answer(text: &str) -> Self {
+        Self { first_differing: None, detail: text.to_owned() }
+    }
+}
+
+/// Length of the signatures that an operation makes or verifies; `None` for what is no signature.
+#[must_use]
+pub const fn signature_bytes(operation: Operation) -> Option<usize> {
+    match (operation.algorithm.family(), operation.action) {
+        (_, Action::Digest | Action::Encrypt | Action::Decrypt) => None,
+        (Family::Rsa(bits, _), _) => Some(bits as usize / 8),
+        (Family::Ecdsa(Curve::P384), _) => Some(96),
+        (Family::Ecdsa(_) | Family::Ed25519, _) => Some(64),
+        (Family::MlDsa(MlDsa::MlDsa44), _) => Some(2420),
+        (Family::MlDsa(MlDsa::MlDsa65), _) => Some(3309),
+        (Family::MlDsa(MlDsa::MlDsa87), _) => Some(4627),
+        _ => None,
+    }
+}
+
+/// Length of the ciphertext of a KEM; `None` for what is none.
+#[must_use]
+pub const fn kem_ciphertext_bytes(operation: Operation) -> Option<usize> {
+    match operation.algorithm.family() {
+        Family::MlKem(MlKem::MlKem512) => Some(768),
+        Family::MlKem(MlKem::MlKem768) => Some(1088),
+        Family::MlKem(MlKem::MlKem1024) => Some(1568),
+        _ => None,
+    }
+}
+
+/// Length of the blocks that inputs must be made of: 1 but for ECB and CBC without padding.
+#[must_use]
+pub const fn input_block_bytes(operation: Operation) -> usize {
+    match (operation.algorithm.family(), operation.action) {
+        (Family::Cipher(cipher, Mode::Ecb | Mode::Cbc), _)
+        | (Family::Cipher(cipher, Mode::CbcPad), Action::Decrypt) => cipher.block_bytes(),
+        _ => 1,
+    }
+}
+
+/// Longest plaintext; `None` where there is no limit that a trial could meet.
+#[must_use]
+pub const fn plaintext_bytes_max(operation: Operation) -> Option<usize> {
+    match (operation.algorithm.family(), operation.action) {
+        (Family::Rsa(bits, padding), Action::Encrypt | Action::Decrypt) => {
+            // RFC 8017 §7.1.1 and §7.2.1.
+            let overhead = match padding {
+                Padding::Oaep => 2 * 20 + 2,
+                Padding::OaepSha256 => 2 * 32 + 2,
+                _ => 11,
+            };
+            Some(bits as usize / 8 - overhead)
+        }
+        (Family::MlKem(_), _) => Some(0),
+        _ => None,
+    }
+}
+
+const fn has_invalid_inputs(operation: Operation) -> bool {
+    match (operation.algorithm.family(), operation.action) {
+        (Family::Cipher(_, Mode::Ecb | Mode::Cbc), _) | (_, Action::Verify) => true,
+        (Family::Cipher(_, mode), Action::Decrypt) => matches!(mode, Mode::CbcPad),
+        (_, action) => matches!(action, Action::Decrypt),
+    }
+}
+
+/// Message or plaintext for an operation, or for the one that makes its input.
+fn plain(operation: Operation, bytes: usize, variant: u64) -> Vec<u8> {
+    let block = match operation.algorithm.family() {
+        Family::Cipher(cipher, Mode::Ecb | Mode::Cbc) => cipher.block_bytes(),
+        _ => 1,
+    };
+    let mut length = bytes.next_multiple_of(block);
+    if let Some(max) = plaintext_bytes_max(operation) {
+        length = length.min(max);
+    }
+    // splitmix64: what is needed is that no two bytes of a text follow from each other by chance.
+    let mut state = variant ^ (length as u64) << 32;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    };
+    let mut text = Vec::with_capacity(length.next_multiple_of(8));
+    while text.len() < length {
+        text.extend_from_slice(&next().to_le_bytes());
+    }
+    text.truncate(length);
+    text
+}
+
+fn compare(want: &[u8], came: &[u8]) -> Result<(), Wrong> {
+    if want == came {
+        return Ok(());
+    }
+    if want.len() != came.len() {
+        return Err(Wrong::answer(&format!(
+            "{} B came, {} B are right",
+            came.len(),
+            want.len()
+        )));
+    }
+    let first = want.iter().zip(came).position(|(want, came)| want != came).unwrap_or_default();
+    Err(Wrong {
+        first_differing: u32::try_from(first).ok(),
+        detail: format!(
+            "from byte {first}: {} came, {} is right",
+            shortened(&came[first..]),
+            shortened(&want[first..])
+        ),
+    })
+}
+
+/// The first bytes in hexadecimal.
+fn shortened(bytes: &[u8]) -> String {
+    const SHOWN: usize = 8;
+    let mut text = String::new();
+    for byte in bytes.iter().take(SHOWN) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    if bytes.len() > SHOWN {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,160 @@
+//! Our own crate: GOST ciphers and their modes.
+
+use super::{function, in_place, refused};
+use crate::operation::{Action, Cipher, Family, Mode};
+use crate::{DeviceError, Job, Operation, Secret};
+use gost::kuznyechik::Kuznyechik;
+use gost::magma::{Gost89, Magma, Sbox};
+use gost::mode::{Cbc, Cnt, Ctr, CtrAcpkm, Ecb, Imito, Mgm, Omac};
+use gost::{BlockCipher, KEY_BYTES, Kernel};
+
+/// What one key encrypts in CTR-ACPKM.
+const MAGMA_SECTION_BYTES: usize = 1024;
+const KUZNYECHIK_SECTION_BYTES: usize = 4096;
+/// Length of the MAC of GOST 28147-89.
+const IMITO_BYTES: usize = 4;
+
+type Made = Result<Box<dyn Job>, DeviceError>;
+
+pub(super) fn job(operation: Operation, secret: &Secret, kernel: Kernel) -> Made {
+    let key: &[u8; KEY_BYTES] = secret.key.as_slice().try_into().map_err(refused)?;
+    let cipher = match operation.algorithm.family() {
+        Family::Mac(cipher) | Family::Cipher(cipher, _) | Family::Mgm(cipher) => cipher,
+        _ => unreachable!("{operation} is not of GOST"),
+    };
+    match cipher {
+        Cipher::Gost28147 => {
+            gost28147(operation, Gost89::with_sbox(key, Sbox::Tc26Z, kernel), secret)
+        }
+        Cipher::Magma => {
+            modern::<Magma>(operation, key, MAGMA_SECTION_BYTES, secret, kernel)
+        }
+        _ => modern::<Kuznyechik>(operation, key, KUZNYECHIK_SECTION_BYTES, secret, kernel),
+    }
+}
+
+fn gost28147(operation: Operation, cipher: Gost89, secret: &Secret) -> Made {
+    let encrypts = operation.action == Action::Encrypt;
+    Ok(match operation.algorithm.family() {
+        Family::Mac(_) => {
+            let mut imito = Imito::new(cipher);
+            function(move |input, output| {
+                output.resize(IMITO_BYTES, 0);
+                imito.mac(input, output);
+                Ok(true)
+            })
+        }
+        Family::Cipher(_, Mode::Ecb) => ecb(Ecb::new(cipher), encrypts),
+        Family::Cipher(_, Mode::Ctr) => {
+            let iv = iv(secret, Gost89::BLOCK_BYTES)?;
+            let mut cnt = Cnt::new(cipher);
+            in_place(1, move |text| {
+                cnt.apply(&iv, text);
+                true
+            })
+        }
+        _ => return Err(DeviceError::NotOffered("GOST 28147-89 has no such mode here".to_owned())),
+    })
+}
+
+/// Magma and Kuznyechik in the modes of GOST R 34.13-2015 and after it.
+fn modern<C: BlockCipher + 'static>(
+    operation: Operation,
+    key: &[u8; KEY_BYTES],
+    section_bytes: usize,
+    secret: &Secret,
+    kernel: Kernel,
+) -> Made {
+    let cipher = C::new(key, kernel);
+    let encrypts = operation.action == Action::Encrypt;
+    Ok(match operation.algorithm.family() {
+        Family::Mac(_) => {
+            let mut omac = Omac::new(cipher);
+            function(move |input, output| {
+                output.resize(C::BLOCK_BYTES, 0);
+                omac.mac(input, output);
+                Ok(true)
+            })
+        }
+        Family::Mgm(_) => mgm(Mgm::new(cipher), encrypts, secret)?,
+        Family::Cipher(_, Mode::Ecb) => ecb(Ecb::new(cipher), encrypts),
+        Family::Cipher(_, Mode::Cbc) => {
+            // Vectors of GOST R 34.13-2015 have IVs of several blocks.
+            let iv = secret.nonce.clone();
+            if iv.is_empty() || iv.len() % C::BLOCK_BYTES != 0 {
+                return Err(refused("the IV is not whole blocks"));
+            }
+            let mut cbc = Cbc::new(cipher);
+            in_place(C::BLOCK_BYTES, move |text| {
+                if encrypts {
+                    cbc.encrypt(&iv, text);
+                } else {
+                    cbc.decrypt(&iv, text);
+                }
+                true
+            })
+        }
+        Family::Cipher(_, Mode::Ctr) => {
+            let iv = iv(secret, C::BLOCK_BYTES / 2)?;
+            let mut ctr = Ctr::new(cipher);
+            in_place(1, move |text| {
+                ctr.apply(&iv, text);
+                true
+            })
+        }
+        Family::Cipher(_, Mode::CtrAcpkm) => {
+            let iv = iv(secret, C::BLOCK_BYTES / 2)?;
+            let mut ctr = CtrAcpkm::<C>::new(key, kernel, section_bytes);
+            in_place(1, move |text| {
+                ctr.apply(&iv, text);
+                true
+            })
+        }
+        _ => return Err(DeviceError::NotOffered(format!("{} has no such mode here", C::NAME))),
+    })
+}
+
+fn ecb<C: BlockCipher + 'static>(mut ecb: Ecb<C>, encrypts: bool) -> Box<dyn Job> {
+    in_place(C::BLOCK_BYTES, move |text| {
+        if encrypts {
+            ecb.encrypt(text);
+        } else {
+            ecb.decrypt(text);
+        }
+        true
+    })
+}
+
+fn mgm<C: BlockCipher + 'static>(mut mgm: Mgm<C>, encrypts: bool, secret: &Secret) -> Made {
+    let nonce = iv(secret, C::BLOCK_BYTES)?;
+    if nonce[0] >= 0x80 {
+        return Err(refused("the first bit of the nonce is not zero"));
+    }
+    let aad = secret.aad.clone();
+    Ok(function(move |input, output| {
+        output.clear();
+        output.extend_from_slice(input);
+        if encrypts {
+            output.resize(input.len() + C::BLOCK_BYTES, 0);
+            let (text, tag) = output.split_at_mut(input.len());
+            mgm.seal(&nonce, &aad, text, tag);
+            return Ok(true);
+        }
+        let Some(length) = input.len().checked_sub(C::BLOCK_BYTES) else {
+            output.clear();
+            return Ok(false);
+        };
+        let (text, tag) = output.split_at_mut(length);
+        let authentic = mgm.open(&nonce, &aad, text, tag);
+        output.truncate(if authentic { length } else { 0 });
+        Ok(authentic)
+    }))
+}
+
+/// The IV, which must be so long.
+fn iv(secret: &Secret, bytes: usize) -> Result<Vec<u8>, DeviceError> {
+    if secret.nonce.len() == bytes {
+        return Ok(secret.nonce.clone());
+    }
+    Err(refused(format_args!("an IV of {} B, where {bytes} B are needed", secret.nonce.len())))
+}

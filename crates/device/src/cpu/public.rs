@@ -1,0 +1,183 @@
+//! AWS-LC: public keys. RSA of 1024 bits and signatures with SHA-1 it does not make: those are OpenSSL's.
+
+use super::{function, gave_up, refused};
+use crate::case::{kem_ciphertext_bytes, signature_bytes};
+use crate::keys::KeyPair;
+use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
+use crate::{DeviceError, Job, Operation};
+use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{
+    self, OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPrivateDecryptingKey,
+    OaepPublicEncryptingKey, Pkcs1PrivateDecryptingKey, Pkcs1PublicEncryptingKey,
+    PrivateDecryptingKey, PublicEncryptingKey,
+};
+use aws_lc_rs::signature::{
+    self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, PqdsaKeyPair, VerificationAlgorithm,
+};
+
+type Made = Result<Box<dyn Job>, DeviceError>;
+
+pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> Made {
+    match (operation.algorithm.family(), operation.action) {
+        (_, Action::Verify) => verify(operation, pair),
+        (Family::Rsa(_, padding), Action::Sign) => rsa_sign(padding, pair),
+        (Family::Rsa(_, padding), Action::Encrypt) => rsa_encrypt(padding, pair),
+        (Family::Rsa(_, padding), _) => rsa_decrypt(padding, pair),
+        (Family::Ecdsa(curve), _) => ecdsa_sign(curve, pair),
+        (Family::MlDsa(parameters), _) => ml_dsa_sign(parameters, pair),
+        (Family::MlKem(parameters), action) => ml_kem(operation, parameters, action, pair),
+        _ => {
+            let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pair.private).map_err(refused)?;
+            Ok(function(move |input, output| {
+                output.clear();
+                output.extend_from_slice(key.sign(input).as_ref());
+                Ok(true)
+            }))
+        }
+    }
+}
+
+fn verify(operation: Operation, pair: KeyPair<'_>) -> Made {
+    let algorithm: &'static dyn VerificationAlgorithm = match operation.algorithm.family() {
+        Family::Rsa(_, Padding::Pkcs1Sha1) => {
+            &signature::RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY
+        }
+        Family::Rsa(_, Padding::Pss) => &signature::RSA_PSS_2048_8192_SHA256,
+        Family::Rsa(..) => &signature::RSA_PKCS1_2048_8192_SHA256,
+        Family::Ecdsa(Curve::P256) => &signature::ECDSA_P256_SHA256_FIXED,
+        Family::Ecdsa(Curve::P384) => &signature::ECDSA_P384_SHA384_FIXED,
+        Family::Ecdsa(Curve::Secp256k1) => &signature::ECDSA_P256K1_SHA256_FIXED,
+        Family::MlDsa(MlDsa::MlDsa44) => &signature::ML_DSA_44,
+        Family::MlDsa(MlDsa::MlDsa65) => &signature::ML_DSA_65,
+        Family::MlDsa(MlDsa::MlDsa87) => &signature::ML_DSA_87,
+        _ => &signature::ED25519,
+    };
+    let key = ParsedPublicKey::new(algorithm, pair.public_bytes()).map_err(refused)?;
+    let signature_bytes = signature_bytes(operation).unwrap_or_default();
+    Ok(function(move |input, output| {
+        output.clear();
+        let parts = input.split_at_checked(signature_bytes);
+        Ok(parts.is_some_and(|(signature, message)| key.verify_sig(message, signature).is_ok()))
+    }))
+}
+
+fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> Made {
+    let key = rsa::KeyPair::from_pkcs8(pair.private).map_err(refused)?;
+    let encoding: &'static dyn signature::RsaEncoding = match padding {
+        Padding::Pss => &signature::RSA_PSS_SHA256,
+        _ => &signature::RSA_PKCS1_SHA256,
+    };
+    let random = SystemRandom::new();
+    Ok(function(move |input, output| {
+        output.resize(key.public_modulus_len(), 0);
+        key.sign(encoding, &random, input, output).map_err(gave_up)?;
+        Ok(true)
+    }))
+}
+
+fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
+    let key = PublicEncryptingKey::from_der(pair.public).map_err(refused)?;
+    let bytes = key.key_size_bytes();
+    let algorithm = match padding {
+        Padding::Oaep => &OAEP_SHA1_MGF1SHA1,
+        Padding::OaepSha256 => &OAEP_SHA256_MGF1SHA256,
+        _ => {
+            let key = Pkcs1PublicEncryptingKey::new(key).map_err(refused)?;
+            return Ok(function(move |input, output| {
+                output.resize(bytes, 0);
+                key.encrypt(input, output).map_err(gave_up)?;
+                Ok(true)
+            }));
+        }
+    };
+    let key = OaepPublicEncryptingKey::new(key).map_err(refused)?;
+    Ok(function(move |input, output| {
+        output.resize(bytes, 0);
+        key.encrypt(algorithm, input, output, None).map_err(gave_up)?;
+        Ok(true)
+    }))
+}
+
+fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
+    let key = PrivateDecryptingKey::from_pkcs8(pair.private).map_err(refused)?;
+    let bytes = key.key_size_bytes();
+    let algorithm = match padding {
+        Padding::Oaep => &OAEP_SHA1_MGF1SHA1,
+        Padding::OaepSha256 => &OAEP_SHA256_MGF1SHA256,
+        _ => {
+            let key = Pkcs1PrivateDecryptingKey::new(key).map_err(refused)?;
+            return Ok(function(move |input, output| {
+                output.resize(bytes, 0);
+                let length = key.decrypt(input, output).map(|text| text.len());
+                output.truncate(length.unwrap_or(0));
+                Ok(length.is_ok())
+            }));
+        }
+    };
+    let key = OaepPrivateDecryptingKey::new(key).map_err(refused)?;
+    Ok(function(move |input, output| {
+        output.resize(bytes, 0);
+        let length = key.decrypt(algorithm, input, output, None).map(|text| text.len());
+        output.truncate(length.unwrap_or(0));
+        Ok(length.is_ok())
+    }))
+}
+
+fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
+    let algorithm = match curve {
+        Curve::P256 => &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
+        Curve::P384 => &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
+        Curve::Secp256k1 => &signature::ECDSA_P256K1_SHA256_FIXED_SIGNING,
+    };
+    let key = EcdsaKeyPair::from_pkcs8(algorithm, pair.private).map_err(refused)?;
+    let random = SystemRandom::new();
+    Ok(function(move |input, output| {
+        output.clear();
+        output.extend_from_slice(key.sign(&random, input).map_err(gave_up)?.as_ref());
+        Ok(true)
+    }))
+}
+
+fn ml_dsa_sign(parameters: MlDsa, pair: KeyPair<'_>) -> Made {
+    let (algorithm, bytes) = match parameters {
+        MlDsa::MlDsa44 => (&signature::ML_DSA_44_SIGNING, 2420),
+        MlDsa::MlDsa65 => (&signature::ML_DSA_65_SIGNING, 3309),
+        MlDsa::MlDsa87 => (&signature::ML_DSA_87_SIGNING, 4627),
+    };
+    let key = PqdsaKeyPair::from_seed(algorithm, pair.private).map_err(refused)?;
+    Ok(function(move |input, output| {
+        output.resize(bytes, 0);
+        key.sign(input, output).map_err(gave_up)?;
+        Ok(true)
+    }))
+}
+
+fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair<'_>) -> Made {
+    let algorithm = match parameters {
+        MlKem::MlKem512 => &kem::ML_KEM_512,
+        MlKem::MlKem768 => &kem::ML_KEM_768,
+        MlKem::MlKem1024 => &kem::ML_KEM_1024,
+    };
+    if action == Action::Encrypt {
+        let key = EncapsulationKey::new(algorithm, pair.public).map_err(refused)?;
+        return Ok(function(move |_, output| {
+            output.clear();
+            let (ciphertext, secret) = key.encapsulate().map_err(gave_up)?;
+            output.extend_from_slice(ciphertext.as_ref());
+            output.extend_from_slice(secret.as_ref());
+            Ok(true)
+        }));
+    }
+    let key = DecapsulationKey::new(algorithm, pair.private).map_err(refused)?;
+    let bytes = kem_ciphertext_bytes(operation).unwrap_or_default();
+    Ok(function(move |input, output| {
+        output.clear();
+        if input.len() != bytes {
+            return Ok(false);
+        }
+        let secret = key.decapsulate(input.into());
+        output.extend(secret.iter().flat_map(|secret| secret.as_ref()));
+        Ok(secret.is_ok())
+    }))
+}

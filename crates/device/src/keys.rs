@@ -1,0 +1,206 @@
+//! Keys and other secrets of a trial: the same ones for a device and for what it is compared with.
+//!
+//! Secret keys and IVs are made of the seed. Key pairs are built in, one an algorithm, as making those of RSA takes long, and
+//! as a card's own test program has them. They protect nothing. Vectors bring keys of their own.
+
+mod der;
+
+pub use der::RsaNumbers;
+
+use crate::operation::{Algorithm, Cipher, Curve, Family, MlDsa, MlKem, Mode};
+use aws_lc_rs::digest::{SHA256, digest};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Keys of one trial, or of one vector.
+#[derive(Debug)]
+pub struct Keys {
+    /// What secrets are derived from.
+    pub seed: u64,
+    given: Option<Given>,
+}
+
+/// Keys that do not come from the seed.
+#[derive(Debug)]
+enum Given {
+    Secret(Secret),
+    Pair { private: Vec<u8>, public: Vec<u8> },
+}
+
+/// What a MAC or a cipher works with.
+#[derive(Clone)]
+pub struct Secret {
+    /// The key.
+    pub key: Zeroizing<Vec<u8>>,
+    /// Nonce, IV or first counter block: what the mode begins each message with. Empty where it has none.
+    pub nonce: Vec<u8>,
+    /// Additional data of an AEAD. Those made of a seed have none.
+    pub aad: Vec<u8>,
+}
+
+/// A key pair, encoded as its algorithm has it.
+///
+/// RSA, ECDSA and Ed25519: PKCS#8 and SubjectPublicKeyInfo in DER. ML-DSA: the seed, and the public key as in FIPS 204. ML-KEM:
+/// decapsulation and encapsulation key as in FIPS 203.
+#[derive(Clone, Copy)]
+pub struct KeyPair<'a> {
+    /// The private key. Empty where a vector has none.
+    pub private: &'a [u8],
+    /// The public key. Empty where a vector has none.
+    pub public: &'a [u8],
+}
+
+impl Keys {
+    /// Keys of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, given: None }
+    }
+
+    /// A secret that a vector brings.
+    #[must_use]
+    pub const fn of_secret(secret: Secret) -> Self {
+        Self { seed: 0, given: Some(Given::Secret(secret)) }
+    }
+
+    /// A key pair that a vector brings; either half may be empty.
+    #[must_use]
+    pub const fn of_pair(private: Vec<u8>, public: Vec<u8>) -> Self {
+        Self { seed: 0, given: Some(Given::Pair { private, public }) }
+    }
+
+    /// The secret for `algorithm`; that of an algorithm without a key is empty.
+    #[must_use]
+    pub fn secret(&self, algorithm: Algorithm) -> Secret {
+        if let Some(Given::Secret(secret)) = &self.given {
+            return secret.clone();
+        }
+        let (key_bytes, nonce_bytes) = secret_lengths(algorithm);
+        let mut key = self.derive(algorithm, "key", key_bytes);
+        let mut nonce = self.derive(algorithm, "nonce", nonce_bytes);
+        match algorithm.family() {
+            // Tokens refuse a DES key without its parity bits (FIPS PUB 46-3): each byte has an odd number of ones.
+            Family::Cipher(Cipher::Des | Cipher::TripleDes, _) => {
+                for byte in key.iter_mut() {
+                    *byte = (*byte & 0xfe) | u8::from((*byte >> 1).count_ones() % 2 == 0);
+                }
+            }
+            // The first bit is the mode's own (RFC 9058 §4.1).
+            Family::Mgm(_) => nonce[0] &= 0x7f,
+            _ => {}
+        }
+        Secret { key, nonce: nonce.to_vec(), aad: Vec::new() }
+    }
+
+    /// The key pair for `algorithm`: that of the vector, or the one that is built in.
+    ///
+    /// # Panics
+    /// If the algorithm has none.
+    #[must_use]
+    pub fn pair(&self, algorithm: Algorithm) -> KeyPair<'_> {
+        match &self.given {
+            Some(Given::Pair { private, public }) => KeyPair { private, public },
+            _ => built_in(algorithm.family()).expect("asked for the pair of a public-key algorithm"),
+        }
+    }
+
+    /// Bytes that look random and differ for each algorithm and use.
+    fn derive(&self, algorithm: Algorithm, what: &str, length: usize) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(length.next_multiple_of(32)));
+        for block in 0_u32.. {
+            if bytes.len() >= length {
+                break;
+            }
+            let text = format!("cipherbench {} {algorithm} {what} {block}", self.seed);
+            bytes.extend_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        }
+        bytes.truncate(length);
+        bytes
+    }
+}
+
+impl<'a> KeyPair<'a> {
+    /// The numbers of an RSA key; without those of the private key where that is not there.
+    ///
+    /// `None` if this is no RSA key.
+    #[must_use]
+    pub fn rsa(self) -> Option<RsaNumbers<'a>> {
+        der::rsa(self.private, self.public)
+    }
+
+    /// Public key as a bare string: of ECDSA the uncompressed point (04, x, y), of Ed25519 its 32 bytes, of others as it is.
+    #[must_use]
+    pub fn public_bytes(self) -> &'a [u8] {
+        der::public_bytes(self.public).unwrap_or(self.public)
+    }
+
+    /// Private key as a bare string: of ECDSA the scalar, as long as the order, of Ed25519 the seed, of others as it is.
+    #[must_use]
+    pub fn private_bytes(self) -> &'a [u8] {
+        der::private_bytes(self.private).unwrap_or(self.private)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("nonce", &self.nonce).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for KeyPair<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyPair").finish_non_exhaustive()
+    }
+}
+
+/// Lengths of key and nonce.
+const fn secret_lengths(algorithm: Algorithm) -> (usize, usize) {
+    match algorithm.family() {
+        Family::Hmac(hash) => (hash.output_bytes(), 0),
+        Family::Mac(cipher) | Family::Cipher(cipher, Mode::Ecb) => (cipher.key_bytes(), 0),
+        Family::Cipher(cipher @ (Cipher::Magma | Cipher::Kuznyechik), Mode::Ctr | Mode::CtrAcpkm) => {
+            (cipher.key_bytes(), cipher.block_bytes() / 2)
+        }
+        Family::Cipher(cipher, _) | Family::Mgm(cipher) => {
+            (cipher.key_bytes(), cipher.block_bytes())
+        }
+        Family::Gcm(cipher) => (cipher.key_bytes(), 12),
+        Family::ChaCha20Poly1305 => (32, 12),
+        Family::Digest(_)
+        | Family::Rsa(..)
+        | Family::Ecdsa(_)
+        | Family::Ed25519
+        | Family::MlDsa(_)
+        | Family::MlKem(_) => (0, 0),
+    }
+}
+
+/// The pair that is built in. Those of RSA, ECDSA and Ed25519 were made by `openssl genpkey`; those of ML-DSA and ML-KEM are
+/// the first of Project Wycheproof's.
+fn built_in(family: Family) -> Option<KeyPair<'static>> {
+    macro_rules! pair {
+        ($private:literal, $public:literal) => {
+            Some(KeyPair {
+                private: include_bytes!(concat!("../keys/", $private)),
+                public: include_bytes!(concat!("../keys/", $public)),
+            })
+        };
+    }
+    match family {
+        Family::Rsa(1024, _) => pair!("rsa-1024.der", "rsa-1024.pub.der"),
+        Family::Rsa(2048, _) => pair!("rsa-2048.der", "rsa-2048.pub.der"),
+        Family::Rsa(3072, _) => pair!("rsa-3072.der", "rsa-3072.pub.der"),
+        Family::Rsa(4096, _) => pair!("rsa-4096.der", "rsa-4096.pub.der"),
+        Family::Ecdsa(Curve::P256) => pair!("ecdsa-p256.der", "ecdsa-p256.pub.der"),
+        Family::Ecdsa(Curve::P384) => pair!("ecdsa-p384.der", "ecdsa-p384.pub.der"),
+        Family::Ecdsa(Curve::Secp256k1) => pair!("ecdsa-secp256k1.der", "ecdsa-secp256k1.pub.der"),
+        Family::Ed25519 => pair!("ed25519.der", "ed25519.pub.der"),
+        Family::MlDsa(MlDsa::MlDsa44) => pair!("ml-dsa-44.seed", "ml-dsa-44.pub"),
+        Family::MlDsa(MlDsa::MlDsa65) => pair!("ml-dsa-65.seed", "ml-dsa-65.pub"),
+        Family::MlDsa(MlDsa::MlDsa87) => pair!("ml-dsa-87.seed", "ml-dsa-87.pub"),
+        Family::MlKem(MlKem::MlKem512) => pair!("ml-kem-512.key", "ml-kem-512.pub"),
+        Family::MlKem(MlKem::MlKem768) => pair!("ml-kem-768.key", "ml-kem-768.pub"),
+        Family::MlKem(MlKem::MlKem1024) => pair!("ml-kem-1024.key", "ml-kem-1024.pub"),
+        _ => None,
+    }
+}

@@ -1,0 +1,436 @@
+//! Public-key operations.
+
+use super::engine::Place;
+use super::{Library, c_int, c_string, failed, forget_errors, last_error, raw};
+use crate::DeviceError;
+use openssl_sys as ssl;
+use std::ffi::c_long;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+/// A key, in the provider or adopted by the engine.
+pub(in super::super) struct Key<'a> {
+    key: NonNull<ssl::EVP_PKEY>,
+    library: &'a Library,
+    /// Null, or the engine where it must be named.
+    engine: *mut ssl::ENGINE,
+}
+
+/// What a key is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum KeyUse {
+    Sign,
+    Verify,
+    Encrypt,
+    Decrypt,
+    Encapsulate,
+    Decapsulate,
+}
+
+/// Padding of RSA; hashes as libcrypto calls them.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) enum RsaPadding {
+    /// With the hash of what is signed; `None` for encryption.
+    Pkcs1(Option<&'static str>),
+    Oaep(&'static str),
+    /// With a salt as long as the hash.
+    Pss(&'static str),
+}
+
+impl<'a> Key<'a> {
+    /// A private key in PKCS#8 DER.
+    pub(in super::super) fn private(library: &'a Library, der: &[u8]) -> Result<Self, DeviceError> {
+        Self::read(library, der, raw::d2i_AutoPrivateKey_ex)
+    }
+
+    /// A public key as SubjectPublicKeyInfo in DER.
+    pub(in super::super) fn public(library: &'a Library, der: &[u8]) -> Result<Self, DeviceError> {
+        Self::read(library, der, raw::d2i_PUBKEY_ex)
+    }
+
+    fn read(
+        library: &'a Library,
+        der: &[u8],
+        read: unsafe extern "C" fn(
+            *mut *mut ssl::EVP_PKEY,
+            *mut *const u8,
+            c_long,
+            *mut ssl::OSSL_LIB_CTX,
+            *const std::ffi::c_char,
+        ) -> *mut ssl::EVP_PKEY,
+    ) -> Result<Self, DeviceError> {
+        let (mut bytes, length) = (der.as_ptr(), c_long::from(c_int(der.len())?));
+        // SAFETY: the bytes are as many as is said; the result is a key of its own, or null.
+        let key = unsafe {
+            read(ptr::null_mut(), &raw mut bytes, length, library.context(), ptr::null())
+        };
+        Self::new(library, key)
+    }
+
+    /// A bare private key of the kind that libcrypto calls `name`.
+    pub(in super::super) fn raw_private(
+        library: &'a Library,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<Self, DeviceError> {
+        let name = c_string(name)?;
+        let (data, length) = (bytes.as_ptr(), bytes.len());
+        // SAFETY: the bytes are as many as is said; the result is a key of its own, or null.
+        let key = unsafe {
+            ssl::EVP_PKEY_new_raw_private_key_ex(
+                library.context(),
+                name.as_ptr(),
+                ptr::null(),
+                data,
+                length,
+            )
+        };
+        Self::new(library, key)
+    }
+
+    /// A bare public key.
+    pub(in super::super) fn raw_public(
+        library: &'a Library,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<Self, DeviceError> {
+        let name = c_string(name)?;
+        let (data, length) = (bytes.as_ptr(), bytes.len());
+        // SAFETY: as above.
+        let key = unsafe {
+            ssl::EVP_PKEY_new_raw_public_key_ex(
+                library.context(),
+                name.as_ptr(),
+                ptr::null(),
+                data,
+                length,
+            )
+        };
+        Self::new(library, key)
+    }
+
+    fn new(library: &'a Library, key: *mut ssl::EVP_PKEY) -> Result<Self, DeviceError> {
+        let Some(key) = NonNull::new(key) else {
+            let why = last_error().unwrap_or_default();
+            let name = library.name();
+            return Err(DeviceError::NotOffered(format!("{name} takes no such key: {why}")));
+        };
+        let mut this = Self { key, library, engine: ptr::null_mut() };
+        if let Some(engine) = library.as_engine() {
+            let Some((key, place)) = engine.adopt(key) else {
+                forget_errors();
+                let name = library.name();
+                return Err(DeviceError::NotOffered(format!("{name} does nothing with such keys")));
+            };
+            this.key = key;
+            if place == Place::Use {
+                this.engine = engine.as_ptr();
+            }
+        }
+        Ok(this)
+    }
+
+    fn context(&self) -> Result<NonNull<ssl::EVP_PKEY_CTX>, DeviceError> {
+        // SAFETY: a live key; the context takes hold of it.
+        let context = unsafe {
+            if self.library.as_engine().is_some() {
+                ssl::EVP_PKEY_CTX_new(self.key.as_ptr(), self.engine)
+            } else {
+                raw::EVP_PKEY_CTX_new_from_pkey(
+                    self.library.context(),
+                    self.key.as_ptr(),
+                    ptr::null(),
+                )
+            }
+        };
+        NonNull::new(context).ok_or_else(|| failed("using the key"))
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { ssl::EVP_PKEY_free(self.key.as_ptr()) };
+    }
+}
+
+/// A key made ready for one use, any number of times.
+pub(in super::super) struct KeyContext<'a> {
+    context: NonNull<ssl::EVP_PKEY_CTX>,
+    /// The longest result.
+    result_bytes_max: usize,
+    _library: PhantomData<&'a Library>,
+}
+
+impl<'a> KeyContext<'a> {
+    /// Makes a key ready; `rsa` says how RSA pads, `None` is for other keys.
+    pub(in super::super) fn new(
+        key: &Key<'a>,
+        what: KeyUse,
+        rsa: Option<RsaPadding>,
+    ) -> Result<Self, DeviceError> {
+        let context = key.context()?;
+        let this = Self { context, result_bytes_max: key.result_bytes_max(), _library: PhantomData };
+        let context = context.as_ptr();
+        // SAFETY: a live context with a key.
+        let ready = unsafe {
+            match what {
+                KeyUse::Sign => ssl::EVP_PKEY_sign_init(context),
+                KeyUse::Verify => ssl::EVP_PKEY_verify_init(context),
+                KeyUse::Encrypt => ssl::EVP_PKEY_encrypt_init(context),
+                KeyUse::Decrypt => ssl::EVP_PKEY_decrypt_init(context),
+                KeyUse::Encapsulate => ssl::EVP_PKEY_encapsulate_init(context, ptr::null()),
+                KeyUse::Decapsulate => ssl::EVP_PKEY_decapsulate_init(context, ptr::null()),
+            }
+        };
+        if ready != 1 {
+            let why = last_error().unwrap_or_default();
+            return Err(DeviceError::NotOffered(format!("it does not {what:?} with it: {why}")));
+        }
+        if let Some(padding) = rsa {
+            this.pad(padding)?;
+        }
+        Ok(this)
+    }
+
+    fn pad(&self, padding: RsaPadding) -> Result<(), DeviceError> {
+        let context = self.context.as_ptr();
+        let (number, hash) = match padding {
+            RsaPadding::Pkcs1(hash) => (ssl::RSA_PKCS1_PADDING, hash),
+            RsaPadding::Oaep(hash) => (ssl::RSA_PKCS1_OAEP_PADDING, Some(hash)),
+            RsaPadding::Pss(hash) => (ssl::RSA_PKCS1_PSS_PADDING, Some(hash)),
+        };
+        // These hashes are only named to the key: the one that computes is the provider's own.
+        let hash = match hash {
+            None => ptr::null(),
+            Some(hash) => {
+                let name = c_string(hash)?;
+                // SAFETY: a string; what comes lives for ever.
+                unsafe { ssl::EVP_get_digestbyname(name.as_ptr()) }
+            }
+        };
+        // SAFETY: a live context, made ready; the hashes live for ever.
+        let done = unsafe {
+            ssl::EVP_PKEY_CTX_set_rsa_padding(context, number) > 0
+                && match padding {
+                    RsaPadding::Pkcs1(None) => true,
+                    RsaPadding::Pkcs1(Some(_)) => {
+                        ssl::EVP_PKEY_CTX_set_signature_md(context, hash) > 0
+                    }
+                    RsaPadding::Oaep(_) => {
+                        ssl::EVP_PKEY_CTX_set_rsa_oaep_md(context, hash.cast_mut()) > 0
+                            && ssl::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash) > 0
+                    }
+                    RsaPadding::Pss(_) => {
+                        ssl::EVP_PKEY_CTX_set_signature_md(context, hash) > 0
+                            && ssl::EVP_PKEY_CTX_set_rsa_pss_saltlen(context, SALT_AS_DIGEST) > 0
+                            && ssl::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash) > 0
+                    }
+                }
+        };
+        if done {
+            return Ok(());
+        }
+        let why = last_error().unwrap_or_default();
+        Err(DeviceError::NotOffered(format!("it does not pad so: {why}")))
+    }
+
+    /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be decrypted is not well-formed.
+    pub(in super::super) fn run(
+        &mut self,
+        what: KeyUse,
+        input: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<bool, DeviceError> {
+        output.resize(self.result_bytes_max, 0);
+        let mut length = output.len();
+        let function = match what {
+            KeyUse::Sign => ssl::EVP_PKEY_sign,
+            KeyUse::Encrypt => ssl::EVP_PKEY_encrypt,
+            _ => ssl::EVP_PKEY_decrypt,
+        };
+        // SAFETY: a live context; the output is as long as is said, and the input too.
+        let done = unsafe {
+            function(
+                self.context.as_ptr(),
+                output.as_mut_ptr(),
+                &raw mut length,
+                input.as_ptr(),
+                input.len(),
+            )
+        };
+        output.truncate(length);
+        if done == 1 {
+            return Ok(true);
+        }
+        output.clear();
+        if what == KeyUse::Decrypt {
+            forget_errors();
+            return Ok(false);
+        }
+        Err(failed("the operation with the key"))
+    }
+
+    /// Whether `signature` is right for `digest`.
+    pub(in super::super) fn verify(&mut self, signature: &[u8], digest: &[u8]) -> bool {
+        // SAFETY: a live context; both inputs are as long as is said.
+        let done = unsafe {
+            ssl::EVP_PKEY_verify(
+                self.context.as_ptr(),
+                signature.as_ptr(),
+                signature.len(),
+                digest.as_ptr(),
+                digest.len(),
+            )
+        };
+        forget_errors();
+        done == 1
+    }
+
+    /// Makes a secret and its ciphertext: `output` is the ciphertext, then the secret.
+    pub(in super::super) fn encapsulate(&mut self, output: &mut Vec<u8>) -> Result<(), DeviceError> {
+        let mut secret = [0_u8; 64];
+        let (mut secret_bytes, mut length) = (secret.len(), self.result_bytes_max);
+        output.resize(length, 0);
+        // SAFETY: a live context; both outputs are as long as is said.
+        let done = unsafe {
+            ssl::EVP_PKEY_encapsulate(
+                self.context.as_ptr(),
+                output.as_mut_ptr(),
+                &raw mut length,
+                secret.as_mut_ptr(),
+                &raw mut secret_bytes,
+            )
+        };
+        if done != 1 {
+            return Err(failed("encapsulation"));
+        }
+        output.truncate(length);
+        output.extend_from_slice(&secret[..secret_bytes.min(secret.len())]);
+        Ok(())
+    }
+
+    /// The secret behind a ciphertext. `false`: it is refused.
+    pub(in super::super) fn decapsulate(&mut self, ciphertext: &[u8], secret: &mut Vec<u8>) -> bool {
+        secret.resize(64, 0);
+        let mut length = secret.len();
+        // SAFETY: a live context; the output is as long as is said, and the input too.
+        let done = unsafe {
+            ssl::EVP_PKEY_decapsulate(
+                self.context.as_ptr(),
+                secret.as_mut_ptr(),
+                &raw mut length,
+                ciphertext.as_ptr(),
+                ciphertext.len(),
+            )
+        };
+        forget_errors();
+        secret.truncate(if done == 1 { length } else { 0 });
+        done == 1
+    }
+}
+
+impl Key<'_> {
+    /// The longest result of any use, in bytes.
+    fn result_bytes_max(&self) -> usize {
+        // SAFETY: a live key.
+        let size = unsafe { ssl::EVP_PKEY_size(self.key.as_ptr()) };
+        usize::try_from(size).unwrap_or_default()
+    }
+}
+
+impl Drop for KeyContext<'_> {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { ssl::EVP_PKEY_CTX_free(self.context.as_ptr()) };
+    }
+}
+
+/// Signatures that take a whole message and no hash: Ed25519, ML-DSA.
+pub(in super::super) struct SignContext<'a> {
+    context: NonNull<ssl::EVP_MD_CTX>,
+    key: Key<'a>,
+}
+
+impl<'a> SignContext<'a> {
+    pub(in super::super) fn new(key: Key<'a>) -> Result<Self, DeviceError> {
+        // SAFETY: takes nothing.
+        let context = NonNull::new(unsafe { ssl::EVP_MD_CTX_new() });
+        Ok(Self { context: context.ok_or_else(|| failed("signing"))?, key })
+    }
+
+    pub(in super::super) fn sign(
+        &mut self,
+        message: &[u8],
+        signature: &mut Vec<u8>,
+    ) -> Result<(), DeviceError> {
+        signature.resize(self.key.result_bytes_max(), 0);
+        let mut length = signature.len();
+        let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
+        let (library, none) = (self.key.library.context(), ptr::null());
+        // SAFETY: a live context and a live key; the output is as long as is said, and the input too.
+        let done = unsafe {
+            raw::EVP_DigestSignInit_ex(
+                context,
+                ptr::null_mut(),
+                none,
+                library,
+                none,
+                key,
+                ptr::null(),
+            ) == 1
+                && ssl::EVP_DigestSign(
+                    context,
+                    signature.as_mut_ptr(),
+                    &raw mut length,
+                    message.as_ptr(),
+                    message.len(),
+                ) == 1
+        };
+        signature.truncate(length);
+        if done { Ok(()) } else { Err(failed("signing")) }
+    }
+
+    pub(in super::super) fn verify(
+        &mut self,
+        signature: &[u8],
+        message: &[u8],
+    ) -> Result<bool, DeviceError> {
+        let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
+        let (library, none) = (self.key.library.context(), ptr::null());
+        // SAFETY: a live context and a live key; both inputs are as long as is said.
+        unsafe {
+            if raw::EVP_DigestVerifyInit_ex(
+                context,
+                ptr::null_mut(),
+                none,
+                library,
+                none,
+                key,
+                ptr::null(),
+            ) != 1
+            {
+                return Err(failed("verifying"));
+            }
+            let right = ssl::EVP_DigestVerify(
+                context,
+                signature.as_ptr(),
+                signature.len(),
+                message.as_ptr(),
+                message.len(),
+            );
+            forget_errors();
+            Ok(right == 1)
+        }
+    }
+}
+
+impl Drop for SignContext<'_> {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { ssl::EVP_MD_CTX_free(self.context.as_ptr()) };
+    }
+}
+
+/// RSA_PSS_SALTLEN_DIGEST: a salt as long as the hash.
+const SALT_AS_DIGEST: i32 = -1;

@@ -1,0 +1,155 @@
+//! A provider or an engine, loaded.
+
+use super::engine::Engine;
+use super::{c_string, last_error, raw};
+use crate::DeviceError;
+use openssl_sys as ssl;
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+
+/// A provider in a library context of its own, or an engine.
+///
+/// Beside the provider stands only OpenSSL's `base`, which reads files and computes nothing: so whatever comes out was
+/// computed by the provider.
+pub(in super::super) struct Library {
+    /// Null: the default context, in which engines work.
+    context: *mut ssl::OSSL_LIB_CTX,
+    /// The provider, then `base`.
+    providers: Vec<NonNull<ssl::OSSL_PROVIDER>>,
+    engine: Option<Engine>,
+}
+
+// SAFETY: library contexts, providers and engines are made to be used by several threads at once (OPENSSL-THREADS(7)); nothing here
+// changes them after `Library` was made.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Loads a provider by its name, from the folder of `module` where that is given.
+    pub(in super::super) fn provider(
+        name: &str,
+        module: Option<&Path>,
+    ) -> Result<Self, DeviceError> {
+        // SAFETY: takes nothing.
+        let context = unsafe { ssl::OSSL_LIB_CTX_new() };
+        if context.is_null() {
+            return Err(DeviceError::Unusable("libcrypto has no memory left".to_owned()));
+        }
+        let mut library = Self { context, providers: Vec::new(), engine: None };
+        let loaded = match module {
+            // Its file may be called anything; a provider is found by folder and file name.
+            Some(module) => {
+                let folder = module.parent().unwrap_or(Path::new("."));
+                let stem = module.file_stem().unwrap_or_default();
+                let folder = c_string(&folder.to_string_lossy())?;
+                // SAFETY: a live context, and a string that the call copies.
+                unsafe { ssl::OSSL_PROVIDER_set_default_search_path(context, folder.as_ptr()) };
+                library.load(&stem.to_string_lossy())
+            }
+            None => library.load(name),
+        };
+        if let Err(why) = loaded {
+            let place = match module {
+                Some(module) => format!("from {}", module.display()),
+                None => "from OpenSSL's own folder (`openssl version -m` names it)".to_owned(),
+            };
+            return Err(DeviceError::Unusable(format!(
+                "OpenSSL does not load the provider {name:?} {place}: {why}; check its name and the path of its module"
+            )));
+        }
+        // Without it a provider still computes; only keys from files cannot be read.
+        let _ = library.load("base");
+        Ok(library)
+    }
+
+    /// Loads an engine by its name, from `module` where that is given.
+    pub(in super::super) fn engine(
+        name: &str,
+        module: Option<&Path>,
+    ) -> Result<Self, DeviceError> {
+        let engine = Engine::load(name, module)?;
+        Ok(Self { context: ptr::null_mut(), providers: Vec::new(), engine: Some(engine) })
+    }
+
+    fn load(&mut self, name: &str) -> Result<(), String> {
+        let name = c_string(name).map_err(|error| error.to_string())?;
+        // SAFETY: a live context, and a string that the call copies.
+        let provider = unsafe { ssl::OSSL_PROVIDER_load(self.context, name.as_ptr()) };
+        let Some(provider) = NonNull::new(provider) else {
+            return Err(last_error().unwrap_or_else(|| "no reason is given".to_owned()));
+        };
+        self.providers.push(provider);
+        Ok(())
+    }
+
+    pub(super) const fn context(&self) -> *mut ssl::OSSL_LIB_CTX {
+        self.context
+    }
+
+    pub(super) const fn as_engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    /// As it names itself.
+    pub(in super::super) fn name(&self) -> String {
+        match &self.engine {
+            Some(engine) => engine.name(),
+            None => self.parameter(c"name").unwrap_or_default(),
+        }
+    }
+
+    /// Version of the provider; engines tell none.
+    pub(in super::super) fn version(&self) -> Option<String> {
+        self.parameter(c"version")
+    }
+
+    /// Whether the provider is still working, as it says itself.
+    pub(in super::super) fn is_well(&self) -> bool {
+        // SAFETY: a live provider.
+        self.providers.first().is_none_or(|provider| unsafe {
+            raw::OSSL_PROVIDER_self_test(provider.as_ptr()) == 1
+        })
+    }
+
+    /// A text that the provider tells of itself.
+    fn parameter(&self, key: &CStr) -> Option<String> {
+        let provider = self.providers.first()?;
+        let mut value: *mut c_char = ptr::null_mut();
+        // SAFETY: the parameters are ended as they must be; the provider sets `value` to a string of its own, or leaves it null.
+        unsafe {
+            let mut parameters = [
+                raw::OSSL_PARAM_construct_utf8_ptr(key.as_ptr(), &raw mut value, 0),
+                ssl::OSSL_PARAM_construct_end(),
+            ];
+            raw::OSSL_PROVIDER_get_params(provider.as_ptr(), parameters.as_mut_ptr());
+        }
+        if value.is_null() {
+            return None;
+        }
+        // SAFETY: a string that ends with a zero and lives as long as the provider.
+        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        for provider in &self.providers {
+            // SAFETY: loaded by us, and all that was made of it borrowed this.
+            unsafe { ssl::OSSL_PROVIDER_unload(provider.as_ptr()) };
+        }
+        if !self.context.is_null() {
+            // SAFETY: made by us.
+            unsafe { ssl::OSSL_LIB_CTX_free(self.context) };
+        }
+    }
+}
+
+/// Version of libcrypto, as it names itself.
+pub(in super::super) fn version() -> String {
+    // SAFETY: gives a string that lives for ever.
+    unsafe { CStr::from_ptr(ssl::OpenSSL_version(ssl::OPENSSL_VERSION)) }
+        .to_string_lossy()
+        .into_owned()
+}

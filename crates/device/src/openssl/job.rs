@@ -1,0 +1,316 @@
+//! Operations made ready.
+
+use super::ecdsa;
+use super::ffi::{
+    CipherContext, DigestContext, Key, KeyContext, KeyUse, Library, MacContext, RsaPadding,
+    SignContext,
+};
+use super::names;
+use crate::case::{kem_ciphertext_bytes, signature_bytes};
+use crate::operation::{Action, Cipher, Family, Mode, Padding};
+use crate::{DeviceError, Job, Keys, Operation, Secret};
+
+/// Makes `operation` ready; `own` has the hash of what is signed.
+pub(super) fn new<'a>(
+    library: &'a Library,
+    own: &'a Library,
+    operation: Operation,
+    keys: &Keys,
+) -> Result<Box<dyn Job + 'a>, DeviceError> {
+    let Operation { algorithm, action } = operation;
+    let encrypts = action == Action::Encrypt;
+    Ok(match algorithm.family() {
+        Family::Digest(hash) => Box::new(DigestContext::new(library, names::hash(hash))?),
+        Family::Hmac(hash) => {
+            let secret = keys.secret(algorithm);
+            Box::new(MacContext::hmac(library, names::hash(hash), &secret.key)?)
+        }
+        Family::Mac(cipher) => {
+            let secret = keys.secret(algorithm);
+            Box::new(match names::mac(cipher) {
+                Some(name) => MacContext::named(library, name, &secret.key)?,
+                None => {
+                    let cipher = names::cipher(cipher, Mode::Cbc).unwrap_or_default();
+                    MacContext::cmac(library, cipher, &secret.key)?
+                }
+            })
+        }
+        Family::Cipher(cipher, mode) => {
+            let secret = keys.secret(algorithm);
+            let name = names::cipher(cipher, mode)
+                .ok_or_else(|| DeviceError::NotOffered("libcrypto knows no such mode".into()))?;
+            let padding = mode == Mode::CbcPad;
+            let context = CipherContext::new(library, name, encrypts, &secret.key, padding)?;
+            Box::new(Text { context, secret, mode, cipher })
+        }
+        Family::Gcm(cipher) => aead(library, names::gcm(cipher), encrypts, 16, keys, operation)?,
+        Family::ChaCha20Poly1305 => {
+            aead(library, "ChaCha20-Poly1305", encrypts, 16, keys, operation)?
+        }
+        Family::Mgm(cipher) => {
+            let tag_bytes = cipher.block_bytes();
+            aead(library, names::mgm(cipher), encrypts, tag_bytes, keys, operation)?
+        }
+        Family::Rsa(..) | Family::Ecdsa(_) => Box::new(Pair::new(library, own, operation, keys)?),
+        Family::Ed25519 | Family::MlDsa(_) => {
+            let key = key(library, operation, keys)?;
+            let signature_bytes = signature_bytes(operation).unwrap_or_default();
+            let mut context = SignContext::new(key)?;
+            // Whether it can sign shows only when it does.
+            if action == Action::Sign {
+                let tried = context.sign(b"", &mut Vec::new());
+                tried.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
+            }
+            Box::new(Whole { context, signs: action == Action::Sign, signature_bytes })
+        }
+        Family::MlKem(_) => {
+            let key = key(library, operation, keys)?;
+            let what = if encrypts { KeyUse::Encapsulate } else { KeyUse::Decapsulate };
+            let context = KeyContext::new(&key, what, None)?;
+            let ciphertext_bytes = kem_ciphertext_bytes(operation).unwrap_or_default();
+            Box::new(Kem { context, encrypts, ciphertext_bytes })
+        }
+    })
+}
+
+impl Job for DigestContext<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        Self::run(self, input, output).map(|()| true)
+    }
+}
+
+impl Job for MacContext<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        Self::run(self, input, output).map(|()| true)
+    }
+}
+
+/// A cipher without authentication.
+struct Text<'a> {
+    context: CipherContext<'a>,
+    secret: Secret,
+    mode: Mode,
+    cipher: Cipher,
+}
+
+impl Job for Text<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        match self.mode {
+            // Nothing is left of the message before, if that was one of whole blocks.
+            Mode::Ecb => {}
+            // The key has changed on the way.
+            Mode::CtrAcpkm => self.context.begin(Some(&self.secret.key), &self.secret.nonce)?,
+            _ => self.context.begin(None, &self.secret.nonce)?,
+        }
+        self.context.update(input, output)?;
+        if output.len() == input.len() && self.mode != Mode::CbcPad {
+            return Ok(true);
+        }
+        // Padding is put or taken; or a part of a block is left, which is an error, and may not meet the next message.
+        let whole = self.context.finish(output);
+        if !whole {
+            output.clear();
+            let _ = self.context.begin(Some(&self.secret.key), &self.secret.nonce);
+        }
+        Ok(whole && (self.mode == Mode::CbcPad || input.len() % self.cipher.block_bytes() == 0))
+    }
+}
+
+/// An AEAD.
+struct Aead<'a> {
+    context: CipherContext<'a>,
+    secret: Secret,
+    encrypts: bool,
+    tag_bytes: usize,
+}
+
+fn aead<'a>(
+    library: &'a Library,
+    name: &str,
+    encrypts: bool,
+    tag_bytes: usize,
+    keys: &Keys,
+    operation: Operation,
+) -> Result<Box<dyn Job + 'a>, DeviceError> {
+    let secret = keys.secret(operation.algorithm);
+    let context = CipherContext::new(library, name, encrypts, &secret.key, false)?;
+    Ok(Box::new(Aead { context, secret, encrypts, tag_bytes }))
+}
+
+impl Job for Aead<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        let text = if self.encrypts {
+            input
+        } else {
+            let Some((text, _)) = input.len().checked_sub(self.tag_bytes).map(|at| input.split_at(at))
+            else {
+                output.clear();
+                return Ok(false);
+            };
+            text
+        };
+        self.context.begin(None, &self.secret.nonce)?;
+        if !self.encrypts {
+            self.context.expect_tag(&input[text.len()..])?;
+        }
+        if !self.secret.aad.is_empty() {
+            self.context.additional(&self.secret.aad)?;
+        }
+        self.context.update(text, output)?;
+        if !self.context.finish(output) {
+            output.clear();
+            return if self.encrypts {
+                Err(DeviceError::Failed("sealing failed".to_owned()))
+            } else {
+                Ok(false)
+            };
+        }
+        if self.encrypts {
+            self.context.tag(self.tag_bytes, output)?;
+        }
+        Ok(true)
+    }
+}
+
+/// RSA, and ECDSA.
+struct Pair<'a> {
+    context: KeyContext<'a>,
+    what: KeyUse,
+    /// The hash of what is signed.
+    hash: Option<DigestContext<'a>>,
+    digest: Vec<u8>,
+    /// Length of the signature; 0: there is none.
+    signature_bytes: usize,
+    /// ECDSA's signature in DER.
+    der: Option<Vec<u8>>,
+}
+
+impl<'a> Pair<'a> {
+    fn new(
+        library: &'a Library,
+        own: &'a Library,
+        operation: Operation,
+        keys: &Keys,
+    ) -> Result<Self, DeviceError> {
+        let what = match operation.action {
+            Action::Sign => KeyUse::Sign,
+            Action::Verify => KeyUse::Verify,
+            Action::Encrypt => KeyUse::Encrypt,
+            Action::Digest | Action::Decrypt => KeyUse::Decrypt,
+        };
+        let signs = matches!(what, KeyUse::Sign | KeyUse::Verify);
+        let (hash, padding) = match operation.algorithm.family() {
+            Family::Rsa(_, Padding::Pkcs1) if signs => {
+                (Some("SHA256"), Some(RsaPadding::Pkcs1(Some("SHA256"))))
+            }
+            Family::Rsa(_, Padding::Pkcs1) => (None, Some(RsaPadding::Pkcs1(None))),
+            Family::Rsa(_, Padding::Pkcs1Sha1) => {
+                (Some("SHA1"), Some(RsaPadding::Pkcs1(Some("SHA1"))))
+            }
+            Family::Rsa(_, Padding::Oaep) => (None, Some(RsaPadding::Oaep("SHA1"))),
+            Family::Rsa(_, Padding::OaepSha256) => (None, Some(RsaPadding::Oaep("SHA256"))),
+            Family::Rsa(_, Padding::Pss) => (Some("SHA256"), Some(RsaPadding::Pss("SHA256"))),
+            Family::Ecdsa(curve) => (Some(names::curve_hash(curve)), None),
+            _ => unreachable!("{operation} is neither RSA nor ECDSA"),
+        };
+        let key = key(library, operation, keys)?;
+        Ok(Self {
+            context: KeyContext::new(&key, what, padding)?,
+            what,
+            hash: hash.map(|hash| DigestContext::new(own, hash)).transpose()?,
+            digest: Vec::new(),
+            signature_bytes: signature_bytes(operation).unwrap_or_default(),
+            der: padding.is_none().then(Vec::new),
+        })
+    }
+}
+
+impl Job for Pair<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        let Some(hash) = &mut self.hash else {
+            return self.context.run(self.what, input, output);
+        };
+        output.clear();
+        if self.what == KeyUse::Sign {
+            hash.run(input, &mut self.digest)?;
+            let Some(der) = &mut self.der else {
+                return self.context.run(self.what, &self.digest, output);
+            };
+            self.context.run(self.what, &self.digest, der)?;
+            output.resize(self.signature_bytes, 0);
+            if !ecdsa::to_raw(der, output) {
+                return Err(DeviceError::Failed("its signature is not in DER".to_owned()));
+            }
+            return Ok(true);
+        }
+        let Some((signature, message)) = input.split_at_checked(self.signature_bytes) else {
+            return Ok(false);
+        };
+        hash.run(message, &mut self.digest)?;
+        Ok(match &mut self.der {
+            Some(der) => {
+                ecdsa::to_der(signature, der);
+                self.context.verify(der, &self.digest)
+            }
+            None => self.context.verify(signature, &self.digest),
+        })
+    }
+}
+
+/// Ed25519 and ML-DSA.
+struct Whole<'a> {
+    context: SignContext<'a>,
+    signs: bool,
+    signature_bytes: usize,
+}
+
+impl Job for Whole<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        output.clear();
+        if self.signs {
+            return self.context.sign(input, output).map(|()| true);
+        }
+        match input.split_at_checked(self.signature_bytes) {
+            Some((signature, message)) => self.context.verify(signature, message),
+            None => Ok(false),
+        }
+    }
+}
+
+/// ML-KEM.
+struct Kem<'a> {
+    context: KeyContext<'a>,
+    encrypts: bool,
+    ciphertext_bytes: usize,
+}
+
+impl Job for Kem<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        output.clear();
+        if self.encrypts {
+            return self.context.encapsulate(output).map(|()| true);
+        }
+        Ok(input.len() == self.ciphertext_bytes && self.context.decapsulate(input, output))
+    }
+}
+
+/// The half of the key that the operation needs, as the device takes it.
+fn key<'a>(
+    library: &'a Library,
+    operation: Operation,
+    keys: &Keys,
+) -> Result<Key<'a>, DeviceError> {
+    let pair = keys.pair(operation.algorithm);
+    let is_public = matches!(operation.action, Action::Encrypt | Action::Verify);
+    let raw = match operation.algorithm.family() {
+        Family::MlDsa(parameters) => Some(names::ml_dsa(parameters)),
+        Family::MlKem(parameters) => Some(names::ml_kem(parameters)),
+        _ => None,
+    };
+    match (raw, is_public) {
+        (None, true) => Key::public(library, pair.public),
+        (None, false) => Key::private(library, pair.private),
+        (Some(name), true) => Key::raw_public(library, name, pair.public),
+        (Some(name), false) => Key::raw_private(library, name, pair.private),
+    }
+}

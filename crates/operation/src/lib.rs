@@ -1,0 +1,456 @@
+//! Names of what devices do: `sha-256`, `aes-128-cbc encrypt`, `rsa-2048-oaep decrypt`, `ecdsa-p256 sign`.
+//!
+//! A name decides everything of what the result is, but for key and input: [`Family`] says it in full.
+//!
+//! | Action | Input | Output |
+//! | --- | --- | --- |
+//! | digest | message | digest or MAC |
+//! | encrypt | plaintext | ciphertext; AEADs: and tag; KEMs (whose input is empty): ciphertext, then secret |
+//! | decrypt | what encrypting gave; KEMs: the ciphertext | plaintext; KEMs: secret |
+//! | sign | message | signature |
+//! | verify | signature, then message | nothing |
+//!
+//! Signatures have a fixed length: those of ECDSA are r and s, each as long as the curve's order (IEEE P1363).
+
+#![forbid(unsafe_code)]
+
+mod list;
+
+pub use list::ALGORITHMS;
+
+use std::fmt;
+
+/// An algorithm with everything that decides what its result is, but for key and input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Algorithm {
+    name: &'static str,
+    family: Family,
+}
+
+/// What an algorithm is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// A hash.
+    Digest(Hash),
+    /// HMAC (RFC 2104) with a key as long as the hash's output.
+    Hmac(Hash),
+    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block; with GOST 28147-89 its own
+    /// MAC of 4 bytes (RFC 5830 §8).
+    Mac(Cipher),
+    /// A block cipher in a mode without authentication.
+    Cipher(Cipher, Mode),
+    /// AES in GCM, with a nonce of 12 bytes and a tag of 16.
+    Gcm(Cipher),
+    /// ChaCha20-Poly1305 (RFC 8439).
+    ChaCha20Poly1305,
+    /// A GOST cipher in MGM (RFC 9058), with a nonce and a tag as long as a block.
+    Mgm(Cipher),
+    /// RSA (RFC 8017) with a modulus of so many bits.
+    Rsa(u16, Padding),
+    /// ECDSA with the hash that is as long as the curve's order.
+    Ecdsa(Curve),
+    /// Ed25519 (RFC 8032).
+    Ed25519,
+    /// ML-DSA (FIPS 204), pure and with an empty context.
+    MlDsa(MlDsa),
+    /// ML-KEM (FIPS 203).
+    MlKem(MlKem),
+}
+
+/// A hash.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hash {
+    Md5,
+    Sha1,
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+    Sha3_256,
+    Sha3_512,
+    /// GOST R 34.11-2012 (RFC 6986).
+    Streebog256,
+    Streebog512,
+}
+
+/// A cipher with the length of its key.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cipher {
+    Aes128,
+    Aes192,
+    Aes256,
+    Des,
+    /// With three keys.
+    TripleDes,
+    Magma,
+    Kuznyechik,
+    /// GOST 28147-89 with the substitution of Magma (id-tc26-gost-28147-param-Z).
+    Gost28147,
+}
+
+/// A mode without authentication. Each message begins with the IV that the device's keys have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Whole blocks.
+    Ecb,
+    /// Whole blocks.
+    Cbc,
+    /// With the padding of PKCS#7 (RFC 5652 §6.3), always at least one byte.
+    CbcPad,
+    /// AES: the IV is the first counter block. GOST R 34.13-2015: half of it, and the counter begins at 0. GOST 28147-89: its own
+    /// counter mode (RFC 5830 §6) without key meshing.
+    Ctr,
+    /// CTR-ACPKM (RFC 8645 §6.2.2): with a new key after each section of 1 KiB (Magma) or 4 KiB (Kuznyechik), as the GOST engine
+    /// of OpenSSL has them.
+    CtrAcpkm,
+}
+
+/// What RSA does with its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Padding {
+    /// PKCS#1 v1.5: encryption, and signatures with SHA-256.
+    Pkcs1,
+    /// PKCS#1 v1.5: signatures with SHA-1.
+    Pkcs1Sha1,
+    /// OAEP with SHA-1, in MGF1 too: what libraries mean if nothing else is said.
+    Oaep,
+    /// OAEP with SHA-256, in MGF1 too.
+    OaepSha256,
+    /// PSS with SHA-256, in MGF1 too, and a salt of 32 bytes.
+    Pss,
+}
+
+/// A curve of ECDSA.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Curve {
+    P256,
+    P384,
+    Secp256k1,
+}
+
+/// A set of parameters of ML-DSA.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MlDsa {
+    MlDsa44,
+    MlDsa65,
+    MlDsa87,
+}
+
+/// A set of parameters of ML-KEM.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MlKem {
+    MlKem512,
+    MlKem768,
+    MlKem1024,
+}
+
+/// What is done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Message to digest or MAC.
+    Digest,
+    /// Plaintext to ciphertext (AEADs: and tag; KEMs: to ciphertext and shared secret).
+    Encrypt,
+    /// The way back.
+    Decrypt,
+    /// Message to signature.
+    Sign,
+    /// Signature and message to whether it is right.
+    Verify,
+}
+
+/// An algorithm and what is done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// The action, one that the algorithm has.
+    pub action: Action,
+}
+
+/// A name that stands for nothing here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownName {
+    /// No such algorithm.
+    #[error("there is no algorithm {name:?}; {hint}")]
+    Algorithm {
+        /// As it was given.
+        name: String,
+        /// What may have been meant, or where the names are.
+        hint: String,
+    },
+    /// The algorithm is not used so.
+    #[error("{algorithm} has no action {action:?}; it has: {has}")]
+    Action {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// As it was given; empty where none was and one is needed.
+        action: String,
+        /// Those that it has.
+        has: String,
+    },
+}
+
+impl Algorithm {
+    const fn new(name: &'static str, family: Family) -> Self {
+        Self { name, family }
+    }
+
+    /// Finds an algorithm by its name.
+    ///
+    /// # Errors
+    /// [`UnknownName::Algorithm`], with the nearest name.
+    pub fn parse(name: &str) -> Result<Self, UnknownName> {
+        let find = |algorithm: &&Self| algorithm.name == name;
+        ALGORITHMS.iter().find(find).copied().ok_or_else(|| UnknownName::Algorithm {
+            name: name.to_owned(),
+            hint: match nearest(name) {
+                Some(nearest) => format!("did you mean {nearest}?"),
+                None => "a functional trial of every algorithm lists them".to_owned(),
+            },
+        })
+    }
+
+    /// As tables and settings have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn family(self) -> Family {
+        self.family
+    }
+
+    /// What can be done with it, in the order in which tables have it.
+    #[must_use]
+    pub const fn actions(self) -> &'static [Action] {
+        use Action::{Decrypt, Digest, Encrypt, Sign, Verify};
+        match self.family {
+            Family::Digest(_) | Family::Hmac(_) | Family::Mac(_) => &[Digest],
+            Family::Rsa(_, Padding::Pkcs1) => &[Encrypt, Decrypt, Sign, Verify],
+            Family::Cipher(..)
+            | Family::Gcm(_)
+            | Family::ChaCha20Poly1305
+            | Family::Mgm(_)
+            | Family::Rsa(_, Padding::Oaep | Padding::OaepSha256)
+            | Family::MlKem(_) => &[Encrypt, Decrypt],
+            Family::Rsa(_, Padding::Pkcs1Sha1 | Padding::Pss)
+            | Family::Ecdsa(_)
+            | Family::Ed25519
+            | Family::MlDsa(_) => &[Sign, Verify],
+        }
+    }
+
+    /// Its operations.
+    pub fn operations(self) -> impl Iterator<Item = Operation> {
+        let operation = move |&action| Operation { algorithm: self, action };
+        self.actions().iter().map(operation)
+    }
+}
+
+impl Operation {
+    /// Reads `aes-128-cbc encrypt`, or `sha-256` where there is but one action.
+    ///
+    /// # Errors
+    /// [`UnknownName`], with what may have been meant.
+    pub fn parse(text: &str) -> Result<Self, UnknownName> {
+        let mut words = text.split_whitespace();
+        let algorithm = Algorithm::parse(words.next().unwrap_or_default())?;
+        let wanted = words.collect::<Vec<_>>().join(" ");
+        let actions = algorithm.actions();
+        let action = match actions {
+            [only] if wanted.is_empty() => Some(*only),
+            _ => actions.iter().copied().find(|action| action.name() == wanted),
+        };
+        action.map(|action| Self { algorithm, action }).ok_or_else(|| {
+            let names: Vec<_> = actions.iter().map(|action| action.name()).collect();
+            UnknownName::Action { algorithm: algorithm.name, action: wanted, has: names.join(", ") }
+        })
+    }
+
+    /// Whether the length of its input can be chosen freely or in whole blocks: not for public keys, whose inputs are short
+    /// and whose pace does not depend on them.
+    #[must_use]
+    pub const fn takes_size(self) -> bool {
+        !matches!(
+            self.algorithm.family,
+            Family::Rsa(..)
+                | Family::Ecdsa(_)
+                | Family::Ed25519
+                | Family::MlDsa(_)
+                | Family::MlKem(_)
+        )
+    }
+
+    /// What undoes or checks it: decrypting for encrypting, verifying for signing. `None` for digests and for verifying, which
+    /// leave nothing to undo.
+    #[must_use]
+    pub fn inverse(self) -> Option<Self> {
+        let action = match self.action {
+            Action::Digest | Action::Verify => return None,
+            Action::Encrypt => Action::Decrypt,
+            Action::Decrypt => Action::Encrypt,
+            Action::Sign => Action::Verify,
+        };
+        Some(Self { action, ..self })
+    }
+
+    /// Whether the same key and input always give the same output. Otherwise a result can only be judged by the
+    /// [`Self::inverse`].
+    #[must_use]
+    pub const fn is_deterministic(self) -> bool {
+        match self.action {
+            Action::Digest | Action::Decrypt | Action::Verify => true,
+            Action::Encrypt => !matches!(self.algorithm.family, Family::Rsa(..) | Family::MlKem(_)),
+            Action::Sign => matches!(
+                self.algorithm.family,
+                Family::Ed25519 | Family::Rsa(_, Padding::Pkcs1 | Padding::Pkcs1Sha1)
+            ),
+        }
+    }
+}
+
+impl Action {
+    /// As it stands behind the name of an algorithm.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Digest => "digest",
+            Self::Encrypt => "encrypt",
+            Self::Decrypt => "decrypt",
+            Self::Sign => "sign",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+impl Hash {
+    /// Length of the output, in bytes.
+    #[must_use]
+    pub const fn output_bytes(self) -> usize {
+        match self {
+            Self::Md5 => 16,
+            Self::Sha1 => 20,
+            Self::Sha224 => 28,
+            Self::Sha256 | Self::Sha3_256 | Self::Streebog256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 | Self::Sha3_512 | Self::Streebog512 => 64,
+        }
+    }
+}
+
+impl Cipher {
+    /// Length of a block, in bytes.
+    #[must_use]
+    pub const fn block_bytes(self) -> usize {
+        match self {
+            Self::Aes128 | Self::Aes192 | Self::Aes256 | Self::Kuznyechik => 16,
+            Self::Des | Self::TripleDes | Self::Magma | Self::Gost28147 => 8,
+        }
+    }
+
+    /// Length of the key, in bytes.
+    #[must_use]
+    pub const fn key_bytes(self) -> usize {
+        match self {
+            Self::Des => 8,
+            Self::Aes128 => 16,
+            Self::Aes192 | Self::TripleDes => 24,
+            Self::Aes256 | Self::Kuznyechik | Self::Magma | Self::Gost28147 => 32,
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.algorithm.name)?;
+        if self.action == Action::Digest {
+            return Ok(());
+        }
+        write!(f, " {}", self.action.name())
+    }
+}
+
+/// The name that was most likely meant: the one that is the same but for case and dashes, or the one that begins with it.
+fn nearest(name: &str) -> Option<&'static str> {
+    let simple = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    let wanted = simple(name);
+    if wanted.is_empty() {
+        return None;
+    }
+    let names = || ALGORITHMS.iter().map(|algorithm| algorithm.name);
+    // People write the hash of HMAC first, and secp256r1 for P-256.
+    let other = match wanted.as_str() {
+        "secp256r1" | "prime256v1" | "p256" | "ecdsa" => Some("ecdsa-p256"),
+        "secp384r1" | "p384" => Some("ecdsa-p384"),
+        "secp256k1" => Some("ecdsa-secp256k1"),
+        "grasshopper" => Some("kuznyechik-ctr"),
+        "3des" | "tripledes" => Some("des-ede3-cbc"),
+        _ => None,
+    };
+    other
+        .or_else(|| names().find(|name| simple(name) == wanted))
+        .or_else(|| names().find(|name| simple(name).starts_with(&wanted)))
+        .or_else(|| names().find(|name| wanted.starts_with(&simple(name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_back_and_stands_for_one_algorithm() {
+        for algorithm in ALGORITHMS {
+            assert_eq!(Algorithm::parse(algorithm.name), Ok(*algorithm));
+            for operation in algorithm.operations() {
+                assert_eq!(Operation::parse(&operation.to_string()), Ok(operation));
+                if let Some(inverse) = operation.inverse() {
+                    assert!(algorithm.actions().contains(&inverse.action), "{operation}");
+                }
+            }
+            let twins = ALGORITHMS.iter().filter(|other| other.family == algorithm.family);
+            assert_eq!(twins.count(), 1, "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_the_one_that_was_meant() {
+        let error = |text| Operation::parse(text).unwrap_err().to_string();
+        assert_eq!(error("SHA256"), "there is no algorithm \"SHA256\"; did you mean sha-256?");
+        assert_eq!(
+            error("aes128-cbc encrypt"),
+            "there is no algorithm \"aes128-cbc\"; did you mean aes-128-cbc?"
+        );
+        assert_eq!(
+            error("rot13"),
+            "there is no algorithm \"rot13\"; a functional trial of every algorithm lists them"
+        );
+        assert_eq!(
+            error("secp256r1 sign"),
+            "there is no algorithm \"secp256r1\"; did you mean ecdsa-p256?"
+        );
+        assert_eq!(
+            error("ed25519 encrypt"),
+            "ed25519 has no action \"encrypt\"; it has: sign, verify"
+        );
+        assert_eq!(
+            error("aes-128-cbc"),
+            "aes-128-cbc has no action \"\"; it has: encrypt, decrypt"
+        );
+    }
+}
