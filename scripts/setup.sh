@@ -110,6 +110,9 @@ if [ "$mode" = test ]; then
     # An ESP stack that is not ours, for the interop tests; they use the distribution's Python.
     /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
         wanted="$wanted python3-scapy python3-cryptography"
+    # GOST ciphers that are not ours, behind OpenSSL's command line.
+    openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
+        wanted="$wanted openssl libengine-gost-openssl"
     # An HTTP and TLS client that is not ours, for the tests of KMEs.
     have curl || wanted="$wanted curl"
 fi

@@ -1,0 +1,130 @@
+//! How modes put the blocks of many messages before a cipher.
+
+use arrayvec::ArrayVec;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Room for the blocks of one call of the cipher: many times what any kernel does at once, and well within the first
+/// level cache beside the messages. A multiple of [`STRIDE_BYTES`].
+pub(super) const SCRATCH_BYTES: usize = 4096;
+/// As much as any kernel does in one go: multiples of this leave no part of it idle.
+pub(super) const STRIDE_BYTES: usize = 1024;
+/// Pieces of messages in one scratch: when they are this many, the cipher is called with what there is.
+const PIECES: usize = 64;
+/// Chains that go side by side: the most blocks that a kernel does in one go.
+pub(super) const CHAINS: usize = 64;
+/// The longest block.
+pub(super) const BLOCK_BYTES_MAX: usize = 16;
+
+/// Where blocks are collected. Wiped when dropped.
+#[derive(Zeroize, ZeroizeOnDrop)]
+#[repr(align(64))]
+pub(super) struct Scratch<const N: usize>(pub(super) [u8; N]);
+
+impl<const N: usize> Scratch<N> {
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self([0; N]))
+    }
+}
+
+/// Takes texts through the scratch, as many at once as there is room for:
+///
+/// 1. `fill` makes the blocks for a piece of a text: its counters, or the piece itself. It may note something.
+/// 2. `cipher` does all blocks in the scratch.
+/// 3. `drain` gets what was noted, the piece's blocks and the piece, and changes the piece by the blocks.
+///
+/// All pieces of a text but its last are whole blocks. A text comes with what `fill` needs to know of it, and what it keeps
+/// from one piece to the next.
+pub(super) fn through<'a, S, N>(
+    block_bytes: usize,
+    scratch: &mut Scratch<SCRATCH_BYTES>,
+    texts: impl Iterator<Item = (S, &'a mut [u8])>,
+    mut fill: impl FnMut(&mut S, &[u8], &mut [u8]) -> N,
+    mut cipher: impl FnMut(&mut [u8]),
+    mut drain: impl FnMut(N, &mut [u8], &mut [u8]),
+) {
+    let blocks = &mut scratch.0;
+    let mut pieces = ArrayVec::<(N, &mut [u8]), PIECES>::new();
+    let mut used = 0;
+    let mut flush = |blocks: &mut [u8], pieces: &mut ArrayVec<(N, &mut [u8]), PIECES>| {
+        cipher(blocks);
+        let mut rest = blocks;
+        for (noted, piece) in pieces.drain(..) {
+            let bytes = piece.len().next_multiple_of(block_bytes);
+            let (own, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
+            drain(noted, own, piece);
+            rest = behind;
+        }
+    };
+    for (mut state, mut text) in texts {
+        while !text.is_empty() {
+            let bytes = text.len().min(SCRATCH_BYTES - used);
+            let (piece, rest) = text.split_at_mut(bytes);
+            text = rest;
+            let end = used + bytes.next_multiple_of(block_bytes);
+            let noted = fill(&mut state, piece, &mut blocks[used..end]);
+            pieces.push((noted, piece));
+            used = end;
+            if used == SCRATCH_BYTES || pieces.is_full() {
+                flush(&mut blocks[..used], &mut pieces);
+                used = 0;
+            }
+        }
+    }
+    if used > 0 {
+        flush(&mut blocks[..used], &mut pieces);
+    }
+}
+
+/// A message whose blocks depend on one another.
+pub(super) trait Chain {
+    /// Takes what the cipher made of the last block, or zeros at first, and leaves there what it shall do next. Returns
+    /// whether there is anything to do.
+    fn turn(&mut self, block: &mut [u8]) -> bool;
+}
+
+/// Goes through chains, up to [`CHAINS`] of them side by side: `cipher` gets a block of each. When one ends the next takes its
+/// place.
+pub(super) fn side_by_side<C: Chain>(
+    block_bytes: usize,
+    scratch: &mut Scratch<SCRATCH_BYTES>,
+    chains: impl Iterator<Item = C>,
+    mut cipher: impl FnMut(&mut [u8]),
+) {
+    let blocks = &mut scratch.0;
+    let mut chains = chains.fuse();
+    let mut live = ArrayVec::<C, CHAINS>::new();
+    loop {
+        while !live.is_full() {
+            let Some(mut chain) = chains.next() else {
+                break;
+            };
+            let block = &mut blocks[live.len() * block_bytes..][..block_bytes];
+            block.fill(0);
+            if chain.turn(block) {
+                live.push(chain);
+            }
+        }
+        if live.is_empty() {
+            return;
+        }
+        cipher(&mut blocks[..live.len() * block_bytes]);
+        let mut at = 0;
+        while at < live.len() {
+            if live[at].turn(&mut blocks[at * block_bytes..][..block_bytes]) {
+                at += 1;
+            } else {
+                // The last chain takes its place, with its block, and has its turn there.
+                live.swap_remove(at);
+                let last = live.len() * block_bytes;
+                blocks.copy_within(last..last + block_bytes, at * block_bytes);
+            }
+        }
+    }
+}
+
+/// `to ^= from`, as far as `to` goes.
+#[inline]
+pub(super) fn xor(to: &mut [u8], from: &[u8]) {
+    debug_assert!(from.len() >= to.len(), "enough to mix in");
+    to.iter_mut().zip(from).for_each(|(to, from)| *to ^= from);
+}

@@ -1,0 +1,323 @@
+//! MGM, the AEAD (RFC 9058).
+//!
+//! 32 messages at a time:
+//!
+//! 1. Both nonces of each, 0‖ICN and 1‖ICN, are encrypted: they are what its keystream and its factors are counted from.
+//! 2. Message after message, counters for its factors and for its keystream fill the scratch; when it is full they are encrypted.
+//!    The text is mixed with the keystream, and ciphertext, additional data and lengths are multiplied with their factors and
+//!    added up.
+//! 3. The sums are encrypted: these are the tags.
+//!
+//! A message is opened in the same pass: if its tag is wrong, its text is wiped before anyone sees it.
+
+use super::batch::{BLOCK_BYTES_MAX, SCRATCH_BYTES, Scratch, xor};
+use super::counter::Counter;
+use super::ctr::assert_countable;
+use super::field::Sum;
+use crate::BlockCipher;
+use arrayvec::ArrayVec;
+use ctutils::CtEq;
+use std::iter::once;
+
+/// Messages that are done together.
+const TOGETHER: usize = 32;
+/// Parts of messages in one scratch.
+const PARTS: usize = 64;
+
+/// A text, what it is sealed or opened with beside the key, and its tag.
+#[derive(Debug)]
+pub struct AeadMessage<'a, V, A> {
+    /// The nonce (ICN): a block whose highest bit is zero.
+    pub nonce: V,
+    /// What is authenticated and not encrypted.
+    pub aad: A,
+    /// The text, which is changed where it lies.
+    pub text: &'a mut [u8],
+    /// Where the tag, or its first bytes, is written to or compared with.
+    pub tag: &'a mut [u8],
+}
+
+/// MGM. A nonce that is used twice under a key gives texts away, and lets tags be forged.
+pub struct Mgm<C> {
+    cipher: C,
+    scratch: Box<Scratch<SCRATCH_BYTES>>,
+    /// First counters of keystreams, each replaced by its message's sum at the end; then the first counters of factors.
+    starts: Box<Scratch<{ 2 * TOGETHER * BLOCK_BYTES_MAX }>>,
+}
+
+impl<C: BlockCipher> Mgm<C> {
+    /// Length of the nonce.
+    pub const NONCE_BYTES: usize = C::BLOCK_BYTES;
+    /// Length of the whole tag.
+    pub const TAG_BYTES: usize = C::BLOCK_BYTES;
+
+    /// The mode under a keyed cipher.
+    #[must_use]
+    pub fn new(cipher: C) -> Self {
+        Self {
+            cipher,
+            scratch: Scratch::new(),
+            starts: Scratch::new(),
+        }
+    }
+
+    /// Encrypts a text and writes its tag.
+    ///
+    /// # Panics
+    /// If the nonce is not one block with a highest bit of zero, the tag is empty or longer than a block, or text and
+    /// additional data are longer than half a block can tell (with Magma: 512 MiB less a byte each).
+    pub fn seal(&mut self, nonce: &[u8], aad: &[u8], text: &mut [u8], tag: &mut [u8]) {
+        self.seal_all(once(AeadMessage {
+            nonce,
+            aad,
+            text,
+            tag,
+        }));
+    }
+
+    /// Decrypts a text whose tag is right, and says whether it is. Otherwise the text is zeros.
+    ///
+    /// # Panics
+    /// As [`Self::seal`].
+    #[must_use]
+    pub fn open(&mut self, nonce: &[u8], aad: &[u8], text: &mut [u8], tag: &[u8]) -> bool {
+        let mut authentic = [false];
+        let mut claimed = [0; BLOCK_BYTES_MAX];
+        let claimed = &mut claimed[..tag.len()];
+        claimed.copy_from_slice(tag);
+        let message = AeadMessage {
+            nonce,
+            aad,
+            text,
+            tag: claimed,
+        };
+        self.open_all(once(message), &mut authentic);
+        authentic[0]
+    }
+
+    /// Encrypts texts and writes their tags.
+    ///
+    /// # Panics
+    /// As [`Self::seal`].
+    pub fn seal_all<'a, V: AsRef<[u8]>, A: AsRef<[u8]>>(
+        &mut self,
+        messages: impl IntoIterator<Item = AeadMessage<'a, V, A>>,
+    ) {
+        let mut messages = messages.into_iter().fuse();
+        loop {
+            let mut together: ArrayVec<_, TOGETHER> = messages.by_ref().take(TOGETHER).collect();
+            if together.is_empty() {
+                return;
+            }
+            let tags = self.run(Way::Seal, &mut together);
+            for (message, tag) in together.iter_mut().zip(tags.chunks_exact(C::BLOCK_BYTES)) {
+                message.tag.copy_from_slice(&tag[..message.tag.len()]);
+            }
+        }
+    }
+
+    /// Decrypts texts, and says of each whether it is authentic; where it is not, the text is zeros.
+    ///
+    /// # Panics
+    /// If there is not one answer a message, and as [`Self::seal`].
+    pub fn open_all<'a, V: AsRef<[u8]>, A: AsRef<[u8]>>(
+        &mut self,
+        messages: impl IntoIterator<Item = AeadMessage<'a, V, A>>,
+        authentic: &mut [bool],
+    ) {
+        let mut messages = messages.into_iter().fuse();
+        let mut answers = authentic.iter_mut();
+        loop {
+            let mut together: ArrayVec<_, TOGETHER> = messages.by_ref().take(TOGETHER).collect();
+            if together.is_empty() {
+                break;
+            }
+            let tags = self.run(Way::Open, &mut together);
+            for (message, tag) in together.iter_mut().zip(tags.chunks_exact(C::BLOCK_BYTES)) {
+                let answer = answers.next().expect("one answer a message");
+                *answer = tag[..message.tag.len()].ct_eq(&*message.tag).into();
+                if !*answer {
+                    message.text.fill(0);
+                }
+            }
+        }
+        assert!(answers.next().is_none(), "one answer a message");
+    }
+
+    /// Encrypts or decrypts up to [`TOGETHER`] texts, and returns the tags of their ciphertexts, whole.
+    fn run<V: AsRef<[u8]>, A: AsRef<[u8]>>(
+        &mut self,
+        way: Way,
+        messages: &mut [AeadMessage<'_, V, A>],
+    ) -> &[u8] {
+        let starts_bytes = messages.len() * C::BLOCK_BYTES;
+        let (keystreams, behind) = self.starts.0.split_at_mut(starts_bytes);
+        let factors = &mut behind[..starts_bytes];
+        let starts = keystreams
+            .chunks_exact_mut(C::BLOCK_BYTES)
+            .zip(factors.chunks_exact_mut(C::BLOCK_BYTES));
+        for (message, (keystream, factor)) in messages.iter().zip(starts) {
+            let nonce = message.nonce.as_ref();
+            check::<C>(nonce, message.aad.as_ref(), message.text, message.tag);
+            keystream.copy_from_slice(nonce);
+            factor.copy_from_slice(nonce);
+            factor[0] |= 0x80;
+        }
+        self.cipher
+            .encrypt_blocks(&mut self.starts.0[..2 * starts_bytes]);
+
+        let (keystreams, factors) = self.starts.0.split_at_mut(starts_bytes);
+        let sums = keystreams;
+        let mut parts = Parts {
+            cipher: &self.cipher,
+            way,
+            blocks: &mut self.scratch.0,
+            used: 0,
+            parts: ArrayVec::new(),
+            sum: Sum::new(self.cipher.kernel(), C::BLOCK_BYTES),
+            sums,
+        };
+        let numbered = messages.iter_mut().enumerate();
+        for ((number, message), factor) in numbered.zip(factors.chunks_exact(C::BLOCK_BYTES)) {
+            parts.push(number, message.aad.as_ref(), message.text, factor);
+        }
+        parts.flush();
+        let tags = &mut self.starts.0[..starts_bytes];
+        self.cipher.encrypt_blocks(tags);
+        tags
+    }
+}
+
+fn check<C: BlockCipher>(nonce: &[u8], aad: &[u8], text: &[u8], tag: &[u8]) {
+    assert_eq!(nonce.len(), C::BLOCK_BYTES, "a nonce of one block");
+    assert_eq!(nonce[0] & 0x80, 0, "a nonce whose highest bit is zero");
+    let bytes = tag.len();
+    assert!(
+        (1..=C::BLOCK_BYTES).contains(&bytes),
+        "a tag of {bytes} B is 1 to {} B",
+        C::BLOCK_BYTES
+    );
+    // Lengths are told in bits, each in half a block.
+    for bytes in [aad.len(), text.len()] {
+        assert!(
+            (bytes as u128) < 1 << (4 * C::BLOCK_BYTES - 3),
+            "{bytes} B are more than {} can tell",
+            C::NAME
+        );
+    }
+    assert_countable::<C>(text.len());
+}
+
+/// Whether the ciphertext is what goes in or what comes out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Seal,
+    Open,
+}
+
+/// As much of one message as the scratch had room for. In the scratch lie the factors of additional data, text and lengths, then
+/// the text's keystream.
+struct Part<'a> {
+    message: usize,
+    aad: &'a [u8],
+    text: &'a mut [u8],
+    /// The block of lengths, if the message ends here.
+    lengths: Option<[u8; BLOCK_BYTES_MAX]>,
+}
+
+/// Parts of messages, and the scratch that they fill.
+struct Parts<'a, 's, C> {
+    cipher: &'s C,
+    way: Way,
+    blocks: &'s mut [u8; SCRATCH_BYTES],
+    used: usize,
+    parts: ArrayVec<Part<'a>, PARTS>,
+    /// Of the message that the next part belongs to.
+    sum: Sum,
+    /// First counters of keystreams; sums, once a message has ended.
+    sums: &'s mut [u8],
+}
+
+impl<'a, C: BlockCipher> Parts<'a, '_, C> {
+    /// Adds a message.
+    fn push(&mut self, message: usize, mut aad: &'a [u8], mut text: &'a mut [u8], factor: &[u8]) {
+        let mut factors = Counter::<true>::new(factor);
+        let own = &self.sums[message * C::BLOCK_BYTES..][..C::BLOCK_BYTES];
+        let mut keystream = Counter::<false>::new(own);
+        let lengths = lengths(C::BLOCK_BYTES, aad.len(), text.len());
+        loop {
+            // How much there is room for: a block of additional data needs a factor, one of text keystream too.
+            let mut room = (SCRATCH_BYTES - self.used) / C::BLOCK_BYTES;
+            let (aad_here, aad_left) = aad.split_at(aad.len().min(room * C::BLOCK_BYTES));
+            let aad_blocks = aad_here.len().div_ceil(C::BLOCK_BYTES);
+            room -= aad_blocks;
+            let bytes = text.len().min(room / 2 * C::BLOCK_BYTES);
+            let (text_here, text_left) = text.split_at_mut(bytes);
+            let text_blocks = bytes.div_ceil(C::BLOCK_BYTES);
+            room -= 2 * text_blocks;
+            let ends = aad_left.is_empty() && text_left.is_empty() && room > 0;
+
+            let factor_blocks = aad_blocks + text_blocks + usize::from(ends);
+            let blocks = &mut self.blocks[self.used..];
+            let (here, behind) = blocks.split_at_mut(factor_blocks * C::BLOCK_BYTES);
+            factors.write(here);
+            keystream.write(&mut behind[..text_blocks * C::BLOCK_BYTES]);
+            self.used += (factor_blocks + text_blocks) * C::BLOCK_BYTES;
+            self.parts.push(Part {
+                message,
+                aad: aad_here,
+                text: text_here,
+                lengths: ends.then_some(lengths),
+            });
+            if !ends || self.parts.is_full() {
+                self.flush();
+            }
+            if ends {
+                return;
+            }
+            (aad, text) = (aad_left, text_left);
+        }
+    }
+
+    /// Does what the scratch holds.
+    fn flush(&mut self) {
+        self.cipher.encrypt_blocks(&mut self.blocks[..self.used]);
+        let mut rest = &self.blocks[..self.used];
+        let mut take = |bytes: usize| {
+            let (blocks, behind) = rest.split_at(bytes.next_multiple_of(C::BLOCK_BYTES));
+            rest = behind;
+            blocks
+        };
+        for part in self.parts.drain(..) {
+            self.sum.accumulate(take(part.aad.len()), part.aad);
+            let factors = take(part.text.len());
+            let lengths = part.lengths.map(|lengths| (lengths, take(C::BLOCK_BYTES)));
+            let keystream = take(part.text.len());
+            if self.way == Way::Open {
+                self.sum.accumulate(factors, part.text);
+            }
+            xor(part.text, keystream);
+            if self.way == Way::Seal {
+                self.sum.accumulate(factors, part.text);
+            }
+            if let Some((lengths, factor)) = lengths {
+                self.sum.accumulate(factor, &lengths[..C::BLOCK_BYTES]);
+                let next = Sum::new(self.cipher.kernel(), C::BLOCK_BYTES);
+                let own = &mut self.sums[part.message * C::BLOCK_BYTES..][..C::BLOCK_BYTES];
+                std::mem::replace(&mut self.sum, next).finish(own);
+            }
+        }
+        self.used = 0;
+    }
+}
+
+/// Lengths of additional data and text in bits, each in half a block.
+fn lengths(block_bytes: usize, aad_bytes: usize, text_bytes: usize) -> [u8; BLOCK_BYTES_MAX] {
+    let mut block = [0; BLOCK_BYTES_MAX];
+    let half = block_bytes / 2;
+    for (half, bytes) in block.chunks_exact_mut(half).zip([aad_bytes, text_bytes]) {
+        let bits = (8 * bytes as u64).to_be_bytes();
+        half.copy_from_slice(&bits[8 - half.len()..]);
+    }
+    block
+}

@@ -1,0 +1,228 @@
+//! OMAC, the MAC of GOST R 34.13-2015 §5.6 (imito): the same as CMAC (NIST SP 800-38B).
+
+use super::batch::{BLOCK_BYTES_MAX, Chain, SCRATCH_BYTES, Scratch, side_by_side, xor};
+use crate::BlockCipher;
+use ctutils::CtEq;
+use std::iter::once;
+use zeroize::Zeroizing;
+
+/// A message and its MAC, which may be truncated.
+#[derive(Debug)]
+pub struct MacMessage<'a, T> {
+    /// The message.
+    pub text: &'a [u8],
+    /// What is authenticated behind it and does not lie there, as the high half of a sequence number in ESP; or `[]`.
+    pub tail: T,
+    /// Where the MAC, or its first bytes, is written to or compared with.
+    pub mac: &'a mut [u8],
+}
+
+/// OMAC. Messages of any length, the empty one among them.
+pub struct Omac<C> {
+    cipher: C,
+    /// What is mixed into a last block that is whole, and into one that is not.
+    subkeys: Zeroizing<[[u8; BLOCK_BYTES_MAX]; 2]>,
+    scratch: Box<Scratch<SCRATCH_BYTES>>,
+}
+
+impl<C: BlockCipher> Omac<C> {
+    /// Length of the whole MAC.
+    pub const MAC_BYTES: usize = C::BLOCK_BYTES;
+
+    /// The mode under a keyed cipher.
+    #[must_use]
+    pub fn new(cipher: C) -> Self {
+        let mut subkeys = Zeroizing::new([[0; BLOCK_BYTES_MAX]; 2]);
+        let [whole, padded] = &mut *subkeys;
+        let (whole, padded) = (&mut whole[..C::BLOCK_BYTES], &mut padded[..C::BLOCK_BYTES]);
+        cipher.encrypt_blocks(whole);
+        double(whole);
+        padded.copy_from_slice(whole);
+        double(padded);
+        Self {
+            cipher,
+            subkeys,
+            scratch: Scratch::new(),
+        }
+    }
+
+    /// Writes the first bytes of the MAC of `text` to `mac`. A block at a time, which leaves most of a core idle: see
+    /// [`Self::mac_all`].
+    ///
+    /// # Panics
+    /// If `mac` is empty or longer than a block.
+    pub fn mac(&mut self, text: &[u8], mac: &mut [u8]) {
+        let tail = [];
+        self.mac_all(once(MacMessage { text, tail, mac }));
+    }
+
+    /// Whether `mac` is what the MAC of `text` begins with.
+    ///
+    /// # Panics
+    /// As [`Self::mac`].
+    #[must_use]
+    pub fn verify(&mut self, text: &[u8], mac: &[u8]) -> bool {
+        let mut own = [0; BLOCK_BYTES_MAX];
+        let own = &mut own[..mac.len()];
+        self.mac(text, own);
+        (*own).ct_eq(mac).into()
+    }
+
+    /// Writes the MACs of messages side by side: 64 take little longer than one.
+    ///
+    /// # Panics
+    /// As [`Self::mac`].
+    pub fn mac_all<'a, T: AsRef<[u8]>>(
+        &mut self,
+        messages: impl IntoIterator<Item = MacMessage<'a, T>>,
+    ) {
+        self.run(messages.into_iter().map(|message| {
+            let MacMessage { text, tail, mac } = message;
+            (text, tail, Mac::Write(mac))
+        }));
+    }
+
+    /// Says of each message whether its MAC is what it should be. In constant time, but for where a message lies and how long
+    /// it is.
+    ///
+    /// # Panics
+    /// If there is not one answer a message, and as [`Self::mac`].
+    pub fn verify_all<'a, T: AsRef<[u8]>>(
+        &mut self,
+        messages: impl IntoIterator<Item = MacMessage<'a, T>>,
+        authentic: &'a mut [bool],
+    ) {
+        let mut answers = authentic.iter_mut();
+        self.run(messages.into_iter().map(|message| {
+            let MacMessage { text, tail, mac } = message;
+            let answer = answers.next().expect("one answer a message");
+            (text, tail, Mac::Compare(mac, answer))
+        }));
+        assert!(answers.next().is_none(), "one answer a message");
+    }
+
+    fn run<'a, T: AsRef<[u8]>>(&mut self, messages: impl Iterator<Item = (&'a [u8], T, Mac<'a>)>) {
+        let subkeys = &*self.subkeys;
+        let chains = messages.map(|(text, tail, mac)| {
+            let bytes = mac.bytes();
+            assert!(
+                (1..=C::BLOCK_BYTES).contains(&bytes),
+                "a MAC of {bytes} B is 1 to {} B",
+                C::BLOCK_BYTES
+            );
+            Authentication {
+                message: Joined::new(text, tail),
+                mac,
+                subkeys,
+                ended: false,
+            }
+        });
+        side_by_side(C::BLOCK_BYTES, &mut self.scratch, chains, |blocks| {
+            self.cipher.encrypt_blocks(blocks);
+        });
+    }
+}
+
+/// Multiplies by x in the field of the standard (§5.6.1), in constant time.
+fn double(block: &mut [u8]) {
+    // The low terms of the field's polynomial.
+    let polynomial = if block.len() == 8 { 0x1b } else { 0x87 };
+    let mut carry = 0;
+    for byte in block.iter_mut().rev() {
+        let high = *byte >> 7;
+        *byte = *byte << 1 | carry;
+        carry = high;
+    }
+    if let Some(last) = block.last_mut() {
+        *last ^= polynomial & carry.wrapping_neg();
+    }
+}
+
+/// What becomes of a MAC.
+enum Mac<'a> {
+    Write(&'a mut [u8]),
+    Compare(&'a [u8], &'a mut bool),
+}
+
+impl Mac<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Write(mac) => mac.len(),
+            Self::Compare(mac, _) => mac.len(),
+        }
+    }
+
+    fn settle(&mut self, own: &[u8]) {
+        match self {
+            Self::Write(mac) => mac.copy_from_slice(&own[..mac.len()]),
+            Self::Compare(mac, authentic) => **authentic = own[..mac.len()].ct_eq(*mac).into(),
+        }
+    }
+}
+
+/// A message in its two parts, and how far it was mixed in.
+pub(super) struct Joined<'a, T> {
+    text: &'a [u8],
+    tail: T,
+    at: usize,
+}
+
+impl<'a, T: AsRef<[u8]>> Joined<'a, T> {
+    pub(super) const fn new(text: &'a [u8], tail: T) -> Self {
+        Self { text, tail, at: 0 }
+    }
+
+    /// Bytes still to mix in.
+    pub(super) fn left(&self) -> usize {
+        self.text.len() + self.tail.as_ref().len() - self.at
+    }
+
+    /// Mixes the next bytes into `block`, as many as it has, or there are.
+    #[inline]
+    pub(super) fn mix(&mut self, block: &mut [u8]) {
+        let (at, end) = (self.at, self.at + block.len());
+        if let Some(whole) = self.text.get(at..end) {
+            xor(block, whole);
+            self.at = end;
+            return;
+        }
+        let text = &self.text[at.min(self.text.len())..];
+        let tail = &self.tail.as_ref()[at.saturating_sub(self.text.len())..];
+        let (first, second) = block.split_at_mut(text.len());
+        xor(first, text);
+        let tail = &tail[..tail.len().min(second.len())];
+        xor(&mut second[..tail.len()], tail);
+        self.at += text.len() + tail.len();
+    }
+}
+
+/// A message that is being authenticated.
+struct Authentication<'a, T> {
+    message: Joined<'a, T>,
+    mac: Mac<'a>,
+    subkeys: &'a [[u8; BLOCK_BYTES_MAX]; 2],
+    ended: bool,
+}
+
+impl<T: AsRef<[u8]>> Chain for Authentication<'_, T> {
+    #[inline]
+    fn turn(&mut self, block: &mut [u8]) -> bool {
+        if self.ended {
+            self.mac.settle(block);
+            return false;
+        }
+        let left = self.message.left();
+        self.message.mix(block);
+        if left <= block.len() {
+            self.ended = true;
+            let [whole, padded] = self.subkeys;
+            if let Some(padding) = block.get_mut(left) {
+                *padding ^= 0x80;
+                xor(block, padded);
+            } else {
+                xor(block, whole);
+            }
+        }
+        true
+    }
+}
