@@ -21,6 +21,9 @@ impl Draft {
     /// All that this cell cannot have there; the cipher link's packets may be so long.
     pub(crate) fn check(&self, lab: &LabFile, cipher_mtu: usize, host: &HostFacts) -> Vec<Mistake> {
         let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
+        if matches!(self.cell.measurement, Measurement::Device(_)) {
+            return mistakes;
+        }
         mistakes.extend(self.check_external(lab));
         mistakes.extend(self.check_cores(host));
         mistakes.extend(self.check_mtu(lab));
@@ -40,10 +43,23 @@ impl Draft {
         }
     }
 
-    /// A lab in memory has no kernel in the path.
+    /// Crypto devices are in no path; a lab in memory has no kernel in it.
     fn check_kind(&self, lab: &LabFile) -> Option<Mistake> {
-        if lab.plan().kind != LabKind::Memory {
-            return None;
+        let of_device = matches!(self.cell.measurement, Measurement::Device(_));
+        match (of_device, lab.plan().kind) {
+            (true, LabKind::Device) => return None,
+            (true, _) => {
+                let what = "crypto devices are on this machine, and the lab is made of links";
+                let help = "leave the lab out, or use the built-in one: `--lab device`";
+                return Some(self.trial.mistake(what, help));
+            }
+            (false, LabKind::Device) => {
+                let what = "traffic needs links, and the lab is one of crypto devices";
+                let help = "use a lab of kind `namespaces`: `--lab namespaces`";
+                return Some(self.trial.mistake(what, help));
+            }
+            (false, LabKind::Namespaces) => return None,
+            (false, LabKind::Memory) => {}
         }
         let help = "use a lab of kind `namespaces`: `--lab namespaces`";
         if self.frame_test().is_none() {

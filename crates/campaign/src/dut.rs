@@ -3,6 +3,7 @@
 //! To add an adapter: a variant of [`Adapter`], its name in [`KINDS`], and a reader of its settings
 //! here; its row in `docs/campaign.md`; and what brings it up, in `lab`.
 
+mod device;
 mod encryptor;
 mod external;
 mod tunnels;
@@ -67,6 +68,19 @@ pub(crate) struct Listed {
 
 /// Reads the list of DUTs, all names distinct.
 pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
+    read_list(node, read, "the baseline is `- direct`")
+}
+
+/// Reads the list of crypto devices, all names distinct.
+pub(crate) fn read_devices(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
+    read_list(node, device::read, "the baseline is `- engine`: our own")
+}
+
+fn read_list(
+    node: Node<'_>,
+    read: fn(Node<'_>) -> Result<Vec<Listed>, Reported>,
+    help_if_empty: &str,
+) -> Result<Vec<Listed>, Reported> {
     let mut duts: Vec<Listed> = Vec::new();
     let mut too_many = None;
     let outcome = node.list(|item| {
@@ -94,7 +108,7 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
     });
     outcome?;
     match duts.is_empty() {
-        true => Err(node.mistake("no DUT is given", "the baseline is `- direct`")),
+        true => Err(node.mistake("no DUT is given", help_if_empty)),
         false => Ok(duts),
     }
 }

@@ -10,6 +10,7 @@
 
 mod tools;
 
+use crate::device;
 use crate::dut::{Listed, STRAIGHT, names, slug};
 use crate::frames::{self, Places};
 use crate::plan::{Adapter, Cell, Disturbed, Dut, Event, Measurement, Procedure};
@@ -193,6 +194,11 @@ impl Point<'_> {
             (Measurement::Frames(test), Some(places)) => {
                 frames::for_duts(test, self.offloads, places, duts, all)
             }
+            (Measurement::Device(test), _) => {
+                let wrong = device::wrong_for(test, duts);
+                let wrong = wrong.map(|(what, help)| (&self.trial.place, what, help.to_owned()));
+                wrong.into_iter().collect()
+            }
             _ => self.no_path(duts, all).into_iter().collect(),
         }
     }
@@ -311,6 +317,7 @@ impl Trial {
         match &self.kind {
             Kind::Tool(trial) => trial.count(),
             Kind::Frames(trial) => trial.count(),
+            Kind::Device(trial) => trial.count(),
         }
     }
 
@@ -319,6 +326,7 @@ impl Trial {
         match &self.kind {
             Kind::Tool(trial) => trial.points(self),
             Kind::Frames(trial) => trial.points(self),
+            Kind::Device(trial) => trial.points(self),
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::dut;
 use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::lab::{self, LabFile};
-use crate::plan::{Claim, Plan};
+use crate::plan::{Claim, Measurement, Plan, Published};
+use crate::published;
 use crate::text::counted;
 use crate::trial::{self, Kind};
 use std::path::Path;
@@ -36,6 +37,7 @@ pub struct Campaign {
     repeats_place: Place,
     drafts: Vec<Draft>,
     claims: Vec<Claim>,
+    published: Vec<Published>,
 }
 
 /// What a plan must know of the host that will run it.
@@ -108,17 +110,38 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
     let calibrate = map.with_default("calibrate", None, |node| {
         node.bool().map(|on| Some(node.spanned(on)))
     });
-    let duts = map.required("duts").and_then(dut::read_all);
+    // What is measured: boxes that traffic goes through, or crypto devices.
+    let devices = map.optional("devices");
+    let duts = match devices {
+        Some(node) => dut::read_devices(node),
+        None => map.required("duts").and_then(dut::read_all),
+    };
+    let both = devices.and_then(|_| map.optional("duts")).map(|node| {
+        let what = "`duts` and `devices` are measured in labs of two kinds";
+        node.mistake(what, "write two campaigns")
+    });
+    let read_trial = match devices {
+        Some(_) => trial::read_of_devices,
+        None => trial::read,
+    };
     let trials = map
         .required("trials")
-        .and_then(|node| Ok((node, node.list(trial::read)?)));
+        .and_then(|node| Ok((node, node.list(read_trial)?)));
     let claims = map
         .optional("claims")
         .map(|node| Ok((node, claim::read_all(node)?)));
+    let published = map.with_default("published", Vec::new(), published::read);
     let (name, title, repeats, duts) = (name?, title?, repeats?, duts?);
     let (node, trials) = trials?;
+    if let Some(reported) = both {
+        return Err(reported);
+    }
     if trials.is_empty() {
-        return Err(node.mistake("no trial is given", "for example `- tcp: { mtu: 1500 B }`"));
+        let help = match devices {
+            Some(_) => "for example `- kat`",
+            None => "for example `- tcp: { mtu: 1500 B }`",
+        };
+        return Err(node.mistake("no trial is given", help));
     }
     let tests_frames = trials
         .iter()
@@ -132,13 +155,20 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         None => true,
     };
     let drafts = expand::cells(node, &trials, &duts, calibrate)?;
+    let published = published::resolve(&published?, &drafts);
     let claims = match claims.transpose()? {
+        Some((node, _)) if devices.is_some() => {
+            let what = "claims are of DUTs that carry traffic";
+            let help = "what was published of devices is in `published`";
+            return Err(node.mistake(what, help));
+        }
         Some((node, asked)) => claim::resolve_all(node, &asked, &drafts, &duts)?,
         None => Vec::new(),
     };
     let campaign = Campaign {
         drafts,
         claims,
+        published,
         repeats: repeats
             .as_ref()
             .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
@@ -186,6 +216,13 @@ impl Campaign {
         &self.title
     }
 
+    /// Whether it is about crypto devices, which need a lab of their own kind.
+    #[must_use]
+    pub fn tests_devices(&self) -> bool {
+        let is_of_device = |draft: &Draft| matches!(draft.cell.measurement, Measurement::Device(_));
+        self.drafts.iter().any(is_of_device)
+    }
+
     /// How many cells it has.
     #[must_use]
     pub fn cells(&self) -> usize {
@@ -218,6 +255,11 @@ impl Campaign {
             claim.cells.retain(is_there);
         }
         self.claims.retain(|claim| !claim.cells.is_empty());
+        for figure in &mut self.published {
+            let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
+            figure.cells.retain(is_there);
+        }
+        self.published.retain(|figure| !figure.cells.is_empty());
         self
     }
 
@@ -261,7 +303,7 @@ impl Campaign {
             repeats: self.repeats,
             cells: cells.collect(),
             claims: self.claims.clone(),
-            published: Vec::new(),
+            published: self.published.clone(),
         })
     }
 

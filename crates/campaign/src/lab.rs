@@ -18,15 +18,16 @@ const CIPHER_MTU_MAX: u64 = 9600;
 const LINK_BPS_MIN: u64 = 1_000_000;
 const LINK_BPS_MAX: u64 = 1_000_000_000_000;
 
-const KINDS: [(&str, LabKind); 2] = [
+const KINDS: [(&str, LabKind); 3] = [
     ("namespaces", LabKind::Namespaces),
     ("memory", LabKind::Memory),
+    ("device", LabKind::Device),
 ];
 
 const ELEMENTS: [(&str, Element); 2] = [("bridge", Element::Bridge), ("router", Element::Router)];
 
 /// The built-in labs: name, file and text; the first is the default.
-const BUILT_IN: [(&str, &str, &str); 2] = [
+const BUILT_IN: [(&str, &str, &str); 3] = [
     (
         "namespaces",
         "labs/namespaces.yaml",
@@ -36,6 +37,11 @@ const BUILT_IN: [(&str, &str, &str); 2] = [
         "memory",
         "labs/memory.yaml",
         include_str!("../../../labs/memory.yaml"),
+    ),
+    (
+        "device",
+        "labs/device.yaml",
+        include_str!("../../../labs/device.yaml"),
     ),
 ];
 
@@ -89,7 +95,7 @@ impl LabFile {
         Self::built_in_named(BUILT_IN[0].0).expect("the first built-in lab has the first's name")
     }
 
-    /// The built-in lab of that name: `namespaces` or `memory`.
+    /// The built-in lab of that name: `namespaces`, `memory` or `device`.
     ///
     /// # Panics
     /// Never: the files are part of the program, and tests read them.
@@ -155,8 +161,10 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         })
     });
     let kind = kind?;
-    if kind == LabKind::Memory {
-        no_links(map)?;
+    match kind {
+        LabKind::Namespaces => {}
+        LabKind::Memory => no_links(map, "a lab in memory has none")?,
+        LabKind::Device => no_links(map, "crypto devices need none")?,
     }
     Ok(LabPlan {
         name: name?.to_owned(),
@@ -180,14 +188,14 @@ fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
     Ok(path)
 }
 
-/// Rings have no MTU, no rate and no addresses, and nothing stands between them.
-fn no_links(map: &Map<'_>) -> Result<(), Reported> {
+/// Rings and crypto devices have no MTU, no rate and no addresses, and nothing stands between them.
+fn no_links(map: &Map<'_>, why: &str) -> Result<(), Reported> {
     let given = ["cipher_mtu", "link_rate", "path", "addresses", "external"]
         .into_iter()
         .filter_map(|key| Some((key, map.optional(key)?)));
     let mut result = Ok(());
     for (key, node) in given {
-        let what = format!("`{key}` is of links, and a lab in memory has none");
+        let what = format!("`{key}` is of links, and {why}");
         result = Err(node.mistake(what, "remove it, or write `kind: namespaces`"));
     }
     result

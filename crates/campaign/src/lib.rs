@@ -19,6 +19,7 @@
 mod axis;
 mod check;
 mod claim;
+mod device;
 mod dut;
 pub mod estimate;
 mod expand;
@@ -26,6 +27,7 @@ mod file;
 mod frames;
 mod lab;
 pub mod plan;
+mod published;
 pub mod text;
 mod trial;
 

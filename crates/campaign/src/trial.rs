@@ -3,6 +3,7 @@
 use crate::axis::{
     self, Axis, axis, check_payload, check_run, check_searched, check_streams, required_axis,
 };
+use crate::device::{self, DeviceTrial};
 use crate::frames::{self, FrameTrial};
 use crate::plan;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub(crate) enum Kind {
     Tool(ToolTrial),
     /// Our own generator and analyser.
     Frames(FrameTrial),
+    /// Operations of crypto devices.
+    Device(DeviceTrial),
 }
 
 /// A trial by a real program.
@@ -116,6 +119,20 @@ pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
         Ok(Trial {
             place: body.place(),
             duts: duts?,
+            kind: kind?,
+        })
+    })
+}
+
+/// Reads one entry of the `trials` of crypto devices.
+pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
+    let (name, body) = node.variant("trial of devices", &device::NAMES)?;
+    body.map(|map| {
+        let kind = device::read(map, name).map(Kind::Device);
+        let devices = map.optional("devices").map(dut_names).transpose();
+        Ok(Trial {
+            place: body.place(),
+            duts: devices?,
             kind: kind?,
         })
     })
