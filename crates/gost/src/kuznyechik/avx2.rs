@@ -1,0 +1,317 @@
+//! By AVX2: π and multiplication from tables of 16 bytes that stay in registers.
+//!
+//! There are two ways to lay blocks out, as in the portable twin. In a wide batch of 32 blocks a vector has the same byte of
+//! each, and L is the sixteen steps of its register. Few blocks are kept as they are, two in a vector, and L is the sum over all
+//! rotations of a block, each byte multiplied by its place's coefficient.
+
+mod sbox;
+
+use super::tables::{COEFFICIENTS, LINEAR, LINEAR_INVERSE, multiply};
+use super::{Block, Direction, ROUNDS, RoundKeys};
+use sbox::{Forward, Inverse, Nibbles, Table, halves};
+use std::arch::x86_64::*;
+
+/// Blocks of one wide batch.
+const WIDE: usize = 32;
+
+/// Blocks that are done at once where there are few.
+const FEW: usize = 4;
+
+/// From so many blocks on, a wide batch costs no more than the few blocks one after the other.
+const WORTH_A_WIDE_BATCH: usize = 9;
+
+/// En- or decrypts blocks where they lie.
+#[target_feature(enable = "avx2")]
+pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
+    let mut rest = blocks;
+    while !rest.is_empty() {
+        let wide = rest.len() >= WORTH_A_WIDE_BATCH;
+        let count = rest.len().min(if wide { WIDE } else { FEW });
+        let (batch, after) = rest.split_at_mut(count);
+        match (wide, direction) {
+            (true, Direction::Encrypt) => encrypt_wide(keys, batch),
+            (true, Direction::Decrypt) => decrypt_wide(keys, batch),
+            (false, Direction::Encrypt) => encrypt_few(keys, batch),
+            (false, Direction::Decrypt) => decrypt_few(keys, batch),
+        }
+        rest = after;
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn encrypt_wide(keys: &RoundKeys, blocks: &mut [Block]) {
+    let mut state = load_wide(blocks);
+    let sbox = Forward::new();
+    for round in 0..ROUNDS {
+        for (x, key) in state.iter_mut().zip(keys.0[round]) {
+            *x = sbox.substitute(_mm256_xor_si256(*x, broadcast(key)));
+        }
+        mix::<false>(&mut state);
+    }
+    add_key(&mut state, &keys.0[ROUNDS]);
+    store_wide(state, blocks);
+}
+
+#[target_feature(enable = "avx2")]
+fn decrypt_wide(keys: &RoundKeys, blocks: &mut [Block]) {
+    let mut state = load_wide(blocks);
+    let sbox = Inverse::new();
+    add_key(&mut state, &keys.0[ROUNDS]);
+    for round in (0..ROUNDS).rev() {
+        mix::<true>(&mut state);
+        for (x, key) in state.iter_mut().zip(keys.0[round]) {
+            *x = _mm256_xor_si256(sbox.substitute(*x), broadcast(key));
+        }
+    }
+    store_wide(state, blocks);
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn broadcast(byte: u8) -> __m256i {
+    _mm256_set1_epi8(byte.cast_signed())
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_key(state: &mut [__m256i; 16], key: &Block) {
+    for (x, key) in state.iter_mut().zip(key) {
+        *x = _mm256_xor_si256(*x, broadcast(*key));
+    }
+}
+
+/// L, or its inverse, by sixteen steps (`tables::LINEAR`).
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mix<const INVERSE: bool>(state: &mut [__m256i; 16]) {
+    macro_rules! steps {
+        ($($k:literal)*) => { $(step::<$k>(state);)* };
+    }
+    if INVERSE {
+        steps!(15 14 13 12 11 10 9 8 7 6 5 4 3 2 1 0);
+    } else {
+        steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    }
+}
+
+/// The products of a low and a high half of a byte with one coefficient.
+const fn products(coefficient: u8) -> [Nibbles; 2] {
+    let (mut tables, mut x) = ([[0; 16]; 2], 0);
+    while x < 16 {
+        tables[0][x] = multiply(coefficient, x as u8);
+        tables[1][x] = multiply(coefficient, (x as u8) << 4);
+        x += 1;
+    }
+    tables
+}
+
+/// The coefficients that are multiplied by. 148 and 133 are 132 + 16 and 132 + 1, so one multiplication by 132 and additions do for both.
+const FACTORS: [u8; 6] = [132, 16, 32, 194, 192, 251];
+static FACTOR_TABLES: [[Table; 2]; 6] = {
+    let (mut tables, mut i) = ([[Table::of([0; 16]); 2]; 6], 0);
+    while i < 6 {
+        let [low, high] = products(FACTORS[i]);
+        tables[i] = [Table::of(low), Table::of(high)];
+        i += 1;
+    }
+    tables
+};
+const _: () = assert!(COEFFICIENTS[0] == 132 ^ 16 && COEFFICIENTS[2] == 132 ^ 1);
+
+/// Step `K`. Bytes with the same coefficient are added before they are multiplied.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn step<const K: usize>(state: &mut [__m256i; 16]) {
+    let at = |j: usize| state[(16 + j - K) % 16];
+    let pair = |j: usize| _mm256_xor_si256(at(j), at(14 - j));
+    let (by_148, by_133) = (pair(0), pair(2));
+    let sums = [
+        _mm256_xor_si256(by_148, by_133),
+        _mm256_xor_si256(by_148, pair(3)),
+        pair(1),
+        pair(4),
+        pair(5),
+        at(7),
+    ];
+    let mut sum = _mm256_xor_si256(_mm256_xor_si256(pair(6), at(15)), by_133);
+    for (x, tables) in sums.into_iter().zip(&FACTOR_TABLES) {
+        let [low, high] = halves(x);
+        let low = _mm256_shuffle_epi8(tables[0].load(), low);
+        let high = _mm256_shuffle_epi8(tables[1].load(), high);
+        sum = _mm256_xor_si256(sum, _mm256_xor_si256(low, high));
+    }
+    state[15 - K] = sum;
+}
+
+/// Up to 32 blocks, turned: vector `i` gets byte `i` of each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_wide(blocks: &[Block]) -> [__m256i; 16] {
+    if let Ok(blocks) = <&[Block; WIDE]>::try_from(blocks) {
+        return turned(load(blocks));
+    }
+    let mut padded = [[0; 16]; WIDE];
+    padded[..blocks.len()].copy_from_slice(blocks);
+    turned(load(&padded))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_wide(state: [__m256i; 16], blocks: &mut [Block]) {
+    let state = turned(state);
+    if let Ok(blocks) = <&mut [Block; WIDE]>::try_from(&mut *blocks) {
+        return store(state, blocks);
+    }
+    let mut padded = [[0; 16]; WIDE];
+    store(state, &mut padded);
+    let count = blocks.len();
+    blocks.copy_from_slice(&padded[..count]);
+}
+
+/// Exchanges rows and columns in each half: byte `j` of vector `i` for byte `i` of vector `j`.
+///
+/// The index of a byte has eight bits, four of the vector and four of the place in it. To interleave vectors `i` and `i + 8` turns those
+/// bits by one; four times, and vector and place have changed roles.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turned(mut rows: [__m256i; 16]) -> [__m256i; 16] {
+    for _ in 0..4 {
+        let from = rows;
+        for i in 0..8 {
+            rows[2 * i] = _mm256_unpacklo_epi8(from[i], from[i + 8]);
+            rows[2 * i + 1] = _mm256_unpackhi_epi8(from[i], from[i + 8]);
+        }
+    }
+    rows
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<const BLOCKS: usize, const VECTORS: usize>(blocks: &[Block; BLOCKS]) -> [__m256i; VECTORS] {
+    const { assert!(BLOCKS == 2 * VECTORS) };
+    std::array::from_fn(|i| {
+        // SAFETY: 32 bytes are readable from block 2i on; the load needs no alignment.
+        unsafe { _mm256_loadu_si256(blocks.as_ptr().add(2 * i).cast()) }
+    })
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store<const BLOCKS: usize, const VECTORS: usize>(
+    vectors: [__m256i; VECTORS],
+    blocks: &mut [Block; BLOCKS],
+) {
+    const { assert!(BLOCKS == 2 * VECTORS) };
+    for (i, vector) in vectors.into_iter().enumerate() {
+        // SAFETY: 32 bytes are writable from block 2i on; the store needs no alignment.
+        unsafe { _mm256_storeu_si256(blocks.as_mut_ptr().add(2 * i).cast(), vector) };
+    }
+}
+
+/// Up to four blocks.
+type Rows = [__m256i; FEW / 2];
+
+#[target_feature(enable = "avx2")]
+fn encrypt_few(keys: &RoundKeys, blocks: &mut [Block]) {
+    let mut rows = load_few(blocks);
+    let sbox = Forward::new();
+    for key in &keys.0[..ROUNDS] {
+        let key = row_of(key);
+        let substituted = rows.map(|row| sbox.substitute(_mm256_xor_si256(row, key)));
+        rows = mix_rows(&DIAGONALS, substituted);
+    }
+    let key = row_of(&keys.0[ROUNDS]);
+    store_few(rows.map(|row| _mm256_xor_si256(row, key)), blocks);
+}
+
+#[target_feature(enable = "avx2")]
+fn decrypt_few(keys: &RoundKeys, blocks: &mut [Block]) {
+    let key = row_of(&keys.0[ROUNDS]);
+    let mut rows = load_few(blocks).map(|row| _mm256_xor_si256(row, key));
+    let sbox = Inverse::new();
+    for key in keys.0[..ROUNDS].iter().rev() {
+        let key = row_of(key);
+        let mixed = mix_rows(&DIAGONALS_INVERSE, rows);
+        rows = mixed.map(|row| _mm256_xor_si256(sbox.substitute(row), key));
+    }
+    store_few(rows, blocks);
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_few(blocks: &[Block]) -> Rows {
+    let mut padded = [[0; 16]; FEW];
+    padded[..blocks.len()].copy_from_slice(blocks);
+    load(&padded)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_few(rows: Rows, blocks: &mut [Block]) {
+    let mut padded = [[0; 16]; FEW];
+    store(rows, &mut padded);
+    let count = blocks.len();
+    blocks.copy_from_slice(&padded[..count]);
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn row_of(block: &Block) -> __m256i {
+    // SAFETY: 16 bytes are readable; the load needs no alignment.
+    _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(block.as_ptr().cast()) })
+}
+
+/// For each bit of coefficients, the highest first, and each rotation of a block: which bytes of it have that bit in their coefficient.
+type Diagonals = [[Table; 16]; 8];
+static DIAGONALS: Diagonals = diagonals(&LINEAR);
+static DIAGONALS_INVERSE: Diagonals = diagonals(&LINEAR_INVERSE);
+
+const fn diagonals(matrix: &[[u8; 16]; 16]) -> Diagonals {
+    let mut masks = [[Table::of([0; 16]); 16]; 8];
+    let mut bit = 0;
+    while bit < 8 {
+        let mut rotation = 0;
+        while rotation < 16 {
+            let (mut mask, mut row) = ([0; 16], 0);
+            while row < 16 {
+                let coefficient = matrix[row][(row + rotation) % 16];
+                mask[row] = 0_u8.wrapping_sub(coefficient >> (7 - bit) & 1);
+                row += 1;
+            }
+            masks[bit][rotation] = Table::of(mask);
+            rotation += 1;
+        }
+        bit += 1;
+    }
+    masks
+}
+
+/// L, or its inverse: coefficients are taken bit by bit, by Horner's rule.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mix_rows(diagonals: &Diagonals, rows: Rows) -> Rows {
+    macro_rules! rotations {
+        ($row:expr, $($by:literal)*) => { [$(_mm256_alignr_epi8::<$by>($row, $row)),*] };
+    }
+    let rotated = rows.map(|row| rotations!(row, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15));
+    let mut sums = [_mm256_setzero_si256(); FEW / 2];
+    for masks in diagonals {
+        sums = sums.map(|sum| double(sum));
+        for (rotation, mask) in masks.iter().enumerate() {
+            let mask = mask.load();
+            for (sum, rotated) in sums.iter_mut().zip(&rotated) {
+                *sum = _mm256_xor_si256(*sum, _mm256_and_si256(rotated[rotation], mask));
+            }
+        }
+    }
+    sums
+}
+
+/// The double modulo x^8 + x^7 + x^6 + x + 1 of each byte.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn double(x: __m256i) -> __m256i {
+    let carries = _mm256_cmpgt_epi8(_mm256_setzero_si256(), x);
+    let reduction = _mm256_and_si256(carries, broadcast(0xc3));
+    _mm256_xor_si256(_mm256_add_epi8(x, x), reduction)
+}
