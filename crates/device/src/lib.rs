@@ -9,17 +9,28 @@
 
 mod case;
 mod cpu;
+mod crew;
 mod device;
+mod fatigue;
 mod kat;
 mod keys;
+mod model;
+mod open;
 mod openssl;
+mod orders;
+mod pkcs11;
 pub mod report;
+mod serve;
 pub mod spec;
+mod speed;
 mod vectors;
 
 pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
 pub use case::{Case, Wrong};
 pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
+pub use open::open;
+pub use pkcs11::SoftHsm;
+pub use serve::serve;
 // Names are a crate of their own, so that campaigns can be read without anything that a device needs.
 pub use ::operation;
 pub use ::operation::{

@@ -1,0 +1,128 @@
+//! What threads counted, and what went wrong when.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::report::Fatigue;
+
+const TIMES_MAX: usize = 10_000;
+const REASONS_MAX: usize = 20;
+
+/// The counts of all threads, over all lives of the device.
+pub(super) struct Tallies {
+    pub(super) workers: Vec<Worker>,
+    /// Times that the device was found to be gone.
+    pub(super) absent: AtomicU64,
+    began: OnceLock<Instant>,
+    notes: Mutex<Notes>,
+}
+
+/// One thread's, which it takes up again in the next life. Alone in its cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Worker {
+    /// Operations done or tried.
+    pub(super) steps: AtomicU64,
+    pub(super) right: AtomicU64,
+    pub(super) wrong: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) passed_invalid: AtomicU64,
+}
+
+#[derive(Default)]
+struct Notes {
+    restarts: u64,
+    failures_ns: Vec<u64>,
+    restarts_ns: Vec<u64>,
+    reasons: Vec<String>,
+}
+
+impl Tallies {
+    pub(super) fn new(threads: u32) -> Self {
+        Self {
+            workers: (0..threads).map(|_| Worker::default()).collect(),
+            absent: AtomicU64::new(0),
+            began: OnceLock::new(),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Notes that a life begins.
+    pub(super) fn begin(&self) {
+        if self.began.set(Instant::now()).is_ok() {
+            return;
+        }
+        let elapsed = self.elapsed_ns();
+        let mut notes = self.lock();
+        notes.restarts += 1;
+        push_below(&mut notes.restarts_ns, elapsed, TIMES_MAX);
+    }
+
+    /// Time since the first life began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        u64::try_from(self.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes the first failure of a life.
+    pub(super) fn fail(&self) {
+        let elapsed = self.elapsed_ns();
+        push_below(&mut self.lock().failures_ns, elapsed, TIMES_MAX);
+    }
+
+    /// Notes what went wrong, each text once.
+    pub(super) fn tell(&self, reason: String) {
+        let mut notes = self.lock();
+        if !notes.reasons.contains(&reason) {
+            push_below(&mut notes.reasons, reason, REASONS_MAX);
+        }
+    }
+
+    /// Everything so far.
+    pub(super) fn sum(&self) -> Fatigue {
+        let sum = |count: fn(&Worker) -> &AtomicU64| -> u64 {
+            self.workers
+                .iter()
+                .map(|worker| count(worker).load(Ordering::Relaxed))
+                .sum()
+        };
+        let notes = self.lock();
+        Fatigue {
+            elapsed_ns: self.elapsed_ns(),
+            right: sum(|worker| &worker.right),
+            wrong: sum(|worker| &worker.wrong),
+            failed: sum(|worker| &worker.failed) + self.absent.load(Ordering::Relaxed),
+            refused: sum(|worker| &worker.refused),
+            passed_invalid: sum(|worker| &worker.passed_invalid),
+            restarts: notes.restarts,
+            failures_ns: notes.failures_ns.clone(),
+            restarts_ns: notes.restarts_ns.clone(),
+            reasons: notes.reasons.clone(),
+            resident_bytes_max: resident_bytes_max(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        // Nothing in it can be half done.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn push_below<T>(list: &mut Vec<T>, item: T, max: usize) {
+    if list.len() < max {
+        list.push(item);
+    }
+}
+
+/// Most resident memory of this process so far; 0 where the kernel does not tell.
+fn resident_bytes_max() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or_default() * 1024
+}

@@ -1,0 +1,238 @@
+//! Keys as objects in a token.
+
+use std::sync::{Arc, Mutex};
+
+use aws_lc_rs::digest::{Context, SHA256};
+use cryptoki::error::RvError;
+use cryptoki::object::{Attribute, KeyType, ObjectClass, ObjectHandle};
+use cryptoki::session::Session as Connection;
+
+use super::token::lock;
+use super::{code, failed, told};
+use crate::operation::{Action, Cipher, Curve, Family};
+use crate::{DeviceError, Keys, Operation};
+
+/// Which object in the token an operation needs: two that need the same share it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct KeyUse {
+    private: bool,
+    /// Of what the object is made of: no key is kept for longer than it takes to import it.
+    digest: Vec<u8>,
+}
+
+/// A key in the token. It is destroyed when it is dropped.
+pub(super) struct KeyObject {
+    keeper: Arc<Mutex<Connection>>,
+    handle: ObjectHandle,
+}
+
+impl KeyUse {
+    /// What `operation` needs; `None` for digests, which need no key.
+    pub(super) fn of(operation: Operation, keys: &Keys) -> Option<Self> {
+        let algorithm = operation.algorithm;
+        let private = is_private(operation);
+        let mut context = Context::new(&SHA256);
+        match algorithm.family() {
+            Family::Digest(_) => return None,
+            family if is_public_key(family) => {
+                let pair = keys.pair(algorithm);
+                context.update(b"pair");
+                context.update(if private { pair.private } else { pair.public });
+            }
+            _ => {
+                context.update(algorithm.name().as_bytes());
+                context.update(&keys.secret(algorithm).key);
+            }
+        }
+        Some(Self {
+            private,
+            digest: context.finish().as_ref().to_vec(),
+        })
+    }
+}
+
+impl KeyObject {
+    /// Makes the object that `operation` needs.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotOffered`] where the token does not take such a key.
+    pub(super) fn import(
+        keeper: &Arc<Mutex<Connection>>,
+        operation: Operation,
+        keys: &Keys,
+    ) -> Result<Self, DeviceError> {
+        let template = template(operation, keys)?;
+        let handle = lock(keeper)
+            .create_object(&template)
+            .map_err(|error| match code(&error) {
+                Some(
+                    RvError::ActionProhibited
+                    | RvError::AttributeReadOnly
+                    | RvError::AttributeTypeInvalid
+                    | RvError::AttributeValueInvalid
+                    | RvError::CurveNotSupported
+                    | RvError::DomainParamsInvalid
+                    | RvError::FunctionNotSupported
+                    | RvError::KeySizeRange
+                    | RvError::TemplateIncomplete
+                    | RvError::TemplateInconsistent,
+                ) => DeviceError::NotOffered(format!(
+                    "the token does not take the key that {} is tried with: {}",
+                    operation.algorithm,
+                    told(&error)
+                )),
+                _ => failed(&error),
+            })?;
+        Ok(Self {
+            keeper: Arc::clone(keeper),
+            handle,
+        })
+    }
+
+    pub(super) fn handle(&self) -> ObjectHandle {
+        self.handle
+    }
+}
+
+impl Drop for KeyObject {
+    fn drop(&mut self) {
+        // It goes with the keeper's session at the latest.
+        let _ = lock(&self.keeper).destroy_object(self.handle);
+    }
+}
+
+fn is_private(operation: Operation) -> bool {
+    matches!(operation.action, Action::Sign | Action::Decrypt)
+        && is_public_key(operation.algorithm.family())
+}
+
+fn is_public_key(family: Family) -> bool {
+    matches!(family, Family::Rsa(..) | Family::Ecdsa(_) | Family::Ed25519)
+}
+
+/// What the object is made of.
+fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError> {
+    let algorithm = operation.algorithm;
+    let private = is_private(operation);
+    let mut template = vec![Attribute::Token(false)];
+    let class = match (is_public_key(algorithm.family()), private) {
+        (false, _) => ObjectClass::SECRET_KEY,
+        (true, false) => ObjectClass::PUBLIC_KEY,
+        (true, true) => ObjectClass::PRIVATE_KEY,
+    };
+    template.push(Attribute::Class(class));
+    if class != ObjectClass::PUBLIC_KEY {
+        template.extend([
+            Attribute::Private(true),
+            Attribute::Sensitive(true),
+            Attribute::Extractable(false),
+        ]);
+    } else {
+        template.push(Attribute::Private(false));
+    }
+    match algorithm.family() {
+        Family::Hmac(_) => template.extend(secret(KeyType::GENERIC_SECRET, keys, operation)),
+        Family::Mac(cipher) | Family::Cipher(cipher, _) | Family::Gcm(cipher) => {
+            let kind = match cipher {
+                Cipher::Aes128 | Cipher::Aes192 | Cipher::Aes256 => KeyType::AES,
+                Cipher::Des => KeyType::DES,
+                Cipher::TripleDes => KeyType::DES3,
+                _ => return Err(no_key(operation)),
+            };
+            template.extend(secret(kind, keys, operation));
+        }
+        Family::Rsa(..) => template.extend(rsa(operation, keys)?),
+        Family::Ecdsa(curve) => {
+            template.extend(elliptic(KeyType::EC, curve_oid(curve), operation, keys));
+        }
+        Family::Ed25519 => {
+            template.extend(elliptic(KeyType::EC_EDWARDS, ED25519, operation, keys));
+        }
+        _ => return Err(no_key(operation)),
+    }
+    Ok(template)
+}
+
+fn no_key(operation: Operation) -> DeviceError {
+    DeviceError::NotOffered(format!(
+        "PKCS#11 has no kind of key for {}",
+        operation.algorithm
+    ))
+}
+
+fn secret(kind: KeyType, keys: &Keys, operation: Operation) -> Vec<Attribute> {
+    let signs = operation.action == Action::Digest;
+    let value = keys.secret(operation.algorithm).key.to_vec();
+    let mut template = vec![Attribute::KeyType(kind), Attribute::Value(value)];
+    template.extend(match signs {
+        true => [Attribute::Sign(true), Attribute::Verify(true)],
+        false => [Attribute::Encrypt(true), Attribute::Decrypt(true)],
+    });
+    template
+}
+
+fn rsa(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError> {
+    let numbers = keys
+        .pair(operation.algorithm)
+        .rsa()
+        .ok_or_else(|| no_key(operation))?;
+    let mut template = vec![
+        Attribute::KeyType(KeyType::RSA),
+        Attribute::Modulus(numbers.n.to_vec()),
+        Attribute::PublicExponent(numbers.e.to_vec()),
+    ];
+    template.extend(match is_private(operation) {
+        false => vec![Attribute::Encrypt(true), Attribute::Verify(true)],
+        true => vec![
+            Attribute::Decrypt(true),
+            Attribute::Sign(true),
+            Attribute::PrivateExponent(numbers.d.to_vec()),
+            Attribute::Prime1(numbers.p.to_vec()),
+            Attribute::Prime2(numbers.q.to_vec()),
+            Attribute::Exponent1(numbers.d_p.to_vec()),
+            Attribute::Exponent2(numbers.d_q.to_vec()),
+            Attribute::Coefficient(numbers.q_inverse.to_vec()),
+        ],
+    });
+    Ok(template)
+}
+
+fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec<Attribute> {
+    let pair = keys.pair(operation.algorithm);
+    let mut template = vec![Attribute::KeyType(kind), Attribute::EcParams(oid.to_vec())];
+    template.extend(match is_private(operation) {
+        true => [
+            Attribute::Sign(true),
+            Attribute::Value(pair.private_bytes().to_vec()),
+        ],
+        false => [
+            Attribute::Verify(true),
+            Attribute::EcPoint(octet_string(pair.public_bytes())),
+        ],
+    });
+    template
+}
+
+/// Object identifiers in DER: prime256v1 and secp384r1 (RFC 5480 §2.1.1.1), secp256k1 (SEC 2 §A.2.1), id-Ed25519 (RFC 8410 §3).
+fn curve_oid(curve: Curve) -> &'static [u8] {
+    match curve {
+        Curve::P256 => &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
+        Curve::P384 => &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22],
+        Curve::Secp256k1 => &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x0a],
+    }
+}
+
+const ED25519: &[u8] = &[0x06, 0x03, 0x2b, 0x65, 0x70];
+
+/// DER of an octet string of less than 128 bytes, as every point here is.
+fn octet_string(bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len())
+        .ok()
+        .filter(|length| *length < 128);
+    let mut der = vec![
+        0x04,
+        length.expect("a point of P-384 has 97 bytes, and none has more"),
+    ];
+    der.extend_from_slice(bytes);
+    der
+}

@@ -1,0 +1,349 @@
+//! Which mechanism does an operation, and the call itself.
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{self, digest};
+use cryptoki::error::{Error, RvError};
+use cryptoki::mechanism::aead::GcmParams;
+use cryptoki::mechanism::eddsa::{EddsaParams, EddsaSignatureScheme};
+use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource, PkcsPssParams};
+use cryptoki::mechanism::vendor_defined::VendorDefinedMechanism;
+use cryptoki::mechanism::{Mechanism, MechanismInfo, MechanismType};
+use cryptoki::object::ObjectHandle;
+use cryptoki::session::Session as Connection;
+use cryptoki::types::Ulong;
+
+use super::key::KeyObject;
+use super::token::Token;
+use super::{code, failed, told};
+use crate::case::signature_bytes;
+use crate::operation::{Action, Cipher, Curve, Family, Hash, Mode, Padding};
+use crate::{DeviceError, Job, Keys, Operation};
+
+const GCM_TAG_BITS: u64 = 128;
+
+/// A mechanism with its parameters, and what the host does itself.
+pub(super) struct Call {
+    mechanism: Chosen,
+    /// The token signs digests only: the host makes them.
+    host_digest: Option<&'static digest::Algorithm>,
+}
+
+enum Chosen {
+    /// With parameters that point to nothing.
+    Plain(Mechanism<'static>),
+    Ctr(CtrParams),
+    Gcm {
+        nonce: Vec<u8>,
+        aad: Vec<u8>,
+    },
+}
+
+/// `CK_AES_CTR_PARAMS` (PKCS #11 v3.1 §6.12.3), which the binding does not have.
+#[repr(C)]
+struct CtrParams {
+    counter_bits: Ulong,
+    block: [u8; 16],
+}
+
+impl Call {
+    /// The mechanism for an operation.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotOffered`]: PKCS#11, this program, or the token does not have it.
+    pub(super) fn of(
+        token: &Token,
+        operation: Operation,
+        keys: &Keys,
+    ) -> Result<Self, DeviceError> {
+        let algorithm = operation.algorithm;
+        let mut host_digest = None;
+        let mechanism = match algorithm.family() {
+            Family::Digest(hash) => {
+                Chosen::Plain(digest_mechanism(hash).ok_or_else(unknown(operation))?)
+            }
+            Family::Hmac(hash) => {
+                Chosen::Plain(hmac_mechanism(hash).ok_or_else(unknown(operation))?)
+            }
+            Family::Mac(Cipher::Aes128 | Cipher::Aes192 | Cipher::Aes256) => {
+                Chosen::Plain(Mechanism::AesCMac)
+            }
+            Family::Cipher(cipher, mode) => {
+                let nonce = keys.secret(algorithm).nonce;
+                cipher_mechanism(cipher, mode, &nonce).ok_or_else(unknown(operation))?
+            }
+            Family::Gcm(_) => {
+                let secret = keys.secret(algorithm);
+                Chosen::Gcm {
+                    nonce: secret.nonce,
+                    aad: secret.aad,
+                }
+            }
+            Family::Rsa(_, padding) => Chosen::Plain(rsa_mechanism(padding, operation.action)),
+            Family::Ecdsa(curve) => {
+                let (whole, hash) = ecdsa_mechanism(curve);
+                match token.mechanism(whole.mechanism_type()) {
+                    Some(_) => Chosen::Plain(whole),
+                    None => {
+                        host_digest = Some(hash);
+                        Chosen::Plain(Mechanism::Ecdsa)
+                    }
+                }
+            }
+            Family::Ed25519 => Chosen::Plain(Mechanism::Eddsa(EddsaParams::new(
+                EddsaSignatureScheme::Ed25519,
+            ))),
+            _ => return Err(unknown(operation)()),
+        };
+        let kind = mechanism.kind();
+        let info = token
+            .mechanism(kind)
+            .ok_or_else(|| DeviceError::NotOffered(format!("the token has no {kind}")))?;
+        allows(info, kind, operation)?;
+        Ok(Self {
+            mechanism,
+            host_digest,
+        })
+    }
+}
+
+fn unknown(operation: Operation) -> impl Fn() -> DeviceError {
+    move || {
+        DeviceError::NotOffered(format!(
+            "no mechanism for {} is known here",
+            operation.algorithm
+        ))
+    }
+}
+
+/// Whether the token has the mechanism for this action and length of key.
+fn allows(
+    info: &MechanismInfo,
+    kind: MechanismType,
+    operation: Operation,
+) -> Result<(), DeviceError> {
+    let family = operation.algorithm.family();
+    let allowed = match (family, operation.action) {
+        (Family::Digest(_), _) => info.digest(),
+        (_, Action::Digest | Action::Sign) => info.sign(),
+        (_, Action::Encrypt) => info.encrypt(),
+        (_, Action::Decrypt) => info.decrypt(),
+        (_, Action::Verify) => info.verify(),
+    };
+    if !allowed {
+        let action = operation.action.name();
+        return Err(DeviceError::NotOffered(format!(
+            "the token has {kind}, but not to {action}"
+        )));
+    }
+    if let Family::Rsa(bits, _) = family {
+        let bits = usize::from(bits);
+        let (least, most) = (info.min_key_size(), info.max_key_size());
+        if bits < least || (most > 0 && bits > most) {
+            return Err(DeviceError::NotOffered(format!(
+                "the token has {kind} for keys of {least} to {most} bits"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn digest_mechanism(hash: Hash) -> Option<Mechanism<'static>> {
+    Some(match hash {
+        Hash::Sha1 => Mechanism::Sha1,
+        Hash::Sha224 => Mechanism::Sha224,
+        Hash::Sha256 => Mechanism::Sha256,
+        Hash::Sha384 => Mechanism::Sha384,
+        Hash::Sha512 => Mechanism::Sha512,
+        _ => return None,
+    })
+}
+
+fn hmac_mechanism(hash: Hash) -> Option<Mechanism<'static>> {
+    Some(match hash {
+        Hash::Sha1 => Mechanism::Sha1Hmac,
+        Hash::Sha224 => Mechanism::Sha224Hmac,
+        Hash::Sha256 => Mechanism::Sha256Hmac,
+        Hash::Sha384 => Mechanism::Sha384Hmac,
+        Hash::Sha512 => Mechanism::Sha512Hmac,
+        _ => return None,
+    })
+}
+
+fn cipher_mechanism(cipher: Cipher, mode: Mode, nonce: &[u8]) -> Option<Chosen> {
+    let aes = matches!(cipher, Cipher::Aes128 | Cipher::Aes192 | Cipher::Aes256);
+    Some(Chosen::Plain(match (cipher, mode) {
+        (_, Mode::Ecb) if aes => Mechanism::AesEcb,
+        (_, Mode::Cbc) if aes => Mechanism::AesCbc(nonce.try_into().ok()?),
+        (_, Mode::CbcPad) if aes => Mechanism::AesCbcPad(nonce.try_into().ok()?),
+        (_, Mode::Ctr) if aes => {
+            let block = nonce.try_into().ok()?;
+            return Some(Chosen::Ctr(CtrParams {
+                counter_bits: Ulong::new(128),
+                block,
+            }));
+        }
+        (Cipher::Des, Mode::Cbc) => Mechanism::DesCbc(nonce.try_into().ok()?),
+        (Cipher::TripleDes, Mode::Cbc) => Mechanism::Des3Cbc(nonce.try_into().ok()?),
+        _ => return None,
+    }))
+}
+
+fn rsa_mechanism(padding: Padding, action: Action) -> Mechanism<'static> {
+    let oaep = |hash, mask| {
+        Mechanism::RsaPkcsOaep(PkcsOaepParams::new(hash, mask, PkcsOaepSource::empty()))
+    };
+    match (padding, action) {
+        (Padding::Pkcs1, Action::Encrypt | Action::Decrypt) => Mechanism::RsaPkcs,
+        (Padding::Pkcs1, _) => Mechanism::Sha256RsaPkcs,
+        (Padding::Pkcs1Sha1, _) => Mechanism::Sha1RsaPkcs,
+        (Padding::Oaep, _) => oaep(MechanismType::SHA1, PkcsMgfType::MGF1_SHA1),
+        (Padding::OaepSha256, _) => oaep(MechanismType::SHA256, PkcsMgfType::MGF1_SHA256),
+        (Padding::Pss, _) => Mechanism::Sha256RsaPkcsPss(PkcsPssParams {
+            hash_alg: MechanismType::SHA256,
+            mgf: PkcsMgfType::MGF1_SHA256,
+            s_len: Ulong::new(32),
+        }),
+    }
+}
+
+/// The mechanism that takes a message, and the digest where the token takes digests only.
+fn ecdsa_mechanism(curve: Curve) -> (Mechanism<'static>, &'static digest::Algorithm) {
+    match curve {
+        Curve::P256 | Curve::Secp256k1 => (Mechanism::EcdsaSha256, &digest::SHA256),
+        Curve::P384 => (Mechanism::EcdsaSha384, &digest::SHA384),
+    }
+}
+
+impl Chosen {
+    fn kind(&self) -> MechanismType {
+        match self {
+            Self::Plain(mechanism) => mechanism.mechanism_type(),
+            Self::Ctr(_) => MechanismType::AES_CTR,
+            Self::Gcm { .. } => MechanismType::AES_GCM,
+        }
+    }
+
+    /// Lends the mechanism for one call.
+    fn lend<T>(&mut self, call: impl FnOnce(&Mechanism) -> Result<T, Error>) -> Result<T, Error> {
+        match self {
+            Self::Plain(mechanism) => call(mechanism),
+            Self::Ctr(params) => {
+                let mechanism = VendorDefinedMechanism::new(MechanismType::AES_CTR, Some(&*params));
+                call(&Mechanism::VendorDefined(mechanism))
+            }
+            Self::Gcm { nonce, aad } => {
+                let params = GcmParams::new(nonce, aad, Ulong::new(GCM_TAG_BITS))?;
+                call(&Mechanism::AesGcm(params))
+            }
+        }
+    }
+}
+
+/// One operation with a token.
+pub(super) struct TokenJob<'a> {
+    connection: &'a Connection,
+    operation: Operation,
+    call: Call,
+    /// `None` for digests.
+    key: Option<Arc<KeyObject>>,
+}
+
+impl<'a> TokenJob<'a> {
+    pub(super) fn new(
+        connection: &'a Connection,
+        operation: Operation,
+        call: Call,
+        key: Option<Arc<KeyObject>>,
+    ) -> Self {
+        Self {
+            connection,
+            operation,
+            call,
+            key,
+        }
+    }
+
+    /// Calls the token; a verification gives nothing.
+    fn call(&mut self, input: &[u8]) -> Result<Vec<u8>, Error> {
+        let connection = self.connection;
+        let Some(key) = self.key.as_ref().map(|key| key.handle()) else {
+            return self
+                .call
+                .mechanism
+                .lend(|mechanism| connection.digest(mechanism, input));
+        };
+        let host_digest = self.call.host_digest;
+        let signed = |message: &[u8]| host_digest.map(|algorithm| digest(algorithm, message));
+        let mechanism = &mut self.call.mechanism;
+        match self.operation.action {
+            Action::Encrypt => {
+                mechanism.lend(|mechanism| connection.encrypt(mechanism, key, input))
+            }
+            Action::Decrypt => {
+                mechanism.lend(|mechanism| connection.decrypt(mechanism, key, input))
+            }
+            Action::Digest | Action::Sign => {
+                let digest = signed(input);
+                let input = digest.as_ref().map_or(input, AsRef::as_ref);
+                mechanism.lend(|mechanism| connection.sign(mechanism, key, input))
+            }
+            Action::Verify => {
+                let bytes = signature_bytes(self.operation).unwrap_or_default();
+                let (signature, message) = input.split_at(bytes.min(input.len()));
+                let digest = signed(message);
+                let message = digest.as_ref().map_or(message, AsRef::as_ref);
+                mechanism.lend(|mechanism| verify(connection, mechanism, key, message, signature))
+            }
+        }
+    }
+}
+
+fn verify(
+    connection: &Connection,
+    mechanism: &Mechanism,
+    key: ObjectHandle,
+    message: &[u8],
+    signature: &[u8],
+) -> Result<Vec<u8>, Error> {
+    connection
+        .verify(mechanism, key, message, signature)
+        .map(|()| Vec::new())
+}
+
+impl Job for TokenJob<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        output.clear();
+        match self.call(input) {
+            Ok(result) => {
+                *output = result;
+                Ok(true)
+            }
+            Err(error) if refuses(self.operation, &error) => Ok(false),
+            Err(error) => Err(match code(&error) {
+                // Told only now by tokens that give mechanisms no range of key lengths.
+                Some(RvError::KeySizeRange | RvError::MechanismParamInvalid) => {
+                    DeviceError::NotOffered(format!(
+                        "the token does not take it so: {}",
+                        told(&error)
+                    ))
+                }
+                _ => failed(&error),
+            }),
+        }
+    }
+}
+
+/// Whether an error says that the input is not authentic, rather than that something failed.
+fn refuses(operation: Operation, error: &Error) -> bool {
+    match (operation.action, code(error)) {
+        (Action::Verify, Some(RvError::SignatureInvalid | RvError::SignatureLenRange)) => true,
+        (Action::Decrypt, Some(RvError::EncryptedDataInvalid)) => true,
+        // SoftHSM2 has no other word for a wrong tag or padding.
+        (Action::Decrypt, Some(RvError::GeneralError)) => matches!(
+            operation.algorithm.family(),
+            Family::Gcm(_) | Family::Rsa(..) | Family::Cipher(_, Mode::CbcPad)
+        ),
+        _ => false,
+    }
+}

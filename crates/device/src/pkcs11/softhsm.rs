@@ -1,0 +1,133 @@
+//! A token for those who have none: SoftHSM2's, in a folder of its own that goes with it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::token::unusable;
+use crate::DeviceError;
+use crate::spec::DeviceSpec;
+
+/// Where distributions put the module.
+const MODULES: [&str; 5] = [
+    "/usr/lib/softhsm/libsofthsm2.so",
+    "/usr/lib/x86_64-linux-gnu/softhsm/libsofthsm2.so",
+    "/usr/lib/aarch64-linux-gnu/softhsm/libsofthsm2.so",
+    "/usr/lib64/pkcs11/libsofthsm2.so",
+    "/usr/local/lib/softhsm/libsofthsm2.so",
+];
+const TOOL: &str = "softhsm2-util";
+const LABEL: &str = "cipherbench";
+
+/// A token of SoftHSM2 that was made for one trial. Its files are gone when this is dropped.
+///
+/// The library finds it by an environment variable only ([`Self::environment`]): a process that works with it has to be
+/// started with that. Any number of processes may work with one token.
+#[derive(Debug)]
+pub struct SoftHsm {
+    folder: TempDir,
+    module: &'static Path,
+}
+
+impl SoftHsm {
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unusable`]: SoftHSM2 is not installed, or does not make one.
+    pub fn make() -> Result<Self, DeviceError> {
+        let install = "give: apt-get install softhsm2";
+        let module = MODULES.iter().map(Path::new).find(|module| module.exists());
+        let module = module
+            .ok_or_else(|| unusable(format!("SoftHSM2's module is not installed; {install}")))?;
+        let cannot = |error| {
+            unusable(format!(
+                "cannot make the folder of a SoftHSM2 token: {error}"
+            ))
+        };
+        // Only the user may enter it: that is what the folder's maker promises.
+        let folder = tempfile::Builder::new()
+            .prefix("cipherbench-softhsm-")
+            .tempdir()
+            .map_err(cannot)?;
+        let made = Self { folder, module };
+        let pin = made.write().map_err(cannot)?;
+        let output = Command::new(TOOL)
+            .args([
+                "--init-token",
+                "--free",
+                "--label",
+                LABEL,
+                "--pin",
+                &pin,
+                "--so-pin",
+                &pin,
+            ])
+            .arg("--module")
+            .arg(module)
+            .env("SOFTHSM2_CONF", made.configuration())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| unusable(format!("cannot start {TOOL}: {error}; {install}")))?;
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr);
+            return Err(unusable(format!("{TOOL} made no token: {}", told.trim())));
+        }
+        Ok(made)
+    }
+
+    /// The token as a device, for a process with [`Self::environment`].
+    #[must_use]
+    pub fn spec(&self) -> DeviceSpec {
+        DeviceSpec::Pkcs11 {
+            module: self.module.to_owned(),
+            slot: None,
+            token: Some(LABEL.to_owned()),
+            pin_file: self.pin_file(),
+        }
+    }
+
+    /// What is to be in the environment of processes that work with it: name and value.
+    #[must_use]
+    pub fn environment(&self) -> (&'static str, PathBuf) {
+        ("SOFTHSM2_CONF", self.configuration())
+    }
+
+    /// Where the token's files are.
+    #[must_use]
+    pub fn tokens(&self) -> PathBuf {
+        self.folder.path().join("tokens")
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.folder.path().join("softhsm2.conf")
+    }
+
+    fn pin_file(&self) -> PathBuf {
+        self.folder.path().join("pin")
+    }
+
+    /// Writes configuration and PIN, which is told. It guards keys that are known to everybody for as long as a trial lasts.
+    fn write(&self) -> std::io::Result<String> {
+        let tokens = self.tokens();
+        fs::create_dir(&tokens)?;
+        let text = format!(
+            "directories.tokendir = {}\nobjectstore.backend = file\nlog.level = ERROR\nslots.removable = false\n",
+            tokens.display()
+        );
+        fs::write(self.configuration(), text)?;
+        let mut word = [0; 8];
+        aws_lc_rs::rand::fill(&mut word).map_err(std::io::Error::other)?;
+        let pin = format!("{:016x}", u64::from_le_bytes(word));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.pin_file())?;
+        file.write_all(pin.as_bytes())?;
+        Ok(pin)
+    }
+}

@@ -1,0 +1,324 @@
+//! A token, and threads' sessions with it.
+
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
+use cryptoki::error::RvError;
+use cryptoki::mechanism::{MechanismInfo, MechanismType};
+use cryptoki::session::{Session as Connection, UserType};
+use cryptoki::slot::{Slot, TokenInfo};
+use cryptoki::types::AuthPin;
+use zeroize::Zeroizing;
+
+use super::key::{KeyObject, KeyUse};
+use super::mechanism::{Call, TokenJob};
+use super::{code, failed, told};
+use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
+
+/// Permissions that others than the owner have.
+const OTHERS: u32 = 0o077;
+
+/// A token that a user is logged in to.
+pub(crate) struct Token {
+    // Fields are dropped in this order: sessions are closed before the library is done with.
+    keeper: Arc<Mutex<Connection>>,
+    objects: Mutex<HashMap<KeyUse, Weak<KeyObject>>>,
+    library: Library,
+    slot: Slot,
+    facts: Facts,
+    mechanisms: Vec<(MechanismType, MechanismInfo)>,
+}
+
+/// A module that was initialised.
+struct Library(Option<Pkcs11>);
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        if let Some(context) = self.0.take() {
+            // Modules are never unloaded: some leave handlers behind that run when the process ends.
+            std::mem::forget(context.clone());
+            // It may have crashed with the token; there is nobody to tell.
+            let _ = context.finalize();
+        }
+    }
+}
+
+impl Library {
+    fn context(&self) -> &Pkcs11 {
+        self.0.as_ref().expect("taken only when dropped")
+    }
+}
+
+/// Opens a token and logs in.
+///
+/// # Errors
+/// [`DeviceError::Unusable`]: no module, no such token, a wrong PIN, or a file with it that others can read.
+pub(crate) fn open(
+    module: &Path,
+    slot: Option<u64>,
+    label: Option<&str>,
+    pin_file: &Path,
+) -> Result<Token, DeviceError> {
+    let pin = read_pin(pin_file)?;
+    let library = load(module)?;
+    let context = library.context();
+    let (slot, token) = find(context, slot, label)?;
+    let connection = context.open_rw_session(slot).map_err(|error| {
+        unusable(format!(
+            "token {:?} gives no session: {}",
+            token.label(),
+            told(&error)
+        ))
+    })?;
+    log_in(&connection, &pin, &token, pin_file)?;
+    let mechanisms = context.get_mechanism_list(slot).map_err(|error| {
+        unusable(format!(
+            "token {:?} does not tell its mechanisms: {}",
+            token.label(),
+            told(&error)
+        ))
+    })?;
+    let info = |&kind: &MechanismType| Some((kind, context.get_mechanism_info(slot, kind).ok()?));
+    let mechanisms = mechanisms.iter().filter_map(info).collect();
+    Ok(Token {
+        facts: facts(context, module, slot, &token),
+        keeper: Arc::new(Mutex::new(connection)),
+        objects: Mutex::default(),
+        library,
+        slot,
+        mechanisms,
+    })
+}
+
+fn load(module: &Path) -> Result<Library, DeviceError> {
+    let shown = module.display();
+    let context = Pkcs11::new(module).map_err(|error| {
+        unusable(format!(
+            "{shown} is no PKCS#11 module that can be loaded: {}; install it, or mend `module`",
+            told(&error)
+        ))
+    })?;
+    let with = CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK);
+    context
+        .initialize(with)
+        .map_err(|error| match code(&error) {
+            Some(RvError::CryptokiAlreadyInitialized) => unusable(format!(
+                "{shown} is in use in this process; a process has a module once"
+            )),
+            _ => unusable(format!("{shown} does not start: {}", told(&error))),
+        })?;
+    Ok(Library(Some(context)))
+}
+
+/// The slot that is meant, with its token.
+fn find(
+    context: &Pkcs11,
+    slot: Option<u64>,
+    label: Option<&str>,
+) -> Result<(Slot, TokenInfo), DeviceError> {
+    let slots = context.get_slots_with_token().map_err(|error| {
+        unusable(format!(
+            "the module does not tell its slots: {}",
+            told(&error)
+        ))
+    })?;
+    // A slot whose token cannot be asked, or that was never initialised, has none that could be used.
+    let token = |slot: Slot| Some((slot, context.get_token_info(slot).ok()?));
+    let mut there: Vec<_> = slots.into_iter().filter_map(token).collect();
+    there.retain(|(_, token)| token.token_initialized());
+    let meant = |(place, token): &&(Slot, TokenInfo)| {
+        slot.is_none_or(|slot| place.id() == slot)
+            && label.is_none_or(|label| token.label() == label)
+    };
+    let found: Vec<_> = there.iter().filter(meant).collect();
+    if let [one] = found[..] {
+        return Ok(one.clone());
+    }
+    let wanted = match (slot, label) {
+        (Some(slot), Some(label)) => format!("token {label:?} in slot {slot}"),
+        (Some(slot), None) => format!("token in slot {slot}"),
+        (None, Some(label)) => format!("token {label:?}"),
+        (None, None) => "token".to_owned(),
+    };
+    let list: Vec<_> = there
+        .iter()
+        .map(|(slot, token)| format!("{:?} in slot {}", token.label(), slot.id()))
+        .collect();
+    Err(unusable(match (found.len(), list.is_empty()) {
+        (0, true) => {
+            format!("there is no {wanted}: the module has no initialised token; plug one in")
+        }
+        (0, false) => format!("there is no {wanted}; there are: {}", list.join(", ")),
+        _ => format!(
+            "there is more than one {wanted}; name a slot or a token of: {}",
+            list.join(", ")
+        ),
+    }))
+}
+
+fn log_in(
+    connection: &Connection,
+    pin: &AuthPin,
+    token: &TokenInfo,
+    pin_file: &Path,
+) -> Result<(), DeviceError> {
+    let label = token.label();
+    let shown = pin_file.display();
+    connection.login(UserType::User, Some(pin)).or_else(|error| match code(&error) {
+        Some(RvError::UserAlreadyLoggedIn) => Ok(()),
+        Some(RvError::PinIncorrect | RvError::PinInvalid | RvError::PinLenRange) => Err(unusable(format!(
+            "the PIN in {shown} is not that of token {label:?}; mend it before you try again: a token locks \
+             itself after a few wrong ones"
+        ))),
+        Some(RvError::PinLocked) => Err(unusable(format!(
+            "token {label:?} is locked after too many wrong PINs; its security officer can unlock it"
+        ))),
+        _ => Err(unusable(format!("token {label:?} does not let the user in: {}", told(&error)))),
+    })
+}
+
+/// The PIN in a file that nobody else can read.
+fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
+    let shown = file.display();
+    let cannot = |error| unusable(format!("cannot read the PIN in {shown}: {error}"));
+    let mode = fs::metadata(file).map_err(cannot)?.permissions().mode();
+    if mode & OTHERS != 0 {
+        let mode = mode & Permissions::mode(&Permissions::from_mode(0o777));
+        return Err(unusable(format!(
+            "the PIN in {shown} can be read by others (mode {mode:03o}); give: chmod 600 {shown}"
+        )));
+    }
+    let text = Zeroizing::new(fs::read_to_string(file).map_err(cannot)?);
+    let pin = text.trim_end_matches(['\n', '\r']);
+    match pin.is_empty() {
+        true => Err(unusable(format!(
+            "there is no PIN in {shown}; write it there"
+        ))),
+        false => Ok(AuthPin::from(pin)),
+    }
+}
+
+fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Facts {
+    let mut more = vec![
+        ("module".to_owned(), module.display().to_string()),
+        ("slot".to_owned(), slot.id().to_string()),
+        ("token".to_owned(), token.label().to_owned()),
+        ("serial number".to_owned(), token.serial_number().to_owned()),
+        (
+            "hardware version".to_owned(),
+            token.hardware_version().to_string(),
+        ),
+        (
+            "firmware version".to_owned(),
+            token.firmware_version().to_string(),
+        ),
+    ];
+    let mut version = token.firmware_version().to_string();
+    if let Ok(library) = context.get_library_info() {
+        version = library.library_version().to_string();
+        more.push((
+            "library".to_owned(),
+            library.library_description().to_owned(),
+        ));
+        more.push((
+            "interface".to_owned(),
+            format!("PKCS#11 {}", library.cryptoki_version()),
+        ));
+    }
+    let name = format!("{} {}", token.manufacturer_id(), token.model());
+    Facts {
+        name: name.trim().to_owned(),
+        version,
+        more,
+    }
+}
+
+impl Token {
+    /// What the token tells of a mechanism; `None` where it has none.
+    pub(super) fn mechanism(&self, kind: MechanismType) -> Option<&MechanismInfo> {
+        self.mechanisms
+            .iter()
+            .find(|(other, _)| *other == kind)
+            .map(|(_, info)| info)
+    }
+
+    /// The key in the token: the one that is there already, or imported.
+    fn object(
+        &self,
+        operation: Operation,
+        keys: &Keys,
+    ) -> Result<Option<Arc<KeyObject>>, DeviceError> {
+        let Some(wanted) = KeyUse::of(operation, keys) else {
+            return Ok(None);
+        };
+        let mut objects = lock(&self.objects);
+        if let Some(object) = objects.get(&wanted).and_then(Weak::upgrade) {
+            return Ok(Some(object));
+        }
+        let object = Arc::new(KeyObject::import(&self.keeper, operation, keys)?);
+        objects.retain(|_, object| object.strong_count() > 0);
+        objects.insert(wanted, Arc::downgrade(&object));
+        Ok(Some(object))
+    }
+}
+
+impl Device for Token {
+    fn facts(&self) -> Facts {
+        self.facts.clone()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
+        let connection = self
+            .library
+            .context()
+            .open_ro_session(self.slot)
+            .map_err(|error| match code(&error) {
+                Some(RvError::SessionCount) => unusable(
+                    "the token gives no more sessions; let fewer threads work on it".to_owned(),
+                ),
+                _ => failed(&error),
+            })?;
+        Ok(Box::new(TokenSession {
+            token: self,
+            connection,
+        }))
+    }
+
+    fn present(&self) -> Result<(), DeviceError> {
+        let asked = self.library.context().get_token_info(self.slot);
+        asked.map(drop).map_err(|error| {
+            DeviceError::Failed(format!("the token is not there any more: {}", told(&error)))
+        })
+    }
+}
+
+struct TokenSession<'a> {
+    token: &'a Token,
+    connection: Connection,
+}
+
+impl Session for TokenSession<'_> {
+    fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
+        let call = Call::of(self.token, operation, keys)?;
+        let object = self.token.object(operation, keys)?;
+        Ok(Box::new(TokenJob::new(
+            &self.connection,
+            operation,
+            call,
+            object,
+        )))
+    }
+}
+
+pub(super) fn unusable(text: String) -> DeviceError {
+    DeviceError::Unusable(text)
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing in them can be half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,445 @@
+//! The speed trial: one operation again and again by every thread, and who did the work.
+//!
+//! 1. Each thread has its session and its job, does the operation once, and waits for the order to begin.
+//! 2. Once all have done it again, the first reading is taken: each thread's count, the CPU time, the device's own count. More
+//!    readings follow at the end of each slice, by a thread that sleeps in between.
+//! 3. Threads are told to end. What they last got is checked against the CPU, and some more operations with it.
+//!
+//! Between two operations stand a function call by pointer, a comparison and one store into memory that no other thread
+//! writes: what is measured is the device. Now and then an operation is timed by itself, for the latency.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::crew::{Gate, check_threads, panicked, spawn};
+use crate::orders::Orders;
+use crate::report::Speed;
+use crate::{Action, Case, Device, DeviceError, Job, Keys, Operation, Queue};
+
+/// Operations between two that are timed take about this long.
+const TIMED_EVERY_NS: u64 = 100_000;
+const UNTIMED_MAX: u64 = 10_000;
+/// Times that a thread keeps; it thins them out when there are more.
+const SAMPLES_MAX: usize = 1024;
+const SLICES_MAX: u32 = 10_000;
+/// Results that are checked after the measurement, by all threads together, at least.
+const CHECKED_MIN: u32 = 64;
+/// How long is waited for the slowest thread to begin: this part of the measurement.
+const SETTLING_PART: u32 = 10;
+
+/// What is measured.
+pub(crate) struct Order {
+    pub(crate) operation: Operation,
+    pub(crate) bytes: u32,
+    pub(crate) threads: u32,
+    pub(crate) depth: u32,
+    pub(crate) duration: Duration,
+    pub(crate) slices: u32,
+}
+
+/// What a thread did so far. Alone in its cache lines, so that threads do not wait for each other.
+#[derive(Default)]
+#[repr(align(128))]
+struct Tally {
+    done: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// What a thread found out.
+struct Found {
+    samples: Samples,
+    checked: u64,
+    wrong: u64,
+}
+
+/// One look at everything that counts.
+struct Reading {
+    at: Duration,
+    operations: u64,
+    failed: u64,
+    cpu_ns: u64,
+    device_operations: Option<u64>,
+}
+
+/// Measures. `ready` is called when everything waits, and returns whether to begin; `None` where the order is to stop.
+///
+/// # Errors
+/// [`DeviceError`]: the device does not have the operation, cannot be used by so many, or is gone at the end.
+pub(crate) fn measure(
+    device: &dyn Device,
+    cpu: &dyn Device,
+    keys: &Keys,
+    order: &Order,
+    orders: &Orders,
+    ready: impl FnOnce() -> bool,
+) -> Result<Option<Speed>, DeviceError> {
+    check_threads(order.threads)?;
+    let case = Case::valid(
+        order.operation,
+        order.bytes as usize,
+        keys.seed,
+        keys,
+        &*cpu.session()?,
+    )?;
+    let trial = Trial {
+        device,
+        cpu,
+        keys,
+        order,
+        case: &case,
+        gate: Gate::default(),
+        stop: AtomicBool::new(false),
+        tallies: (0..order.threads).map(|_| Tally::default()).collect(),
+    };
+    let measured = trial.run(orders, ready)?;
+    device.present()?;
+    Ok(measured)
+}
+
+struct Trial<'a> {
+    device: &'a dyn Device,
+    cpu: &'a dyn Device,
+    keys: &'a Keys,
+    order: &'a Order,
+    case: &'a Case,
+    gate: Gate,
+    stop: AtomicBool,
+    tallies: Vec<Tally>,
+}
+
+impl Trial<'_> {
+    fn run(
+        &self,
+        orders: &Orders,
+        ready: impl FnOnce() -> bool,
+    ) -> Result<Option<Speed>, DeviceError> {
+        thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            let mut threads = Vec::with_capacity(self.tallies.len());
+            let prepared = self.tallies.iter().try_for_each(|tally| {
+                let tell = tell.clone();
+                threads.push(spawn(scope, move || self.work(tally, tell))?);
+                Ok(())
+            });
+            drop(tell);
+            // A thread that panicked tells nothing; it is found when it is joined.
+            let prepared = prepared.and_then(|()| told.iter().collect::<Result<Vec<u64>, _>>());
+            if prepared.is_err() || !ready() {
+                self.gate.open(false);
+                return prepared.map(|_| None);
+            }
+            let bytes_each = prepared?.into_iter().max().unwrap_or_default();
+
+            self.gate.open(true);
+            let readings = self.observe(orders);
+            self.stop.store(true, Ordering::Relaxed);
+            let mut found = Vec::with_capacity(threads.len());
+            for thread in threads {
+                found.extend(thread.join().map_err(|_| panicked())?);
+            }
+            Ok(readings.map(|readings| self.sum_up(&readings, found, bytes_each)))
+        })
+    }
+
+    /// One thread: tells the bytes that an operation is of, or why it cannot work; then works.
+    fn work(&self, tally: &Tally, tell: mpsc::Sender<Result<u64, DeviceError>>) -> Option<Found> {
+        let session = match self.device.session() {
+            Ok(session) => session,
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                return None;
+            }
+        };
+        let mut output = Vec::new();
+        let prepared = session
+            .job(self.order.operation, self.keys)
+            .and_then(|mut job| {
+                // Whatever else fails here will fail again, and be counted.
+                match job.run(self.case.input(), &mut output) {
+                    Err(error @ DeviceError::NotOffered(_)) => Err(error),
+                    _ => Ok(job),
+                }
+            });
+        let mut job = match prepared {
+            Ok(job) => job,
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                return None;
+            }
+        };
+        let _ = tell.send(Ok(self.bytes_of(&output)));
+        drop(tell);
+        if !self.gate.wait() {
+            return None;
+        }
+        let depth = self.order.depth as usize;
+        let samples = match job.queue() {
+            Some(queue) if depth > 1 => self.keep_full(queue, depth, &mut output, tally),
+            _ => self.repeat(&mut *job, &mut output, tally),
+        };
+        Some(self.check(&mut *job, samples))
+    }
+
+    /// Bytes that an operation counts for: of plaintext or message. Public keys do not count bytes.
+    fn bytes_of(&self, output: &[u8]) -> u64 {
+        let operation = self.order.operation;
+        match operation.action {
+            _ if !operation.takes_size() => 0,
+            Action::Decrypt => output.len() as u64,
+            _ => self.case.input().len() as u64,
+        }
+    }
+
+    /// The loop that is measured.
+    fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> Samples {
+        let input = self.case.input();
+        let mut samples = Samples::default();
+        let (mut done, mut failed) = (0, 0);
+        let mut once = |job: &mut dyn Job| match job.run(input, output) {
+            Ok(true) => {
+                done += 1;
+                tally.done.store(done, Ordering::Relaxed);
+            }
+            Ok(false) | Err(_) => {
+                failed += 1;
+                tally.failed.store(failed, Ordering::Relaxed);
+            }
+        };
+        let mut untimed = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            for _ in 0..untimed {
+                once(job);
+            }
+            let begin = Instant::now();
+            once(job);
+            let took = begin.elapsed().as_nanos() as u64;
+            samples.add(took);
+            untimed = (TIMED_EVERY_NS / took.max(1)).min(UNTIMED_MAX);
+        }
+        samples
+    }
+
+    /// The same with several operations in the device.
+    fn keep_full(
+        &self,
+        queue: &mut dyn Queue,
+        depth: usize,
+        output: &mut Vec<u8>,
+        tally: &Tally,
+    ) -> Samples {
+        let input = self.case.input();
+        let mut samples = Samples::default();
+        let mut sent = VecDeque::with_capacity(depth);
+        let (mut done, mut failed) = (0, 0);
+        loop {
+            let stop = self.stop.load(Ordering::Relaxed);
+            while !stop && sent.len() < depth {
+                let now = Instant::now();
+                if queue.submit(input).is_err() {
+                    failed += 1;
+                    break;
+                }
+                sent.push_back(now);
+            }
+            match sent.pop_front() {
+                Some(begin) => match queue.complete(output) {
+                    Ok(true) => {
+                        done += 1;
+                        samples.add(begin.elapsed().as_nanos() as u64);
+                    }
+                    Ok(false) | Err(_) => failed += 1,
+                },
+                None if stop => return samples,
+                None => {}
+            }
+            tally.done.store(done, Ordering::Relaxed);
+            tally.failed.store(failed, Ordering::Relaxed);
+        }
+    }
+
+    /// After the measurement: are results right?
+    fn check(&self, job: &mut dyn Job, samples: Samples) -> Found {
+        let mut found = Found {
+            samples,
+            checked: 0,
+            wrong: 0,
+        };
+        let cpu = self
+            .case
+            .needs_inverse()
+            .then(|| self.cpu.session().ok())
+            .flatten();
+        let inverse = self.order.operation.inverse();
+        let inverse = cpu
+            .as_ref()
+            .zip(inverse)
+            .map(|(cpu, inverse)| cpu.job(inverse, self.keys));
+        let mut inverse = inverse.and_then(Result::ok);
+        let mut output = Vec::new();
+        for _ in 0..CHECKED_MIN.div_ceil(self.order.threads) {
+            // One that failed says so, and is in no count of results.
+            let Ok(authentic) = job.run(self.case.input(), &mut output) else {
+                continue;
+            };
+            let inverse = inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
+            found.checked += 1;
+            found.wrong += u64::from(self.case.check(authentic, &output, inverse).is_err());
+        }
+        found
+    }
+
+    /// Reads the counters at the beginning and after each slice. `None` where the order is to stop.
+    fn observe(&self, orders: &Orders) -> Option<Vec<(SystemTime, Reading)>> {
+        let order = self.order;
+        let settled = Instant::now() + order.duration / SETTLING_PART;
+        let begun = |tally: &Tally| {
+            tally.done.load(Ordering::Relaxed) + tally.failed.load(Ordering::Relaxed) > 0
+        };
+        while Instant::now() < settled && !self.tallies.iter().all(begun) {
+            if !orders.pause(Duration::from_millis(1)) {
+                return None;
+            }
+        }
+        let slices = order.slices.clamp(1, SLICES_MAX);
+        let start = Instant::now();
+        let mut readings = vec![(SystemTime::now(), self.read(start))];
+        for slice in 1..=slices {
+            let end = start + order.duration.mul_f64(f64::from(slice) / f64::from(slices));
+            if !orders.wait_until(end, || false) {
+                return None;
+            }
+            readings.push((SystemTime::now(), self.read(start)));
+        }
+        Some(readings)
+    }
+
+    fn read(&self, start: Instant) -> Reading {
+        let sum = |count: fn(&Tally) -> &AtomicU64| {
+            self.tallies
+                .iter()
+                .map(|tally| count(tally).load(Ordering::Relaxed))
+                .sum()
+        };
+        Reading {
+            at: start.elapsed(),
+            operations: sum(|tally| &tally.done),
+            failed: sum(|tally| &tally.failed),
+            cpu_ns: process_cpu_ns().saturating_sub(self.device.stand_in_ns()),
+            device_operations: self.device.operations_done(),
+        }
+    }
+
+    fn sum_up(
+        &self,
+        readings: &[(SystemTime, Reading)],
+        found: Vec<Found>,
+        bytes_each: u64,
+    ) -> Speed {
+        let [(began, first), .., (_, last)] = readings else {
+            unreachable!("there is at least one slice, with a reading before and one after it")
+        };
+        let operations = last.operations - first.operations;
+        let mut samples: Vec<u64> = Vec::new();
+        found
+            .iter()
+            .for_each(|found| samples.extend(&found.samples.kept));
+        samples.sort_unstable();
+        let quantile = |share: usize| {
+            samples
+                .get((samples.len() * share).div_ceil(100).saturating_sub(1))
+                .copied()
+                .unwrap_or(0)
+        };
+        let max = found
+            .iter()
+            .map(|found| found.samples.max)
+            .max()
+            .unwrap_or(0);
+        let unix = began
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        Speed {
+            operations,
+            bytes: operations * bytes_each,
+            began_unix_ns: unix.as_nanos() as u64,
+            elapsed_ns: (last.at - first.at).as_nanos() as u64,
+            cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
+            slices: slices(readings),
+            failed: last.failed - first.failed,
+            checked: found.iter().map(|found| found.checked).sum(),
+            wrong: found.iter().map(|found| found.wrong).sum(),
+            latency_ns: [quantile(50), quantile(99), max],
+            device_operations: last
+                .device_operations
+                .zip(first.device_operations)
+                .map(|(last, first)| last - first),
+        }
+    }
+}
+
+/// Operations in equal parts of the time. A reading that came late is carried back to the end of its slice, at the pace
+/// between it and the one before.
+fn slices(readings: &[(SystemTime, Reading)]) -> Vec<u64> {
+    let (Some((_, first)), Some((_, last))) = (readings.first(), readings.last()) else {
+        return Vec::new();
+    };
+    let parts = readings.len() as u128 - 1;
+    let span = (last.at - first.at).as_nanos();
+    let count_at = |part: u128| -> u64 {
+        let end = span * part / parts;
+        let since = |reading: &Reading| (reading.at - first.at).as_nanos();
+        let later = readings
+            .iter()
+            .position(|(_, reading)| since(reading) >= end);
+        let later = later.unwrap_or(readings.len() - 1).max(1);
+        let (before, after) = (&readings[later - 1].1, &readings[later].1);
+        let done = u128::from(after.operations - before.operations);
+        let time = (since(after) - since(before)).max(1);
+        let share = done * end.saturating_sub(since(before)) / time;
+        before.operations + (share.min(done)) as u64
+    };
+    let counts: Vec<_> = (0..=parts).map(count_at).collect();
+    counts.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// A sample of times in nanoseconds, taken evenly over the whole measurement, and the longest of all.
+#[derive(Default)]
+struct Samples {
+    kept: Vec<u64>,
+    /// One of so many is kept: 2 to this power.
+    thinned: u32,
+    seen: u64,
+    max: u64,
+}
+
+impl Samples {
+    fn add(&mut self, ns: u64) {
+        self.max = self.max.max(ns);
+        if self.seen % (1 << self.thinned) == 0 {
+            if self.kept.len() == SAMPLES_MAX {
+                let mut place = 0;
+                self.kept.retain(|_| {
+                    place += 1;
+                    place % 2 == 1
+                });
+                self.thinned += 1;
+            }
+            // After thinning out, the one at hand may not be one of those that are kept from now on.
+            if self.seen % (1 << self.thinned) == 0 {
+                self.kept.push(ns);
+            }
+        }
+        self.seen += 1;
+    }
+}
+
+/// CPU time of this process, user and system.
+fn process_cpu_ns() -> u64 {
+    let clock = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID;
+    clock
+        .now()
+        .map_or(0, |time| Duration::from(time).as_nanos() as u64)
+}
