@@ -1,0 +1,8 @@
+//! Modes, with every kernel of this machine: official vectors, RustCrypto, the distribution's OpenSSL engine, and what must be
+//! refused.
+
+mod agreement;
+mod openssl;
+mod refusals;
+mod support;
+mod vectors;

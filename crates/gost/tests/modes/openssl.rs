@@ -1,0 +1,250 @@
+//! The distribution's OpenSSL engine (`libengine-gost-openssl`): an implementation that shares nothing with ours or RustCrypto's.
+//!
+//! It is asked by process, for many lengths at once: in all these modes what a shorter text encrypts to is what a longer one
+//! begins with, and `openssl dgst` takes many files.
+
+use crate::support::{hex, kernels, key, noise, unhex};
+use gost::kuznyechik::Kuznyechik;
+use gost::magma::{Gost89, Magma, Sbox};
+use gost::mode::{Cbc, Cnt, Ctr, CtrAcpkm, Ecb, Imito, Omac};
+use gost::{BlockCipher, KEY_BYTES};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// The longest text: past a section of CTR-ACPKM with Kuznyechik.
+const BYTES_MAX: usize = 9000;
+
+/// Whether there is an engine to ask. In CI there must be.
+fn engine() -> bool {
+    let listed = Command::new("openssl")
+        .args(["engine", "-t", "gost"])
+        .output();
+    let there = listed.is_ok_and(|listed| {
+        listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("[ available ]")
+    });
+    if !there {
+        let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+        assert!(!in_ci, "OpenSSL's engine gost is missing in CI");
+        eprintln!("SKIPPED: OpenSSL's engine gost: install libengine-gost-openssl");
+    }
+    there
+}
+
+/// What `openssl enc` makes of a text.
+fn enc(cipher: &str, decrypt: bool, key: &[u8; KEY_BYTES], iv: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut openssl = Command::new("openssl")
+        .args(["enc", "-engine", "gost", "-nopad", &format!("-{cipher}")])
+        .args(decrypt.then_some("-d"))
+        .args(["-K", &hex(key)])
+        .args(
+            (!iv.is_empty())
+                .then(|| ["-iv".to_owned(), hex(iv)])
+                .into_iter()
+                .flatten(),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("openssl, which was there just now");
+    let mut stdin = openssl.stdin.take().expect("piped");
+    let out = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(text).expect("openssl reads it all"));
+        openssl.wait_with_output().expect("openssl's output")
+    });
+    assert!(
+        out.status.success(),
+        "{cipher}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    out.stdout
+}
+
+/// The MACs of what `text` begins with, for each of those lengths.
+fn dgst(mac: &str, key: &[u8; KEY_BYTES], text: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    // What this version of the engine prints for the first file is wrong where the MAC is Kuznyechik's: it takes Magma for it.
+    let files: Vec<_> = [&0]
+        .into_iter()
+        .chain(lengths)
+        .enumerate()
+        .map(|(at, bytes)| {
+            let file = folder.path().join(at.to_string());
+            std::fs::write(&file, &text[..*bytes]).expect("a file");
+            file
+        })
+        .collect();
+    let out = Command::new("openssl")
+        .args(["dgst", "-engine", "gost", "-mac", mac, "-macopt"])
+        .arg(format!("hexkey:{}", hex(key)))
+        .args(&files)
+        .output()
+        .expect("openssl, which was there just now");
+    assert!(
+        out.status.success(),
+        "{mac}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let lines = String::from_utf8(out.stdout).expect("text");
+    let macs = lines
+        .lines()
+        .map(|line| unhex(line.rsplit(' ').next().expect("a MAC")));
+    let macs: Vec<_> = macs.skip(1).collect();
+    assert_eq!(macs.len(), lengths.len(), "{lines}");
+    macs
+}
+
+/// Every length to 300, and some beyond.
+fn lengths() -> Vec<usize> {
+    (0..=300)
+        .chain([1408, 4095, 4096, 4097, 8192, BYTES_MAX])
+        .collect()
+}
+
+/// Holds a mode, which takes multiples of `unit` bytes, to what OpenSSL makes of a long text, as far as that goes.
+fn agree(name: &str, unit: usize, expected: &[u8], text: &[u8], mut mode: impl FnMut(&mut [u8])) {
+    let fits = |bytes: &usize| bytes.is_multiple_of(unit) && *bytes <= expected.len();
+    for bytes in lengths().into_iter().filter(fits) {
+        let mut found = text[..bytes].to_vec();
+        mode(&mut found);
+        assert_eq!(hex(&found), hex(&expected[..bytes]), "{name} of {bytes} B");
+    }
+}
+
+#[test]
+fn keystreams_are_those_of_openssl() {
+    if !engine() {
+        return;
+    }
+    let (key, text) = (key(11), noise(12, BYTES_MAX));
+    let iv = &noise(13, 8)[..];
+    let half = &iv[..4];
+    let with = |cipher: &str, iv: &[u8]| enc(cipher, false, &key, iv, &text);
+    let magma = with("magma-ctr", half);
+    let kuznyechik = with("kuznyechik-ctr", iv);
+    // Where nothing else is said, the engine's keys change after so many bytes.
+    let magma_acpkm = with("magma-ctr-acpkm", half);
+    let kuznyechik_acpkm = with("kuznyechik-ctr-acpkm", iv);
+    for kernel in kernels() {
+        let mut mode = Ctr::new(Magma::new(&key, kernel));
+        agree("magma-ctr", 1, &magma, &text, |text| mode.apply(half, text));
+        let mut mode = Ctr::new(Kuznyechik::new(&key, kernel));
+        agree("kuznyechik-ctr", 1, &kuznyechik, &text, |text| {
+            mode.apply(iv, text)
+        });
+        let mut mode = CtrAcpkm::<Magma>::new(&key, kernel, 1024);
+        agree("magma-ctr-acpkm", 1, &magma_acpkm, &text, |text| {
+            mode.apply(half, text)
+        });
+        let mut mode = CtrAcpkm::<Kuznyechik>::new(&key, kernel, 4096);
+        agree(
+            "kuznyechik-ctr-acpkm",
+            1,
+            &kuznyechik_acpkm,
+            &text,
+            |text| mode.apply(iv, text),
+        );
+    }
+}
+
+#[test]
+fn blocks_and_chains_are_those_of_openssl() {
+    if !engine() {
+        return;
+    }
+    let (key, iv) = (key(21), noise(22, 16));
+    let text = noise(23, BYTES_MAX / 16 * 16);
+    let with = |cipher: &str, iv: &[u8]| enc(cipher, false, &key, iv, &text);
+    let ecb = with("kuznyechik-ecb", &[]);
+    let kuznyechik = with("kuznyechik-cbc", &iv);
+    let magma = with("magma-cbc", &iv[..8]);
+    let gost89 = with("gost89-cbc", &iv[..8]);
+    assert_eq!(enc("magma-cbc", true, &key, &iv[..8], &magma), text);
+    for kernel in kernels() {
+        let mut mode = Ecb::new(Kuznyechik::new(&key, kernel));
+        agree("kuznyechik-ecb", 16, &ecb, &text, |text| mode.encrypt(text));
+        agree("kuznyechik-ecb, back", 16, &text, &ecb, |text| {
+            mode.decrypt(text)
+        });
+        let mut mode = Cbc::new(Kuznyechik::new(&key, kernel));
+        agree("kuznyechik-cbc", 16, &kuznyechik, &text, |text| {
+            mode.encrypt(&iv, text)
+        });
+        agree("kuznyechik-cbc, back", 16, &text, &kuznyechik, |text| {
+            mode.decrypt(&iv, text)
+        });
+        let mut mode = Cbc::new(Magma::new(&key, kernel));
+        agree("magma-cbc", 8, &magma, &text, |text| {
+            mode.encrypt(&iv[..8], text)
+        });
+        agree("magma-cbc, back", 8, &text, &magma, |text| {
+            mode.decrypt(&iv[..8], text)
+        });
+        let mut mode = Cbc::new(Gost89::with_sbox(&key, Sbox::Tc26Z, kernel));
+        agree("gost89-cbc", 8, &gost89[..1024], &text, |text| {
+            mode.encrypt(&iv[..8], text)
+        });
+    }
+}
+
+#[test]
+fn macs_are_those_of_openssl() {
+    if !engine() {
+        return;
+    }
+    let (key, text) = (key(31), noise(32, BYTES_MAX));
+    let lengths = lengths();
+    let magma = dgst("magma-mac", &key, &text, &lengths);
+    let kuznyechik = dgst("kuznyechik-mac", &key, &text, &lengths);
+    for kernel in kernels() {
+        let mut omac = Omac::new(Magma::new(&key, kernel));
+        for (bytes, expected) in lengths.iter().zip(&magma) {
+            let mut mac = [0; 8];
+            omac.mac(&text[..*bytes], &mut mac);
+            assert_eq!(hex(&mac), hex(expected), "magma of {bytes} B with {kernel}");
+        }
+        let mut omac = Omac::new(Kuznyechik::new(&key, kernel));
+        for (bytes, expected) in lengths.iter().zip(&kuznyechik) {
+            let mut mac = [0; 16];
+            omac.mac(&text[..*bytes], &mut mac);
+            assert_eq!(
+                hex(&mac),
+                hex(expected),
+                "kuznyechik of {bytes} B with {kernel}"
+            );
+        }
+    }
+}
+
+/// To 1024 bytes: then the engine changes its keys as CryptoPro's programs do, which is not part of the standard.
+#[test]
+fn gost_28147_89_is_that_of_openssl() {
+    if !engine() {
+        return;
+    }
+    let (key, iv, text) = (key(41), noise(42, 8), noise(43, 1024));
+    let lengths: Vec<usize> = (0..=300).chain([1023, 1024]).collect();
+    for (sbox, cipher, mac) in [
+        (Sbox::CryptoProA, "gost89-cnt", "gost-mac"),
+        (Sbox::Tc26Z, "gost89-cnt-12", "gost-mac-12"),
+    ] {
+        let keystream = enc(cipher, false, &key, &iv, &text);
+        let macs = dgst(mac, &key, &text, &lengths);
+        for kernel in kernels() {
+            let mut cnt = Cnt::new(Gost89::with_sbox(&key, sbox, kernel));
+            let mut imito = Imito::new(Gost89::with_sbox(&key, sbox, kernel));
+            for (bytes, expected) in lengths.iter().zip(&macs) {
+                let mut found = text[..*bytes].to_vec();
+                cnt.apply(&iv, &mut found);
+                assert_eq!(
+                    hex(&found),
+                    hex(&keystream[..*bytes]),
+                    "{cipher} of {bytes} B"
+                );
+                let mut found = [0; 4];
+                imito.mac(&text[..*bytes], &mut found);
+                assert_eq!(hex(&found), hex(expected), "{mac} of {bytes} B");
+            }
+        }
+    }
+}

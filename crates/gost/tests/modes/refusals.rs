@@ -1,0 +1,135 @@
+//! What a caller must not do is refused, and loudly.
+
+use crate::support::key;
+use gost::kuznyechik::Kuznyechik;
+use gost::magma::{Gost89, Magma};
+use gost::mode::{AeadMessage, Cbc, Cnt, Ctr, CtrAcpkm, Ecb, Imito, MacMessage, Mgm, Omac};
+use gost::{BlockCipher, Kernel};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn cipher<C: BlockCipher>() -> C {
+    C::new(&key(1), Kernel::PORTABLE)
+}
+
+#[track_caller]
+fn refused(call: impl FnOnce(), reason: &str) {
+    let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it is refused");
+    let told = panic.downcast_ref::<String>().map(String::as_str);
+    let told = told.or(panic.downcast_ref::<&str>().copied());
+    assert!(told.is_some_and(|told| told.contains(reason)), "{told:?}");
+}
+
+#[test]
+fn refuses_texts_that_are_not_whole_blocks() {
+    refused(
+        || Ecb::new(cipher::<Magma>()).encrypt(&mut [0; 7]),
+        "whole blocks",
+    );
+    refused(
+        || Ecb::new(cipher::<Magma>()).encrypt_all([&mut [0; 9][..]]),
+        "whole blocks",
+    );
+    refused(
+        || Cbc::new(cipher::<Kuznyechik>()).encrypt(&[0; 16], &mut [0; 24]),
+        "whole blocks",
+    );
+    refused(
+        || Cbc::new(cipher::<Kuznyechik>()).decrypt(&[0; 16], &mut [0; 24]),
+        "whole blocks",
+    );
+    let section = || drop(CtrAcpkm::<Magma>::new(&key(1), Kernel::PORTABLE, 12));
+    refused(section, "whole blocks");
+    let section = || drop(CtrAcpkm::<Magma>::new(&key(1), Kernel::PORTABLE, 0));
+    refused(section, "whole blocks");
+}
+
+#[test]
+fn refuses_ivs_and_nonces_of_other_lengths() {
+    refused(
+        || Ctr::new(cipher::<Magma>()).apply(&[0; 8], &mut [0; 8]),
+        "half a block",
+    );
+    refused(
+        || Ctr::new(cipher::<Kuznyechik>()).apply(&[0; 4], &mut []),
+        "half a block",
+    );
+    refused(
+        || Cbc::new(cipher::<Magma>()).encrypt(&[], &mut [0; 8]),
+        "1 to 4 blocks",
+    );
+    refused(
+        || Cbc::new(cipher::<Magma>()).decrypt(&[0; 12], &mut [0; 8]),
+        "1 to 4 blocks",
+    );
+    refused(
+        || Cbc::new(cipher::<Magma>()).decrypt(&[0; 40], &mut [0; 8]),
+        "1 to 4 blocks",
+    );
+    refused(
+        || Cnt::new(cipher::<Gost89>()).apply(&[0; 4], &mut [0; 8]),
+        "one block",
+    );
+    let mgm = || Mgm::new(cipher::<Magma>()).seal(&[0; 16], &[], &mut [], &mut [0; 8]);
+    refused(mgm, "one block");
+}
+
+#[test]
+fn refuses_a_nonce_that_would_be_anothers() {
+    let mut nonce = [0; 16];
+    nonce[0] = 0x80;
+    let mgm = || Mgm::new(cipher::<Kuznyechik>()).seal(&nonce, &[], &mut [], &mut [0; 16]);
+    refused(mgm, "highest bit is zero");
+}
+
+#[test]
+fn refuses_macs_that_say_nothing_and_those_longer_than_a_block() {
+    refused(
+        || Omac::new(cipher::<Magma>()).mac(&[], &mut []),
+        "1 to 8 B",
+    );
+    refused(
+        || Omac::new(cipher::<Magma>()).mac(&[], &mut [0; 9]),
+        "1 to 8 B",
+    );
+    refused(
+        || Imito::new(cipher::<Gost89>()).mac(&[], &mut []),
+        "1 to 8 B",
+    );
+    let mgm = || Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[], &mut [], &mut []);
+    refused(mgm, "1 to 8 B");
+    // Nobody gets to believe that nothing was the right tag.
+    let mgm = || assert!(!Mgm::new(cipher::<Magma>()).open(&[0; 8], &[], &mut [], &[]));
+    refused(mgm, "1 to 8 B");
+}
+
+#[test]
+fn refuses_answers_that_do_not_match_the_messages() {
+    let open = |authentic: &mut [bool]| {
+        let message = AeadMessage {
+            nonce: [0; 8],
+            aad: [],
+            text: &mut [],
+            tag: &mut [0; 8],
+        };
+        Mgm::new(cipher::<Magma>()).open_all([message], authentic);
+    };
+    refused(|| open(&mut []), "one answer");
+    refused(|| open(&mut [true; 2]), "one answer");
+    let none = || None::<MacMessage<'_, [u8; 0]>>;
+    refused(
+        || Omac::new(cipher::<Magma>()).verify_all(none(), &mut [true]),
+        "one answer",
+    );
+}
+
+#[test]
+fn does_nothing_with_no_message() {
+    Ecb::new(cipher::<Magma>()).encrypt_all([]);
+    let none = || None::<gost::mode::Message<'_, [u8; 0]>>;
+    Ctr::new(cipher::<Magma>()).apply_all(none());
+    Cbc::new(cipher::<Magma>()).encrypt_all(none());
+    Cbc::new(cipher::<Magma>()).decrypt_all(none());
+    Cnt::new(cipher::<Gost89>()).apply_all(none());
+    CtrAcpkm::<Magma>::new(&key(1), Kernel::PORTABLE, 8).apply_all(none());
+    Mgm::new(cipher::<Magma>()).seal_all(None::<AeadMessage<'_, [u8; 8], [u8; 0]>>);
+}

@@ -1,0 +1,65 @@
+//! Keys, bytes, and batches.
+
+use gost::{KEY_BYTES, Kernel};
+use std::fmt::Write as _;
+
+/// Every kernel of this machine, the slowest first.
+pub(crate) fn kernels() -> Vec<Kernel> {
+    Kernel::all()
+}
+
+/// Bytes that look like chance and are the same each time.
+pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        // xorshift64, whose low bits are poor.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+pub(crate) fn key(seed: u64) -> [u8; KEY_BYTES] {
+    noise(seed, KEY_BYTES).try_into().expect("as long as a key")
+}
+
+/// A text of each length from nothing to 300 B, and some that fill a scratch, nearly or more than once.
+pub(crate) fn lengths() -> Vec<usize> {
+    let long = [1023, 1024, 1025, 1408, 4088, 4095, 4096, 4097, 9000];
+    // Long ones between short ones, so that they begin and end anywhere in the scratch.
+    let mut lengths: Vec<usize> = (0..=300).collect();
+    for (at, bytes) in long.into_iter().enumerate() {
+        lengths.insert(31 * at + 7, bytes);
+    }
+    lengths
+}
+
+/// Texts of those lengths.
+pub(crate) fn texts(lengths: &[usize]) -> Vec<Vec<u8>> {
+    let numbered = lengths.iter().zip(1..);
+    numbered.map(|(bytes, seed)| noise(seed, *bytes)).collect()
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("strings take everything");
+        text
+    })
+}
+
+/// Bytes from hexadecimal digits; spaces do not count.
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter(|digit| !digit.is_whitespace())
+        .map(|digit| digit.to_digit(16).expect("a hexadecimal digit"))
+        .collect();
+    let (pairs, rest) = digits.as_chunks();
+    assert!(rest.is_empty(), "two digits a byte: {text}");
+    pairs
+        .iter()
+        .map(|[high, low]| (high << 4 | low) as u8)
+        .collect()
+}
