@@ -29,6 +29,12 @@ pub enum TrialError {
     /// A search cannot be started.
     #[error(transparent)]
     Search(#[from] SearchError),
+    /// A crypto device cannot be used, or its worker did not do what it should.
+    #[error("{problem}")]
+    Device {
+        /// A sentence, with what to do where that is known.
+        problem: String,
+    },
     /// A frame test cannot be carried out.
     #[error("{problem}")]
     Frames {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+mod device;
 mod error;
 pub mod evidence;
 pub mod frames;
@@ -24,6 +25,7 @@ pub mod tune;
 mod watch;
 
 pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use device::{FatigueStep, OnDevices};
 pub use error::TrialError;
 pub use links::{cipher_mtu, links};
 pub use measurer::{Measurer, OnBench, Tell, Trial, measure};

@@ -6,7 +6,7 @@ use crate::measure::attempt;
 use crate::reading::places;
 use crate::{command, evidence};
 use campaign::plan::{Cell, Direction, Measurement};
-use journal::record::{Measured, Outcome, SoakProgress, ToolParameters, TrialRecord};
+use journal::record::{FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -24,6 +24,8 @@ pub struct Trial<'a> {
     pub parameters: ToolParameters,
     /// Segments of this soak that were made before the run broke off.
     pub earlier: &'a [SoakProgress],
+    /// What came of this fatigue trial before the run broke off: the last snapshot of each start.
+    pub fatigued: &'a [FatigueProgress],
 }
 
 /// Hears of each frame trial that begins, and of each segment of a soak that has ended.
@@ -190,6 +192,7 @@ impl<'a> Trial<'a> {
             links,
             parameters: command::parameters(cell),
             earlier: &[],
+            fatigued: &[],
         }
     }
 }

@@ -4,6 +4,7 @@
 //! any other, and the run goes on. What an earlier start of the run has finished is not done again.
 
 use crate::command;
+use crate::device::FatigueStep;
 use crate::frames::{FrameStep, SoakedSegment, Told};
 use crate::links::links;
 use crate::measurer::{Measurer, Trial, unix_ns};
@@ -12,7 +13,7 @@ use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
 use journal::record::{
-    Datagrams, End, Outcome, Record, SoakProgress, ToolParameters, TrialRecord, Tuned,
+    Datagrams, End, FatigueProgress, Outcome, Record, SoakProgress, ToolParameters, TrialRecord, Tuned,
 };
 use lab::{Interrupt, LabError, Links};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,8 @@ pub struct Done {
     pub tuned: BTreeMap<String, ToolParameters>,
     /// Segments of soaks that broke off, in order.
     pub soaked: Vec<SoakProgress>,
+    /// What came of fatigue trials that broke off: the last snapshot of each start.
+    pub fatigued: Vec<FatigueProgress>,
 }
 
 impl From<&Journal> for Done {
@@ -44,6 +47,7 @@ impl From<&Journal> for Done {
             trials: journal.finished_trials(),
             tuned: tuned.collect(),
             soaked: journal.soaked.clone(),
+            fatigued: journal.fatigued.clone(),
         }
     }
 }
@@ -81,6 +85,8 @@ pub enum Event<'a> {
     Started(TrialRef<'a>),
     /// A segment of a soak has ended, and is recorded.
     Soaked(TrialRef<'a>, &'a SoakedSegment<'a>),
+    /// What came of a fatigue trial so far was recorded.
+    Fatigued(TrialRef<'a>, &'a FatigueStep<'a>),
     /// A frame trial, one of several in a trial, begins.
     FrameTrial(&'a FrameStep<'a>),
     /// A trial ended.
@@ -135,6 +141,7 @@ pub fn run<E>(
         forecast,
         tuned,
         soaked: &done.soaked,
+        fatigued: &done.fatigued,
         trial: 0,
     };
     match runner.run(&done.trials) {
@@ -189,6 +196,8 @@ struct Runner<'a, E> {
     tuned: BTreeMap<String, ToolParameters>,
     /// Segments of soaks that broke off.
     soaked: &'a [SoakProgress],
+    /// What came of fatigue trials that broke off.
+    fatigued: &'a [FatigueProgress],
     /// Number of the current trial, from 1.
     trial: usize,
 }
@@ -230,12 +239,15 @@ impl<E> Runner<'_, E> {
         let TrialRef { cell, repeat } = trial;
         let is_of = |soaked: &&SoakProgress| soaked.cell == cell.id && soaked.repeat == repeat;
         let earlier: Vec<SoakProgress> = self.soaked.iter().filter(is_of).cloned().collect();
+        let is_of = |of: &&FatigueProgress| of.cell == cell.id && of.repeat == repeat;
+        let fatigued: Vec<FatigueProgress> = self.fatigued.iter().filter(is_of).cloned().collect();
         let record = self.measure(&Trial {
             cell,
             repeat,
             links: self.links(cell),
             parameters,
             earlier: &earlier,
+            fatigued: &fatigued,
         })?;
         self.record(&Record::Trial(Box::new(record.clone())))?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);
@@ -271,6 +283,7 @@ impl<E> Runner<'_, E> {
                 links,
                 parameters,
                 earlier: &[],
+                fatigued: &[],
             })?;
             self.forecast.ended(ATTEMPT_NS, record.duration_ns);
             Ok::<_, Stop<E>>(gain(record.outcome))
@@ -303,6 +316,13 @@ impl<E> Runner<'_, E> {
                         recorded = sink(&Record::Soaked(Box::new(kept(cell, repeat, soaked))));
                     }
                     Event::Soaked(TrialRef { cell, repeat }, soaked)
+                }
+                Told::Fatigued(step) => {
+                    if recorded.is_ok() {
+                        let progress = step.progress(&cell.id, repeat);
+                        recorded = sink(&Record::Fatigued(Box::new(progress)));
+                    }
+                    Event::Fatigued(TrialRef { cell, repeat }, step)
                 }
             };
             progress(Progress {
@@ -403,6 +423,8 @@ impl Forecast {
         let soaked = done.soaked.iter().map(|soaked| soaked.trial.duration_ns);
         let left_ns = trials_ns + to_tune.map(search_ns).sum::<u64>();
         let left_ns = left_ns.saturating_sub(soaked.sum());
+        let fatigued = done.fatigued.iter().map(|of| of.segment.elapsed_ns());
+        let left_ns = left_ns.saturating_sub(fatigued.sum());
         Self {
             left_ns,
             estimated_ns: 0,

@@ -25,6 +25,16 @@ pub struct DeviceResult {
     pub fatigue: Vec<FatigueSegment>,
 }
 
+impl DeviceResult {
+    /// Whether a device gave a wrong result, let an invalid input pass, or failed. (Of a speed trial the evidence says it.)
+    #[must_use]
+    pub fn is_bad(&self) -> bool {
+        let segments = self.fatigue.iter();
+        let mut devices = segments.flat_map(|segment| &segment.devices);
+        self.kat.iter().any(|row| row.outcome.is_bad()) || devices.any(|device| !device.is_sound())
+    }
+}
+
 /// What a device says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
@@ -72,6 +82,14 @@ pub enum KatOutcome {
     Error(String),
     /// The device does not have it.
     NotOffered(String),
+}
+
+impl KatOutcome {
+    /// Whether the device has failed. One that is not offered has not.
+    #[must_use]
+    pub const fn is_bad(&self) -> bool {
+        matches!(self, Self::Wrong { .. } | Self::Error(_))
+    }
 }
 
 /// One operation done again and again by everything that works at once.
@@ -179,6 +197,15 @@ pub struct FatigueSegment {
     pub started_unix_ns: u64,
     /// Each device.
     pub devices: Vec<DeviceFatigue>,
+}
+
+impl FatigueSegment {
+    /// Time under load: of the device that was under it longest.
+    #[must_use]
+    pub fn elapsed_ns(&self) -> u64 {
+        let each = self.devices.iter().map(|device| device.elapsed_ns);
+        each.max().unwrap_or(0)
+    }
 }
 
 /// What one device went through in a segment, by all processes that used it.

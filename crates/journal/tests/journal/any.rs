@@ -26,6 +26,7 @@ pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
             cell, repeat, outcome
         )),
         2 => soaked().prop_map(|soaked| Record::Soaked(Box::new(soaked))),
+        2 => fatigued().prop_map(|fatigued| Record::Fatigued(Box::new(fatigued))),
         1 => any::<u64>().prop_map(|at_unix_ns| Record::End(End { at_unix_ns })),
     ];
     vec(one, 0..8)
@@ -111,7 +112,7 @@ fn any_measured() -> impl Strategy<Value = Measured> {
     (
         option::of(transfer),
         option::of(latency),
-        option::of(frames()),
+        (option::of(frames()), option::of(device())),
         any::<[u64; 9]>(),
         evidence(),
     )
@@ -119,14 +120,14 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             |(
                 transfer,
                 latency,
-                frames,
+                (frames, device),
                 [wall, stations, a, b, dut, kernel, busy, steal, foreign],
                 evidence,
             )| Measured {
                 transfer,
                 latency,
                 frames: frames.map(Box::new),
-                device: None,
+                device: device.map(Box::new),
                 cpu: Cpu {
                     wall_ns: wall,
                     stations_ns: stations,
@@ -242,6 +243,127 @@ fn disturbance() -> impl Strategy<Value = Disturbance> {
                 dut_counters,
             },
         )
+}
+
+/// Any result of crypto devices, also one that no trial makes.
+fn device() -> impl Strategy<Value = DeviceResult> {
+    let facts = (text(), text(), vec((text(), text()), 0..3)).prop_map(|(member, name, more)| {
+        DeviceFacts {
+            member,
+            name,
+            version: String::new(),
+            more,
+        }
+    });
+    let outcome = prop_oneof![
+        Just(KatOutcome::Pass),
+        text().prop_map(KatOutcome::Error),
+        text().prop_map(KatOutcome::NotOffered),
+        (text(), any::<Option<u32>>(), text()).prop_map(|(input, first_differing, detail)| {
+            KatOutcome::Wrong {
+                input,
+                first_differing,
+                detail,
+            }
+        }),
+    ];
+    let row = (any::<(usize, u32)>(), text(), text(), outcome).prop_map(
+        |((device, tried), algorithm, case, outcome)| KatRow {
+            device,
+            algorithm,
+            case,
+            tried,
+            outcome,
+        },
+    );
+    let proof = prop_oneof![
+        Just(Proof::Counted),
+        Just(Proof::CpuFell),
+        Just(Proof::EqualsCpu),
+        Just(Proof::Unknown),
+    ];
+    let speed = (
+        any::<[u64; 6]>(),
+        any::<Option<u64>>(),
+        any::<Option<[u64; 3]>>(),
+        option::of(proof),
+    )
+        .prop_map(|(counts, device_operations, reference, proof)| SpeedTrial {
+            span_ns: counts[0],
+            together_ns: counts[1],
+            devices: vec![DeviceSpeed {
+                operations: counts[2],
+                cpu_ns: counts[3],
+                slices: counts[4..].to_vec(),
+                device_operations,
+                ..DeviceSpeed::default()
+            }],
+            reference: reference.map(|[operations, cpu_ns, elapsed_ns]| CpuReference {
+                operations,
+                cpu_ns,
+                elapsed_ns,
+            }),
+            proof,
+        });
+    (
+        vec(facts, 0..3),
+        option::of(text()),
+        vec(row, 0..3),
+        option::of(speed),
+        vec(fatigue(), 0..3),
+    )
+        .prop_map(|(devices, not_offered, kat, speed, fatigue)| DeviceResult {
+            devices,
+            not_offered,
+            kat,
+            speed,
+            fatigue,
+        })
+}
+
+fn fatigue() -> impl Strategy<Value = FatigueSegment> {
+    let life = any::<(u64, u64, bool)>().prop_map(|(began_ns, ended_ns, failed)| Life {
+        began_ns,
+        ended_ns,
+        failed,
+    });
+    let point =
+        any::<[u64; 3]>().prop_map(|[at_ns, right, bad]| FatiguePoint { at_ns, right, bad });
+    let device = (
+        any::<[u64; 5]>(),
+        vec(life, 0..3),
+        vec(point, 0..3),
+        vec(text(), 0..3),
+    )
+        .prop_map(
+            |([elapsed_ns, right, wrong, failed, crashes], lives, points, reasons)| DeviceFatigue {
+                elapsed_ns,
+                right,
+                wrong,
+                failed,
+                crashes,
+                lives,
+                points,
+                reasons,
+                ..DeviceFatigue::default()
+            },
+        );
+    (1..4_u32, any::<u64>(), vec(device, 0..3)).prop_map(|(start, started_unix_ns, devices)| {
+        FatigueSegment {
+            start,
+            started_unix_ns,
+            devices,
+        }
+    })
+}
+
+fn fatigued() -> impl Strategy<Value = FatigueProgress> {
+    (0..2_usize, 1..=3_u32, fatigue()).prop_map(|(cell, repeat, segment)| FatigueProgress {
+        cell: cell_id(cell),
+        repeat,
+        devices: Vec::new(),
+        segment,
+    })
 }
 
 fn soaked() -> impl Strategy<Value = SoakProgress> {

@@ -2,9 +2,10 @@
 
 use crate::fixture::{header, trial};
 use campaign::plan::{
-    BackToBack, BaseLoad, Desync, Direction, Disturbed, DriftBounds, Event, FrameTest, Goal,
-    IpVersion, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery,
-    Soak, ThroughputSearch, Tool, Traffic,
+    Adapter, BackToBack, BaseLoad, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
+    DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
+    IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery,
+    Soak, ThroughputSearch, Tool, Traffic, Workers,
 };
 use journal::Record;
 use journal::record::*;
@@ -52,11 +53,15 @@ fn records() -> Vec<Record> {
             payload_bytes: 56,
         },
     ];
-    for measurement in measurements.into_iter().chain(frame_tests()) {
+    let measurements = measurements.into_iter().chain(frame_tests());
+    for measurement in measurements.chain(device_tests()) {
         let mut cell = header.plan.cells[0].clone();
         cell.measurement = measurement;
         header.plan.cells.push(cell);
     }
+    let mut cell = header.plan.cells[0].clone();
+    cell.dut.adapter = devices();
+    header.plan.cells.push(cell);
     let parameters = ToolParameters {
         streams: Some(1),
         ..ToolParameters::default()
@@ -73,6 +78,7 @@ fn records() -> Vec<Record> {
         }),
         latency: Some(Latency::default()),
         frames: Some(Box::new(frames())),
+        device: Some(Box::new(device())),
         evidence: Evidence {
             checks: vec![Check {
                 name: "x".into(),
@@ -112,6 +118,12 @@ fn records() -> Vec<Record> {
             throughput: Some(ThroughputFound::default()),
             trial: FrameTrial::default(),
             segment: segment(),
+        })),
+        Record::Fatigued(Box::new(FatigueProgress {
+            cell: "x".into(),
+            repeat: 1,
+            devices: vec![DeviceFacts::default()],
+            segment: fatigue(),
         })),
         trial(0, 1, Outcome::Measured(Box::new(measured.clone()))),
         trial(
@@ -264,6 +276,126 @@ fn segment() -> SoakSegment {
     }
 }
 
+/// A device of every kind.
+fn devices() -> Adapter {
+    let model = DeviceModel {
+        latency_ns: 1,
+        rate_bps: 1,
+        operation_ns: 1,
+        parallel: 1,
+        queue: 1,
+        errors_ppm: 1,
+        fault: DeviceFault::Stops,
+    };
+    let kinds = [
+        DeviceKind::Engine { kernel: None },
+        DeviceKind::OpenSsl {
+            provider: None,
+            engine: None,
+            module: None,
+        },
+        DeviceKind::Pkcs11 {
+            module: "x".into(),
+            slot: None,
+            token: None,
+            pin_file: "x".into(),
+        },
+        DeviceKind::SoftHsm,
+        DeviceKind::Model(model),
+    ];
+    let members = kinds.map(|kind| Device {
+        name: "x".into(),
+        kind,
+    });
+    Adapter::Device(Devices {
+        members: members.into(),
+        offloads: true,
+    })
+}
+
+/// Every trial of crypto devices.
+fn device_tests() -> impl Iterator<Item = Measurement> {
+    let tests = [
+        DeviceTest::Kat(Kat {
+            algorithms: vec!["md5".into()],
+        }),
+        DeviceTest::Speed(campaign::plan::DeviceSpeed {
+            operation: "md5".into(),
+            bytes: Some(1),
+            concurrency: 1,
+            workers: Workers::Threads,
+            depth: 1,
+            duration_ns: 1,
+            slices: 1,
+        }),
+        DeviceTest::Fatigue(Fatigue {
+            operations: vec!["md5".into()],
+            threads: 1,
+            loops: None,
+            duration_ns: None,
+            invalid_every: 1,
+            restart: true,
+            snapshot_ns: 1,
+        }),
+    ];
+    tests.into_iter().map(Measurement::Device)
+}
+
+/// A result with everything that any trial of devices leaves.
+fn device() -> DeviceResult {
+    let wrong = KatOutcome::Wrong {
+        input: "x".into(),
+        first_differing: Some(1),
+        detail: "x".into(),
+    };
+    let outcomes = [
+        wrong,
+        KatOutcome::Error("x".into()),
+        KatOutcome::NotOffered("x".into()),
+    ];
+    let rows = outcomes.map(|outcome| KatRow {
+        device: 0,
+        algorithm: "md5".into(),
+        case: "x".into(),
+        tried: 1,
+        outcome,
+    });
+    DeviceResult {
+        devices: vec![DeviceFacts::default()],
+        not_offered: Some("x".into()),
+        kat: rows.into(),
+        speed: Some(SpeedTrial {
+            devices: vec![DeviceSpeed {
+                device_operations: Some(1),
+                ..DeviceSpeed::default()
+            }],
+            reference: Some(CpuReference::default()),
+            proof: Some(Proof::EqualsCpu),
+            ..SpeedTrial::default()
+        }),
+        fatigue: vec![fatigue()],
+    }
+}
+
+fn fatigue() -> FatigueSegment {
+    FatigueSegment {
+        devices: vec![DeviceFatigue {
+            lives: vec![Life {
+                began_ns: 0,
+                ended_ns: 1,
+                failed: true,
+            }],
+            points: vec![FatiguePoint {
+                at_ns: 0,
+                right: 1,
+                bad: 0,
+            }],
+            ..DeviceFatigue::default()
+        }],
+        ..FatigueSegment::default()
+    }
+}
+
 /// Keys of objects, and the names of kinds.
 fn collect(value: &Value, words: &mut BTreeSet<String>) {
     match value {
@@ -294,7 +426,7 @@ fn every_key_and_kind_is_documented() {
     for record in records() {
         collect(&serde_json::to_value(record).unwrap(), &mut words);
     }
-    assert!(words.len() > 170, "only {} keys were found", words.len());
+    assert!(words.len() > 230, "only {} keys were found", words.len());
     let missing: Vec<_> = words
         .iter()
         .filter(|word| !text.contains(&format!("`{word}`")))

@@ -166,6 +166,34 @@ fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
 }
 
 #[test]
+fn of_a_fatigue_trial_the_last_snapshot_of_each_start_is_kept_until_it_has_ended() {
+    let snapshot = |start, started_unix_ns| {
+        Record::Fatigued(Box::new(journal::record::FatigueProgress {
+            cell: crate::fixture::cell_id(0),
+            repeat: 1,
+            devices: Vec::new(),
+            segment: journal::record::FatigueSegment {
+                start,
+                started_unix_ns,
+                devices: Vec::new(),
+            },
+        }))
+    };
+    let mut records = vec![snapshot(1, 10), snapshot(1, 11), snapshot(2, 20)];
+    let left = |records: &[Record]| -> Vec<(u32, u64)> {
+        let journal = expected(header(), records);
+        let cell = crate::fixture::cell_id(0);
+        let segments = journal.unfinished_fatigue(&cell, 1).map(|of| &of.segment);
+        segments
+            .map(|segment| (segment.start, segment.started_unix_ns))
+            .collect()
+    };
+    assert_eq!(left(&records), [(1, 11), (2, 20)]);
+    records.push(measured(0, 1));
+    assert!(left(&records).is_empty());
+}
+
+#[test]
 fn a_run_is_at_its_end_only_while_nothing_follows_the_end() {
     let end = || Record::End(journal::record::End { at_unix_ns: 9 });
     assert!(expected(header(), &[measured(0, 1), end()]).end.is_some());

@@ -31,6 +31,7 @@ pub use spec::BURST_NS;
 pub(crate) use spec::{Way, peer_engine};
 pub(crate) use trials::was_offered;
 
+use crate::device::FatigueStep;
 use campaign::plan::Cell;
 use journal::record::{FrameResult, FrameTrial, GoalBounds, SoakSegment, ThroughputFound};
 
@@ -41,6 +42,8 @@ pub enum Told<'a> {
     Begins(&'a FrameStep<'a>),
     /// A segment of a soak has ended.
     Soaked(&'a SoakedSegment<'a>),
+    /// What came of a fatigue trial so far.
+    Fatigued(&'a FatigueStep<'a>),
 }
 
 /// A segment of a soak that has ended, with all that is needed to go on after it.

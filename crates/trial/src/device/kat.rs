@@ -1,0 +1,134 @@
+//! The functional trial: one worker a device, and another one after each that died.
+
+use super::crew::{Crew, Heard};
+use super::{Context, facts, problem, spec};
+use crate::error::TrialError;
+use campaign::plan::{Device, Devices, Kat};
+use device::Facts;
+use device::report::{self, Line};
+use device::spec::Work;
+use journal::record::{DeviceResult, KatOutcome, KatRow, Measured, Outcome};
+use std::time::Duration;
+
+/// An algorithm of whose cases nothing is heard for so long hangs: RSA-4096 with a slow device takes seconds.
+const SILENCE: Duration = Duration::from_secs(120);
+/// A device whose process dies so often is not tried any further.
+const DEATHS_MAX: usize = 50;
+
+impl Context<'_> {
+    /// Rows of all devices, one after the other. A row that tells of a wrong result is a result too.
+    pub(super) fn kat(&self, devices: &Devices, kat: &Kat) -> Result<Outcome, TrialError> {
+        let mut result = DeviceResult::default();
+        for (index, device) in devices.members.iter().enumerate() {
+            let (found, rows) = self.kat_of(index, device, kat)?;
+            result.devices.push(facts(device, found.as_ref()));
+            result.kat.extend(rows);
+        }
+        Ok(Outcome::Measured(Box::new(Measured {
+            device: Some(Box::new(result)),
+            ..Measured::default()
+        })))
+    }
+
+    fn kat_of(
+        &self,
+        index: usize,
+        device: &Device,
+        kat: &Kat,
+    ) -> Result<(Option<Facts>, Vec<KatRow>), TrialError> {
+        let mut rows: Vec<KatRow> = Vec::new();
+        let mut opened = None;
+        let mut left: &[String] = &kat.algorithms;
+        let mut deaths = 0;
+        while !left.is_empty() {
+            let mut last = None;
+            let ended = self.worker(device, left, |line| match line {
+                Line::Open(facts) => opened = Some(facts),
+                Line::Kat(row) => {
+                    last = left.iter().position(|name| *name == row.algorithm);
+                    rows.push(recorded(index, row));
+                }
+                _ => {}
+            })?;
+            let Some(death) = ended else { break };
+            if opened.is_none() {
+                return Err(problem(format!("`{}`: {death}", device.name)));
+            }
+            deaths += 1;
+            // Nobody knows whether all cases of the last algorithm had been tried, or the next one was begun.
+            let blamed = last.unwrap_or(0);
+            rows.push(KatRow {
+                device: index,
+                algorithm: left[blamed].clone(),
+                case: "the rest".to_owned(),
+                tried: 0,
+                outcome: KatOutcome::Error(death),
+            });
+            left = &left[blamed + 1..];
+            if deaths == DEATHS_MAX {
+                rows.extend(left.iter().map(|algorithm| KatRow {
+                    device: index,
+                    algorithm: algorithm.clone(),
+                    case: "all".to_owned(),
+                    tried: 0,
+                    outcome: KatOutcome::Error(format!(
+                        "not tried: its process had died {DEATHS_MAX} times"
+                    )),
+                }));
+                break;
+            }
+        }
+        Ok((opened, rows))
+    }
+
+    /// One worker from its start to its end; how it died, if it did.
+    fn worker(
+        &self,
+        device: &Device,
+        algorithms: &[String],
+        mut take: impl FnMut(Line),
+    ) -> Result<Option<String>, TrialError> {
+        let mut crew = Crew::new(self)?;
+        let work = Work::Kat {
+            algorithms: algorithms.to_vec(),
+        };
+        crew.start(&spec(device, work))?;
+        loop {
+            match crew.hear(SILENCE)? {
+                Some((_, Heard::Line(Line::End))) => return Ok(None),
+                Some((_, Heard::Line(Line::Failed(text) | Line::NotOffered(text)))) => {
+                    return Err(problem(format!("`{}`: {text}", device.name)));
+                }
+                Some((_, Heard::Line(line))) => take(line),
+                Some((_, Heard::Died(how))) => return Ok(Some(how)),
+                None => {
+                    let seconds = SILENCE.as_secs();
+                    return Ok(Some(format!("nothing was heard of it for {seconds} s")));
+                }
+            }
+        }
+    }
+}
+
+fn recorded(device: usize, row: report::KatRow) -> KatRow {
+    KatRow {
+        device,
+        algorithm: row.algorithm,
+        case: row.case,
+        tried: row.tried,
+        outcome: match row.outcome {
+            report::Outcome::Pass => KatOutcome::Pass,
+            report::Outcome::Wrong {
+                input,
+                first_differing,
+                detail,
+            } => KatOutcome::Wrong {
+                input,
+                first_differing,
+                detail,
+            },
+            report::Outcome::Error(text) => KatOutcome::Error(text),
+            report::Outcome::NotOffered(text) => KatOutcome::NotOffered(text),
+        },
+    }
+}

@@ -1,0 +1,172 @@
+//! Times without failure, out of what a worker says of failures and restarts, and over the deaths of its process.
+
+use device::report::Fatigue;
+use journal::record::{DeviceFatigue, FatiguePoint, Life};
+
+const REASONS_MAX: usize = 20;
+/// Points of a segment's timeline; every other one goes when there are more.
+const POINTS_MAX: usize = 400;
+
+/// How a worker's time came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It still works, or was stopped, or its time was up.
+    Censored,
+    /// Its process died, or nothing was heard of it any more.
+    Died,
+}
+
+/// Adds what one worker process did to what those before it did, the first of its operations being `from_ns` after the segment's
+/// beginning, and its end, as far as it is known, `elapsed_ns` after that.
+pub(super) fn add(
+    to: &mut DeviceFatigue,
+    from_ns: u64,
+    elapsed_ns: u64,
+    fatigue: &Fatigue,
+    end: End,
+) {
+    to.elapsed_ns = to.elapsed_ns.saturating_add(elapsed_ns);
+    to.right += fatigue.right;
+    to.wrong += fatigue.wrong;
+    to.failed += fatigue.failed;
+    to.refused += fatigue.refused;
+    to.passed_invalid += fatigue.passed_invalid;
+    to.restarts += fatigue.restarts;
+    to.resident_bytes_max = to.resident_bytes_max.max(fatigue.resident_bytes_max);
+    let room = REASONS_MAX.saturating_sub(to.reasons.len());
+    let reasons = fatigue.reasons.iter().take(room).cloned();
+    to.reasons.extend(reasons);
+    for life in lives(fatigue, elapsed_ns, end) {
+        let moved = Life {
+            began_ns: life.began_ns.saturating_add(from_ns),
+            ended_ns: life.ended_ns.saturating_add(from_ns),
+            ..life
+        };
+        match to.lives.len() < DeviceFatigue::LIVES_MAX {
+            true => to.lives.push(moved),
+            false => to.lives_left_out += 1,
+        }
+    }
+    if end == End::Died {
+        to.crashes += 1;
+        // What was under way when it died has failed.
+        to.failed += 1;
+    }
+    // Those that the worker did not keep itself.
+    let kept = fatigue.restarts_ns.len() as u64;
+    to.lives_left_out += fatigue.restarts.saturating_sub(kept);
+}
+
+/// The lives in one process: each from a start to the failure that follows, the last to the end.
+fn lives(fatigue: &Fatigue, elapsed_ns: u64, end: End) -> Vec<Life> {
+    let starts = std::iter::once(0).chain(fatigue.restarts_ns.iter().copied());
+    let mut failures = fatigue.failures_ns.iter().copied();
+    let mut lives = Vec::new();
+    for began_ns in starts {
+        let life = match failures.next() {
+            Some(failed_ns) => Life {
+                began_ns,
+                ended_ns: failed_ns.max(began_ns),
+                failed: true,
+            },
+            None => Life {
+                began_ns,
+                ended_ns: elapsed_ns.max(began_ns),
+                failed: end == End::Died,
+            },
+        };
+        lives.push(life);
+    }
+    lives
+}
+
+/// Notes how far a device was at that time.
+pub(super) fn note(points: &mut Vec<FatiguePoint>, at_ns: u64, of: &DeviceFatigue) {
+    points.push(FatiguePoint {
+        at_ns,
+        right: of.right + of.refused,
+        bad: of.wrong + of.failed + of.passed_invalid,
+    });
+    if points.len() > POINTS_MAX {
+        let mut index = 0;
+        // The last one stays: its index is odd or it comes again with the next.
+        points.retain(|_| {
+            index += 1;
+            index % 2 == 0
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fatigue(failures_ns: &[u64], restarts_ns: &[u64]) -> Fatigue {
+        Fatigue {
+            elapsed_ns: 100,
+            right: 10,
+            wrong: 0,
+            failed: failures_ns.len() as u64,
+            refused: 1,
+            passed_invalid: 0,
+            restarts: restarts_ns.len() as u64,
+            failures_ns: failures_ns.to_vec(),
+            restarts_ns: restarts_ns.to_vec(),
+            reasons: vec!["it failed".to_owned()],
+            resident_bytes_max: 1,
+        }
+    }
+
+    fn told(lives: &[Life]) -> Vec<(u64, u64, bool)> {
+        let told = lives.iter();
+        told.map(|life| (life.began_ns, life.ended_ns, life.failed))
+            .collect()
+    }
+
+    #[test]
+    fn a_life_goes_from_a_start_to_the_next_failure_or_to_the_end() {
+        let told = |failures: &[u64], restarts: &[u64], end| {
+            told(&lives(&fatigue(failures, restarts), 100, end))
+        };
+        assert_eq!(told(&[], &[], End::Censored), [(0, 100, false)]);
+        assert_eq!(told(&[], &[], End::Died), [(0, 100, true)]);
+        assert_eq!(
+            told(&[30, 70], &[35, 80], End::Censored),
+            [(0, 30, true), (35, 70, true), (80, 100, false)]
+        );
+        // It did not come back after the last failure.
+        assert_eq!(
+            told(&[30, 70], &[35], End::Censored),
+            [(0, 30, true), (35, 70, true)]
+        );
+    }
+
+    #[test]
+    fn processes_that_follow_one_another_are_one_device() {
+        let mut device = DeviceFatigue::default();
+        add(&mut device, 0, 100, &fatigue(&[30], &[35]), End::Died);
+        add(&mut device, 150, 100, &fatigue(&[], &[]), End::Censored);
+        assert_eq!(
+            told(&device.lives),
+            [(0, 30, true), (35, 100, true), (150, 250, false)]
+        );
+        // The failure that was told, and what was under way when it died.
+        assert_eq!((device.failed, device.crashes, device.right), (2, 1, 20));
+        assert!(!device.is_sound());
+    }
+
+    #[test]
+    fn the_timeline_of_weeks_stays_short() {
+        let mut points = Vec::new();
+        for second in 0..100_000 {
+            let device = DeviceFatigue {
+                right: second,
+                ..DeviceFatigue::default()
+            };
+            note(&mut points, second, &device);
+        }
+        assert!(points.len() <= POINTS_MAX);
+        assert!(points.is_sorted_by_key(|point| point.at_ns));
+        assert!(points.last().is_some_and(|last| last.at_ns > 99_000));
+    }
+}

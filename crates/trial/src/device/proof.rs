@@ -1,0 +1,192 @@
+//! Who did the work of a speed trial, and whether its figure can be believed.
+
+use campaign::plan::DeviceSpeed as Test;
+use journal::record::{Check, Proof, SpeedTrial};
+
+/// Counts of a device and of those that use it may differ by what was under way at both ends, and by one in so many.
+const COUNT_TOLERANCE: u64 = 100;
+/// Workers must work at once for that share of the span from the first one's beginning to the last one's end, in per cent.
+const TOGETHER_PERCENT: u64 = 50;
+
+/// Who did the work of a device that is said to take it off the CPU.
+pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
+    let counts = counted(trial);
+    if counts.is_some_and(|(counted, done)| counted > 0 && agree(counted, done, test)) {
+        return Proof::Counted;
+    }
+    match (each_ns(trial), trial.reference) {
+        (Some(own), Some(reference)) => {
+            let cpu = u128::from(reference.cpu_ns) / u128::from(reference.operations.max(1));
+            match own * 2 < cpu {
+                true => Proof::CpuFell,
+                false => Proof::EqualsCpu,
+            }
+        }
+        _ if counts.is_some() => Proof::EqualsCpu,
+        _ => Proof::Unknown,
+    }
+}
+
+/// CPU time of one operation.
+fn each_ns(trial: &SpeedTrial) -> Option<u128> {
+    let operations: u64 = trial.devices.iter().map(|device| device.operations).sum();
+    let cpu: u64 = trial.devices.iter().map(|device| device.cpu_ns).sum();
+    (operations > 0).then(|| u128::from(cpu) / u128::from(operations))
+}
+
+/// What devices counted and what was asked of them; `None` where one does not count.
+fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
+    let counted = trial.devices.iter().map(|device| device.device_operations);
+    let asked = trial
+        .devices
+        .iter()
+        .map(|device| device.operations + device.failed);
+    Some((counted.sum::<Option<u64>>()?, asked.sum()))
+}
+
+fn agree(counted: u64, done: u64, test: &Test) -> bool {
+    let under_way = u64::from(test.concurrency) * u64::from(test.depth) * 2;
+    counted.abs_diff(done) <= done / COUNT_TOLERANCE + under_way
+}
+
+/// All that can speak against the figure. A device that did not do the work is flagged by its [`Proof`], since what was
+/// measured was done by somebody.
+pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
+    let sum = |of: fn(&journal::record::DeviceSpeed) -> u64| -> u64 {
+        trial.devices.iter().map(of).sum()
+    };
+    let (operations, failed) = (sum(|device| device.operations), sum(|device| device.failed));
+    let (checked, wrong) = (sum(|device| device.checked), sum(|device| device.wrong));
+    let mut checks = vec![
+        Check {
+            name: "results-right".to_owned(),
+            passed: checked > 0 && wrong == 0,
+            detail: match checked {
+                0 => "no result was looked at".to_owned(),
+                _ => format!("of {checked} results that were looked at {wrong} were wrong"),
+            },
+        },
+        Check {
+            name: "nothing-failed".to_owned(),
+            passed: failed == 0 && operations > 0,
+            detail: format!("{operations} operations were done, and {failed} failed"),
+        },
+    ];
+    let processes: u32 = trial.devices.iter().map(|device| device.processes).sum();
+    if processes > 1 {
+        let share = trial.together_ns.saturating_mul(100) / trial.span_ns.max(1);
+        let idle = trial
+            .devices
+            .iter()
+            .any(|device| device.operations_min == 0);
+        checks.push(Check {
+            name: "worked-at-once".to_owned(),
+            passed: share >= TOGETHER_PERCENT && !idle,
+            detail: match idle {
+                true => format!("of {processes} processes some did nothing: raise `duration`"),
+                false => format!(
+                    "all {processes} processes worked in {share} % of the time from the first one's beginning to \
+                     the last one's end; {TOGETHER_PERCENT} % are needed: raise `duration` where it is less"
+                ),
+            },
+        });
+    }
+    if let Some((counted, done)) = counted(trial)
+        && counted > 0
+    {
+        checks.push(Check {
+            name: "device-counted".to_owned(),
+            passed: agree(counted, done, test),
+            detail: format!("the device counted {counted} operations, and {done} were asked of it"),
+        });
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use campaign::plan::Workers;
+    use journal::record::{CpuReference, DeviceSpeed};
+
+    const TEST: Test = Test {
+        operation: String::new(),
+        bytes: None,
+        concurrency: 4,
+        workers: Workers::Threads,
+        depth: 1,
+        duration_ns: 1_000,
+        slices: 1,
+    };
+
+    fn trial(operations: u64, cpu_ns: u64, device_operations: Option<u64>) -> SpeedTrial {
+        SpeedTrial {
+            span_ns: 1_000,
+            together_ns: 900,
+            devices: vec![DeviceSpeed {
+                processes: 1,
+                operations,
+                cpu_ns,
+                checked: 3,
+                operations_min: operations,
+                device_operations,
+                ..DeviceSpeed::default()
+            }],
+            reference: Some(CpuReference {
+                operations: 100,
+                cpu_ns: 10_000,
+                elapsed_ns: 10_000,
+            }),
+            proof: None,
+        }
+    }
+
+    fn failed(trial: &SpeedTrial) -> Vec<String> {
+        let checks = checks(trial, &TEST).into_iter();
+        checks
+            .filter(|check| !check.passed)
+            .map(|check| check.name)
+            .collect()
+    }
+
+    #[test]
+    fn a_device_did_the_work_when_it_counted_it_or_the_cpu_was_spared() {
+        let proof = |trial: &SpeedTrial| proof(trial, &TEST);
+        assert_eq!(proof(&trial(1_000, 100_000, Some(1_005))), Proof::Counted);
+        // 49 ns and 51 ns where our own engines need 100.
+        assert_eq!(proof(&trial(1_000, 49_000, None)), Proof::CpuFell);
+        assert_eq!(proof(&trial(1_000, 51_000, None)), Proof::EqualsCpu);
+        // Its counter did not move: it is no offload whatever the CPU time was said to be.
+        assert_eq!(proof(&trial(1_000, 100_000, Some(0))), Proof::EqualsCpu);
+        let unknown = SpeedTrial {
+            reference: None,
+            ..trial(1_000, 1_000, None)
+        };
+        assert_eq!(proof(&unknown), Proof::Unknown);
+    }
+
+    #[test]
+    fn wrong_results_failures_and_false_counts_speak_against_a_figure() {
+        assert!(failed(&trial(1_000, 1, Some(1_000))).is_empty());
+        assert_eq!(failed(&trial(1_000, 1, Some(1_500))), ["device-counted"]);
+        let mut wrong = trial(1_000, 1, None);
+        wrong.devices[0].wrong = 1;
+        assert_eq!(failed(&wrong), ["results-right"]);
+        wrong.devices[0] = DeviceSpeed {
+            checked: 0,
+            wrong: 0,
+            failed: 1,
+            ..wrong.devices[0].clone()
+        };
+        assert_eq!(failed(&wrong), ["results-right", "nothing-failed"]);
+    }
+
+    #[test]
+    fn processes_that_take_turns_are_no_concurrency() {
+        let mut apart = trial(1_000, 1, None);
+        apart.devices[0].processes = 2;
+        assert!(failed(&apart).is_empty());
+        apart.together_ns = 400;
+        assert_eq!(failed(&apart), ["worked-at-once"]);
+    }
+}
