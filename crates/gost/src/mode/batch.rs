@@ -1,5 +1,6 @@
 //! How modes put the blocks of many messages before a cipher.
 
+use crate::BlockCipher;
 use arrayvec::ArrayVec;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -79,27 +80,38 @@ pub(super) fn through<'a, S, N>(
 pub(super) trait Chain {
     /// Takes what the cipher made of the last block, or zeros at first, and leaves there what it shall do next. Returns
     /// whether there is anything to do.
-    fn turn(&mut self, block: &mut [u8]) -> bool;
+    fn turn<const BLOCK_BYTES: usize>(&mut self, block: &mut [u8; BLOCK_BYTES]) -> bool;
 }
 
 /// Goes through chains, up to [`CHAINS`] of them side by side: `cipher` gets a block of each. When one ends the next takes its
 /// place.
-pub(super) fn side_by_side<C: Chain>(
-    block_bytes: usize,
+pub(super) fn side_by_side<C: BlockCipher>(
     scratch: &mut Scratch<SCRATCH_BYTES>,
-    chains: impl Iterator<Item = C>,
+    chains: impl Iterator<Item = impl Chain>,
+    cipher: impl FnMut(&mut [u8]),
+) {
+    // Lengths that the compiler knows: a turn is a few instructions, and would be as many calls of `memcpy`.
+    match C::BLOCK_BYTES {
+        8 => side_by_side_in::<8>(scratch, chains, cipher),
+        _ => side_by_side_in::<16>(scratch, chains, cipher),
+    }
+}
+
+fn side_by_side_in<const BLOCK_BYTES: usize>(
+    scratch: &mut Scratch<SCRATCH_BYTES>,
+    chains: impl Iterator<Item = impl Chain>,
     mut cipher: impl FnMut(&mut [u8]),
 ) {
-    let blocks = &mut scratch.0;
+    let (blocks, _) = scratch.0.as_chunks_mut::<BLOCK_BYTES>();
     let mut chains = chains.fuse();
-    let mut live = ArrayVec::<C, CHAINS>::new();
+    let mut live = ArrayVec::<_, CHAINS>::new();
     loop {
         while !live.is_full() {
             let Some(mut chain) = chains.next() else {
                 break;
             };
-            let block = &mut blocks[live.len() * block_bytes..][..block_bytes];
-            block.fill(0);
+            let block = &mut blocks[live.len()];
+            *block = [0; BLOCK_BYTES];
             if chain.turn(block) {
                 live.push(chain);
             }
@@ -107,16 +119,15 @@ pub(super) fn side_by_side<C: Chain>(
         if live.is_empty() {
             return;
         }
-        cipher(&mut blocks[..live.len() * block_bytes]);
+        cipher(blocks[..live.len()].as_flattened_mut());
         let mut at = 0;
         while at < live.len() {
-            if live[at].turn(&mut blocks[at * block_bytes..][..block_bytes]) {
+            if live[at].turn(&mut blocks[at]) {
                 at += 1;
             } else {
                 // The last chain takes its place, with its block, and has its turn there.
                 live.swap_remove(at);
-                let last = live.len() * block_bytes;
-                blocks.copy_within(last..last + block_bytes, at * block_bytes);
+                blocks[at] = blocks[live.len()];
             }
         }
     }

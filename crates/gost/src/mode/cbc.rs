@@ -52,7 +52,7 @@ impl<C: BlockCipher> Cbc<C> {
             assert_whole::<C>(iv.as_ref(), text);
             Encryption { iv, text, at: 0 }
         });
-        side_by_side(C::BLOCK_BYTES, &mut self.scratch, chains, |blocks| {
+        side_by_side::<C>(&mut self.scratch, chains, |blocks| {
             self.cipher.encrypt_blocks(blocks);
         });
     }
@@ -115,21 +115,21 @@ struct Encryption<'a, V> {
 
 impl<V: AsRef<[u8]>> Chain for Encryption<'_, V> {
     #[inline]
-    fn turn(&mut self, block: &mut [u8]) -> bool {
+    fn turn<const N: usize>(&mut self, block: &mut [u8; N]) -> bool {
         let at = self.at;
-        if let Some(done) = at.checked_sub(block.len()) {
+        if let Some(done) = at.checked_sub(N) {
             self.text[done..at].copy_from_slice(block);
         }
         if at == self.text.len() {
             return false;
         }
-        block.copy_from_slice(&self.text[at..at + block.len()]);
+        block.copy_from_slice(&self.text[at..at + N]);
         let iv = self.iv.as_ref();
         match at.checked_sub(iv.len()) {
             None => xor(block, &iv[at..]),
             Some(before) => xor(block, &self.text[before..]),
         }
-        self.at += block.len();
+        self.at += N;
         true
     }
 }

@@ -168,7 +168,7 @@ impl Imito {
             };
             Authentication { message, left, mac }
         });
-        side_by_side(BLOCK_BYTES, &mut self.scratch, chains, |blocks| {
+        side_by_side::<Gost89>(&mut self.scratch, chains, |blocks| {
             self.cipher.half_rounds(blocks);
         });
     }
@@ -184,7 +184,7 @@ struct Authentication<'a, T> {
 
 impl<T: AsRef<[u8]>> Chain for Authentication<'_, T> {
     #[inline]
-    fn turn(&mut self, block: &mut [u8]) -> bool {
+    fn turn<const N: usize>(&mut self, block: &mut [u8; N]) -> bool {
         if self.left == 0 {
             self.mac.copy_from_slice(&block[..self.mac.len()]);
             return false;

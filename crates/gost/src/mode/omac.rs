@@ -117,7 +117,7 @@ impl<C: BlockCipher> Omac<C> {
                 ended: false,
             }
         });
-        side_by_side(C::BLOCK_BYTES, &mut self.scratch, chains, |blocks| {
+        side_by_side::<C>(&mut self.scratch, chains, |blocks| {
             self.cipher.encrypt_blocks(blocks);
         });
     }
@@ -179,8 +179,8 @@ impl<'a, T: AsRef<[u8]>> Joined<'a, T> {
 
     /// Mixes the next bytes into `block`, as many as it has, or there are.
     #[inline]
-    pub(super) fn mix(&mut self, block: &mut [u8]) {
-        let (at, end) = (self.at, self.at + block.len());
+    pub(super) fn mix<const N: usize>(&mut self, block: &mut [u8; N]) {
+        let (at, end) = (self.at, self.at + N);
         if let Some(whole) = self.text.get(at..end) {
             xor(block, whole);
             self.at = end;
@@ -206,14 +206,14 @@ struct Authentication<'a, T> {
 
 impl<T: AsRef<[u8]>> Chain for Authentication<'_, T> {
     #[inline]
-    fn turn(&mut self, block: &mut [u8]) -> bool {
+    fn turn<const N: usize>(&mut self, block: &mut [u8; N]) -> bool {
         if self.ended {
             self.mac.settle(block);
             return false;
         }
         let left = self.message.left();
         self.message.mix(block);
-        if left <= block.len() {
+        if left <= N {
             self.ended = true;
             let [whole, padded] = self.subkeys;
             if let Some(padding) = block.get_mut(left) {
