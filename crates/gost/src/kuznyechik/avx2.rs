@@ -14,9 +14,6 @@ use std::arch::x86_64::*;
 /// Blocks of one wide batch.
 const WIDE: usize = 32;
 
-/// Blocks that are done at once where there are few.
-const FEW: usize = 4;
-
 /// From so many blocks on, a wide batch costs no more than the few blocks one after the other.
 const WORTH_A_WIDE_BATCH: usize = 9;
 
@@ -25,14 +22,17 @@ const WORTH_A_WIDE_BATCH: usize = 9;
 pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     let mut rest = blocks;
     while !rest.is_empty() {
-        let wide = rest.len() >= WORTH_A_WIDE_BATCH;
-        let count = rest.len().min(if wide { WIDE } else { FEW });
-        let (batch, after) = rest.split_at_mut(count);
-        match (wide, direction) {
-            (true, Direction::Encrypt) => encrypt_wide(keys, batch),
-            (true, Direction::Decrypt) => decrypt_wide(keys, batch),
-            (false, Direction::Encrypt) => encrypt_few(keys, batch),
-            (false, Direction::Decrypt) => decrypt_few(keys, batch),
+        let count = match rest.len() {
+            WORTH_A_WIDE_BATCH.. => WIDE,
+            3.. => 4,
+            _ => 2,
+        };
+        let (batch, after) = rest.split_at_mut(count.min(rest.len()));
+        match (count, direction) {
+            (WIDE, Direction::Encrypt) => encrypt_wide(keys, batch),
+            (WIDE, Direction::Decrypt) => decrypt_wide(keys, batch),
+            (4, _) => crypt_few::<4, 2>(direction, keys, batch),
+            _ => crypt_few::<2, 1>(direction, keys, batch),
         }
         rest = after;
     }
@@ -85,12 +85,12 @@ fn add_key(state: &mut [__m256i; 16], key: &Block) {
 #[target_feature(enable = "avx2")]
 fn mix<const INVERSE: bool>(state: &mut [__m256i; 16]) {
     macro_rules! steps {
-        ($($k:literal)*) => { $(step::<$k>(state);)* };
+        ($($k:literal $next:literal),*) => { $(two_steps::<$k, $next>(state);)* };
     }
     if INVERSE {
-        steps!(15 14 13 12 11 10 9 8 7 6 5 4 3 2 1 0);
+        steps!(15 14, 13 12, 11 10, 9 8, 7 6, 5 4, 3 2, 1 0);
     } else {
-        steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        steps!(0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15);
     }
 }
 
@@ -118,29 +118,49 @@ static FACTOR_TABLES: [[Table; 2]; 6] = {
 };
 const _: () = assert!(COEFFICIENTS[0] == 132 ^ 16 && COEFFICIENTS[2] == 132 ^ 1);
 
-/// Step `K`. Bytes with the same coefficient are added before they are multiplied.
+/// Steps `K` and `NEXT`. Bytes with the same coefficient are added before they are multiplied. What the second step does not need from the first
+/// is done for both at once, so that tables are loaded once.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn step<const K: usize>(state: &mut [__m256i; 16]) {
-    let at = |j: usize| state[(16 + j - K) % 16];
-    let pair = |j: usize| _mm256_xor_si256(at(j), at(14 - j));
-    let (by_148, by_133) = (pair(0), pair(2));
-    let sums = [
-        _mm256_xor_si256(by_148, by_133),
-        _mm256_xor_si256(by_148, pair(3)),
-        pair(1),
-        pair(4),
-        pair(5),
-        at(7),
-    ];
-    let mut sum = _mm256_xor_si256(_mm256_xor_si256(pair(6), at(15)), by_133);
-    for (x, tables) in sums.into_iter().zip(&FACTOR_TABLES) {
-        let [low, high] = halves(x);
-        let low = _mm256_shuffle_epi8(tables[0].load(), low);
-        let high = _mm256_shuffle_epi8(tables[1].load(), high);
-        sum = _mm256_xor_si256(sum, _mm256_xor_si256(low, high));
+fn two_steps<const K: usize, const NEXT: usize>(state: &mut [__m256i; 16]) {
+    let at = |k: usize, j: usize| state[(16 + j - k) % 16];
+    let pair = |k: usize, j: usize| _mm256_xor_si256(at(k, j), at(k, 14 - j));
+    let mut sums = [K, NEXT].map(|k| _mm256_xor_si256(pair(k, 6), at(k, 15)));
+    for (factor, terms) in [
+        (2, [K, NEXT].map(|k| pair(k, 1))),
+        (3, [K, NEXT].map(|k| pair(k, 4))),
+        (4, [K, NEXT].map(|k| pair(k, 5))),
+        (5, [K, NEXT].map(|k| at(k, 7))),
+    ] {
+        let [low, high] = [0, 1].map(|half| FACTOR_TABLES[factor][half].load());
+        for (sum, term) in sums.iter_mut().zip(terms) {
+            *sum = _mm256_xor_si256(*sum, multiplied(low, high, term));
+        }
     }
-    state[15 - K] = sum;
+    for (k, sum) in [K, NEXT].into_iter().zip(sums) {
+        let at = |j: usize| state[(16 + j - k) % 16];
+        let pair = |j: usize| _mm256_xor_si256(at(j), at(14 - j));
+        let (by_148, by_133) = (pair(0), pair(2));
+        let mut sum = _mm256_xor_si256(sum, by_133);
+        for (factor, term) in [
+            (0, _mm256_xor_si256(by_148, by_133)),
+            (1, _mm256_xor_si256(by_148, pair(3))),
+        ] {
+            let [low, high] = [0, 1].map(|half| FACTOR_TABLES[factor][half].load());
+            sum = _mm256_xor_si256(sum, multiplied(low, high, term));
+        }
+        state[15 - k] = sum;
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiplied(low_table: __m256i, high_table: __m256i, x: __m256i) -> __m256i {
+    let [low, high] = halves(x);
+    _mm256_xor_si256(
+        _mm256_shuffle_epi8(low_table, low),
+        _mm256_shuffle_epi8(high_table, high),
+    )
 }
 
 /// Up to 32 blocks, turned: vector `i` gets byte `i` of each.
@@ -208,50 +228,60 @@ fn store<const BLOCKS: usize, const VECTORS: usize>(
     }
 }
 
-/// Up to four blocks.
-type Rows = [__m256i; FEW / 2];
-
+/// Up to two blocks a vector.
 #[target_feature(enable = "avx2")]
-fn encrypt_few(keys: &RoundKeys, blocks: &mut [Block]) {
-    let mut rows = load_few(blocks);
+fn crypt_few<const BLOCKS: usize, const VECTORS: usize>(
+    direction: Direction,
+    keys: &RoundKeys,
+    blocks: &mut [Block],
+) {
+    let mut padded = [[0; 16]; BLOCKS];
+    let (used, _) = padded.split_at_mut(blocks.len());
+    used.copy_from_slice(blocks);
+    let rows: [__m256i; VECTORS] = load(&padded);
+    let rows = match direction {
+        Direction::Encrypt => encrypt_few(keys, rows),
+        Direction::Decrypt => decrypt_few(keys, rows),
+    };
+    store(rows, &mut padded);
+    blocks.copy_from_slice(&padded[..blocks.len()]);
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn encrypt_few<const VECTORS: usize>(
+    keys: &RoundKeys,
+    mut rows: [__m256i; VECTORS],
+) -> [__m256i; VECTORS] {
     let sbox = Forward::new();
     for key in &keys.0[..ROUNDS] {
         let key = row_of(key);
-        let substituted = rows.map(|row| sbox.substitute(_mm256_xor_si256(row, key)));
-        rows = mix_rows(&DIAGONALS, substituted);
+        for row in &mut rows {
+            *row = sbox.substitute(_mm256_xor_si256(*row, key));
+        }
+        rows = mix_rows(&DIAGONALS, rows);
     }
     let key = row_of(&keys.0[ROUNDS]);
-    store_few(rows.map(|row| _mm256_xor_si256(row, key)), blocks);
+    rows.map(|row| _mm256_xor_si256(row, key))
 }
 
+#[inline]
 #[target_feature(enable = "avx2")]
-fn decrypt_few(keys: &RoundKeys, blocks: &mut [Block]) {
-    let key = row_of(&keys.0[ROUNDS]);
-    let mut rows = load_few(blocks).map(|row| _mm256_xor_si256(row, key));
+fn decrypt_few<const VECTORS: usize>(
+    keys: &RoundKeys,
+    rows: [__m256i; VECTORS],
+) -> [__m256i; VECTORS] {
     let sbox = Inverse::new();
+    let key = row_of(&keys.0[ROUNDS]);
+    let mut rows = rows.map(|row| _mm256_xor_si256(row, key));
     for key in keys.0[..ROUNDS].iter().rev() {
         let key = row_of(key);
-        let mixed = mix_rows(&DIAGONALS_INVERSE, rows);
-        rows = mixed.map(|row| _mm256_xor_si256(sbox.substitute(row), key));
+        rows = mix_rows(&DIAGONALS_INVERSE, rows);
+        for row in &mut rows {
+            *row = _mm256_xor_si256(sbox.substitute(*row), key);
+        }
     }
-    store_few(rows, blocks);
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load_few(blocks: &[Block]) -> Rows {
-    let mut padded = [[0; 16]; FEW];
-    padded[..blocks.len()].copy_from_slice(blocks);
-    load(&padded)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_few(rows: Rows, blocks: &mut [Block]) {
-    let mut padded = [[0; 16]; FEW];
-    store(rows, &mut padded);
-    let count = blocks.len();
-    blocks.copy_from_slice(&padded[..count]);
+    rows
 }
 
 #[inline]
@@ -286,21 +316,34 @@ const fn diagonals(matrix: &[[u8; 16]; 16]) -> Diagonals {
     masks
 }
 
-/// L, or its inverse: coefficients are taken bit by bit, by Horner's rule.
+/// L, or its inverse, of each block: coefficients are taken bit by bit, by Horner's rule.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mix_rows(diagonals: &Diagonals, rows: Rows) -> Rows {
+fn mix_rows<const VECTORS: usize>(
+    diagonals: &Diagonals,
+    rows: [__m256i; VECTORS],
+) -> [__m256i; VECTORS] {
     macro_rules! rotations {
         ($row:expr, $($by:literal)*) => { [$(_mm256_alignr_epi8::<$by>($row, $row)),*] };
     }
     let rotated = rows.map(|row| rotations!(row, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15));
-    let mut sums = [_mm256_setzero_si256(); FEW / 2];
+    let mut sums = [_mm256_setzero_si256(); VECTORS];
     for masks in diagonals {
-        sums = sums.map(|sum| double(sum));
-        for (rotation, mask) in masks.iter().enumerate() {
-            let mask = mask.load();
-            for (sum, rotated) in sums.iter_mut().zip(&rotated) {
-                *sum = _mm256_xor_si256(*sum, _mm256_and_si256(rotated[rotation], mask));
+        for (sum, rotated) in sums.iter_mut().zip(&rotated) {
+            *sum = double(*sum);
+            // Four at once, so that not each waits for the one before it.
+            for (masks, rotated) in masks.as_chunks().0.iter().zip(rotated.as_chunks().0) {
+                let [a, b, c, d]: &[Table; 4] = masks;
+                let [e, f, g, h]: &[__m256i; 4] = rotated;
+                let first = _mm256_xor_si256(
+                    _mm256_and_si256(a.load(), *e),
+                    _mm256_and_si256(b.load(), *f),
+                );
+                let second = _mm256_xor_si256(
+                    _mm256_and_si256(c.load(), *g),
+                    _mm256_and_si256(d.load(), *h),
+                );
+                *sum = _mm256_xor_si256(*sum, _mm256_xor_si256(first, second));
             }
         }
     }
