@@ -25,8 +25,6 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// For each call to the KME; less than half of an attempt.
 const KME_TIMEOUT: Duration = Duration::from_secs(4);
-/// Of a URL without one.
-const HTTPS_PORT: u16 = 443;
 
 /// Everything that is read before privileges are given up.
 pub(super) struct Negotiation {
@@ -54,9 +52,8 @@ impl Negotiation {
         let identity = Identity::load(&files.certificate, &files.key, &files.ca)?;
         let kme = config.qkd.as_ref().map(open_kme).transpose()?;
         let mut network = Network::default();
-        network
-            .connect
-            .extend(kme.iter().map(|kme| port_of(kme.url())));
+        let addresses = kme.iter().flat_map(|kme| kme.addresses());
+        network.connect.extend(addresses.map(SocketAddr::port));
         let (mut tunnels, mut rings, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (place, peer, handshake) in config.handshakes() {
             let settings = settings(config, peer, handshake, identity.name())?;
@@ -153,15 +150,6 @@ fn open_kme(qkd: &Qkd) -> Result<qkd::Kme, ServiceError> {
     Ok(qkd::Kme::new(&setup)?)
 }
 
-/// The TCP port of an `https` URL that the KME's client has taken.
-fn port_of(url: &str) -> u16 {
-    let authority = url.trim_start_matches("https://");
-    let authority = authority.split('/').next().unwrap_or_default();
-    let port = authority.rsplit_once(':').map(|(_, port)| port.parse());
-    // What stands behind the last colon of a bare IPv6 address has a bracket.
-    port.and_then(Result::ok).unwrap_or(HTTPS_PORT)
-}
-
 fn settings(
     config: &Config,
     peer: &Peer,
@@ -250,23 +238,5 @@ impl control::Lanes for Installer {
 
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         self.status.refused(from, reason);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_port_of_a_kme_is_told_by_its_url() {
-        for (url, port) in [
-            ("https://10.9.0.1:8443", 8443),
-            ("https://kme.example.net", 443),
-            ("https://kme.example.net:444/api", 444),
-            ("https://[2001:db8::1]:8443/x", 8443),
-            ("https://[2001:db8::1]", 443),
-        ] {
-            assert_eq!(port_of(url), port, "{url}");
-        }
     }
 }

@@ -11,10 +11,15 @@ use crate::namespace::{Namespace, pair};
 use crate::stations::Stations;
 use crate::tests::{PATIENCE, await_that, keys, one_tunnel, start};
 use control::certificates::{Authority, create_authority, create_certificate, days_from_now};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -334,6 +339,31 @@ pub(crate) fn keys_that_differ_are_noticed_mended_and_counted() {
         let told = gw2.stop();
         assert!(told.contains("packets in a row cannot be opened"), "{told}");
         assert!(told.contains("desync over: "), "{told}");
+    }
+}
+
+pub(crate) fn a_service_that_crashes_leaves_no_core_file() {
+    // As many as one likes, and a program that does not mind: or nothing would be told by there being none.
+    let (_, most) = getrlimit(Resource::RLIMIT_CORE).unwrap();
+    setrlimit(Resource::RLIMIT_CORE, most, most).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut other = Command::new("sleep");
+    let mut other = other.arg("60").current_dir(&elsewhere).spawn().unwrap();
+    kill(Pid::from_raw(other.id() as i32), Signal::SIGSEGV).unwrap();
+    if !other.wait().unwrap().core_dumped() {
+        eprintln!("SKIPPED: this system lets no program dump its core");
+    }
+    let (folder, namespaces) = (folder(), pair());
+    let gateways = start_both(folder.path(), &namespaces, WITH_PPK, "");
+    await_established(&namespaces);
+    for gateway in gateways {
+        let ended = gateway.crash();
+        assert_eq!(ended.signal(), Some(Signal::SIGSEGV as i32));
+        assert!(!ended.core_dumped(), "{ended}");
+    }
+    for entry in fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name();
+        assert!(!name.to_string_lossy().starts_with("core"), "{name:?}");
     }
 }
 
