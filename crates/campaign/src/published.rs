@@ -63,6 +63,8 @@ enum Unit {
     Megabits,
     #[serde(rename = "operations/s")]
     Operations,
+    #[serde(rename = "% of devices")]
+    Percent,
 }
 
 impl Unit {
@@ -71,6 +73,7 @@ impl Unit {
             Self::Megabytes => ((figure * 1e6).round() as u64, PublishedUnit::BytesPerS),
             Self::Megabits => ((figure * 1e6).round() as u64, PublishedUnit::BitsPerS),
             Self::Operations => (figure.round() as u64, PublishedUnit::OperationsPerS),
+            Self::Percent => (figure.round() as u64, PublishedUnit::PercentOfDevices),
         }
     }
 }
@@ -155,7 +158,11 @@ impl Figure {
         if cell.calibration || cell.measurement.name() != self.trial {
             return false;
         }
-        let suite = cell.dut.adapter.carrier().map(|carrier| carrier.suite.name());
+        let suite = cell
+            .dut
+            .adapter
+            .carrier()
+            .map(|carrier| carrier.suite.name());
         if suite.map(str::to_owned) != self.suite {
             return false;
         }
@@ -164,7 +171,9 @@ impl Figure {
                 let is_mixed = test.traffic.mix.shares.len() > 1;
                 let is_search = matches!(test.procedure, Procedure::Throughput(_));
                 is_search
-                    && self.duplex.is_none_or(|duplex| duplex == test.traffic.duplex)
+                    && self
+                        .duplex
+                        .is_none_or(|duplex| duplex == test.traffic.duplex)
                     && self.mixed.is_none_or(|mixed| mixed == is_mixed)
             }
             _ => true,
@@ -183,14 +192,20 @@ mod tests {
             assert!(!reference.table.is_empty() || !reference.figure.is_empty());
             for table in &reference.table {
                 for (operation, figures) in &table.figures {
-                    assert!(operation::Operation::parse(operation).is_ok(), "{operation}");
+                    assert!(
+                        operation::Operation::parse(operation).is_ok(),
+                        "{operation}"
+                    );
                     assert_eq!(figures.len(), table.bytes.len(), "{name}: {operation}");
                 }
             }
             for figure in &reference.figure {
                 let operation = figure.operation.iter();
                 for operation in operation {
-                    assert!(operation::Operation::parse(operation).is_ok(), "{operation}");
+                    assert!(
+                        operation::Operation::parse(operation).is_ok(),
+                        "{operation}"
+                    );
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The result of one cell: its status, and its figures if it has any.
 
 use crate::bulk::{Bulk, CpuResult};
+use crate::device::{self, DeviceFigures, DeviceTestInfo};
 use crate::estimate::Estimate;
 use crate::frames::{FrameFigures, TrafficInfo};
 use crate::latency::LatencyResult;
@@ -8,7 +9,7 @@ use crate::suites::{Ceiling, Overhead};
 use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement};
 use journal::Journal;
-use journal::record::{Latency, Measured, Outcome, SoakProgress, ToolParameters};
+use journal::record::{FatigueProgress, Latency, Measured, Outcome, SoakProgress, ToolParameters};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ pub struct CellResult {
     pub control: Option<Control>,
     /// Why nobody should protect anything with this DUT; `null` where it protects, or was never meant to.
     pub insecure: Option<String>,
-    /// `tcp`, `udp` or `ping`; of a frame test, its procedure.
+    /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or `fatigue`.
     pub protocol: String,
     /// IP MTU of the stations' interfaces, in bytes.
     pub mtu_bytes: u16,
@@ -53,6 +54,10 @@ pub struct CellResult {
     pub traffic: Option<TrafficInfo>,
     /// Figures of a frame test; `null` when the cell has none.
     pub frames: Option<FrameFigures>,
+    /// What is asked of which devices, for trials of crypto devices.
+    pub device_test: Option<DeviceTestInfo>,
+    /// Figures of such a trial; `null` when the cell has none.
+    pub device: Option<DeviceFigures>,
     /// What limits the figure, for frame tests; `null` when the cell has none.
     pub verdict: Option<Verdict>,
     /// CPU by role; `null` when the cell has no figure.
@@ -208,6 +213,9 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
             found
                 .reasons
                 .extend(broken_off(journal.unfinished_soak(&cell.id, repeat)));
+            found.reasons.extend(broken_off_fatigue(
+                journal.unfinished_fatigue(&cell.id, repeat),
+            ));
         }
         found
     };
@@ -269,8 +277,14 @@ fn result(
         latency: LatencyResult::of(&latencies),
         traffic: TrafficInfo::of(cell),
         frames: FrameFigures::of(cell, &measured),
+        device_test: DeviceTestInfo::of(cell),
+        device: DeviceFigures::of(cell, &measured),
         verdict: None,
-        cpu: CpuResult::of(&measured),
+        cpu: match cell.measurement {
+            // Their workers' CPU time is with their figures: there are no stations.
+            Measurement::Device(_) => None,
+            _ => CpuResult::of(&measured),
+        },
     }
 }
 
@@ -284,6 +298,26 @@ fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Re
         text: format!(
             "it broke off after {}, with {lost} frames lost until then: `cipherbench resume` goes on from there",
             units::human::duration_ns(measured_ns as f64)
+        ),
+    })
+}
+
+/// How far a fatigue trial had come when the run broke off.
+fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -> Option<Reason> {
+    let segments: Vec<&FatigueProgress> = segments.collect();
+    let parts = || segments.iter().flat_map(|one| &one.segment.devices);
+    let longest_ns: u64 = segments
+        .iter()
+        .filter_map(|one| one.segment.devices.iter().map(|part| part.elapsed_ns).max())
+        .sum();
+    let bad: u64 = parts()
+        .map(|part| part.wrong + part.failed + part.passed_invalid + part.crashes)
+        .sum();
+    Some(Reason {
+        repeat: segments.first()?.repeat,
+        text: format!(
+            "it broke off after {} under load, with {bad} failures until then: `cipherbench resume` goes on from there",
+            units::human::duration_ns(longest_ns as f64)
         ),
     })
 }
@@ -334,6 +368,7 @@ fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> {
             Some(_) => Some("the record holds no frame trial"),
             None => Some("the record holds no frames"),
         },
+        Measurement::Device(ref test) => device::missing(test, measured),
         _ => match &measured.transfer {
             Some(transfer) if transfer.duration_ns > 0 => None,
             Some(_) => Some("the record's measured time is zero"),

@@ -19,11 +19,13 @@ mod bulk;
 mod cell;
 mod claims;
 mod compare;
+mod device;
 mod drift;
 mod estimate;
 mod frames;
 mod keys;
 mod latency;
+mod published;
 mod ranking;
 mod scaling;
 mod suites;
@@ -36,6 +38,13 @@ pub use bulk::{Bulk, CpuResult, Datagrams};
 pub use cell::{CellResult, Control, Parameters, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
+pub use device::{
+    Course, Crossover, CrossoverPoint, DeviceAxis, DeviceComparison, DeviceCurve, DeviceFigures,
+    DeviceGain, DeviceMember, DevicePointResult, DeviceSeries, DeviceSpeedResult, DeviceStanding,
+    DeviceTestInfo, DeviceUnit, FatigueBatch, FatigueClass, FatigueDevice, FatigueResult,
+    KatAlgorithm, KatCase, KatResult, KatVerdict, MemberSpeed, ProofResult, REPORT_CLASSES_NS,
+    SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
+};
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
@@ -48,6 +57,7 @@ pub use frames::{
 };
 pub use keys::KeyCost;
 pub use latency::{LatencyResult, Pooled, percentile};
+pub use published::PublishedResult;
 pub use ranking::{IntervalKind, Rank, RankedBy, Ranking, Standing};
 pub use scaling::{
     FIT_MIN_POINTS, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis,
@@ -87,6 +97,12 @@ pub struct Results {
     pub key_costs: Vec<KeyCost>,
     /// The same transfers by several tools, in the plan's order.
     pub tool_checks: Vec<ToolCheck>,
+    /// What others have published beside what was measured, in the plan's order.
+    pub published: Vec<PublishedResult>,
+    /// Crypto devices over sizes, or over so many at once, beside one another, in the plan's order.
+    pub device_series: Vec<DeviceSeries>,
+    /// Crypto devices that went through one fatigue trial, in the plan's order.
+    pub fatigue_batches: Vec<FatigueBatch>,
     /// What a reader should know before using the figures; each ends in advice.
     pub warnings: Vec<Warning>,
 }
@@ -122,6 +138,8 @@ impl Results {
         let tool_checks = tools::checks(&cells);
         let mut warnings = warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
         warnings.extend(warning::tools_disagree(&tool_checks));
+        let device_series = device::all_series(journal, &cells);
+        warnings.extend(warning::device::warnings(&cells, &device_series));
         Self {
             progress,
             calibrations: frames::calibrations(&cells),
@@ -132,6 +150,9 @@ impl Results {
             key_costs: keys::costs(journal, &cells),
             scalings,
             tool_checks,
+            published: published::published(journal, &cells),
+            device_series,
+            fatigue_batches: device::batches(&cells),
             cells,
             comparisons,
             warnings,

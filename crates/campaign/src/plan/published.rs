@@ -30,4 +30,6 @@ pub enum PublishedUnit {
     OperationsPerS,
     /// Bits of input per second, of devices; bits of payload per second, of tools.
     BitsPerS,
+    /// Per cent of a batch of devices that worked without failure for as long as [`Published::what`] says: `3 h to 6 h`.
+    PercentOfDevices,
 }

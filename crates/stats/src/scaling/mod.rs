@@ -20,6 +20,7 @@ pub use fit::{FIT_MIN_POINTS, Fit, Law, POOR_FIT_PERCENT};
 pub use shape::GAIN_MIN_PERCENT;
 
 pub(crate) use cap::{ToldOtherwise, told_otherwise};
+pub(crate) use shape::{Point as ShapePoint, Shape, is_above};
 
 use crate::cell::CellResult;
 use crate::compare::{Comparison, Metric};
@@ -30,7 +31,6 @@ use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use series::Series;
-use shape::Shape;
 
 /// What there is more of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -145,7 +145,7 @@ pub struct RatioRange {
 }
 
 impl RatioRange {
-    fn of(found: &Estimate, base: &Estimate) -> Option<Self> {
+    pub(crate) fn of(found: &Estimate, base: &Estimate) -> Option<Self> {
         let divide = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let pairs: Vec<f64> = found
             .values

@@ -5,35 +5,39 @@ pub const GAIN_MIN_PERCENT: f64 = 2.0;
 
 /// A number, and what it carries: the mean and the farthest repeat's distance from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Point {
-    pub(super) n: u32,
-    pub(super) mean: f64,
-    pub(super) spread: f64,
+pub(crate) struct Point {
+    pub(crate) n: u32,
+    pub(crate) mean: f64,
+    pub(crate) spread: f64,
 }
 
 /// What a curve does. Numbers are those of its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Highest mean.
-    pub(super) peak: u32,
+    pub(crate) peak: u32,
     /// The smallest number that no larger one is better than; `None` when that is the largest of all.
-    pub(super) stop: Option<u32>,
+    pub(crate) stop: Option<u32>,
     /// The smallest number from which on all are worse than the peak; past the peak.
-    pub(super) falls_from: Option<u32>,
+    pub(crate) falls_from: Option<u32>,
 }
 
 impl Point {
     /// Whether this one carries more than the other, by more than either's spread.
     fn is_above(&self, other: &Self) -> bool {
-        let noise = self.spread.max(other.spread);
-        let gain = other.mean.abs() * GAIN_MIN_PERCENT / 100.0;
-        self.mean - other.mean > noise.max(gain)
+        is_above((self.mean, self.spread), (other.mean, other.spread))
     }
+}
+
+/// Whether a mean is above another by more than the farthest repeat of either, and by more than [`GAIN_MIN_PERCENT`].
+pub(crate) fn is_above((mean, spread): (f64, f64), (other, other_spread): (f64, f64)) -> bool {
+    let gain = other.abs() * GAIN_MIN_PERCENT / 100.0;
+    mean - other > spread.max(other_spread).max(gain)
 }
 
 impl Shape {
     /// What points in rising order do; `None` of less than two.
-    pub(super) fn of(points: &[Point]) -> Option<Self> {
+    pub(crate) fn of(points: &[Point]) -> Option<Self> {
         let (last, rest) = points.split_last()?;
         rest.first()?;
         let better_later = |at: usize| {

@@ -3,6 +3,7 @@
 //! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
 //! [`warnings`].
 
+pub(crate) mod device;
 mod disturbed;
 mod frames;
 mod machine;
@@ -110,6 +111,22 @@ pub enum WarningKind {
     ToldOtherwise,
     /// Two tools find different figures of one transfer.
     ToolsDisagree,
+    /// A crypto device gave wrong results.
+    WrongResults,
+    /// A crypto device failed under load.
+    DeviceFailed,
+    /// A device that is said to spare the CPU does not, as far as is known.
+    CardEqualsCpu,
+    /// Nobody knows whether a device or the CPU did the work.
+    WorkNotShown,
+    /// Operations failed while a speed was measured.
+    FailedOperations,
+    /// No result of a speed trial was looked at.
+    UncheckedResults,
+    /// Workers that were to work at once did not.
+    NotTogether,
+    /// A speed changed while it was measured.
+    UnsteadySpeed,
 }
 
 pub(crate) fn warnings(
@@ -197,7 +214,9 @@ fn spread_percent(cell: &CellResult) -> Option<f64> {
 fn figure(cell: &CellResult) -> Option<&Estimate> {
     let frames = cell.frames.as_ref();
     let burst = frames.and_then(|found| found.back_to_back.as_ref());
+    let device = cell.device.as_ref().and_then(|found| found.speed.as_ref());
     cell.throughput_bps()
+        .or_else(|| device.map(|found| found.figure()))
         .or_else(|| cell.latency.as_ref().map(|latency| &latency.p50_ns))
         .or_else(|| burst.map(|found| &found.burst_frames))
         .or_else(|| cell.frame_rate())
@@ -304,9 +323,12 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.baseline)
         .map(|cell| cell.group.as_str())
         .collect();
-    // Frame tests are judged by the rig, not by a baseline.
-    let alone =
-        |cell: &&CellResult| cell.traffic.is_none() && !compared.contains(cell.group.as_str());
+    // Frame tests are judged by the rig, and crypto devices stand beside the CPU: neither has a baseline.
+    let alone = |cell: &&CellResult| {
+        cell.traffic.is_none()
+            && cell.device_test.is_none()
+            && !compared.contains(cell.group.as_str())
+    };
     about(
         WarningKind::NoBaseline,
         cells.iter().filter(alone).collect(),

@@ -1,0 +1,337 @@
+//! Fatigue trials: how long each device worked without a failure, and what that says of a batch of them.
+//!
+//! A failure is anything that is not as it should be: a wrong result, an operation that failed, an invalid input that
+//! passed, a process that died. The time without failure of a device is that under load until the first of them; where
+//! there was none it is censored, as the device would have gone on. Segments of a run that was taken up again add up, the time
+//! between them does not count.
+
+use super::survival::{Life, Survival};
+use super::{DeviceTestInfo, Repeats};
+use crate::bulk::per_second;
+use crate::cell::CellResult;
+use journal::record::{DeviceFatigue, FatigueSegment};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const MINUTE_NS: u64 = 60 * SECOND_NS;
+const HOUR_NS: u64 = 60 * MINUTE_NS;
+/// Bounds of the classes of times without failure. From 3 hours on they are those of the source report of the crypto cards
+/// (3–6, 15–18, 40–90, over 400 hours) and what lies between; below, where it has none, each is some times as long as the one
+/// before.
+pub const REPORT_CLASSES_NS: [u64; 12] = [
+    SECOND_NS,
+    10 * SECOND_NS,
+    MINUTE_NS,
+    10 * MINUTE_NS,
+    HOUR_NS,
+    3 * HOUR_NS,
+    6 * HOUR_NS,
+    15 * HOUR_NS,
+    18 * HOUR_NS,
+    40 * HOUR_NS,
+    90 * HOUR_NS,
+    400 * HOUR_NS,
+];
+/// Reasons that are told of a device, over all of its segments.
+const REASONS_TOLD: usize = 20;
+
+/// What a fatigue trial came to.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FatigueResult {
+    /// Each device in each repeat.
+    pub devices: Vec<FatigueDevice>,
+    /// Times to the first failure, each device of each repeat once.
+    pub survival: Survival,
+    /// Times from every start to its failure, restarts included; `null` where none was started again.
+    pub lives: Option<Survival>,
+}
+
+/// What one device went through in one repeat.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FatigueDevice {
+    /// Its name in the plan.
+    pub member: String,
+    /// From 1.
+    pub repeat: u32,
+    /// Threads that worked on it.
+    pub threads: u32,
+    /// Times that the trial was begun or taken up again.
+    pub starts: u32,
+    /// Time under load.
+    pub elapsed_ns: u64,
+    /// Time under load until the first failure; all of it where there was none.
+    pub without_failure_ns: u64,
+    /// Whether a failure ended it.
+    pub has_failed: bool,
+    /// Operations done and right.
+    pub right: u64,
+    /// Operations with a wrong result.
+    pub wrong: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Invalid inputs that were refused, as they should be.
+    pub refused: u64,
+    /// Invalid inputs that passed.
+    pub passed_invalid: u64,
+    /// Times that it was opened anew after a failure.
+    pub restarts: u64,
+    /// Of those, times that its process had died.
+    pub crashes: u64,
+    /// Operations right, and invalid inputs refused, by the time under load.
+    pub operations_per_s: f64,
+    /// Longest time without failure after a start of it.
+    pub longest_life_ns: u64,
+    /// Most memory of its processes in RAM at once.
+    pub resident_bytes_max: u64,
+    /// What went wrong first.
+    pub reasons: Vec<String>,
+}
+
+/// All devices that went through one fatigue trial, of several DUTs where these went through the same.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FatigueBatch {
+    /// The group of the cells.
+    pub group: String,
+    /// Ids of the cells.
+    pub cells: Vec<String>,
+    /// Times to the first failure of all of them.
+    pub survival: Survival,
+    /// How many worked how long without failure: the classes that hold one, and those between.
+    pub classes: Vec<FatigueClass>,
+}
+
+/// Devices whose time without failure is in one class.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct FatigueClass {
+    /// Least time, included.
+    pub from_ns: u64,
+    /// Most time, excluded; `null` for the last class.
+    pub to_ns: Option<u64>,
+    /// Devices in it.
+    pub devices: u32,
+    /// Of those, ended by a failure.
+    pub failed: u32,
+    /// Of all devices.
+    pub ratio: f64,
+}
+
+/// One device's segments of a repeat, with the time under load before each.
+struct Parts<'a>(Vec<(u64, &'a DeviceFatigue)>);
+
+impl<'a> Parts<'a> {
+    fn of(segments: &'a [FatigueSegment], device: usize) -> Self {
+        let own = segments
+            .iter()
+            .flat_map(|segment| &segment.devices)
+            .filter(|part| part.device == device);
+        let mut before_ns = 0_u64;
+        let parts = own.map(|part| {
+            let at = before_ns;
+            before_ns = before_ns.saturating_add(part.elapsed_ns);
+            (at, part)
+        });
+        Self(parts.collect())
+    }
+
+    fn sum(&self, of: fn(&DeviceFatigue) -> u64) -> u64 {
+        let parts = self.0.iter().map(|(_, part)| of(part));
+        parts.fold(0, u64::saturating_add)
+    }
+
+    /// Time under load until the first failure.
+    fn first_failure_ns(&self) -> Option<u64> {
+        let (before_ns, part) = self.0.iter().find(|(_, part)| !is_sound(part))?;
+        let life = part
+            .lives
+            .iter()
+            .find(|life| life.failed)
+            .map(|life| life.ended_ns);
+        // Where no life tells, the first point that shows one; where none does, nobody knows when, but that it was.
+        let point = part.points.iter().find(|point| point.bad > 0);
+        let at = life.or_else(|| point.map(|point| point.at_ns));
+        Some(before_ns + at.unwrap_or(part.elapsed_ns).min(part.elapsed_ns.max(1)))
+    }
+
+    fn lives(&self) -> impl Iterator<Item = Life> {
+        let lives = self.0.iter().flat_map(|(_, part)| &part.lives);
+        lives.map(|life| Life {
+            ns: life.ran_ns(),
+            failed: life.failed,
+        })
+    }
+}
+
+/// Neither counts nor lives show a failure.
+fn is_sound(part: &DeviceFatigue) -> bool {
+    part.is_sound() && part.lives.iter().all(|life| !life.failed)
+}
+
+impl FatigueResult {
+    /// `None` when nothing was recorded.
+    pub(super) fn of(info: &DeviceTestInfo, repeats: &Repeats<'_>) -> Option<Self> {
+        let mut devices = Vec::new();
+        let mut lives = Vec::new();
+        for (repeat, found) in repeats {
+            for (device, member) in info.members.iter().enumerate() {
+                let parts = Parts::of(&found.fatigue, device);
+                lives.extend(parts.lives());
+                devices.extend(FatigueDevice::of(member, *repeat, &parts));
+            }
+        }
+        let restarts = devices.iter().any(|device| device.restarts > 0);
+        Some(Self {
+            survival: Survival::of(devices.iter().map(FatigueDevice::life).collect())?,
+            lives: match restarts {
+                true => Survival::of(lives),
+                false => None,
+            },
+            devices,
+        })
+    }
+}
+
+impl FatigueDevice {
+    fn of(member: &str, repeat: u32, parts: &Parts<'_>) -> Option<Self> {
+        let last = parts.0.last()?.1;
+        let elapsed_ns = parts.sum(|part| part.elapsed_ns);
+        let first_failure_ns = parts.first_failure_ns();
+        let (right, refused) = (parts.sum(|part| part.right), parts.sum(|part| part.refused));
+        let mut reasons: Vec<String> = Vec::new();
+        for reason in parts.0.iter().flat_map(|(_, part)| &part.reasons) {
+            if reasons.len() < REASONS_TOLD && !reasons.contains(reason) {
+                reasons.push(reason.clone());
+            }
+        }
+        Some(Self {
+            member: member.to_owned(),
+            repeat,
+            threads: last.threads,
+            starts: u32::try_from(parts.0.len()).unwrap_or(u32::MAX),
+            elapsed_ns,
+            without_failure_ns: first_failure_ns.unwrap_or(elapsed_ns),
+            has_failed: first_failure_ns.is_some(),
+            right,
+            wrong: parts.sum(|part| part.wrong),
+            failed: parts.sum(|part| part.failed),
+            refused,
+            passed_invalid: parts.sum(|part| part.passed_invalid),
+            restarts: parts.sum(|part| part.restarts),
+            crashes: parts.sum(|part| part.crashes),
+            operations_per_s: per_second(right.saturating_add(refused), elapsed_ns).unwrap_or(0.0),
+            longest_life_ns: parts
+                .lives()
+                .map(|life| life.ns)
+                .max()
+                .unwrap_or(elapsed_ns),
+            resident_bytes_max: parts
+                .0
+                .iter()
+                .map(|(_, part)| part.resident_bytes_max)
+                .max()
+                .unwrap_or(0),
+            reasons,
+        })
+    }
+
+    fn life(&self) -> Life {
+        Life {
+            ns: self.without_failure_ns,
+            failed: self.has_failed,
+        }
+    }
+}
+
+/// The devices of each group of fatigue trials together, in the plan's order.
+pub(crate) fn batches(cells: &[CellResult]) -> Vec<FatigueBatch> {
+    let mut groups: Vec<(&str, Vec<&CellResult>)> = Vec::new();
+    let fatigue = |cell: &CellResult| -> Option<Vec<Life>> {
+        let found = cell.device.as_ref()?.fatigue.as_ref()?;
+        Some(found.devices.iter().map(FatigueDevice::life).collect())
+    };
+    for cell in cells.iter().filter(|cell| fatigue(cell).is_some()) {
+        match groups.iter_mut().find(|(group, _)| *group == cell.group) {
+            Some((_, all)) => all.push(cell),
+            None => groups.push((&cell.group, vec![cell])),
+        }
+    }
+    let batch = |(group, cells): (&str, Vec<&CellResult>)| {
+        let lives: Vec<Life> = cells
+            .iter()
+            .filter_map(|cell| fatigue(cell))
+            .flatten()
+            .collect();
+        Some(FatigueBatch {
+            group: group.to_owned(),
+            cells: cells.iter().map(|cell| cell.id.clone()).collect(),
+            classes: classes(&lives),
+            survival: Survival::of(lives)?,
+        })
+    };
+    groups.into_iter().filter_map(batch).collect()
+}
+
+/// Classes of times, without the empty ones at both ends.
+fn classes(lives: &[Life]) -> Vec<FatigueClass> {
+    let starts = [0].into_iter().chain(REPORT_CLASSES_NS);
+    let ends = REPORT_CLASSES_NS.into_iter().map(Some).chain([None]);
+    let mut classes: Vec<FatigueClass> = starts
+        .zip(ends)
+        .map(|(from_ns, to_ns)| {
+            let is_in =
+                |life: &&Life| life.ns >= from_ns && to_ns.is_none_or(|to_ns| life.ns < to_ns);
+            let own = || lives.iter().filter(is_in);
+            let count = |found: usize| u32::try_from(found).unwrap_or(u32::MAX);
+            FatigueClass {
+                from_ns,
+                to_ns,
+                devices: count(own().count()),
+                failed: count(own().filter(|life| life.failed).count()),
+                ratio: own().count() as f64 / lives.len().max(1) as f64,
+            }
+        })
+        .collect();
+    while classes.last().is_some_and(|class| class.devices == 0) {
+        classes.pop();
+    }
+    let empty = classes.iter().take_while(|class| class.devices == 0);
+    classes.split_off(empty.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(ns: u64) -> Life {
+        Life { ns, failed: false }
+    }
+
+    /// The source report's batch: 200 cards, 57 % of them 3 to 6 hours, 27 % 15 to 18, 15 % 40 to 90, 1 % over 400.
+    #[test]
+    fn the_source_reports_batch_falls_in_its_own_classes() {
+        let hours = |hours: u64, cards: usize| vec![life(hours * HOUR_NS); cards];
+        let cards = [hours(4, 114), hours(16, 54), hours(60, 30), hours(420, 2)].concat();
+        let found = classes(&cards);
+        let told: Vec<(u64, u32)> = found
+            .iter()
+            .filter(|class| class.devices > 0)
+            .map(|class| (class.from_ns / HOUR_NS, class.devices))
+            .collect();
+        assert_eq!(told, [(3, 114), (15, 54), (40, 30), (400, 2)]);
+        assert!((found[0].ratio - 0.57).abs() < 1e-9);
+        assert_eq!(found.last().unwrap().to_ns, None);
+    }
+
+    #[test]
+    fn each_life_is_in_one_class_and_bounds_belong_above() {
+        let times = [0, 1, SECOND_NS, 3 * HOUR_NS, 400 * HOUR_NS, u64::MAX];
+        let lives = times.map(life);
+        let found = classes(&lives);
+        assert_eq!(found.iter().map(|class| class.devices).sum::<u32>(), 6);
+        assert_eq!((found[0].devices, found[1].devices), (2, 1));
+        let last = found.last().unwrap();
+        assert_eq!((last.from_ns, last.devices), (400 * HOUR_NS, 2));
+        assert_eq!(classes(&[]), []);
+        assert_eq!(classes(&[life(5 * SECOND_NS)]).len(), 1);
+    }
+}

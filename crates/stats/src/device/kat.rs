@@ -1,0 +1,225 @@
+//! The functional trial: of each algorithm, whether every result was right.
+//!
+//! `pass` is said only with evidence: the algorithm has a row on every device and in every repeat, inputs were tried, and
+//! all were right. What is wrong in one repeat is wrong. An algorithm without a row, or with rows that tried nothing, is an
+//! error: nobody knows.
+
+use super::{DeviceTestInfo, Repeats};
+use journal::record::{KatOutcome, KatRow};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a functional trial came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KatResult {
+    /// Algorithms that passed on every device.
+    pub passed: u32,
+    /// Algorithms with a wrong result, or an error, on one of them.
+    pub failed: u32,
+    /// Algorithms that no device has, or not all.
+    pub not_offered: u32,
+    /// Each algorithm on each device, in the plan's order.
+    pub algorithms: Vec<KatAlgorithm>,
+}
+
+/// An algorithm on one device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KatAlgorithm {
+    /// `aes-128-cbc`.
+    pub algorithm: String,
+    /// What it is, for people: `AES`, `Hash`.
+    pub family: String,
+    /// The device's name.
+    pub member: String,
+    /// The worst of its cases.
+    pub verdict: KatVerdict,
+    /// Inputs tried in all cases, of one repeat.
+    pub tried: u64,
+    /// What was tried, in the order made.
+    pub cases: Vec<KatCase>,
+}
+
+/// One thing that was tried: the worst of the repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KatCase {
+    /// `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …
+    pub case: String,
+    /// Inputs tried.
+    pub tried: u32,
+    /// What came of it.
+    pub verdict: KatVerdict,
+    /// The repeat that it is of, from 1.
+    pub repeat: u32,
+    /// The first input with a wrong result: `vector 3`, `17 B`.
+    pub input: Option<String>,
+    /// Offset of the first differing byte; `null` where all are right, or the result has another length.
+    pub first_differing_byte: Option<u32>,
+    /// What should have come, and what came; or why there is none.
+    pub detail: Option<String>,
+}
+
+/// What came of a case; the worst of several is the last of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KatVerdict {
+    /// The device does not have it.
+    NotOffered,
+    /// All right.
+    Pass,
+    /// The device said that it failed, or nobody knows.
+    Error,
+    /// A wrong result.
+    Wrong,
+}
+
+impl KatVerdict {
+    /// For people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotOffered => "not offered",
+            Self::Pass => "pass",
+            Self::Error => "error",
+            Self::Wrong => "wrong",
+        }
+    }
+
+    /// Whether something is not as it should be.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        matches!(self, Self::Error | Self::Wrong)
+    }
+}
+
+impl KatResult {
+    pub(super) fn of(asked: &[String], info: &DeviceTestInfo, repeats: &Repeats<'_>) -> Self {
+        let of = |name: &String| -> Vec<KatAlgorithm> {
+            let members = info.members.iter().enumerate();
+            members
+                .map(|(device, member)| KatAlgorithm::of(name, device, member, repeats))
+                .collect()
+        };
+        let algorithms: Vec<Vec<KatAlgorithm>> = asked.iter().map(of).collect();
+        let count = |wanted: fn(&[KatAlgorithm]) -> bool| {
+            let found = algorithms.iter().filter(|devices| wanted(devices));
+            u32::try_from(found.count()).unwrap_or(u32::MAX)
+        };
+        let failed = |devices: &[KatAlgorithm]| devices.iter().any(|one| one.verdict.is_failure());
+        let passed =
+            |devices: &[KatAlgorithm]| devices.iter().all(|one| one.verdict == KatVerdict::Pass);
+        let (passed, failed) = (count(passed), count(failed));
+        let all = u32::try_from(algorithms.len()).unwrap_or(u32::MAX);
+        Self {
+            passed,
+            failed,
+            not_offered: all - passed - failed,
+            algorithms: algorithms.into_iter().flatten().collect(),
+        }
+    }
+}
+
+impl KatAlgorithm {
+    fn of(name: &str, device: usize, member: &str, repeats: &Repeats<'_>) -> Self {
+        let mut cases: Vec<KatCase> = Vec::new();
+        let mut silent = None;
+        for (repeat, found) in repeats {
+            let own = |row: &&KatRow| row.device == device && row.algorithm == name;
+            let rows: Vec<&KatRow> = found.kat.iter().filter(own).collect();
+            if rows.is_empty() {
+                silent = silent.or(Some(*repeat));
+            }
+            for row in rows {
+                let case = KatCase::of(*repeat, row);
+                match cases.iter_mut().find(|known| known.case == case.case) {
+                    // Of repeats alike the first is told.
+                    Some(known) if known.verdict < case.verdict => *known = case,
+                    Some(_) => {}
+                    None => cases.push(case),
+                }
+            }
+        }
+        if let Some(repeat) = silent {
+            cases.push(KatCase {
+                case: "all".into(),
+                tried: 0,
+                verdict: KatVerdict::Error,
+                repeat,
+                input: None,
+                first_differing_byte: None,
+                detail: Some("no result was recorded".into()),
+            });
+        }
+        let worst = cases.iter().map(|case| case.verdict).max();
+        Self {
+            algorithm: name.to_owned(),
+            family: family(name).to_owned(),
+            member: member.to_owned(),
+            verdict: worst.unwrap_or(KatVerdict::Error),
+            tried: cases.iter().map(|case| u64::from(case.tried)).sum(),
+            cases,
+        }
+    }
+}
+
+impl KatCase {
+    fn of(repeat: u32, row: &KatRow) -> Self {
+        let mut case = Self {
+            case: row.case.clone(),
+            tried: row.tried,
+            verdict: KatVerdict::Pass,
+            repeat,
+            input: None,
+            first_differing_byte: None,
+            detail: None,
+        };
+        match &row.outcome {
+            KatOutcome::Pass if row.tried > 0 => {}
+            KatOutcome::Pass => {
+                case.verdict = KatVerdict::Error;
+                case.detail = Some("nothing was tried".into());
+            }
+            KatOutcome::Wrong {
+                input,
+                first_differing,
+                detail,
+            } => {
+                case.verdict = KatVerdict::Wrong;
+                case.input = Some(input.clone());
+                case.first_differing_byte = *first_differing;
+                case.detail = Some(detail.clone());
+            }
+            KatOutcome::Error(why) => {
+                case.verdict = KatVerdict::Error;
+                case.detail = Some(why.clone());
+            }
+            KatOutcome::NotOffered(why) => {
+                case.verdict = KatVerdict::NotOffered;
+                case.detail = Some(why.clone());
+            }
+        }
+        case
+    }
+}
+
+/// What an algorithm is, for people, by its name; `Other` of a name that none of these begins.
+#[must_use]
+pub fn family(algorithm: &str) -> &'static str {
+    const MACS: &[&str] = &["hmac", "cmac", "omac", "imito"];
+    const FAMILIES: &[(&str, &[&str])] = &[
+        ("GOST", &["magma", "kuznyechik", "gost", "streebog"]),
+        ("Hash", &["md5", "sha", "blake"]),
+        ("AES", &["aes"]),
+        ("ChaCha20", &["chacha"]),
+        ("DES", &["des", "3des"]),
+        ("RSA", &["rsa"]),
+        ("ECDSA", &["ecdsa"]),
+        ("EdDSA", &["ed25519", "ed448"]),
+        ("Post-quantum", &["ml-kem", "ml-dsa", "slh-dsa"]),
+    ];
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| algorithm.starts_with(prefix));
+    if starts(MACS) {
+        return "MAC";
+    }
+    let found = FAMILIES.iter().find(|(_, prefixes)| starts(prefixes));
+    found.map_or("Other", |(name, _)| name)
+}

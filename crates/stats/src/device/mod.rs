@@ -1,0 +1,203 @@
+//! Crypto devices: what the repeats of a functional, a speed or a fatigue trial say together, and devices beside one
+//! another.
+//!
+//! ```text
+//! DeviceResult per repeat -> DeviceFigures per cell -> DeviceSeries over sizes, or over so many at once
+//!                                                   -> FatigueBatch over devices
+//! ```
+//!
+//! To add a trial: a module here, and its field in [`DeviceFigures`].
+
+mod curve;
+mod fatigue;
+mod kat;
+mod series;
+mod speed;
+mod survival;
+mod words;
+
+pub use curve::{Course, Crossover, CrossoverPoint, DeviceStanding};
+pub use fatigue::{FatigueBatch, FatigueClass, FatigueDevice, FatigueResult, REPORT_CLASSES_NS};
+pub use kat::{KatAlgorithm, KatCase, KatResult, KatVerdict, family};
+pub use series::{
+    DeviceAxis, DeviceComparison, DeviceCurve, DeviceGain, DevicePointResult, DeviceSeries,
+    DeviceUnit,
+};
+pub use speed::{DeviceSpeedResult, MemberSpeed, ProofResult};
+pub use survival::{SURVIVAL_STEPS_MAX, Survival, SurvivalStep};
+
+pub(crate) use fatigue::batches;
+pub(crate) use series::all as all_series;
+
+use campaign::plan::{Adapter, Cell, DeviceKind, DeviceTest, Measurement};
+use journal::record::{DeviceResult, Measured};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What is asked of which devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeviceTestInfo {
+    /// The devices that work at once, by name.
+    pub members: Vec<String>,
+    /// Whether they are said to take work off the CPU.
+    pub offloads: bool,
+    /// Whether they are the CPU itself: our engines, or OpenSSL's own code.
+    pub is_cpu: bool,
+    /// Of a speed trial: algorithm and action.
+    pub operation: Option<String>,
+    /// Of a speed trial: bytes of input of one operation; `null` where its size means nothing.
+    pub input_bytes: Option<u32>,
+    /// How many work at once: of a speed trial over all devices, of a fatigue trial threads on each.
+    pub concurrency: Option<u32>,
+    /// Of a speed trial: `threads` or `processes`.
+    pub workers: Option<String>,
+    /// Of a speed trial: operations that each keeps in the device at once.
+    pub depth: Option<u32>,
+}
+
+/// Figures of a trial on crypto devices. Which are there depends on the trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceFigures {
+    /// What the devices say of themselves, by the last repeat.
+    pub members: Vec<DeviceMember>,
+    /// Why there is no figure though nothing failed: the device does not have the operation.
+    pub not_offered: Option<String>,
+    /// For `kat`.
+    pub kat: Option<KatResult>,
+    /// For `speed`.
+    pub speed: Option<DeviceSpeedResult>,
+    /// For `fatigue`.
+    pub fatigue: Option<FatigueResult>,
+}
+
+/// What a device says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeviceMember {
+    /// Its name in the plan.
+    pub member: String,
+    /// Library, provider or token as it names itself.
+    pub name: String,
+    /// Its version, as it tells it.
+    pub version: String,
+    /// Anything else, name and value.
+    pub more: Vec<(String, String)>,
+}
+
+/// A repeat's number and what it recorded.
+type Repeats<'a> = [(u32, &'a DeviceResult)];
+
+impl DeviceTestInfo {
+    /// `None` for other measurements.
+    pub(crate) fn of(cell: &Cell) -> Option<Self> {
+        let (Measurement::Device(test), Adapter::Device(devices)) =
+            (&cell.measurement, &cell.dut.adapter)
+        else {
+            return None;
+        };
+        let speed = match test {
+            DeviceTest::Speed(speed) => Some(speed),
+            DeviceTest::Kat(_) | DeviceTest::Fatigue(_) => None,
+        };
+        Some(Self {
+            members: devices
+                .members
+                .iter()
+                .map(|member| member.name.clone())
+                .collect(),
+            offloads: devices.offloads,
+            is_cpu: devices.members.iter().all(|member| is_cpu(&member.kind)),
+            operation: speed.map(|speed| speed.operation.clone()),
+            input_bytes: speed.and_then(|speed| speed.bytes),
+            concurrency: match test {
+                DeviceTest::Speed(speed) => Some(speed.concurrency),
+                DeviceTest::Fatigue(fatigue) => Some(fatigue.threads),
+                DeviceTest::Kat(_) => None,
+            },
+            workers: speed.map(|speed| speed.workers.name().to_owned()),
+            depth: speed.map(|speed| speed.depth),
+        })
+    }
+
+    /// Names of its devices, where the DUT's own does not say it all.
+    #[must_use]
+    pub fn member(&self, device: usize) -> &str {
+        self.members.get(device).map_or("", String::as_str)
+    }
+}
+
+/// Whether it computes on the CPU by code that is at hand everywhere: what other devices are held against.
+fn is_cpu(kind: &DeviceKind) -> bool {
+    match kind {
+        DeviceKind::Engine { .. } => true,
+        DeviceKind::OpenSsl {
+            provider,
+            engine,
+            module,
+        } => {
+            let own = ["default", "legacy"];
+            engine.is_none()
+                && module.is_none()
+                && provider.as_deref().is_none_or(|name| own.contains(&name))
+        }
+        _ => false,
+    }
+}
+
+impl DeviceFigures {
+    /// Sums up the repeats; `None` for other measurements, and when there is none.
+    pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Option<Self> {
+        let (Measurement::Device(test), Some(info)) = (&cell.measurement, DeviceTestInfo::of(cell))
+        else {
+            return None;
+        };
+        let repeats: Vec<(u32, &DeviceResult)> = measured
+            .iter()
+            .filter_map(|&(repeat, found)| Some((repeat, found.device.as_deref()?)))
+            .collect();
+        let last = repeats.last()?.1;
+        let members = last.devices.iter().map(|facts| DeviceMember {
+            member: facts.member.clone(),
+            name: facts.name.clone(),
+            version: facts.version.clone(),
+            more: facts.more.clone(),
+        });
+        Some(Self {
+            members: members.collect(),
+            not_offered: repeats
+                .iter()
+                .find_map(|(_, found)| found.not_offered.clone()),
+            kat: match test {
+                DeviceTest::Kat(kat) => Some(KatResult::of(&kat.algorithms, &info, &repeats)),
+                _ => None,
+            },
+            speed: match test {
+                DeviceTest::Speed(_) => DeviceSpeedResult::of(&info, &repeats),
+                _ => None,
+            },
+            fatigue: match test {
+                DeviceTest::Fatigue(_) => FatigueResult::of(&info, &repeats),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// What keeps a trial that counts as measured from having a figure.
+pub(crate) fn missing(test: &DeviceTest, measured: &Measured) -> Option<&'static str> {
+    let Some(found) = &measured.device else {
+        return Some("the record holds no device");
+    };
+    if found.not_offered.is_some() {
+        return None;
+    }
+    match test {
+        DeviceTest::Kat(_) if found.kat.is_empty() => Some("the record holds no known answer"),
+        DeviceTest::Speed(_) => match &found.speed {
+            Some(speed) if speed.span_ns > 0 => None,
+            Some(_) => Some("the record's measured time is zero"),
+            None => Some("the record holds no speed"),
+        },
+        DeviceTest::Fatigue(_) if found.fatigue.is_empty() => Some("the record holds no fatigue"),
+        DeviceTest::Kat(_) | DeviceTest::Fatigue(_) => None,
+    }
+}

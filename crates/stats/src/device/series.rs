@@ -1,0 +1,419 @@
+//! Crypto devices over an axis: the size of their inputs, how many work at once, how deep their queue is kept.
+//!
+//! 1. Speed cells that differ in one of them and in the device only make a [`DeviceSeries`].
+//! 2. Of each device's curve, where it is highest and where more at once bring it no more (its saturation point).
+//! 3. Each device beside the CPU: from where on it is faster ([`Crossover`]).
+//! 4. Several devices beside fewer of the same kind: how much more they do.
+
+use super::curve::{Crossover, CrossoverPoint, Figure};
+use super::{DeviceTestInfo, words};
+use crate::cell::CellResult;
+use crate::estimate::Estimate;
+use crate::scaling::{Shape, ShapePoint, is_above};
+use campaign::plan::{Adapter, Cell, Device, DeviceKind};
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What the numbers of a series are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceAxis {
+    /// Bytes of input of one operation.
+    Bytes,
+    /// Threads or processes at once, over all devices.
+    AtOnce,
+    /// Operations that each keeps in the device at once.
+    Depth,
+}
+
+/// What the figures of a series are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceUnit {
+    /// Bytes of input per second.
+    BytesPerS,
+    /// Operations per second.
+    OperationsPerS,
+}
+
+/// Devices at one operation over an axis.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceSeries {
+    /// What varies.
+    pub axis: DeviceAxis,
+    /// Algorithm and action.
+    pub operation: String,
+    /// What does not vary, for people: `1408 B, threads`.
+    pub common: String,
+    /// What the figures are in.
+    pub unit: DeviceUnit,
+    /// Each device, in the plan's order.
+    pub curves: Vec<DeviceCurve>,
+    /// Each device beside each CPU of the campaign, or CPUs beside the first of them.
+    pub comparisons: Vec<DeviceComparison>,
+    /// Several devices beside fewer of the same kind.
+    pub gains: Vec<DeviceGain>,
+}
+
+/// One device over an axis.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceCurve {
+    /// The DUT's name.
+    pub dut: String,
+    /// Devices that work at once in it.
+    pub devices: u32,
+    /// Whether it is the CPU itself.
+    pub is_cpu: bool,
+    /// In rising order.
+    pub points: Vec<DevicePointResult>,
+    /// Number with the highest figure; `null` without a figure.
+    pub peak_n: Option<u32>,
+    /// The figure there.
+    pub peak: Option<f64>,
+    /// Over so many at once and over depths, the smallest number that no larger one is better than by more than the spread
+    /// and 2 %; `null` where it rises to the largest, and over sizes.
+    pub saturates_at_n: Option<u32>,
+    /// Likewise, the smallest number from which on all are worse than the peak.
+    pub falls_from_n: Option<u32>,
+    /// The same in words.
+    pub verdict: String,
+}
+
+/// One device at one number.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DevicePointResult {
+    /// The number on the axis.
+    pub n: u32,
+    /// Id of the cell.
+    pub cell: String,
+    /// Its speed, in the unit of the series; `null` when the cell has no figure.
+    pub figure: Option<Estimate>,
+    /// CPU time of the worker processes for each operation.
+    pub cpu_ns_per_operation: Option<f64>,
+    /// 99th percentile of an operation's latency.
+    pub latency_p99_ns: Option<f64>,
+}
+
+/// A device beside the CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceComparison {
+    /// The device: a DUT's name.
+    pub dut: String,
+    /// The CPU: a DUT's name.
+    pub cpu: String,
+    /// Which is faster where.
+    pub crossover: Crossover,
+    /// Whether the device is said to spare the CPU and is nowhere faster or slower than it: as one whose offload never ran.
+    pub equals_cpu: bool,
+    /// The same in words.
+    pub verdict: String,
+}
+
+/// Several devices beside fewer of the same kind.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceGain {
+    /// The DUT with more devices.
+    pub dut: String,
+    /// How many it has.
+    pub devices: u32,
+    /// The DUT with fewer of them.
+    pub of: String,
+    /// How many that has.
+    pub of_devices: u32,
+    /// Highest figure by highest figure, whatever the numbers that they are at.
+    pub peak_ratio: f64,
+    /// Whether the one peak is above the other by more than the spread and 2 %.
+    pub gains: bool,
+    /// Each number that both have a figure at.
+    pub points: Vec<CrossoverPoint>,
+    /// The same in words.
+    pub verdict: String,
+}
+
+/// All that the cells of a series have in common.
+#[derive(PartialEq)]
+struct Key {
+    axis: DeviceAxis,
+    operation: String,
+    bytes: Option<u32>,
+    concurrency: Option<u32>,
+    depth: Option<u32>,
+    workers: String,
+}
+
+/// A cell of a series: its number on the axis, its place in the plan, and what is asked.
+type Member<'a> = (u32, usize, &'a DeviceTestInfo);
+
+/// The axes that a speed cell is on, with the series it belongs to and its number in it.
+fn keys(info: &DeviceTestInfo) -> Vec<(Key, u32)> {
+    let (Some(operation), Some(concurrency), Some(depth)) =
+        (&info.operation, info.concurrency, info.depth)
+    else {
+        return Vec::new();
+    };
+    let key = |axis| Key {
+        axis,
+        operation: operation.clone(),
+        bytes: info.input_bytes,
+        concurrency: Some(concurrency),
+        depth: Some(depth),
+        workers: info.workers.clone().unwrap_or_default(),
+    };
+    let mut found = Vec::new();
+    if let Some(bytes) = info.input_bytes {
+        let key = Key {
+            bytes: None,
+            ..key(DeviceAxis::Bytes)
+        };
+        found.push((key, bytes));
+    }
+    let at_once = Key {
+        concurrency: None,
+        ..key(DeviceAxis::AtOnce)
+    };
+    let deep = Key {
+        depth: None,
+        ..key(DeviceAxis::Depth)
+    };
+    found.extend([(at_once, concurrency), (deep, depth)]);
+    found
+}
+
+/// Every series with two numbers, in the plan's order.
+pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> {
+    let mut found: Vec<(Key, Vec<Member<'_>>)> = Vec::new();
+    for (place, cell) in cells.iter().enumerate() {
+        let Some(info) = &cell.device_test else {
+            continue;
+        };
+        for (key, n) in keys(info) {
+            match found.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, members)) => members.push((n, place, info)),
+                None => found.push((key, vec![(n, place, info)])),
+            }
+        }
+    }
+    let varies = |members: &[Member<'_>]| members.iter().any(|(n, ..)| *n != members[0].0);
+    found
+        .iter()
+        .filter(|(_, members)| varies(members))
+        .map(|(key, members)| DeviceSeries::of(&journal.header.plan.cells, cells, key, members))
+        .collect()
+}
+
+impl DeviceSeries {
+    fn of(plan: &[Cell], cells: &[CellResult], key: &Key, members: &[Member<'_>]) -> Self {
+        let unit = match members.iter().any(|(.., info)| info.input_bytes.is_some()) {
+            true => DeviceUnit::BytesPerS,
+            false => DeviceUnit::OperationsPerS,
+        };
+        let mut names: Vec<&str> = Vec::new();
+        for (_, place, _) in members {
+            let name = cells[*place].dut.as_str();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let own = |name: &str| -> Vec<Member<'_>> {
+            let mut own: Vec<Member<'_>> = members
+                .iter()
+                .copied()
+                .filter(|(_, place, _)| cells[*place].dut == name)
+                .collect();
+            own.sort_by_key(|(n, ..)| *n);
+            own
+        };
+        let curves: Vec<(DeviceCurve, &[Device])> = names
+            .iter()
+            .filter_map(|name| {
+                let own = own(name);
+                let (_, place, _) = own.first()?;
+                let Adapter::Device(devices) = &plan[*place].dut.adapter else {
+                    return None;
+                };
+                let curve = DeviceCurve::of(key.axis, unit, cells, &own);
+                Some((curve, devices.members.as_slice()))
+            })
+            .collect();
+        let offloads = |name: &str| own(name).first().is_some_and(|(.., info)| info.offloads);
+        let mut series = Self {
+            axis: key.axis,
+            operation: key.operation.clone(),
+            common: words::common(key.bytes, key.concurrency, key.depth, &key.workers),
+            unit,
+            comparisons: comparisons(key.axis, &curves, offloads),
+            gains: gains(key.axis, &curves),
+            curves: Vec::new(),
+        };
+        series.curves = curves.into_iter().map(|(curve, _)| curve).collect();
+        series
+    }
+
+    /// A device's curve.
+    #[must_use]
+    pub fn curve(&self, dut: &str) -> Option<&DeviceCurve> {
+        self.curves.iter().find(|curve| curve.dut == dut)
+    }
+}
+
+impl DeviceCurve {
+    fn of(axis: DeviceAxis, unit: DeviceUnit, cells: &[CellResult], own: &[Member<'_>]) -> Self {
+        let points: Vec<DevicePointResult> = own
+            .iter()
+            .map(|(n, place, _)| DevicePointResult::of(*n, &cells[*place]))
+            .collect();
+        let curve: Vec<ShapePoint> = points
+            .iter()
+            .filter_map(|point| {
+                let figure = point.figure.as_ref()?;
+                Some(ShapePoint {
+                    n: point.n,
+                    mean: figure.mean,
+                    spread: figure.largest_distance,
+                })
+            })
+            .collect();
+        // Larger inputs are no more of the same: a curve over sizes does not saturate, it approaches a rate.
+        let shape = match axis {
+            DeviceAxis::Bytes => None,
+            DeviceAxis::AtOnce | DeviceAxis::Depth => Shape::of(&curve),
+        };
+        let peak = curve
+            .iter()
+            .rev()
+            .max_by(|a, b| a.mean.total_cmp(&b.mean))
+            .copied();
+        let (first, info) = own
+            .first()
+            .map_or((0, None), |(_, place, info)| (*place, Some(*info)));
+        let mut found = Self {
+            dut: cells
+                .get(first)
+                .map_or_else(String::new, |cell| cell.dut.clone()),
+            devices: info.map_or(0, |info| {
+                u32::try_from(info.members.len()).unwrap_or(u32::MAX)
+            }),
+            is_cpu: info.is_some_and(|info| info.is_cpu),
+            points,
+            peak_n: peak.map(|peak| peak.n),
+            peak: peak.map(|peak| peak.mean),
+            saturates_at_n: shape.and_then(|shape| shape.stop),
+            falls_from_n: shape.and_then(|shape| shape.falls_from),
+            verdict: String::new(),
+        };
+        found.verdict = words::curve(axis, unit, &found);
+        found
+    }
+
+    /// Numbers that have a figure.
+    pub(super) fn figures(&self) -> Vec<Figure<'_>> {
+        let points = self.points.iter();
+        points
+            .filter_map(|point| Some((point.n, point.figure.as_ref()?)))
+            .collect()
+    }
+
+    fn peak_figure(&self) -> Option<&Estimate> {
+        let figures = self.figures().into_iter().rev();
+        figures
+            .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
+            .map(|(_, figure)| figure)
+    }
+}
+
+impl DevicePointResult {
+    fn of(n: u32, cell: &CellResult) -> Self {
+        let speed = cell.device.as_ref().and_then(|found| found.speed.as_ref());
+        Self {
+            n,
+            cell: cell.id.clone(),
+            figure: speed.map(|speed| speed.figure().clone()),
+            cpu_ns_per_operation: speed.map(|speed| speed.cpu_ns_per_operation.mean),
+            latency_p99_ns: speed.map(|speed| speed.latency_p99_ns.mean),
+        }
+    }
+}
+
+/// Each device beside each CPU; where there are several CPUs, the others beside the first.
+fn comparisons(
+    axis: DeviceAxis,
+    curves: &[(DeviceCurve, &[Device])],
+    offloads: impl Fn(&str) -> bool,
+) -> Vec<DeviceComparison> {
+    let cpus: Vec<&DeviceCurve> = curves
+        .iter()
+        .map(|(curve, _)| curve)
+        .filter(|curve| curve.is_cpu)
+        .collect();
+    let beside = |curve: &DeviceCurve, cpu: &DeviceCurve| {
+        let crossover = Crossover::of(&curve.figures(), &cpu.figures())?;
+        let equals_cpu = offloads(&curve.dut) && crossover.course == super::Course::Same;
+        Some(DeviceComparison {
+            dut: curve.dut.clone(),
+            cpu: cpu.dut.clone(),
+            verdict: words::crossover(axis, &cpu.dut, &crossover, equals_cpu),
+            equals_cpu,
+            crossover,
+        })
+    };
+    let mut found = Vec::new();
+    for (curve, _) in curves {
+        let others: &[&DeviceCurve] = match curve.is_cpu {
+            true => cpus.get(..1).unwrap_or_default(),
+            false => &cpus,
+        };
+        let others = others.iter().filter(|cpu| cpu.dut != curve.dut);
+        found.extend(others.filter_map(|cpu| beside(curve, cpu)));
+    }
+    found
+}
+
+/// Several devices beside fewer of the same kind.
+fn gains(axis: DeviceAxis, curves: &[(DeviceCurve, &[Device])]) -> Vec<DeviceGain> {
+    let mut found = Vec::new();
+    for (more, all) in curves {
+        for (fewer, some) in curves {
+            let same_kind = || {
+                let mut both = all.iter().chain(some.iter());
+                both.all(|device| alike(&device.kind, &all[0].kind))
+            };
+            if all.len() > some.len() && !some.is_empty() && same_kind() {
+                found.extend(DeviceGain::of(axis, more, fewer));
+            }
+        }
+    }
+    found
+}
+
+/// Whether devices are of one kind, and differ at most in where they are plugged in.
+fn alike(one: &DeviceKind, other: &DeviceKind) -> bool {
+    match (one, other) {
+        (DeviceKind::Pkcs11 { module: one, .. }, DeviceKind::Pkcs11 { module: other, .. }) => {
+            one == other
+        }
+        (one, other) => one == other,
+    }
+}
+
+impl DeviceGain {
+    fn of(axis: DeviceAxis, more: &DeviceCurve, fewer: &DeviceCurve) -> Option<Self> {
+        let (high, low) = (more.peak_figure()?, fewer.peak_figure()?);
+        let points = Crossover::of(&more.figures(), &fewer.figures())?.points;
+        let mut found = Self {
+            dut: more.dut.clone(),
+            devices: more.devices,
+            of: fewer.dut.clone(),
+            of_devices: fewer.devices,
+            peak_ratio: (low.mean > 0.0).then(|| high.mean / low.mean)?,
+            gains: is_above(
+                (high.mean, high.largest_distance),
+                (low.mean, low.largest_distance),
+            ),
+            points,
+            verdict: String::new(),
+        };
+        found.verdict = words::gain(axis, &found, more, fewer);
+        Some(found)
+    }
+}

@@ -1,0 +1,231 @@
+//! How fast a device is at one operation, what that costs the CPU, and who did the work.
+
+use super::{DeviceTestInfo, Repeats};
+use crate::bulk::{estimate, per_second, ratio};
+use crate::estimate::Estimate;
+use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a speed trial came to. Rates are of all devices together, over the time from the first one's beginning to the last
+/// one's end.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceSpeedResult {
+    /// Operations done and not failed.
+    pub operations_per_s: Estimate,
+    /// Bytes of their input; `null` where its size means nothing.
+    pub bytes_per_s: Option<Estimate>,
+    /// CPU time of the worker processes for each operation, user and system.
+    pub cpu_ns_per_operation: Estimate,
+    /// Cores that they kept busy.
+    pub cpu_cores: Estimate,
+    /// Median latency of an operation: the middle one of the processes', over the repeats.
+    pub latency_p50_ns: Estimate,
+    /// 99th percentile likewise.
+    pub latency_p99_ns: Estimate,
+    /// Longest of all that were timed, in all repeats.
+    pub latency_max_ns: u64,
+    /// Each device's part.
+    pub members: Vec<MemberSpeed>,
+    /// Share of the time in which all of them worked; the least of the repeats.
+    pub together_ratio: f64,
+    /// How far one of the equal parts of the time lies from their mean, in per cent of it; the most of all repeats.
+    pub slice_distance_percent: Option<f64>,
+    /// Operations that failed, over all repeats.
+    pub failed: u64,
+    /// Results that were looked at afterwards, over all repeats.
+    pub checked: u64,
+    /// Of those, wrong.
+    pub wrong: u64,
+    /// CPU time that our own engines need for one such operation, measured beside it; `null` where they do not have it, or
+    /// nobody says that the device spares the CPU.
+    pub reference_cpu_ns_per_operation: Option<Estimate>,
+    /// CPU time of an operation by that of our own engines.
+    pub cpu_ratio: Option<f64>,
+    /// Who did the work; `null` where nobody says that the device spares the CPU.
+    pub proof: Option<ProofResult>,
+}
+
+/// One device's part of a speed trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MemberSpeed {
+    /// Its name in the plan.
+    pub member: String,
+    /// Operations done and not failed.
+    pub operations_per_s: Estimate,
+    /// What it says that it did, by what was asked of it; `null` where it does not count. The least of the repeats.
+    pub counted_ratio: Option<f64>,
+    /// Operations of the process that did most, by those of the one that did fewest; `null` where one did none.
+    pub most_by_fewest: Option<f64>,
+}
+
+/// Who did the work of a device that is said to spare the CPU; the worst of the repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofResult {
+    /// The device: it counted as many operations as were asked of it.
+    Counted,
+    /// The device: the CPU spent less than half of what our own engines need.
+    CpuFell,
+    /// Nobody knows: it does not count, and there is nothing to hold the CPU time against.
+    Unknown,
+    /// Neither is so: the card equals the CPU.
+    EqualsCpu,
+}
+
+impl ProofResult {
+    /// What a trial recorded.
+    #[must_use]
+    pub const fn of(proof: Proof) -> Self {
+        match proof {
+            Proof::Counted => Self::Counted,
+            Proof::CpuFell => Self::CpuFell,
+            Proof::EqualsCpu => Self::EqualsCpu,
+            Proof::Unknown => Self::Unknown,
+        }
+    }
+
+    /// For people: who did the work, and how it is known.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "the device, by its counter",
+            Self::CpuFell => "the device: CPU time fell",
+            Self::Unknown => "not known",
+            Self::EqualsCpu => "card equals CPU",
+        }
+    }
+}
+
+impl DeviceSpeedResult {
+    /// `None` when no repeat has a speed.
+    pub(super) fn of(info: &DeviceTestInfo, repeats: &Repeats<'_>) -> Option<Self> {
+        let trials: Vec<(u32, &SpeedTrial)> = repeats
+            .iter()
+            .filter_map(|(repeat, found)| Some((*repeat, found.speed.as_ref()?)))
+            .collect();
+        let sum = |trial: &SpeedTrial, of: fn(&DeviceSpeed) -> u64| -> u64 {
+            trial.devices.iter().map(of).sum()
+        };
+        let over_all = |of: fn(&DeviceSpeed) -> u64| -> u64 {
+            trials.iter().map(|(_, trial)| sum(trial, of)).sum()
+        };
+        let rate = |of: fn(&DeviceSpeed) -> u64| {
+            estimate(&trials, move |trial| {
+                per_second(sum(trial, of), trial.span_ns)
+            })
+        };
+        let cpu = estimate(&trials, |trial| {
+            ratio(
+                sum(trial, |one| one.cpu_ns),
+                sum(trial, |one| one.operations),
+            )
+        })?;
+        let references: Vec<(u32, CpuReference)> = trials
+            .iter()
+            .filter_map(|(repeat, trial)| Some((*repeat, trial.reference?)))
+            .collect();
+        let reference = estimate(&references, |found| ratio(found.cpu_ns, found.operations));
+        let together = trials
+            .iter()
+            .filter_map(|(_, trial)| ratio(trial.together_ns, trial.span_ns));
+        let proofs = trials.iter().filter_map(|(_, trial)| trial.proof);
+        Some(Self {
+            operations_per_s: rate(|one| one.operations)?,
+            bytes_per_s: match info.input_bytes {
+                Some(_) => Some(rate(|one| one.bytes)?),
+                None => None,
+            },
+            cpu_cores: estimate(&trials, |trial| {
+                ratio(sum(trial, |one| one.cpu_ns), trial.span_ns)
+            })?,
+            latency_p50_ns: estimate(&trials, |trial| middle(trial, |one| one.latency_ns_p50))?,
+            latency_p99_ns: estimate(&trials, |trial| middle(trial, |one| one.latency_ns_p99))?,
+            latency_max_ns: trials
+                .iter()
+                .flat_map(|(_, trial)| &trial.devices)
+                .map(|one| one.latency_ns_max)
+                .max()
+                .unwrap_or(0),
+            members: members(info, &trials),
+            together_ratio: together.fold(1.0, f64::min),
+            slice_distance_percent: trials
+                .iter()
+                .filter_map(|(_, trial)| slice_distance(trial))
+                .reduce(f64::max),
+            failed: over_all(|one| one.failed),
+            checked: over_all(|one| one.checked),
+            wrong: over_all(|one| one.wrong),
+            cpu_ratio: reference
+                .as_ref()
+                .filter(|reference| reference.mean > 0.0)
+                .map(|reference| cpu.mean / reference.mean),
+            reference_cpu_ns_per_operation: reference,
+            proof: proofs.map(ProofResult::of).max(),
+            cpu_ns_per_operation: cpu,
+        })
+    }
+
+    /// The figure that the trial is there for: bytes per second, or operations where bytes mean nothing.
+    #[must_use]
+    pub fn figure(&self) -> &Estimate {
+        self.bytes_per_s.as_ref().unwrap_or(&self.operations_per_s)
+    }
+}
+
+/// The devices' mean of a time, each weighed by its operations.
+fn middle(trial: &SpeedTrial, of: impl Fn(&DeviceSpeed) -> u64) -> Option<f64> {
+    let all: u64 = trial.devices.iter().map(|one| one.operations).sum();
+    let sum: f64 = trial
+        .devices
+        .iter()
+        .map(|one| one.operations as f64 * of(one) as f64)
+        .sum();
+    (all > 0).then(|| sum / all as f64)
+}
+
+fn members(info: &DeviceTestInfo, trials: &[(u32, &SpeedTrial)]) -> Vec<MemberSpeed> {
+    let of = |(device, member): (usize, &String)| {
+        let own: Vec<(u32, (&DeviceSpeed, u64))> = trials
+            .iter()
+            .filter_map(|(repeat, trial)| {
+                let one = trial.devices.iter().find(|one| one.device == device)?;
+                Some((*repeat, (one, trial.span_ns)))
+            })
+            .collect();
+        let counted = own
+            .iter()
+            .filter_map(|(_, (one, _))| ratio(one.device_operations?, one.operations));
+        let most = own
+            .iter()
+            .map(|(_, (one, _))| ratio(one.operations_max, one.operations_min));
+        Some(MemberSpeed {
+            member: member.clone(),
+            operations_per_s: estimate(&own, |(one, span_ns)| {
+                per_second(one.operations, *span_ns)
+            })?,
+            counted_ratio: counted.reduce(f64::min),
+            most_by_fewest: most
+                .collect::<Option<Vec<f64>>>()
+                .and_then(|all| all.into_iter().reduce(f64::max)),
+        })
+    };
+    info.members.iter().enumerate().filter_map(of).collect()
+}
+
+/// How far a part of the time lies from the mean of all parts, all devices together, in per cent; `None` with one part.
+fn slice_distance(trial: &SpeedTrial) -> Option<f64> {
+    let parts = trial.devices.iter().map(|one| one.slices.len()).min()?;
+    let sums: Vec<f64> = (0..parts)
+        .map(|part| {
+            trial
+                .devices
+                .iter()
+                .map(|one| one.slices[part] as f64)
+                .sum()
+        })
+        .collect();
+    let mean = sums.iter().sum::<f64>() / parts.max(1) as f64;
+    let most = sums.iter().map(|sum| (sum - mean).abs()).reduce(f64::max)?;
+    (parts > 1 && mean > 0.0).then(|| 100.0 * most / mean)
+}

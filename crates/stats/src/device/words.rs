@@ -1,0 +1,219 @@
+//! What series of devices show, in words.
+
+use super::DeviceAxis;
+use super::curve::{Course, Crossover};
+use super::series::{DeviceCurve, DeviceGain, DeviceUnit};
+
+/// What does not vary in a series: `1408 B, 40 at once, threads`; a depth of 1 goes without saying.
+pub(super) fn common(
+    bytes: Option<u32>,
+    concurrency: Option<u32>,
+    depth: Option<u32>,
+    workers: &str,
+) -> String {
+    let parts = [
+        bytes.map(|bytes| format!("{bytes} B")),
+        concurrency.map(|n| format!("{n} at once")),
+        depth
+            .filter(|depth| *depth > 1)
+            .map(|depth| format!("queue depth {depth}")),
+        (concurrency != Some(1)).then(|| workers.to_owned()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
+}
+
+/// A number of an axis: `30 at once`, `128 B`, `a depth of 4`.
+fn number(axis: DeviceAxis, n: impl std::fmt::Display) -> String {
+    match axis {
+        DeviceAxis::Bytes => format!("{n} B"),
+        DeviceAxis::AtOnce => format!("{n} at once"),
+        DeviceAxis::Depth => format!("a depth of {n}"),
+    }
+}
+
+/// A number that was read off between two others: two digits are all it is worth.
+fn about(n: f64) -> u64 {
+    let step = 10_f64.powf((n.max(1.0).log10().floor() - 1.0).max(0.0));
+    ((n / step).round() * step) as u64
+}
+
+fn rate(unit: DeviceUnit, value: f64) -> String {
+    let (value, prefix) = match value {
+        high if high >= 999.5e6 => (high / 1e9, "G"),
+        high if high >= 999.5e3 => (high / 1e6, "M"),
+        high if high >= 999.5 => (high / 1e3, "k"),
+        low => (low, ""),
+    };
+    let decimals = match value {
+        low if low < 9.995 => 2,
+        low if low < 99.95 => 1,
+        _ => 0,
+    };
+    let unit = match unit {
+        DeviceUnit::BytesPerS => "B/s",
+        DeviceUnit::OperationsPerS => "op/s",
+    };
+    format!("{value:.decimals$} {prefix}{unit}")
+}
+
+fn times(ratio: f64) -> String {
+    let decimals = match ratio {
+        ratio if ratio >= 99.95 => 0,
+        ratio if ratio >= 9.995 => 1,
+        ratio if ratio >= 0.0995 => 2,
+        _ => 3,
+    };
+    format!("{ratio:.decimals$} times")
+}
+
+/// What a curve does: `highest at 500 at once (12.3 kop/s); no gain past 110; falls from 1000 on`.
+pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> String {
+    let figures = found.figures();
+    let (Some(peak_n), Some(peak), Some((first_n, first)), Some((last_n, _))) =
+        (found.peak_n, found.peak, figures.first(), figures.last())
+    else {
+        return "no figure".into();
+    };
+    let mut words = format!("highest at {} ({})", number(axis, peak_n), rate(unit, peak));
+    if axis == DeviceAxis::Bytes {
+        if peak > 0.0 && *first_n != peak_n {
+            let share = 100.0 * first.mean / peak;
+            words.push_str(&format!(
+                "; {share:.0} % of that at {}",
+                number(axis, first_n)
+            ));
+        }
+        return words;
+    }
+    if figures.len() < 2 {
+        return words;
+    }
+    match found.saturates_at_n {
+        Some(n) => words.push_str(&format!("; no gain past {n}")),
+        None => words.push_str(&format!("; not saturated at {last_n}")),
+    }
+    if let Some(n) = found.falls_from_n {
+        words.push_str(&format!("; falls from {n} on"));
+    }
+    words
+}
+
+/// Where a device is faster than the CPU.
+pub(super) fn crossover(
+    axis: DeviceAxis,
+    cpu: &str,
+    found: &Crossover,
+    equals_cpu: bool,
+) -> String {
+    let ratios = || found.points.iter().map(|point| point.ratio);
+    let (low, high) = (
+        ratios().fold(f64::INFINITY, f64::min),
+        ratios().fold(0.0, f64::max),
+    );
+    let last = found.points.last();
+    let at_last = last.map_or_else(String::new, |last| {
+        format!("{} at {}", times(last.ratio), number(axis, last.n))
+    });
+    // Of one number there is no course.
+    let everywhere = match found.points.as_slice() {
+        [only] => format!("at {}", number(axis, only.n)),
+        _ => "everywhere".to_owned(),
+    };
+    let range = match times(low) == times(high) {
+        true => times(low),
+        false => format!(
+            "{} to {}",
+            times(low).trim_end_matches(" times"),
+            times(high)
+        ),
+    };
+    match (found.course, found.crosses_at) {
+        (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
+        (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
+        (Course::Same, _) if equals_cpu => {
+            format!("equals {cpu} {everywhere}, as if it had never done the work: {range}")
+        }
+        (Course::Same, _) => format!("as fast as {cpu} {everywhere}: {range}"),
+        (Course::FasterFrom, Some(at)) => {
+            let from = found.faster_from.unwrap_or(0);
+            let before = found.points.iter().rev().find(|point| point.n < from);
+            let before = before.map_or(0, |point| point.n);
+            format!(
+                "faster than {cpu} from about {} on: not at {before}, but at {from} and more; {at_last}",
+                number(axis, about(at))
+            )
+        }
+        (Course::FasterUntil, Some(at)) => {
+            let until = found.faster_until.unwrap_or(0);
+            format!(
+                "faster than {cpu} up to about {}: at {until} and fewer; {at_last}",
+                number(axis, about(at))
+            )
+        }
+        (Course::NotFaster, _) => format!("nowhere faster than {cpu}: {range}"),
+        (Course::NotSlower, _) => format!("nowhere slower than {cpu}: {range}"),
+        _ => format!("now faster than {cpu}, now slower: {range}"),
+    }
+}
+
+/// What several devices bring beside fewer.
+pub(super) fn gain(
+    axis: DeviceAxis,
+    found: &DeviceGain,
+    more: &DeviceCurve,
+    fewer: &DeviceCurve,
+) -> String {
+    let at = |curve: &DeviceCurve| number(axis, curve.peak_n.unwrap_or(0));
+    let peaks = match more.peak_n == fewer.peak_n {
+        true => format!("both at {}", at(more)),
+        false => format!("at {} against {}", at(more), at(fewer)),
+    };
+    let what = format!("{} devices beside {}", found.devices, found.of_devices);
+    match found.gains {
+        true => format!(
+            "{what}: {} the peak of {} ({peaks})",
+            times(found.peak_ratio),
+            found.of
+        ),
+        false => format!(
+            "{what}: no gain over {}: {} its peak ({peaks})",
+            found.of,
+            times(found.peak_ratio)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_off_has_two_digits() {
+        let told = [3.4, 30.3, 31.7, 126.0, 1499.0, 0.2].map(about);
+        assert_eq!(told, [3, 30, 32, 130, 1500, 0]);
+    }
+
+    #[test]
+    fn rates_and_ratios_are_as_tables_print_them() {
+        assert_eq!(rate(DeviceUnit::BytesPerS, 453_872_000.0), "454 MB/s");
+        assert_eq!(rate(DeviceUnit::OperationsPerS, 12.34), "12.3 op/s");
+        assert_eq!(rate(DeviceUnit::OperationsPerS, 999_600.0), "1.00 Mop/s");
+        assert_eq!(times(1.966), "1.97 times");
+        assert_eq!(times(0.05), "0.050 times");
+    }
+
+    #[test]
+    fn what_goes_without_saying_is_not_said() {
+        assert_eq!(common(Some(64), None, Some(1), "threads"), "64 B, threads");
+        assert_eq!(common(None, Some(1), Some(1), "threads"), "1 at once");
+        assert_eq!(
+            common(Some(64), Some(40), None, "processes"),
+            "64 B, 40 at once, processes"
+        );
+        assert_eq!(
+            common(None, Some(2), Some(8), "threads"),
+            "2 at once, queue depth 8, threads"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! What others have published of systems of their own, beside what was measured here.
+//!
+//! A ratio is of another machine's figure: it tells how far apart the two are, and nothing is judged by it.
+
+use crate::cell::CellResult;
+use crate::estimate::Estimate;
+use campaign::plan::PublishedUnit;
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+const BITS_PER_BYTE: f64 = 8.0;
+
+/// A published figure and one cell that measures the same.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PublishedResult {
+    /// Where it stands.
+    pub source: String,
+    /// What it was measured on.
+    pub system: String,
+    /// What was measured, in words.
+    pub what: String,
+    /// The figure.
+    pub published: f64,
+    /// What both are counted in: `bytes_per_s`, `operations_per_s`, `bits_per_s` or `percent_of_devices`.
+    pub unit: String,
+    /// Id of the cell.
+    pub cell: String,
+    /// The DUT's name.
+    pub dut: String,
+    /// What was measured here; `null` when the cell has no such figure, and of shares of devices, which stand in
+    /// the batch of the fatigue trial.
+    pub measured: Option<Estimate>,
+    /// Measured by published.
+    pub ratio: Option<f64>,
+}
+
+/// Each published figure beside each cell that measures the same, in the plan's order.
+pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<PublishedResult> {
+    let all = journal.header.plan.published.iter();
+    all.flat_map(|figure| {
+        let own = figure
+            .cells
+            .iter()
+            .filter_map(|id| cells.iter().find(|cell| cell.id == *id));
+        own.map(move |cell| {
+            let value = figure.value as f64;
+            let measured = measured(figure.unit, cell);
+            PublishedResult {
+                source: figure.source.clone(),
+                system: figure.system.clone(),
+                what: figure.what.clone(),
+                published: value,
+                unit: match figure.unit {
+                    PublishedUnit::BytesPerS => "bytes_per_s".into(),
+                    PublishedUnit::OperationsPerS => "operations_per_s".into(),
+                    PublishedUnit::BitsPerS => "bits_per_s".into(),
+                    PublishedUnit::PercentOfDevices => "percent_of_devices".into(),
+                },
+                cell: cell.id.clone(),
+                dut: cell.dut.clone(),
+                ratio: measured
+                    .as_ref()
+                    .filter(|_| value > 0.0)
+                    .map(|found| found.mean / value),
+                measured,
+            }
+        })
+    })
+    .collect()
+}
+
+/// A cell's figure in such a unit. Bits are those of a device's input, of a tool's payload, and of frames with FCS in one
+/// direction.
+fn measured(unit: PublishedUnit, cell: &CellResult) -> Option<Estimate> {
+    let device = cell.device.as_ref().and_then(|found| found.speed.as_ref());
+    match unit {
+        PublishedUnit::BytesPerS => device?.bytes_per_s.clone(),
+        PublishedUnit::OperationsPerS => Some(device?.operations_per_s.clone()),
+        // How many of a batch fall in a class is told with the batch.
+        PublishedUnit::PercentOfDevices => None,
+        PublishedUnit::BitsPerS => match (device, &cell.bulk, &cell.frames) {
+            (Some(device), ..) => Some(device.bytes_per_s.as_ref()?.scaled(BITS_PER_BYTE)),
+            (_, Some(bulk), _) => Some(bulk.payload_throughput_bps.clone()),
+            (.., Some(frames)) => match &frames.throughput {
+                Some(found) => Some(found.goals.first()?.lower.as_ref()?.l2_bps.clone()),
+                None => Some(frames.fastest()?.forwarded.l2_bps.clone()),
+            },
+            _ => None,
+        },
+    }
+}

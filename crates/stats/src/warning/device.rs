@@ -1,0 +1,251 @@
+//! Crypto devices: wrong results, work that nobody knows the device to have done, and figures that are less than they seem.
+
+use super::{Warning, WarningKind, about, counted, warning};
+use crate::cell::CellResult;
+use crate::device::{DeviceSeries, DeviceSpeedResult, FatigueDevice, KatVerdict, ProofResult};
+
+/// Workers that worked together for less than this share of the time were not so many at once.
+const TOGETHER_MIN_RATIO: f64 = 0.9;
+/// A part of the measured time that lies farther than this from the mean of all parts, in per cent.
+const UNSTEADY_PERCENT: f64 = 25.0;
+
+/// Warnings that only crypto devices give.
+pub(crate) fn warnings(cells: &[CellResult], series: &[DeviceSeries]) -> Vec<Warning> {
+    let found = [
+        wrong_results(cells),
+        fatigue_failures(cells),
+        equals_cpu(cells, series),
+        not_shown(cells),
+        failed_operations(cells),
+        unchecked(cells),
+        not_together(cells),
+        unsteady(cells),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn speed(cell: &CellResult) -> Option<&DeviceSpeedResult> {
+    cell.device.as_ref()?.speed.as_ref()
+}
+
+/// Algorithms of a functional trial with a wrong result or an error, and wrong results of a speed trial.
+fn bad_results(cell: &CellResult) -> u64 {
+    let kat = cell.device.as_ref().and_then(|found| found.kat.as_ref());
+    let kat = kat.map_or(0, |kat| {
+        let algorithms = kat.algorithms.iter();
+        algorithms.filter(|one| one.verdict.is_failure()).count() as u64
+    });
+    kat + speed(cell).map_or(0, |found| found.wrong)
+}
+
+fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
+    let found: Vec<&CellResult> = cells.iter().filter(|cell| bad_results(cell) > 0).collect();
+    let text = |cells: &[&CellResult]| {
+        let algorithms = cells
+            .iter()
+            .filter_map(|cell| cell.device.as_ref()?.kat.as_ref())
+            .flat_map(|kat| &kat.algorithms);
+        let of = |verdict: KatVerdict| {
+            algorithms
+                .clone()
+                .filter(move |one| one.verdict == verdict)
+                .count()
+        };
+        let speed: u64 = cells
+            .iter()
+            .filter_map(|cell| speed(cell))
+            .map(|found| found.wrong)
+            .sum();
+        let parts = [
+            (
+                of(KatVerdict::Wrong),
+                "algorithm with wrong results",
+                "algorithms with wrong results",
+            ),
+            (
+                of(KatVerdict::Error),
+                "algorithm that could not be tried",
+                "algorithms that could not be tried",
+            ),
+            (
+                usize::try_from(speed).unwrap_or(usize::MAX),
+                "wrong result of a speed trial",
+                "wrong results of speed trials",
+            ),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, several)| {
+                format!("{count} {}", if *count == 1 { one } else { several })
+            })
+            .collect();
+        format!(
+            "Devices did not do what they should, in {}: {}.",
+            counted(cells.len(), "cell"),
+            parts.join(", ")
+        )
+    };
+    let advice = "Protect nothing by these algorithms on these devices; the table of failures has the first wrong byte of each.";
+    about(WarningKind::WrongResults, found, text, advice)
+}
+
+fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
+    let devices = |cell: &CellResult| -> Vec<FatigueDevice> {
+        let fatigue = cell
+            .device
+            .as_ref()
+            .and_then(|found| found.fatigue.as_ref());
+        fatigue.map_or_else(Vec::new, |found| {
+            let failed = found.devices.iter().filter(|device| device.has_failed);
+            failed.cloned().collect()
+        })
+    };
+    let found: Vec<&CellResult> = cells
+        .iter()
+        .filter(|cell| !devices(cell).is_empty())
+        .collect();
+    let text = |cells: &[&CellResult]| {
+        let failed: Vec<FatigueDevice> = cells.iter().flat_map(|cell| devices(cell)).collect();
+        let sum = |of: fn(&FatigueDevice) -> u64| failed.iter().map(of).sum::<u64>();
+        let shortest = failed.iter().map(|device| device.without_failure_ns).min();
+        format!(
+            "{} failed under load, the first after {}: {} wrong results, {} operations that failed, {} invalid inputs \
+             that passed, {} processes that died.",
+            counted(failed.len(), "device"),
+            units::human::duration_ns(shortest.unwrap_or(0) as f64),
+            sum(|device| device.wrong),
+            sum(|device| device.failed),
+            sum(|device| device.passed_invalid),
+            sum(|device| device.crashes)
+        )
+    };
+    let advice = "Read why in the table of the fatigue trial; do not use a device that gives wrong results or takes invalid input.";
+    about(WarningKind::DeviceFailed, found, text, advice)
+}
+
+/// Neither counter nor CPU time shows that a device did the work, or its figures are those of the CPU everywhere.
+fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> {
+    let flagged = |cell: &&CellResult| {
+        speed(cell).is_some_and(|found| found.proof == Some(ProofResult::EqualsCpu))
+    };
+    let by_proof = cells.iter().filter(flagged);
+    let by_figures = series.iter().flat_map(|series| {
+        let same = series.comparisons.iter().filter(|found| found.equals_cpu);
+        same.filter_map(|found| series.curve(&found.dut))
+            .flat_map(|curve| curve.points.iter().map(|point| point.cell.as_str()))
+    });
+    let mut ids: Vec<&str> = by_proof
+        .map(|cell| cell.id.as_str())
+        .chain(by_figures)
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let found: Vec<&CellResult> = cells
+        .iter()
+        // What the device counted itself is its own work, however fast the CPU is.
+        .filter(|cell| speed(cell).is_some_and(|found| found.proof != Some(ProofResult::Counted)))
+        .filter(|cell| ids.binary_search(&cell.id.as_str()).is_ok())
+        .collect();
+    about(
+        WarningKind::CardEqualsCpu,
+        found,
+        |cells| {
+            format!(
+                "Card equals CPU: in {} the device is said to spare the CPU, but neither its counter nor the CPU time \
+                 says so, or it is as fast as the CPU everywhere.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Do not call these figures the device's: find out whether the offload ran (driver, engine, module loaded), and \
+         measure again.",
+    )
+}
+
+fn not_shown(cells: &[CellResult]) -> Option<Warning> {
+    let unknown = |cell: &&CellResult| {
+        speed(cell).is_some_and(|found| found.proof == Some(ProofResult::Unknown))
+    };
+    about(
+        WarningKind::WorkNotShown,
+        cells.iter().filter(unknown).collect(),
+        |cells| {
+            format!(
+                "In {} nobody knows who did the work: the device does not count, and our own engines do not have the \
+                 operation to hold its CPU time against.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Read these figures as those of device and CPU together.",
+    )
+}
+
+fn failed_operations(cells: &[CellResult]) -> Option<Warning> {
+    let failed = |cell: &CellResult| speed(cell).map_or(0, |found| found.failed);
+    about(
+        WarningKind::FailedOperations,
+        cells.iter().filter(|cell| failed(cell) > 0).collect(),
+        |cells| {
+            let all: u64 = cells.iter().map(|cell| failed(cell)).sum();
+            format!(
+                "{all} operations failed, in {}; they are in no rate.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Look at the device's log; a fatigue trial tells how often and when.",
+    )
+}
+
+fn unchecked(cells: &[CellResult]) -> Option<Warning> {
+    about(
+        WarningKind::UncheckedResults,
+        cells
+            .iter()
+            .filter(|cell| speed(cell).is_some_and(|found| found.checked == 0))
+            .collect(),
+        |cells| {
+            format!(
+                "In {} no result was looked at: a device that does nothing is fast.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Run the functional trial on the same device before you use these figures.",
+    )
+}
+
+fn not_together(cells: &[CellResult]) -> Option<Warning> {
+    let apart = |cell: &&CellResult| {
+        speed(cell).is_some_and(|found| found.together_ratio < TOGETHER_MIN_RATIO)
+    };
+    about(
+        WarningKind::NotTogether,
+        cells.iter().filter(apart).collect(),
+        |cells| {
+            format!(
+                "In {} the workers were all at work for less than {:.0} % of the time: they were not so many at once.",
+                counted(cells.len(), "cell"),
+                100.0 * TOGETHER_MIN_RATIO
+            )
+        },
+        "Measure for longer, with threads instead of processes, or on a machine with more cores.",
+    )
+}
+
+fn unsteady(cells: &[CellResult]) -> Option<Warning> {
+    let distance = |cell: &CellResult| speed(cell)?.slice_distance_percent;
+    let found: Vec<&CellResult> = cells
+        .iter()
+        .filter(|cell| distance(cell).is_some_and(|found| found > UNSTEADY_PERCENT))
+        .collect();
+    let most = found.iter().filter_map(|cell| distance(cell));
+    let most = most.reduce(f64::max)?;
+    warning(
+        WarningKind::UnsteadySpeed,
+        found.iter().map(|cell| cell.id.clone()).collect(),
+        format!(
+            "In {} the speed changed while it was measured: a part of the time lies up to {most:.0} % from the mean.",
+            counted(found.len(), "cell")
+        ),
+        "Close other programs and measure for longer; a device that heats up or fills a queue shows in a fatigue trial.",
+    )
+}
