@@ -108,7 +108,7 @@ fn the_structure_of_the_substitution_is_the_substitution() {
             (0..4).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| {
                 let mut term = a;
                 for _ in 0..i {
-                    term = term << 1 ^ (term >> 3) * 0x19;
+                    term = (term << 1) ^ ((term >> 3) * 0x19);
                 }
                 sum ^ term
             })

@@ -43,7 +43,7 @@ pub(super) fn halves(x: __m256i) -> [__m256i; 2] {
 const EXPONENTIAL: Nibbles = {
     let (mut powers, mut i, mut power) = ([1; 16], 1, 1);
     while i < 16 {
-        power = power << 1 ^ (power >> 3) * 0x19;
+        power = (power << 1) ^ ((power >> 3) * 0x19);
         powers[i] = power;
         i += 1;
     }

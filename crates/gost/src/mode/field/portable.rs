@@ -42,12 +42,12 @@ fn word(bytes: &[u8]) -> u64 {
 fn multiply(a: u64, b: u64) -> u128 {
     const EVERY_FOURTH: u128 = 0x1111_1111_1111_1111_1111_1111_1111_1111;
     let part = |x: u64, k: usize| u128::from(x & (EVERY_FOURTH as u64) << k);
-    let rest = a & (1 << 60) - 1;
+    let rest = a & ((1 << 60) - 1);
     let x: [u128; 4] = std::array::from_fn(|k| part(rest, k));
     let y: [u128; 4] = std::array::from_fn(|k| part(b, k));
     let mut product = 0;
     for k in 0..4 {
-        let sum = (0..4).fold(0, |sum, i| sum ^ x[i] * y[(4 + k - i) % 4]);
+        let sum = (0..4).fold(0, |sum, i| sum ^ (x[i] * y[(4 + k - i) % 4]));
         product ^= sum & EVERY_FOURTH << k;
     }
     for k in 60..64 {
