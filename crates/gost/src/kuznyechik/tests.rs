@@ -89,8 +89,8 @@ fn the_matrices_are_the_steps_of_the_register_and_each_other_s_inverse() {
         let mut block = [0; 16];
         block[column] = 1;
         linear(&mut block);
-        for row in 0..16 {
-            assert_eq!(tables::LINEAR[row][column], block[row]);
+        for (row, byte) in block.into_iter().enumerate() {
+            assert_eq!(tables::LINEAR[row][column], byte);
             let product = (0..16).fold(0, |sum, i| {
                 sum ^ tables::multiply(tables::LINEAR_INVERSE[row][i], tables::LINEAR[i][column])
             });
