@@ -4,6 +4,7 @@
 //! Within a set, a [`Point`] is one such combination, with a result for each DUT: the rows of a
 //! table, the groups of a chart. Frame tests have sets of their own ([`frames`]).
 
+pub(crate) mod device;
 pub(crate) mod disturbed;
 pub(crate) mod frames;
 pub(crate) mod groups;
@@ -165,13 +166,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The sets in the plan's order; those of frame tests are elsewhere.
+    /// The sets in the plan's order; those of frame tests and of crypto devices are elsewhere.
     pub(crate) fn sets(&self) -> Vec<Set<'_>> {
         let plan = self.plan();
         let mut keys: Vec<Key> = Vec::new();
         let mut sets: Vec<Set<'_>> = Vec::new();
         for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
-            if matches!(cell.measurement, Measurement::Frames(_)) {
+            if matches!(
+                cell.measurement,
+                Measurement::Frames(_) | Measurement::Device(_)
+            ) {
                 continue;
             }
             let key = Key::of(cell);

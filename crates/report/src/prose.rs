@@ -4,14 +4,19 @@
 use crate::layout::Run;
 use crate::layout::frames::FrameKind;
 use campaign::plan::LabKind;
+use stats::CellResult;
 
 /// A name and its text.
 pub(crate) type Paragraph = (&'static str, &'static str);
 
 /// How the figures were made.
 pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
+    if run.only_devices() {
+        return [&[DEVICE_LAB, METHOD[0]], devices(run).as_slice()].concat();
+    }
     let lab = match run.plan().lab.kind {
         LabKind::Memory => MEMORY,
+        LabKind::Device => DEVICE_LAB,
         _ => NAMESPACES,
     };
     let has_frames = !run.frame_sets().is_empty();
@@ -25,11 +30,38 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
         true => SOAK,
         false => &[],
     };
-    [&[lab], METHOD, frames, disturbed, soak, compared(run)].concat()
+    let devices = devices(run);
+    [
+        &[lab],
+        METHOD,
+        frames,
+        disturbed,
+        soak,
+        &devices,
+        compared(run),
+    ]
+    .concat()
+}
+
+/// Of the trials of crypto devices that were made.
+fn devices(run: &Run<'_>) -> Vec<Paragraph> {
+    let cells = &run.results.cells;
+    let has = |name: &str| {
+        let is = |cell: &CellResult| cell.device_test.is_some() && cell.protocol == name;
+        cells.iter().any(is)
+    };
+    let all = [("kat", KAT), ("speed", DEVICE_SPEED), ("fatigue", FATIGUE)];
+    all.into_iter()
+        .filter(|(name, _)| has(name))
+        .flat_map(|(_, text)| text.iter().copied())
+        .collect()
 }
 
 /// What the figures do not mean.
 pub(crate) fn limits(run: &Run<'_>) -> Vec<Paragraph> {
+    if run.only_devices() {
+        return DEVICE_LIMITS.to_vec();
+    }
     let has_udp = !run.sets_of(crate::layout::Protocol::Udp).is_empty();
     let all = LIMITS.iter().copied();
     // Beside frame tests it would be wrong: they search for zero loss.
@@ -80,6 +112,71 @@ const MEMORY: Paragraph = (
     "Generator, device and analyser in one process, joined by rings in memory: no kernel and no \
      interface is in the path.",
 );
+
+const DEVICE_LAB: Paragraph = (
+    "Lab",
+    "None: each device is opened by worker processes on this machine, so that one that crashes is a counted failure and \
+     not the end of the run. They begin together when all of them have their keys in place.",
+);
+
+const KAT: &[Paragraph] = &[(
+    "Functional trial",
+    "Official vectors, empty input, normal input, every size around the edges of blocks and pages, and device against CPU both \
+     ways: one encrypts and the other decrypts, one signs and the other verifies. An algorithm passes when every input of every \
+     case was right in every repeat; one that was not tried does not pass.",
+)];
+
+const DEVICE_SPEED: &[Paragraph] = &[
+    (
+        "Speed",
+        "Operations by the time from the first worker's beginning to the last one's end, in which each does one operation after \
+         the other with a key that is in place. Bytes are those of the input, MB are millions of bytes. Results are looked at \
+         afterwards, as a device that does nothing is fast.",
+    ),
+    (
+        "Faster, slower, the same",
+        "One figure is above another where it is so by more than the farthest repeat of either, and by more than 2 %. A \
+         device overtakes the CPU from the smallest number on from which it is above it at all larger ones; where that lies \
+         between two numbers is read off the line that joins their ratios on logarithmic axes. It saturates at the smallest \
+         number that no larger one is above.",
+    ),
+    (
+        "Who did the work",
+        "Of a device that is said to spare the CPU there must be proof: its own counter, or CPU time of the workers that is less than \
+         half of what our own engines need for the operation. Where there is neither the card equals the CPU, and its figures \
+         are not called the device's.",
+    ),
+];
+
+const FATIGUE: &[Paragraph] = &[(
+    "Fatigue",
+    "Every thread does each operation in turn and looks at every result; some inputs are invalid on purpose, and must be \
+     refused. A wrong result, an operation that failed, an invalid input that passed and a process that died are failures. \
+     Devices that worked until the end would have worked longer: Kaplan and Meier's estimate counts them for as long as they \
+     were watched. Time between two parts of a run that was taken up again does not count.",
+)];
+
+const DEVICE_LIMITS: &[Paragraph] = &[
+    (
+        "One machine",
+        "A device's speed is that of bus, driver and library too, and of the cores that feed it. Ratios to the CPU of the same \
+         run carry over to other machines better than rates do, and less well to a machine with another CPU.",
+    ),
+    (
+        "Models",
+        "A modelled coprocessor gives real results in the times that the campaign sets: it shows what such a device would do to \
+         the curves, and says nothing about one that can be bought.",
+    ),
+    (
+        "Hours",
+        "A trial says nothing of times longer than it ran. The least mean time between failures holds only where failures \
+         come at a constant rate, which worn-out and new-born devices do not keep to.",
+    ),
+    (
+        "No claim of security",
+        "Right results say nothing of side channels, of how keys are kept, or of the randomness they are made of.",
+    ),
+];
 
 const FRAMES: &[Paragraph] = &[
     (

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{
-    CellResult, ClaimResult, Comparison, KeyCost, Progress, Ranking, Scaling, SuiteMatrix,
-    ToolCheck, Warning,
+    CellResult, ClaimResult, Comparison, DeviceSeries, FatigueBatch, KeyCost, Progress,
+    PublishedResult, Ranking, Scaling, SuiteMatrix, ToolCheck, Warning,
 };
 use std::collections::BTreeMap;
 
@@ -45,6 +45,12 @@ pub struct RunResult {
     pub key_costs: Vec<KeyCost>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
+    /// What others have published of systems of their own beside what was measured.
+    pub published: Vec<PublishedResult>,
+    /// Crypto devices over sizes, or over so many at once, beside one another.
+    pub device_series: Vec<DeviceSeries>,
+    /// Crypto devices that went through one fatigue trial.
+    pub fatigue_batches: Vec<FatigueBatch>,
     /// What to know before using the figures.
     pub warnings: Vec<Warning>,
     /// The trials that count, in the order made.
@@ -171,6 +177,9 @@ impl RunResult {
             claims: results.claims.clone(),
             key_costs: results.key_costs.clone(),
             tool_checks: results.tool_checks.clone(),
+            published: results.published.clone(),
+            device_series: results.device_series.clone(),
+            fatigue_batches: results.fatigue_batches.clone(),
             warnings: results.warnings.clone(),
             trials: trials(run),
         }

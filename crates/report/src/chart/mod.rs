@@ -9,6 +9,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod datagrams;
+pub(crate) mod device;
 pub(crate) mod frames;
 pub(crate) mod latency;
 pub(crate) mod ranking;

@@ -99,6 +99,11 @@ impl Log {
         }
     }
 
+    /// From `low` to `high` themselves; both positive, and apart.
+    pub(super) const fn between(low: f64, high: f64) -> Self {
+        Self { low, high }
+    }
+
     /// From 0 at the beginning of the axis to 1 at its end.
     pub(super) fn share(&self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()

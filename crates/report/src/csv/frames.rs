@@ -1,9 +1,10 @@
 //! The columns of frame tests, and which rows a trial has.
 
-use super::{Column, Context, disturbed, soak, text};
+use super::{Column, Context, device, disturbed, soak, text};
 use journal::record::{
-    Disturbance, DutEvent, FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial,
-    Outcome, RecoveryTrial, SoakPoint, SoakSegment, TrialRecord,
+    DeviceFatigue, DeviceSpeed, Disturbance, DutEvent, FatigueSegment, FrameResult, FrameTrial,
+    GoalBounds, KatRow, LatencyBucket, LatencyTrial, Outcome, RecoveryTrial, SoakPoint,
+    SoakSegment, SpeedTrial, TrialRecord,
 };
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -28,15 +29,24 @@ pub(super) enum Figure<'a> {
     Segment(&'a SoakSegment, &'a FrameTrial),
     /// A point of one.
     Point(&'a SoakSegment, &'a SoakPoint),
+    /// A case of a functional trial.
+    KnownAnswer(&'a KatRow),
+    /// A crypto device's part of a speed trial.
+    Speed(&'a SpeedTrial, &'a DeviceSpeed),
+    /// A crypto device's part of a fatigue trial.
+    Fatigue(&'a FatigueSegment, &'a DeviceFatigue),
 }
 
 /// The rows of a trial; one without a figure for other trials, and for those that have none.
 pub(super) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
-    let found = match &trial.outcome {
-        Outcome::Measured(measured) => measured.frames.as_deref(),
+    let measured = match &trial.outcome {
+        Outcome::Measured(measured) => Some(measured),
         Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
     };
-    let figures = found.map_or_else(Vec::new, of_result);
+    let frames = measured.and_then(|found| found.frames.as_deref());
+    let mut figures = frames.map_or_else(Vec::new, of_result);
+    let devices = measured.and_then(|found| found.device.as_deref());
+    figures.extend(devices.into_iter().flat_map(device::figures));
     match figures.is_empty() {
         true => vec![None],
         false => figures.into_iter().map(Some).collect(),
@@ -93,7 +103,8 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     (
         "figure",
-        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point",
+        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point; \
+         known-answer, speed or fatigue",
         |row| {
             text(match row.figure? {
                 Figure::Goal(_) => "goal",
@@ -105,6 +116,9 @@ pub(super) const COLUMNS: &[Column] = &[
                 Figure::Event(_) => "event",
                 Figure::Segment(..) => "segment",
                 Figure::Point(..) => "point",
+                Figure::KnownAnswer(_) => "known-answer",
+                Figure::Speed(..) => "speed",
+                Figure::Fatigue(..) => "fatigue",
             })
         },
     ),
@@ -149,7 +163,7 @@ pub(super) const COLUMNS: &[Column] = &[
             Figure::Latency(found) => text(found.load),
             Figure::Recovery(found) => text(found.overload),
             Figure::Disturbance(_, trial) | Figure::Segment(_, trial) => text(trial.load),
-            Figure::Goal(_) | Figure::Burst(_) | Figure::Event(_) | Figure::Point(..) => None,
+            _ => None,
         },
     ),
     (

@@ -2,10 +2,11 @@
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
 //! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`], then
-//! [`frames::COLUMNS`], [`disturbed::COLUMNS`], [`soak::COLUMNS`], [`compared::COLUMNS`] and [`claims::COLUMNS`].
+//! [`frames::COLUMNS`], [`disturbed::COLUMNS`], [`soak::COLUMNS`], [`device::COLUMNS`], [`compared::COLUMNS`] and [`claims::COLUMNS`].
 
 mod claims;
 mod compared;
+mod device;
 mod disturbed;
 mod frames;
 mod soak;
@@ -60,19 +61,19 @@ const COLUMNS: &[Column] = &[
     }),
     (
         "protocol",
-        "tcp, udp, ping, or a frame test's procedure",
+        "tcp, udp, ping, a frame test's procedure, or of crypto devices kat, speed or fatigue",
         |row| Some(row.cell.protocol.clone()),
     ),
     ("mtu_bytes", "IP MTU of the stations' interfaces", |row| {
-        text(row.cell.mtu_bytes)
+        has_stations(row).then(|| row.cell.mtu_bytes.to_string())
     }),
     (
         "cores_per_station",
         "cores that each station's tools may use",
-        |row| text(row.cell.cores_per_station),
+        |row| has_stations(row).then(|| row.cell.cores_per_station.to_string()),
     ),
     ("offloads", "whether TSO, GSO and GRO are on", |row| {
-        text(row.cell.offloads)
+        has_stations(row).then(|| row.cell.offloads.to_string())
     }),
     ("repeat", "from 1", |row| text(row.trial.repeat)),
     ("started_utc", "moment at which the trial began", |row| {
@@ -205,6 +206,7 @@ fn columns() -> impl Iterator<Item = &'static Column> {
         .chain(frames::COLUMNS)
         .chain(disturbed::COLUMNS)
         .chain(soak::COLUMNS)
+        .chain(device::COLUMNS)
         .chain(compared::COLUMNS)
         .chain(claims::COLUMNS)
 }
@@ -245,7 +247,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 pub(crate) fn documentation() -> String {
     let mut page = String::from(
         "# results.csv\n\nOne row per trial, in the order made; of a frame test, one per goal, load \
-         or other figure of the trial. RFC 4180, UTF-8, a header line. \
+         or other figure of the trial, and of crypto devices one per case, device or start. RFC 4180, UTF-8, a header line. \
          Keys carry units. The figures of a trial that is invalid or failed are empty, as is what \
          does not apply: a cell that is invalid has no number. Raw counters of every trial are in \
          the journal ([journal.md](../journal.md)).\n\nGenerated from the code; a test keeps it \
@@ -273,6 +275,11 @@ fn quoted(field: String) -> String {
 
 fn text(value: impl ToString) -> Option<String> {
     Some(value.to_string())
+}
+
+/// Crypto devices are worked on without any.
+fn has_stations(row: &Context<'_>) -> bool {
+    row.cell.device_test.is_none()
 }
 
 fn outcome(trial: &TrialRecord) -> &'static str {

@@ -1,5 +1,6 @@
 //! The run in a few words and numbers.
 
+mod device;
 mod disturbed;
 mod frames;
 mod soak;
@@ -60,6 +61,7 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         facts.extend(frames::facts(run, name));
         facts.extend(disturbed::facts(run, name));
         facts.extend(soak::facts(run, name));
+        facts.extend(device::facts(run, name));
         Headline {
             device: run.label(name),
             color: run.color(name),

@@ -14,8 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn all(run: &Run<'_>) -> Markup {
     let content = html! {
-        p.note { "Unfold a cell for the commands run, each check, the frames seen between the \
-                  gateways, and counters." }
+        p.note {
+            @if run.only_devices() { "Unfold a cell for the commands run, each check, and counters." }
+            @else { "Unfold a cell for the commands run, each check, the frames seen between the \
+                     gateways, and counters." }
+        }
         @for cell in &run.results.cells { (one(run, cell)) }
     };
     section("cells", "Cells and commands", content)
@@ -51,6 +54,9 @@ fn class(cell: &CellResult) -> &'static str {
 
 fn verdict(cell: &CellResult) -> String {
     if let Some(figure) = crate::tables::frames::figure(cell) {
+        return figure;
+    }
+    if let Some(figure) = crate::tables::device::figure(cell) {
         return figure;
     }
     match (cell.status, &cell.bulk, &cell.latency) {

@@ -3,6 +3,7 @@
 
 mod cells;
 mod compared;
+mod device;
 mod disturbed;
 mod frames;
 mod parts;
@@ -45,9 +46,11 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                     (overview(run))
                     (compared::suites(run))
                     (scaling::claims(run))
+                    (device::sections(run))
                     (results::sections(run))
                     (scaling::keys(run))
                     (scaling::tools(run))
+                    (scaling::published(run))
                     (evidence(run))
                     (warnings(run))
                     (environment(run))
@@ -90,22 +93,26 @@ fn masthead(run: &Run<'_>) -> Markup {
     let rest = [
         ("tester", "The tester", has_frames),
         ("spread", "Spread", tables::spread(run).is_some()),
-        ("cpu", "CPU", true),
+        ("cpu", "CPU", results::has_cpu(run)),
         ("evidence", "Evidence", true),
         ("warnings", "Warnings", !run.results.warnings.is_empty()),
         ("environment", "Environment", true),
         ("cells", "Cells and commands", true),
         ("method", "Method and limits", true),
     ];
+    let kind = match run.only_devices() {
+        true => "Crypto device measurement report",
+        false => "Encryptor measurement report",
+    };
     html! {
         header {
-            p.kind { "Encryptor measurement report" }
+            p.kind { (kind) }
             h1 { (run.title()) }
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
                 @let compared = compared::contents(run).into_iter();
-                @let [claims, scaling, keys, tools] = scaling::contents(run);
-                @for (id, name, shown) in compared.chain([claims]).chain(bulk).chain(frames).chain([scaling, keys, tools]).chain(rest) {
+                @let [claims, scaling, keys, tools, published] = scaling::contents(run);
+                @for (id, name, shown) in compared.chain([claims]).chain(device::contents(run)).chain(bulk).chain(frames).chain([scaling, keys, tools, published]).chain(rest) {
                     @if shown { a href=(format!("#{id}")) { (name) } " " }
                 }
             }

@@ -17,8 +17,13 @@ pub(super) fn sections(run: &Run<'_>) -> Markup {
         @if let Some(spread) = tables::spread(run) {
             (section("spread", "Spread of the repeats", table(&spread)))
         }
-        (cpu(run))
+        @if has_cpu(run) { (cpu(run)) }
     }
+}
+
+/// Whether there are tables of CPU time by role: crypto devices have none, theirs stands with their speed.
+pub(super) fn has_cpu(run: &Run<'_>) -> bool {
+    !run.only_devices()
 }
 
 /// A section for the sets of one protocol, or nothing when there are none.

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use stats::ScalingAxis;
 
 /// Id, title, and whether there is anything to show.
-pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 4] {
+pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 5] {
     [
         ("claims", "Claims", !run.results.claims.is_empty()),
         ("scaling", "Scaling", !run.results.scalings.is_empty()),
@@ -18,6 +18,11 @@ pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 4]
             "tools",
             "Cross-check of tools",
             !run.results.tool_checks.is_empty(),
+        ),
+        (
+            "published",
+            "Published figures",
+            tables::published(run).is_some(),
         ),
     ]
 }
@@ -44,6 +49,18 @@ pub(super) fn keys(run: &Run<'_>) -> Markup {
 pub(super) fn tools(run: &Run<'_>) -> Markup {
     match tables::tools(run) {
         Some(found) => section("tools", "Cross-check of tools", table(&found)),
+        None => html! {},
+    }
+}
+
+/// What others have published beside what was measured; nothing when a campaign names nothing.
+pub(super) fn published(run: &Run<'_>) -> Markup {
+    match tables::published(run) {
+        Some(found) => section(
+            "published",
+            "Published figures beside measured ones",
+            table(&found),
+        ),
         None => html! {},
     }
 }

@@ -62,6 +62,7 @@ fn lab(run: &Run<'_>) -> String {
     let kind = match lab.kind {
         LabKind::Namespaces => "namespaces on this machine",
         LabKind::Memory => "rings in memory, in one process",
+        LabKind::Device => return format!("{}: crypto devices on this machine", lab.name),
         _ => "other",
     };
     let mtu = match lab.cipher_mtu {
@@ -114,6 +115,7 @@ fn settings(adapter: &Adapter) -> String {
         Adapter::OpenVpn(tunnel) => campaign::text::openvpn_in_words(tunnel),
         Adapter::External(external) => campaign::text::external_in_words(external),
         Adapter::Xfrm(tunnel) => campaign::text::xfrm_in_words(*tunnel),
+        Adapter::Device(devices) => campaign::text::devices_in_words(devices),
         Adapter::L2tpv3(tunnel) => campaign::text::l2tpv3_in_words(*tunnel),
         other => format!("{other:?}"),
     }

@@ -3,11 +3,13 @@
 
 mod claims;
 mod cpu;
+pub(crate) mod device;
 mod environment;
 mod evidence;
 pub(crate) mod frames;
 mod keys;
 mod latency;
+mod published;
 pub(crate) mod ranking;
 pub(crate) mod scaling;
 mod spread;
@@ -21,6 +23,7 @@ pub(crate) use environment::environment;
 pub(crate) use evidence::{evidence, reasons};
 pub(crate) use keys::keys;
 pub(crate) use latency::latency;
+pub(crate) use published::{is_share, published, scale as published_scale};
 pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, throughput};
 pub(crate) use tools::tools;

@@ -15,7 +15,9 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     if let Some(spread) = tables::spread(run) {
         section(&mut page, "Spread", vec![spread]);
     }
-    section(&mut page, "CPU", super::cpu_tables(run));
+    if !run.only_devices() {
+        section(&mut page, "CPU", super::cpu_tables(run));
+    }
     section(&mut page, "Evidence", vec![tables::evidence(run)]);
     let reasons = tables::reasons(run);
     if !reasons.rows.is_empty() {
@@ -71,7 +73,11 @@ fn warnings(page: &mut String, run: &Run<'_>) {
 }
 
 fn commands(page: &mut String, run: &Run<'_>) {
-    page.push_str("\n## Commands\n\nOn the stations, in each cell's first trial.\n");
+    let of = match run.only_devices() {
+        true => "In",
+        false => "On the stations, in",
+    };
+    page.push_str(&format!("\n## Commands\n\n{of} each cell's first trial.\n"));
     for cell in &run.results.cells {
         if let Some(trial) = run.trials(cell).find(|trial| !trial.commands.is_empty()) {
             let lines: Vec<String> = trial

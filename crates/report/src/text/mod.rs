@@ -15,6 +15,7 @@ pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
     let mut found = tables::ranking::rankings(run, short);
     found.extend(tables::suites::suites(run, short));
     found.extend(tables::claims(run, short));
+    found.extend(tables::device::device(run, short));
     for set in run.sets_of(Protocol::Tcp) {
         found.extend(tables::throughput(run, &set));
     }
@@ -30,6 +31,9 @@ pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
     }
     for set in run.frame_sets() {
         found.extend(frame_tables(run, &set, short));
+    }
+    if !short {
+        found.extend(tables::published(run));
     }
     found.extend(tables::keys(run));
     found.extend(tables::tools(run));

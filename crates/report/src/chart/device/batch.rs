@@ -1,0 +1,73 @@
+//! A batch of devices by their times without failure: a bar for each class, those that failed apart.
+
+use crate::chart::scale::Linear;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use crate::format::{Scale, percent};
+use crate::layout::Run;
+use crate::tables::device::{batch_name, class_name};
+use maud::Markup;
+use stats::FatigueBatch;
+
+const HEIGHT: f64 = 260.0;
+const PLOT: Area = Area {
+    x: 46.0,
+    y: LEGEND_HEIGHT + 26.0,
+    width: WIDTH - 46.0 - 8.0,
+    height: HEIGHT - LEGEND_HEIGHT - 26.0 - 26.0,
+};
+/// No bar is wider.
+const BAR_MAX: f64 = 90.0;
+
+/// The chart of a batch; `None` of a single device, which is no distribution.
+pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Markup> {
+    if found.survival.lives < 2 {
+        return None;
+    }
+    let most = found.classes.iter().map(|class| class.devices).max()?;
+    let axis = Linear::new(1.1 * f64::from(most), 4.0, Scale::plain());
+    let mut svg = Svg::new(id, HEIGHT);
+    let entries = [
+        ("fill-1", "no failure until the end"),
+        ("lost-area", "failed"),
+    ];
+    svg.legend(&entries.map(|(class, name)| (class.to_owned(), name)));
+    svg.y_axis(PLOT, &axis, "devices");
+    let pitch = PLOT.width / found.classes.len().max(1) as f64;
+    let width = (0.7 * pitch).min(BAR_MAX);
+    let mut told = Vec::new();
+    for (place, class) in found.classes.iter().enumerate() {
+        let middle = PLOT.x + pitch * (place as f64 + 0.5);
+        let height = |devices: u32| PLOT.height * axis.share(f64::from(devices));
+        let name = class_name(class);
+        let words = format!(
+            "{name}: {} devices ({}), {} of them failed",
+            class.devices,
+            percent(100.0 * class.ratio),
+            class.failed
+        );
+        let sound = class.devices - class.failed;
+        let mut bottom = PLOT.bottom();
+        for (style, devices) in [("fill-1", sound), ("lost-area", class.failed)] {
+            if devices > 0 {
+                bottom -= height(devices);
+                let bar = Area {
+                    x: middle - width / 2.0,
+                    y: bottom,
+                    width,
+                    height: height(devices),
+                };
+                svg.rect(style, bar, &words);
+            }
+        }
+        if class.devices > 0 {
+            let text = percent(100.0 * class.ratio);
+            svg.text("value", (middle, bottom - 5.0), Anchor::Middle, &text);
+        }
+        let label = shortened(&name, pitch);
+        let position = (middle, PLOT.bottom() + 17.0);
+        svg.text("tick", position, Anchor::Middle, &label);
+        told.push(words);
+    }
+    let title = format!("Time without failure: {}", batch_name(run, found));
+    Some(svg.finish(&title, &format!("{}.", told.join("; "))))
+}

@@ -1,0 +1,123 @@
+//! Survival curves: the share of devices that works for longer, with its interval, and ticks where devices stopped being
+//! watched.
+
+use super::{colors, legend};
+use crate::chart::scale::Linear;
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::format::{Scale, percent};
+use crate::layout::Run;
+use crate::layout::device::{DeviceKind, fatigue};
+use maud::Markup;
+use stats::{CellResult, FatigueResult, Survival};
+use units::human::duration_ns;
+
+const HEIGHT: f64 = 330.0;
+const PLOT: Area = Area {
+    x: 56.0,
+    y: LEGEND_HEIGHT + 26.0,
+    width: WIDTH - 56.0 - 24.0,
+    height: HEIGHT - LEGEND_HEIGHT - 26.0 - 34.0,
+};
+
+/// The curves of all fatigue trials until the first failure; `None` when there is none.
+pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
+    let drawn: Vec<(&CellResult, &FatigueResult)> = run
+        .device_cells(DeviceKind::Fatigue)
+        .filter_map(|(cell, _)| Some((cell, fatigue(cell)?)))
+        .collect();
+    let longest = drawn.iter().map(|(_, found)| found.survival.longest_ns);
+    let longest = longest.max().filter(|longest| *longest > 0)? as f64;
+    let (unit_ns, unit) = time_unit(longest);
+    let times = Linear::ending_at(longest / unit_ns, 8.0, Scale::plain());
+    let shares = Linear::new(100.0, 5.0, Scale::plain());
+    let mut svg = Svg::new(id, HEIGHT);
+    let duts: Vec<&str> = drawn.iter().map(|(cell, _)| cell.dut.as_str()).collect();
+    let colors = colors(run, &duts);
+    let names = legend(run, &duts, &colors);
+    let entries: Vec<(String, &str)> = names
+        .iter()
+        .map(|(class, name)| (class.clone(), name.as_str()))
+        .collect();
+    svg.legend(&entries);
+    svg.y_axis(PLOT, &shares, "%");
+    for (value, label) in times.ticks() {
+        let x = PLOT.x + PLOT.width * times.share(value);
+        svg.line("axis", (x, PLOT.bottom()), (x, PLOT.bottom() + 4.0));
+        let position = (x, PLOT.bottom() + 17.0);
+        svg.text("tick", position, Anchor::Middle, &label);
+    }
+    let position = (PLOT.right(), PLOT.bottom() + 31.0);
+    let name = format!("{unit} under load");
+    svg.text("tick", position, Anchor::End, &name);
+    let place = |ns: u64, share: f64| {
+        let x = PLOT.x + PLOT.width * times.share(ns as f64 / unit_ns);
+        (x, PLOT.bottom() - PLOT.height * share)
+    };
+    for ((cell, found), color) in drawn.iter().zip(&colors) {
+        one(&mut svg, cell, found, *color, place);
+    }
+    let told: Vec<String> = drawn
+        .iter()
+        .map(|(cell, found)| words(&cell.dut, &found.survival))
+        .collect();
+    let description = format!("{}.", told.join("; "));
+    Some(svg.finish("Share of devices that work for longer", &description))
+}
+
+fn one(
+    svg: &mut Svg,
+    cell: &CellResult,
+    found: &FatigueResult,
+    color: usize,
+    place: impl Fn(u64, f64) -> (f64, f64),
+) {
+    let curve = &found.survival;
+    let ends = curve.steps.iter().skip(1).map(|step| step.at_ns);
+    for (step, end) in curve.steps.iter().zip(ends.chain([curve.longest_ns])) {
+        if let (Some(low), Some(high)) = (step.low, step.high) {
+            let (left, top) = place(step.at_ns, high);
+            let (right, bottom) = place(end, low);
+            let area = Area {
+                x: left,
+                y: top,
+                width: right - left,
+                height: bottom - top,
+            };
+            svg.rect(&format!("area fill-{color}"), area, "");
+        }
+    }
+    let mut corners = vec![place(0, 1.0)];
+    let mut share = 1.0;
+    for step in &curve.steps {
+        corners.extend([place(step.at_ns, share), place(step.at_ns, step.survives)]);
+        share = step.survives;
+    }
+    corners.push(place(curve.longest_ns, share));
+    let tooltip = words(&cell.dut, curve);
+    svg.polyline(&format!("curve stroke-{color}"), &corners, &tooltip);
+    for device in found.devices.iter().filter(|device| !device.has_failed) {
+        let share = curve.at(device.without_failure_ns).unwrap_or(share);
+        let (x, y) = place(device.without_failure_ns, share);
+        svg.line("mark", (x, y - 5.0), (x, y + 5.0));
+    }
+}
+
+fn words(dut: &str, curve: &Survival) -> String {
+    let end = curve.steps.last().map_or(1.0, |step| step.survives);
+    format!(
+        "{dut}: {} of {} failed, {} work for longer than {}",
+        curve.failures,
+        curve.lives,
+        percent(100.0 * end),
+        duration_ns(curve.longest_ns as f64)
+    )
+}
+
+/// Of a time axis, seconds or more: how many nanoseconds, and its name.
+fn time_unit(longest_ns: f64) -> (f64, &'static str) {
+    match longest_ns / 1e9 {
+        short if short < 300.0 => (1e9, "s"),
+        minutes if minutes < 3.0 * 3600.0 => (60e9, "min"),
+        _ => (3600e9, "h"),
+    }
+}

@@ -1,0 +1,273 @@
+//! The columns of crypto devices.
+//!
+//! A functional trial has a row for each case of each algorithm (`known-answer`), a speed trial one for each device
+//! (`speed`), a fatigue trial one for each device and start (`fatigue`).
+
+use super::frames::Figure;
+use super::{Column, Context, text};
+use journal::record::{
+    DeviceFatigue, DeviceResult, DeviceSpeed, FatigueSegment, KatOutcome, KatRow, SpeedTrial,
+};
+use stats::{DeviceTestInfo, KatVerdict, ProofResult};
+
+/// The rows of a result.
+pub(super) fn figures(found: &DeviceResult) -> impl Iterator<Item = Figure<'_>> {
+    let known = found.kat.iter().map(Figure::KnownAnswer);
+    let speeds = found.speed.iter().flat_map(|trial| {
+        let devices = trial.devices.iter();
+        devices.map(move |device| Figure::Speed(trial, device))
+    });
+    let fatigue = found.fatigue.iter().flat_map(|segment| {
+        let devices = segment.devices.iter();
+        devices.map(move |device| Figure::Fatigue(segment, device))
+    });
+    known.chain(speeds).chain(fatigue)
+}
+
+pub(super) const COLUMNS: &[Column] = &[
+    (
+        "device",
+        "name of the crypto device that the row is of",
+        |row| {
+            let device = match row.figure? {
+                Figure::KnownAnswer(found) => found.device,
+                Figure::Speed(_, found) => found.device,
+                Figure::Fatigue(_, found) => found.device,
+                _ => return None,
+            };
+            Some(info(row)?.members.get(device)?.clone())
+        },
+    ),
+    (
+        "devices",
+        "crypto devices that work at once in the cell",
+        |row| text(info(row)?.members.len()),
+    ),
+    (
+        "operation",
+        "of a speed trial: algorithm and action; of a functional trial: the algorithm",
+        |row| match row.figure {
+            Some(Figure::KnownAnswer(found)) => Some(found.algorithm.clone()),
+            _ => info(row)?.operation.clone(),
+        },
+    ),
+    (
+        "input_bytes",
+        "bytes of input of one operation; empty where its size means nothing",
+        |row| text(info(row)?.input_bytes?),
+    ),
+    (
+        "at_once",
+        "how many work at once: of a speed trial over all devices, of a fatigue trial on each",
+        |row| text(info(row)?.concurrency?),
+    ),
+    (
+        "at_once_by",
+        "what they are: threads of one process, or processes",
+        |row| info(row)?.workers.clone(),
+    ),
+    (
+        "queue_depth",
+        "operations that each of them keeps in the device at once",
+        |row| text(info(row)?.depth?),
+    ),
+    ("known_answer_case", "what was tried", |row| {
+        Some(known_answer(row)?.case.clone())
+    }),
+    ("known_answer_inputs", "inputs tried", |row| {
+        text(known_answer(row)?.tried)
+    }),
+    (
+        "known_answer_verdict",
+        "pass, wrong, error or not offered",
+        |row| {
+            let found = match &known_answer(row)?.outcome {
+                KatOutcome::Pass => KatVerdict::Pass,
+                KatOutcome::Wrong { .. } => KatVerdict::Wrong,
+                KatOutcome::Error(_) => KatVerdict::Error,
+                KatOutcome::NotOffered(_) => KatVerdict::NotOffered,
+            };
+            text(found.name())
+        },
+    ),
+    (
+        "known_answer_first_wrong_byte",
+        "offset of the first differing byte of the first input with a wrong result",
+        |row| match &known_answer(row)?.outcome {
+            KatOutcome::Wrong {
+                first_differing, ..
+            } => text((*first_differing)?),
+            _ => None,
+        },
+    ),
+    (
+        "known_answer_detail",
+        "which input was wrong and what came, or why there is no result",
+        |row| match &known_answer(row)?.outcome {
+            KatOutcome::Pass => None,
+            KatOutcome::Wrong { input, detail, .. } => Some(format!("{input}: {detail}")),
+            KatOutcome::Error(why) | KatOutcome::NotOffered(why) => Some(why.clone()),
+        },
+    ),
+    (
+        "operations_done",
+        "operations that the device did and that did not fail; of a fatigue trial, those with a right result",
+        |row| match row.figure? {
+            Figure::Speed(_, found) => text(found.operations),
+            Figure::Fatigue(_, found) => text(found.right),
+            _ => None,
+        },
+    ),
+    ("operations_per_s", "the same as a rate", |row| {
+        match row.figure? {
+            Figure::Speed(trial, found) => rate(found.operations, trial.span_ns),
+            Figure::Fatigue(_, found) => rate(found.right, found.elapsed_ns),
+            _ => None,
+        }
+    }),
+    ("input_bytes_per_s", "their input as a rate", |row| {
+        info(row)?.input_bytes?;
+        let (trial, found) = speed(row)?;
+        rate(found.bytes, trial.span_ns)
+    }),
+    (
+        "span_ns",
+        "from the first worker's beginning to the last one's end",
+        |row| text(speed(row)?.0.span_ns),
+    ),
+    (
+        "together_ns",
+        "of that, the time in which all worked",
+        |row| text(speed(row)?.0.together_ns),
+    ),
+    (
+        "cpu_workers_ns",
+        "CPU time of the device's workers",
+        |row| text(speed(row)?.1.cpu_ns),
+    ),
+    (
+        "cpu_reference_ns_per_operation",
+        "CPU time of our own engines for one such operation; empty where it was not measured",
+        |row| {
+            let found = speed(row)?.0.reference?;
+            (found.operations > 0)
+                .then(|| format!("{:.1}", found.cpu_ns as f64 / found.operations as f64))
+        },
+    ),
+    (
+        "operation_p50_ns",
+        "median latency of an operation",
+        |row| text(speed(row)?.1.latency_ns_p50),
+    ),
+    ("operation_p99_ns", "99th percentile of it", |row| {
+        text(speed(row)?.1.latency_ns_p99)
+    }),
+    ("operation_max_ns", "longest that was timed", |row| {
+        text(speed(row)?.1.latency_ns_max)
+    }),
+    (
+        "device_counted",
+        "operations that the device says it did; empty where it does not count",
+        |row| text(speed(row)?.1.device_operations?),
+    ),
+    (
+        "work_shown",
+        "who did the work of a device that is said to spare the CPU, and how it is known",
+        |row| {
+            let proof = speed(row)?.0.proof?;
+            text(ProofResult::of(proof).name())
+        },
+    ),
+    (
+        "operations_failed",
+        "operations that failed",
+        |row| match row.figure? {
+            Figure::Speed(_, found) => text(found.failed),
+            Figure::Fatigue(_, found) => text(found.failed),
+            _ => None,
+        },
+    ),
+    (
+        "results_wrong",
+        "wrong results; of a speed trial, among those that were looked at afterwards",
+        |row| match row.figure? {
+            Figure::Speed(_, found) => text(found.wrong),
+            Figure::Fatigue(_, found) => text(found.wrong),
+            _ => None,
+        },
+    ),
+    (
+        "results_checked",
+        "results of a speed trial that were looked at afterwards",
+        |row| text(speed(row)?.1.checked),
+    ),
+    (
+        "invalid_refused",
+        "invalid inputs that were refused, as they should be",
+        |row| text(fatigue(row)?.1.refused),
+    ),
+    ("invalid_passed", "invalid inputs that passed", |row| {
+        text(fatigue(row)?.1.passed_invalid)
+    }),
+    (
+        "fatigue_start",
+        "1, and one more each time that the run was taken up again",
+        |row| text(fatigue(row)?.0.start),
+    ),
+    ("under_load_ns", "time under load", |row| {
+        text(fatigue(row)?.1.elapsed_ns)
+    }),
+    (
+        "first_failure_ns",
+        "of that, until the first failure; empty without one",
+        |row| {
+            let found = fatigue(row)?.1;
+            let failed = found.lives.iter().find(|life| life.failed)?;
+            text(failed.ended_ns)
+        },
+    ),
+    (
+        "restarts",
+        "times that it was opened anew after a failure",
+        |row| text(fatigue(row)?.1.restarts),
+    ),
+    (
+        "crashes",
+        "of those, times that its process had died",
+        |row| text(fatigue(row)?.1.crashes),
+    ),
+    (
+        "workers_resident_bytes_max",
+        "most memory of its processes in RAM at once",
+        |row| text(fatigue(row)?.1.resident_bytes_max),
+    ),
+];
+
+fn info<'a>(row: &Context<'a>) -> Option<&'a DeviceTestInfo> {
+    row.cell.device_test.as_ref()
+}
+
+fn known_answer<'a>(row: &Context<'a>) -> Option<&'a KatRow> {
+    match row.figure? {
+        Figure::KnownAnswer(found) => Some(found),
+        _ => None,
+    }
+}
+
+fn speed<'a>(row: &Context<'a>) -> Option<(&'a SpeedTrial, &'a DeviceSpeed)> {
+    match row.figure? {
+        Figure::Speed(trial, found) => Some((trial, found)),
+        _ => None,
+    }
+}
+
+fn fatigue<'a>(row: &Context<'a>) -> Option<(&'a FatigueSegment, &'a DeviceFatigue)> {
+    match row.figure? {
+        Figure::Fatigue(segment, found) => Some((segment, found)),
+        _ => None,
+    }
+}
+
+fn rate(count: u64, ns: u64) -> Option<String> {
+    (ns > 0).then(|| format!("{:.1}", count as f64 * 1e9 / ns as f64))
+}

@@ -1,0 +1,121 @@
+//! Crypto devices in a few words and numbers.
+
+use super::Fact;
+use crate::format::{Scale, counted, ratio_number};
+use crate::layout::Run;
+use crate::layout::device::{DeviceKind, fatigue, figures};
+use crate::tables::device::{scale, series_name};
+use stats::{CellResult, DeviceAxis, DeviceSeries, KatResult, KatVerdict};
+use units::human::duration_ns;
+
+/// Operations that are told of; more stand in the tables.
+const OPERATIONS_TOLD: usize = 6;
+
+/// What came of the functional trials, where the device is fast, and how long it lasted.
+pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
+    let own = |kind| {
+        let cells = run.device_cells(kind).map(|(cell, _)| cell);
+        cells.filter(move |cell| cell.dut == device)
+    };
+    let mut facts: Vec<Fact> = own(DeviceKind::Kat).filter_map(functional).collect();
+    facts.extend(speeds(run, device));
+    facts.extend(own(DeviceKind::Fatigue).filter_map(lasting));
+    facts
+}
+
+fn functional(cell: &CellResult) -> Option<Fact> {
+    let found = figures(cell)?.kat.as_ref()?;
+    let all = found.passed + found.failed + found.not_offered;
+    Some(Fact {
+        label: "Functional trial".into(),
+        figure: format!("{} of {all}", found.passed),
+        unit: "algorithms pass".into(),
+        detail: failures(found),
+    })
+}
+
+fn failures(found: &KatResult) -> String {
+    let wrong = |verdict: KatVerdict| {
+        let mut names: Vec<&str> = found
+            .algorithms
+            .iter()
+            .filter(|one| one.verdict == verdict)
+            .map(|one| one.algorithm.as_str())
+            .collect();
+        names.dedup();
+        names.join(", ")
+    };
+    let mut parts = Vec::new();
+    for (verdict, word) in [(KatVerdict::Wrong, "wrong"), (KatVerdict::Error, "error")] {
+        let names = wrong(verdict);
+        if !names.is_empty() {
+            parts.push(format!("{word}: {names}"));
+        }
+    }
+    parts.push(format!("{} not offered", found.not_offered));
+    parts.join("; ")
+}
+
+/// Of each operation the widest series: many at once where that was measured, sizes otherwise.
+fn speeds(run: &Run<'_>, device: &str) -> Vec<Fact> {
+    let mut told: Vec<&DeviceSeries> = Vec::new();
+    let all = || run.results.device_series.iter();
+    let by_many = all().filter(|series| series.axis == DeviceAxis::AtOnce);
+    let by_other = all().filter(|series| series.axis != DeviceAxis::AtOnce);
+    for series in by_many.chain(by_other) {
+        let known = told.iter().any(|one| one.operation == series.operation);
+        if !known && series.curve(device).is_some() {
+            told.push(series);
+        }
+    }
+    let facts = told.into_iter().filter_map(|series| speed(series, device));
+    facts.take(OPERATIONS_TOLD).collect()
+}
+
+fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
+    let curve = series.curve(device)?;
+    let peak = curve.peak?;
+    let scale = scale(series.unit, peak);
+    let label = series_name(series);
+    let compared = series.comparisons.iter().find(|found| found.dut == device);
+    let gain = series.gains.iter().find(|gain| gain.dut == device);
+    let gain = gain.map_or_else(String::new, |gain| format!("; {}", gain.verdict));
+    Some(match compared {
+        Some(found) => Fact {
+            label,
+            figure: ratio_number(found.crossover.best_ratio),
+            unit: format!("× {} at best", found.cpu),
+            detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
+        },
+        None => Fact {
+            label,
+            figure: scale.number(peak),
+            unit: scale.unit,
+            detail: format!("{}{gain}", curve.verdict),
+        },
+    })
+}
+
+fn lasting(cell: &CellResult) -> Option<Fact> {
+    let found = fatigue(cell)?;
+    let (lives, failures) = (found.survival.lives, found.survival.failures);
+    let least = found
+        .devices
+        .iter()
+        .map(|one| one.without_failure_ns)
+        .min()?;
+    let sum = |of: fn(&stats::FatigueDevice) -> u64| found.devices.iter().map(of).sum::<u64>();
+    let right = sum(|one| one.right) as f64;
+    Some(Fact {
+        label: "Fatigue".into(),
+        figure: duration_ns(least as f64),
+        unit: "without a failure".into(),
+        detail: format!(
+            "{failures} of {} failed; {} right, {} wrong, {}",
+            counted(lives.into(), "device"),
+            Scale::si(right, "operations").value(right),
+            sum(|one| one.wrong),
+            counted(sum(|one| one.restarts), "restart")
+        ),
+    })
+}

@@ -1,0 +1,69 @@
+//! Which trials of crypto devices stand together.
+
+use super::Run;
+use stats::{CellResult, DeviceFigures, DeviceTestInfo, FatigueResult};
+
+/// What a trial asks of crypto devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceKind {
+    Kat,
+    Speed,
+    Fatigue,
+}
+
+impl DeviceKind {
+    const fn protocol(self) -> &'static str {
+        match self {
+            Self::Kat => "kat",
+            Self::Speed => "speed",
+            Self::Fatigue => "fatigue",
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Cells of one kind of trial, in the plan's order.
+    pub(crate) fn device_cells(
+        &self,
+        kind: DeviceKind,
+    ) -> impl Iterator<Item = (&CellResult, &DeviceTestInfo)> {
+        self.results.cells.iter().filter_map(move |cell| {
+            let info = cell.device_test.as_ref()?;
+            (cell.protocol == kind.protocol()).then_some((cell, info))
+        })
+    }
+
+    /// The same, cells of one group together.
+    pub(crate) fn device_groups(
+        &self,
+        kind: DeviceKind,
+    ) -> Vec<Vec<(&CellResult, &DeviceTestInfo)>> {
+        let mut groups: Vec<Vec<(&CellResult, &DeviceTestInfo)>> = Vec::new();
+        for found in self.device_cells(kind) {
+            match groups
+                .iter_mut()
+                .find(|group| group[0].0.group == found.0.group)
+            {
+                Some(group) => group.push(found),
+                None => groups.push(vec![found]),
+            }
+        }
+        groups
+    }
+
+    /// Whether crypto devices are all that is measured.
+    pub(crate) fn only_devices(&self) -> bool {
+        let cells = &self.results.cells;
+        !cells.is_empty() && cells.iter().all(|cell| cell.device_test.is_some())
+    }
+}
+
+/// The figures of a cell, if it has any.
+pub(crate) fn figures(cell: &CellResult) -> Option<&DeviceFigures> {
+    cell.device.as_ref()
+}
+
+/// What a fatigue cell came to.
+pub(crate) fn fatigue(cell: &CellResult) -> Option<&FatigueResult> {
+    figures(cell)?.fatigue.as_ref()
+}

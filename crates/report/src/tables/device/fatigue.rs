@@ -1,0 +1,279 @@
+//! The fatigue trial: how long each device worked without a failure, what it went through, and the batch.
+
+use super::without_figure;
+use crate::format::{Scale, percent};
+use crate::layout::Run;
+use crate::layout::device::{DeviceKind, fatigue as figures};
+use crate::table::{Cell, Table};
+use crate::tables::frames::bytes;
+use crate::tables::is_share;
+use stats::{FatigueBatch, FatigueClass, FatigueDevice, FatigueResult, Survival};
+use std::time::Duration;
+use units::human::duration_ns;
+
+/// Steps of a survival curve that are printed; the chart has all.
+const STEPS_PRINTED: usize = 12;
+
+/// What each device came to, the batch, and what went wrong; unless `short`, the curves' steps.
+pub(crate) fn fatigue(run: &Run<'_>, short: bool) -> Vec<Table> {
+    if run.device_cells(DeviceKind::Fatigue).next().is_none() {
+        return Vec::new();
+    }
+    let mut tables = vec![devices(run)];
+    tables.extend(
+        run.results
+            .fatigue_batches
+            .iter()
+            .map(|one| batch(run, one)),
+    );
+    if !short {
+        tables.extend(survival(run));
+    }
+    tables.extend(reasons(run));
+    tables
+}
+
+/// `4 h without a failure`, `2 of 3 devices failed, the first after 12 min`.
+pub(super) fn summary(found: &FatigueResult) -> String {
+    let failed = found.devices.iter().filter(|device| device.has_failed);
+    let first = failed.clone().map(|device| device.without_failure_ns).min();
+    match first {
+        None => {
+            let least = found.devices.iter().map(|device| device.without_failure_ns);
+            format!("{} without a failure", time(least.min().unwrap_or(0)))
+        }
+        Some(first) => format!(
+            "{} of {} failed, the first after {}",
+            failed.count(),
+            found.devices.len(),
+            time(first)
+        ),
+    }
+}
+
+/// What a batch is of: the devices of its cells.
+pub(crate) fn batch_name(run: &Run<'_>, batch: &FatigueBatch) -> String {
+    let names = batch.cells.iter().filter_map(|id| run.cell(id));
+    let names: Vec<&str> = names.map(|cell| cell.dut.as_str()).collect();
+    names.join(", ")
+}
+
+/// `3 h to 6 h`, `over 400 h`.
+pub(crate) fn class_name(class: &FatigueClass) -> String {
+    let exact = |ns: u64| units::time::print(Duration::from_nanos(ns));
+    match (class.from_ns, class.to_ns) {
+        (0, Some(to)) => format!("under {}", exact(to)),
+        (from, Some(to)) => format!("{} to {}", exact(from), exact(to)),
+        (from, None) => format!("{} and more", exact(from)),
+    }
+}
+
+fn time(ns: u64) -> String {
+    duration_ns(ns as f64)
+}
+
+fn devices(run: &Run<'_>) -> Table {
+    let note = "without failure: time under load until the first one; right: operations whose result was right; refused: invalid \
+                inputs, as they should be; let in: invalid inputs that passed; restarts: in brackets, those after its process died; \
+                memory: most of its processes in RAM";
+    let mut table = Table::new("Fatigue", note)
+        .label("Device")
+        .label("Repeat")
+        .text("Result")
+        .figure("Threads")
+        .figure("Under load")
+        .figure("Without failure")
+        .figure("Right")
+        .figure("Rate")
+        .figure("Wrong")
+        .figure("Failed")
+        .figure("Refused")
+        .figure("Let in")
+        .figure("Restarts")
+        .figure("Memory");
+    for (cell, info) in run.device_cells(DeviceKind::Fatigue) {
+        let found = figures(cell).map_or(&[][..], |found| &found.devices);
+        if found.is_empty() {
+            let mut row = vec![Cell::label(run.label(&cell.dut)), Cell::label("")];
+            row.push(without_figure(cell));
+            row.extend((0..11).map(|_| Cell::missing()));
+            table.push(row);
+        }
+        for device in found {
+            let name = match info.members.as_slice() {
+                [_] => run.label(&cell.dut),
+                _ => device.member.clone(),
+            };
+            let mut row = vec![Cell::label(name), Cell::label(device.repeat.to_string())];
+            row.extend(device_cells(device));
+            table.push(row);
+        }
+    }
+    table
+}
+
+fn device_cells(found: &FatigueDevice) -> [Cell; 12] {
+    let bad = |count: u64| match count {
+        0 => Cell::plain("0"),
+        count => Cell::word(count.to_string()),
+    };
+    let without = time(found.without_failure_ns);
+    [
+        match found.has_failed {
+            true => Cell::word("failed"),
+            false => Cell::term("no failure"),
+        },
+        Cell::plain(found.threads.to_string()),
+        Cell::plain(match found.starts {
+            0 | 1 => time(found.elapsed_ns),
+            starts => format!("{} in {starts} parts", time(found.elapsed_ns)),
+        }),
+        Cell::plain(match found.has_failed {
+            true => without,
+            false => format!("≥ {without}"),
+        }),
+        Cell::plain(found.right.to_string()),
+        Cell::plain(Scale::si(found.operations_per_s, "op/s").value(found.operations_per_s)),
+        bad(found.wrong),
+        bad(found.failed),
+        Cell::plain(found.refused.to_string()),
+        bad(found.passed_invalid),
+        Cell::plain(match found.crashes {
+            0 => found.restarts.to_string(),
+            crashes => format!("{} ({crashes})", found.restarts),
+        }),
+        Cell::plain(bytes(found.resident_bytes_max as f64)),
+    ]
+}
+
+fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
+    let all = &found.survival;
+    let note = format!(
+        "{} devices, {} of them failed; without failure: under load until the first one, or the end of the trial; mean \
+         time between failures: at least {} with 95 % confidence, if they come at a constant rate",
+        all.lives,
+        all.failures,
+        duration_ns(all.mean_between_failures_low_ns)
+    );
+    let title = format!(
+        "Time without failure over the batch: {}",
+        batch_name(run, found)
+    );
+    let mut table = Table::new(title, note)
+        .label("Time without failure")
+        .figure("Devices")
+        .figure("Share")
+        .figure("Of those, failed");
+    let published = published(run, found);
+    for (system, _) in &published {
+        table = table.figure(format!("Published: {system}"));
+    }
+    for class in &found.classes {
+        let mut row = vec![
+            Cell::label(class_name(class)),
+            Cell::plain(class.devices.to_string()),
+            Cell::derived(percent(100.0 * class.ratio)),
+            match class.failed {
+                0 => Cell::plain("0"),
+                failed => Cell::word(failed.to_string()),
+            },
+        ];
+        let name = class_name(class);
+        row.extend(published.iter().map(|(_, shares)| {
+            let share = shares.iter().find(|(what, _)| *what == name);
+            share.map_or_else(Cell::missing, |(_, share)| Cell::plain(percent(*share)))
+        }));
+        table.push(row);
+    }
+    table
+}
+
+/// A system, and its per cents of devices by the names of their classes.
+type Shares<'r> = (&'r str, Vec<(&'r str, f64)>);
+
+/// How many devices others have told to work how long in such a trial.
+fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
+    let mut systems: Vec<Shares<'r>> = Vec::new();
+    let own = run.results.published.iter().filter(|one| is_share(one));
+    for one in own.filter(|one| batch.cells.contains(&one.cell)) {
+        let share = (one.what.as_str(), one.published);
+        match systems.iter_mut().find(|(system, _)| *system == one.system) {
+            Some((_, shares)) => shares.push(share),
+            None => systems.push((&one.system, vec![share])),
+        }
+    }
+    systems
+}
+
+/// The curve of each device, and of its starts where there were more than one; `None` where nothing failed.
+fn survival(run: &Run<'_>) -> Option<Table> {
+    let note = "Kaplan and Meier's estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
+                device of each repeat once; each start: restarts as well";
+    let mut table = Table::new("Survival", note)
+        .label("Device")
+        .label("Of")
+        .label("After")
+        .figure("At risk")
+        .figure("Failed")
+        .figure("Survives")
+        .figure("95 % interval");
+    for (cell, _) in run.device_cells(DeviceKind::Fatigue) {
+        let Some(found) = figures(cell) else { continue };
+        let curves = [
+            ("first failure", Some(&found.survival)),
+            ("each start", found.lives.as_ref()),
+        ];
+        for (of, curve) in curves {
+            for step in curve.map_or_else(Vec::new, printed) {
+                let interval = step.low.zip(step.high).map(|(low, high)| {
+                    format!("{} to {}", percent(100.0 * low), percent(100.0 * high))
+                });
+                table.push(vec![
+                    Cell::label(run.label(&cell.dut)),
+                    Cell::label(of),
+                    Cell::label(time(step.at_ns)),
+                    Cell::plain(step.at_risk.to_string()),
+                    Cell::plain(step.failed.to_string()),
+                    Cell::derived(percent(100.0 * step.survives)),
+                    Cell::or_missing(interval),
+                ]);
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Steps evenly from the first to the last.
+fn printed(curve: &Survival) -> Vec<stats::SurvivalStep> {
+    let all = &curve.steps;
+    let every = all.len().div_ceil(STEPS_PRINTED).max(1);
+    let last = all.len().saturating_sub(1);
+    let kept = all
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| (last - place) % every == 0);
+    kept.map(|(_, step)| *step).collect()
+}
+
+fn reasons(run: &Run<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        "Fatigue: what went wrong first",
+        "in the device's own words, at most 20 of each",
+    )
+    .label("Device")
+    .label("Repeat")
+    .text("What");
+    for (cell, _) in run.device_cells(DeviceKind::Fatigue) {
+        let found = figures(cell).map_or(&[][..], |found| &found.devices);
+        for device in found {
+            for reason in &device.reasons {
+                table.push(vec![
+                    Cell::label(&device.member),
+                    Cell::label(device.repeat.to_string()),
+                    Cell::reason(reason),
+                ]);
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}

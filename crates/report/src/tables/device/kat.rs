@@ -1,0 +1,205 @@
+//! The functional trial: a table as people make it by hand, and what did not pass.
+
+use super::{not_offered_cell, without_figure};
+use crate::format::counted;
+use crate::layout::Run;
+use crate::layout::device::DeviceKind;
+use crate::table::{Cell, Table};
+use stats::{CellResult, DeviceTestInfo, KatAlgorithm, KatCase, KatResult, KatVerdict, family};
+
+const NOTE: &str = "pass: every input of every case and repeat gave the right result; wrong: with the offset of the first differing \
+                    byte; error: the device said that it failed, or nobody knows";
+
+/// A column: a device, the cell it is in, and its algorithms.
+struct Column<'r> {
+    name: String,
+    cell: &'r CellResult,
+    found: Vec<&'r KatAlgorithm>,
+}
+
+/// For each group a table of algorithms by devices, then what did not pass; unless `short`, every case.
+pub(crate) fn kat(run: &Run<'_>, short: bool) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for group in run.device_groups(DeviceKind::Kat) {
+        let columns: Vec<Column<'_>> = group
+            .iter()
+            .flat_map(|(cell, info)| columns(run, cell, info))
+            .collect();
+        tables.push(matrix(&columns));
+        tables.extend(failures(&columns));
+        if !short {
+            tables.push(cases(&columns));
+        }
+    }
+    tables
+}
+
+/// `23 of 25 algorithms pass`.
+pub(super) fn summary(found: &KatResult) -> String {
+    let all = found.passed + found.failed + found.not_offered;
+    format!(
+        "{} of {} pass",
+        found.passed,
+        counted(all.into(), "algorithm")
+    )
+}
+
+fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) -> Vec<Column<'r>> {
+    let found = cell.device.as_ref().and_then(|found| found.kat.as_ref());
+    let algorithms = found.map_or(&[][..], |found| &found.algorithms);
+    let column = |member: &'r String| Column {
+        name: match info.members.as_slice() {
+            [_] => run.label(&cell.dut),
+            _ => member.clone(),
+        },
+        cell,
+        found: algorithms
+            .iter()
+            .filter(|one| one.member == *member)
+            .collect(),
+    };
+    info.members.iter().map(column).collect()
+}
+
+/// Names of all algorithms in their order, each once.
+fn names<'r>(columns: &[Column<'r>]) -> Vec<&'r str> {
+    let mut names: Vec<&str> = Vec::new();
+    for one in columns.iter().flat_map(|column| &column.found) {
+        if !names.contains(&one.algorithm.as_str()) {
+            names.push(&one.algorithm);
+        }
+    }
+    // Families stand together, in the order in which the first of each comes.
+    let mut families: Vec<&str> = Vec::new();
+    for name in &names {
+        if !families.contains(&family(name)) {
+            families.push(family(name));
+        }
+    }
+    names.sort_by_key(|name| families.iter().position(|known| *known == family(name)));
+    names
+}
+
+fn matrix(columns: &[Column<'_>]) -> Table {
+    let mut table = Table::new("Functional trial", NOTE)
+        .label("Type")
+        .label("Algorithm");
+    for column in columns {
+        table = table.text(&column.name);
+    }
+    let names = names(columns);
+    for name in &names {
+        let mut cells = vec![Cell::label(family(name)), Cell::label(*name)];
+        cells.extend(columns.iter().map(|column| {
+            let found = column.found.iter().find(|one| one.algorithm == *name);
+            match found {
+                Some(found) => verdict(found),
+                None => without_figure(column.cell),
+            }
+        }));
+        table.push(cells);
+    }
+    if names.is_empty() {
+        let mut cells = vec![Cell::label(""), Cell::label("all")];
+        cells.extend(columns.iter().map(|column| without_figure(column.cell)));
+        table.push(cells);
+    }
+    table
+}
+
+fn verdict(found: &KatAlgorithm) -> Cell {
+    match found.verdict {
+        KatVerdict::Pass => {
+            let missing = found
+                .cases
+                .iter()
+                .any(|case| case.verdict == KatVerdict::NotOffered);
+            Cell::term(if missing { "pass, in part" } else { "pass" })
+        }
+        KatVerdict::NotOffered => not_offered_cell(),
+        KatVerdict::Error => Cell::word("error"),
+        KatVerdict::Wrong => {
+            let wrong = |case: &&KatCase| case.verdict == KatVerdict::Wrong;
+            let first = found.cases.iter().find(wrong);
+            Cell::word(match first.and_then(|case| case.first_differing_byte) {
+                Some(byte) => format!("wrong at byte {byte}"),
+                None => "wrong".to_owned(),
+            })
+        }
+    }
+}
+
+/// What did not pass; `None` where all did.
+fn failures(columns: &[Column<'_>]) -> Option<Table> {
+    let mut table = Table::new(
+        "Functional trial: what did not pass",
+        "the first input of each case whose result was wrong; bytes count from 0",
+    )
+    .label("Device")
+    .label("Algorithm")
+    .label("Case")
+    .text("Input")
+    .figure("First wrong byte")
+    .text("What came");
+    for column in columns {
+        for one in column.found.iter().filter(|one| one.verdict.is_failure()) {
+            for case in one.cases.iter().filter(|case| case.verdict.is_failure()) {
+                let byte = case.first_differing_byte.map(|byte| byte.to_string());
+                table.push(vec![
+                    Cell::label(&column.name),
+                    Cell::label(&one.algorithm),
+                    Cell::label(&case.case),
+                    Cell::or_missing(case.input.clone()),
+                    Cell::or_missing(byte),
+                    Cell::reason(case.detail.as_deref().unwrap_or_default()),
+                ]);
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Every case with how many inputs it tried.
+fn cases(columns: &[Column<'_>]) -> Table {
+    let mut table = Table::new(
+        "Functional trial: what was tried",
+        "inputs tried in each repeat; the worst repeat's result",
+    )
+    .label("Algorithm")
+    .label("Case");
+    for column in columns {
+        table = table.figure(&column.name);
+    }
+    for name in names(columns) {
+        let of = |column: &Column<'_>| -> Vec<KatCase> {
+            let found = column.found.iter().find(|one| one.algorithm == name);
+            found.map_or_else(Vec::new, |found| found.cases.clone())
+        };
+        let all: Vec<Vec<KatCase>> = columns.iter().map(of).collect();
+        let mut different: Vec<&str> = Vec::new();
+        for case in all.iter().flatten() {
+            if !different.contains(&case.case.as_str()) {
+                different.push(&case.case);
+            }
+        }
+        for case in different {
+            let mut cells = vec![Cell::label(name), Cell::label(case)];
+            cells.extend(all.iter().map(|own| {
+                let found = own.iter().find(|found| found.case == case);
+                found.map_or_else(Cell::missing, tried)
+            }));
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn tried(case: &KatCase) -> Cell {
+    match case.verdict {
+        KatVerdict::Pass => Cell::plain(case.tried.to_string()),
+        KatVerdict::NotOffered => not_offered_cell(),
+        KatVerdict::Error | KatVerdict::Wrong => {
+            Cell::word(format!("{} of {}", case.verdict.name(), case.tried))
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The speed trial: by size as `openssl speed` prints it, by how many work at once, what both show, and what it cost the
+//! CPU.
+
+use super::without_figure;
+use crate::format::{Scale, percent, ratio_number, time_ns};
+use crate::layout::Run;
+use crate::layout::device::DeviceKind;
+use crate::table::{Cell, Table};
+use crate::tables::{published_scale, with_repeats};
+use stats::{
+    CellResult, DeviceAxis, DeviceCurve, DevicePointResult, DeviceSeries, DeviceSpeedResult,
+    DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate, ProofResult,
+};
+
+/// Where curves cross and end, and the tables by size; unless `short`, those by how many at once, and every cell.
+pub(crate) fn speed(run: &Run<'_>, short: bool) -> Vec<Table> {
+    let mut tables: Vec<Table> = findings(run).into_iter().collect();
+    tables.extend(sizes(run));
+    if !short {
+        tables.extend(others(run).map(|series| curves(run, series)));
+        tables.extend(cells(run));
+    } else {
+        // What stands in no series has no other table.
+        tables.extend(some_cells(run, |cell| !in_series(run, cell)));
+    }
+    tables
+}
+
+/// The figure that a speed cell is there for.
+pub(super) fn figure(found: &DeviceSpeedResult) -> String {
+    let unit = match found.bytes_per_s {
+        Some(_) => DeviceUnit::BytesPerS,
+        None => DeviceUnit::OperationsPerS,
+    };
+    scale(unit, found.figure().mean).estimate(found.figure())
+}
+
+/// The scale of figures in such a unit.
+pub(crate) fn scale(unit: DeviceUnit, value: f64) -> Scale {
+    match unit {
+        DeviceUnit::BytesPerS => Scale::si(value, "B/s"),
+        DeviceUnit::OperationsPerS => Scale::si(value, "op/s"),
+    }
+}
+
+/// What a series is of: `rsa-2048 sign, by threads at once`.
+pub(crate) fn series_name(series: &DeviceSeries) -> String {
+    let by = match series.axis {
+        DeviceAxis::Bytes => "by size of input",
+        DeviceAxis::AtOnce => "by how many at once",
+        DeviceAxis::Depth => "by depth of the queue",
+    };
+    match series.common.is_empty() {
+        true => format!("{}, {by}", series.operation),
+        false => format!("{}, {}, {by}", series.operation, series.common),
+    }
+}
+
+fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
+    let all = run.results.device_series.iter();
+    let mut points = all.flat_map(|series| series.curves.iter().flat_map(|curve| &curve.points));
+    points.any(|point| point.cell == cell.id)
+}
+
+/// Series that are not over sizes.
+fn others<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r DeviceSeries> {
+    let all = run.results.device_series.iter();
+    all.filter(|series| series.axis != DeviceAxis::Bytes)
+}
+
+/// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a series.
+pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
+    let note = "faster, slower: by more than the farthest repeat of either and 2 %; about: read off between the numbers \
+                measured on both sides; no gain past n: the smallest n that no larger one is better than by more than that";
+    let mut table = Table::new("Speed: where curves cross and end", note)
+        .label("Operation")
+        .label("Device")
+        .text("What it shows");
+    for series in &run.results.device_series {
+        let name = series_name(series);
+        let mut row = |device: &str, what: Cell| {
+            table.push(vec![Cell::label(&name), Cell::label(device), what]);
+        };
+        for curve in &series.curves {
+            row(&curve.dut, Cell::plain(&curve.verdict));
+            let own = series.comparisons.iter();
+            for found in own.filter(|found| found.dut == curve.dut) {
+                row(
+                    &curve.dut,
+                    match found.equals_cpu {
+                        true => Cell::reason(&found.verdict),
+                        false => Cell::plain(&found.verdict),
+                    },
+                );
+            }
+            for gain in series.gains.iter().filter(|gain| gain.dut == curve.dut) {
+                row(&curve.dut, Cell::plain(&gain.verdict));
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// One table for all operations that were measured at the same conditions: a row for each device, a column for each size.
+pub(crate) fn sizes(run: &Run<'_>) -> Vec<Table> {
+    let mut groups: Vec<(&str, Vec<&DeviceSeries>)> = Vec::new();
+    let all = run.results.device_series.iter();
+    for series in all.filter(|series| series.axis == DeviceAxis::Bytes) {
+        match groups
+            .iter_mut()
+            .find(|(common, _)| *common == series.common)
+        {
+            Some((_, all)) => all.push(series),
+            None => groups.push((&series.common, vec![series])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(common, all)| by_size(run, common, &all))
+        .collect()
+}
+
+fn by_size(run: &Run<'_>, common: &str, all: &[&DeviceSeries]) -> Table {
+    let mut numbers: Vec<u32> = all
+        .iter()
+        .flat_map(|series| &series.curves)
+        .flat_map(|curve| curve.points.iter().map(|point| point.n))
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let note = "bytes of input per second, mean of the repeats and the farthest repeat's distance in per cent";
+    let mut table = Table::new(format!("Speed by size of input: {common}"), note)
+        .label("Operation")
+        .label("Device");
+    for n in &numbers {
+        table = table.figure(format!("{n} B"));
+    }
+    for series in all {
+        for (system, figures) in published(run, series) {
+            let mut cells = vec![
+                Cell::label(&series.operation),
+                Cell::label(format!("published: {system}")),
+            ];
+            cells.extend(numbers.iter().map(|n| {
+                let found = figures.iter().find(|(there, _)| there == n);
+                found.map_or_else(Cell::missing, |(_, text)| Cell::derived(text))
+            }));
+            table.push(cells);
+        }
+        for curve in &series.curves {
+            let mut cells = vec![Cell::label(&series.operation), Cell::label(&curve.dut)];
+            cells.extend(numbers.iter().map(|n| {
+                let point = curve.points.iter().find(|point| point.n == *n);
+                point.map_or_else(Cell::missing, |point| point_cell(run, series.unit, point))
+            }));
+            table.push(cells);
+        }
+    }
+    table
+}
+
+/// What others have published of the same operation by size: each system, and its figures.
+fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(u32, String)>)> {
+    let points = || series.curves.iter().flat_map(|curve| &curve.points);
+    let mut systems: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
+    for one in &run.results.published {
+        let Some(point) = points().find(|point| point.cell == one.cell) else {
+            continue;
+        };
+        let text = published_scale(one).value(one.published);
+        match systems.iter_mut().find(|(system, _)| *system == one.system) {
+            // Each device here has the same figure beside it.
+            Some((_, figures)) if figures.iter().any(|(n, _)| *n == point.n) => {}
+            Some((_, figures)) => figures.push((point.n, text)),
+            None => systems.push((&one.system, vec![(point.n, text)])),
+        }
+    }
+    systems
+}
+
+/// `454 MB/s ± 1 %`.
+fn short_figure(unit: DeviceUnit, found: &Estimate) -> String {
+    let value = scale(unit, found.mean).value(found.mean);
+    match found.largest_distance_percent {
+        Some(distance) if found.n > 1 => format!("{value} ± {}", percent_short(distance)),
+        _ => value,
+    }
+}
+
+fn percent_short(percent: f64) -> String {
+    match percent < 0.5 {
+        true => "0 %".into(),
+        false => format!("{percent:.0} %"),
+    }
+}
+
+fn point_cell(run: &Run<'_>, unit: DeviceUnit, point: &DevicePointResult) -> Cell {
+    match (&point.figure, run.cell(&point.cell)) {
+        (Some(figure), Some(cell)) => Cell::plain(with_repeats(short_figure(unit, figure), cell)),
+        (Some(figure), None) => Cell::plain(short_figure(unit, figure)),
+        (None, Some(cell)) => without_figure(cell),
+        (None, None) => Cell::missing(),
+    }
+}
+
+/// What ratios a series has: their heading, and the ratio at a number.
+type Ratio<'s> = (String, &'s [stats::CrossoverPoint]);
+
+/// The ratios of a series, devices by CPU first.
+fn standings(series: &DeviceSeries) -> Vec<Ratio<'_>> {
+    let mut found: Vec<Ratio<'_>> = series
+        .comparisons
+        .iter()
+        .map(|found| {
+            (
+                format!("{} / {}", found.dut, found.cpu),
+                found.crossover.points.as_slice(),
+            )
+        })
+        .collect();
+    found.extend(series.gains.iter().map(|gain| {
+        (
+            format!("{} / {}", gain.dut, gain.of),
+            gain.points.as_slice(),
+        )
+    }));
+    found
+}
+
+/// A series by how many at once or by depth: a row for each number, a column for each device and each ratio.
+pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
+    let title = match series.axis {
+        DeviceAxis::AtOnce => "At once",
+        DeviceAxis::Depth => "Depth",
+        DeviceAxis::Bytes => "Bytes",
+    };
+    let note = "mean of the repeats and the farthest repeat's distance; ratios of means: above 1 the first is faster, = where \
+                it is so by no more than the spread and 2 %";
+    let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
+    for curve in &series.curves {
+        table = table.figure(&curve.dut);
+    }
+    let ratios = standings(series);
+    for (title, _) in &ratios {
+        table = table.figure(title);
+    }
+    let mut numbers: Vec<u32> = series
+        .curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().map(|point| point.n))
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for n in numbers {
+        let mut cells = vec![Cell::label(n.to_string())];
+        cells.extend(series.curves.iter().map(|curve: &DeviceCurve| {
+            let point = curve.points.iter().find(|point| point.n == n);
+            point.map_or_else(Cell::missing, |point| point_cell(run, series.unit, point))
+        }));
+        cells.extend(ratios.iter().map(|(_, points)| {
+            let point = points.iter().find(|point| point.n == n);
+            point.map_or_else(Cell::missing, |point| {
+                let equal = match point.standing {
+                    DeviceStanding::Same => " =",
+                    DeviceStanding::Faster | DeviceStanding::Slower => "",
+                };
+                Cell::derived(format!("{}{equal}", ratio_number(point.ratio)))
+            })
+        }));
+        table.push(cells);
+    }
+    table
+}
+
+/// Every speed cell with what it cost the CPU and who did the work; `None` without any.
+pub(crate) fn cells(run: &Run<'_>) -> Option<Table> {
+    some_cells(run, |_| true)
+}
+
+fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
+    let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where the \
+                device is said to spare the CPU; latency of an operation; checked: results looked at afterwards, and wrong ones";
+    let mut table = Table::new("Speed: every measurement", note)
+        .label("Operation")
+        .label("Input")
+        .label("At once")
+        .label("Device")
+        .figure("Speed")
+        .figure("CPU")
+        .figure("p50")
+        .figure("p99")
+        .figure("Failed")
+        .figure("Checked")
+        .text("Who did the work");
+    for (cell, info) in run.device_cells(DeviceKind::Speed) {
+        if !wanted(cell) {
+            continue;
+        }
+        let mut row = labels(run, cell, info);
+        match cell.device.as_ref().and_then(|found| found.speed.as_ref()) {
+            Some(found) => row.extend(cost(cell, found)),
+            None => {
+                row.push(without_figure(cell));
+                row.extend((0..6).map(|_| Cell::missing()));
+            }
+        }
+        table.push(row);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn labels(run: &Run<'_>, cell: &CellResult, info: &DeviceTestInfo) -> Vec<Cell> {
+    let input = info
+        .input_bytes
+        .map_or_else(|| "–".to_owned(), |bytes| format!("{bytes} B"));
+    let workers = info.workers.as_deref().unwrap_or_default();
+    let mut at_once = match info.concurrency {
+        Some(1) => "1".to_owned(),
+        Some(n) => format!("{n} {workers}"),
+        None => "–".to_owned(),
+    };
+    if let Some(depth @ 2..) = info.depth {
+        at_once.push_str(&format!(", depth {depth}"));
+    }
+    vec![
+        Cell::label(info.operation.as_deref().unwrap_or_default()),
+        Cell::label(input),
+        Cell::label(at_once),
+        Cell::label(run.label(&cell.dut)),
+    ]
+}
+
+fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
+    let cpu = time_ns(found.cpu_ns_per_operation.mean);
+    let share = found.cpu_ratio.map_or_else(String::new, |ratio| {
+        format!(" ({})", percent(100.0 * ratio))
+    });
+    [
+        Cell::plain(with_repeats(figure(found), cell)),
+        Cell::plain(format!("{cpu}{share}")),
+        Cell::plain(time_ns(found.latency_p50_ns.mean)),
+        Cell::plain(time_ns(found.latency_p99_ns.mean)),
+        match found.failed {
+            0 => Cell::plain("0"),
+            failed => Cell::word(failed.to_string()),
+        },
+        match found.wrong {
+            0 => Cell::plain(found.checked.to_string()),
+            wrong => Cell::word(format!("{}, {wrong} wrong", found.checked)),
+        },
+        match found.proof {
+            None => Cell::missing(),
+            Some(proof @ (ProofResult::Counted | ProofResult::CpuFell)) => Cell::term(proof.name()),
+            Some(proof) => Cell::word(proof.name()),
+        },
+    ]
+}

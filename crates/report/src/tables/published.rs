@@ -1,0 +1,65 @@
+//! What others have published of systems of their own, beside what was measured here.
+
+use crate::format::{Scale, ratio_number};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::PublishedResult;
+
+/// Every published figure that a cell measures as well; `None` where nothing is published.
+pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
+    // Shares of devices stand beside those of their batch.
+    let found = run.results.published.iter();
+    let found: Vec<&PublishedResult> = found.filter(|one| !is_share(one)).collect();
+    let first = found.first()?;
+    let mut sources: Vec<&str> = vec![&first.source];
+    for one in &found {
+        if !sources.contains(&one.source.as_str()) {
+            sources.push(&one.source);
+        }
+    }
+    let note = format!(
+        "published: {}; measured: mean ± largest distance from it; ratio: measured by published. Other machines made them: \
+         nothing is judged by it",
+        sources.join("; ")
+    );
+    let mut table = Table::new("Published figures beside measured ones", note)
+        .label("What")
+        .label("System")
+        .label("Published")
+        .label("Device here")
+        .figure("Measured")
+        .figure("Ratio");
+    for one in found {
+        let scale = scale(one);
+        let measured = match (&one.measured, run.cell(&one.cell)) {
+            (Some(found), _) => Cell::plain(scale.estimate(found)),
+            (None, Some(cell)) => super::reason_cell(cell),
+            (None, None) => Cell::missing(),
+        };
+        table.push(vec![
+            Cell::label(&one.what),
+            Cell::label(&one.system),
+            Cell::label(scale.value(one.published)),
+            Cell::label(run.cell(&one.cell).map_or(&one.dut, |cell| &cell.dut)),
+            measured,
+            one.ratio
+                .map_or_else(Cell::missing, |ratio| Cell::derived(ratio_number(ratio))),
+        ]);
+    }
+    Some(table)
+}
+
+/// Whether it is how many devices of a batch worked for how long.
+pub(crate) fn is_share(one: &PublishedResult) -> bool {
+    one.unit == "percent_of_devices"
+}
+
+/// In which a published figure and those measured for it are printed.
+pub(crate) fn scale(one: &PublishedResult) -> Scale {
+    let unit = match one.unit.as_str() {
+        "bytes_per_s" => "B/s",
+        "operations_per_s" => "op/s",
+        _ => "bit/s",
+    };
+    Scale::si(one.published, unit)
+}
