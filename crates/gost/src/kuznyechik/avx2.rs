@@ -15,7 +15,7 @@ use std::arch::x86_64::*;
 const WIDE: usize = 32;
 
 /// From so many blocks on, a wide batch costs no more than the few blocks one after the other.
-const WORTH_A_WIDE_BATCH: usize = 9;
+const WORTH_A_WIDE_BATCH: usize = 7;
 
 /// En- or decrypts blocks where they lie.
 #[target_feature(enable = "avx2")]
@@ -24,14 +24,12 @@ pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]
     while !rest.is_empty() {
         let count = match rest.len() {
             WORTH_A_WIDE_BATCH.. => WIDE,
-            3.. => 4,
             _ => 2,
         };
         let (batch, after) = rest.split_at_mut(count.min(rest.len()));
         match (count, direction) {
             (WIDE, Direction::Encrypt) => encrypt_wide(keys, batch),
             (WIDE, Direction::Decrypt) => decrypt_wide(keys, batch),
-            (4, _) => crypt_few::<4, 2>(direction, keys, batch),
             _ => crypt_few::<2, 1>(direction, keys, batch),
         }
         rest = after;
