@@ -16,6 +16,7 @@ mod aggfrag;
 mod coalesce;
 mod control;
 mod esp;
+mod gost;
 mod handshake;
 mod hostile;
 mod inner;
@@ -47,6 +48,7 @@ pub const TARGETS: &[Target] = &[
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),
     target("flow", inner::flow),
+    target("gost_modes", gost::body),
     target("handshake", handshake::body),
     target("hostile", hostile::body),
     target("icmp", inner::icmp),
