@@ -42,6 +42,9 @@ need iperf3 iperf3
 need ping iputils-ping
 need ethtool ethtool
 [ -e /etc/ssl/certs/ca-certificates.crt ] || needed="$needed ca-certificates"
+# OpenSSL's providers and engines are devices: its headers, and what finds them.
+need pkg-config pkg-config
+pkg-config --exists 'openssl >= 3' 2>/dev/null || needed="$needed libssl-dev"
 # A router that translates addresses is one of the devices.
 have nft || wanted="$wanted nftables"
 # Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
@@ -113,6 +116,8 @@ if [ "$mode" = test ]; then
     # GOST ciphers that are not ours, behind OpenSSL's command line.
     openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
         wanted="$wanted openssl libengine-gost-openssl"
+    # A token, for the tests of PKCS#11.
+    have softhsm2-util || wanted="$wanted softhsm2"
     # An HTTP and TLS client that is not ours, for the tests of KMEs.
     have curl || wanted="$wanted curl"
 fi

@@ -51,6 +51,15 @@ pub(crate) struct Order {
     pub(crate) restart: bool,
 }
 
+/// What a device is tried against.
+#[derive(Clone, Copy)]
+pub(crate) struct Against<'a> {
+    /// Makes inputs and judges results.
+    pub(crate) cpu: &'a dyn Device,
+    pub(crate) keys: &'a Keys,
+    pub(crate) orders: &'a Orders,
+}
+
 /// Inputs of one operation.
 struct Inputs {
     operation: Operation,
@@ -67,22 +76,18 @@ struct Inputs {
 pub(crate) fn run(
     device: Box<dyn Device>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
-    cpu: &dyn Device,
-    keys: &Keys,
+    against: Against<'_>,
     order: &Order,
-    orders: &Orders,
     ready: impl FnOnce() -> bool,
     say: &mut dyn FnMut(Fatigue),
 ) -> Result<(), DeviceError> {
     check_threads(order.threads)?;
     let tallies = Tallies::new(order.threads);
-    let inputs = inputs(&*device, cpu, keys, order, &tallies)?;
+    let inputs = inputs(&*device, against, order, &tallies)?;
     let trial = Trial {
         order,
         inputs: &inputs,
-        keys,
-        cpu,
-        orders,
+        against,
         tallies: &tallies,
     };
 
@@ -104,7 +109,7 @@ fn come_back(
     say: &mut dyn FnMut(Fatigue),
 ) -> End {
     for wait in REOPENING {
-        if !trial.orders.pause(wait) || trial.is_over() {
+        if !trial.against.orders.pause(wait) || trial.is_over() {
             break;
         }
         match open().and_then(|device| trial.live(&*device, || true, say)) {
@@ -120,8 +125,7 @@ fn come_back(
 /// Inputs for those operations that the device has and the CPU can verify.
 fn inputs(
     device: &dyn Device,
-    cpu: &dyn Device,
-    keys: &Keys,
+    Against { cpu, keys, .. }: Against<'_>,
     order: &Order,
     tallies: &Tallies,
 ) -> Result<Vec<Inputs>, DeviceError> {

@@ -98,3 +98,39 @@ impl Orders {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn orders_are_taken_line_by_line() {
+        let begins = |text: &'static str| Orders::listen(text.as_bytes()).begin();
+        assert!(!begins(""));
+        assert!(!begins("stop\n"));
+        assert!(!begins("what\ngo\n"));
+        // The end of the input follows at once: either may be seen first.
+        let both = Orders::listen(&b"\n go \n"[..]);
+        assert!(!both.pause(LONG));
+        assert!(both.stopped());
+    }
+
+    #[test]
+    fn who_waits_is_woken_by_a_nudge() {
+        let orders = Arc::new(Orders::default());
+        let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let worker = {
+            let (orders, done) = (Arc::clone(&orders), Arc::clone(&done));
+            thread::spawn(move || {
+                done.store(true, std::sync::atomic::Ordering::Relaxed);
+                orders.nudge();
+            })
+        };
+        let is_done = || done.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(orders.wait_until(Instant::now() + LONG, is_done));
+        worker.join().unwrap();
+        assert!(orders.pause(Duration::ZERO));
+    }
+}

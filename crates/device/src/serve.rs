@@ -163,9 +163,12 @@ fn work_on(
                 }
             };
             let again = || open(&spec.device);
-            fatigue::run(
-                device, &again, &*cpu, &keys, &order, orders, ready, &mut say,
-            )?;
+            let against = fatigue::Against {
+                cpu: &*cpu,
+                keys: &keys,
+                orders,
+            };
+            fatigue::run(device, &again, against, &order, ready, &mut say)?;
             Ok(true)
         }
     }

@@ -443,3 +443,59 @@ fn process_cpu_ns() -> u64 {
         .now()
         .map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(ms: u64, operations: u64) -> (SystemTime, Reading) {
+        let reading = Reading {
+            at: Duration::from_millis(ms),
+            operations,
+            failed: 0,
+            cpu_ns: 0,
+            device_operations: None,
+        };
+        (SystemTime::UNIX_EPOCH, reading)
+    }
+
+    #[test]
+    fn slices_are_what_was_done_in_equal_parts() {
+        let steady = [reading(0, 5), reading(100, 105), reading(200, 205)];
+        assert_eq!(slices(&steady), [100, 100]);
+        // The first reading came 50 ms late, with what was done in those.
+        let late = [reading(0, 0), reading(150, 150), reading(200, 200)];
+        assert_eq!(slices(&late), [100, 100]);
+        // So late that the second slice was over too.
+        let later = [
+            reading(0, 0),
+            reading(200, 200),
+            reading(200, 200),
+            reading(300, 600),
+        ];
+        assert_eq!(slices(&later), [100, 100, 400]);
+        let nothing = [reading(0, 0), reading(0, 0)];
+        assert_eq!(slices(&nothing), [0]);
+    }
+
+    #[test]
+    fn samples_are_taken_over_the_whole_measurement() {
+        for count in [1_u64, 1000, 1024, 1025, 5000, 100_000] {
+            let mut samples = Samples::default();
+            (0..count).for_each(|ns| samples.add(ns));
+            let kept = &samples.kept;
+            assert!(
+                kept.len() <= SAMPLES_MAX && kept.len() as u64 >= count.min(512),
+                "{count}"
+            );
+            // All at the same distance from each other.
+            let step = 1 << samples.thinned;
+            assert!(
+                kept.iter().zip(0..).all(|(&ns, place)| ns == place * step),
+                "{count}"
+            );
+            assert!(count - kept[kept.len() - 1] <= step, "{count}");
+            assert_eq!(samples.max, count - 1);
+        }
+    }
+}

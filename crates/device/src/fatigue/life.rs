@@ -6,11 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::tally::{Tallies, Worker};
-use super::{Inputs, Order};
+use super::{Against, Inputs, Order};
 use crate::crew::{Gate, panicked, spawn};
-use crate::orders::Orders;
 use crate::report::Fatigue;
-use crate::{Case, Device, DeviceError, Job, Keys};
+use crate::{Case, Device, DeviceError, Job};
 
 const TICK: Duration = Duration::from_secs(1);
 /// A device that fails at once is asked no more often than this.
@@ -20,9 +19,7 @@ const AFTER_FAILURE: Duration = Duration::from_millis(1);
 pub(super) struct Trial<'a> {
     pub(super) order: &'a Order,
     pub(super) inputs: &'a [Inputs],
-    pub(super) keys: &'a Keys,
-    pub(super) cpu: &'a dyn Device,
-    pub(super) orders: &'a Orders,
+    pub(super) against: Against<'a>,
     pub(super) tallies: &'a Tallies,
 }
 
@@ -93,11 +90,13 @@ impl Trial<'_> {
             life.look();
         }
         let again = life.failed.load(Ordering::Relaxed) && self.order.restart;
-        Ok(if again && !self.orders.stopped() && !self.is_over() {
-            End::Failed
-        } else {
-            End::Over
-        })
+        Ok(
+            if again && !self.against.orders.stopped() && !self.is_over() {
+                End::Failed
+            } else {
+                End::Over
+            },
+        )
     }
 }
 
@@ -155,7 +154,7 @@ impl Life<'_> {
                 .duration
                 .map(|end| end.saturating_sub(trial.tallies.elapsed()));
             let wake = left.map_or(tick, |left| tick.min(Instant::now() + left));
-            let go_on = trial.orders.wait_until(wake, ended);
+            let go_on = trial.against.orders.wait_until(wake, ended);
             if !go_on || ended() || trial.is_over() {
                 return;
             }
@@ -196,16 +195,16 @@ impl Life<'_> {
         tell: &mut Option<Sender<Result<(), DeviceError>>>,
     ) -> Result<(), DeviceError> {
         let trial = self.trial;
-        let (session, cpu) = (self.device.session()?, trial.cpu.session()?);
+        let (session, cpu) = (self.device.session()?, trial.against.cpu.session()?);
         let mut hands = Vec::with_capacity(trial.inputs.len());
         for inputs in trial.inputs {
             let inverse = inputs.valid.iter().any(Case::needs_inverse);
             let inverse = inputs.operation.inverse().filter(|_| inverse);
             hands.push(Hand {
                 inputs,
-                job: session.job(inputs.operation, trial.keys)?,
+                job: session.job(inputs.operation, trial.against.keys)?,
                 inverse: inverse
-                    .map(|inverse| cpu.job(inverse, trial.keys))
+                    .map(|inverse| cpu.job(inverse, trial.against.keys))
                     .transpose()?,
             });
         }
@@ -284,7 +283,7 @@ impl Life<'_> {
         self.trial.tallies.tell(reason());
         if self.trial.order.restart {
             self.leave.store(true, Ordering::Relaxed);
-            self.trial.orders.nudge();
+            self.trial.against.orders.nudge();
         }
     }
 }
@@ -303,7 +302,7 @@ struct Running<'a>(&'a Life<'a>);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.trial.orders.nudge();
+            self.0.trial.against.orders.nudge();
         }
     }
 }

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Our speed trial on OpenSSL's default provider, beside a tight loop in C over the same library, and `openssl speed`.
+
+The loop in C (bench/device.c) has one context and uses it again: what it reaches is the device, and what is missing of that is
+our harness. All on one core. Rounds alternate, so that a drift of the machine falls on both; of each the best round counts, as
+whatever else runs on the machine can only take time away. Needs a C compiler and OpenSSL's headers.
+
+    make bench-device            # or: bench/device.py [ROUNDS] [SECONDS]
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = ["target/release/cipherbench", "device"]
+SIZES = [16, 64, 256, 1024, 1408, 8192, 16384]
+# Name here, and what `openssl speed` is told.
+OPERATIONS = {
+    "sha-256": ["-evp", "sha256"],
+    "hmac-sha-256": ["-hmac", "sha256"],
+    "aes-128-cbc encrypt": ["-evp", "aes-128-cbc"],
+    "aes-256-ctr encrypt": ["-evp", "aes-256-ctr"],
+    "aes-256-gcm encrypt": ["-evp", "aes-256-gcm"],
+    "chacha20-poly1305 encrypt": ["-evp", "chacha20-poly1305"],
+}
+# By what it does for each message, in apps/speed.c of OpenSSL 3.
+REASONS = """\
+why `openssl speed` differs, where it does:
+  sha-256       it calls EVP_Digest, which makes a context and looks the hash up anew for each message: slower when short
+  hmac-sha-256  it looks no key up, as both loops here do
+  ciphers       it never begins a message with an IV nor ends one, and fetches no tag: faster when short; no protocol may do so"""
+
+
+def ours(operation, size, seconds):
+    spec = {
+        "device": {"open-ssl": {"provider": None, "engine": None, "module": None}},
+        "work": {
+            "speed": {
+                "operation": operation, "bytes": size, "threads": 1, "depth": 1,
+                "duration_ns": int(seconds * 1e9), "slices": 1,
+            }
+        },
+        "seed": 1,
+    }
+    with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        worker.stdin.write(json.dumps(spec) + "\n")
+        worker.stdin.flush()
+        for line in worker.stdout:
+            said = json.loads(line)
+            if said == "ready":
+                worker.stdin.write("go\n")
+                worker.stdin.flush()
+            elif said != "end" and "speed" in said:
+                speed = said["speed"]
+                assert speed["failed"] == speed["wrong"] == 0, speed
+                return speed["operations"] / speed["elapsed_ns"] * 1e9
+            elif said != "end" and "open" not in said:
+                sys.exit(f"{operation}, {size} B: {said}")
+    sys.exit(f"{operation}, {size} B: no speed")
+
+
+def loop(program, operation, size, seconds):
+    told = subprocess.run(
+        [program, operation, str(size), str(seconds)], check=True, capture_output=True, text=True
+    ).stdout
+    count, elapsed = map(int, told.split())
+    return count / elapsed * 1e9
+
+
+def openssl(options, size, seconds):
+    told = subprocess.run(
+        ["openssl", "speed", "-elapsed", "-mr", "-seconds", str(max(1, round(seconds))),
+         "-bytes", str(size), *options],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    # +F:22:name:bytes a second
+    last = [line for line in told.splitlines() if line.startswith("+F")][-1]
+    return float(last.split(":")[-1]) / size
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.3
+    core = max(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "loop")
+        compiler = shutil.which("cc") or sys.exit("no C compiler; give: apt-get install gcc libssl-dev")
+        subprocess.run([compiler, "-O2", "-o", program, "bench/device.c", "-lcrypto"], check=True)
+        print(f"operations/s on one core, best of {rounds} rounds of {seconds} s; "
+              f"{subprocess.run(['openssl', 'version'], capture_output=True, text=True).stdout.strip()}")
+        print(f"{'operation':26}{'bytes':>7}{'ours':>14}{'loop in C':>14}{'ratio':>7}{'openssl speed':>15}{'ratio':>7}")
+        worst = {}
+        for operation, options in OPERATIONS.items():
+            for size in SIZES:
+                mine = theirs = 0.0
+                for _ in range(rounds):
+                    mine = max(mine, ours(operation, size, seconds))
+                    theirs = max(theirs, loop(program, operation, size, seconds))
+                own = openssl(options, size, seconds)
+                print(f"{operation:26}{size:7}{mine:14,.0f}{theirs:14,.0f}{mine / theirs:7.3f}"
+                      f"{own:15,.0f}{own / theirs:7.3f}", flush=True)
+                if size >= 64:
+                    worst[mine / theirs] = f"{operation}, {size} B"
+        least = min(worst)
+        print(f"\nfrom 64 B up, ours is at least {least:.3f} of the loop in C ({worst[least]})")
+        print(REASONS)
+
+
+if __name__ == "__main__":
+    main()
