@@ -4,7 +4,9 @@
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(engines)");
     let hexadecimal = |text: String| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
-    let version = std::env::var("DEP_OPENSSL_VERSION_NUMBER").ok().and_then(hexadecimal);
+    let version = std::env::var("DEP_OPENSSL_VERSION_NUMBER")
+        .ok()
+        .and_then(hexadecimal);
     let version = version.expect("openssl-sys tells the version of libcrypto");
     assert!(
         version >= 0x3000_0000,

@@ -5,8 +5,11 @@
 
 mod aws;
 mod gost;
+mod peer;
 mod public;
 mod rustcrypto;
+
+pub(crate) use peer::Peer;
 
 use crate::openssl::{self, OpenSsl};
 use crate::operation::{Action, Family, Hash, Mode, Padding};
@@ -32,19 +35,28 @@ pub(crate) fn open(kernel: Option<&str>) -> Result<Cpu, DeviceError> {
         None => Kernel::detect(),
         Some(name) => {
             let all = Kernel::all();
-            all.iter().copied().find(|kernel| kernel.name() == name).ok_or_else(|| {
-                let names: Vec<_> = all.iter().map(|kernel| kernel.name()).collect();
-                DeviceError::Unusable(format!(
-                    "this machine has no GOST kernel {name:?}; it has: {}",
-                    names.join(", ")
-                ))
-            })?
+            all.iter()
+                .copied()
+                .find(|kernel| kernel.name() == name)
+                .ok_or_else(|| {
+                    let names: Vec<_> = all.iter().map(|kernel| kernel.name()).collect();
+                    DeviceError::Unusable(format!(
+                        "this machine has no GOST kernel {name:?}; it has: {}",
+                        names.join(", ")
+                    ))
+                })?
         }
     };
-    Ok(Cpu { kernel, openssl: OnceLock::new() })
+    Ok(Cpu {
+        kernel,
+        openssl: OnceLock::new(),
+    })
 }
 
 impl Cpu {
+    /// As [`Facts`] have it.
+    pub(crate) const NAME: &str = "CPU";
+
     /// Whether an operation is done by OpenSSL's own provider here: then a comparison with that provider proves nothing.
     pub(crate) const fn is_openssl(operation: Operation) -> bool {
         match operation.algorithm.family() {
@@ -60,18 +72,26 @@ impl Device for Cpu {
         let more = [
             ("AES, SHA, public keys", "AWS-LC by aws-lc-rs"),
             ("MD5, DES, Streebog, AES in ECB", "RustCrypto"),
-            ("RSA-1024, RSA signatures with SHA-1", "OpenSSL's default provider"),
+            (
+                "RSA-1024, RSA signatures with SHA-1",
+                "OpenSSL's default provider",
+            ),
             ("GOST kernel", self.kernel.name()),
         ];
         Facts {
-            name: "CPU".to_owned(),
+            name: Self::NAME.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            more: more.map(|(what, by)| (what.to_owned(), by.to_owned())).to_vec(),
+            more: more
+                .map(|(what, by)| (what.to_owned(), by.to_owned()))
+                .to_vec(),
         }
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
-        Ok(Box::new(Thread { cpu: self, openssl: OnceCell::new() }))
+        Ok(Box::new(Thread {
+            cpu: self,
+            openssl: OnceCell::new(),
+        }))
     }
 }
 
@@ -86,7 +106,10 @@ impl Thread<'_> {
         if let Some(session) = self.openssl.get() {
             return Ok(&**session);
         }
-        let opened = self.cpu.openssl.get_or_init(|| openssl::open(None, None, None));
+        let opened = self
+            .cpu
+            .openssl
+            .get_or_init(|| openssl::open(None, None, None));
         let session = opened.as_ref().map_err(Clone::clone)?.session()?;
         Ok(&**self.openssl.get_or_init(|| session))
     }
@@ -157,7 +180,7 @@ fn in_place<'a>(
 ) -> Box<dyn Job + 'a> {
     function(move |input, output| {
         output.clear();
-        if input.len() % block_bytes != 0 {
+        if !input.len().is_multiple_of(block_bytes) {
             return Ok(false);
         }
         output.extend_from_slice(input);

@@ -9,10 +9,12 @@
 //!   the other way round;
 //! - *invalid*: inputs that must be refused.
 //!
+//! Our own engines are compared with OpenSSL, and what that has not with themselves.
+//!
 //! A row ends at its first wrong result, which it tells. What a device does not offer is not a failure.
 
 use crate::case::{Case, plaintext_bytes_max};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Peer};
 use crate::operation::{Action, Algorithm};
 use crate::report::{KatRow, Outcome};
 use crate::vectors;
@@ -59,10 +61,26 @@ pub(crate) fn run(
         Algorithm::parse(name).map_err(|error| DeviceError::Unusable(error.to_string()))
     };
     let named: Vec<Algorithm> = algorithms.iter().map(parse).collect::<Result<_, _>>()?;
-    let algorithms = if named.is_empty() { crate::ALGORITHMS } else { &named };
+    let algorithms = if named.is_empty() {
+        crate::ALGORITHMS
+    } else {
+        &named
+    };
+    let peer = if device.facts().name == Cpu::NAME {
+        Some(Peer::open()?)
+    } else {
+        None
+    };
+    let cpu = peer.as_ref().map_or(cpu, |peer| peer as &dyn Device);
     let (device, cpu) = (device.session()?, cpu.session()?);
     for &algorithm in algorithms {
-        let trial = Trial { device: &*device, cpu: &*cpu, keys, algorithm };
+        let trial = Trial {
+            device: &*device,
+            cpu: &*cpu,
+            is_cpu: peer.is_some(),
+            keys,
+            algorithm,
+        };
         if !trial.run(say) {
             break;
         }
@@ -74,6 +92,8 @@ pub(crate) fn run(
 struct Trial<'a> {
     device: &'a dyn Session,
     cpu: &'a dyn Session,
+    /// Whether the device is our own engines.
+    is_cpu: bool,
     keys: &'a Keys,
     algorithm: Algorithm,
 }
@@ -100,13 +120,11 @@ impl Trial<'_> {
             })
         };
         let mut offered = Vec::new();
-        let mut reason = None;
+        let mut missing = Vec::new();
         for operation in self.algorithm.operations() {
             match self.device.job(operation, self.keys) {
                 Ok(_) => offered.push(operation),
-                Err(DeviceError::NotOffered(why)) => {
-                    reason.get_or_insert(why);
-                }
+                Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
                 Err(error) => {
                     let outcome = Outcome::Error(error.to_string());
                     return tell(operation.action.name(), Row { tried: 0, outcome });
@@ -114,15 +132,26 @@ impl Trial<'_> {
             }
         }
         if offered.is_empty() {
-            let outcome = Outcome::NotOffered(reason.unwrap_or_default());
+            let why = missing.pop().map(|(_, why)| why).unwrap_or_default();
+            let outcome = Outcome::NotOffered(why);
             return tell("all", Row { tried: 0, outcome });
+        }
+        for (action, why) in missing {
+            let outcome = Outcome::NotOffered(why);
+            if !tell(action.name(), Row { tried: 0, outcome }) {
+                return false;
+            }
         }
         if !tell("vectors", self.vectors(&offered)) {
             return false;
         }
         for &operation in &offered {
             if operation.takes_size() && operation.action != Action::Decrypt {
-                let case = if operation.action == Action::Digest { "empty" } else { "empty, encrypt" };
+                let case = if operation.action == Action::Digest {
+                    "empty"
+                } else {
+                    "empty, encrypt"
+                };
                 if !tell(case, self.sizes(operation, &[0])) {
                     return false;
                 }
@@ -131,7 +160,13 @@ impl Trial<'_> {
         for &operation in &offered {
             // Who judges is told: a comparison of OpenSSL with itself would prove little.
             let own = Operation::inverse(operation).is_some_and(Cpu::is_openssl);
-            let other = if own || Cpu::is_openssl(operation) { "OpenSSL" } else { "CPU" };
+            let other = if self.is_cpu {
+                "peer"
+            } else if own || Cpu::is_openssl(operation) {
+                "OpenSSL"
+            } else {
+                "CPU"
+            };
             let case = match operation.action {
                 Action::Digest => "sizes".to_owned(),
                 Action::Encrypt => format!("device encrypts, {other} decrypts"),
@@ -139,7 +174,11 @@ impl Trial<'_> {
                 Action::Sign => format!("device signs, {other} verifies"),
                 Action::Verify => format!("{other} signs, device verifies"),
             };
-            let sizes: &[usize] = if operation.takes_size() { &SIZES } else { &MESSAGE_SIZES };
+            let sizes: &[usize] = if operation.takes_size() {
+                &SIZES
+            } else {
+                &MESSAGE_SIZES
+            };
             if !tell(&case, self.sizes(operation, sizes)) {
                 return false;
             }
@@ -153,7 +192,10 @@ impl Trial<'_> {
 
     /// Official known answers of the operations that the device has.
     fn vectors(&self, offered: &[Operation]) -> Row {
-        let mut row = Row { tried: 0, outcome: Outcome::Pass };
+        let mut row = Row {
+            tried: 0,
+            outcome: Outcome::Pass,
+        };
         for vector in vectors::of(self.algorithm) {
             for case in vector.cases() {
                 if !offered.contains(&case.operation()) {
@@ -167,7 +209,7 @@ impl Trial<'_> {
                 };
                 row.tried += 1;
                 let name = format!("{}, {}", vector.name(), case.operation().action.name());
-                if let Err(outcome) = once(job, &case, None, &name) {
+                if let Err(outcome) = once(job, case, None, &name) {
                     return row.ended(outcome);
                 }
             }
@@ -178,7 +220,10 @@ impl Trial<'_> {
     /// Valid inputs of these lengths.
     fn sizes(&self, operation: Operation, sizes: &[usize]) -> Row {
         let max = plaintext_bytes_max(operation);
-        let mut row = Row { tried: 0, outcome: Outcome::Pass };
+        let mut row = Row {
+            tried: 0,
+            outcome: Outcome::Pass,
+        };
         let mut done: Option<usize> = None;
         for (variant, &size) in (0..).zip(sizes) {
             // Of what has no length there are as many tries; what is too long is tried as long as it may be, once.
@@ -202,7 +247,10 @@ impl Trial<'_> {
 
     /// Inputs that must be refused.
     fn invalid(&self, operation: Operation) -> Row {
-        let mut row = Row { tried: 0, outcome: Outcome::Pass };
+        let mut row = Row {
+            tried: 0,
+            outcome: Outcome::Pass,
+        };
         for (variant, size) in (0..).zip([16, 17, 32, 33, 64, 100, 1024, 4097]) {
             let made = Case::invalid(operation, size, variant, self.keys, self.cpu);
             if matches!(made, Ok(None)) {
@@ -275,11 +323,15 @@ fn once(
     let authentic_again = job.run(case.input(), &mut again).map_err(outcome)?;
     for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
         let inverse = inverse.as_deref_mut().map(|job| job as &mut dyn Job);
-        case.check(authentic, output, inverse).map_err(|wrong| Outcome::Wrong {
-            input: input.to_owned(),
-            first_differing: wrong.first_differing,
-            detail: wrong.detail,
-        })?;
+        case.check(authentic, output, inverse)
+            .map_err(|wrong| Outcome::Wrong {
+                input: input.to_owned(),
+                first_differing: wrong.first_differing,
+                detail: wrong.detail,
+            })?;
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,13 +60,19 @@ impl Keys {
     /// A secret that a vector brings.
     #[must_use]
     pub const fn of_secret(secret: Secret) -> Self {
-        Self { seed: 0, given: Some(Given::Secret(secret)) }
+        Self {
+            seed: 0,
+            given: Some(Given::Secret(secret)),
+        }
     }
 
     /// A key pair that a vector brings; either half may be empty.
     #[must_use]
     pub const fn of_pair(private: Vec<u8>, public: Vec<u8>) -> Self {
-        Self { seed: 0, given: Some(Given::Pair { private, public }) }
+        Self {
+            seed: 0,
+            given: Some(Given::Pair { private, public }),
+        }
     }
 
     /// The secret for `algorithm`; that of an algorithm without a key is empty.
@@ -89,7 +95,11 @@ impl Keys {
             Family::Mgm(_) => nonce[0] &= 0x7f,
             _ => {}
         }
-        Secret { key, nonce: nonce.to_vec(), aad: Vec::new() }
+        Secret {
+            key,
+            nonce: nonce.to_vec(),
+            aad: Vec::new(),
+        }
     }
 
     /// The key pair for `algorithm`: that of the vector, or the one that is built in.
@@ -100,7 +110,9 @@ impl Keys {
     pub fn pair(&self, algorithm: Algorithm) -> KeyPair<'_> {
         match &self.given {
             Some(Given::Pair { private, public }) => KeyPair { private, public },
-            _ => built_in(algorithm.family()).expect("asked for the pair of a public-key algorithm"),
+            _ => {
+                built_in(algorithm.family()).expect("asked for the pair of a public-key algorithm")
+            }
         }
     }
 
@@ -143,7 +155,9 @@ impl<'a> KeyPair<'a> {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret").field("nonce", &self.nonce).finish_non_exhaustive()
+        f.debug_struct("Secret")
+            .field("nonce", &self.nonce)
+            .finish_non_exhaustive()
     }
 }
 
@@ -158,9 +172,10 @@ const fn secret_lengths(algorithm: Algorithm) -> (usize, usize) {
     match algorithm.family() {
         Family::Hmac(hash) => (hash.output_bytes(), 0),
         Family::Mac(cipher) | Family::Cipher(cipher, Mode::Ecb) => (cipher.key_bytes(), 0),
-        Family::Cipher(cipher @ (Cipher::Magma | Cipher::Kuznyechik), Mode::Ctr | Mode::CtrAcpkm) => {
-            (cipher.key_bytes(), cipher.block_bytes() / 2)
-        }
+        Family::Cipher(
+            cipher @ (Cipher::Magma | Cipher::Kuznyechik),
+            Mode::Ctr | Mode::CtrAcpkm,
+        ) => (cipher.key_bytes(), cipher.block_bytes() / 2),
         Family::Cipher(cipher, _) | Family::Mgm(cipher) => {
             (cipher.key_bytes(), cipher.block_bytes())
         }

@@ -62,7 +62,11 @@ impl Device for OpenSsl {
     fn facts(&self) -> Facts {
         let kind = if self.is_engine { "engine" } else { "provider" };
         let mut more = vec![("kind".to_owned(), kind.to_owned())];
-        more.extend(self.module.iter().map(|module| ("module".to_owned(), module.clone())));
+        more.extend(
+            self.module
+                .iter()
+                .map(|module| ("module".to_owned(), module.clone())),
+        );
         more.push(("library".to_owned(), ffi::version()));
         Facts {
             name: self.library.name(),
@@ -79,7 +83,10 @@ impl Device for OpenSsl {
         if self.library.is_well() {
             return Ok(());
         }
-        Err(DeviceError::Failed(format!("{} fails its self-test", self.library.name())))
+        Err(DeviceError::Failed(format!(
+            "{} fails its self-test",
+            self.library.name()
+        )))
     }
 }
 

@@ -207,13 +207,17 @@ impl Algorithm {
     /// [`UnknownName::Algorithm`], with the nearest name.
     pub fn parse(name: &str) -> Result<Self, UnknownName> {
         let find = |algorithm: &&Self| algorithm.name == name;
-        ALGORITHMS.iter().find(find).copied().ok_or_else(|| UnknownName::Algorithm {
-            name: name.to_owned(),
-            hint: match nearest(name) {
-                Some(nearest) => format!("did you mean {nearest}?"),
-                None => "a functional trial of every algorithm lists them".to_owned(),
-            },
-        })
+        ALGORITHMS
+            .iter()
+            .find(find)
+            .copied()
+            .ok_or_else(|| UnknownName::Algorithm {
+                name: name.to_owned(),
+                hint: match nearest(name) {
+                    Some(nearest) => format!("did you mean {nearest}?"),
+                    None => "a functional trial of every algorithm lists them".to_owned(),
+                },
+            })
     }
 
     /// As tables and settings have it.
@@ -250,7 +254,10 @@ impl Algorithm {
 
     /// Its operations.
     pub fn operations(self) -> impl Iterator<Item = Operation> {
-        let operation = move |&action| Operation { algorithm: self, action };
+        let operation = move |&action| Operation {
+            algorithm: self,
+            action,
+        };
         self.actions().iter().map(operation)
     }
 }
@@ -267,12 +274,21 @@ impl Operation {
         let actions = algorithm.actions();
         let action = match actions {
             [only] if wanted.is_empty() => Some(*only),
-            _ => actions.iter().copied().find(|action| action.name() == wanted),
+            _ => actions
+                .iter()
+                .copied()
+                .find(|action| action.name() == wanted),
         };
-        action.map(|action| Self { algorithm, action }).ok_or_else(|| {
-            let names: Vec<_> = actions.iter().map(|action| action.name()).collect();
-            UnknownName::Action { algorithm: algorithm.name, action: wanted, has: names.join(", ") }
-        })
+        action
+            .map(|action| Self { algorithm, action })
+            .ok_or_else(|| {
+                let names: Vec<_> = actions.iter().map(|action| action.name()).collect();
+                UnknownName::Action {
+                    algorithm: algorithm.name,
+                    action: wanted,
+                    has: names.join(", "),
+                }
+            })
     }
 
     /// Whether the length of its input can be chosen freely or in whole blocks: not for public keys, whose inputs are short
@@ -387,7 +403,10 @@ impl fmt::Display for Operation {
 /// The name that was most likely meant: the one that is the same but for case and dashes, or the one that begins with it.
 fn nearest(name: &str) -> Option<&'static str> {
     let simple = |name: &str| -> String {
-        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+        name.chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect::<String>()
+            .to_ascii_lowercase()
     };
     let wanted = simple(name);
     if wanted.is_empty() {
@@ -423,7 +442,9 @@ mod tests {
                     assert!(algorithm.actions().contains(&inverse.action), "{operation}");
                 }
             }
-            let twins = ALGORITHMS.iter().filter(|other| other.family == algorithm.family);
+            let twins = ALGORITHMS
+                .iter()
+                .filter(|other| other.family == algorithm.family);
             assert_eq!(twins.count(), 1, "{algorithm}");
         }
     }
@@ -431,7 +452,10 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_with_the_one_that_was_meant() {
         let error = |text| Operation::parse(text).unwrap_err().to_string();
-        assert_eq!(error("SHA256"), "there is no algorithm \"SHA256\"; did you mean sha-256?");
+        assert_eq!(
+            error("SHA256"),
+            "there is no algorithm \"SHA256\"; did you mean sha-256?"
+        );
         assert_eq!(
             error("aes128-cbc encrypt"),
             "there is no algorithm \"aes128-cbc\"; did you mean aes-128-cbc?"

@@ -79,13 +79,19 @@ pub(super) fn cipher(
         Mode::Cbc | Mode::CbcPad => false,
         Mode::Ctr => true,
         Mode::Ecb | Mode::CtrAcpkm => {
-            return Err(DeviceError::NotOffered("AES has no such mode here".to_owned()));
+            return Err(DeviceError::NotOffered(
+                "AES has no such mode here".to_owned(),
+            ));
         }
     };
     if encrypts {
-        let key = if is_ctr { EncryptingKey::ctr(key) } else { EncryptingKey::cbc(key) };
+        let key = if is_ctr {
+            EncryptingKey::ctr(key)
+        } else {
+            EncryptingKey::cbc(key)
+        };
         let key = key.map_err(refused)?;
-        let mut encrypt = move |text: &mut [u8]| {
+        let encrypt = move |text: &mut [u8]| {
             let context = EncryptionContext::Iv128(FixedLength::from(iv));
             key.less_safe_encrypt(text, context).is_ok()
         };
@@ -100,9 +106,13 @@ pub(super) fn cipher(
             _ => in_place(1, encrypt),
         });
     }
-    let key = if is_ctr { DecryptingKey::ctr(key) } else { DecryptingKey::cbc(key) };
+    let key = if is_ctr {
+        DecryptingKey::ctr(key)
+    } else {
+        DecryptingKey::cbc(key)
+    };
     let key = key.map_err(refused)?;
-    let mut decrypt = move |text: &mut [u8]| {
+    let decrypt = move |text: &mut [u8]| {
         let context = DecryptionContext::Iv128(FixedLength::from(iv));
         key.decrypt(text, context).is_ok()
     };
@@ -110,7 +120,7 @@ pub(super) fn cipher(
         Mode::CbcPad => function(move |input, output| {
             output.clear();
             output.extend_from_slice(input);
-            Ok(input.len() % BLOCK_BYTES == 0 && decrypt(output) && unpad(output))
+            Ok(input.len().is_multiple_of(BLOCK_BYTES) && decrypt(output) && unpad(output))
         }),
         Mode::Cbc => in_place(BLOCK_BYTES, decrypt),
         _ => in_place(1, decrypt),
@@ -138,10 +148,13 @@ pub(super) fn aead(
         output.extend_from_slice(input);
         let nonce = Nonce::assume_unique_for_key(nonce);
         if encrypts {
-            key.seal_in_place_append_tag(nonce, Aad::from(&aad), output).map_err(gave_up)?;
+            key.seal_in_place_append_tag(nonce, Aad::from(&aad), output)
+                .map_err(gave_up)?;
             return Ok(true);
         }
-        let opened = key.open_in_place(nonce, Aad::from(&aad), output).map(|text| text.len());
+        let opened = key
+            .open_in_place(nonce, Aad::from(&aad), output)
+            .map(|text| text.len());
         output.truncate(opened.unwrap_or(0));
         Ok(opened.is_ok())
     }))
@@ -159,7 +172,9 @@ fn unpad(text: &mut Vec<u8>) -> bool {
     let count = text.last().map_or(0, |&last| usize::from(last));
     let right = (1..=BLOCK_BYTES).contains(&count)
         && text.len() >= count
-        && text[text.len() - count..].iter().all(|&byte| usize::from(byte) == count);
+        && text[text.len() - count..]
+            .iter()
+            .all(|&byte| usize::from(byte) == count);
     let left = if right { text.len() - count } else { 0 };
     text.truncate(left);
     right

@@ -18,17 +18,18 @@ type Made = Result<Box<dyn Job>, DeviceError>;
 
 pub(super) fn job(operation: Operation, secret: &Secret, kernel: Kernel) -> Made {
     let key: &[u8; KEY_BYTES] = secret.key.as_slice().try_into().map_err(refused)?;
-    let cipher = match operation.algorithm.family() {
-        Family::Mac(cipher) | Family::Cipher(cipher, _) | Family::Mgm(cipher) => cipher,
-        _ => unreachable!("{operation} is not of GOST"),
+    let (Family::Mac(cipher) | Family::Cipher(cipher, _) | Family::Mgm(cipher)) =
+        operation.algorithm.family()
+    else {
+        unreachable!("{operation} is not of GOST");
     };
     match cipher {
-        Cipher::Gost28147 => {
-            gost28147(operation, Gost89::with_sbox(key, Sbox::Tc26Z, kernel), secret)
-        }
-        Cipher::Magma => {
-            modern::<Magma>(operation, key, MAGMA_SECTION_BYTES, secret, kernel)
-        }
+        Cipher::Gost28147 => gost28147(
+            operation,
+            Gost89::with_sbox(key, Sbox::Tc26Z, kernel),
+            secret,
+        ),
+        Cipher::Magma => modern::<Magma>(operation, key, MAGMA_SECTION_BYTES, secret, kernel),
         _ => modern::<Kuznyechik>(operation, key, KUZNYECHIK_SECTION_BYTES, secret, kernel),
     }
 }
@@ -53,7 +54,11 @@ fn gost28147(operation: Operation, cipher: Gost89, secret: &Secret) -> Made {
                 true
             })
         }
-        _ => return Err(DeviceError::NotOffered("GOST 28147-89 has no such mode here".to_owned())),
+        _ => {
+            return Err(DeviceError::NotOffered(
+                "GOST 28147-89 has no such mode here".to_owned(),
+            ));
+        }
     })
 }
 
@@ -81,7 +86,7 @@ fn modern<C: BlockCipher + 'static>(
         Family::Cipher(_, Mode::Cbc) => {
             // Vectors of GOST R 34.13-2015 have IVs of several blocks.
             let iv = secret.nonce.clone();
-            if iv.is_empty() || iv.len() % C::BLOCK_BYTES != 0 {
+            if iv.is_empty() || !iv.len().is_multiple_of(C::BLOCK_BYTES) {
                 return Err(refused("the IV is not whole blocks"));
             }
             let mut cbc = Cbc::new(cipher);
@@ -110,7 +115,12 @@ fn modern<C: BlockCipher + 'static>(
                 true
             })
         }
-        _ => return Err(DeviceError::NotOffered(format!("{} has no such mode here", C::NAME))),
+        _ => {
+            return Err(DeviceError::NotOffered(format!(
+                "{} has no such mode here",
+                C::NAME
+            )));
+        }
     })
 }
 
@@ -156,5 +166,8 @@ fn iv(secret: &Secret, bytes: usize) -> Result<Vec<u8>, DeviceError> {
     if secret.nonce.len() == bytes {
         return Ok(secret.nonce.clone());
     }
-    Err(refused(format_args!("an IV of {} B, where {bytes} B are needed", secret.nonce.len())))
+    Err(refused(format_args!(
+        "an IV of {} B, where {bytes} B are needed",
+        secret.nonce.len()
+    )))
 }

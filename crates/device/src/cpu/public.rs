@@ -71,7 +71,8 @@ fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> Made {
     let random = SystemRandom::new();
     Ok(function(move |input, output| {
         output.resize(key.public_modulus_len(), 0);
-        key.sign(encoding, &random, input, output).map_err(gave_up)?;
+        key.sign(encoding, &random, input, output)
+            .map_err(gave_up)?;
         Ok(true)
     }))
 }
@@ -94,7 +95,8 @@ fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
     let key = OaepPublicEncryptingKey::new(key).map_err(refused)?;
     Ok(function(move |input, output| {
         output.resize(bytes, 0);
-        key.encrypt(algorithm, input, output, None).map_err(gave_up)?;
+        key.encrypt(algorithm, input, output, None)
+            .map_err(gave_up)?;
         Ok(true)
     }))
 }
@@ -118,7 +120,9 @@ fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
     let key = OaepPrivateDecryptingKey::new(key).map_err(refused)?;
     Ok(function(move |input, output| {
         output.resize(bytes, 0);
-        let length = key.decrypt(algorithm, input, output, None).map(|text| text.len());
+        let length = key
+            .decrypt(algorithm, input, output, None)
+            .map(|text| text.len());
         output.truncate(length.unwrap_or(0));
         Ok(length.is_ok())
     }))

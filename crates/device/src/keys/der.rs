@@ -25,7 +25,16 @@ pub(super) fn rsa<'a>(private: &'a [u8], public: &'a [u8]) -> Option<RsaNumbers<
     if private.is_empty() {
         let mut fields = Reader(Reader(public_bytes(public)?).take(SEQUENCE)?);
         let (n, e) = (fields.number()?, fields.number()?);
-        return Some(RsaNumbers { n, e, d: &[], p: &[], q: &[], d_p: &[], d_q: &[], q_inverse: &[] });
+        return Some(RsaNumbers {
+            n,
+            e,
+            d: &[],
+            p: &[],
+            q: &[],
+            d_p: &[],
+            d_q: &[],
+            q_inverse: &[],
+        });
     }
     let mut fields = Reader(Reader(inner(private)?).take(SEQUENCE)?);
     fields.take(INTEGER)?;
@@ -129,7 +138,10 @@ mod tests {
                 }
                 Family::Ed25519 => {
                     let pair = keys.pair(algorithm);
-                    assert_eq!((pair.private_bytes().len(), pair.public_bytes().len()), (32, 32));
+                    assert_eq!(
+                        (pair.private_bytes().len(), pair.public_bytes().len()),
+                        (32, 32)
+                    );
                 }
                 Family::MlDsa(_) | Family::MlKem(_) => {
                     let pair = keys.pair(algorithm);
@@ -146,10 +158,16 @@ mod tests {
         let keys = Keys::new(0);
         let pair = keys.pair(Algorithm::parse("rsa-1024-pkcs1").unwrap());
         for length in 0..pair.private.len() {
-            assert!(super::rsa(&pair.private[..length], &[]).is_none(), "{length}");
+            assert!(
+                super::rsa(&pair.private[..length], &[]).is_none(),
+                "{length}"
+            );
         }
         for length in 0..pair.public.len() {
-            assert!(super::rsa(&[], &pair.public[..length]).is_none(), "{length}");
+            assert!(
+                super::rsa(&[], &pair.public[..length]).is_none(),
+                "{length}"
+            );
         }
     }
 }

@@ -29,7 +29,11 @@ pub(super) fn to_der(raw: &[u8], der: &mut Vec<u8>) {
     let mut content = [0_u8; 2 * (2 + 1 + 66)];
     let mut length = 0;
     for number in [r, s] {
-        let zeros = number.iter().take_while(|&&byte| byte == 0).count().min(number.len() - 1);
+        let zeros = number
+            .iter()
+            .take_while(|&&byte| byte == 0)
+            .count()
+            .min(number.len() - 1);
         let number = &number[zeros..];
         let sign = usize::from(number[0] >= 0x80);
         content[length] = 0x02;
@@ -51,8 +55,10 @@ pub(super) fn to_der(raw: &[u8], der: &mut Vec<u8>) {
 fn element<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (&[found, first], behind) = rest.split_first_chunk()?;
     let (length, behind) = match first {
-        0x81 => behind.split_first().map(|(&length, behind)| (length, behind))?,
-        0..0x80 => (first, behind),
+        0x81 => behind
+            .split_first()
+            .map(|(&length, behind)| (length, behind))?,
+        0..=0x7f => (first, behind),
         _ => return None,
     };
     let (content, behind) = behind.split_at_checked(usize::from(length))?;

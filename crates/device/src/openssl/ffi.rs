@@ -7,18 +7,21 @@
 
 #![allow(unsafe_code, reason = "libcrypto is C")]
 
+mod cipher;
 mod engine;
 mod key;
 mod library;
 mod raw;
 mod symmetric;
 
+pub(super) use cipher::CipherContext;
 pub(super) use key::{Key, KeyContext, KeyUse, RsaPadding, SignContext};
 pub(super) use library::{Library, version};
-pub(super) use symmetric::{CipherContext, DigestContext, MacContext};
+pub(super) use symmetric::{DigestContext, MacContext};
 
 use crate::DeviceError;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::Path;
 
 /// What libcrypto last said, as an error of the operation `what`. Empties its queue of errors.
 fn failed(what: &str) -> DeviceError {
@@ -49,10 +52,48 @@ fn last_error() -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
+/// That the provider or engine has no such thing. Empties libcrypto's queue of errors.
+fn not_offered(library: &Library, what: &str) -> DeviceError {
+    forget_errors();
+    DeviceError::NotOffered(format!("{} has no {what}", library.name()))
+}
+
 /// Forgets errors that were expected, so that they are not told as the reason of the next.
 fn forget_errors() {
     // SAFETY: takes nothing; the queue is the thread's own.
     unsafe { openssl_sys::ERR_clear_error() };
+}
+
+/// Keeps a module in memory until the process ends. `module`: its path; otherwise it is `name` in the folder that libcrypto
+/// tells for `folder`.
+///
+/// Modules leave behind what points into them: the GOST provider and engine do, with names of algorithms. Once they were
+/// unloaded the next look-up of a name would read what is not there.
+fn pin(name: &str, module: Option<&Path>, folder: c_int) {
+    let path = if let Some(module) = module {
+        module.to_owned()
+    } else {
+        // SAFETY: takes a number; what comes is null or a string that lives for ever.
+        let folder = unsafe { raw::OPENSSL_info(folder) };
+        if folder.is_null() {
+            return;
+        }
+        // SAFETY: not null, and ends with a zero.
+        let folder = unsafe { CStr::from_ptr(folder) }
+            .to_string_lossy()
+            .into_owned();
+        Path::new(&folder).join(format!("{name}.so"))
+    };
+    if let Ok(path) = c_string(&path.to_string_lossy()) {
+        // SAFETY: a string. What the module does when it is loaded it does for libcrypto as well, which loads it next; that it cannot be
+        // loaded libcrypto tells better.
+        unsafe {
+            libc::dlopen(
+                path.as_ptr(),
+                libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_NODELETE,
+            )
+        };
+    }
 }
 
 /// A name for C.
@@ -62,7 +103,7 @@ fn c_string(text: &str) -> Result<CString, DeviceError> {
 }
 
 /// A length for C.
-fn c_int(length: usize) -> Result<i32, DeviceError> {
+fn c_length(length: usize) -> Result<i32, DeviceError> {
     i32::try_from(length)
         .map_err(|_| DeviceError::Failed(format!("{length} B are more than one call takes")))
 }

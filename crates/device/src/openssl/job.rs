@@ -10,6 +10,9 @@ use crate::case::{kem_ciphertext_bytes, signature_bytes};
 use crate::operation::{Action, Cipher, Family, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation, Secret};
 
+/// Why what OpenSSL has of GOST 28147-89 is not what we mean by it.
+const MESHING: &str = "the GOST engine and provider change the key of GOST 28147-89 after each KiB (RFC 4357 section 2.3.2)";
+
 /// Makes `operation` ready; `own` has the hash of what is signed.
 pub(super) fn new<'a>(
     library: &'a Library,
@@ -24,6 +27,9 @@ pub(super) fn new<'a>(
         Family::Hmac(hash) => {
             let secret = keys.secret(algorithm);
             Box::new(MacContext::hmac(library, names::hash(hash), &secret.key)?)
+        }
+        Family::Mac(Cipher::Gost28147) | Family::Cipher(Cipher::Gost28147, _) => {
+            return Err(DeviceError::NotOffered(MESHING.to_owned()));
         }
         Family::Mac(cipher) => {
             let secret = keys.secret(algorithm);
@@ -41,7 +47,22 @@ pub(super) fn new<'a>(
                 .ok_or_else(|| DeviceError::NotOffered("libcrypto knows no such mode".into()))?;
             let padding = mode == Mode::CbcPad;
             let context = CipherContext::new(library, name, encrypts, &secret.key, padding)?;
-            Box::new(Text { context, secret, mode, cipher })
+            let is_gost = matches!(
+                cipher,
+                Cipher::Magma | Cipher::Kuznyechik | Cipher::Gost28147
+            );
+            // Vectors have IVs longer than any context takes.
+            if secret.nonce.len() > 16 {
+                return Err(DeviceError::NotOffered(
+                    "libcrypto takes no such IV".to_owned(),
+                ));
+            }
+            Box::new(Text {
+                context,
+                secret,
+                mode,
+                is_gost,
+            })
         }
         Family::Gcm(cipher) => aead(library, names::gcm(cipher), encrypts, 16, keys, operation)?,
         Family::ChaCha20Poly1305 => {
@@ -49,7 +70,14 @@ pub(super) fn new<'a>(
         }
         Family::Mgm(cipher) => {
             let tag_bytes = cipher.block_bytes();
-            aead(library, names::mgm(cipher), encrypts, tag_bytes, keys, operation)?
+            aead(
+                library,
+                names::mgm(cipher),
+                encrypts,
+                tag_bytes,
+                keys,
+                operation,
+            )?
         }
         Family::Rsa(..) | Family::Ecdsa(_) => Box::new(Pair::new(library, own, operation, keys)?),
         Family::Ed25519 | Family::MlDsa(_) => {
@@ -61,14 +89,26 @@ pub(super) fn new<'a>(
                 let tried = context.sign(b"", &mut Vec::new());
                 tried.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
             }
-            Box::new(Whole { context, signs: action == Action::Sign, signature_bytes })
+            Box::new(Whole {
+                context,
+                signs: action == Action::Sign,
+                signature_bytes,
+            })
         }
         Family::MlKem(_) => {
             let key = key(library, operation, keys)?;
-            let what = if encrypts { KeyUse::Encapsulate } else { KeyUse::Decapsulate };
+            let what = if encrypts {
+                KeyUse::Encapsulate
+            } else {
+                KeyUse::Decapsulate
+            };
             let context = KeyContext::new(&key, what, None)?;
             let ciphertext_bytes = kem_ciphertext_bytes(operation).unwrap_or_default();
-            Box::new(Kem { context, encrypts, ciphertext_bytes })
+            Box::new(Kem {
+                context,
+                encrypts,
+                ciphertext_bytes,
+            })
         }
     })
 }
@@ -90,7 +130,7 @@ struct Text<'a> {
     context: CipherContext<'a>,
     secret: Secret,
     mode: Mode,
-    cipher: Cipher,
+    is_gost: bool,
 }
 
 impl Job for Text<'_> {
@@ -98,9 +138,12 @@ impl Job for Text<'_> {
         match self.mode {
             // Nothing is left of the message before, if that was one of whole blocks.
             Mode::Ecb => {}
-            // The key has changed on the way.
-            Mode::CtrAcpkm => self.context.begin(Some(&self.secret.key), &self.secret.nonce)?,
-            _ => self.context.begin(None, &self.secret.nonce)?,
+            // The GOST engine and provider go on where they were, and with the key that they had come to.
+            Mode::Ctr | Mode::CtrAcpkm if self.is_gost => {
+                self.context
+                    .begin_anew(&self.secret.key, &self.secret.nonce)?;
+            }
+            _ => self.context.begin(&self.secret.nonce)?,
         }
         self.context.update(input, output)?;
         if output.len() == input.len() && self.mode != Mode::CbcPad {
@@ -110,9 +153,12 @@ impl Job for Text<'_> {
         let whole = self.context.finish(output);
         if !whole {
             output.clear();
-            let _ = self.context.begin(Some(&self.secret.key), &self.secret.nonce);
+            if self.mode != Mode::CbcPad {
+                self.context
+                    .begin_anew(&self.secret.key, &self.secret.nonce)?;
+            }
         }
-        Ok(whole && (self.mode == Mode::CbcPad || input.len() % self.cipher.block_bytes() == 0))
+        Ok(whole && (self.mode == Mode::CbcPad || output.len() == input.len()))
     }
 }
 
@@ -134,7 +180,12 @@ fn aead<'a>(
 ) -> Result<Box<dyn Job + 'a>, DeviceError> {
     let secret = keys.secret(operation.algorithm);
     let context = CipherContext::new(library, name, encrypts, &secret.key, false)?;
-    Ok(Box::new(Aead { context, secret, encrypts, tag_bytes }))
+    Ok(Box::new(Aead {
+        context,
+        secret,
+        encrypts,
+        tag_bytes,
+    }))
 }
 
 impl Job for Aead<'_> {
@@ -142,14 +193,17 @@ impl Job for Aead<'_> {
         let text = if self.encrypts {
             input
         } else {
-            let Some((text, _)) = input.len().checked_sub(self.tag_bytes).map(|at| input.split_at(at))
+            let Some((text, _)) = input
+                .len()
+                .checked_sub(self.tag_bytes)
+                .map(|at| input.split_at(at))
             else {
                 output.clear();
                 return Ok(false);
             };
             text
         };
-        self.context.begin(None, &self.secret.nonce)?;
+        self.context.begin(&self.secret.nonce)?;
         if !self.encrypts {
             self.context.expect_tag(&input[text.len()..])?;
         }
@@ -239,7 +293,9 @@ impl Job for Pair<'_> {
             self.context.run(self.what, &self.digest, der)?;
             output.resize(self.signature_bytes, 0);
             if !ecdsa::to_raw(der, output) {
-                return Err(DeviceError::Failed("its signature is not in DER".to_owned()));
+                return Err(DeviceError::Failed(
+                    "its signature is not in DER".to_owned(),
+                ));
             }
             return Ok(true);
         }

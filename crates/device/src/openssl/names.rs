@@ -39,7 +39,6 @@ pub(super) const fn cipher(cipher: Cipher, mode: Mode) -> Option<&'static str> {
         (Cipher::Kuznyechik, Mode::Cbc) => "kuznyechik-cbc",
         (Cipher::Kuznyechik, Mode::Ctr) => "kuznyechik-ctr",
         (Cipher::Kuznyechik, Mode::CtrAcpkm) => "kuznyechik-ctr-acpkm",
-        (Cipher::Gost28147, Mode::Ctr) => "gost89-cnt-12",
         _ => return None,
     })
 }
@@ -66,7 +65,6 @@ pub(super) const fn mac(cipher: Cipher) -> Option<&'static str> {
     match cipher {
         Cipher::Magma => Some("magma-mac"),
         Cipher::Kuznyechik => Some("kuznyechik-mac"),
-        Cipher::Gost28147 => Some("gost-mac-12"),
         _ => None,
     }
 }

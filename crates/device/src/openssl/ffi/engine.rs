@@ -15,7 +15,7 @@ pub(super) enum Engine {}
 
 #[cfg(engines)]
 mod there {
-    use super::super::{c_string, forget_errors, last_error, raw};
+    use super::super::{c_string, forget_errors, last_error, pin, raw};
     use super::*;
     use std::ptr::NonNull;
 
@@ -32,6 +32,7 @@ mod there {
                 ))
             };
             let id = c_string(name)?;
+            pin(name, module, raw::ENGINES_FOLDER);
             let found = match module {
                 // SAFETY: a string.
                 None => unsafe { raw::ENGINE_by_id(id.as_ptr()) },
@@ -78,6 +79,9 @@ mod there {
                 unsafe { raw::ENGINE_free(engine.as_ptr()) };
                 return Err(error);
             }
+            // Without this no key of a MAC can be made, which is a kind of key that only the engine knows.
+            // SAFETY: a live engine.
+            unsafe { raw::ENGINE_register_pkey_asn1_meths(engine.as_ptr()) };
             forget_errors();
             Ok(Self(engine))
         }
@@ -89,7 +93,9 @@ mod there {
                 return String::new();
             }
             // SAFETY: not null, ends with a zero, lives as long as the engine.
-            unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+            unsafe { CStr::from_ptr(name) }
+                .to_string_lossy()
+                .into_owned()
         }
 
         pub(in super::super) const fn as_ptr(&self) -> *mut ssl::ENGINE {

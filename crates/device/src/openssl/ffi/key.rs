@@ -1,7 +1,7 @@
 //! Public-key operations.
 
 use super::engine::Place;
-use super::{Library, c_int, c_string, failed, forget_errors, last_error, raw};
+use super::{Library, c_length, c_string, failed, forget_errors, last_error, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::c_long;
@@ -59,10 +59,16 @@ impl<'a> Key<'a> {
             *const std::ffi::c_char,
         ) -> *mut ssl::EVP_PKEY,
     ) -> Result<Self, DeviceError> {
-        let (mut bytes, length) = (der.as_ptr(), c_long::from(c_int(der.len())?));
+        let (mut bytes, length) = (der.as_ptr(), c_long::from(c_length(der.len())?));
         // SAFETY: the bytes are as many as is said; the result is a key of its own, or null.
         let key = unsafe {
-            read(ptr::null_mut(), &raw mut bytes, length, library.context(), ptr::null())
+            read(
+                ptr::null_mut(),
+                &raw mut bytes,
+                length,
+                library.context(),
+                ptr::null(),
+            )
         };
         Self::new(library, key)
     }
@@ -113,14 +119,22 @@ impl<'a> Key<'a> {
         let Some(key) = NonNull::new(key) else {
             let why = last_error().unwrap_or_default();
             let name = library.name();
-            return Err(DeviceError::NotOffered(format!("{name} takes no such key: {why}")));
+            return Err(DeviceError::NotOffered(format!(
+                "{name} takes no such key: {why}"
+            )));
         };
-        let mut this = Self { key, library, engine: ptr::null_mut() };
+        let mut this = Self {
+            key,
+            library,
+            engine: ptr::null_mut(),
+        };
         if let Some(engine) = library.as_engine() {
             let Some((key, place)) = engine.adopt(key) else {
                 forget_errors();
                 let name = library.name();
-                return Err(DeviceError::NotOffered(format!("{name} does nothing with such keys")));
+                return Err(DeviceError::NotOffered(format!(
+                    "{name} does nothing with such keys"
+                )));
             };
             this.key = key;
             if place == Place::Use {
@@ -143,7 +157,11 @@ impl<'a> Key<'a> {
                 )
             }
         };
-        NonNull::new(context).ok_or_else(|| failed("using the key"))
+        NonNull::new(context).ok_or_else(|| {
+            let why = last_error().unwrap_or_default();
+            let name = self.library.name();
+            DeviceError::NotOffered(format!("{name} does nothing with such keys: {why}"))
+        })
     }
 }
 
@@ -170,7 +188,11 @@ impl<'a> KeyContext<'a> {
         rsa: Option<RsaPadding>,
     ) -> Result<Self, DeviceError> {
         let context = key.context()?;
-        let this = Self { context, result_bytes_max: key.result_bytes_max(), _library: PhantomData };
+        let this = Self {
+            context,
+            result_bytes_max: key.result_bytes_max(),
+            _library: PhantomData,
+        };
         let context = context.as_ptr();
         // SAFETY: a live context with a key.
         let ready = unsafe {
@@ -185,7 +207,9 @@ impl<'a> KeyContext<'a> {
         };
         if ready != 1 {
             let why = last_error().unwrap_or_default();
-            return Err(DeviceError::NotOffered(format!("it does not {what:?} with it: {why}")));
+            return Err(DeviceError::NotOffered(format!(
+                "it does not {what:?} with it: {why}"
+            )));
         }
         if let Some(padding) = rsa {
             this.pad(padding)?;
@@ -232,7 +256,9 @@ impl<'a> KeyContext<'a> {
             return Ok(());
         }
         let why = last_error().unwrap_or_default();
-        Err(DeviceError::NotOffered(format!("it does not pad so: {why}")))
+        Err(DeviceError::NotOffered(format!(
+            "it does not pad so: {why}"
+        )))
     }
 
     /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be decrypted is not well-formed.
@@ -288,7 +314,10 @@ impl<'a> KeyContext<'a> {
     }
 
     /// Makes a secret and its ciphertext: `output` is the ciphertext, then the secret.
-    pub(in super::super) fn encapsulate(&mut self, output: &mut Vec<u8>) -> Result<(), DeviceError> {
+    pub(in super::super) fn encapsulate(
+        &mut self,
+        output: &mut Vec<u8>,
+    ) -> Result<(), DeviceError> {
         let mut secret = [0_u8; 64];
         let (mut secret_bytes, mut length) = (secret.len(), self.result_bytes_max);
         output.resize(length, 0);
@@ -311,7 +340,11 @@ impl<'a> KeyContext<'a> {
     }
 
     /// The secret behind a ciphertext. `false`: it is refused.
-    pub(in super::super) fn decapsulate(&mut self, ciphertext: &[u8], secret: &mut Vec<u8>) -> bool {
+    pub(in super::super) fn decapsulate(
+        &mut self,
+        ciphertext: &[u8],
+        secret: &mut Vec<u8>,
+    ) -> bool {
         secret.resize(64, 0);
         let mut length = secret.len();
         // SAFETY: a live context; the output is as long as is said, and the input too.
@@ -356,7 +389,10 @@ impl<'a> SignContext<'a> {
     pub(in super::super) fn new(key: Key<'a>) -> Result<Self, DeviceError> {
         // SAFETY: takes nothing.
         let context = NonNull::new(unsafe { ssl::EVP_MD_CTX_new() });
-        Ok(Self { context: context.ok_or_else(|| failed("signing"))?, key })
+        Ok(Self {
+            context: context.ok_or_else(|| failed("signing"))?,
+            key,
+        })
     }
 
     pub(in super::super) fn sign(

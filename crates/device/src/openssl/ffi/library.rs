@@ -1,7 +1,7 @@
 //! A provider or an engine, loaded.
 
 use super::engine::Engine;
-use super::{c_string, last_error, raw};
+use super::{c_string, last_error, pin, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::{CStr, c_char};
@@ -32,12 +32,19 @@ impl Library {
         name: &str,
         module: Option<&Path>,
     ) -> Result<Self, DeviceError> {
+        pin(name, module, raw::PROVIDERS_FOLDER);
         // SAFETY: takes nothing.
         let context = unsafe { ssl::OSSL_LIB_CTX_new() };
         if context.is_null() {
-            return Err(DeviceError::Unusable("libcrypto has no memory left".to_owned()));
+            return Err(DeviceError::Unusable(
+                "libcrypto has no memory left".to_owned(),
+            ));
         }
-        let mut library = Self { context, providers: Vec::new(), engine: None };
+        let mut library = Self {
+            context,
+            providers: Vec::new(),
+            engine: None,
+        };
         let loaded = match module {
             // Its file may be called anything; a provider is found by folder and file name.
             Some(module) => {
@@ -65,12 +72,13 @@ impl Library {
     }
 
     /// Loads an engine by its name, from `module` where that is given.
-    pub(in super::super) fn engine(
-        name: &str,
-        module: Option<&Path>,
-    ) -> Result<Self, DeviceError> {
+    pub(in super::super) fn engine(name: &str, module: Option<&Path>) -> Result<Self, DeviceError> {
         let engine = Engine::load(name, module)?;
-        Ok(Self { context: ptr::null_mut(), providers: Vec::new(), engine: Some(engine) })
+        Ok(Self {
+            context: ptr::null_mut(),
+            providers: Vec::new(),
+            engine: Some(engine),
+        })
     }
 
     fn load(&mut self, name: &str) -> Result<(), String> {
@@ -108,9 +116,9 @@ impl Library {
     /// Whether the provider is still working, as it says itself.
     pub(in super::super) fn is_well(&self) -> bool {
         // SAFETY: a live provider.
-        self.providers.first().is_none_or(|provider| unsafe {
-            raw::OSSL_PROVIDER_self_test(provider.as_ptr()) == 1
-        })
+        self.providers
+            .first()
+            .is_none_or(|provider| unsafe { raw::OSSL_PROVIDER_self_test(provider.as_ptr()) == 1 })
     }
 
     /// A text that the provider tells of itself.
@@ -129,7 +137,11 @@ impl Library {
             return None;
         }
         // SAFETY: a string that ends with a zero and lives as long as the provider.
-        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+        Some(
+            unsafe { CStr::from_ptr(value) }
+                .to_string_lossy()
+                .into_owned(),
+        )
     }
 }
 

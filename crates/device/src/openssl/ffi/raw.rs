@@ -1,7 +1,8 @@
 //! Functions of libcrypto 3 that `openssl-sys` does not declare, as in its headers.
 
 use openssl_sys::{
-    ENGINE, EVP_CIPHER, EVP_MD, EVP_PKEY, EVP_PKEY_CTX, OSSL_LIB_CTX, OSSL_PARAM, OSSL_PROVIDER,
+    ENGINE, EVP_CIPHER, EVP_CIPHER_CTX, EVP_MD, EVP_PKEY, EVP_PKEY_CTX, OSSL_LIB_CTX, OSSL_PARAM,
+    OSSL_PROVIDER,
 };
 use std::ffi::{c_char, c_int, c_long, c_uchar, c_ulong};
 
@@ -28,7 +29,11 @@ unsafe extern "C" {
         size: usize,
     ) -> OSSL_PARAM;
 
+    // openssl/crypto.h
+    pub(super) fn OPENSSL_info(what: c_int) -> *const c_char;
+
     // openssl/evp.h
+    pub(super) fn EVP_CIPHER_CTX_reset(ctx: *mut EVP_CIPHER_CTX) -> c_int;
     pub(super) fn EVP_DigestSignInit_ex(
         ctx: *mut openssl_sys::EVP_MD_CTX,
         pctx: *mut *mut EVP_PKEY_CTX,
@@ -82,12 +87,10 @@ unsafe extern "C" {
     pub(super) fn ENGINE_finish(engine: *mut ENGINE) -> c_int;
     pub(super) fn ENGINE_free(engine: *mut ENGINE) -> c_int;
     pub(super) fn ENGINE_get_name(engine: *const ENGINE) -> *const c_char;
+    pub(super) fn ENGINE_register_pkey_asn1_meths(engine: *mut ENGINE) -> c_int;
     pub(super) fn ENGINE_get_cipher(engine: *mut ENGINE, nid: c_int) -> *const EVP_CIPHER;
     pub(super) fn ENGINE_get_digest(engine: *mut ENGINE, nid: c_int) -> *const EVP_MD;
-    pub(super) fn ENGINE_get_pkey_meth(
-        engine: *mut ENGINE,
-        nid: c_int,
-    ) -> *const std::ffi::c_void;
+    pub(super) fn ENGINE_get_pkey_meth(engine: *mut ENGINE, nid: c_int) -> *const std::ffi::c_void;
     pub(super) fn ENGINE_get_RSA(engine: *const ENGINE) -> *const std::ffi::c_void;
     pub(super) fn ENGINE_get_EC(engine: *const ENGINE) -> *const std::ffi::c_void;
     pub(super) fn RSA_set_method(
@@ -100,3 +103,9 @@ unsafe extern "C" {
     ) -> c_int;
     pub(super) fn OBJ_txt2nid(text: *const c_char) -> c_int;
 }
+
+/// For [`OPENSSL_info`]: where engines are (OPENSSL_INFO_ENGINES_DIR).
+#[cfg(engines)]
+pub(super) const ENGINES_FOLDER: c_int = 1002;
+/// For [`OPENSSL_info`]: where providers are (OPENSSL_INFO_MODULES_DIR).
+pub(super) const PROVIDERS_FOLDER: c_int = 1003;

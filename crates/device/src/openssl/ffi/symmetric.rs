@@ -1,23 +1,15 @@
-//! Hashes, MACs and ciphers: one context each, used again for every message.
+//! Hashes and MACs: one context each, used again for every message.
 
-use super::{Library, c_int, c_string, failed, forget_errors, raw};
+use super::{Library, c_length, c_string, failed, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
+use zeroize::Zeroizing;
 
-/// The longest block of any cipher here.
-const BLOCK_BYTES_MAX: usize = 32;
-/// The longest IV that libcrypto takes.
-const IV_BYTES_MAX: usize = 16;
 /// The longest output of a hash or a MAC.
 const DIGEST_BYTES_MAX: usize = 64;
-
-fn not_offered(library: &Library, what: &str) -> DeviceError {
-    forget_errors();
-    DeviceError::NotOffered(format!("{} has no {what}", library.name()))
-}
 
 /// A hash.
 pub(in super::super) struct DigestContext<'a> {
@@ -47,14 +39,17 @@ impl<'a> DigestContext<'a> {
         // engine's is its own.
         unsafe {
             let context = ssl::EVP_MD_CTX_new();
-            let done =
-                !context.is_null() && ssl::EVP_DigestInit_ex(context, digest, engine) == 1;
+            let done = !context.is_null() && ssl::EVP_DigestInit_ex(context, digest, engine) == 1;
             if engine.is_null() {
                 ssl::EVP_MD_free(digest.cast_mut());
             }
             match NonNull::new(context) {
                 Some(context) => {
-                    let this = Self { context, _library: PhantomData, _here: PhantomData };
+                    let this = Self {
+                        context,
+                        _library: PhantomData,
+                        _here: PhantomData,
+                    };
                     if done { Ok(this) } else { Err(failed(name)) }
                 }
                 None => Err(failed(name)),
@@ -79,7 +74,11 @@ impl<'a> DigestContext<'a> {
                 && ssl::EVP_DigestFinal_ex(context, output.as_mut_ptr(), &raw mut length) == 1
         };
         output.truncate(length as usize);
-        if done { Ok(()) } else { Err(failed("the hash")) }
+        if done {
+            Ok(())
+        } else {
+            Err(failed("the hash"))
+        }
     }
 }
 
@@ -98,8 +97,8 @@ pub(in super::super) struct MacContext<'a> {
 }
 
 enum MacKind {
-    /// A provider's.
-    Mac(NonNull<ssl::EVP_MAC_CTX>),
+    /// A provider's, with the key where that has to be set for each message.
+    Mac(NonNull<ssl::EVP_MAC_CTX>, Option<Zeroizing<Vec<u8>>>),
     /// HMAC by libcrypto over an engine's hash.
     Hmac(NonNull<ssl::HMAC_CTX>),
     /// An engine's, which looks like a signature there: a context that is copied for each message, and that copy.
@@ -125,8 +124,12 @@ impl<'a> MacContext<'a> {
             let Some(context) = NonNull::new(ssl::HMAC_CTX_new()) else {
                 return Err(failed("HMAC"));
             };
-            let this = Self { kind: MacKind::Hmac(context), _library: PhantomData, _here: PhantomData };
-            let length = c_int(key.len())?;
+            let this = Self {
+                kind: MacKind::Hmac(context),
+                _library: PhantomData,
+                _here: PhantomData,
+            };
+            let length = c_length(key.len())?;
             let key = key.as_ptr().cast();
             if ssl::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1 {
                 Ok(this)
@@ -162,7 +165,7 @@ impl<'a> MacContext<'a> {
         if nid == 0 {
             return Err(not_offered(library, name));
         }
-        let length = c_int(key.len())?;
+        let length = c_length(key.len())?;
         // SAFETY: a live engine with such a MAC; the key is as long as is said; the context keeps what it needs of the key, and its hash
         // is the engine's own.
         unsafe {
@@ -179,7 +182,11 @@ impl<'a> MacContext<'a> {
                 return Err(failed(name));
             };
             let kind = MacKind::Signature(keyed, copy);
-            let this = Self { kind, _library: PhantomData, _here: PhantomData };
+            let this = Self {
+                kind,
+                _library: PhantomData,
+                _here: PhantomData,
+            };
             let digest = engine.digest(&name_c);
             let done = ssl::EVP_DigestSignInit(
                 keyed.as_ptr(),
@@ -189,7 +196,11 @@ impl<'a> MacContext<'a> {
                 mac_key,
             );
             ssl::EVP_PKEY_free(mac_key);
-            if done == 1 { Ok(this) } else { Err(failed(name)) }
+            if done == 1 {
+                Ok(this)
+            } else {
+                Err(failed(name))
+            }
         }
     }
 
@@ -212,7 +223,14 @@ impl<'a> MacContext<'a> {
             ssl::EVP_MAC_free(mac);
             NonNull::new(context).ok_or_else(|| failed(&what))?
         };
-        let this = Self { kind: MacKind::Mac(context), _library: PhantomData, _here: PhantomData };
+        // The GOST provider's forget their keys with each message.
+        let again = setting.is_none().then(|| Zeroizing::new(key.to_vec()));
+        let kind = MacKind::Mac(context, again);
+        let this = Self {
+            kind,
+            _library: PhantomData,
+            _here: PhantomData,
+        };
         let value = c_string(setting.map_or("", |(_, value)| value))?;
         // SAFETY: the list of parameters is ended as it must be, its string outlives the call and is only read, and the key is as long as is
         // said.
@@ -229,7 +247,12 @@ impl<'a> MacContext<'a> {
                 ],
                 None => [ssl::OSSL_PARAM_construct_end(), end],
             };
-            ssl::EVP_MAC_init(context.as_ptr(), key.as_ptr(), key.len(), parameters.as_ptr())
+            ssl::EVP_MAC_init(
+                context.as_ptr(),
+                key.as_ptr(),
+                key.len(),
+                parameters.as_ptr(),
+            )
         };
         if done == 1 {
             Ok(this)
@@ -252,17 +275,21 @@ impl<'a> MacContext<'a> {
         // SAFETY: live contexts with keys; the output is as long as `length` says, or as the longest MAC (EVP_MAX_MD_SIZE).
         let done = unsafe {
             match &self.kind {
-                MacKind::Mac(context) => {
+                MacKind::Mac(context, again) => {
                     let context = context.as_ptr();
                     let (out, room) = (output.as_mut_ptr(), length);
-                    ssl::EVP_MAC_init(context, ptr::null(), 0, ptr::null()) == 1
+                    let (key, key_bytes) = again
+                        .as_ref()
+                        .map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
+                    ssl::EVP_MAC_init(context, key, key_bytes, ptr::null()) == 1
                         && ssl::EVP_MAC_update(context, data, size) == 1
                         && ssl::EVP_MAC_final(context, out, &raw mut length, room) == 1
                 }
                 MacKind::Hmac(context) => {
                     let context = context.as_ptr();
                     let (none, mut made) = (ptr::null(), 0);
-                    let done = ssl::HMAC_Init_ex(context, none, 0, ptr::null(), ptr::null_mut()) == 1
+                    let done = ssl::HMAC_Init_ex(context, none, 0, ptr::null(), ptr::null_mut())
+                        == 1
                         && ssl::HMAC_Update(context, data, size) == 1
                         && ssl::HMAC_Final(context, output.as_mut_ptr(), &raw mut made) == 1;
                     length = made as usize;
@@ -286,7 +313,7 @@ impl Drop for MacContext<'_> {
         // SAFETY: ours.
         unsafe {
             match &self.kind {
-                MacKind::Mac(context) => ssl::EVP_MAC_CTX_free(context.as_ptr()),
+                MacKind::Mac(context, _) => ssl::EVP_MAC_CTX_free(context.as_ptr()),
                 MacKind::Hmac(context) => ssl::HMAC_CTX_free(context.as_ptr()),
                 MacKind::Signature(keyed, copy) => {
                     ssl::EVP_MD_CTX_free(keyed.as_ptr());
@@ -294,190 +321,5 @@ impl Drop for MacContext<'_> {
                 }
             }
         }
-    }
-}
-
-/// A cipher with its key, in one direction.
-pub(in super::super) struct CipherContext<'a> {
-    context: NonNull<ssl::EVP_CIPHER_CTX>,
-    _library: PhantomData<&'a Library>,
-    _here: PhantomData<*mut ()>,
-}
-
-impl<'a> CipherContext<'a> {
-    /// The cipher that libcrypto calls `name`.
-    pub(in super::super) fn new(
-        library: &'a Library,
-        name: &str,
-        encrypts: bool,
-        key: &[u8],
-        padding: bool,
-    ) -> Result<Self, DeviceError> {
-        let name_c = c_string(name)?;
-        let (cipher, engine) = match library.as_engine() {
-            Some(engine) => (engine.cipher(&name_c), engine.as_ptr()),
-            // SAFETY: a live context, and a string.
-            None => unsafe {
-                let fetched =
-                    ssl::EVP_CIPHER_fetch(library.context(), name_c.as_ptr(), ptr::null());
-                (fetched.cast_const(), ptr::null_mut())
-            },
-        };
-        if cipher.is_null() {
-            return Err(not_offered(library, name));
-        }
-        // SAFETY: a live cipher; the key has the length that the cipher wants; what the context takes of the cipher, it keeps itself.
-        unsafe {
-            let wanted = ssl::EVP_CIPHER_get_key_length(cipher);
-            let context = NonNull::new(ssl::EVP_CIPHER_CTX_new());
-            let mut done = false;
-            if let Some(context) = context
-                && usize::try_from(wanted) == Ok(key.len())
-            {
-                let context = context.as_ptr();
-                let (none, encrypts) = (ptr::null(), i32::from(encrypts));
-                done = ssl::EVP_CipherInit_ex(context, cipher, engine, none, none, encrypts) == 1
-                    && ssl::EVP_CIPHER_CTX_set_padding(context, i32::from(padding)) == 1
-                    && ssl::EVP_CipherInit_ex(
-                        context,
-                        ptr::null(),
-                        ptr::null_mut(),
-                        key.as_ptr(),
-                        none,
-                        encrypts,
-                    ) == 1;
-            }
-            if engine.is_null() {
-                ssl::EVP_CIPHER_free(cipher.cast_mut());
-            }
-            let Some(context) = context else {
-                return Err(failed(name));
-            };
-            let this = Self { context, _library: PhantomData, _here: PhantomData };
-            if done { Ok(this) } else { Err(failed(name)) }
-        }
-    }
-
-    /// Begins a message with its IV, which is filled up with zeros where the cipher wants a longer one. With `key`, the key is
-    /// set again.
-    #[inline]
-    pub(in super::super) fn begin(
-        &mut self,
-        key: Option<&[u8]>,
-        iv: &[u8],
-    ) -> Result<(), DeviceError> {
-        let mut whole = [0; IV_BYTES_MAX];
-        let context = self.context.as_ptr();
-        // SAFETY: a live context with a cipher; `whole` is as long as the longest IV, and a key that is given is as long as the cipher's.
-        unsafe {
-            if iv.len() > IV_BYTES_MAX || ssl::EVP_CIPHER_CTX_get_iv_length(context) > 16 {
-                return Err(DeviceError::NotOffered(format!("no IV of {} B", iv.len())));
-            }
-            whole[..iv.len()].copy_from_slice(iv);
-            let key = match key {
-                Some(key)
-                    if usize::try_from(ssl::EVP_CIPHER_CTX_get_key_length(context))
-                        == Ok(key.len()) =>
-                {
-                    key.as_ptr()
-                }
-                Some(_) => return Err(DeviceError::NotOffered("a key of another length".into())),
-                None => ptr::null(),
-            };
-            let (none, engine, iv) = (ptr::null(), ptr::null_mut(), whole.as_ptr());
-            if ssl::EVP_CipherInit_ex(context, none, engine, key, iv, -1) == 1 {
-                Ok(())
-            } else {
-                Err(failed("setting the IV"))
-            }
-        }
-    }
-
-    /// Takes additional data of an AEAD.
-    pub(in super::super) fn additional(&mut self, data: &[u8]) -> Result<(), DeviceError> {
-        let (length, mut done) = (c_int(data.len())?, 0);
-        // SAFETY: a live context; nothing is written where the output is null.
-        let right = unsafe {
-            let context = self.context.as_ptr();
-            ssl::EVP_CipherUpdate(context, ptr::null_mut(), &raw mut done, data.as_ptr(), length)
-        };
-        if right == 1 { Ok(()) } else { Err(failed("additional data")) }
-    }
-
-    /// Goes through a text, all of it at once. `output` is made as long as what came out.
-    #[inline]
-    pub(in super::super) fn update(
-        &mut self,
-        input: &[u8],
-        output: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
-        let (length, mut made) = (c_int(input.len())?, 0);
-        output.resize(input.len() + BLOCK_BYTES_MAX, 0);
-        // SAFETY: the output has room for a block more than the input, which is the most that comes out.
-        let done = unsafe {
-            let context = self.context.as_ptr();
-            ssl::EVP_CipherUpdate(
-                context,
-                output.as_mut_ptr(),
-                &raw mut made,
-                input.as_ptr(),
-                length,
-            )
-        };
-        output.truncate(usize::try_from(made).unwrap_or_default());
-        if done == 1 { Ok(()) } else { Err(failed("the cipher")) }
-    }
-
-    /// Ends a message, with what is left of it; `false`: padding, length or tag are wrong.
-    #[inline]
-    pub(in super::super) fn finish(&mut self, output: &mut Vec<u8>) -> bool {
-        let (before, mut made) = (output.len(), 0);
-        output.resize(before + BLOCK_BYTES_MAX, 0);
-        // SAFETY: there is room for a block, the most that comes out.
-        let done = unsafe {
-            let rest = output.as_mut_ptr().add(before);
-            ssl::EVP_CipherFinal(self.context.as_ptr(), rest, &raw mut made)
-        };
-        output.truncate(before + usize::try_from(made).unwrap_or_default());
-        if done != 1 {
-            forget_errors();
-        }
-        done == 1
-    }
-
-    /// The tag of what was sealed, put behind it.
-    pub(in super::super) fn tag(
-        &mut self,
-        bytes: usize,
-        output: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
-        let (length, before) = (c_int(bytes)?, output.len());
-        output.resize(before + bytes, 0);
-        // SAFETY: there is room for as many bytes as are asked for.
-        let done = unsafe {
-            let rest = output.as_mut_ptr().add(before).cast();
-            let context = self.context.as_ptr();
-            ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, length, rest)
-        };
-        if done == 1 { Ok(()) } else { Err(failed("the tag")) }
-    }
-
-    /// The tag that what is opened must have.
-    pub(in super::super) fn expect_tag(&mut self, tag: &[u8]) -> Result<(), DeviceError> {
-        let length = c_int(tag.len())?;
-        // SAFETY: the tag is as long as is said, and only read.
-        let done = unsafe {
-            let tag = tag.as_ptr().cast_mut().cast();
-            let context = self.context.as_ptr();
-            ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_SET_TAG, length, tag)
-        };
-        if done == 1 { Ok(()) } else { Err(failed("the tag")) }
-    }
-}
-
-impl Drop for CipherContext<'_> {
-    fn drop(&mut self) {
-        // SAFETY: ours.
-        unsafe { ssl::EVP_CIPHER_CTX_free(self.context.as_ptr()) };
     }
 }

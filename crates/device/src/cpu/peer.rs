@@ -1,0 +1,51 @@
+//! Whom our own engines are compared with: OpenSSL where it has the operation, themselves where nobody else has.
+
+use super::Cpu;
+use crate::openssl::{self, OpenSsl};
+use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
+
+/// OpenSSL's own provider, and our engines behind it.
+pub(crate) struct Peer {
+    openssl: OpenSsl,
+    cpu: Cpu,
+}
+
+impl Peer {
+    /// Opens both.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unusable`]: OpenSSL has no provider of its own.
+    pub(crate) fn open() -> Result<Self, DeviceError> {
+        Ok(Self {
+            openssl: openssl::open(None, None, None)?,
+            cpu: super::open(None)?,
+        })
+    }
+}
+
+impl Device for Peer {
+    fn facts(&self) -> Facts {
+        self.openssl.facts()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
+        Ok(Box::new(Thread {
+            openssl: self.openssl.session()?,
+            cpu: self.cpu.session()?,
+        }))
+    }
+}
+
+struct Thread<'a> {
+    openssl: Box<dyn Session + 'a>,
+    cpu: Box<dyn Session + 'a>,
+}
+
+impl Session for Thread<'_> {
+    fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
+        match self.openssl.job(operation, keys) {
+            Err(DeviceError::NotOffered(_)) => self.cpu.job(operation, keys),
+            other => other,
+        }
+    }
+}

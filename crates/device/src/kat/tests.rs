@@ -1,0 +1,341 @@
+//! Whole functional trials, and the faults that they must find.
+
+use super::*;
+use crate::{Facts, cpu, openssl};
+use std::path::Path;
+
+/// All rows of a device.
+fn rows(device: &dyn Device, algorithms: &[&str]) -> Vec<KatRow> {
+    let cpu = cpu::open(None).expect("our own engines");
+    let mut rows = Vec::new();
+    let algorithms: Vec<_> = algorithms.iter().map(|&name| name.to_owned()).collect();
+    let mut say = |row| {
+        rows.push(row);
+        true
+    };
+    run(device, &cpu, &Keys::new(7), &algorithms, &mut say).expect("a session");
+    rows
+}
+
+/// Rows that neither passed nor are not offered.
+fn faults(rows: &[KatRow]) -> Vec<&KatRow> {
+    let fault = |row: &&KatRow| !matches!(row.outcome, Outcome::Pass | Outcome::NotOffered(_));
+    rows.iter().filter(fault).collect()
+}
+
+/// Names of the algorithms that are offered, in part or whole.
+fn offered(rows: &[KatRow]) -> Vec<&str> {
+    let mut names: Vec<_> = rows
+        .iter()
+        .filter(|row| row.outcome == Outcome::Pass)
+        .map(|row| row.algorithm.as_str())
+        .collect();
+    names.dedup();
+    names
+}
+
+/// RSA with keys of 3072 and 4096 bits takes most of the time, and is no other than that with shorter ones: once each will do.
+fn quick() -> Vec<&'static str> {
+    let names = crate::ALGORITHMS.iter().map(|algorithm| algorithm.name());
+    let long = |name: &&str| name.starts_with("rsa-3072") || name.starts_with("rsa-4096");
+    names
+        .filter(|name| !long(name) || matches!(*name, "rsa-3072-pss" | "rsa-4096-oaep"))
+        .collect()
+}
+
+#[test]
+fn our_own_engines_have_every_algorithm_right() {
+    let device = cpu::open(None).expect("our own engines");
+    let rows = rows(&device, &quick());
+    assert_eq!(faults(&rows), [&rows[0]; 0]);
+    assert_eq!(offered(&rows), quick());
+    let not_offered = rows
+        .iter()
+        .find(|row| matches!(row.outcome, Outcome::NotOffered(_)));
+    assert_eq!(not_offered, None);
+}
+
+#[test]
+fn openssl_has_right_what_it_has() {
+    let device = openssl::open(None, None, None).expect("OpenSSL's own provider");
+    let rows = rows(&device, &quick());
+    assert_eq!(faults(&rows), [&rows[0]; 0]);
+    let offered = offered(&rows);
+    for name in [
+        "md5",
+        "hmac-sha-256",
+        "aes-256-cmac",
+        "aes-128-cbc-pad",
+        "aes-192-gcm",
+    ] {
+        assert!(offered.contains(&name), "{name}");
+    }
+    for name in [
+        "rsa-1024-pkcs1",
+        "rsa-4096-oaep",
+        "ecdsa-secp256k1",
+        "ed25519",
+    ] {
+        assert!(offered.contains(&name), "{name}");
+    }
+    assert!(!offered.contains(&"magma-ctr"));
+}
+
+#[test]
+fn a_provider_offers_only_what_is_its_own() {
+    let device = openssl::open(Some("legacy"), None, None).expect("it comes with OpenSSL");
+    let rows = rows(&device, &[]);
+    assert_eq!(faults(&rows), [&rows[0]; 0]);
+    assert_eq!(offered(&rows), ["des-cbc"]);
+}
+
+/// The GOST engine and the GOST provider of the distribution, where they are.
+fn installed(folder: &str, file: &str) -> bool {
+    let place = Path::new("/usr/lib/x86_64-linux-gnu")
+        .join(folder)
+        .join(file);
+    let there = place.exists();
+    if !there {
+        println!(
+            "SKIPPED: {} is not there (package libengine-gost-openssl)",
+            place.display()
+        );
+        assert!(std::env::var_os("CI").is_none(), "CI must have it");
+    }
+    there
+}
+
+/// What both the GOST engine and the GOST provider offer.
+const GOST: [&str; 11] = [
+    "streebog-256",
+    "streebog-512",
+    "magma-cbc",
+    "magma-ctr",
+    "magma-ctr-acpkm",
+    "magma-omac",
+    "kuznyechik-ecb",
+    "kuznyechik-cbc",
+    "kuznyechik-ctr",
+    "kuznyechik-ctr-acpkm",
+    "kuznyechik-omac",
+];
+
+/// One test for both, as the provider takes the engine's ciphers for its MACs once that is loaded.
+#[test]
+fn the_distributions_gost_provider_and_engine_agree_with_ours() {
+    if !installed("ossl-modules", "gostprov.so") || !installed("engines-3", "gost.so") {
+        return;
+    }
+    // Twice: a device that failed is opened anew.
+    for _ in 0..2 {
+        let device = openssl::open(Some("gostprov"), None, None).expect("the provider");
+        let rows = rows(&device, &[]);
+        assert_eq!(faults(&rows), [&rows[0]; 0]);
+        let mut offered = offered(&rows);
+        // It looks for the ciphers of its MACs in OpenSSL's default context, where they are only once the engine was loaded.
+        offered.retain(|name| !name.ends_with("-omac"));
+        let others = GOST.iter().filter(|name| !name.ends_with("-omac"));
+        assert_eq!(offered, others.copied().collect::<Vec<_>>());
+    }
+    for _ in 0..2 {
+        let device = openssl::open(None, Some("gost"), None).expect("the engine");
+        let rows = rows(&device, &[]);
+        let mut faults = faults(&rows);
+        // Its version 3.0.1 has Kuznyechik's OMAC wrong: `openssl dgst -engine gost -mac kuznyechik-mac` prints for the
+        // example of GOST R 34.13-2015 A.1.6 the same as here, which is not what the standard says.
+        faults.retain(|row| row.algorithm != "kuznyechik-omac");
+        assert_eq!(faults, [&rows[0]; 0]);
+        let mut offered = offered(&rows);
+        offered.retain(|&name| name != "kuznyechik-omac");
+        let own = ["hmac-streebog-256", "hmac-streebog-512"];
+        let expected = GOST
+            .iter()
+            .chain(&own)
+            .filter(|&&name| name != "kuznyechik-omac");
+        for name in expected.clone() {
+            assert!(offered.contains(name), "{name}");
+        }
+        assert_eq!(offered.len(), expected.count(), "{offered:?}");
+    }
+}
+
+/// The engine of `tests/data/engine.c`, compiled with these flags.
+#[cfg(engines)]
+fn engine_for_trials(flags: &[&str]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = folder.path().join("engine.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/engine.c");
+    let mut cc = std::process::Command::new("cc");
+    cc.args(flags)
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&module, &source])
+        .arg("-lcrypto");
+    assert!(cc.status().expect("cc").success(), "{cc:?}");
+    (folder, module)
+}
+
+#[cfg(engines)]
+#[test]
+fn an_engine_with_methods_in_its_keys_is_used_and_not_openssl() {
+    let (_folder, module) = engine_for_trials(&[]);
+    let device = openssl::open(None, Some("trial"), Some(&module)).expect("the engine");
+    assert_eq!(device.facts().name, "Engine for trials");
+    let names = [
+        "aes-128-cbc",
+        "aes-128-ctr",
+        "sha-256",
+        "rsa-2048-pkcs1",
+        "ecdsa-p256",
+        "ed25519",
+    ];
+    let rows = rows(&device, &names);
+    assert_eq!(faults(&rows), [&rows[0]; 0]);
+    assert_eq!(
+        offered(&rows),
+        ["aes-128-cbc", "rsa-2048-pkcs1", "ecdsa-p256"]
+    );
+}
+
+#[cfg(engines)]
+#[test]
+fn an_engine_that_returns_a_wrong_byte_now_and_then_is_found_out() {
+    let (_folder, module) = engine_for_trials(&["-DLIES"]);
+    let device = openssl::open(None, Some("liar"), Some(&module)).expect("the engine");
+    let rows = rows(&device, &["aes-128-cbc"]);
+    let wrong: Vec<_> = rows
+        .iter()
+        .filter_map(|row| match &row.outcome {
+            Outcome::Wrong {
+                first_differing, ..
+            } => Some((row.case.as_str(), *first_differing)),
+            _ => None,
+        })
+        .collect();
+    // The fourth text: the second time that the second input goes through.
+    let found = [
+        ("vectors", Some(15)),
+        ("device encrypts, CPU decrypts", Some(15)),
+        ("CPU encrypts, device decrypts", Some(15)),
+    ];
+    assert_eq!(wrong.len(), found.len(), "{rows:?}");
+    assert_eq!(wrong[1..], found[1..]);
+}
+
+/// A device that changes one byte of every result, from the `after`th on.
+struct Liar(Cpu, u32);
+
+impl Device for Liar {
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
+        Ok(Box::new(LiarsThread(self.0.session()?, self.1)))
+    }
+}
+
+struct LiarsThread<'a>(Box<dyn Session + 'a>, u32);
+
+impl Session for LiarsThread<'_> {
+    fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
+        Ok(Box::new(Lie(self.0.job(operation, keys)?, self.1)))
+    }
+}
+
+struct Lie<'a>(Box<dyn Job + 'a>, u32);
+
+impl Job for Lie<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        let authentic = self.0.run(input, output)?;
+        if self.1 > 0 {
+            self.1 -= 1;
+            return Ok(authentic);
+        }
+        match output.last_mut() {
+            Some(last) => {
+                *last ^= 1;
+                Ok(authentic)
+            }
+            // Nothing to change: an answer.
+            None => Ok(!authentic),
+        }
+    }
+}
+
+#[test]
+fn a_wrong_byte_is_found_in_every_row() {
+    for (after, what) in [(0, "always"), (1, "but for the first")] {
+        let device = Liar(cpu::open(None).expect("our own engines"), after);
+        let names = [
+            "sha-256",
+            "hmac-sha-1",
+            "aes-128-ctr",
+            "aes-256-gcm",
+            "magma-mgm",
+        ];
+        let public = [
+            "rsa-2048-pkcs1",
+            "rsa-2048-oaep",
+            "ecdsa-p256",
+            "ed25519",
+            "ml-kem-768",
+        ];
+        let rows = rows(&device, &[&names[..], &public].concat());
+        assert!(rows.len() > 25, "{}", rows.len());
+        // Of RSA's padding and of KEMs any other result is a refusal.
+        let lies = |row: &&KatRow| row.case != "invalid, decrypt" || row.outcome != Outcome::Pass;
+        for row in rows.iter().filter(lies) {
+            assert!(
+                matches!(row.outcome, Outcome::Wrong { .. }),
+                "{what}: {row:?}"
+            );
+        }
+    }
+    let device = Liar(cpu::open(None).expect("our own engines"), 0);
+    let rows = rows(&device, &["sha-256"]);
+    let Outcome::Wrong {
+        input,
+        first_differing,
+        detail,
+    } = &rows[0].outcome
+    else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(
+        (input.as_str(), *first_differing),
+        ("CAVP SHA256ShortMsg, 0 B, digest", Some(31))
+    );
+    assert_eq!(detail, "from byte 31: 54 came, 55 is right");
+}
+
+#[test]
+fn what_cannot_be_opened_says_what_to_do() {
+    let error = |provider, engine, module: Option<&str>| {
+        openssl::open(provider, engine, module.map(Path::new))
+            .err()
+            .expect("no device")
+            .to_string()
+    };
+    let missing = error(Some("nosuch"), None, None);
+    assert!(
+        missing.contains("\"nosuch\"") && missing.contains("check its name"),
+        "{missing}"
+    );
+    let missing = error(None, Some("nosuch"), None);
+    assert!(missing.contains("the engine \"nosuch\""), "{missing}");
+    let missing = error(None, Some("x"), Some("/nosuch/x.so"));
+    assert_eq!(
+        missing,
+        "there is no module /nosuch/x.so; check the path of the device's module"
+    );
+    let both = error(Some("default"), Some("gost"), None);
+    assert!(both.contains("not both"), "{both}");
+    let not_a_module = error(Some("hosts"), None, Some("/etc/hosts"));
+    assert!(not_a_module.contains("/etc/hosts"), "{not_a_module}");
+    let kernel = cpu::open(Some("mmx")).err().expect("no kernel").to_string();
+    assert!(kernel.starts_with("this machine has no GOST kernel \"mmx\"; it has: portable"));
+    let cpu = cpu::open(None).expect("our own engines");
+    let names = ["sha256".to_owned()];
+    let error = run(&cpu, &cpu, &Keys::new(0), &names, &mut |_| true).expect_err("no such name");
+    assert!(error.to_string().contains("did you mean sha-256?"));
+}
