@@ -34,8 +34,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 /// A device that dies so often in a row without one right operation is not started again.
-const MISFORTUNES_MAX: u32 = 8;
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+const MISFORTUNES_MAX: u32 = 6;
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 const REASONS_MAX: usize = 20;
 
 /// What came of a fatigue trial so far.

@@ -93,13 +93,19 @@ impl Context<'_> {
             algorithms: algorithms.to_vec(),
         };
         crew.start(&spec(device, work))?;
+        let mut is_open = false;
         loop {
             match crew.hear(SILENCE)? {
                 Some((_, Heard::Line(Line::End))) => return Ok(None),
+                // It broke off in the middle: so does a worker whose own worker died.
+                Some((_, Heard::Line(Line::Failed(text)))) if is_open => return Ok(Some(text)),
                 Some((_, Heard::Line(Line::Failed(text) | Line::NotOffered(text)))) => {
                     return Err(problem(format!("`{}`: {text}", device.name)));
                 }
-                Some((_, Heard::Line(line))) => take(line),
+                Some((_, Heard::Line(line))) => {
+                    is_open |= matches!(line, Line::Open(_));
+                    take(line);
+                }
                 Some((_, Heard::Died(how))) => return Ok(Some(how)),
                 None => {
                     let seconds = SILENCE.as_secs();
