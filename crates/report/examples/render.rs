@@ -54,6 +54,7 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("frames") => Ok(fixture::frame_tests()),
         Some("disturbed") => Ok(fixture::disturbed()),
         Some("soak") => Ok(fixture::soak()),
+        Some("device") => Ok(fixture::cards()),
         Some("hostile-frames") => Ok(fixture::hostile_frames()),
         Some("hostile") => Ok(fixture::hostile()),
         Some("peers") => Ok(fixture::peers(5)),

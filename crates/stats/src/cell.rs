@@ -316,8 +316,9 @@ fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -
     Some(Reason {
         repeat: segments.first()?.repeat,
         text: format!(
-            "it broke off after {} under load, with {bad} failures until then: `cipherbench resume` goes on from there",
-            units::human::duration_ns(longest_ns as f64)
+            "it broke off after {} under load, with {bad} failure{} until then: `cipherbench resume` goes on from there",
+            units::human::duration_ns(longest_ns as f64),
+            if bad == 1 { "" } else { "s" }
         ),
     })
 }

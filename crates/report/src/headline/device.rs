@@ -113,7 +113,7 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
         detail: format!(
             "{failures} of {} failed; {} right, {} wrong, {}",
             counted(lives.into(), "device"),
-            Scale::si(right, "operations").value(right),
+            Scale::si(right, "op").value(right),
             sum(|one| one.wrong),
             counted(sum(|one| one.restarts), "restart")
         ),

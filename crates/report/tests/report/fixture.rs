@@ -12,6 +12,8 @@ use wire::Suite;
 // Named, since an example takes this file by its path.
 #[path = "fixture/compared.rs"]
 mod compared;
+#[path = "fixture/device.rs"]
+mod device;
 #[path = "fixture/disturbed.rs"]
 mod disturbed;
 #[path = "fixture/evidence.rs"]
@@ -82,6 +84,11 @@ pub(crate) fn disturbed() -> Journal {
 /// Soaks, and keys put out of step.
 pub(crate) fn soak() -> Journal {
     Maker::new(soak::plan()).finish()
+}
+
+/// A crypto card's acceptance.
+pub(crate) fn cards() -> Journal {
+    Maker::new(device::plan()).finish()
 }
 
 /// A run that has only just begun.

@@ -32,8 +32,9 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 14] {
+fn runs() -> [(&'static str, Journal); 15] {
     [
+        ("device", fixture::cards()),
         ("peers", fixture::peers(5)),
         ("suites", fixture::suites(Some(10_000_000_000))),
         ("frames", fixture::frame_tests()),

@@ -33,6 +33,7 @@ fn every_report_is_well_formed() {
         fixture::empty(),
         fixture::large(),
         fixture::scaling(),
+        fixture::cards(),
         fixture::hostile(),
         fixture::frame_tests(),
         fixture::hostile_frames(),

@@ -9,6 +9,7 @@
 //! ```
 
 mod compared;
+mod device;
 mod disk;
 mod disturbed;
 mod fixture;

@@ -13,6 +13,8 @@ use serde::Serialize;
 
 /// Of the normal distribution, what 95 % lie within.
 const Z_95: f64 = 1.959_964;
+/// What a product of many shares may be off by.
+const ROUNDING: f64 = 1e-9;
 /// Steps of the curve that are told one by one; of more, some are left out between those that are told.
 pub const SURVIVAL_STEPS_MAX: usize = 400;
 
@@ -74,7 +76,7 @@ impl Survival {
             .fold(0_u64, |sum, life| sum.saturating_add(life.ns));
         let failures = lives.iter().filter(|life| life.failed).count();
         let steps = steps(&lives);
-        let median_ns = steps.iter().find(|step| step.survives <= 0.5);
+        let median_ns = steps.iter().find(|step| step.survives <= 0.5 + ROUNDING);
         Some(Self {
             lives: count(lives.len()),
             failures: count(failures),

@@ -79,8 +79,9 @@ pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> 
     if axis == DeviceAxis::Bytes {
         if peak > 0.0 && *first_n != peak_n {
             let share = 100.0 * first.mean / peak;
+            let decimals = usize::from(share < 9.95);
             words.push_str(&format!(
-                "; {share:.0} % of that at {}",
+                "; {share:.decimals$} % of that at {}",
                 number(axis, first_n)
             ));
         }

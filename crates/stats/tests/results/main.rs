@@ -3,6 +3,8 @@
 mod cells;
 mod claims;
 mod compared;
+mod device_trials;
+mod devices;
 mod disturbed;
 mod fixture;
 mod frame_fixture;

@@ -14,12 +14,15 @@ use units::human::duration_ns;
 /// Steps of a survival curve that are printed; the chart has all.
 const STEPS_PRINTED: usize = 12;
 
+/// Rows of a batch that the end of a run prints; of more, those that failed.
+const BATCH_PRINTED: usize = 12;
+
 /// What each device came to, the batch, and what went wrong; unless `short`, the curves' steps.
 pub(crate) fn fatigue(run: &Run<'_>, short: bool) -> Vec<Table> {
     if run.device_cells(DeviceKind::Fatigue).next().is_none() {
         return Vec::new();
     }
-    let mut tables = vec![devices(run)];
+    let mut tables = vec![devices(run, short)];
     tables.extend(
         run.results
             .fatigue_batches
@@ -72,13 +75,21 @@ fn time(ns: u64) -> String {
     duration_ns(ns as f64)
 }
 
-fn devices(run: &Run<'_>) -> Table {
+/// A row for each device of each repeat; in `short` of a large batch only those that failed.
+fn devices(run: &Run<'_>, short: bool) -> Table {
+    let cells = run.device_cells(DeviceKind::Fatigue);
+    let all = cells.filter_map(|(cell, _)| Some(figures(cell)?.devices.len()));
+    let only_failed = short && all.sum::<usize>() > BATCH_PRINTED;
     let note = "without failure: time under load until the first one; right: operations whose result was right; refused: invalid \
                 inputs, as they should be; let in: invalid inputs that passed; restarts: in brackets, those after its process died; \
                 memory: most of its processes in RAM";
-    let mut table = Table::new("Fatigue", note)
+    let title = match only_failed {
+        true => "Fatigue: devices that failed",
+        false => "Fatigue",
+    };
+    let mut table = Table::new(title, note)
         .label("Device")
-        .label("Repeat")
+        .text("Repeat")
         .text("Result")
         .figure("Threads")
         .figure("Under load")
@@ -94,17 +105,17 @@ fn devices(run: &Run<'_>) -> Table {
     for (cell, info) in run.device_cells(DeviceKind::Fatigue) {
         let found = figures(cell).map_or(&[][..], |found| &found.devices);
         if found.is_empty() {
-            let mut row = vec![Cell::label(run.label(&cell.dut)), Cell::label("")];
+            let mut row = vec![Cell::label(run.label(&cell.dut)), Cell::missing()];
             row.push(without_figure(cell));
             row.extend((0..11).map(|_| Cell::missing()));
             table.push(row);
         }
-        for device in found {
+        for device in found.iter().filter(|one| one.has_failed || !only_failed) {
             let name = match info.members.as_slice() {
                 [_] => run.label(&cell.dut),
                 _ => device.member.clone(),
             };
-            let mut row = vec![Cell::label(name), Cell::label(device.repeat.to_string())];
+            let mut row = vec![Cell::label(name), Cell::plain(device.repeat.to_string())];
             row.extend(device_cells(device));
             table.push(row);
         }

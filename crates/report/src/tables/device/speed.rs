@@ -189,7 +189,7 @@ fn short_figure(unit: DeviceUnit, found: &Estimate) -> String {
 
 fn percent_short(percent: f64) -> String {
     match percent < 0.5 {
-        true => "0 %".into(),
+        true => "< 1 %".into(),
         false => format!("{percent:.0} %"),
     }
 }
