@@ -94,10 +94,14 @@ pub(crate) fn run(
     let mut end = trial.live(&*device, ready, say)?;
     drop(device);
     while end == End::Failed {
+        // Lives may be shorter than the time between two words.
+        if tallies.due_in().is_zero() {
+            say(tallies.tick());
+        }
         end = come_back(&trial, open, say);
     }
     if end != End::NeverBegan {
-        say(tallies.sum());
+        say(tallies.tick());
     }
     Ok(())
 }

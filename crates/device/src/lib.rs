@@ -25,8 +25,8 @@ pub mod spec;
 mod speed;
 mod vectors;
 
-pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
 pub use case::{Case, Wrong};
+pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
 pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;
 pub use pkcs11::SoftHsm;
@@ -34,6 +34,6 @@ pub use serve::serve;
 // Names are a crate of their own, so that campaigns can be read without anything that a device needs.
 pub use ::operation;
 pub use ::operation::{
-    ALGORITHMS, Action, Algorithm, Cipher, Curve, Family, Hash, MlDsa, MlKem, Mode, Operation, Padding,
-    UnknownName,
+    ALGORITHMS, Action, Algorithm, Cipher, Curve, Family, Hash, MlDsa, MlKem, Mode, Operation,
+    Padding, UnknownName,
 };

@@ -37,13 +37,13 @@ impl Orders {
         orders
     }
 
-    /// Waits for the order to begin. `false`: the order is to stop.
+    /// Waits for the order to begin. `false`: the order is to stop. Where both came, it begins, and ends at once.
     pub(crate) fn begin(&self) -> bool {
         let mut told = self.lock();
         while !told.go && !told.stop {
             told = self.wait(told);
         }
-        !told.stop
+        told.go
     }
 
     /// Whether the trial is to end early.
@@ -111,6 +111,7 @@ mod tests {
         assert!(!begins(""));
         assert!(!begins("stop\n"));
         assert!(!begins("what\ngo\n"));
+        assert!(begins("go\nstop\n"));
         // The end of the input follows at once: either may be seen first.
         let both = Orders::listen(&b"\n go \n"[..]);
         assert!(!both.pause(LONG));

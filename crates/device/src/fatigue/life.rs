@@ -11,7 +11,6 @@ use crate::crew::{Gate, panicked, spawn};
 use crate::report::Fatigue;
 use crate::{Case, Device, DeviceError, Job};
 
-const TICK: Duration = Duration::from_secs(1);
 /// A device that fails at once is asked no more often than this.
 const AFTER_FAILURE: Duration = Duration::from_millis(1);
 
@@ -147,23 +146,20 @@ impl Life<'_> {
         let trial = self.trial;
         let ended =
             || self.running.load(Ordering::Relaxed) == 0 || self.leave.load(Ordering::Relaxed);
-        let mut tick = Instant::now() + TICK;
         loop {
-            let left = trial
-                .order
-                .duration
-                .map(|end| end.saturating_sub(trial.tallies.elapsed()));
-            let wake = left.map_or(tick, |left| tick.min(Instant::now() + left));
+            let elapsed = trial.tallies.elapsed();
+            let left = trial.order.duration.map(|end| end.saturating_sub(elapsed));
+            let due = trial.tallies.due_in();
+            let wake = Instant::now() + left.map_or(due, |left| due.min(left));
             let go_on = trial.against.orders.wait_until(wake, ended);
             if !go_on || ended() || trial.is_over() {
                 return;
             }
-            if Instant::now() >= tick {
+            if trial.tallies.due_in().is_zero() {
                 if !self.look() {
                     return;
                 }
-                say(trial.tallies.sum());
-                tick += TICK;
+                say(trial.tallies.tick());
             }
         }
     }

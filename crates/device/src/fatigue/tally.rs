@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::report::Fatigue;
 
+const TICK: Duration = Duration::from_secs(1);
 const TIMES_MAX: usize = 10_000;
 const REASONS_MAX: usize = 20;
 
@@ -15,6 +16,8 @@ pub(super) struct Tallies {
     /// Times that the device was found to be gone.
     pub(super) absent: AtomicU64,
     began: OnceLock<Instant>,
+    /// When it was last told how far the trial is, since its beginning.
+    told_ns: AtomicU64,
     notes: Mutex<Notes>,
 }
 
@@ -45,6 +48,7 @@ impl Tallies {
             workers: (0..threads).map(|_| Worker::default()).collect(),
             absent: AtomicU64::new(0),
             began: OnceLock::new(),
+            told_ns: AtomicU64::new(0),
             notes: Mutex::default(),
         }
     }
@@ -63,6 +67,18 @@ impl Tallies {
     /// Time since the first life began.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    /// Time until it is to be told how far the trial is.
+    pub(super) fn due_in(&self) -> Duration {
+        let told = Duration::from_nanos(self.told_ns.load(Ordering::Relaxed));
+        (told + TICK).saturating_sub(self.elapsed())
+    }
+
+    /// Everything so far, to be told now.
+    pub(super) fn tick(&self) -> Fatigue {
+        self.told_ns.store(self.elapsed_ns(), Ordering::Relaxed);
+        self.sum()
     }
 
     fn elapsed_ns(&self) -> u64 {
@@ -84,7 +100,7 @@ impl Tallies {
     }
 
     /// Everything so far.
-    pub(super) fn sum(&self) -> Fatigue {
+    fn sum(&self) -> Fatigue {
         let sum = |count: fn(&Worker) -> &AtomicU64| -> u64 {
             self.workers
                 .iter()

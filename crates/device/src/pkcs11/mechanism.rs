@@ -334,11 +334,19 @@ impl Job for TokenJob<'_> {
     }
 }
 
-/// Whether an error says that the input is not authentic, rather than that something failed.
+/// Whether an error says that the input is not authentic or not well-formed, rather than that something failed.
 fn refuses(operation: Operation, error: &Error) -> bool {
     match (operation.action, code(error)) {
         (Action::Verify, Some(RvError::SignatureInvalid | RvError::SignatureLenRange)) => true,
-        (Action::Decrypt, Some(RvError::EncryptedDataInvalid)) => true,
+        (
+            Action::Encrypt | Action::Decrypt,
+            Some(
+                RvError::DataInvalid
+                | RvError::DataLenRange
+                | RvError::EncryptedDataInvalid
+                | RvError::EncryptedDataLenRange,
+            ),
+        ) => true,
         // SoftHSM2 has no other word for a wrong tag or padding.
         (Action::Decrypt, Some(RvError::GeneralError)) => matches!(
             operation.algorithm.family(),

@@ -1,0 +1,59 @@
+//! Workers as they run: processes that are told a trial on standard input and say what comes of it.
+//!
+//! This executable is also the worker, so that one that crashes is not the end of the tests. What needs SoftHSM2 is skipped,
+//! with the reason, where it is not installed.
+
+mod model;
+mod token;
+mod trials;
+mod worker;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use device::SoftHsm;
+use libtest_mimic::{Arguments, Completion, Trial};
+
+type Tests = &'static [(&'static str, fn())];
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("device") {
+        return match device::serve(std::io::stdin(), std::io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let lacking = SoftHsm::make().err().map(|error| error.to_string());
+    if let Some(reason) = &lacking {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "CI must not skip tests: {reason}"
+        );
+        eprintln!("SKIPPED: {reason}");
+    }
+    let lacking = Arc::new(lacking);
+    let modules: [(&str, Tests, bool); 3] = [
+        ("trials", trials::ALL, false),
+        ("model", model::ALL, false),
+        ("token", token::ALL, true),
+    ];
+    let tests = modules
+        .into_iter()
+        .flat_map(|(module, tests, needs_softhsm)| {
+            let lacking = Arc::clone(&lacking);
+            tests.iter().map(move |&(name, test)| {
+                let lacking = Arc::clone(&lacking);
+                Trial::ignorable_test(format!("{module}::{name}"), move || {
+                    if let Some(reason) = lacking.as_ref().as_ref().filter(|_| needs_softhsm) {
+                        return Ok(Completion::ignored_with(reason));
+                    }
+                    test();
+                    Ok(Completion::Completed)
+                })
+            })
+        });
+    let mut arguments = Arguments::from_args();
+    // They wait for devices more than they compute; what they assert holds on a busy machine.
+    arguments.test_threads = arguments.test_threads.or(Some(4));
+    libtest_mimic::run(&arguments, tests.collect()).exit_code()
+}

@@ -1,0 +1,260 @@
+//! Trials on modelled coprocessors: what comes out must be what was put into the model.
+
+use device::report::{Fatigue, Line};
+use device::spec::{DeviceSpec, Fault, Model, Work};
+
+use crate::worker::{Worker, endless, loops, speed};
+
+pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "units_side_by_side_set_the_pace",
+        units_side_by_side_set_the_pace,
+    ),
+    (
+        "a_deep_queue_fills_the_units_from_one_thread",
+        a_deep_queue_fills_the_units_from_one_thread,
+    ),
+    (
+        "a_short_queue_holds_operations_back",
+        a_short_queue_holds_operations_back,
+    ),
+    (
+        "bytes_set_the_pace_of_ciphers_and_not_of_signatures",
+        bytes_set_the_pace,
+    ),
+    (
+        "wrong_bytes_are_found_and_the_device_restarted",
+        wrong_bytes_are_found,
+    ),
+    (
+        "failures_without_restarts_are_counted_on",
+        failures_without_restarts_are_counted_on,
+    ),
+    (
+        "a_device_that_stops_is_opened_anew",
+        a_device_that_stops_is_opened_anew,
+    ),
+    (
+        "a_device_that_stops_for_good_goes_on_failing",
+        a_device_that_stops_for_good,
+    ),
+    (
+        "wrong_results_are_found_in_a_speed_trial",
+        wrong_results_are_found_in_a_speed_trial,
+    ),
+    (
+        "a_model_that_can_do_nothing_is_refused",
+        a_model_that_can_do_nothing_is_refused,
+    ),
+];
+
+/// 1000 operations a second and unit, without an error.
+const MODEL: Model = Model {
+    latency_ns: 500_000,
+    rate_bps: 1_000_000_000_000,
+    operation_ns: 1_000_000,
+    parallel: 4,
+    queue: 64,
+    errors_ppm: 0,
+    fault: Fault::Fails,
+};
+
+fn device(model: Model) -> DeviceSpec {
+    DeviceSpec::Model(model)
+}
+
+/// Operations a second, with what the device says of them.
+fn pace(model: Model, work: Work) -> f64 {
+    let speed = Worker::start(device(model), work).speed();
+    assert_eq!((speed.failed, speed.wrong), (0, 0), "{speed:?}");
+    let counted = speed.device_operations.unwrap();
+    // Threads were somewhere in an operation when either was read.
+    assert!(counted.abs_diff(speed.operations) <= 200, "{speed:?}");
+    // It is a device that does the work, and not the CPU.
+    assert!(speed.cpu_ns < speed.elapsed_ns, "{speed:?}");
+    speed.operations as f64 * 1e9 / speed.elapsed_ns as f64
+}
+
+/// A machine that has other things to do may wake threads up late, but never early.
+fn is_paced(came: f64, right: f64) -> bool {
+    (0.3 * right..1.03 * right).contains(&came)
+}
+
+fn units_side_by_side_set_the_pace() {
+    let four = pace(MODEL, speed("sha-256", 64, 16, 400));
+    assert!(is_paced(four, 4000.0), "{four}");
+    let one = pace(
+        Model {
+            parallel: 1,
+            ..MODEL
+        },
+        speed("sha-256", 64, 16, 400),
+    );
+    assert!(is_paced(one, 1000.0), "{one}");
+    // One that waits for each has the latency besides.
+    let alone = pace(MODEL, speed("sha-256", 64, 1, 400));
+    assert!(is_paced(alone, 667.0), "{alone}");
+}
+
+fn a_deep_queue_fills_the_units_from_one_thread() {
+    let mut work = speed("sha-256", 64, 1, 400);
+    if let Work::Speed { depth, .. } = &mut work {
+        *depth = 16;
+    }
+    let deep = pace(MODEL, work);
+    assert!(is_paced(deep, 4000.0), "{deep}");
+    assert!(deep > 1.5 * 667.0, "{deep}: no faster than one at a time");
+}
+
+fn a_short_queue_holds_operations_back() {
+    // Two in the device, each for 1.5 ms: more units than that are idle.
+    let short = pace(Model { queue: 2, ..MODEL }, speed("sha-256", 64, 16, 400));
+    assert!(is_paced(short, 1333.0), "{short}");
+}
+
+fn bytes_set_the_pace() {
+    // 1000 B are a millisecond.
+    let slow = Model {
+        rate_bps: 8_000_000,
+        operation_ns: 100_000,
+        parallel: 1,
+        ..MODEL
+    };
+    let cipher = pace(slow.clone(), speed("aes-128-ctr encrypt", 1000, 8, 400));
+    assert!(is_paced(cipher, 909.0), "{cipher}");
+    let signature = pace(slow, speed("rsa-2048-pkcs1 sign", 1000, 16, 400));
+    assert!(is_paced(signature, 10_000.0), "{signature}");
+    assert!(signature > 1.2 * cipher, "{signature}");
+}
+
+/// A fatigue trial on a model, until `enough`.
+fn tire(model: Model, work: Work, enough: impl Fn(&Fatigue) -> bool) -> Fatigue {
+    let mut worker = Worker::start(device(model), work).go();
+    loop {
+        match worker.line() {
+            Some(Line::Fatigue(fatigue)) if enough(&fatigue) => break,
+            Some(Line::Fatigue(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    worker.tell("stop");
+    worker.fatigue()
+}
+
+const QUICK: Model = Model {
+    latency_ns: 10_000,
+    operation_ns: 10_000,
+    parallel: 8,
+    errors_ppm: 5_000,
+    ..MODEL
+};
+
+fn wrong_bytes_are_found() {
+    let model = Model {
+        fault: Fault::Wrong,
+        ..QUICK
+    };
+    let work = endless(
+        &["sha-256", "aes-128-gcm decrypt", "ed25519 verify"],
+        4,
+        true,
+    );
+    let fatigue = tire(model, work, |fatigue| fatigue.restarts >= 2);
+    assert!(
+        fatigue.wrong + fatigue.passed_invalid >= fatigue.restarts,
+        "{fatigue:?}"
+    );
+    assert_eq!(fatigue.failed, 0, "{fatigue:?}");
+    let lives = fatigue.failures_ns.len() as u64;
+    assert!(
+        lives == fatigue.restarts || lives == fatigue.restarts + 1,
+        "{fatigue:?}"
+    );
+    assert_eq!(fatigue.restarts_ns.len() as u64, fatigue.restarts);
+    // Failure, restart, failure, restart, as time goes by.
+    let turns = fatigue.failures_ns.iter().zip(&fatigue.restarts_ns);
+    assert!(
+        turns.clone().all(|(failed, again)| failed <= again),
+        "{fatigue:?}"
+    );
+    assert!(
+        fatigue.right > 0 && !fatigue.reasons.is_empty(),
+        "{fatigue:?}"
+    );
+}
+
+fn failures_without_restarts_are_counted_on() {
+    let work = endless(&["sha-256"], 4, false);
+    let fatigue = tire(QUICK, work, |fatigue| fatigue.failed >= 3);
+    assert_eq!(
+        (fatigue.restarts, fatigue.failures_ns.len()),
+        (0, 1),
+        "{fatigue:?}"
+    );
+    assert!(
+        !fatigue.reasons.is_empty() && fatigue.reasons.len() <= 20,
+        "{fatigue:?}"
+    );
+    assert!(fatigue.right > fatigue.failed, "{fatigue:?}");
+    assert_eq!(fatigue.wrong, 0, "{fatigue:?}");
+}
+
+fn a_device_that_stops_is_opened_anew() {
+    let model = Model {
+        fault: Fault::Stops,
+        ..QUICK
+    };
+    let fatigue = tire(model, endless(&["sha-256"], 4, true), |fatigue| {
+        fatigue.restarts >= 2
+    });
+    assert!(fatigue.failed >= fatigue.restarts, "{fatigue:?}");
+    assert!(fatigue.right > 0, "{fatigue:?}");
+    assert!(
+        fatigue
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("stopped")),
+        "{fatigue:?}"
+    );
+}
+
+fn a_device_that_stops_for_good() {
+    let model = Model {
+        fault: Fault::Stops,
+        errors_ppm: 1_000_000,
+        ..QUICK
+    };
+    let fatigue = Worker::start(device(model), loops(&["sha-256"], 4, 10))
+        .go()
+        .fatigue();
+    assert_eq!((fatigue.right, fatigue.failed), (0, 40), "{fatigue:?}");
+    assert_eq!(fatigue.failures_ns.len(), 1, "{fatigue:?}");
+}
+
+fn wrong_results_are_found_in_a_speed_trial() {
+    let model = Model {
+        fault: Fault::Wrong,
+        errors_ppm: 500_000,
+        ..QUICK
+    };
+    let speed = Worker::start(device(model), speed("sha-256", 64, 2, 50)).speed();
+    assert!(
+        speed.checked > 0 && speed.wrong > 0 && speed.wrong < speed.checked,
+        "{speed:?}"
+    );
+}
+
+fn a_model_that_can_do_nothing_is_refused() {
+    let told = Worker::start(
+        device(Model {
+            rate_bps: 0,
+            ..MODEL
+        }),
+        Work::Probe,
+    )
+    .refusal();
+    assert_eq!(
+        told,
+        "the modelled device cannot work: its rate is 0; give the bit/s of one unit"
+    );
+}

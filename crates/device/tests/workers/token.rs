@@ -1,0 +1,257 @@
+//! Trials on tokens of SoftHSM2.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use device::SoftHsm;
+use device::report::{Line, Outcome};
+use device::spec::{DeviceSpec, Work};
+
+use crate::worker::{Worker, endless, loops, speed};
+
+pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "its_algorithms_are_right_or_not_offered",
+        its_algorithms_are_right_or_not_offered,
+    ),
+    ("its_speed_is_measured", its_speed_is_measured),
+    ("its_operations_are_verified", its_operations_are_verified),
+    (
+        "a_made_token_goes_with_its_trial",
+        a_made_token_goes_with_its_trial,
+    ),
+    (
+        "a_token_that_vanishes_is_a_counted_failure",
+        a_token_that_vanishes_is_a_counted_failure,
+    ),
+    (
+        "a_token_that_is_gone_has_no_speed",
+        a_token_that_is_gone_has_no_speed,
+    ),
+    ("a_wrong_pin_is_told", a_wrong_pin_is_told),
+    (
+        "a_pin_that_others_can_read_is_refused",
+        a_pin_that_others_can_read_is_refused,
+    ),
+    (
+        "a_missing_module_or_token_is_told",
+        a_missing_module_or_token_is_told,
+    ),
+];
+
+const MIXED: [&str; 7] = [
+    "sha-256",
+    "hmac-sha-256",
+    "aes-128-cbc encrypt",
+    "aes-256-gcm decrypt",
+    "rsa-2048-pkcs1 sign",
+    "rsa-2048-oaep decrypt",
+    "ecdsa-p256 verify",
+];
+
+/// A worker on a token that the test keeps.
+fn start(token: &SoftHsm, device: DeviceSpec, work: Work) -> Worker {
+    let (name, value) = token.environment();
+    Worker::start_with(device, work, |command| _ = command.env(name, value))
+}
+
+fn its_algorithms_are_right_or_not_offered() {
+    let names = [
+        "md5",
+        "sha-1",
+        "sha-256",
+        "sha-512",
+        "hmac-sha-1",
+        "hmac-sha-256",
+        "aes-128-ecb",
+        "aes-192-cbc",
+        "aes-256-cbc-pad",
+        "aes-128-ctr",
+        "aes-256-gcm",
+        "aes-128-cmac",
+        "des-ede3-cbc",
+        "rsa-1024-pkcs1",
+        "rsa-2048-oaep",
+        "rsa-2048-pss",
+        "rsa-4096-pkcs1",
+        "ecdsa-p256",
+        "ecdsa-secp256k1",
+        "ed25519",
+        "ml-kem-768",
+        "kuznyechik-ctr",
+    ];
+    let algorithms = names.iter().map(|&name| name.to_owned()).collect();
+    let rows = Worker::start(DeviceSpec::SoftHsm, Work::Kat { algorithms }).kat();
+    let mut offered: Vec<&str> = Vec::new();
+    for row in &rows {
+        match &row.outcome {
+            Outcome::Pass => offered.push(&row.algorithm),
+            Outcome::NotOffered(_) => {}
+            wrong => panic!("{}, {}: {wrong:?}", row.algorithm, row.case),
+        }
+    }
+    for name in [
+        "sha-256",
+        "aes-128-ecb",
+        "aes-128-ctr",
+        "rsa-4096-pkcs1",
+        "ecdsa-secp256k1",
+    ] {
+        assert!(offered.contains(&name), "{name} is not offered: {rows:?}");
+    }
+    for name in ["ml-kem-768", "kuznyechik-ctr", "md5"] {
+        assert!(!offered.contains(&name), "{name}: {rows:?}");
+    }
+}
+
+fn its_speed_is_measured() {
+    let speed = Worker::start(
+        DeviceSpec::SoftHsm,
+        speed("aes-256-gcm encrypt", 1024, 4, 100),
+    )
+    .speed();
+    assert!(speed.operations > 0 && speed.checked > 0, "{speed:?}");
+    assert_eq!((speed.failed, speed.wrong), (0, 0), "{speed:?}");
+    assert_eq!(speed.bytes, speed.operations * 1024);
+}
+
+fn its_operations_are_verified() {
+    let mut work = loops(&MIXED, 10, 6);
+    if let Work::Fatigue { invalid_every, .. } = &mut work {
+        *invalid_every = 4;
+    }
+    let fatigue = Worker::start(DeviceSpec::SoftHsm, work).go().fatigue();
+    assert_eq!(
+        fatigue.right + fatigue.refused,
+        10 * 6 * MIXED.len() as u64,
+        "{fatigue:?}"
+    );
+    assert_eq!(
+        (fatigue.wrong, fatigue.failed, fatigue.passed_invalid),
+        (0, 0, 0),
+        "{fatigue:?}"
+    );
+    assert!(fatigue.refused > 20, "{fatigue:?}");
+}
+
+fn a_made_token_goes_with_its_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let within = |command: &mut std::process::Command| _ = command.env("TMPDIR", folder.path());
+    let mut worker =
+        Worker::start_with(DeviceSpec::SoftHsm, endless(&["sha-256"], 1, false), within).go();
+    assert_ne!(entries(folder.path()), 0);
+    worker.tell("stop");
+    worker.fatigue();
+    assert_eq!(entries(folder.path()), 0);
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+fn unplug(token: &SoftHsm) {
+    for entry in fs::read_dir(token.tokens()).unwrap() {
+        fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+}
+
+fn a_token_that_vanishes_is_a_counted_failure() {
+    for restart in [false, true] {
+        let token = SoftHsm::make().unwrap();
+        let mut worker = start(&token, token.spec(), endless(&MIXED, 5, restart)).go();
+        match worker.line() {
+            Some(Line::Fatigue(fatigue)) => assert_eq!(fatigue.failed, 0, "{fatigue:?}"),
+            other => panic!("{other:?}"),
+        }
+        unplug(&token);
+        // It ends by itself: there is nothing that could be tried any more.
+        let fatigue = worker.fatigue();
+        assert!(fatigue.failed >= 1, "{fatigue:?}");
+        assert_eq!(
+            (fatigue.failures_ns.len(), fatigue.restarts),
+            (1, 0),
+            "{fatigue:?}"
+        );
+        assert!(
+            fatigue.reasons[0].contains("not there any more"),
+            "{fatigue:?}"
+        );
+        let tried = fatigue
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("cannot be opened again"));
+        assert_eq!(tried, restart, "{fatigue:?}");
+    }
+}
+
+fn a_token_that_is_gone_has_no_speed() {
+    let token = SoftHsm::make().unwrap();
+    let worker = start(&token, token.spec(), speed("sha-256", 64, 2, 300)).go();
+    unplug(&token);
+    let told = worker.refusal();
+    assert!(told.contains("not there any more"), "{told}");
+}
+
+/// The token with another PIN file, mode and module.
+fn changed(
+    token: &SoftHsm,
+    change: impl FnOnce(&mut PathBuf, &mut PathBuf, &mut Option<String>),
+) -> DeviceSpec {
+    let mut spec = token.spec();
+    if let DeviceSpec::Pkcs11 {
+        module,
+        pin_file,
+        token,
+        ..
+    } = &mut spec
+    {
+        change(module, pin_file, token);
+    }
+    spec
+}
+
+fn a_wrong_pin_is_told() {
+    let token = SoftHsm::make().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pin");
+    fs::write(&file, "00000000\n").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let spec = changed(&token, |_, pin, _| pin.clone_from(&file));
+    let told = start(&token, spec, Work::Probe).refusal();
+    let shown = file.display();
+    assert!(
+        told.starts_with(&format!(
+            "the PIN in {shown} is not that of token \"cipherbench\""
+        )),
+        "{told}"
+    );
+}
+
+fn a_pin_that_others_can_read_is_refused() {
+    let token = SoftHsm::make().unwrap();
+    let spec = changed(&token, |_, pin, _| {
+        fs::set_permissions(&*pin, Permissions::from_mode(0o640)).unwrap();
+    });
+    let told = start(&token, spec, Work::Probe).refusal();
+    assert!(told.contains("can be read by others (mode 640)"), "{told}");
+    let spec = changed(&token, |_, pin, _| pin.push("nothing"));
+    let told = start(&token, spec, Work::Probe).refusal();
+    assert!(told.starts_with("cannot read the PIN in "), "{told}");
+}
+
+fn a_missing_module_or_token_is_told() {
+    let token = SoftHsm::make().unwrap();
+    let spec = changed(&token, |module, _, _| *module = "/nowhere/module.so".into());
+    let told = start(&token, spec, Work::Probe).refusal();
+    assert!(
+        told.starts_with("/nowhere/module.so is no PKCS#11 module"),
+        "{told}"
+    );
+    let spec = changed(&token, |_, _, label| *label = Some("other".to_owned()));
+    let told = start(&token, spec, Work::Probe).refusal();
+    assert!(
+        told.starts_with("there is no token \"other\"; there are: \"cipherbench\" in slot "),
+        "{told}"
+    );
+}

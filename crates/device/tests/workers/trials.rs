@@ -1,0 +1,178 @@
+//! Trials on our own engines.
+
+use device::report::Line;
+use device::spec::Work;
+
+use crate::worker::{CPU, Worker, endless, loops, speed};
+
+pub(crate) const ALL: &[(&str, fn())] = &[
+    (
+        "a_probe_tells_what_is_offered",
+        a_probe_tells_what_is_offered,
+    ),
+    ("speed_counts_what_was_done", speed_counts_what_was_done),
+    (
+        "speed_is_told_of_what_counts_no_bytes",
+        speed_is_told_of_what_counts_no_bytes,
+    ),
+    (
+        "every_operation_of_every_thread_is_verified",
+        every_operation_of_every_thread_is_verified,
+    ),
+    ("invalid_inputs_are_refused", invalid_inputs_are_refused),
+    (
+        "a_thousand_threads_take_little_memory",
+        a_thousand_threads_take_little_memory,
+    ),
+    (
+        "fatigue_ends_when_it_is_told_to",
+        fatigue_ends_when_it_is_told_to,
+    ),
+    ("fatigue_ends_in_time", fatigue_ends_in_time),
+    (
+        "speed_that_is_stopped_has_no_figure",
+        speed_that_is_stopped_has_no_figure,
+    ),
+    (
+        "what_cannot_be_done_is_refused",
+        what_cannot_be_done_is_refused,
+    ),
+];
+
+const MIXED: [&str; 8] = [
+    "sha-256",
+    "hmac-sha-256",
+    "aes-128-cbc encrypt",
+    "aes-256-gcm decrypt",
+    "rsa-2048-oaep encrypt",
+    "ecdsa-p256 sign",
+    "ed25519 verify",
+    "magma-ctr encrypt",
+];
+
+fn a_probe_tells_what_is_offered() {
+    let lines = Worker::start(CPU, Work::Probe).lines();
+    let [Line::Open(_), Line::Offers(offers), Line::End] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    for name in MIXED {
+        assert!(
+            offers.iter().any(|offer| offer == name),
+            "{name} is not in {offers:?}"
+        );
+    }
+}
+
+fn speed_counts_what_was_done() {
+    let speed = Worker::start(CPU, speed("aes-128-gcm decrypt", 1000, 2, 400)).speed();
+    assert!(speed.operations > 0, "{speed:?}");
+    // Of plaintext: the tag is no payload.
+    assert_eq!(speed.bytes, speed.operations * 1000);
+    assert_eq!(speed.slices.len(), 4);
+    assert_eq!(speed.slices.iter().sum::<u64>(), speed.operations);
+    assert_eq!((speed.failed, speed.wrong), (0, 0));
+    assert!(speed.checked >= 64, "{speed:?}");
+    assert!(
+        (400_000_000..9_000_000_000).contains(&speed.elapsed_ns),
+        "{speed:?}"
+    );
+    assert!(speed.cpu_ns > 0 && speed.began_unix_ns > 0, "{speed:?}");
+    let [middle, late, last] = speed.latency_ns;
+    assert!(0 < middle && middle <= late && late <= last, "{speed:?}");
+    assert_eq!(speed.device_operations, None);
+}
+
+fn speed_is_told_of_what_counts_no_bytes() {
+    let speed = Worker::start(CPU, speed("ecdsa-p256 sign", 1000, 1, 400)).speed();
+    assert!(speed.operations > 0, "{speed:?}");
+    assert_eq!((speed.bytes, speed.failed, speed.wrong), (0, 0, 0));
+}
+
+fn every_operation_of_every_thread_is_verified() {
+    let fatigue = Worker::start(CPU, loops(&MIXED, 10, 20)).go().fatigue();
+    assert_eq!(fatigue.right, 10 * 20 * MIXED.len() as u64, "{fatigue:?}");
+    assert_eq!(
+        (fatigue.wrong, fatigue.failed, fatigue.passed_invalid),
+        (0, 0, 0),
+        "{fatigue:?}"
+    );
+    assert_eq!((fatigue.refused, fatigue.restarts), (0, 0));
+    assert!(
+        fatigue.failures_ns.is_empty() && fatigue.reasons.is_empty(),
+        "{fatigue:?}"
+    );
+}
+
+fn invalid_inputs_are_refused() {
+    let mut work = loops(&MIXED, 4, 50);
+    if let Work::Fatigue { invalid_every, .. } = &mut work {
+        *invalid_every = 3;
+    }
+    let fatigue = Worker::start(CPU, work).go().fatigue();
+    assert_eq!(
+        fatigue.right + fatigue.refused,
+        4 * 50 * MIXED.len() as u64,
+        "{fatigue:?}"
+    );
+    assert!(fatigue.refused > 200, "{fatigue:?}");
+    assert_eq!(fatigue.passed_invalid, 0, "{fatigue:?}");
+}
+
+fn a_thousand_threads_take_little_memory() {
+    let fatigue = Worker::start(CPU, loops(&MIXED, 1000, 1)).go().fatigue();
+    assert_eq!(fatigue.right, 1000 * MIXED.len() as u64, "{fatigue:?}");
+    let most = fatigue.resident_bytes_max;
+    assert!(most > 0, "the kernel tells no VmHWM");
+    assert!(most < 1_000_000_000, "{most} bytes");
+}
+
+fn fatigue_ends_when_it_is_told_to() {
+    for word in ["stop", ""] {
+        let mut worker = Worker::start(CPU, endless(&MIXED, 3, true)).go();
+        match worker.line() {
+            Some(Line::Fatigue(fatigue)) => assert!(fatigue.right > 0, "{fatigue:?}"),
+            other => panic!("{other:?}"),
+        }
+        if word.is_empty() {
+            worker.hang_up();
+        } else {
+            worker.tell(word);
+        }
+        let fatigue = worker.fatigue();
+        assert_eq!((fatigue.wrong, fatigue.failed), (0, 0), "{fatigue:?}");
+    }
+}
+
+fn fatigue_ends_in_time() {
+    let mut work = endless(&MIXED, 2, false);
+    if let Work::Fatigue { duration_ns, .. } = &mut work {
+        *duration_ns = Some(300_000_000);
+    }
+    let fatigue = Worker::start(CPU, work).go().fatigue();
+    assert!(fatigue.elapsed_ns >= 300_000_000, "{fatigue:?}");
+    assert!(fatigue.right > 0, "{fatigue:?}");
+}
+
+fn speed_that_is_stopped_has_no_figure() {
+    let mut worker = Worker::start(CPU, speed("sha-256", 64, 2, 600_000)).go();
+    worker.tell("stop");
+    assert_eq!(worker.lines(), []);
+}
+
+fn what_cannot_be_done_is_refused() {
+    let refused = |work| Worker::start(CPU, work).refusal();
+    assert_eq!(
+        refused(speed("aes128-cbc encrypt", 64, 1, 10)),
+        "there is no algorithm \"aes128-cbc\"; did you mean aes-128-cbc?"
+    );
+    assert_eq!(
+        refused(loops(&["sha-256"], 1001, 1)),
+        "a process works with 1 to 1000 threads, and cannot with 1001"
+    );
+    assert_eq!(refused(loops(&[], 1, 1)), "no operation is named");
+    let told = Worker::start_text("{}", |_| {}).refusal();
+    assert!(
+        told.starts_with("the first line of standard input is no trial"),
+        "{told}"
+    );
+}

@@ -1,0 +1,166 @@
+//! A worker process, and what it says.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use device::report::{Fatigue, KatRow, Line, Speed};
+use device::spec::{DeviceSpec, Spec, Work};
+
+/// A worker that was told its trial. It is killed when this is dropped.
+pub(crate) struct Worker {
+    child: Child,
+    told: Option<ChildStdin>,
+    says: Lines<BufReader<ChildStdout>>,
+}
+
+impl Worker {
+    pub(crate) fn start(device: DeviceSpec, work: Work) -> Self {
+        Self::start_with(device, work, |_| {})
+    }
+
+    pub(crate) fn start_with(
+        device: DeviceSpec,
+        work: Work,
+        how: impl FnOnce(&mut Command),
+    ) -> Self {
+        let spec = Spec {
+            device,
+            work,
+            seed: 7,
+        };
+        Self::start_text(&serde_json::to_string(&spec).unwrap(), how)
+    }
+
+    /// A worker whose first line is this.
+    pub(crate) fn start_text(line: &str, how: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .arg("device")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        how(&mut command);
+        let mut child = command.spawn().unwrap();
+        let told = child.stdin.take();
+        let says = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut worker = Self { child, told, says };
+        worker.tell(line);
+        worker
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.told.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Ends what it is told.
+    pub(crate) fn hang_up(&mut self) {
+        self.told = None;
+    }
+
+    /// The next line; `None` at the end.
+    pub(crate) fn line(&mut self) -> Option<Line> {
+        let text = self.says.next()?.unwrap();
+        Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}")))
+    }
+
+    /// Waits until it is ready, and lets it begin.
+    pub(crate) fn go(mut self) -> Self {
+        match self.line() {
+            Some(Line::Open(_)) => {}
+            other => panic!("it did not open: {other:?}"),
+        }
+        match self.line() {
+            Some(Line::Ready) => {}
+            other => panic!("it is not ready: {other:?}"),
+        }
+        self.tell("go");
+        self
+    }
+
+    /// All that is left, to the last line.
+    pub(crate) fn lines(mut self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some(line) = self.line() {
+            lines.push(line);
+        }
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {lines:?}");
+        lines
+    }
+
+    pub(crate) fn speed(self) -> Speed {
+        match &self.go().lines()[..] {
+            [Line::Speed(speed), Line::End] => speed.clone(),
+            other => panic!("no speed: {other:?}"),
+        }
+    }
+
+    /// The last of what it says of a fatigue trial that comes to its end.
+    pub(crate) fn fatigue(self) -> Fatigue {
+        match &self.lines()[..] {
+            [.., Line::Fatigue(fatigue), Line::End] => fatigue.clone(),
+            other => panic!("it did not come to its end: {other:?}"),
+        }
+    }
+
+    pub(crate) fn kat(self) -> Vec<KatRow> {
+        let mut lines = self.lines();
+        assert_eq!(lines.pop(), Some(Line::End));
+        let row = |line| match line {
+            Line::Kat(row) => Some(row),
+            Line::Open(_) => None,
+            other => panic!("{other:?}"),
+        };
+        lines.into_iter().filter_map(row).collect()
+    }
+
+    /// Why it cannot be done.
+    pub(crate) fn refusal(self) -> String {
+        match self.lines().pop() {
+            Some(Line::Failed(text)) => text,
+            other => panic!("it was not refused: {other:?}"),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) const CPU: DeviceSpec = DeviceSpec::Cpu { kernel: None };
+
+pub(crate) fn speed(operation: &str, bytes: u32, threads: u32, ms: u64) -> Work {
+    Work::Speed {
+        operation: operation.to_owned(),
+        bytes,
+        threads,
+        depth: 1,
+        duration_ns: ms * 1_000_000,
+        slices: 4,
+    }
+}
+
+pub(crate) fn loops(operations: &[&str], threads: u32, loops: u64) -> Work {
+    Work::Fatigue {
+        operations: operations.iter().map(|&name| name.to_owned()).collect(),
+        threads,
+        loops: Some(loops),
+        duration_ns: None,
+        invalid_every: 0,
+        restart: false,
+    }
+}
+
+/// Without an end, and with invalid inputs.
+pub(crate) fn endless(operations: &[&str], threads: u32, restart: bool) -> Work {
+    Work::Fatigue {
+        operations: operations.iter().map(|&name| name.to_owned()).collect(),
+        threads,
+        loops: None,
+        duration_ns: None,
+        invalid_every: 5,
+        restart,
+    }
+}
