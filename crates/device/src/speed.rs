@@ -418,7 +418,7 @@ struct Samples {
 impl Samples {
     fn add(&mut self, ns: u64) {
         self.max = self.max.max(ns);
-        if self.seen % (1 << self.thinned) == 0 {
+        if self.seen.is_multiple_of(1 << self.thinned) {
             if self.kept.len() == SAMPLES_MAX {
                 let mut place = 0;
                 self.kept.retain(|_| {
@@ -428,7 +428,7 @@ impl Samples {
                 self.thinned += 1;
             }
             // After thinning out, the one at hand may not be one of those that are kept from now on.
-            if self.seen % (1 << self.thinned) == 0 {
+            if self.seen.is_multiple_of(1 << self.thinned) {
                 self.kept.push(ns);
             }
         }
