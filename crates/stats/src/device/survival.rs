@@ -174,7 +174,7 @@ fn thinned(steps: Vec<SurvivalStep>) -> Vec<SurvivalStep> {
     let kept = steps
         .into_iter()
         .enumerate()
-        .filter(|(place, _)| (last - place) % every == 0);
+        .filter(|(place, _)| (last - place).is_multiple_of(every));
     kept.map(|(_, step)| step).collect()
 }
 

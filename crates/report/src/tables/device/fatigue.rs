@@ -262,7 +262,7 @@ fn printed(curve: &Survival) -> Vec<stats::SurvivalStep> {
     let kept = all
         .iter()
         .enumerate()
-        .filter(|(place, _)| (last - place) % every == 0);
+        .filter(|(place, _)| (last - place).is_multiple_of(every));
     kept.map(|(_, step)| *step).collect()
 }
 
