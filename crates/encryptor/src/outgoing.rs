@@ -341,5 +341,5 @@ struct Next {
 /// Whether a packet of that length is sealed from where it lies.
 #[inline]
 const fn is_direct(suite: Suite, inner_bytes: usize) -> bool {
-    !matches!(suite, Suite::EncryptThenMac(..)) && inner_bytes >= DIRECT_BYTES
+    !matches!(suite, Suite::EncryptThenMac(..) | Suite::Gost(_)) && inner_bytes >= DIRECT_BYTES
 }

@@ -35,6 +35,7 @@ impl Engine for AwsLc {
                     && matches!(cipher, Cipher::Null | Cipher::Aes128Cbc | Cipher::Aes256Cbc)
             }
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => true,
+            Suite::Gost(_) => false,
         }
     }
 
@@ -43,7 +44,7 @@ impl Engine for AwsLc {
             Suite::Aes128Gcm => &AES_128_GCM,
             Suite::Aes256Gcm => &AES_256_GCM,
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-            Suite::EncryptThenMac(..) => unreachable!("{suite} is not served"),
+            Suite::EncryptThenMac(..) | Suite::Gost(_) => unreachable!("{suite} is not served"),
         };
         let key = UnboundKey::new(algorithm, key)
             .expect("only the length can be wrong, and the caller has checked it");

@@ -30,8 +30,8 @@ impl Engine for IpsecMb {
         manager::load()
     }
 
-    fn serves(&self, _: Suite) -> bool {
-        true
+    fn serves(&self, suite: Suite) -> bool {
+        !matches!(suite, Suite::Gost(_))
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {

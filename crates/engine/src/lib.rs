@@ -9,6 +9,7 @@
 mod aws_lc;
 pub mod checksum;
 mod encrypt_then_mac;
+mod gost;
 #[cfg(ipsec_mb)]
 mod ipsec_mb;
 #[cfg(not(ipsec_mb))]
@@ -33,9 +34,9 @@ use wire::Suite;
 /// unless it is named.
 pub const NULL: &str = "null";
 
-/// Length of every AEAD's tag.
+/// Length of the tag of every [`Aead`].
 pub const TAG_BYTES: usize = 16;
-/// Length of every AEAD's nonce: 4 bytes of salt, 8 of IV.
+/// Length of the nonce of every [`Aead`]: 4 bytes of salt, 8 of IV.
 pub const NONCE_BYTES: usize = 12;
 
 /// The tag did not match: nothing of the output may be used.

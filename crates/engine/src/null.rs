@@ -167,7 +167,11 @@ mod tests {
             let mut packet = vec![1; bytes];
             key.seal_from(0, &text, &mut packet).unwrap();
             assert_eq!(packet[start..][..48], text, "{suite}");
-            assert!(packet[start + 48..].starts_with(b"null: no sec"), "{suite}");
+            let icv = &packet[start + 48..];
+            assert!(
+                b"null: no secretsnull: no secrets".starts_with(icv),
+                "{suite}"
+            );
 
             let place = Packet {
                 at: 0,
@@ -182,6 +186,9 @@ mod tests {
             let mut authentic = [false];
             key.open(&mut packet, &[place], &mut authentic).unwrap();
             assert_eq!((authentic, &packet[start..][..48]), ([true], &text[..]));
+            if suite.icv_bytes() == 0 {
+                continue;
+            }
             packet[bytes - 1] ^= 1;
             key.open(&mut packet, &[place], &mut authentic).unwrap();
             assert_eq!((authentic, &packet[start..][..48]), ([false], &[0; 48][..]));

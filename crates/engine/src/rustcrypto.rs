@@ -1,4 +1,4 @@
-//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, with every suite.
+//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, with every suite but those of GOST ciphers.
 //!
 //! It is there where others are not, and to hold them to. Its AEADs run at a half to a seventh of AWS-LC's rate: at
 //! each step they find out what the CPU can do, unless they are compiled for it (`-C target-cpu=native` doubles
@@ -44,8 +44,8 @@ impl Engine for RustCrypto {
         .to_owned())
     }
 
-    fn serves(&self, _: Suite) -> bool {
-        true
+    fn serves(&self, suite: Suite) -> bool {
+        !matches!(suite, Suite::Gost(_))
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
@@ -53,7 +53,7 @@ impl Engine for RustCrypto {
             Suite::Aes128Gcm => Box::new(AeadKey::<Aes128Gcm>::new(suite, key)),
             Suite::Aes256Gcm => Box::new(AeadKey::<Aes256Gcm>::new(suite, key)),
             Suite::ChaCha20Poly1305 => Box::new(AeadKey::<ChaCha20Poly1305>::new(suite, key)),
-            Suite::EncryptThenMac(..) => unreachable!("{suite} is no AEAD"),
+            Suite::EncryptThenMac(..) | Suite::Gost(_) => unreachable!("{suite} is no AEAD"),
         }
     }
 

@@ -3,16 +3,19 @@
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use wire::overhead::ESP_HEADER_BYTES;
-use wire::{Cipher, Suite};
+use wire::{Cipher, Gost, Suite};
 use zeroize::Zeroizing;
 
 /// Where an SA's IVs come from.
 pub(crate) enum Ivs {
-    /// No cipher, no IV.
+    /// No cipher, or one whose IV is the sequence number in the header, or none that takes an IV.
     None,
     /// The whole sequence number, which never repeats under one key: an AEAD's nonce need not be
     /// unpredictable (RFC 4106 §3.1, RFC 7634 §2).
     Sequence,
+    /// The sequence number too, split: the number of a key in the tree in the first 5 bytes, and of a packet under that key in the
+    /// last 3 (RFC 9227 §4). It is the logarithm of how many packets a key has.
+    Tree(u32),
     /// CBC of 64-bit blocks; as below.
     Random8(Box<ChaCha8Rng>),
     /// CBC of 128-bit blocks: nobody may know the IV before the packet is sealed (RFC 3602 §3). So it is
@@ -31,6 +34,11 @@ impl Ivs {
             Suite::EncryptThenMac(Cipher::Aes128Cbc | Cipher::Aes256Cbc, _) => {
                 Self::Random16(seeded())
             }
+            Suite::Gost(Gost::MagmaCbcOmac) => Self::Random8(seeded()),
+            Suite::Gost(Gost::MagmaCtr | Gost::MagmaEcb) => Self::None,
+            Suite::Gost(gost @ (Gost::KuznyechikMgm | Gost::MagmaMgm)) => {
+                Self::Tree(gost.packets_per_key_log2())
+            }
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Self::Sequence,
         }
     }
@@ -44,6 +52,13 @@ impl Ivs {
         let at = ESP_HEADER_BYTES;
         match self {
             Self::Sequence => packet[at..at + 8].copy_from_slice(&sequence.to_be_bytes()),
+            Self::Tree(packets_log2) => {
+                let (key, number) = (
+                    sequence >> *packets_log2,
+                    sequence & ((1 << *packets_log2) - 1),
+                );
+                packet[at..at + 8].copy_from_slice(&(key << 24 | number).to_be_bytes());
+            }
             Self::None => {}
             Self::Random8(rng) => packet[at..at + 8].copy_from_slice(&rng.next_u64().to_le_bytes()),
             Self::Random16(rng) => {
@@ -80,9 +95,26 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_tree_change_before_packets_under_one_run_out() {
+        for (gost, sequence, iv) in [
+            (Gost::KuznyechikMgm, 1, 1),
+            (Gost::KuznyechikMgm, 0xff_ffff, 0xff_ffff),
+            (Gost::KuznyechikMgm, 0x100_0000, 0x100_0000),
+            (Gost::MagmaMgm, 1, 1),
+            (Gost::MagmaMgm, 1023, 1023),
+            (Gost::MagmaMgm, 1024, 0x100_0000),
+            (Gost::MagmaMgm, (1 << 42) - 1, 0xff_ffff_ff00_03ff),
+        ] {
+            let mut packet = [0; 16];
+            Ivs::of(Suite::Gost(gost)).write(sequence, &mut packet);
+            assert_eq!(packet[8..], u64::to_be_bytes(iv), "{gost:?} {sequence}");
+        }
+    }
+
+    #[test]
     fn no_two_sas_and_no_two_packets_share_a_random_iv() {
         for suite in Suite::ALL {
-            if !matches!(suite.iv_bytes(), 8 | 16) || Suite::AEADS.contains(&suite) {
+            if !matches!(Ivs::of(suite), Ivs::Random8(_) | Ivs::Random16(_)) {
                 continue;
             }
             let mut seen = HashSet::new();

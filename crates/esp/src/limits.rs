@@ -1,6 +1,6 @@
 //! How much one SA may seal.
 
-use wire::{Cipher, Suite};
+use wire::{Cipher, Gost, Suite};
 
 /// What an SA may seal under one key; it stops at whichever ends first.
 ///
@@ -12,6 +12,8 @@ use wire::{Cipher, Suite};
 /// | --- | --- | --- |
 /// | AES in GCM or CBC | 2^52 | 2^48 blocks of 128 bits: about 2^-33, within the 2^-32 that NIST SP 800-38D §8 takes for GCM |
 /// | DES, triple DES | 2^23 | 2^20 blocks of 64 bits, the most that NIST SP 800-67 Rev. 2 lets one key bundle protect; Sweet32 (CVE-2016-2183) is what happens far beyond |
+/// | Magma alone | 2^28 | 2^25 blocks of 64 bits: about 2^-15; these suites are for comparisons. It is fewer than 2^32 packets as well, so that no IV of CTR, which is the low half of the sequence number, comes twice |
+/// | Magma, Kuznyechik in MGM | no limit | the key is a tree's root, and each of its leaves is used for few packets ([`Gost::packets_per_key_log2`]) |
 /// | ChaCha20, none | no limit | it is no permutation, so blocks that meet tell nothing (RFC 8446 §5.5); nothing is hidden |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -40,7 +42,10 @@ impl Limits {
             | Suite::Aes256Gcm
             | Suite::EncryptThenMac(Cipher::Aes128Cbc | Cipher::Aes256Cbc, _) => 1 << 52,
             Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _) => 1 << 23,
-            Suite::ChaCha20Poly1305 | Suite::EncryptThenMac(Cipher::Null, _) => u64::MAX,
+            Suite::Gost(Gost::MagmaCbcOmac | Gost::MagmaCtr | Gost::MagmaEcb) => 1 << 28,
+            Suite::ChaCha20Poly1305
+            | Suite::EncryptThenMac(Cipher::Null, _)
+            | Suite::Gost(Gost::KuznyechikMgm | Gost::MagmaMgm) => u64::MAX,
         };
         Self {
             packets: Self::PACKETS,

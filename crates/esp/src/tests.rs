@@ -38,6 +38,12 @@ fn suites() -> Vec<Suite> {
     suites
 }
 
+/// Those of them that tell a packet from a forgery.
+fn authenticated() -> Vec<Suite> {
+    let all = suites().into_iter();
+    all.filter(|suite| suite.icv_bytes() > 0).collect()
+}
+
 /// Every engine of this host that serves the suite.
 fn selections(suite: Suite) -> Vec<Selection> {
     let usable = engines().iter().filter(|info| info.version.is_ok());

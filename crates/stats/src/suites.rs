@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
-use wire::{Cipher, Hmac, Suite};
+use wire::{Cipher, Gost, Hmac, Suite};
 
 /// TCP header with the timestamps option (RFC 7323), which kernels use unless told otherwise.
 const TCP_HEADER_BYTES: usize = 32;
@@ -341,6 +341,7 @@ fn entry(suite: Suite, cell: &Cell) -> SuiteEntry {
         Suite::Aes256Gcm => ("AES-256-GCM", None),
         Suite::ChaCha20Poly1305 => ("ChaCha20-Poly1305", None),
         Suite::EncryptThenMac(cipher, hmac) => (cipher_name(cipher), Some(hash_name(hmac))),
+        Suite::Gost(gost) => gost_names(gost),
     };
     SuiteEntry {
         cell: cell.id.clone(),
@@ -348,6 +349,16 @@ fn entry(suite: Suite, cell: &Cell) -> SuiteEntry {
         cipher: cipher.into(),
         hash: hash.map(str::to_owned),
         insecure: suite.insecure().map(str::to_owned),
+    }
+}
+
+const fn gost_names(gost: Gost) -> (&'static str, Option<&'static str>) {
+    match gost {
+        Gost::KuznyechikMgm => ("Kuznyechik-MGM", None),
+        Gost::MagmaMgm => ("Magma-MGM", None),
+        Gost::MagmaCbcOmac => ("Magma-CBC", Some("OMAC")),
+        Gost::MagmaCtr => ("Magma-CTR", None),
+        Gost::MagmaEcb => ("Magma-ECB", None),
     }
 }
 

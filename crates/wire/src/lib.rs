@@ -25,4 +25,4 @@ pub mod stamp;
 mod suite;
 pub mod vnet;
 
-pub use suite::{Cipher, Hmac, SALT_BYTES, Suite};
+pub use suite::{Cipher, Gost, Hmac, SALT_BYTES, Suite};

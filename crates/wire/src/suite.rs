@@ -1,8 +1,12 @@
 //! ESP cipher suites: their names and the lengths they fix on the wire.
 
+mod gost;
+
+pub use gost::Gost;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Length of every AEAD suite's salt, which is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
+/// Length of the salt of [`Suite::AEADS`], which is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
 pub const SALT_BYTES: usize = 4;
 
 /// An ESP transform: cipher and integrity together.
@@ -19,6 +23,8 @@ pub enum Suite {
     ChaCha20Poly1305,
     /// A cipher, then an HMAC over header, IV and ciphertext (RFC 4303 §3.3.2.1).
     EncryptThenMac(Cipher, Hmac),
+    /// Russian ciphers.
+    Gost(Gost),
 }
 
 /// The cipher of a suite that has an HMAC beside it.
@@ -144,21 +150,41 @@ const ENCRYPT_THEN_MAC: [[&str; 4]; 5] = [
 
 impl Suite {
     /// Every suite, the AEADs first.
-    pub const ALL: [Self; 23] = {
-        let mut all = [Self::Aes256Gcm; 23];
+    pub const ALL: [Self; 28] = {
+        let mut all = [Self::Aes256Gcm; 28];
         all[1] = Self::Aes128Gcm;
         all[2] = Self::ChaCha20Poly1305;
+        all[3] = Self::Gost(Gost::KuznyechikMgm);
+        all[4] = Self::Gost(Gost::MagmaMgm);
         let mut at = 0;
         while at < 20 {
             // The strongest first here too.
             let cipher = Cipher::ALL[4 - at / 4];
-            all[3 + at] = Self::EncryptThenMac(cipher, Hmac::ALL[3 - at % 4]);
+            all[5 + at] = Self::EncryptThenMac(cipher, Hmac::ALL[3 - at % 4]);
             at += 1;
         }
+        all[25] = Self::Gost(Gost::MagmaCbcOmac);
+        all[26] = Self::Gost(Gost::MagmaCtr);
+        all[27] = Self::Gost(Gost::MagmaEcb);
         all
     };
 
-    /// The suites that encrypt and authenticate in one.
+    /// Those that other tunnels have as well: all but those of GOST ciphers.
+    pub const COMMON: [Self; 23] = {
+        let mut common = [Self::Aes256Gcm; 23];
+        let (mut at, mut next) = (0, 0);
+        while at < Self::ALL.len() {
+            if !matches!(Self::ALL[at], Self::Gost(_)) {
+                common[next] = Self::ALL[at];
+                next += 1;
+            }
+            at += 1;
+        }
+        assert!(next == common.len());
+        common
+    };
+
+    /// The AEADs that every tunnel has: a nonce of 12 bytes, a tag of 16, one key for all packets.
     pub const AEADS: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// The name used in campaigns, configuration and reports.
@@ -169,6 +195,7 @@ impl Suite {
             Self::Aes256Gcm => "aes-256-gcm",
             Self::ChaCha20Poly1305 => "chacha20-poly1305",
             Self::EncryptThenMac(cipher, hmac) => ENCRYPT_THEN_MAC[cipher as usize][hmac as usize],
+            Self::Gost(gost) => gost.name(),
         }
     }
 
@@ -190,17 +217,28 @@ impl Suite {
                 Some("blocks of 64 bits give plaintext away (CVE-2016-2183)")
             }
             Self::EncryptThenMac(_, Hmac::Md5) => Some("MD5 is broken as a hash"),
+            Self::Gost(gost) => gost.insecure(),
             _ => None,
         }
     }
 
-    /// Whether it is there for old peers only (DES, triple DES, MD5), and wants to be asked for.
+    /// Whether it leaves out encryption or authentication, for tests and comparisons, and so wants to be asked for as insecure.
+    #[must_use]
+    pub const fn is_bare(self) -> bool {
+        matches!(
+            self,
+            Self::EncryptThenMac(Cipher::Null, _) | Self::Gost(Gost::MagmaCtr | Gost::MagmaEcb)
+        )
+    }
+
+    /// Whether it is there for old peers and comparisons with them (DES, triple DES, MD5, Magma in CBC), and wants to be asked for.
     #[must_use]
     pub const fn is_legacy(self) -> bool {
         matches!(
             self,
             Self::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _)
                 | Self::EncryptThenMac(_, Hmac::Md5)
+                | Self::Gost(Gost::MagmaCbcOmac)
         )
     }
 
@@ -211,16 +249,18 @@ impl Suite {
             Self::Aes128Gcm => 16,
             Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
             Self::EncryptThenMac(cipher, _) => cipher.key_bytes(),
+            Self::Gost(_) => Gost::KEY_BYTES,
         }
     }
 
-    /// Length of an SA's keying material in bytes: cipher key, then salt (RFC 4106 §8.1) or HMAC key
+    /// Length of an SA's keying material in bytes: cipher key, then salt (RFC 4106 §8.1) or the key of the MAC
     /// (RFC 7296 §2.17).
     #[must_use]
     pub const fn keymat_bytes(self) -> usize {
         self.key_bytes()
             + match self {
                 Self::EncryptThenMac(_, hmac) => hmac.key_bytes(),
+                Self::Gost(gost) => gost.behind_key_bytes(),
                 _ => SALT_BYTES,
             }
     }
@@ -231,6 +271,7 @@ impl Suite {
         match self {
             Self::EncryptThenMac(Cipher::Null, _) => 0,
             Self::EncryptThenMac(cipher, _) => cipher.block_bytes(),
+            Self::Gost(gost) => gost.iv_bytes(),
             _ => 8,
         }
     }
@@ -240,6 +281,7 @@ impl Suite {
     pub const fn icv_bytes(self) -> usize {
         match self {
             Self::EncryptThenMac(_, hmac) => hmac.icv_bytes(),
+            Self::Gost(gost) => gost.icv_bytes(),
             _ => 16,
         }
     }
@@ -249,6 +291,7 @@ impl Suite {
     pub const fn pad_to_bytes(self) -> usize {
         match self {
             Self::EncryptThenMac(cipher, _) if cipher.block_bytes() > 4 => cipher.block_bytes(),
+            Self::Gost(gost) => gost.pad_to_bytes(),
             _ => 4,
         }
     }
@@ -298,9 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn legacy_suites_are_insecure() {
+    fn suites_that_want_to_be_asked_for_are_insecure() {
         for suite in Suite::ALL {
-            assert!(!suite.is_legacy() || suite.insecure().is_some(), "{suite}");
+            let is_asked_for = suite.is_legacy() || suite.is_bare();
+            assert!(!is_asked_for || suite.insecure().is_some(), "{suite}");
         }
     }
 }

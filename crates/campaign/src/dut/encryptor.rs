@@ -42,7 +42,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let axes = Axes {
         mode: axis(map, "mode", Mode::L3, |node| node.one_of("mode", &MODES)),
         suite: axis(map, "suite", Suite::Aes256Gcm, |node| {
-            suite(node, &legacy, &insecure)
+            suite(node, &Suite::ALL, &legacy, &insecure)
         }),
         workers: axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX)),
         tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
@@ -90,15 +90,16 @@ struct Values {
 /// Suites that protect badly or not at all are used only where that was asked for.
 pub(super) fn suite(
     node: Node<'_>,
+    known: &[Suite],
     legacy: &Result<bool, Reported>,
     insecure: &Result<bool, Reported>,
 ) -> Result<Suite, Reported> {
-    let suites = Suite::ALL.map(|suite| (suite.name(), suite));
+    let suites: Vec<_> = known.iter().map(|suite| (suite.name(), *suite)).collect();
     let suite = node.one_of("suite", &suites)?;
     let reads_as_off = |flag: &Result<bool, Reported>| flag.as_ref().is_ok_and(|on| !on);
     let missing = if suite.is_legacy() && reads_as_off(legacy) {
         "legacy: true"
-    } else if suite.key_bytes() == 0 && reads_as_off(insecure) {
+    } else if suite.is_bare() && reads_as_off(insecure) {
         "insecure: true"
     } else {
         return Ok(suite);

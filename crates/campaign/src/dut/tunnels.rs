@@ -31,7 +31,7 @@ pub(super) fn strongswan(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
         node.one_of("data path", &DATA_PATHS)
     });
     let suite = axis(map, "suite", Suite::Aes256Gcm, |node| {
-        suite(node, &legacy, &insecure)
+        common(node, &legacy, &insecure)
     });
     let auth = axis(map, "auth", IkeAuth::Psk, |node| {
         node.one_of("authentication", &AUTHS)
@@ -102,7 +102,7 @@ pub(super) fn xfrm(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let legacy = map.with_default("legacy", false, Node::bool);
     let insecure = map.with_default("insecure", false, Node::bool);
     let suites = axis(map, "suite", Suite::Aes256Gcm, |node| {
-        suite(node, &legacy, &insecure)
+        common(node, &legacy, &insecure)
     });
     let (name, suites) = (name?, suites.all()?);
     legacy?;
@@ -135,6 +135,20 @@ pub(super) fn l2tpv3(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     Ok(duts.collect())
 }
 
+/// A suite that not only our encryptor has.
+fn common(
+    node: Node<'_>,
+    legacy: &Result<bool, Reported>,
+    insecure: &Result<bool, Reported>,
+) -> Result<Suite, Reported> {
+    let ours = Suite::from_name(node.text()?).filter(|suite| !Suite::COMMON.contains(suite));
+    if let Some(ours) = ours {
+        let what = format!("neither strongSwan nor the kernel has `{ours}`");
+        return Err(node.mistake(what, "to measure it use `cipherbench`"));
+    }
+    suite(node, &Suite::COMMON, legacy, insecure)
+}
+
 /// One of the suites that OpenVPN's data channel has a packet format for: that of AEADs. Its other ciphers
 /// it has taken for obsolete since 2.5.
 fn aead(node: Node<'_>) -> Result<Suite, Reported> {
@@ -145,8 +159,13 @@ fn aead(node: Node<'_>) -> Result<Suite, Reported> {
     };
     let names: Vec<_> = aeads.iter().map(|(name, _)| format!("`{name}`")).collect();
     let help = format!(
-        "write one of {}; to measure `{other}` use `strongswan` or `cipherbench`",
-        names.join(", ")
+        "write one of {}; to measure `{other}` use {}`cipherbench`",
+        names.join(", "),
+        if Suite::COMMON.contains(&other) {
+            "`strongswan` or "
+        } else {
+            ""
+        }
     );
     let what = format!("`{other}` is no AEAD, and OpenVPN is measured with those alone");
     Err(node.mistake(what, help))

@@ -45,11 +45,15 @@ pub(super) fn suite(node: Node<'_>, consent: Consent) -> Result<Suite, Reported>
             "write `legacy: true` if an old peer has no other",
         ));
     }
-    let encrypts = !matches!(suite, Suite::EncryptThenMac(cipher, _) if cipher.key_bytes() == 0);
-    if !encrypts && consent.insecure == Ok(false) {
+    if suite.is_bare() && consent.insecure == Ok(false) {
+        let (what, meant) = if suite.icv_bytes() == 0 {
+            ("no protection", "change packets")
+        } else {
+            ("no encryption", "read along")
+        };
         return Err(node.mistake(
-            format!("the suite {suite} is no encryption: {why}"),
-            "write `insecure: true` if it is meant that everyone on the way can read along",
+            format!("the suite {suite} is {what}: {why}"),
+            format!("write `insecure: true` if it is meant that everyone on the way can {meant}"),
         ));
     }
     Ok(suite)

@@ -37,13 +37,19 @@ fn faults() -> impl Strategy<Value = Faults> {
     })
 }
 
+/// Under the others a damaged packet is as good as any.
+fn authenticated() -> Vec<Suite> {
+    let all = Suite::ALL.into_iter();
+    all.filter(|suite| suite.icv_bytes() > 0).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn a_bad_network_brings_nothing_twice_and_nothing_that_was_not_sent(
         faults in faults(),
-        suite in prop::sample::select(Suite::ALL.to_vec()),
+        suite in prop::sample::select(authenticated()),
         aggregate: bool,
         bytes in 4usize..600,
     ) {

@@ -23,7 +23,7 @@ impl AeadKey {
         let keys = match suite {
             Suite::Aes128Gcm | Suite::Aes256Gcm => Keys::gcm(key, NO_SALT),
             Suite::ChaCha20Poly1305 => Keys::chacha(key, NO_SALT),
-            Suite::EncryptThenMac(..) => unreachable!("{suite} is no AEAD"),
+            Suite::EncryptThenMac(..) | Suite::Gost(_) => unreachable!("{suite} is no AEAD"),
         };
         Self { suite, keys }
     }

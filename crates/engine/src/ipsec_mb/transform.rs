@@ -32,6 +32,7 @@ impl Sa {
             Suite::Aes128Gcm | Suite::Aes256Gcm => Keys::gcm(key, salt()),
             Suite::ChaCha20Poly1305 => Keys::chacha(key, salt()),
             Suite::EncryptThenMac(cipher, hmac) => Keys::encrypt_then_mac(cipher, hmac, key, rest),
+            Suite::Gost(_) => unreachable!("{suite} is not served"),
         };
         let shape = Shape::of(suite);
         let packet_bytes_max = match suite {

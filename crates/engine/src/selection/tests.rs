@@ -343,7 +343,8 @@ fn a_named_engine_is_never_replaced_by_another() {
 #[test]
 fn an_unknown_engine_is_told_with_the_known_ones() {
     let expected = "there is no engine `opensll`\n\
-                    help: known engines are auto, ipsec-mb, aws-lc, rustcrypto";
+                    help: known engines are auto, ipsec-mb, aws-lc, rustcrypto, gost-avx512, \
+                    gost-avx2, gost-portable";
     assert_eq!(
         "opensll".parse::<Choice>().unwrap_err().to_string(),
         expected
@@ -364,7 +365,14 @@ fn aws_lc_is_everywhere_and_every_engine_has_a_version_or_a_reason() {
     let info = engines();
     assert_eq!(
         info.iter().map(|info| info.name).collect::<Vec<_>>(),
-        ["ipsec-mb", "aws-lc", "rustcrypto"]
+        [
+            "ipsec-mb",
+            "aws-lc",
+            "rustcrypto",
+            "gost-avx512",
+            "gost-avx2",
+            "gost-portable"
+        ]
     );
     for engine in info {
         let text = engine.version.clone().unwrap_or_else(|reason| reason);

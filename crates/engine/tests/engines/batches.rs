@@ -174,10 +174,15 @@ fn alignment_makes_no_difference_and_neighbours_are_not_touched() {
     }
 }
 
+/// The suites that tell a packet from a forgery.
+fn authenticated() -> impl Iterator<Item = Suite> {
+    Suite::ALL.into_iter().filter(|suite| suite.icv_bytes() > 0)
+}
+
 /// Every bit of a packet flipped in turn, in one batch, with a genuine packet after each forged one.
 #[test]
 fn any_wrong_bit_is_refused_and_the_text_wiped_while_its_neighbours_open() {
-    for suite in Suite::ALL {
+    for suite in authenticated() {
         for (engine, mut transform) in transforms(suite) {
             let packet = unsealed(suite, 2 * suite.pad_to_bytes(), 5);
             let sealed = seal_alone(&mut *transform, &packet, 0);
@@ -210,7 +215,7 @@ fn any_wrong_bit_is_refused_and_the_text_wiped_while_its_neighbours_open() {
 
 #[test]
 fn any_wrong_bit_of_the_sequence_numbers_high_half_is_refused() {
-    for suite in Suite::ALL {
+    for suite in authenticated() {
         for (engine, mut transform) in transforms(suite) {
             let packet = unsealed(suite, 4 * suite.pad_to_bytes(), 6);
             let sealed = seal_alone(&mut *transform, &packet, 0x1234_5678);

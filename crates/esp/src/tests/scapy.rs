@@ -13,6 +13,7 @@ fn scapy_opens_what_we_seal_and_we_open_what_it_seals() {
     longer.extend((0..1400).map(|at| at as u8));
     for (suite, selection) in suites()
         .into_iter()
+        .filter(|suite| Suite::COMMON.contains(suite))
         .flat_map(|suite| selections(suite).into_iter().map(move |each| (suite, each)))
     {
         let made = || selection.transform(&keymat(suite));

@@ -13,7 +13,7 @@ use wire::{Cipher, Hmac};
 /// tshark's names for cipher and integrity; `None` for what it cannot decrypt.
 fn names(suite: Suite) -> Option<(&'static str, &'static str)> {
     let Suite::EncryptThenMac(cipher, hmac) = suite else {
-        let gcm = suite != Suite::ChaCha20Poly1305;
+        let gcm = matches!(suite, Suite::Aes128Gcm | Suite::Aes256Gcm);
         return gcm.then_some(("AES-GCM with 16 octet ICV [RFC4106]", "NULL"));
     };
     let cipher = match cipher {

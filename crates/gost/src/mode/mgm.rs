@@ -61,6 +61,11 @@ impl<C: BlockCipher> Mgm<C> {
         }
     }
 
+    /// Goes on under another key, with the same scratch.
+    pub fn rekey(&mut self, cipher: C) {
+        self.cipher = cipher;
+    }
+
     /// Encrypts a text and writes its tag.
     ///
     /// # Panics

@@ -47,7 +47,10 @@ pub(super) fn text(encryptor: &Encryptor, site: &Site<'_>, id: NodeId, told: &To
         ("aggregate", *aggregate),
         ("busy_poll", *busy_poll),
         ("legacy", mode.has_esp() && suite.is_legacy()),
-        ("insecure", encryptor.is_readable() || fault.is_some()),
+        (
+            "insecure",
+            encryptor.is_readable() || suite.is_bare() || fault.is_some(),
+        ),
     ];
     for (flag, _) in flags.iter().filter(|(_, is_on)| *is_on) {
         put(&format!("{flag}: true"));

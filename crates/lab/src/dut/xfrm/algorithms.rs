@@ -39,6 +39,7 @@ impl Algorithms {
             Suite::Aes128Gcm | Suite::Aes256Gcm => aead("rfc4106(gcm(aes))", "gcm"),
             Suite::ChaCha20Poly1305 => aead("rfc7539esp(chacha20,poly1305)", "chacha20poly1305"),
             Suite::EncryptThenMac(cipher, hmac) => vec![of_hmac(hmac), of_cipher(cipher)],
+            Suite::Gost(_) => unreachable!("campaigns give the kernel no {suite}"),
         };
         Self { suite, list }
     }
@@ -165,9 +166,11 @@ mod tests {
 
     #[test]
     fn every_suite_has_words_of_its_own_and_keys_that_fill_its_keying_material() {
-        let told: BTreeSet<_> = Suite::ALL.map(|suite| Algorithms::of(suite).told()).into();
-        assert_eq!(told.len(), Suite::ALL.len());
-        for suite in Suite::ALL {
+        let told: BTreeSet<_> = Suite::COMMON
+            .map(|suite| Algorithms::of(suite).told())
+            .into();
+        assert_eq!(told.len(), Suite::COMMON.len());
+        for suite in Suite::COMMON {
             let algorithms = Algorithms::of(suite);
             let keymat = "ab".repeat(suite.keymat_bytes());
             let keys = algorithms.keys(&keymat).concat();

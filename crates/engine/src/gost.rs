@@ -1,0 +1,88 @@
+//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: Magma and Kuznyechik of our own, one engine for each kernel of the
+//! crate `gost`. They take whole batches: a packet's blocks are few beside what a kernel does at once.
+
+mod bare;
+mod mgm;
+mod packets;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use crate::selection::Engine;
+use crate::{Aead, Transform};
+use ::gost::kuznyechik::Kuznyechik;
+use ::gost::magma::Magma;
+use ::gost::{BlockCipher, KEY_BYTES, Kernel};
+use bare::{CbcOmac, InCtr, InEcb};
+use mgm::InMgm;
+use wire::{Gost as Suites, Suite};
+
+/// The engine of one kernel.
+pub(crate) struct Gost {
+    name: &'static str,
+    kernel: fn() -> Option<Kernel>,
+    /// What it takes, for people.
+    needs: &'static str,
+}
+
+pub(crate) static AVX512: Gost = Gost {
+    name: "gost-avx512",
+    kernel: Kernel::avx512,
+    needs: "AVX-512 with VBMI, GFNI and VPCLMULQDQ",
+};
+
+pub(crate) static AVX2: Gost = Gost {
+    name: "gost-avx2",
+    kernel: Kernel::avx2,
+    needs: "AVX2 and PCLMULQDQ",
+};
+
+pub(crate) static PORTABLE: Gost = Gost {
+    name: "gost-portable",
+    kernel: || Some(Kernel::PORTABLE),
+    needs: "nothing",
+};
+
+impl Engine for Gost {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn probe(&self) -> Result<String, String> {
+        match (self.kernel)() {
+            Some(kernel) => Ok(format!("gost {} ({kernel})", env!("CARGO_PKG_VERSION"))),
+            None => Err(format!("it takes {}, which this CPU lacks", self.needs)),
+        }
+    }
+
+    fn serves(&self, suite: Suite) -> bool {
+        matches!(suite, Suite::Gost(_))
+    }
+
+    fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {
+        unreachable!("{suite} is none of the AEADs that stand on one key")
+    }
+
+    fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
+        let Suite::Gost(suite) = suite else {
+            unreachable!("{suite} is not served")
+        };
+        let kernel = (self.kernel)().expect("`probe` has succeeded");
+        let (key, rest) = keymat
+            .split_first_chunk()
+            .expect("keying material begins with a key");
+        match suite {
+            Suites::KuznyechikMgm => Box::new(InMgm::<Kuznyechik>::new(suite, key, rest, kernel)),
+            Suites::MagmaMgm => Box::new(InMgm::<Magma>::new(suite, key, rest, kernel)),
+            Suites::MagmaCbcOmac => Box::new(CbcOmac::new(magma(key, kernel), magma(rest, kernel))),
+            Suites::MagmaCtr => Box::new(InCtr::new(magma(key, kernel))),
+            Suites::MagmaEcb => Box::new(InEcb::new(magma(key, kernel))),
+        }
+    }
+}
+
+/// Magma under a key, which is the last of the keying material.
+fn magma(key: &[u8], kernel: Kernel) -> Magma {
+    let key: &[u8; KEY_BYTES] = key.try_into().expect("a key ends the keying material");
+    Magma::new(key, kernel)
+}

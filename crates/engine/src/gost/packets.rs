@@ -1,0 +1,69 @@
+//! Packets of a batch, taken apart.
+
+use crate::Packet;
+use crate::transform::one_by_one;
+use wire::Suite;
+use wire::overhead::ESP_HEADER_BYTES;
+
+/// One packet: header and IV, text, ICV.
+pub(super) struct Parts<'a> {
+    pub(super) prefix: &'a [u8],
+    pub(super) text: &'a mut [u8],
+    pub(super) icv: &'a mut [u8],
+    pub(super) sequence_high: u32,
+}
+
+impl<'a> Parts<'a> {
+    /// # Panics
+    /// If the packet is too short for the suite, or its text not of whole blocks.
+    #[inline]
+    pub(super) fn of(suite: Suite, packet: &'a mut [u8], sequence_high: u32) -> Self {
+        let (prefix, icv) = (ESP_HEADER_BYTES + suite.iv_bytes(), suite.icv_bytes());
+        let text = packet.len().saturating_sub(prefix + icv);
+        assert!(
+            text > 0 && text.is_multiple_of(suite.pad_to_bytes()),
+            "a packet of {} B has no text of {suite}",
+            packet.len()
+        );
+        let (prefix, rest) = packet.split_at_mut(prefix);
+        let (text, icv) = rest.split_at_mut(text);
+        Self {
+            prefix,
+            text,
+            icv,
+            sequence_high,
+        }
+    }
+
+    /// SPI and the whole sequence number.
+    #[inline]
+    pub(super) fn aad(&self) -> [u8; 12] {
+        let mut aad = [0; 12];
+        aad[..4].copy_from_slice(&self.prefix[..4]);
+        aad[4..8].copy_from_slice(&self.sequence_high.to_be_bytes());
+        aad[8..].copy_from_slice(&self.prefix[4..8]);
+        aad
+    }
+}
+
+/// The packets of a batch.
+///
+/// # Panics
+/// When it comes to a packet that is not where it must be, or not as long.
+#[inline]
+pub(super) fn parts<'a>(
+    suite: Suite,
+    buffer: &'a mut [u8],
+    packets: &'a [Packet],
+) -> impl Iterator<Item = Parts<'a>> {
+    one_by_one(buffer, packets).map(move |(packet, high)| Parts::of(suite, packet, high))
+}
+
+/// A packet that is alone in its buffer.
+pub(super) const fn alone(bytes: usize, sequence_high: u32) -> Packet {
+    Packet {
+        at: 0,
+        bytes,
+        sequence_high,
+    }
+}
