@@ -56,7 +56,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let known = form.as_ref().map_or(&[][..], |form| suites(*form));
     let usual = known.first().copied().unwrap_or(Suite::Aes256Gcm);
     let suites = axis(map, "suite", usual, |node| {
-        let suite = suite(node, &legacy, &insecure)?;
+        let suite = suite(node, &Suite::ALL, &legacy, &insecure)?;
         of_form(node, suite, known)
     });
     let words = map.with_default("suite_words", BTreeMap::new(), read_words);
