@@ -110,7 +110,7 @@ fn speed(map: &Map<'_>) -> Result<Speed, Reported> {
         node.integer(1..=CONCURRENCY_MAX)
     });
     let workers = axis(map, "workers", Workers::Threads, |node| {
-        node.one_of("kind of workers", &WORKERS)
+        node.one_of("worker kind", &WORKERS)
     });
     let depth = axis(map, "depth", 1, |node| node.integer(1..=DEPTH_MAX));
     let duration = axis(map, "duration", DURATION_DEFAULT, |node| {
@@ -178,7 +178,11 @@ fn fatigue(map: &Map<'_>) -> Result<Fatigue, Reported> {
         node.integer(0..=1_000_000)
     });
     let restart = map.with_default("restart", true, Node::bool);
-    let all = || operation::ALGORITHMS.iter().flat_map(|algorithm| algorithm.operations());
+    let all = || {
+        operation::ALGORITHMS
+            .iter()
+            .flat_map(|algorithm| algorithm.operations())
+    };
     let (loops, duration) = (loops?, duration?);
     Ok(Fatigue {
         operations: match operations {

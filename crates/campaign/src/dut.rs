@@ -68,18 +68,23 @@ pub(crate) struct Listed {
 
 /// Reads the list of DUTs, all names distinct.
 pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
-    read_list(node, read, "the baseline is `- direct`")
+    read_list(
+        node,
+        read,
+        ("no DUT is given", "the baseline is `- direct`"),
+    )
 }
 
 /// Reads the list of crypto devices, all names distinct.
 pub(crate) fn read_devices(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
-    read_list(node, device::read, "the baseline is `- engine`: our own")
+    let empty = ("no device is given", "the baseline is `- engine`: our own");
+    read_list(node, device::read, empty)
 }
 
 fn read_list(
     node: Node<'_>,
     read: fn(Node<'_>) -> Result<Vec<Listed>, Reported>,
-    help_if_empty: &str,
+    (empty, help): (&str, &str),
 ) -> Result<Vec<Listed>, Reported> {
     let mut duts: Vec<Listed> = Vec::new();
     let mut too_many = None;
@@ -108,7 +113,7 @@ fn read_list(
     });
     outcome?;
     match duts.is_empty() {
-        true => Err(node.mistake("no DUT is given", help_if_empty)),
+        true => Err(node.mistake(empty, help)),
         false => Ok(duts),
     }
 }

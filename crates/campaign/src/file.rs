@@ -24,6 +24,8 @@ const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
 const QUICK_FILE: &str = "campaigns/quick.yaml";
 const QUICK_TEXT: &str = include_str!("../../../campaigns/quick.yaml");
+const DEVICES_FILE: &str = "campaigns/devices.yaml";
+const DEVICES_TEXT: &str = include_str!("../../../campaigns/devices.yaml");
 const MEMORY_FILE: &str = "campaigns/memory.yaml";
 const MEMORY_TEXT: &str = include_str!("../../../campaigns/memory.yaml");
 
@@ -202,6 +204,15 @@ impl Campaign {
     #[must_use]
     pub fn memory() -> Self {
         from_text(MEMORY_FILE, MEMORY_TEXT).expect("the built-in campaign has no mistakes")
+    }
+
+    /// The built-in campaign for crypto devices: whether our engines and the machine's OpenSSL are right, and how fast.
+    ///
+    /// # Panics
+    /// Never: the file is part of the program, and tests read it.
+    #[must_use]
+    pub fn devices() -> Self {
+        from_text(DEVICES_FILE, DEVICES_TEXT).expect("the built-in campaign has no mistakes")
     }
 
     /// Its name, fit for a folder's.

@@ -207,6 +207,12 @@ fn lab_in_words(lab: &LabPlan) -> String {
         let name = &lab.name;
         return format!("{name}: stations and encryptors in one process, joined by rings{links}");
     }
+    if lab.kind == LabKind::Device {
+        return format!(
+            "{}: crypto devices, worked on by processes of this machine",
+            lab.name
+        );
+    }
     let cipher_mtu = lab
         .cipher_mtu
         .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));

@@ -126,7 +126,7 @@ pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
 
 /// Reads one entry of the `trials` of crypto devices.
 pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
-    let (name, body) = node.variant("trial of devices", &device::NAMES)?;
+    let (name, body) = node.variant("device trial", &device::NAMES)?;
     body.map(|map| {
         let kind = device::read(map, name).map(Kind::Device);
         let devices = map.optional("devices").map(dut_names).transpose();

@@ -1,7 +1,7 @@
 //! The documents and the shipped files say what the code does.
 
 use campaign::plan::{Measurement, Procedure};
-use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::mix::FrameMix;
@@ -37,12 +37,16 @@ fn yaml_files(folder: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_yaml_block_of_the_documents_is_right() {
-    let blocks = [document("campaign.md"), document("lab.md")];
+    let blocks = [
+        document("campaign.md"),
+        document("lab.md"),
+        document("devices.md"),
+    ];
     let blocks: Vec<_> = blocks
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
-    assert_eq!(blocks.len(), 11);
+    assert_eq!(blocks.len(), 12);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -50,8 +54,16 @@ fn every_yaml_block_of_the_documents_is_right() {
         }
         let campaign = from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         campaign
-            .plan(&LabFile::built_in(), &HOST)
+            .plan(&usual_lab(&campaign), &HOST)
             .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+}
+
+/// The built-in lab that a campaign is for.
+fn usual_lab(campaign: &Campaign) -> LabFile {
+    match campaign.tests_devices() {
+        true => LabFile::built_in_named("device").unwrap(),
+        false => LabFile::built_in(),
     }
 }
 
@@ -65,7 +77,7 @@ fn every_shipped_campaign_and_lab_is_right() {
         );
         let lab = match campaign.name().starts_with("external-") {
             true => load_lab(&root().join("labs/external.yaml")).unwrap(),
-            false => LabFile::built_in(),
+            false => usual_lab(&campaign),
         };
         campaign
             .plan(&lab, &HOST)
@@ -218,6 +230,39 @@ fn every_key_is_documented_and_no_other() {
     known.sort();
     documented.sort();
     assert_eq!(known, documented);
+}
+
+#[test]
+fn every_key_of_devices_is_documented_and_no_other() {
+    let text = "campaign: c\n\
+                devices: [engine: { x: 1 }, openssl: { x: 1 }, pkcs11: { x: 1 }, model: { x: 1 },\n  \
+                several: { x: 1 }]\n\
+                trials: [kat: { x: 1 }, speed: { x: 1 }, fatigue: { x: 1 }]\n";
+    let mistakes = from_text("c.yaml", text).unwrap_err();
+    let devices = document("devices.md");
+    let (of_all, trials) = ("## Devices", "## Trials");
+    for (path, headings) in [
+        ("devices[0].engine.x", [of_all, "### `engine`"]),
+        ("devices[1].openssl.x", [of_all, "### `openssl`"]),
+        ("devices[2].pkcs11.x", [of_all, "### `pkcs11`"]),
+        ("devices[3].model.x", [of_all, "### `model`"]),
+        ("devices[4].several.x", [of_all, "### `several`"]),
+        ("trials[0].kat.x", [trials, "### `kat`"]),
+        ("trials[1].speed.x", [trials, "### `speed`"]),
+        ("trials[2].fatigue.x", [trials, "### `fatigue`"]),
+    ] {
+        let mut known = known_keys(&mistakes, path);
+        let mut documented: Vec<_> = headings
+            .iter()
+            .flat_map(|heading| documented_keys(&devices, heading))
+            .collect();
+        if path.contains("pkcs11") || path.contains("several") {
+            documented.retain(|key| key != "count");
+        }
+        known.sort();
+        documented.sort();
+        assert_eq!(known, documented, "{headings:?}");
+    }
 }
 
 /// What a table's rows have in a column, by their first one.

@@ -115,7 +115,9 @@ pub(super) fn read_operations(node: Node<'_>) -> Result<Vec<Operation>, Reported
 
 fn of_class(text: &str) -> Option<Vec<Algorithm>> {
     let (_, is_of) = CLASSES.iter().find(|(name, _)| *name == text)?;
-    let members = ALGORITHMS.iter().filter(|algorithm| is_of(algorithm.family()));
+    let members = ALGORITHMS
+        .iter()
+        .filter(|algorithm| is_of(algorithm.family()));
     Some(members.copied().collect())
 }
 

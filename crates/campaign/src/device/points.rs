@@ -18,7 +18,10 @@ impl DeviceTrial {
             Self::Kat(_) => 1,
             Self::Fatigue(fatigue) => fatigue.threads.len(),
             Self::Speed(speed) => {
-                let sizes = speed.operations.iter().map(|operation| speed.sizes(*operation));
+                let sizes = speed
+                    .operations
+                    .iter()
+                    .map(|operation| speed.sizes(*operation));
                 let first = sizes.fold(0_usize, |sum, sizes| sum.saturating_add(sizes.len()));
                 let others = [
                     speed.concurrency.len(),
@@ -127,7 +130,10 @@ fn or_none(value: Option<impl Display>) -> String {
 fn names(of: &[impl Display]) -> String {
     match of.len() {
         0..=NAMES_MAX => {
-            let names: Vec<_> = of.iter().map(|name| name.to_string().replace(' ', "-")).collect();
+            let names: Vec<_> = of
+                .iter()
+                .map(|name| name.to_string().replace(' ', "-"))
+                .collect();
             names.join("+")
         }
         many => many.to_string(),

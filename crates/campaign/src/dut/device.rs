@@ -67,7 +67,10 @@ pub(super) fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
             })
         });
         let device = of_kind(map, kind);
-        let name = name(map, &device.as_ref().map_or_else(|_| String::new(), usual_name));
+        let name = name(
+            map,
+            &device.as_ref().map_or_else(|_| String::new(), usual_name),
+        );
         // A token is one: there are not two of the same.
         let counts = match counts {
             Some(counts) => counts.all()?,
@@ -113,7 +116,10 @@ fn identical(
 }
 
 /// Devices that differ, at once.
-fn several(map: &Map<'_>, offload: Result<Option<bool>, Reported>) -> Result<Vec<Listed>, Reported> {
+fn several(
+    map: &Map<'_>,
+    offload: Result<Option<bool>, Reported>,
+) -> Result<Vec<Listed>, Reported> {
     let name = name(map, "several");
     let members = map.required("members").and_then(|node| {
         let members = node.list(member)?;
@@ -234,10 +240,7 @@ fn pkcs11(map: &Map<'_>) -> Result<DeviceKind, Reported> {
 }
 
 fn model(map: &Map<'_>) -> Result<DeviceModel, Reported> {
-    let time = |node: Node<'_>| {
-        node.duration(Duration::ZERO..=MODEL_TIME_MAX)
-            .map(nanos)
-    };
+    let time = |node: Node<'_>| node.duration(Duration::ZERO..=MODEL_TIME_MAX).map(nanos);
     let latency = map.with_default("latency", nanos(LATENCY_DEFAULT), time);
     let rate = map.required("rate").and_then(|node| {
         node.bit_rate(Layer::Payload, 1_000..=1_000_000_000_000)

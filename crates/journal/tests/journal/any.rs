@@ -22,11 +22,11 @@ pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
             environment: Environment::default(),
         })),
         1 => tuned().prop_map(Record::Tuned),
-        6 => (0..2_usize, 1..=3_u32, outcome()).prop_map(|(cell, repeat, outcome)| trial(
+        6 => (0..2_usize, 1..=3_u32, outcome().boxed()).prop_map(|(cell, repeat, outcome)| trial(
             cell, repeat, outcome
         )),
-        2 => soaked().prop_map(|soaked| Record::Soaked(Box::new(soaked))),
-        2 => fatigued().prop_map(|fatigued| Record::Fatigued(Box::new(fatigued))),
+        2 => soaked().prop_map(|soaked| Record::Soaked(Box::new(soaked))).boxed(),
+        2 => fatigued().prop_map(|fatigued| Record::Fatigued(Box::new(fatigued))).boxed(),
         1 => any::<u64>().prop_map(|at_unix_ns| Record::End(End { at_unix_ns })),
     ];
     vec(one, 0..8)
@@ -65,10 +65,14 @@ fn parameters() -> impl Strategy<Value = ToolParameters> {
 
 fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
-        any_measured().prop_map(|measured| Outcome::Measured(Box::new(measured))),
-        (vec(text(), 0..3), any_measured()).prop_map(|(reasons, measured)| Outcome::Invalid {
-            reasons,
-            measured: Box::new(measured),
+        any_measured()
+            .prop_map(|measured| Outcome::Measured(Box::new(measured)))
+            .boxed(),
+        (vec(text(), 0..3), any_measured().boxed()).prop_map(|(reasons, measured)| {
+            Outcome::Invalid {
+                reasons,
+                measured: Box::new(measured),
+            }
         }),
         text().prop_map(|reason| Outcome::Failed { reason }),
     ]
@@ -112,7 +116,8 @@ fn any_measured() -> impl Strategy<Value = Measured> {
     (
         option::of(transfer),
         option::of(latency),
-        (option::of(frames()), option::of(device())),
+        // Boxed: what they hold is too much for the stack of a test.
+        (option::of(frames().boxed()), option::of(device().boxed())),
         any::<[u64; 9]>(),
         evidence(),
     )
