@@ -6,7 +6,9 @@ use crate::measure::attempt;
 use crate::reading::places;
 use crate::{command, evidence};
 use campaign::plan::{Cell, Direction, Measurement};
-use journal::record::{FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, TrialRecord};
+use journal::record::{
+    FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, TrialRecord,
+};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -13,7 +13,8 @@ use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
 use journal::record::{
-    Datagrams, End, FatigueProgress, Outcome, Record, SoakProgress, ToolParameters, TrialRecord, Tuned,
+    Datagrams, End, FatigueProgress, Outcome, Record, SoakProgress, ToolParameters, TrialRecord,
+    Tuned,
 };
 use lab::{Interrupt, LabError, Links};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,8 +3,10 @@
 use operation::{ALGORITHMS, Algorithm, Cipher, Family, Hash, Mode, Operation};
 use yaml::{Node, Reported};
 
-/// Classes, as campaigns name them.
-const CLASSES: [(&str, fn(Family) -> bool); 13] = [
+/// A class's name, as campaigns have it, and what belongs to it.
+type Class = (&'static str, fn(Family) -> bool);
+
+const CLASSES: [Class; 13] = [
     ("all", |_| true),
     ("digests", |family| matches!(family, Family::Digest(_))),
     ("macs", |family| {
