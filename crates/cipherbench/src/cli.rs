@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Check campaign and lab files; tells all mistakes at once
     ///
     /// Campaigns are checked as this host would run them, in every lab among the files and that of `--lab`; when
-    /// there is none, in the built-in lab `namespaces`.
+    /// there is none, in the built-in lab `namespaces`; those of crypto devices in `device`.
     Check(Check),
     /// Show every cell of a campaign, its commands and the time it will take
     Plan(Plan),
@@ -50,11 +50,16 @@ pub(crate) enum Command {
     /// They serve ETSI GS QKD 014 with keys made of random numbers: for labs and tests. Faults can be switched on while
     /// they run.
     Kme(Kme),
-    /// Measure the crypto engines by themselves, one core each
+    /// Measure the crypto engines by themselves, one core each; or crypto devices
     ///
     /// How fast each engine seals and opens ESP packets in memory, by suite and packet size: nothing is sent.
-    /// With `--curves`, what the encryptor's choice of engine is made by.
-    Speed(Speed),
+    /// With `--curves`, what the encryptor's choice of engine is made by. With `--device`, how fast a crypto device does an
+    /// operation, by the size of its input and by how many ask at once: a run with a report, as `run` makes it.
+    Speed(Box<Speed>),
+    /// Try whether crypto devices compute what they should, against official vectors and the CPU
+    Kat(Kat),
+    /// Work on crypto devices without a pause, verify each result, and count failures and restarts
+    Fatigue(Fatigue),
     /// Make keys
     #[command(subcommand)]
     Keys(Keys),
@@ -70,6 +75,12 @@ pub(crate) enum Command {
     /// SIGTERM ends it early.
     #[command(hide = true)]
     Frames,
+    /// Work on a crypto device, as the JSON on standard input says
+    ///
+    /// A run starts it, so that a driver that crashes takes nothing else with it. It says what comes of it as one JSON object
+    /// a line; it begins on a line `go`, and a line `stop`, or the end of standard input, ends it.
+    #[command(hide = true)]
+    Device,
 }
 
 #[derive(Debug, Args)]
@@ -173,12 +184,12 @@ pub(crate) struct Speed {
     /// Engine, or `all` that can be used here; the control `null` shows what measuring itself costs
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub(crate) engine: String,
-    /// Lengths of the inner packets in bytes, separated by commas
+    /// Lengths of the inner packets in bytes, from 20 on, or of the inputs of a device; separated by commas
     #[arg(
         long,
         value_name = "BYTES",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u16).range(20..),
+        value_parser = clap::value_parser!(u16).range(1..),
         default_values_t = [64, 128, 256, 512, 1024, 1408, 1500, 8192]
     )]
     pub(crate) sizes: Vec<u16>,
@@ -204,11 +215,104 @@ pub(crate) struct Speed {
     /// those of an engine that is named with `--engine` are not kept.
     #[arg(long, conflicts_with_all = ["sizes", "direction", "batch", "threads", "duration"])]
     pub(crate) curves: bool,
-    /// Folder to write `speed.html` with charts, and `speed.json`, into
+    /// Folder to write `speed.html` with charts, and `speed.json`, into; of devices, where the run's folder is made
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) of_devices: DeviceSpeed,
+    #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeviceSpeed {
+    /// Measure this crypto device: `engine`, `openssl`, `openssl: { engine: gost }`, `softhsm` …, as campaigns have it; may
+    /// be given several times
+    #[arg(long = "device", value_name = "DEVICE")]
+    #[arg(conflicts_with_all = ["suite", "engine", "direction", "batch", "threads", "curves"])]
+    pub(crate) devices: Vec<String>,
+    /// Operations of the device, as `sha-256`, `aes-128-cbc encrypt` or `rsa-2048-pss sign`, separated by commas
+    #[arg(
+        long = "operation",
+        value_name = "NAME",
+        value_delimiter = ',',
+        requires = "devices"
+    )]
+    #[arg(default_values_t = ["aes-256-gcm encrypt".to_owned()])]
+    pub(crate) operations: Vec<String>,
+    /// How many threads, or processes, ask at once; separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', requires = "devices")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000), default_values_t = [1])]
+    pub(crate) concurrency: Vec<u32>,
+    /// Have processes ask, and not threads of one
+    #[arg(long, requires = "devices")]
+    pub(crate) processes: bool,
+    /// Operations that each keeps in the device at once, where it takes that
+    #[arg(long, value_name = "N", requires = "devices", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) depth: u32,
+    /// Times that each figure is measured
+    #[arg(long, value_name = "N", requires = "devices", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeviceNames {
+    /// Crypto device: `engine` (our own), `openssl`, `openssl: { engine: gost }`, `softhsm`, `pkcs11: { … }` or `model: { … }`, as
+    /// campaigns have it; may be given several times
+    #[arg(long = "device", value_name = "DEVICE", default_values_t = ["engine".to_owned()])]
+    pub(crate) devices: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kat {
+    #[command(flatten)]
+    pub(crate) devices: DeviceNames,
+    /// Algorithms, as `sha-256`, or classes, as `aes`; all if none is named; separated by commas
+    #[arg(value_name = "NAME", value_delimiter = ',')]
+    pub(crate) algorithms: Vec<String>,
+    /// Folder in which the run's own folder is made
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fatigue {
+    #[command(flatten)]
+    pub(crate) devices: DeviceNames,
+    /// Operations, as `sha-256` or `aes-128-cbc encrypt`, or classes, as `rsa`; all if none is named; separated by commas
+    #[arg(value_name = "NAME", value_delimiter = ',')]
+    pub(crate) operations: Vec<String>,
+    /// Threads on each device
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) threads: u32,
+    /// Rounds through the operations that each thread makes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) loops: Option<u64>,
+    /// Time, as `10 min` or `20 h`; a minute where no rounds are given either
+    #[arg(long, value_name = "TIME", value_parser = long_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Of how many inputs one is invalid, and must be refused; 0: none
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub(crate) invalid_every: u32,
+    /// Leave a device that failed as it is
+    #[arg(long)]
+    pub(crate) no_restart: bool,
+    /// Folder in which the run's own folder is made
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// What the campaign allows is told there.
+fn long_duration(text: &str) -> Result<Duration, String> {
+    units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
 }
 
 /// Long enough for a few rounds, short enough for a table of a hundred figures.

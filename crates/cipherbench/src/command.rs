@@ -3,6 +3,8 @@
 //! To add one: its arguments in `cli`, a module here, its line in `main`.
 
 pub(crate) mod check;
+pub(crate) mod device;
+pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod frames;

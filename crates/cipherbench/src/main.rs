@@ -28,9 +28,12 @@ fn main() -> Exit {
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
         Command::Kme(arguments) => command::kme::kme(&arguments),
         Command::Speed(arguments) => command::speed::speed(&arguments),
+        Command::Kat(arguments) => command::devices::kat(&arguments),
+        Command::Fatigue(arguments) => command::devices::fatigue(&arguments),
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
+        Command::Device => command::device::device(),
     };
     result.unwrap_or_else(|failure| {
         output::stderr(&format!("{failure}\n"));

@@ -13,20 +13,26 @@ pub(crate) fn plan(
     repeats: Option<u32>,
 ) -> Result<Plan, Failure> {
     let host = host_facts();
-    let lab = match lab {
-        Some(path) => load_lab(path)?,
-        None => LabFile::built_in(),
-    };
-    let campaign = match (campaign, lab.plan().kind) {
+    let lab = lab.map(load_lab).transpose()?;
+    let campaign = match (campaign, lab.as_ref().map(|lab| lab.plan().kind)) {
         (Some(path), _) => campaign::load(path)?,
-        (None, LabKind::Memory) => Campaign::memory(),
+        (None, Some(LabKind::Memory)) => Campaign::memory(),
+        (None, Some(LabKind::Device)) => Campaign::devices(),
         (None, _) => Campaign::quick().within_cores(host.cores),
     };
+    let lab = lab.unwrap_or_else(|| usual_lab(&campaign));
     let campaign = match repeats {
         Some(repeats) => campaign.with_repeats(repeats),
         None => campaign,
     };
     Ok(campaign.plan(&lab, &host)?)
+}
+
+/// The built-in lab that a campaign is measured in when none is named.
+pub(crate) fn usual_lab(campaign: &Campaign) -> LabFile {
+    let of_devices = campaign.tests_devices();
+    let device = LabFile::built_in_named("device").filter(|_| of_devices);
+    device.unwrap_or_else(LabFile::built_in)
 }
 
 /// Reads a lab file; a built-in lab when there is no file of that name.

@@ -3,7 +3,8 @@
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
-    FrameResult, Latency, Measured, Outcome, ToolParameters, Transfer, TrialRecord,
+    DeviceFatigue, DeviceResult, DeviceSpeed, FatigueSegment, FrameResult, KatOutcome, Latency,
+    Measured, Outcome, ToolParameters, Transfer, TrialRecord,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -67,6 +68,9 @@ fn print_line(progress: Progress<'_>) {
             human::duration_ns(segment.trial.duration_ns as f64),
             segment.trial.lost()
         ),
+        Event::Fatigued(trial, step) => {
+            format!("{}: {}", trial.cell.id, fatigue(step.segment))
+        }
         Event::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
         Event::Ended(record) => ended(record),
     };
@@ -141,6 +145,10 @@ impl Bar {
                 }
             }
             Event::FrameTrial(step) => self.bar.set_message(in_progress(step)),
+            Event::Fatigued(trial, step) => {
+                let figure = fatigue(step.segment);
+                self.bar.set_message(format!("{}: {figure}", trial.cell.id));
+            }
             Event::Tuned(_) | Event::Soaked(..) => {}
         }
     }
@@ -208,12 +216,56 @@ fn on_one_line(reason: &str) -> String {
 }
 
 fn figure(measured: &Measured) -> String {
+    if let Some(device) = &measured.device {
+        return device_figure(device);
+    }
     match (&measured.transfer, &measured.latency, &measured.frames) {
         (Some(transfer), ..) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
         (None, Some(latency), _) => human::duration_ns(mean_ns(latency)),
         (None, None, Some(frames)) => frames_figure(frames),
         (None, None, None) => "nothing".to_owned(),
     }
+}
+
+/// Of crypto devices: how many cases failed, the rate, or what came of a fatigue trial.
+fn device_figure(result: &DeviceResult) -> String {
+    if let Some(why) = &result.not_offered {
+        return format!("not offered: {}", on_one_line(why));
+    }
+    if let Some(speed) = &result.speed {
+        let sum = |of: fn(&DeviceSpeed) -> u64| speed.devices.iter().map(of).sum::<u64>() as f64;
+        let (operations, bytes) = (sum(|device| device.operations), sum(|device| device.bytes));
+        let seconds = speed.span_ns.max(1) as f64 / 1e9;
+        let rate = format!("{} operations/s", human::number(operations / seconds));
+        return match bytes > 0.0 {
+            true => format!("{rate}, {}", human::bit_rate(bytes * 8.0 / seconds)),
+            false => rate,
+        };
+    }
+    if let Some(last) = result.fatigue.last() {
+        return fatigue(last);
+    }
+    let bad = result.kat.iter().filter(|row| row.outcome.is_bad()).count();
+    let (passed, all) = (
+        result
+            .kat
+            .iter()
+            .filter(|row| row.outcome == KatOutcome::Pass),
+        result.kat.len(),
+    );
+    format!("{} of {all} cases passed, {bad} failed", passed.count())
+}
+
+/// What came of a fatigue trial so far.
+fn fatigue(segment: &FatigueSegment) -> String {
+    let sum = |of: fn(&DeviceFatigue) -> u64| segment.devices.iter().map(of).sum::<u64>();
+    let right = sum(|device| device.right + device.refused);
+    let bad = sum(|device| device.wrong + device.failed + device.passed_invalid);
+    format!(
+        "{} operations right and {bad} not in {}",
+        human::number(right as f64),
+        human::duration_ns(segment.elapsed_ns() as f64)
+    )
 }
 
 /// Of a frame test: what its procedure is for, or what the last frame trial forwarded.

@@ -6,13 +6,14 @@ use crate::{cli, output, signals};
 use campaign::Plan;
 use campaign::plan::{LabKind, LabPlan};
 use engine::EngineInfo;
-use journal::record::Environment;
+use journal::record::{Environment, Outcome};
 use journal::{Journal, Writer};
 use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
 use stats::Results;
+use std::env;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trial::{Conclusion, Done, InMemory, Measurer, OnBench};
+use trial::{Conclusion, Done, InMemory, Measurer, OnBench, OnDevices};
 
 /// A lab that stands, with what it took to build it.
 pub(crate) struct Session {
@@ -26,6 +27,7 @@ pub(crate) struct Session {
 enum Place {
     Namespaces(Box<NamespaceLab>),
     Memory(InMemory),
+    Devices(OnDevices),
 }
 
 impl Session {
@@ -38,6 +40,18 @@ impl Session {
                 privilege: None,
                 interrupt,
                 place: Place::Memory(InMemory),
+            });
+        }
+        if plan.kind == LabKind::Device {
+            let program = env::current_exe().map_err(|error| {
+                let text = format!("cannot tell which program this is: {error}");
+                Failure::new(Exit::CannotBuild, text)
+            })?;
+            let worker = vec![program.into(), "device".into()];
+            return Ok(Self {
+                privilege: None,
+                interrupt,
+                place: Place::Devices(OnDevices { worker }),
             });
         }
         let privilege = privilege::acquire()?;
@@ -81,6 +95,7 @@ impl Session {
                 &mut on_bench
             }
             Place::Memory(in_memory) => in_memory,
+            Place::Devices(on_devices) => on_devices,
         };
         let conclusion = trial::run(
             plan,
@@ -126,13 +141,26 @@ pub(crate) fn conclude(dir: &Path, journal: &Journal, json: bool) -> Result<Exit
 /// The exit code that the trials of a run ask for.
 fn verdict(journal: &Journal) -> Exit {
     let progress = Results::of(journal).progress;
-    if progress.trials_invalid + progress.trials_failed > 0 {
+    if progress.trials_invalid + progress.trials_failed > 0 || has_bad_device(journal) {
         Exit::CriterionFailed
     } else if progress.trials_not_run > 0 {
         Exit::Inconclusive
     } else {
         Exit::Done
     }
+}
+
+/// Whether a crypto device gave a wrong result, or failed: that is measured, and no device that does so is good.
+fn has_bad_device(journal: &Journal) -> bool {
+    journal
+        .latest_trials()
+        .values()
+        .any(|trial| match &trial.outcome {
+            Outcome::Measured(measured) => {
+                measured.device.as_ref().is_some_and(|found| found.is_bad())
+            }
+            Outcome::Invalid { .. } | Outcome::Failed { .. } => false,
+        })
 }
 
 fn interrupted(dir: &Path, journal: &Journal) -> Failure {

@@ -3,6 +3,7 @@
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning};
+use campaign::plan::LabKind;
 use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
 use units::human;
 use yaml::Mistakes;
@@ -23,15 +24,12 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         Input::Lab(lab) => Some(lab.clone()),
         Input::Campaign(_) => None,
     }));
-    if labs.is_empty() {
-        labs.push(LabFile::built_in());
-    }
     let host = planning::host_facts();
     let mut exit = Exit::Done;
     for (path, file) in arguments.files.iter().zip(files) {
         let summary = match file {
             Ok(Input::Lab(lab)) => Ok(format!("lab {}", lab.plan().name)),
-            Ok(Input::Campaign(campaign)) => in_labs(&campaign, &labs, &host),
+            Ok(Input::Campaign(campaign)) => in_labs(&campaign, &fitting(&campaign, &labs), &host),
             Err(mistakes) => Err(mistakes.to_string()),
         };
         match summary {
@@ -43,6 +41,20 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// Of the labs, those of crypto devices for a campaign of these, and the others for the others; where none is left, the one
+/// that `run` takes.
+fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
+    let of_devices = |lab: &&LabFile| lab.plan().kind == LabKind::Device;
+    let fits = labs
+        .iter()
+        .filter(|lab| of_devices(lab) == campaign.tests_devices());
+    let fitting: Vec<_> = fits.cloned().collect();
+    match fitting.is_empty() {
+        true => vec![planning::usual_lab(campaign)],
+        false => fitting,
+    }
 }
 
 /// What a campaign is that all labs can have, or what they cannot, with the names of those that cannot.

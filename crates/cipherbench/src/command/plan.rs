@@ -53,7 +53,10 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
 /// tuned is shown with the parameters that the search starts from. Frame tests have none: what their programs
 /// are told is known when the path is up, and the journal keeps it.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
-    if matches!(cell.measurement, Measurement::Frames(_)) {
+    if matches!(
+        cell.measurement,
+        Measurement::Frames(_) | Measurement::Device(_)
+    ) {
         return Ok(Vec::new());
     }
     let target = plan.lab.addresses.target();

@@ -1,6 +1,6 @@
 //! `cipherbench run [CAMPAIGN]` and `calibrate [CAMPAIGN]`: from a campaign to its report.
 
-use crate::cli::Run;
+use crate::cli::{Output, Run};
 use crate::exit::{Exit, Failure};
 use crate::session::{Session, unix_ns};
 use crate::{planning, version};
@@ -13,7 +13,7 @@ use trial::Done;
 /// Nothing is left behind unless measuring has begun: the lab comes first, then the run's folder with every
 /// file that will be written at the end, then the trials.
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
-    carry_out(arguments, plan(arguments)?)
+    carry_out(&arguments.out, &arguments.output, plan(arguments)?)
 }
 
 /// Runs the calibration of a campaign only: its frame tests with nothing in the path.
@@ -24,7 +24,7 @@ pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
                     help: `throughput`, `latency` and their kin are; see docs/campaign.md";
         return Err(Failure::new(Exit::Usage, text));
     }
-    carry_out(arguments, plan)
+    carry_out(&arguments.out, &arguments.output, plan)
 }
 
 fn plan(arguments: &Run) -> Result<Plan, Failure> {
@@ -37,8 +37,8 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
     planning::plan(campaign.as_deref(), lab.as_deref(), *repeats)
 }
 
-fn carry_out(arguments: &Run, plan: Plan) -> Result<Exit, Failure> {
-    let Run { out, output, .. } = arguments;
+/// Runs a plan, its folder being made in `out`.
+pub(crate) fn carry_out(out: &Path, output: &Output, plan: Plan) -> Result<Exit, Failure> {
     let session = Session::open(&plan.lab, output)?;
     let header = Header {
         format: FORMAT_VERSION,

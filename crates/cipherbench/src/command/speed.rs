@@ -9,6 +9,7 @@ mod rates;
 mod table;
 
 use crate::cli::Speed;
+use crate::command::devices;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use curves::SuiteCurves;
@@ -20,6 +21,9 @@ use std::fs;
 use std::iter;
 use std::path::Path;
 use wire::Suite;
+
+/// An IPv4 header.
+const PACKET_BYTES_MIN: u16 = 20;
 
 /// What is measured, as `speed.json` and `--json` have it.
 #[derive(Serialize)]
@@ -41,6 +45,27 @@ struct Measured {
 }
 
 pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
+    if !arguments.of_devices.devices.is_empty() {
+        let Speed {
+            sizes,
+            duration,
+            out,
+            output,
+            of_devices,
+            ..
+        } = arguments;
+        return devices::speed(of_devices, sizes, *duration, out.as_deref(), output);
+    }
+    if let Some(short) = arguments
+        .sizes
+        .iter()
+        .find(|bytes| **bytes < PACKET_BYTES_MIN)
+    {
+        let text = format!(
+            "a packet of {short} B is none\nhelp: the shortest has {PACKET_BYTES_MIN} B; shorter inputs are for `--device`"
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
     let suites = suites(&arguments.suite)?;
     let choice = match arguments.engine.as_str() {
         "all" => CpuChoice::Auto,

@@ -3,6 +3,7 @@
 //! What needs a lab is skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1 cargo test -p
 //! cipherbench` rewrites the expected texts in `golden/`.
 
+mod devices;
 mod encrypt;
 mod faults;
 mod frames;
@@ -61,6 +62,13 @@ fn main() -> ExitCode {
         tests!(None, kme:
             two_kmes_serve_until_they_are_told_to_end,
             what_is_wrong_with_a_kme_is_told_before_it_serves,
+        ),
+        tests!(None, devices:
+            a_functional_trial_ends_in_a_table,
+            speeds_of_devices_are_a_run,
+            a_fatigue_trial_that_is_interrupted_goes_on,
+            a_device_with_wrong_results_exits_1,
+            what_is_no_device_or_cannot_be_opened_is_told,
         ),
         tests!(None, speed:
             every_engine_has_a_rate_for_every_size_and_direction,

@@ -39,6 +39,8 @@ pub(crate) fn help_is_as_recorded() {
         "keys certificate",
         "keys ppk",
         "speed",
+        "kat",
+        "fatigue",
         "station",
     ];
     for command in commands {

@@ -5,6 +5,8 @@ use crate::error::TrialError;
 use device::report::Line;
 use device::spec::Spec;
 use lab::{Interrupt, LabError};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -45,10 +47,14 @@ pub(super) struct Crew<'a> {
     heard: Receiver<(usize, Option<Line>)>,
     /// Standard error of all of them.
     errors: File,
+    /// Their process group, where they have one in common: that of the first.
+    group: Option<Pid>,
+    is_one_group: bool,
 }
 
 impl<'a> Crew<'a> {
-    pub(super) fn new(context: &'a Context<'a>) -> Result<Self, TrialError> {
+    /// None so far. Those of one group can [begin](Self::go) at once, and none of them may be started after another has ended.
+    pub(super) fn new(context: &'a Context<'a>, is_one_group: bool) -> Result<Self, TrialError> {
         let (says, heard) = channel();
         let errors = tempfile::tempfile()
             .map_err(|error| problem(format!("cannot make a temporary file: {error}")))?;
@@ -58,6 +64,8 @@ impl<'a> Crew<'a> {
             says,
             heard,
             errors,
+            group: None,
+            is_one_group,
         })
     }
 
@@ -79,10 +87,13 @@ impl<'a> Crew<'a> {
             .stdout(Stdio::piped())
             .stderr(errors)
             // Ctrl-C is for whoever asks the workers to stop, not for them.
-            .process_group(0)
+            .process_group(self.group.map_or(0, Pid::as_raw))
             .spawn()
             .map_err(refused)?;
         let (told, says) = (child.stdin.take(), child.stdout.take());
+        if self.is_one_group && self.group.is_none() {
+            self.group = i32::try_from(child.id()).ok().map(Pid::from_raw);
+        }
         let number = self.workers.len();
         self.workers.push(Worker {
             child,
@@ -118,6 +129,23 @@ impl<'a> Crew<'a> {
             .stack_size(STACK_BYTES)
             .spawn(listen)
             .map(drop)
+    }
+
+    /// Has all workers begin. Those of a group hear of it while they are stopped: else the first hundreds would leave this
+    /// process no core to tell the others.
+    pub(super) fn go(&mut self) {
+        let group = self.group.filter(|_| self.workers.len() > 1);
+        let signal = |signal| {
+            if let Some(group) = group {
+                // Where nobody is left to be stopped, nobody begins either, and that is heard.
+                let _ = killpg(group, signal);
+            }
+        };
+        signal(Signal::SIGSTOP);
+        for worker in 0..self.workers.len() {
+            self.order(worker, "go");
+        }
+        signal(Signal::SIGCONT);
     }
 
     /// Gives an order: `go` or `stop`. A worker that is gone does not hear it, and says so by being gone.

@@ -112,7 +112,7 @@ impl Context<'_> {
         let run = Run {
             context: self,
             test,
-            crew: Crew::new(self)?,
+            crew: Crew::new(self, false)?,
             members: (0..)
                 .zip(&devices.members)
                 .map(|(index, device)| Member::new(index, device, test, trial))

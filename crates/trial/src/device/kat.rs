@@ -88,7 +88,7 @@ impl Context<'_> {
         algorithms: &[String],
         mut take: impl FnMut(Line),
     ) -> Result<Option<String>, TrialError> {
-        let mut crew = Crew::new(self)?;
+        let mut crew = Crew::new(self, false)?;
         let work = Work::Kat {
             algorithms: algorithms.to_vec(),
         };

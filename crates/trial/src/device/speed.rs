@@ -99,7 +99,7 @@ impl Context<'_> {
     }
 
     fn crew(&self, members: &[Device], test: &Test) -> Result<Ran, TrialError> {
-        let mut crew = Crew::new(self)?;
+        let mut crew = Crew::new(self, true)?;
         // Of each worker.
         let mut uses: Vec<usize> = Vec::new();
         for (index, member) in members.iter().enumerate() {
@@ -134,9 +134,7 @@ impl Context<'_> {
                 (worker, line) => return Err(unexpected(of(worker), &line)),
             }
         }
-        for worker in 0..uses.len() {
-            crew.order(worker, "go");
-        }
+        crew.go();
         let limit = Duration::from_nanos(test.duration_ns) + CHECK_LIMIT;
         let mut speeds: Vec<Option<Speed>> = vec![None; uses.len()];
         while speeds.iter().any(Option::is_none) {

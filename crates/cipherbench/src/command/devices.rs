@@ -1,0 +1,161 @@
+//! `cipherbench kat`, `fatigue` and `speed --device`: trials of crypto devices without a campaign file.
+//!
+//! What is typed becomes the text of a campaign, which is read, checked, run, recorded and reported like any other: so
+//! devices are named as campaigns name them, and mistakes are told alike.
+
+use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
+use crate::command::run::carry_out;
+use crate::exit::{Exit, Failure};
+use crate::planning::host_facts;
+use campaign::{LabFile, Plan};
+use std::path::Path;
+use std::time::Duration;
+
+/// What messages call the text that was made of the command line.
+const FILE: &str = "command line";
+
+pub(crate) fn kat(arguments: &Kat) -> Result<Exit, Failure> {
+    let algorithms = match &*arguments.algorithms {
+        [] => String::new(),
+        some => format!("algorithms: {}", list(some)),
+    };
+    let trial = format!("kat: {{ {algorithms} }}");
+    run(
+        "kat",
+        1,
+        &arguments.devices.devices,
+        &trial,
+        &arguments.out,
+        &arguments.output,
+    )
+}
+
+pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
+    let Fatigue {
+        devices,
+        operations,
+        threads,
+        loops,
+        duration,
+        invalid_every,
+        no_restart,
+        out,
+        output,
+    } = arguments;
+    let mut keys = vec![
+        format!("threads: {threads}"),
+        format!("invalid_every: {invalid_every}"),
+        format!("restart: {}", !no_restart),
+    ];
+    if !operations.is_empty() {
+        keys.push(format!("operations: {}", list(operations)));
+    }
+    keys.extend(loops.map(|loops| format!("loops: {loops}")));
+    keys.extend(duration.map(|duration| format!("duration: {}", time(duration))));
+    let trial = format!("fatigue: {{ {} }}", keys.join(", "));
+    run("fatigue", 1, &devices.devices, &trial, out, output)
+}
+
+/// As it is typed behind `speed`: the sizes and the time of each figure are those of the other speeds too.
+pub(crate) fn speed(
+    arguments: &DeviceSpeed,
+    sizes: &[u16],
+    duration: Duration,
+    out: Option<&Path>,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let DeviceSpeed {
+        devices,
+        operations,
+        concurrency,
+        processes,
+        depth,
+        repeats,
+    } = arguments;
+    let workers = if *processes { "processes" } else { "threads" };
+    let at_once: Vec<_> = concurrency.iter().map(u32::to_string).collect();
+    let mut keys = vec![
+        format!("operation: {}", list(operations)),
+        format!("concurrency: [{}]", at_once.join(", ")),
+        format!("workers: {workers}"),
+        format!("depth: {depth}"),
+        format!("duration: {}", time(duration)),
+    ];
+    // What cannot be read is told when the campaign is.
+    let takes_size = |name: &String| {
+        let read = operation::Operation::parse(name);
+        read.map_or(true, |operation| operation.takes_size())
+    };
+    if operations.iter().any(takes_size) {
+        let sizes: Vec<_> = sizes.iter().map(|bytes| format!("{bytes} B")).collect();
+        keys.push(format!("size: [{}]", sizes.join(", ")));
+    }
+    let trial = format!("speed: {{ {} }}", keys.join(", "));
+    let out = out.unwrap_or(Path::new("runs"));
+    run("speed", *repeats, devices, &trial, out, output)
+}
+
+fn run(
+    name: &str,
+    repeats: u32,
+    devices: &[String],
+    trial: &str,
+    out: &Path,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let plan = plan(name, repeats, devices, trial)?;
+    carry_out(out, output, plan)
+}
+
+fn plan(name: &str, repeats: u32, devices: &[String], trial: &str) -> Result<Plan, Failure> {
+    if let Some(broken) = devices.iter().find(|device| device.contains('\n')) {
+        let text = format!("a device is named in one line, and {broken:?} has more");
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let mut text = format!("campaign: {name}\nrepeats: {repeats}\ndevices:\n");
+    for device in devices {
+        text.push_str(&format!("  - {device}\n"));
+    }
+    text.push_str(&format!("trials:\n  - {trial}\n"));
+    let campaign = campaign::from_text(FILE, &text)?;
+    let lab = LabFile::built_in_named("device").expect("it is built in");
+    Ok(campaign.plan(&lab, &host_facts())?)
+}
+
+/// A list in YAML, each item quoted.
+fn list(items: &[String]) -> String {
+    let quoted: Vec<_> = items
+        .iter()
+        .map(|item| format!("'{}'", item.trim().replace('\'', "''")))
+        .collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+fn time(duration: Duration) -> String {
+    units::time::print(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_a_campaign() {
+        let devices = [
+            "engine".to_owned(),
+            "openssl: { provider: legacy }".to_owned(),
+        ];
+        let trial = format!("kat: {{ algorithms: {} }}", list(&["sha-256".to_owned()]));
+        let plan = plan("kat", 1, &devices, &trial).unwrap();
+        let names: Vec<_> = plan.cells.iter().map(|cell| &*cell.id).collect();
+        assert_eq!(names, ["kat/engine", "kat/openssl-legacy"]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_as_in_a_campaign() {
+        let error = plan("kat", 1, &["enigma".to_owned()], "kat").unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`enigma` is not known"), "{text}");
+        assert!(text.contains("softhsm"), "{text}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Trials of crypto devices, as they are typed: no lab, no privilege.
+
+use crate::support::{Sandbox, end, finish, kill, start, wait_for};
+use nix::sys::signal::SIGINT;
+use serde_json::Value;
+
+/// The trials of the only run.
+fn outcomes(sandbox: &Sandbox) -> Vec<Value> {
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    let records = journal.lines();
+    let records = records.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let trials = records.filter(|record| record["record"] == "trial");
+    trials.map(|record| record["outcome"].clone()).collect()
+}
+
+pub(crate) fn a_functional_trial_ends_in_a_table() {
+    let sandbox = Sandbox::new();
+    let words = [
+        "kat",
+        "--device",
+        "engine",
+        "--device",
+        "openssl",
+        "sha-256,aes-128-cbc",
+    ];
+    end(&mut sandbox.program(&words)).exits(0);
+    let outcomes = outcomes(&sandbox);
+    assert_eq!(outcomes.len(), 2);
+    for outcome in &outcomes {
+        let rows = outcome["device"]["kat"].as_array().expect("rows");
+        assert!(rows.iter().any(|row| row["outcome"] == "pass"), "{outcome}");
+    }
+    for name in ["report.html", "report.md", "results.csv", "results.json"] {
+        assert!(!sandbox.run_file(name).is_empty(), "{name} is empty");
+    }
+}
+
+pub(crate) fn speeds_of_devices_are_a_run() {
+    let sandbox = Sandbox::new();
+    let words = [
+        "speed",
+        "--device",
+        "engine",
+        "--operation",
+        "sha-256,ecdsa-p256 sign",
+        "--sizes",
+        "16,1408",
+        "--concurrency",
+        "1,2",
+        "--duration",
+        "30 ms",
+        "--repeats",
+        "1",
+    ];
+    end(&mut sandbox.program(&words)).exits(0);
+    let outcomes = outcomes(&sandbox);
+    // Two sizes of one operation, none of the other, by one and by two.
+    assert_eq!(outcomes.len(), (2 + 1) * 2);
+    for outcome in &outcomes {
+        let speed = &outcome["device"]["speed"];
+        let operations = speed["devices"][0]["operations"].as_u64();
+        assert!(
+            operations.is_some_and(|operations| operations > 0),
+            "{outcome}"
+        );
+    }
+}
+
+pub(crate) fn a_fatigue_trial_that_is_interrupted_goes_on() {
+    let sandbox = Sandbox::new();
+    let words = ["fatigue", "--threads", "2", "--duration", "3 s", "sha-256"];
+    let child = start(&mut sandbox.interruptible(&words));
+    // The worker is there.
+    wait_for("a worker", || {
+        let processes = sandbox.processes();
+        let is_worker = |words: &String| words.trim_end().ends_with(" device");
+        processes
+            .iter()
+            .map(|(_, words)| words)
+            .any(is_worker)
+            .then_some(())
+    });
+    let program = i32::try_from(child.id()).expect("a process id");
+    kill(program, SIGINT);
+    finish(child).exits(4).says("cipherbench resume");
+    let run = sandbox.only_run();
+    let run = run.to_str().expect("a plain name");
+    end(&mut sandbox.program(&["resume", run])).exits(0);
+    let outcomes = outcomes(&sandbox);
+    assert_eq!(outcomes.len(), 1);
+    let segments = outcomes[0]["device"]["fatigue"]
+        .as_array()
+        .expect("segments");
+    let elapsed = segments
+        .iter()
+        .map(|segment| segment["devices"][0]["elapsed_ns"].as_u64());
+    let whole = elapsed.sum::<Option<u64>>().expect("times");
+    assert!(whole >= 2_900_000_000, "{outcomes:?}");
+}
+
+pub(crate) fn a_device_with_wrong_results_exits_1() {
+    let sandbox = Sandbox::new();
+    let model = "model: { rate: 1 Gbit/s, errors: 100 %, fault: wrong }";
+    end(&mut sandbox.program(&["kat", "--device", model, "sha-256"])).exits(1);
+    let outcomes = outcomes(&sandbox);
+    let rows = outcomes[0]["device"]["kat"].as_array().expect("rows");
+    assert!(
+        rows.iter().any(|row| row["outcome"]["wrong"].is_object()),
+        "{outcomes:?}"
+    );
+}
+
+pub(crate) fn what_is_no_device_or_cannot_be_opened_is_told() {
+    let sandbox = Sandbox::new();
+    end(&mut sandbox.program(&["kat", "--device", "enigma"]))
+        .exits(2)
+        .says("`enigma` is not known")
+        .says("softhsm");
+    end(&mut sandbox.program(&["kat", "sha256"]))
+        .exits(2)
+        .says("did you mean sha-256?");
+    end(&mut sandbox.program(&["speed", "--sizes", "16"]))
+        .exits(2)
+        .says("a packet of 16 B is none");
+    let token = "pkcs11: { module: /nonexistent/module.so, pin_file: /nonexistent/pin }";
+    end(&mut sandbox.program(&["kat", "--device", token, "sha-256"])).exits(1);
+    let outcomes = outcomes(&sandbox);
+    let reason = outcomes[0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("/nonexistent/"), "{reason}");
+}
