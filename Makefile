@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-frames bench-handshakes bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install kernel peers clean
+.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search fuzz lint fmt doc deny install kernel peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,8 +30,14 @@ test: ## Set up, then check format, lints, tests and docs: what CI runs
 build: ## Build the program: target/release/cipherbench
 	cargo build --release --locked --package cipherbench
 
+bench-device: build ## Our speed trial on OpenSSL beside a tight loop in C and `openssl speed`
+	bench/device.py $(ARGS)
+
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
 	bench/frames.py $(ARGS)
+
+bench-gost: ## GOST ciphers on one core: modes, kernels and sizes (ARGS="magma ctr" for some rows)
+	cargo run --release --locked --package cipherbench-gost --example speed -- $(ARGS)
 
 bench-handshakes: ## Handshakes per second between two of ours, both on one core
 	cargo run --release --locked --package cipherbench-control --example handshakes

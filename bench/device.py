@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM = ["target/release/cipherbench", "device"]
+PROGRAM = [os.environ.get("PROGRAM", "target/release/cipherbench"), "device"]
 SIZES = [16, 64, 256, 1024, 1408, 8192, 16384]
 # Name here, and what `openssl speed` is told.
 OPERATIONS = {

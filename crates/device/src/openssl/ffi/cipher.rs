@@ -3,6 +3,7 @@
 use super::{Library, c_length, c_string, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -155,21 +156,14 @@ impl<'a> CipherContext<'a> {
         input: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
-        let (length, mut made) = (c_length(input.len())?, 0);
-        output.resize(input.len() + BLOCK_BYTES_MAX, 0);
-        // SAFETY: the output has room for a block more than the input, which is the most that comes out.
-        let done = unsafe {
-            let context = self.context.as_ptr();
-            ssl::EVP_CipherUpdate(
-                context,
-                output.as_mut_ptr(),
-                &raw mut made,
-                input.as_ptr(),
-                length,
-            )
-        };
-        output.truncate(usize::try_from(made).unwrap_or_default());
-        if done == 1 {
+        let length = c_length(input.len())?;
+        let context = self.context.as_ptr();
+        output.clear();
+        let done = append(output, input.len() + BLOCK_BYTES_MAX, |rest, made| {
+            // SAFETY: there is room for a block more than the input, which is the most that comes out.
+            unsafe { ssl::EVP_CipherUpdate(context, rest, made, input.as_ptr(), length) }
+        });
+        if done {
             Ok(())
         } else {
             Err(failed("the cipher"))
@@ -179,39 +173,34 @@ impl<'a> CipherContext<'a> {
     /// Ends a message, with what is left of it; `false`: padding, length or tag are wrong.
     #[inline]
     pub(in super::super) fn finish(&mut self, output: &mut Vec<u8>) -> bool {
-        let (before, mut made) = (output.len(), 0);
-        output.resize(before + BLOCK_BYTES_MAX, 0);
-        // SAFETY: there is room for a block, the most that comes out.
-        let done = unsafe {
-            let rest = output.as_mut_ptr().add(before);
-            ssl::EVP_CipherFinal(self.context.as_ptr(), rest, &raw mut made)
-        };
-        output.truncate(before + usize::try_from(made).unwrap_or_default());
-        if done != 1 {
+        let context = self.context.as_ptr();
+        let done = append(output, BLOCK_BYTES_MAX, |rest, made| {
+            // SAFETY: there is room for a block, the most that comes out.
+            unsafe { ssl::EVP_CipherFinal(context, rest, made) }
+        });
+        if !done {
             forget_errors();
         }
-        done == 1
+        done
     }
 
     /// The tag of what was sealed, put behind it.
+    #[inline]
     pub(in super::super) fn tag(
         &mut self,
         bytes: usize,
         output: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
-        let (length, before) = (c_length(bytes)?, output.len());
-        output.resize(before + bytes, 0);
-        // SAFETY: there is room for as many bytes as are asked for.
-        let done = unsafe {
-            let rest = output.as_mut_ptr().add(before).cast();
-            let context = self.context.as_ptr();
-            ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, length, rest)
-        };
-        if done == 1 {
-            Ok(())
-        } else {
-            Err(failed("the tag"))
-        }
+        let length = c_length(bytes)?;
+        let context = self.context.as_ptr();
+        let done = append(output, bytes, |rest, made| {
+            *made = length;
+            // SAFETY: there is room for as many bytes as are asked for, and where it succeeds it wrote them all.
+            unsafe {
+                ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, length, rest.cast())
+            }
+        });
+        if done { Ok(()) } else { Err(failed("the tag")) }
     }
 
     /// The tag that what is opened must have.
@@ -241,6 +230,26 @@ impl Drop for CipherContext<'_> {
             }
         }
     }
+}
+
+/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. `write` returns 1 where it
+/// wrote as many as it says.
+#[inline]
+fn append(
+    output: &mut Vec<u8>,
+    room: usize,
+    write: impl FnOnce(*mut u8, &mut c_int) -> c_int,
+) -> bool {
+    output.reserve(room);
+    let (before, mut made) = (output.len(), 0);
+    let done = write(output.spare_capacity_mut().as_mut_ptr().cast(), &mut made) == 1;
+    let made = usize::try_from(made).unwrap_or(usize::MAX);
+    if !done || made > room {
+        return false;
+    }
+    // SAFETY: so many bytes were written behind those that were there, and there is room for them.
+    unsafe { output.set_len(before + made) };
+    true
 }
 
 /// An IV, filled up with zeros.
