@@ -311,12 +311,16 @@ impl OutboundSa {
 }
 
 /// Writes padding 1, 2, 3 …, pad length and next header, `bytes` in all, where `behind` begins. Up to 16 bytes are
-/// overwritten, or [`SHORT_ROOM`] if the trailer fits into that.
+/// overwritten, or [`SHORT_ROOM`] if the trailer fits into that; where there is less room, for want of an ICV, no more
+/// than the trailer.
 #[inline]
 fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
     let padding = bytes - ESP_TRAILER_BYTES;
     let trailer = [padding as u8, next_header];
-    if bytes <= SHORT_ROOM {
+    if behind.len() < 16 {
+        behind[..padding].copy_from_slice(&PADDING.to_le_bytes()[..padding]);
+        behind[padding..bytes].copy_from_slice(&trailer);
+    } else if bytes <= SHORT_ROOM {
         // One store: the engine is to read these bytes at once, and waits for several.
         let end = 8 * padding as u32;
         let counting = PADDING as u64 & !(u64::MAX << end);
@@ -360,7 +364,8 @@ mod tests {
                     } else {
                         bytes.max(16)
                     };
-                    assert!(trailer[touched..].iter().all(|&byte| byte == 0xee));
+                    let rest = trailer.iter().skip(touched);
+                    assert!(rest.copied().all(|byte| byte == 0xee));
                 }
                 assert_eq!(shape.text(inner_len) % suite.pad_to_bytes(), 0);
             }
