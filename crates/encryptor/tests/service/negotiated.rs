@@ -437,12 +437,7 @@ pub(crate) fn static_and_negotiated_keys_stand_side_by_side() {
     let ping = [
         "-n", "-q", "-c", "1", "-w", "5", "-I", "10.1.1.1", "10.2.1.1",
     ];
-    let output = namespaces[0].run(move || {
-        std::process::Command::new("ping")
-            .args(ping)
-            .output()
-            .unwrap()
-    });
+    let output = namespaces[0].run(move || Command::new("ping").args(ping).output().unwrap());
     assert!(output.status.success(), "{output:?}");
     let rekeys = "cipherbench_rekeys_total";
     gateways[0].rekey();
@@ -577,12 +572,7 @@ pub(crate) fn a_thousand_tunnels_agree_on_keys() {
         let words = ["-n", "-q", "-c", "1", "-w", "5", "-I"].map(str::to_owned);
         let words = words.into_iter().chain([source, target.to_owned()]);
         let words: Vec<_> = words.collect();
-        let output = namespaces[0].run(move || {
-            std::process::Command::new("ping")
-                .args(words)
-                .output()
-                .unwrap()
-        });
+        let output = namespaces[0].run(move || Command::new("ping").args(words).output().unwrap());
         assert!(output.status.success(), "{target}: {output:?}");
     }
     for gateway in gateways {
