@@ -34,7 +34,7 @@ fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
 }
 
 /// Folders with sources; beside them lie files.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     ".ci",
     "bench",
     "campaigns",
@@ -42,6 +42,7 @@ const FOLDERS: [&str; 9] = [
     "docs",
     "fuzz",
     "labs",
+    "reference",
     "scripts",
     "vectors",
 ];

@@ -107,3 +107,23 @@ fn c_length(length: usize) -> Result<i32, DeviceError> {
     i32::try_from(length)
         .map_err(|_| DeviceError::Failed(format!("{length} B are more than one call takes")))
 }
+
+/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. `write` returns 1 where it
+/// wrote as many as it says.
+#[inline]
+fn append(
+    output: &mut Vec<u8>,
+    room: usize,
+    write: impl FnOnce(*mut u8, &mut c_int) -> c_int,
+) -> bool {
+    output.reserve(room);
+    let (before, mut made) = (output.len(), 0);
+    let done = write(output.spare_capacity_mut().as_mut_ptr().cast(), &mut made) == 1;
+    let made = usize::try_from(made).unwrap_or(usize::MAX);
+    if !done || made > room {
+        return false;
+    }
+    // SAFETY: so many bytes were written behind those that were there, and there is room for them.
+    unsafe { output.set_len(before + made) };
+    true
+}

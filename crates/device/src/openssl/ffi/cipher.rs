@@ -1,9 +1,8 @@
 //! Ciphers: one context each, used again for every message.
 
-use super::{Library, c_length, c_string, failed, forget_errors, not_offered, raw};
+use super::{Library, append, c_length, c_string, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
-use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -19,6 +18,8 @@ pub(in super::super) struct CipherContext<'a> {
     /// Null: the cipher is a provider's, and was fetched.
     engine: *mut ssl::ENGINE,
     encrypts: bool,
+    /// What the cipher reads of an IV; at most [`IV_BYTES_MAX`].
+    iv_bytes: usize,
     _library: PhantomData<&'a Library>,
     _here: PhantomData<*mut ()>,
 }
@@ -59,6 +60,9 @@ impl<'a> CipherContext<'a> {
             cipher,
             engine,
             encrypts,
+            // SAFETY: a live cipher.
+            iv_bytes: usize::try_from(unsafe { ssl::EVP_CIPHER_get_iv_length(cipher) })
+                .unwrap_or(IV_BYTES_MAX + 1),
             _library,
             _here,
         };
@@ -98,12 +102,18 @@ impl<'a> CipherContext<'a> {
     /// Begins a message with its IV, which is filled up with zeros where the cipher wants a longer one.
     #[inline]
     pub(in super::super) fn begin(&mut self, iv: &[u8]) -> Result<(), DeviceError> {
-        let whole = whole(iv)?;
+        let filled;
+        let iv = if (self.iv_bytes..=IV_BYTES_MAX).contains(&iv.len()) {
+            iv
+        } else {
+            filled = whole(iv)?;
+            &filled
+        };
         let (none, engine) = (ptr::null(), ptr::null_mut());
-        // SAFETY: a live context with a cipher, whose IV is at most as long as `whole`.
+        // SAFETY: a live context with a cipher, whose IV is at most as long as `iv`.
         let done = unsafe {
             let context = self.context.as_ptr();
-            ssl::EVP_CipherInit_ex(context, none, engine, ptr::null(), whole.as_ptr(), -1)
+            ssl::EVP_CipherInit_ex(context, none, engine, ptr::null(), iv.as_ptr(), -1)
         };
         if done == 1 {
             Ok(())
@@ -230,26 +240,6 @@ impl Drop for CipherContext<'_> {
             }
         }
     }
-}
-
-/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. `write` returns 1 where it
-/// wrote as many as it says.
-#[inline]
-fn append(
-    output: &mut Vec<u8>,
-    room: usize,
-    write: impl FnOnce(*mut u8, &mut c_int) -> c_int,
-) -> bool {
-    output.reserve(room);
-    let (before, mut made) = (output.len(), 0);
-    let done = write(output.spare_capacity_mut().as_mut_ptr().cast(), &mut made) == 1;
-    let made = usize::try_from(made).unwrap_or(usize::MAX);
-    if !done || made > room {
-        return false;
-    }
-    // SAFETY: so many bytes were written behind those that were there, and there is room for them.
-    unsafe { output.set_len(before + made) };
-    true
 }
 
 /// An IV, filled up with zeros.

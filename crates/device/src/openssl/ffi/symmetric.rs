@@ -64,16 +64,20 @@ impl<'a> DigestContext<'a> {
         message: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
-        output.resize(DIGEST_BYTES_MAX, 0);
-        let mut length = 0;
-        // SAFETY: a live context with a digest; the output is as long as the longest digest (EVP_MAX_MD_SIZE).
-        let done = unsafe {
-            let context = self.context.as_ptr();
-            ssl::EVP_DigestInit_ex(context, ptr::null(), ptr::null_mut()) == 1
-                && ssl::EVP_DigestUpdate(context, message.as_ptr().cast(), message.len()) == 1
-                && ssl::EVP_DigestFinal_ex(context, output.as_mut_ptr(), &raw mut length) == 1
-        };
-        output.truncate(length as usize);
+        output.clear();
+        let done = append(output, DIGEST_BYTES_MAX, |rest, made| {
+            // SAFETY: a live context with a digest; there is room for the longest digest (EVP_MAX_MD_SIZE), and an `int` and an
+            // `unsigned` are of one size.
+            unsafe {
+                let context = self.context.as_ptr();
+                c_int::from(
+                    ssl::EVP_DigestInit_ex(context, ptr::null(), ptr::null_mut()) == 1
+                        && ssl::EVP_DigestUpdate(context, message.as_ptr().cast(), message.len())
+                            == 1
+                        && ssl::EVP_DigestFinal_ex(context, rest, ptr::from_mut(made).cast()) == 1,
+                )
+            }
+        });
         if done {
             Ok(())
         } else {
