@@ -11,15 +11,10 @@ use crate::namespace::{Namespace, pair};
 use crate::stations::Stations;
 use crate::tests::{PATIENCE, await_that, keys, one_tunnel, start};
 use control::certificates::{Authority, create_authority, create_certificate, days_from_now};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -342,31 +337,6 @@ pub(crate) fn keys_that_differ_are_noticed_mended_and_counted() {
     }
 }
 
-pub(crate) fn a_service_that_crashes_leaves_no_core_file() {
-    // As many as one likes, and a program that does not mind: or nothing would be told by there being none.
-    let (_, most) = getrlimit(Resource::RLIMIT_CORE).unwrap();
-    setrlimit(Resource::RLIMIT_CORE, most, most).unwrap();
-    let elsewhere = tempfile::tempdir().unwrap();
-    let mut other = Command::new("sleep");
-    let mut other = other.arg("60").current_dir(&elsewhere).spawn().unwrap();
-    kill(Pid::from_raw(other.id() as i32), Signal::SIGSEGV).unwrap();
-    if !other.wait().unwrap().core_dumped() {
-        eprintln!("SKIPPED: this system lets no program dump its core");
-    }
-    let (folder, namespaces) = (folder(), pair());
-    let gateways = start_both(folder.path(), &namespaces, WITH_PPK, "");
-    await_established(&namespaces);
-    for gateway in gateways {
-        let ended = gateway.crash();
-        assert_eq!(ended.signal(), Some(Signal::SIGSEGV as i32));
-        assert!(!ended.core_dumped(), "{ended}");
-    }
-    for entry in fs::read_dir(&folder).unwrap() {
-        let name = entry.unwrap().file_name();
-        assert!(!name.to_string_lossy().starts_with("core"), "{name:?}");
-    }
-}
-
 pub(crate) fn nothing_that_a_service_shows_has_a_key_in_it() {
     let (folder, namespaces) = (folder(), pair());
     let gateways = start_both(folder.path(), &namespaces, WITH_PPK, "");
@@ -437,7 +407,12 @@ pub(crate) fn static_and_negotiated_keys_stand_side_by_side() {
     let ping = [
         "-n", "-q", "-c", "1", "-w", "5", "-I", "10.1.1.1", "10.2.1.1",
     ];
-    let output = namespaces[0].run(move || Command::new("ping").args(ping).output().unwrap());
+    let output = namespaces[0].run(move || {
+        std::process::Command::new("ping")
+            .args(ping)
+            .output()
+            .unwrap()
+    });
     assert!(output.status.success(), "{output:?}");
     let rekeys = "cipherbench_rekeys_total";
     gateways[0].rekey();
@@ -572,7 +547,12 @@ pub(crate) fn a_thousand_tunnels_agree_on_keys() {
         let words = ["-n", "-q", "-c", "1", "-w", "5", "-I"].map(str::to_owned);
         let words = words.into_iter().chain([source, target.to_owned()]);
         let words: Vec<_> = words.collect();
-        let output = namespaces[0].run(move || Command::new("ping").args(words).output().unwrap());
+        let output = namespaces[0].run(move || {
+            std::process::Command::new("ping")
+                .args(words)
+                .output()
+                .unwrap()
+        });
         assert!(output.status.success(), "{target}: {output:?}");
     }
     for gateway in gateways {
