@@ -108,10 +108,12 @@ fn c_length(length: usize) -> Result<i32, DeviceError> {
         .map_err(|_| DeviceError::Failed(format!("{length} B are more than one call takes")))
 }
 
-/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. `write` returns 1 where it
-/// wrote as many as it says.
+/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. Returns whether it did.
+///
+/// # Safety
+/// Where `write` returns 1, it has written as many bytes as it says, from where it was told.
 #[inline]
-fn append(
+unsafe fn append(
     output: &mut Vec<u8>,
     room: usize,
     write: impl FnOnce(*mut u8, &mut c_int) -> c_int,

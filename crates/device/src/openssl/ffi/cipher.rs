@@ -169,10 +169,12 @@ impl<'a> CipherContext<'a> {
         let length = c_length(input.len())?;
         let context = self.context.as_ptr();
         output.clear();
-        let done = append(output, input.len() + BLOCK_BYTES_MAX, |rest, made| {
-            // SAFETY: there is room for a block more than the input, which is the most that comes out.
-            unsafe { ssl::EVP_CipherUpdate(context, rest, made, input.as_ptr(), length) }
-        });
+        // SAFETY: a live context; there is room for a block more than the input, which is the most that comes out.
+        let done = unsafe {
+            append(output, input.len() + BLOCK_BYTES_MAX, |rest, made| {
+                ssl::EVP_CipherUpdate(context, rest, made, input.as_ptr(), length)
+            })
+        };
         if done {
             Ok(())
         } else {
@@ -184,10 +186,12 @@ impl<'a> CipherContext<'a> {
     #[inline]
     pub(in super::super) fn finish(&mut self, output: &mut Vec<u8>) -> bool {
         let context = self.context.as_ptr();
-        let done = append(output, BLOCK_BYTES_MAX, |rest, made| {
-            // SAFETY: there is room for a block, the most that comes out.
-            unsafe { ssl::EVP_CipherFinal(context, rest, made) }
-        });
+        // SAFETY: a live context; there is room for a block, the most that comes out.
+        let done = unsafe {
+            append(output, BLOCK_BYTES_MAX, |rest, made| {
+                ssl::EVP_CipherFinal(context, rest, made)
+            })
+        };
         if !done {
             forget_errors();
         }
@@ -203,13 +207,13 @@ impl<'a> CipherContext<'a> {
     ) -> Result<(), DeviceError> {
         let length = c_length(bytes)?;
         let context = self.context.as_ptr();
-        let done = append(output, bytes, |rest, made| {
-            *made = length;
-            // SAFETY: there is room for as many bytes as are asked for, and where it succeeds it wrote them all.
-            unsafe {
+        // SAFETY: a live context; there is room for as many bytes as are asked for, and where it succeeds it wrote them all.
+        let done = unsafe {
+            append(output, bytes, |rest, made| {
+                *made = length;
                 ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, length, rest.cast())
-            }
-        });
+            })
+        };
         if done { Ok(()) } else { Err(failed("the tag")) }
     }
 

@@ -1,9 +1,9 @@
 //! Hashes and MACs: one context each, used again for every message.
 
-use super::{Library, c_length, c_string, failed, not_offered, raw};
+use super::{Library, append, c_length, c_string, failed, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use zeroize::Zeroizing;
@@ -65,19 +65,18 @@ impl<'a> DigestContext<'a> {
         output: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
         output.clear();
-        let done = append(output, DIGEST_BYTES_MAX, |rest, made| {
-            // SAFETY: a live context with a digest; there is room for the longest digest (EVP_MAX_MD_SIZE), and an `int` and an
-            // `unsigned` are of one size.
-            unsafe {
-                let context = self.context.as_ptr();
-                c_int::from(
-                    ssl::EVP_DigestInit_ex(context, ptr::null(), ptr::null_mut()) == 1
-                        && ssl::EVP_DigestUpdate(context, message.as_ptr().cast(), message.len())
-                            == 1
-                        && ssl::EVP_DigestFinal_ex(context, rest, ptr::from_mut(made).cast()) == 1,
-                )
-            }
-        });
+        let context = self.context.as_ptr();
+        // SAFETY: a live context with a digest; there is room for the longest digest (EVP_MAX_MD_SIZE).
+        let done = unsafe {
+            append(output, DIGEST_BYTES_MAX, |rest, made| {
+                let mut length = 0;
+                let done = ssl::EVP_DigestInit_ex(context, ptr::null(), ptr::null_mut()) == 1
+                    && ssl::EVP_DigestUpdate(context, message.as_ptr().cast(), message.len()) == 1
+                    && ssl::EVP_DigestFinal_ex(context, rest, &raw mut length) == 1;
+                *made = c_int::try_from(length).unwrap_or(c_int::MAX);
+                c_int::from(done)
+            })
+        };
         if done {
             Ok(())
         } else {
