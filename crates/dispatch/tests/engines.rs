@@ -11,10 +11,11 @@ fn prepare(choice: &Choice, suite: Suite) -> Dispatch {
     Dispatch::prepare(choice, suite).unwrap()
 }
 
-fn usable() -> Vec<&'static str> {
+/// The engines of this host that have the suite.
+fn usable(suite: Suite) -> Vec<&'static str> {
     let usable = engine::engines()
         .iter()
-        .filter(|engine| engine.version.is_ok());
+        .filter(|engine| engine.version.is_ok() && engine::serves(engine.name, suite));
     usable.map(|engine| engine.name).collect()
 }
 
@@ -115,9 +116,9 @@ fn assert_as_one_engine(dispatch: &Dispatch) {
 fn whatever_is_chosen_the_packets_are_those_of_one_engine() {
     for suite in Suite::AEADS {
         let mut choices = vec![Choice::Auto, fast(0)];
-        for small in usable() {
+        for small in usable(suite) {
             choices.push(Choice::Named(small.to_owned()));
-            choices.extend(usable().into_iter().map(|large| Choice::Threshold {
+            choices.extend(usable(suite).into_iter().map(|large| Choice::Threshold {
                 below: 128,
                 small: small.to_owned(),
                 large: large.to_owned(),
@@ -256,8 +257,8 @@ fn all_engines_that_have_the_suite_are_compared() {
         .iter()
         .map(|curves| curves.engine.as_str())
         .collect();
-    if usable().len() > 1 {
-        assert_eq!(compared, usable());
+    if usable(Suite::Aes256Gcm).len() > 1 {
+        assert_eq!(compared, usable(Suite::Aes256Gcm));
     }
     for direction in Direction::ALL {
         let turns = dispatch.turns(direction, 32);

@@ -113,7 +113,8 @@ fn no_transform_touches_a_byte_outside_its_buffers() {
                     transform.seal(packet, &packets).unwrap();
                     packet[0] ^= 1;
                     transform.open(packet, &packets, &mut authentic).unwrap();
-                    assert!(!authentic[0], "{case}");
+                    // Without an ICV nothing tells.
+                    assert_eq!(authentic[0], suite.icv_bytes() == 0, "{case}");
                 }
             }
         }
