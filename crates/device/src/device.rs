@@ -13,6 +13,9 @@ pub enum DeviceError {
     /// It cannot be used at all: no such module, token, provider; a wrong PIN. What to do stands in the text.
     #[error("{0}")]
     Unusable(String),
+    /// It does not take the PIN. Nobody is to try the same again: a token locks itself after a few wrong ones.
+    #[error("{0}")]
+    PinRefused(String),
     /// It failed at this operation. It may work again, if need be after a restart.
     #[error("{0}")]
     Failed(String),

@@ -118,9 +118,13 @@ fn come_back(
         }
         match open().and_then(|device| trial.live(&*device, || true, say)) {
             Ok(end) => return end,
-            Err(error) => trial
-                .tallies
-                .tell(format!("the device cannot be opened again: {error}")),
+            Err(error) => {
+                let text = format!("the device cannot be opened again: {error}");
+                trial.tallies.tell(text);
+                if matches!(error, DeviceError::PinRefused(_)) {
+                    break;
+                }
+            }
         }
     }
     End::Over

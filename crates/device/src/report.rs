@@ -18,6 +18,9 @@ pub enum Line {
     Ready,
     /// Operations offered ([`crate::spec::Work::Probe`]).
     Offers(Vec<String>),
+    /// The functional trial comes to this now: an algorithm, or an algorithm and a case with the inputs tried so far. It
+    /// tells whoever listens that the worker lives, and of what it died if it dies.
+    Trying(String),
     /// One row of the functional trial.
     Kat(KatRow),
     /// The speed.
@@ -26,6 +29,9 @@ pub enum Line {
     Fatigue(Fatigue),
     /// The device or the spec cannot be used: what, and what to do. The last line.
     Failed(String),
+    /// The device does not take the PIN, which nobody shall try again: a token locks itself after a few wrong ones. The
+    /// last line.
+    PinRefused(String),
     /// The device does not have the operation (speed; fatigue, when it has none of them). Not a failure. The last line.
     NotOffered(String),
     /// Done.
@@ -64,6 +70,8 @@ pub enum Outcome {
     Error(String),
     /// The device does not have it.
     NotOffered(String),
+    /// Case `vectors`: nobody has published any for this algorithm, so that nothing was tried.
+    NonePublished,
 }
 
 /// Speed of one operation.
@@ -111,6 +119,9 @@ pub struct Fatigue {
     pub passed_invalid: u64,
     /// Times the device was opened anew.
     pub restarts: u64,
+    /// Rounds through those operations that it has which every thread has done, in this process; `None` where nobody counted.
+    #[serde(default)]
+    pub rounds: Option<u64>,
     /// Times, since the start, of the first failure after each (re)start, in nanoseconds: what the survival curve is made of. At
     /// most 10 000.
     pub failures_ns: Vec<u64>,

@@ -77,6 +77,7 @@ fn work(spec: &Spec, orders: &Arc<Orders>, voice: &mut Voice<impl Write>) {
         Ok(true) => voice.say(&Line::End),
         Ok(false) => {}
         Err(DeviceError::NotOffered(text)) => voice.say(&Line::NotOffered(text)),
+        Err(DeviceError::PinRefused(text)) => voice.say(&Line::PinRefused(text)),
         Err(DeviceError::Unusable(text) | DeviceError::Failed(text)) => {
             voice.say(&Line::Failed(text));
         }

@@ -116,6 +116,7 @@ impl Tallies {
             refused: sum(|worker| &worker.refused),
             passed_invalid: sum(|worker| &worker.passed_invalid),
             restarts: notes.restarts,
+            rounds: None,
             failures_ns: notes.failures_ns.clone(),
             restarts_ns: notes.restarts_ns.clone(),
             reasons: notes.reasons.clone(),

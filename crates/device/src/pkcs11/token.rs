@@ -170,11 +170,11 @@ fn log_in(
     let shown = pin_file.display();
     connection.login(UserType::User, Some(pin)).or_else(|error| match code(&error) {
         Some(RvError::UserAlreadyLoggedIn) => Ok(()),
-        Some(RvError::PinIncorrect | RvError::PinInvalid | RvError::PinLenRange) => Err(unusable(format!(
+        Some(RvError::PinIncorrect | RvError::PinInvalid | RvError::PinLenRange) => Err(DeviceError::PinRefused(format!(
             "the PIN in {shown} is not that of token {label:?}; mend it before you try again: a token locks \
              itself after a few wrong ones"
         ))),
-        Some(RvError::PinLocked) => Err(unusable(format!(
+        Some(RvError::PinLocked) => Err(DeviceError::PinRefused(format!(
             "token {label:?} is locked after too many wrong PINs; its security officer can unlock it"
         ))),
         _ => Err(unusable(format!("token {label:?} does not let the user in: {}", told(&error)))),

@@ -82,6 +82,8 @@ pub enum KatOutcome {
     Error(String),
     /// The device does not have it.
     NotOffered(String),
+    /// Official vectors that nobody has published: nothing was tried, and nothing speaks against the device.
+    NonePublished,
 }
 
 impl KatOutcome {
@@ -231,6 +233,9 @@ pub struct DeviceFatigue {
     pub restarts: u64,
     /// Of those, times that its process had died.
     pub crashes: u64,
+    /// Rounds through those operations that it has which every thread did; `None` in journals that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
     /// Times without failure, in order, the one that the end cut short included. At most 1 000 are kept.
     pub lives: Vec<Life>,
     /// Lives that were not kept.

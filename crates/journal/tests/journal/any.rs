@@ -262,6 +262,7 @@ fn device() -> impl Strategy<Value = DeviceResult> {
     });
     let outcome = prop_oneof![
         Just(KatOutcome::Pass),
+        Just(KatOutcome::NonePublished),
         text().prop_map(KatOutcome::Error),
         text().prop_map(KatOutcome::NotOffered),
         (text(), any::<Option<u32>>(), text()).prop_map(|(input, first_differing, detail)| {

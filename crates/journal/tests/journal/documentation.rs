@@ -352,6 +352,7 @@ fn device() -> DeviceResult {
         wrong,
         KatOutcome::Error("x".into()),
         KatOutcome::NotOffered("x".into()),
+        KatOutcome::NonePublished,
     ];
     let rows = outcomes.map(|outcome| KatRow {
         device: 0,
@@ -380,6 +381,7 @@ fn device() -> DeviceResult {
 fn fatigue() -> FatigueSegment {
     FatigueSegment {
         devices: vec![DeviceFatigue {
+            rounds: Some(1),
             lives: vec![Life {
                 began_ns: 0,
                 ended_ns: 1,

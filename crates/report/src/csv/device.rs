@@ -79,13 +79,14 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     (
         "known_answer_verdict",
-        "pass, wrong, error or not offered",
+        "pass, wrong, error, not offered or none published",
         |row| {
             let found = match &known_answer(row)?.outcome {
                 KatOutcome::Pass => KatVerdict::Pass,
                 KatOutcome::Wrong { .. } => KatVerdict::Wrong,
                 KatOutcome::Error(_) => KatVerdict::Error,
                 KatOutcome::NotOffered(_) => KatVerdict::NotOffered,
+                KatOutcome::NonePublished => KatVerdict::NonePublished,
             };
             text(found.name())
         },
@@ -104,7 +105,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "known_answer_detail",
         "which input was wrong and what came, or why there is no result",
         |row| match &known_answer(row)?.outcome {
-            KatOutcome::Pass => None,
+            KatOutcome::Pass | KatOutcome::NonePublished => None,
             KatOutcome::Wrong { input, detail, .. } => Some(format!("{input}: {detail}")),
             KatOutcome::Error(why) | KatOutcome::NotOffered(why) => Some(why.clone()),
         },

@@ -62,6 +62,8 @@ pub struct KatCase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KatVerdict {
+    /// Official vectors that nobody has published: nothing was tried.
+    NonePublished,
     /// The device does not have it.
     NotOffered,
     /// All right.
@@ -77,6 +79,7 @@ impl KatVerdict {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::NonePublished => "none published",
             Self::NotOffered => "not offered",
             Self::Pass => "pass",
             Self::Error => "error",
@@ -192,6 +195,7 @@ impl KatCase {
                 case.verdict = KatVerdict::Error;
                 case.detail = Some(why.clone());
             }
+            KatOutcome::NonePublished => case.verdict = KatVerdict::NonePublished,
             KatOutcome::NotOffered(why) => {
                 case.verdict = KatVerdict::NotOffered;
                 case.detail = Some(why.clone());

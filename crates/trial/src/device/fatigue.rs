@@ -479,6 +479,7 @@ const fn nothing() -> Fatigue {
         refused: 0,
         passed_invalid: 0,
         restarts: 0,
+        rounds: None,
         failures_ns: Vec::new(),
         restarts_ns: Vec::new(),
         reasons: Vec::new(),

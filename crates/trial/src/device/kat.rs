@@ -135,6 +135,7 @@ fn recorded(device: usize, row: report::KatRow) -> KatRow {
             },
             report::Outcome::Error(text) => KatOutcome::Error(text),
             report::Outcome::NotOffered(text) => KatOutcome::NotOffered(text),
+            report::Outcome::NonePublished => KatOutcome::NonePublished,
         },
     }
 }

@@ -110,6 +110,7 @@ mod tests {
             refused: 1,
             passed_invalid: 0,
             restarts: restarts_ns.len() as u64,
+            rounds: Some(2),
             failures_ns: failures_ns.to_vec(),
             restarts_ns: restarts_ns.to_vec(),
             reasons: vec!["it failed".to_owned()],

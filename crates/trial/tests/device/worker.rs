@@ -68,6 +68,7 @@ fn die() {
                 refused: 0,
                 passed_invalid: 0,
                 restarts: 0,
+                rounds: Some(0),
                 failures_ns: Vec::new(),
                 restarts_ns: Vec::new(),
                 reasons: Vec::new(),

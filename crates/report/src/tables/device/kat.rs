@@ -8,7 +8,8 @@ use crate::table::{Cell, Table};
 use stats::{CellResult, DeviceTestInfo, KatAlgorithm, KatCase, KatResult, KatVerdict, family};
 
 const NOTE: &str = "pass: every input of every case and repeat gave the right result; wrong: with the offset of the first differing \
-                    byte; error: the device said that it failed, or nobody knows";
+                    byte; error: the device said that it failed, or nobody knows; no vectors: nobody has published any for it, so that \
+                    it was tried against the CPU alone";
 
 /// A column: a device, the cell it is in, and its algorithms.
 struct Column<'r> {
@@ -110,13 +111,20 @@ fn matrix(columns: &[Column<'_>]) -> Table {
 fn verdict(found: &KatAlgorithm) -> Cell {
     match found.verdict {
         KatVerdict::Pass => {
-            let missing = found
-                .cases
-                .iter()
-                .any(|case| case.verdict == KatVerdict::NotOffered);
-            Cell::term(if missing { "pass, in part" } else { "pass" })
+            let has = |verdict| found.cases.iter().any(|case| case.verdict == verdict);
+            Cell::term(
+                match (
+                    has(KatVerdict::NotOffered),
+                    has(KatVerdict::NonePublished),
+                ) {
+                    (true, true) => "pass, in part, no vectors",
+                    (true, false) => "pass, in part",
+                    (false, true) => "pass, no vectors",
+                    (false, false) => "pass",
+                },
+            )
         }
-        KatVerdict::NotOffered => not_offered_cell(),
+        KatVerdict::NotOffered | KatVerdict::NonePublished => not_offered_cell(),
         KatVerdict::Error => Cell::word("error"),
         KatVerdict::Wrong => {
             let wrong = |case: &&KatCase| case.verdict == KatVerdict::Wrong;
@@ -198,6 +206,10 @@ fn tried(case: &KatCase) -> Cell {
     match case.verdict {
         KatVerdict::Pass => Cell::plain(case.tried.to_string()),
         KatVerdict::NotOffered => not_offered_cell(),
+        KatVerdict::NonePublished => Cell {
+            text: case.verdict.name().into(),
+            ..Cell::missing()
+        },
         KatVerdict::Error | KatVerdict::Wrong => {
             Cell::word(format!("{} of {}", case.verdict.name(), case.tried))
         }
