@@ -3,7 +3,9 @@
 //! 1. Each thread has its session and its job, does the operation once, and waits for the order to begin.
 //! 2. Once all have done it again, the first reading is taken: each thread's count, the CPU time, the device's own count. More
 //!    readings follow at the end of each slice, by a thread that sleeps in between.
-//! 3. Threads are told to end. What they last got is checked against the CPU, and some more operations with it.
+//! 3. Threads are told to end. What each last got in the measurement is checked against the CPU, and some more operations with
+//!    it: where several are in the device at once, through the same queue and with different inputs, so that it shows when
+//!    results come back in another order.
 //!
 //! Between two operations stand a function call by pointer, a comparison and one store into memory that no other thread
 //! writes: what is measured is the device. Now and then an operation is timed by itself, for the latency.
@@ -27,6 +29,8 @@ const SAMPLES_MAX: usize = 1024;
 const SLICES_MAX: u32 = 10_000;
 /// Results that are checked after the measurement, by all threads together, at least.
 const CHECKED_MIN: u32 = 64;
+/// Different inputs that are in a device at once when its results are checked.
+const DIFFERENT: u64 = 16;
 /// How long is waited for the slowest thread to begin: this part of the measurement.
 const SETTLING_PART: u32 = 10;
 
@@ -77,19 +81,23 @@ pub(crate) fn measure(
     ready: impl FnOnce() -> bool,
 ) -> Result<Option<Speed>, DeviceError> {
     check_threads(order.threads)?;
-    let case = Case::valid(
-        order.operation,
-        order.bytes as usize,
-        keys.seed,
-        keys,
-        &*cpu.session()?,
-    )?;
+    let maker = cpu.session()?;
+    let bytes = order.bytes as usize;
+    // The first is the one that is measured.
+    let different = if order.depth > 1 { DIFFERENT } else { 1 };
+    let cases = (0..different)
+        .map(|number| {
+            let variant = keys.seed.wrapping_add(number);
+            Case::valid(order.operation, bytes, variant, keys, &*maker)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     let trial = Trial {
         device,
         cpu,
         keys,
         order,
-        case: &case,
+        case: &cases[0],
+        cases: &cases,
         gate: Gate::default(),
         stop: AtomicBool::new(false),
         tallies: (0..order.threads).map(|_| Tally::default()).collect(),
@@ -104,7 +112,10 @@ struct Trial<'a> {
     cpu: &'a dyn Device,
     keys: &'a Keys,
     order: &'a Order,
+    /// What is measured.
     case: &'a Case,
+    /// That, and others for a device that has several at once.
+    cases: &'a [Case],
     gate: Gate,
     stop: AtomicBool,
     tallies: Vec<Tally>,
@@ -157,6 +168,10 @@ impl Trial<'_> {
         let prepared = session
             .job(self.order.operation, self.keys)
             .and_then(|mut job| {
+                if self.order.depth > 1 && job.queue().is_none() {
+                    let text = "it takes no queue; leave `depth` at 1";
+                    return Err(DeviceError::NotOffered(text.to_owned()));
+                }
                 // Whatever else fails here will fail again, and be counted.
                 match job.run(self.case.input(), &mut output) {
                     Err(error @ DeviceError::NotOffered(_)) => Err(error),
@@ -176,11 +191,11 @@ impl Trial<'_> {
             return None;
         }
         let depth = self.order.depth as usize;
-        let samples = match job.queue() {
+        let (samples, came) = match job.queue() {
             Some(queue) if depth > 1 => self.keep_full(queue, depth, &mut output, tally),
             _ => self.repeat(&mut *job, &mut output, tally),
         };
-        Some(self.check(&mut *job, samples))
+        Some(self.check(&mut *job, samples, came.then_some(&output[..])))
     }
 
     /// Bytes that an operation counts for: of plaintext or message. Public keys do not count bytes.
@@ -193,8 +208,9 @@ impl Trial<'_> {
         }
     }
 
-    /// The loop that is measured.
-    fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> Samples {
+    /// The loop that is measured. With the times it tells whether the last operation came to a result, which is then in
+    /// `output`.
+    fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> (Samples, bool) {
         let input = self.case.input();
         let mut samples = Samples::default();
         let (mut done, mut failed) = (0, 0);
@@ -202,24 +218,26 @@ impl Trial<'_> {
             Ok(true) => {
                 done += 1;
                 tally.done.store(done, Ordering::Relaxed);
+                true
             }
             Ok(false) | Err(_) => {
                 failed += 1;
                 tally.failed.store(failed, Ordering::Relaxed);
+                false
             }
         };
-        let mut untimed = 0;
+        let (mut untimed, mut came) = (0, false);
         while !self.stop.load(Ordering::Relaxed) {
             for _ in 0..untimed {
                 once(job);
             }
             let begin = Instant::now();
-            once(job);
+            came = once(job);
             let took = begin.elapsed().as_nanos() as u64;
             samples.add(took);
             untimed = (TIMED_EVERY_NS / took.max(1)).min(UNTIMED_MAX);
         }
-        samples
+        (samples, came)
     }
 
     /// The same with several operations in the device.
@@ -229,9 +247,10 @@ impl Trial<'_> {
         depth: usize,
         output: &mut Vec<u8>,
         tally: &Tally,
-    ) -> Samples {
+    ) -> (Samples, bool) {
         let input = self.case.input();
         let mut samples = Samples::default();
+        let mut came = false;
         let mut sent = VecDeque::with_capacity(depth);
         let (mut done, mut failed) = (0, 0);
         loop {
@@ -245,14 +264,16 @@ impl Trial<'_> {
                 sent.push_back(now);
             }
             match sent.pop_front() {
-                Some(begin) => match queue.complete(output) {
-                    Ok(true) => {
+                Some(begin) => {
+                    came = matches!(queue.complete(output), Ok(true));
+                    if came {
                         done += 1;
                         samples.add(begin.elapsed().as_nanos() as u64);
+                    } else {
+                        failed += 1;
                     }
-                    Ok(false) | Err(_) => failed += 1,
-                },
-                None if stop => return samples,
+                }
+                None if stop => return (samples, came),
                 None => {}
             }
             tally.done.store(done, Ordering::Relaxed);
@@ -260,8 +281,8 @@ impl Trial<'_> {
         }
     }
 
-    /// After the measurement: are results right?
-    fn check(&self, job: &mut dyn Job, samples: Samples) -> Found {
+    /// After the measurement: are results right? `last` is what came of the last operation that was measured.
+    fn check(&self, job: &mut dyn Job, samples: Samples, last: Option<&[u8]>) -> Found {
         let mut found = Found {
             samples,
             checked: 0,
@@ -278,15 +299,36 @@ impl Trial<'_> {
             .zip(inverse)
             .map(|(cpu, inverse)| cpu.job(inverse, self.keys));
         let mut inverse = inverse.and_then(Result::ok);
-        let mut output = Vec::new();
-        for _ in 0..CHECKED_MIN.div_ceil(self.order.threads) {
-            // One that failed says so, and is in no count of results.
-            let Ok(authentic) = job.run(self.case.input(), &mut output) else {
-                continue;
-            };
+        let mut judge = |case: &Case, authentic: bool, output: &[u8]| {
             let inverse = inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
             found.checked += 1;
-            found.wrong += u64::from(self.case.check(authentic, &output, inverse).is_err());
+            found.wrong += u64::from(case.check(authentic, output, inverse).is_err());
+        };
+        if let Some(last) = last {
+            judge(self.case, true, last);
+        }
+        let each = CHECKED_MIN.div_ceil(self.order.threads) as usize;
+        let depth = self.order.depth as usize;
+        match job.queue() {
+            Some(queue) if depth > 1 => {
+                // As many as are in it at once, or no order would show.
+                let all = each.max(depth.min(CHECKED_MIN as usize));
+                check_queue(
+                    queue,
+                    depth,
+                    self.cases.iter().cycle().take(all),
+                    &mut judge,
+                );
+            }
+            _ => {
+                let mut output = Vec::new();
+                for _ in 0..each {
+                    // One that failed says so, and is in no count of results.
+                    if let Ok(authentic) = job.run(self.case.input(), &mut output) {
+                        judge(self.case, authentic, &output);
+                    }
+                }
+            }
         }
         found
     }
@@ -380,6 +422,29 @@ impl Trial<'_> {
     }
 }
 
+/// Keeps the queue full with these, and judges each result by the input whose turn it is.
+fn check_queue<'c>(
+    queue: &mut dyn Queue,
+    depth: usize,
+    mut cases: impl Iterator<Item = &'c Case>,
+    judge: &mut impl FnMut(&Case, bool, &[u8]),
+) {
+    let mut sent = VecDeque::with_capacity(depth);
+    let mut output = Vec::new();
+    loop {
+        while sent.len() < depth {
+            let Some(case) = cases.next() else { break };
+            if queue.submit(case.input()).is_ok() {
+                sent.push_back(case);
+            }
+        }
+        let Some(case) = sent.pop_front() else { return };
+        if let Ok(authentic) = queue.complete(&mut output) {
+            judge(case, authentic, &output);
+        }
+    }
+}
+
 /// Operations in equal parts of the time. A reading that came late is carried back to the end of its slice, at the pace
 /// between it and the one before.
 fn slices(readings: &[(SystemTime, Reading)]) -> Vec<u64> {
@@ -445,57 +510,4 @@ fn process_cpu_ns() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reading(ms: u64, operations: u64) -> (SystemTime, Reading) {
-        let reading = Reading {
-            at: Duration::from_millis(ms),
-            operations,
-            failed: 0,
-            cpu_ns: 0,
-            device_operations: None,
-        };
-        (SystemTime::UNIX_EPOCH, reading)
-    }
-
-    #[test]
-    fn slices_are_what_was_done_in_equal_parts() {
-        let steady = [reading(0, 5), reading(100, 105), reading(200, 205)];
-        assert_eq!(slices(&steady), [100, 100]);
-        // The first reading came 50 ms late, with what was done in those.
-        let late = [reading(0, 0), reading(150, 150), reading(200, 200)];
-        assert_eq!(slices(&late), [100, 100]);
-        // So late that the second slice was over too.
-        let later = [
-            reading(0, 0),
-            reading(200, 200),
-            reading(200, 200),
-            reading(300, 600),
-        ];
-        assert_eq!(slices(&later), [100, 100, 400]);
-        let nothing = [reading(0, 0), reading(0, 0)];
-        assert_eq!(slices(&nothing), [0]);
-    }
-
-    #[test]
-    fn samples_are_taken_over_the_whole_measurement() {
-        for count in [1_u64, 1000, 1024, 1025, 5000, 100_000] {
-            let mut samples = Samples::default();
-            (0..count).for_each(|ns| samples.add(ns));
-            let kept = &samples.kept;
-            assert!(
-                kept.len() <= SAMPLES_MAX && kept.len() as u64 >= count.min(512),
-                "{count}"
-            );
-            // All at the same distance from each other.
-            let step = 1 << samples.thinned;
-            assert!(
-                kept.iter().zip(0..).all(|(&ns, place)| ns == place * step),
-                "{count}"
-            );
-            assert!(count - kept[kept.len() - 1] <= step, "{count}");
-            assert_eq!(samples.max, count - 1);
-        }
-    }
-}
+mod tests;
