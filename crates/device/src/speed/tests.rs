@@ -1,0 +1,193 @@
+//! What is counted, and the devices that must be found out.
+
+use super::*;
+use crate::cpu::{self, Cpu};
+use crate::{Facts, Session};
+use std::sync::atomic::AtomicU32;
+
+fn reading(ms: u64, operations: u64) -> (SystemTime, Reading) {
+    let reading = Reading {
+        at: Duration::from_millis(ms),
+        operations,
+        failed: 0,
+        cpu_ns: 0,
+        device_operations: None,
+    };
+    (SystemTime::UNIX_EPOCH, reading)
+}
+
+#[test]
+fn slices_are_what_was_done_in_equal_parts() {
+    let steady = [reading(0, 5), reading(100, 105), reading(200, 205)];
+    assert_eq!(slices(&steady), [100, 100]);
+    // The first reading came 50 ms late, with what was done in those.
+    let late = [reading(0, 0), reading(150, 150), reading(200, 200)];
+    assert_eq!(slices(&late), [100, 100]);
+    // So late that the second slice was over too.
+    let later = [
+        reading(0, 0),
+        reading(200, 200),
+        reading(200, 200),
+        reading(300, 600),
+    ];
+    assert_eq!(slices(&later), [100, 100, 400]);
+    let nothing = [reading(0, 0), reading(0, 0)];
+    assert_eq!(slices(&nothing), [0]);
+}
+
+#[test]
+fn samples_are_taken_over_the_whole_measurement() {
+    for count in [1_u64, 1000, 1024, 1025, 5000, 100_000] {
+        let mut samples = Samples::default();
+        (0..count).for_each(|ns| samples.add(ns));
+        let kept = &samples.kept;
+        assert!(
+            kept.len() <= SAMPLES_MAX && kept.len() as u64 >= count.min(512),
+            "{count}"
+        );
+        // All at the same distance from each other.
+        let step = 1 << samples.thinned;
+        assert!(
+            kept.iter().zip(0..).all(|(&ns, place)| ns == place * step),
+            "{count}"
+        );
+        assert!(count - kept[kept.len() - 1] <= step, "{count}");
+        assert_eq!(samples.max, count - 1);
+    }
+}
+
+/// What is wrong with a device.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// Results are wrong between the first reading and the last one.
+    UnderLoad,
+    /// Of what is in the device, the second comes back first.
+    Order,
+    /// Nothing.
+    None,
+}
+
+/// Our engines, with a queue, and a fault.
+struct Faulty {
+    cpu: Cpu,
+    fault: Fault,
+    readings: AtomicU32,
+}
+
+impl Device for Faulty {
+    fn facts(&self) -> Facts {
+        self.cpu.facts()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
+        Ok(Box::new(FaultyThread(self, self.cpu.session()?)))
+    }
+
+    fn operations_done(&self) -> Option<u64> {
+        self.readings.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+struct FaultyThread<'a>(&'a Faulty, Box<dyn Session + 'a>);
+
+impl Session for FaultyThread<'_> {
+    fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
+        Ok(Box::new(FaultyJob {
+            device: self.0,
+            job: self.1.job(operation, keys)?,
+            sent: VecDeque::new(),
+        }))
+    }
+}
+
+struct FaultyJob<'a> {
+    device: &'a Faulty,
+    job: Box<dyn Job + 'a>,
+    /// Inputs, and whether they came while it was measured.
+    sent: VecDeque<(Vec<u8>, bool)>,
+}
+
+impl Job for FaultyJob<'_> {
+    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        self.submit(input)?;
+        self.complete(output)
+    }
+
+    fn queue(&mut self) -> Option<&mut dyn Queue> {
+        Some(self)
+    }
+}
+
+impl Queue for FaultyJob<'_> {
+    fn submit(&mut self, input: &[u8]) -> Result<(), DeviceError> {
+        let is_loaded = self.device.readings.load(Ordering::Relaxed) == 1;
+        self.sent.push_back((input.to_vec(), is_loaded));
+        Ok(())
+    }
+
+    fn complete(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError> {
+        if matches!(self.device.fault, Fault::Order) && self.sent.len() > 1 {
+            self.sent.swap(0, 1);
+        }
+        let (input, is_loaded) = self.sent.pop_front().expect("something was submitted");
+        thread::sleep(Duration::from_millis(5));
+        let authentic = self.job.run(&input, output)?;
+        if is_loaded && matches!(self.device.fault, Fault::UnderLoad) {
+            output[0] ^= 1;
+        }
+        Ok(authentic)
+    }
+}
+
+fn measured(device: &dyn Device, depth: u32) -> Result<Speed, DeviceError> {
+    let order = Order {
+        operation: Operation::parse("sha-256").expect("it is known"),
+        bytes: 64,
+        threads: 4,
+        depth,
+        duration: Duration::from_millis(50),
+        slices: 1,
+    };
+    let cpu = cpu::open(None).expect("our own engines");
+    let (keys, orders) = (Keys::new(7), Orders::default());
+    let speed = measure(device, &cpu, &keys, &order, &orders, || true)?;
+    Ok(speed.expect("nothing stopped it"))
+}
+
+fn faulty(fault: Fault) -> Faulty {
+    Faulty {
+        cpu: cpu::open(None).expect("our own engines"),
+        fault,
+        readings: AtomicU32::new(0),
+    }
+}
+
+#[test]
+fn a_device_that_is_wrong_only_while_it_is_measured_is_found_out() {
+    for depth in [1, 4] {
+        let speed = measured(&faulty(Fault::UnderLoad), depth).expect("a speed");
+        // What each thread got last; what was tried afterwards was right.
+        assert!(speed.wrong >= 1 && speed.wrong <= 4, "{speed:?}");
+        let right = measured(&faulty(Fault::None), depth).expect("a speed");
+        assert_eq!(right.wrong, 0, "{right:?}");
+        assert!(right.checked >= 4 + u64::from(CHECKED_MIN), "{right:?}");
+    }
+}
+
+#[test]
+fn results_that_come_back_in_another_order_are_found() {
+    let speed = measured(&faulty(Fault::Order), 4).expect("a speed");
+    assert!(speed.wrong >= speed.checked / 2, "{speed:?}");
+    // One at a time has no order.
+    let single = measured(&faulty(Fault::Order), 1).expect("a speed");
+    assert_eq!(single.wrong, 0, "{single:?}");
+}
+
+#[test]
+fn a_depth_that_a_device_does_not_take_has_no_speed() {
+    let cpu = cpu::open(None).expect("our own engines");
+    let error = measured(&cpu, 2).expect_err("it has no queue");
+    let text = "it takes no queue; leave `depth` at 1";
+    assert_eq!(error, DeviceError::NotOffered(text.to_owned()));
+}
