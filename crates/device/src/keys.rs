@@ -13,7 +13,6 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// Keys of one trial, or of one vector.
-#[derive(Debug)]
 pub struct Keys {
     /// What secrets are derived from.
     pub seed: u64,
@@ -21,7 +20,6 @@ pub struct Keys {
 }
 
 /// Keys that do not come from the seed.
-#[derive(Debug)]
 enum Given {
     Secret(Secret),
     Pair { private: Vec<u8>, public: Vec<u8> },
@@ -153,6 +151,19 @@ impl<'a> KeyPair<'a> {
     }
 }
 
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let given = self.given.as_ref().map(|given| match given {
+            Given::Secret(_) => "secret",
+            Given::Pair { .. } => "pair",
+        });
+        f.debug_struct("Keys")
+            .field("seed", &self.seed)
+            .field("given", &given)
+            .finish()
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secret")
@@ -217,5 +228,28 @@ fn built_in(family: Family) -> Option<KeyPair<'static>> {
         Family::MlKem(MlKem::MlKem768) => pair!("ml-kem-768.key", "ml-kem-768.pub"),
         Family::MlKem(MlKem::MlKem1024) => pair!("ml-kem-1024.key", "ml-kem-1024.pub"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_not_printed() {
+        let secret = Secret {
+            key: Zeroizing::new(vec![0xab; 4]),
+            nonce: Vec::new(),
+            aad: Vec::new(),
+        };
+        let all = [
+            Keys::of_pair(vec![0xab; 4], vec![0xab; 4]),
+            Keys::of_secret(secret),
+        ];
+        for keys in all {
+            let text = format!("{keys:?} {keys:x?}");
+            assert!(text.contains("given"), "{text}");
+            assert!(!text.contains("171") && !text.contains("ab"), "{text}");
+        }
     }
 }
