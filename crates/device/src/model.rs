@@ -12,8 +12,9 @@
 //! much longer than it should. Rates with enough operations at once are true, as the device's own times do not depend on
 //! when somebody wakes up.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+mod schedule;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::spec::{Fault, Model};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
+use schedule::Schedule;
 
 /// Times are sums of what operations take: in picoseconds, and in 128 bits, which no trial outlives.
 type Ps = u128;
@@ -46,10 +48,7 @@ pub(crate) struct Modelled {
 }
 
 struct State {
-    /// When each unit is free.
-    units: BinaryHeap<Reverse<Ps>>,
-    /// When each operation that is in it will be back.
-    back: BinaryHeap<Reverse<Ps>>,
+    schedule: Schedule,
     random: u64,
     stopped: bool,
 }
@@ -99,8 +98,7 @@ impl Modelled {
             inside,
             origin: Instant::now(),
             state: Mutex::new(State {
-                units: (0..model.parallel).map(|_| Reverse(0)).collect(),
-                back: BinaryHeap::new(),
+                schedule: Schedule::new(model),
                 random: seed,
                 stopped: false,
             }),
@@ -120,21 +118,7 @@ impl Modelled {
                 "the modelled device has stopped; it works again when it is opened anew",
             ));
         }
-        while state.back.peek().is_some_and(|back| back.0 <= now) {
-            state.back.pop();
-        }
-        let room = match state.back.len() < self.model.queue as usize {
-            true => now,
-            false => state.back.pop().map_or(now, |back| back.0),
-        };
-        let unit = state.units.pop().map_or(0, |unit| unit.0);
-        let busy = Ps::from(self.model.operation_ns) * PS_PER_NS
-            + bytes as Ps * 8 * 1_000_000_000_000 / Ps::from(self.model.rate_bps);
-        let free = unit.max(room) + busy;
-        let back = free + Ps::from(self.model.latency_ns) * PS_PER_NS;
-        state.units.push(Reverse(free));
-        state.back.push(Reverse(back));
-
+        let back = state.schedule.submit(&self.model, now, bytes);
         let random = split_mix(&mut state.random);
         let faulty = random % PPM < u64::from(self.model.errors_ppm);
         let fault = faulty.then_some(self.model.fault);

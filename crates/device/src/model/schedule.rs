@@ -1,0 +1,109 @@
+//! When operations of a modelled coprocessor are back, by its own clock: no time passes here.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{PS_PER_NS, Ps};
+use crate::spec::Model;
+
+/// The units and the queue.
+pub(super) struct Schedule {
+    /// When each unit is free.
+    units: BinaryHeap<Reverse<Ps>>,
+    /// When each operation that is in it will be back.
+    back: BinaryHeap<Reverse<Ps>>,
+}
+
+impl Schedule {
+    /// Of a device in which nothing is.
+    pub(super) fn new(model: &Model) -> Self {
+        Self {
+            units: (0..model.parallel).map(|_| Reverse(0)).collect(),
+            back: BinaryHeap::new(),
+        }
+    }
+
+    /// Puts an operation of so many bytes into it, now or once there is room. When it is back.
+    pub(super) fn submit(&mut self, model: &Model, now: Ps, bytes: usize) -> Ps {
+        while self.back.peek().is_some_and(|back| back.0 <= now) {
+            self.back.pop();
+        }
+        let room = match self.back.len() < model.queue as usize {
+            true => now,
+            false => self.back.pop().map_or(now, |back| back.0),
+        };
+        let unit = self.units.pop().map_or(0, |unit| unit.0);
+        let busy = Ps::from(model.operation_ns) * PS_PER_NS
+            + bytes as Ps * 8 * 1_000_000_000_000 / Ps::from(model.rate_bps);
+        let free = unit.max(room) + busy;
+        let back = free + Ps::from(model.latency_ns) * PS_PER_NS;
+        self.units.push(Reverse(free));
+        self.back.push(Reverse(back));
+        back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Fault;
+
+    /// 1000 operations a second and unit.
+    const MODEL: Model = Model {
+        latency_ns: 500_000,
+        rate_bps: 1_000_000_000_000_000,
+        operation_ns: 1_000_000,
+        parallel: 4,
+        queue: 64,
+        errors_ppm: 0,
+        fault: Fault::Fails,
+    };
+
+    /// Operations that are back in a second when each thread begins the next as soon as one of its own is back.
+    fn pace(model: &Model, threads: usize, depth: usize, bytes: usize) -> u64 {
+        let second = 1_000_000_000 * PS_PER_NS;
+        let mut schedule = Schedule::new(model);
+        let mut waiting: BinaryHeap<Reverse<Ps>> =
+            (0..threads * depth).map(|_| Reverse(0)).collect();
+        let mut done = 0;
+        while let Some(Reverse(now)) = waiting.pop() {
+            let back = schedule.submit(model, now, bytes);
+            if back <= second {
+                done += 1;
+                waiting.push(Reverse(back));
+            }
+        }
+        done
+    }
+
+    #[test]
+    fn the_pace_is_what_the_model_says_to_the_last_operation() {
+        // 1 ms for each and 0.5 ms for the first ones to come back.
+        assert_eq!(pace(&MODEL, 16, 1, 0), 4 * 999);
+        assert_eq!(pace(&MODEL, 1, 16, 0), 4 * 999);
+        let one = Model {
+            parallel: 1,
+            ..MODEL
+        };
+        assert_eq!(pace(&one, 16, 1, 0), 999);
+        // One that waits for each has the latency besides: 1.5 ms.
+        assert_eq!(pace(&MODEL, 1, 1, 0), 666);
+        assert_eq!(pace(&MODEL, 2, 1, 0), 2 * 666);
+        // Two in the device, each for 1.5 ms: more units than that are idle.
+        let short = Model { queue: 2, ..MODEL };
+        assert_eq!(pace(&short, 16, 1, 0), 2 * 666);
+    }
+
+    #[test]
+    fn bytes_cost_their_time() {
+        // 1000 B are a millisecond, and 0.1 ms stand before each operation.
+        let slow = Model {
+            rate_bps: 8_000_000,
+            operation_ns: 100_000,
+            parallel: 1,
+            ..MODEL
+        };
+        assert_eq!(pace(&slow, 8, 1, 1000), 908);
+        assert_eq!(pace(&slow, 8, 1, 0), 9995);
+    }
+}
