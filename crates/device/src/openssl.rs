@@ -27,7 +27,7 @@ pub(crate) struct OpenSsl {
 /// Loads the provider or the engine of this name; without either OpenSSL's own provider, `default`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: both are named, or it cannot be loaded.
+/// [`DeviceError::Unusable`]: both are named, or it cannot be loaded. [`DeviceError::Failed`]: it fails its self-test.
 pub(crate) fn open(
     provider: Option<&str>,
     engine: Option<&str>,
@@ -50,6 +50,13 @@ pub(crate) fn open(
         (None, Some(engine)) => Library::engine(engine, module)?,
         (provider, None) => Library::provider(provider.unwrap_or("default"), module)?,
     };
+    // Once, as it costs the device time: one that fails later fails at operations.
+    if !library.is_well() {
+        return Err(DeviceError::Failed(format!(
+            "{} fails its self-test",
+            library.name()
+        )));
+    }
     Ok(OpenSsl {
         library,
         own: Library::provider("default", None)?,
@@ -77,16 +84,6 @@ impl Device for OpenSsl {
 
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
         Ok(Box::new(Thread(self)))
-    }
-
-    fn present(&self) -> Result<(), DeviceError> {
-        if self.library.is_well() {
-            return Ok(());
-        }
-        Err(DeviceError::Failed(format!(
-            "{} fails its self-test",
-            self.library.name()
-        )))
     }
 }
 

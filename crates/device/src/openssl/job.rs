@@ -51,11 +51,10 @@ pub(super) fn new<'a>(
                 cipher,
                 Cipher::Magma | Cipher::Kuznyechik | Cipher::Gost28147
             );
-            // Vectors have IVs longer than any context takes.
-            if secret.nonce.len() > 16 {
-                return Err(DeviceError::NotOffered(
-                    "libcrypto takes no such IV".to_owned(),
-                ));
+            // Those of GOST in CTR are half a block, and the counter behind them begins at 0.
+            let is_short = is_gost && matches!(mode, Mode::Ctr | Mode::CtrAcpkm);
+            if mode != Mode::Ecb && !(is_short && secret.nonce.len() <= context.iv_bytes()) {
+                fits(&context, &secret)?;
             }
             Box::new(Text {
                 context,
@@ -84,11 +83,12 @@ pub(super) fn new<'a>(
             let key = key(library, operation, keys)?;
             let signature_bytes = signature_bytes(operation).unwrap_or_default();
             let mut context = SignContext::new(key)?;
-            // Whether it can sign shows only when it does.
-            if action == Action::Sign {
-                let tried = context.sign(b"", &mut Vec::new());
-                tried.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
-            }
+            // Whether it can sign or verify shows only when it does.
+            let tried = match action {
+                Action::Sign => context.sign(b"", &mut Vec::new()),
+                _ => context.verify(&vec![0; signature_bytes], b"").map(drop),
+            };
+            tried.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
             Box::new(Whole {
                 context,
                 signs: action == Action::Sign,
@@ -180,12 +180,24 @@ fn aead<'a>(
 ) -> Result<Box<dyn Job + 'a>, DeviceError> {
     let secret = keys.secret(operation.algorithm);
     let context = CipherContext::new(library, name, encrypts, &secret.key, false)?;
+    fits(&context, &secret)?;
     Ok(Box::new(Aead {
         context,
         secret,
         encrypts,
         tag_bytes,
     }))
+}
+
+/// Whether the nonce is as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
+fn fits(context: &CipherContext<'_>, secret: &Secret) -> Result<(), DeviceError> {
+    let (wanted, given) = (context.iv_bytes(), secret.nonce.len());
+    if wanted == given {
+        return Ok(());
+    }
+    Err(DeviceError::NotOffered(format!(
+        "it takes IVs of {wanted} B, and not of {given} B"
+    )))
 }
 
 impl Job for Aead<'_> {
@@ -303,13 +315,13 @@ impl Job for Pair<'_> {
             return Ok(false);
         };
         hash.run(message, &mut self.digest)?;
-        Ok(match &mut self.der {
+        match &mut self.der {
             Some(der) => {
                 ecdsa::to_der(signature, der);
                 self.context.verify(der, &self.digest)
             }
             None => self.context.verify(signature, &self.digest),
-        })
+        }
     }
 }
 
@@ -346,7 +358,10 @@ impl Job for Kem<'_> {
         if self.encrypts {
             return self.context.encapsulate(output).map(|()| true);
         }
-        Ok(input.len() == self.ciphertext_bytes && self.context.decapsulate(input, output))
+        if input.len() != self.ciphertext_bytes {
+            return Ok(false);
+        }
+        self.context.decapsulate(input, output)
     }
 }
 

@@ -1,7 +1,7 @@
 /*
  * An engine of OpenSSL for tests. It has AES-128-CBC, RSA and elliptic curves, the latter two by methods in the keys, as
- * engines of cards had them; all are OpenSSL's own. Compiled with -DLIES it is called `liar`,
- * and every fourth text that went through CBC has a wrong byte.
+ * engines of cards had them, and Ed25519 by a method for keys of that kind; all are OpenSSL's own. Compiled with -DLIES it is
+ * called `liar`, every fourth text that went through CBC has a wrong byte, and so has every signature of Ed25519.
  *
  *   cc -shared -fPIC -o engine.so engine.c -lcrypto
  */
@@ -55,6 +55,66 @@ static int ciphers(ENGINE *engine, const EVP_CIPHER **cipher, const int **nids, 
     return *cipher != NULL;
 }
 
+static int sign(EVP_MD_CTX *ctx, unsigned char *signature, size_t *length, const unsigned char *text, size_t bytes) {
+    EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(ctx));
+    unsigned char seed[32];
+    size_t seed_bytes = sizeof seed;
+    if (signature == NULL) {
+        *length = 64;
+        return 1;
+    }
+    /* The same key, of which libcrypto does not know that it is the engine's. */
+    if (EVP_PKEY_get_raw_private_key(key, seed, &seed_bytes) != 1)
+        return 0;
+    EVP_PKEY *own = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, seed_bytes);
+    EVP_MD_CTX *inner = EVP_MD_CTX_new();
+    int done = own != NULL && inner != NULL && EVP_DigestSignInit(inner, NULL, NULL, NULL, own) == 1 &&
+               EVP_DigestSign(inner, signature, length, text, bytes) == 1;
+    EVP_MD_CTX_free(inner);
+    EVP_PKEY_free(own);
+#ifdef LIES
+    signature[63] ^= 1;
+#endif
+    return done;
+}
+
+static int verify(EVP_MD_CTX *ctx, const unsigned char *signature, size_t length, const unsigned char *text,
+                  size_t bytes) {
+    EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(ctx));
+    unsigned char point[32];
+    size_t point_bytes = sizeof point;
+    if (EVP_PKEY_get_raw_public_key(key, point, &point_bytes) != 1)
+        return -1;
+    EVP_PKEY *own = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, point, point_bytes);
+    EVP_MD_CTX *inner = EVP_MD_CTX_new();
+    int right = -1;
+    if (own != NULL && inner != NULL && EVP_DigestVerifyInit(inner, NULL, NULL, NULL, own) == 1)
+        right = EVP_DigestVerify(inner, signature, length, text, bytes);
+    EVP_MD_CTX_free(inner);
+    EVP_PKEY_free(own);
+    return right;
+}
+
+static int control(EVP_PKEY_CTX *ctx, int type, int number, void *pointer) {
+    (void)ctx;
+    (void)number;
+    /* No hash comes before it. */
+    return type == EVP_PKEY_CTRL_MD && pointer == NULL ? 1 : -2;
+}
+
+static EVP_PKEY_METHOD *ed25519;
+
+static int methods(ENGINE *engine, EVP_PKEY_METHOD **method, const int **nids, int nid) {
+    static const int known[] = {NID_ED25519};
+    (void)engine;
+    if (method == NULL) {
+        *nids = known;
+        return 1;
+    }
+    *method = nid == NID_ED25519 ? ed25519 : NULL;
+    return *method != NULL;
+}
+
 static int bind(ENGINE *engine, const char *id) {
     static RSA_METHOD *rsa;
     static EC_KEY_METHOD *ec;
@@ -69,7 +129,14 @@ static int bind(ENGINE *engine, const char *id) {
             !EVP_CIPHER_meth_set_impl_ctx_size(cbc, sizeof(struct key)))
             return 0;
     }
-    return ENGINE_set_id(engine, ID) && ENGINE_set_name(engine, "Engine for trials") &&
+    /* It goes with the engine. */
+    ed25519 = EVP_PKEY_meth_new(NID_ED25519, EVP_PKEY_FLAG_SIGCTX_CUSTOM);
+    if (ed25519 == NULL)
+        return 0;
+    EVP_PKEY_meth_set_digestsign(ed25519, sign);
+    EVP_PKEY_meth_set_digestverify(ed25519, verify);
+    EVP_PKEY_meth_set_ctrl(ed25519, control, NULL);
+    return ENGINE_set_pkey_meths(engine, methods) && ENGINE_set_id(engine, ID) && ENGINE_set_name(engine, "Engine for trials") &&
            ENGINE_set_ciphers(engine, ciphers) && ENGINE_set_RSA(engine, rsa) && ENGINE_set_EC(engine, ec);
 }
 

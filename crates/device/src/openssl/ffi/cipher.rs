@@ -3,6 +3,7 @@
 use super::{Library, append, c_length, c_string, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
+use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -72,6 +73,11 @@ impl<'a> CipherContext<'a> {
         Ok(this)
     }
 
+    /// What the cipher reads of an IV.
+    pub(in super::super) const fn iv_bytes(&self) -> usize {
+        self.iv_bytes
+    }
+
     /// Sets the key, and the IV if there is one, in a context that has neither.
     fn key(&mut self, key: &[u8], iv: Option<&[u8; IV_BYTES_MAX]>) -> Result<(), DeviceError> {
         let context = self.context.as_ptr();
@@ -99,15 +105,18 @@ impl<'a> CipherContext<'a> {
         }
     }
 
-    /// Begins a message with its IV, which is filled up with zeros where the cipher wants a longer one.
+    /// Begins a message with its IV, which is filled up with zeros where the cipher wants a longer one: callers see to it that
+    /// this is meant ([`Self::iv_bytes`]). One that would be cut is refused.
     #[inline]
     pub(in super::super) fn begin(&mut self, iv: &[u8]) -> Result<(), DeviceError> {
         let filled;
-        let iv = if (self.iv_bytes..=IV_BYTES_MAX).contains(&iv.len()) {
-            iv
-        } else {
-            filled = whole(iv)?;
-            &filled
+        let iv = match iv.len().cmp(&self.iv_bytes) {
+            Ordering::Equal => iv,
+            Ordering::Less => {
+                filled = whole(iv)?;
+                &filled
+            }
+            Ordering::Greater => return Err(too_long(iv)),
         };
         let (none, engine) = (ptr::null(), ptr::null_mut());
         // SAFETY: a live context with a cipher, whose IV is at most as long as `iv`.
@@ -250,8 +259,12 @@ impl Drop for CipherContext<'_> {
 fn whole(iv: &[u8]) -> Result<[u8; IV_BYTES_MAX], DeviceError> {
     let mut whole = [0; IV_BYTES_MAX];
     let Some(start) = whole.get_mut(..iv.len()) else {
-        return Err(DeviceError::NotOffered(format!("an IV of {} B", iv.len())));
+        return Err(too_long(iv));
     };
     start.copy_from_slice(iv);
     Ok(whole)
+}
+
+fn too_long(iv: &[u8]) -> DeviceError {
+    DeviceError::NotOffered(format!("an IV of {} B", iv.len()))
 }

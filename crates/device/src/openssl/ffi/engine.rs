@@ -149,7 +149,10 @@ mod there {
                             ssl::RSA_free(rsa);
                             return None;
                         }
-                        let fresh = fresh()?;
+                        let Some(fresh) = fresh() else {
+                            ssl::RSA_free(rsa);
+                            return None;
+                        };
                         let done = raw::RSA_set_method(rsa, method) == 1
                             && ssl::EVP_PKEY_set1_RSA(fresh.as_ptr(), rsa) == 1;
                         ssl::RSA_free(rsa);
@@ -162,7 +165,10 @@ mod there {
                             ssl::EC_KEY_free(ec);
                             return None;
                         }
-                        let fresh = fresh()?;
+                        let Some(fresh) = fresh() else {
+                            ssl::EC_KEY_free(ec);
+                            return None;
+                        };
                         let done = raw::EC_KEY_set_method(ec, method) == 1
                             && ssl::EVP_PKEY_set1_EC_KEY(fresh.as_ptr(), ec) == 1;
                         ssl::EC_KEY_free(ec);

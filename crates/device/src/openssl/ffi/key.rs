@@ -187,10 +187,11 @@ impl<'a> KeyContext<'a> {
         what: KeyUse,
         rsa: Option<RsaPadding>,
     ) -> Result<Self, DeviceError> {
+        let result_bytes_max = key.result_bytes_max()?;
         let context = key.context()?;
         let this = Self {
             context,
-            result_bytes_max: key.result_bytes_max(),
+            result_bytes_max,
             _library: PhantomData,
         };
         let context = context.as_ptr();
@@ -262,6 +263,7 @@ impl<'a> KeyContext<'a> {
     }
 
     /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be decrypted is not well-formed.
+    /// Methods of engines have an error for that too.
     pub(in super::super) fn run(
         &mut self,
         what: KeyUse,
@@ -290,7 +292,7 @@ impl<'a> KeyContext<'a> {
             return Ok(true);
         }
         output.clear();
-        if what == KeyUse::Decrypt {
+        if what == KeyUse::Decrypt && done == 0 {
             forget_errors();
             return Ok(false);
         }
@@ -298,7 +300,11 @@ impl<'a> KeyContext<'a> {
     }
 
     /// Whether `signature` is right for `digest`.
-    pub(in super::super) fn verify(&mut self, signature: &[u8], digest: &[u8]) -> bool {
+    pub(in super::super) fn verify(
+        &mut self,
+        signature: &[u8],
+        digest: &[u8],
+    ) -> Result<bool, DeviceError> {
         // SAFETY: a live context; both inputs are as long as is said.
         let done = unsafe {
             ssl::EVP_PKEY_verify(
@@ -309,8 +315,7 @@ impl<'a> KeyContext<'a> {
                 digest.len(),
             )
         };
-        forget_errors();
-        done == 1
+        answer(done, "verifying")
     }
 
     /// Makes a secret and its ciphertext: `output` is the ciphertext, then the secret.
@@ -344,7 +349,7 @@ impl<'a> KeyContext<'a> {
         &mut self,
         ciphertext: &[u8],
         secret: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Result<bool, DeviceError> {
         secret.resize(64, 0);
         let mut length = secret.len();
         // SAFETY: a live context; the output is as long as is said, and the input too.
@@ -357,19 +362,37 @@ impl<'a> KeyContext<'a> {
                 ciphertext.len(),
             )
         };
-        forget_errors();
         secret.truncate(if done == 1 { length } else { 0 });
-        done == 1
+        answer(done, "decapsulation")
     }
 }
 
 impl Key<'_> {
-    /// The longest result of any use, in bytes.
-    fn result_bytes_max(&self) -> usize {
+    /// The longest result of any use, in bytes; at least one.
+    fn result_bytes_max(&self) -> Result<usize, DeviceError> {
         // SAFETY: a live key.
         let size = unsafe { ssl::EVP_PKEY_size(self.key.as_ptr()) };
-        usize::try_from(size).unwrap_or_default()
+        match usize::try_from(size) {
+            // Without room for a result a function would write where it likes, or only tell how much it needs.
+            Ok(0) | Err(_) => {
+                forget_errors();
+                let name = self.library.name();
+                Err(DeviceError::NotOffered(format!(
+                    "{name} does not tell how long results of such keys are"
+                )))
+            }
+            Ok(size) => Ok(size),
+        }
     }
+}
+
+/// What libcrypto answers with: 1 is yes, 0 is no, and anything below says that it could not tell.
+fn answer(done: i32, what: &str) -> Result<bool, DeviceError> {
+    if done < 0 {
+        return Err(failed(what));
+    }
+    forget_errors();
+    Ok(done == 1)
 }
 
 impl Drop for KeyContext<'_> {
@@ -383,15 +406,18 @@ impl Drop for KeyContext<'_> {
 pub(in super::super) struct SignContext<'a> {
     context: NonNull<ssl::EVP_MD_CTX>,
     key: Key<'a>,
+    signature_bytes_max: usize,
 }
 
 impl<'a> SignContext<'a> {
     pub(in super::super) fn new(key: Key<'a>) -> Result<Self, DeviceError> {
+        let signature_bytes_max = key.result_bytes_max()?;
         // SAFETY: takes nothing.
         let context = NonNull::new(unsafe { ssl::EVP_MD_CTX_new() });
         Ok(Self {
             context: context.ok_or_else(|| failed("signing"))?,
             key,
+            signature_bytes_max,
         })
     }
 
@@ -400,30 +426,20 @@ impl<'a> SignContext<'a> {
         message: &[u8],
         signature: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
-        signature.resize(self.key.result_bytes_max(), 0);
+        signature.resize(self.signature_bytes_max, 0);
         let mut length = signature.len();
-        let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
-        let (library, none) = (self.key.library.context(), ptr::null());
-        // SAFETY: a live context and a live key; the output is as long as is said, and the input too.
-        let done = unsafe {
-            raw::EVP_DigestSignInit_ex(
-                context,
-                ptr::null_mut(),
-                none,
-                library,
-                none,
-                key,
-                ptr::null(),
-            ) == 1
-                && ssl::EVP_DigestSign(
-                    context,
+        // SAFETY: a live context; the output is as long as is said, and the input too.
+        let done = self.begin(Way::Sign)
+            && unsafe {
+                ssl::EVP_DigestSign(
+                    self.context.as_ptr(),
                     signature.as_mut_ptr(),
                     &raw mut length,
                     message.as_ptr(),
                     message.len(),
                 ) == 1
-        };
-        signature.truncate(length);
+            };
+        signature.truncate(if done { length } else { 0 });
         if done { Ok(()) } else { Err(failed("signing")) }
     }
 
@@ -432,33 +448,53 @@ impl<'a> SignContext<'a> {
         signature: &[u8],
         message: &[u8],
     ) -> Result<bool, DeviceError> {
-        let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
-        let (library, none) = (self.key.library.context(), ptr::null());
-        // SAFETY: a live context and a live key; both inputs are as long as is said.
-        unsafe {
-            if raw::EVP_DigestVerifyInit_ex(
-                context,
-                ptr::null_mut(),
-                none,
-                library,
-                none,
-                key,
-                ptr::null(),
-            ) != 1
-            {
-                return Err(failed("verifying"));
-            }
-            let right = ssl::EVP_DigestVerify(
-                context,
+        if !self.begin(Way::Verify) {
+            return Err(failed("verifying"));
+        }
+        // SAFETY: a live context; both inputs are as long as is said.
+        let right = unsafe {
+            ssl::EVP_DigestVerify(
+                self.context.as_ptr(),
                 signature.as_ptr(),
                 signature.len(),
                 message.as_ptr(),
                 message.len(),
-            );
-            forget_errors();
-            Ok(right == 1)
-        }
+            )
+        };
+        answer(right, "verifying")
     }
+
+    /// Begins a message, with the engine where there is one: libcrypto would compute itself otherwise.
+    fn begin(&mut self, way: Way) -> bool {
+        let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
+        let (pctx, engine) = (ptr::null_mut(), self.key.engine);
+        let (library, none) = (self.key.library.context(), ptr::null());
+        let params = ptr::null();
+        // SAFETY: a live context, a live key, and the engine that adopted it.
+        let done = unsafe {
+            match (way, engine.is_null()) {
+                (Way::Sign, true) => {
+                    raw::EVP_DigestSignInit_ex(context, pctx, none, library, none, key, params)
+                }
+                (Way::Verify, true) => {
+                    raw::EVP_DigestVerifyInit_ex(context, pctx, none, library, none, key, params)
+                }
+                (Way::Sign, false) => {
+                    ssl::EVP_DigestSignInit(context, pctx, ptr::null(), engine, key)
+                }
+                (Way::Verify, false) => {
+                    ssl::EVP_DigestVerifyInit(context, pctx, ptr::null(), engine, key)
+                }
+            }
+        };
+        done == 1
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Sign,
+    Verify,
 }
 
 impl Drop for SignContext<'_> {

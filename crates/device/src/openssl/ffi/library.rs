@@ -48,7 +48,9 @@ impl Library {
         let loaded = match module {
             // Its file may be called anything; a provider is found by folder and file name.
             Some(module) => {
-                let folder = module.parent().unwrap_or(Path::new("."));
+                // That of a bare file name is empty.
+                let folder = module.parent().filter(|folder| *folder != Path::new(""));
+                let folder = folder.unwrap_or(Path::new("."));
                 let stem = module.file_stem().unwrap_or_default();
                 let folder = c_string(&folder.to_string_lossy())?;
                 // SAFETY: a live context, and a string that the call copies.
@@ -113,7 +115,7 @@ impl Library {
         self.parameter(c"version")
     }
 
-    /// Whether the provider is still working, as it says itself.
+    /// Whether the provider works, as it says itself after its self-test, which computes for a while.
     pub(in super::super) fn is_well(&self) -> bool {
         // SAFETY: a live provider.
         self.providers
