@@ -13,7 +13,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 /// The service, until SIGTERM. Its line begins with `ready`, as that of the program does.
 pub(crate) fn encrypt(file: &str) -> ExitCode {
@@ -138,7 +138,9 @@ impl Gateway {
         let mut child = namespace.run(move || {
             Command::new(std::env::current_exe().unwrap())
                 .arg("encrypt")
-                .arg(file)
+                .arg(&file)
+                // Where a core file of it would be.
+                .current_dir(file.parent().unwrap())
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -198,6 +200,12 @@ impl Gateway {
     /// Makes its keys fail, as its configuration says.
     pub(crate) fn inject_fault(&self) {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGUSR2).unwrap();
+    }
+
+    /// Has it end as by a mistake of its own; how it ended.
+    pub(crate) fn crash(mut self) -> ExitStatus {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGABRT).unwrap();
+        self.child.wait().unwrap()
     }
 
     /// Sends SIGTERM, and waits for the end; what it said on its standard error.

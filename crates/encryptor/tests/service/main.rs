@@ -109,6 +109,10 @@ fn main() -> ExitCode {
             negotiated::keys_that_differ_are_noticed_mended_and_counted,
         ),
         (
+            "a_service_that_crashes_leaves_no_core_file",
+            negotiated::a_service_that_crashes_leaves_no_core_file,
+        ),
+        (
             "nothing_that_a_service_shows_has_a_key_in_it",
             negotiated::nothing_that_a_service_shows_has_a_key_in_it,
         ),

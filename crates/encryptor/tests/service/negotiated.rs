@@ -11,10 +11,14 @@ use crate::namespace::{Namespace, pair};
 use crate::stations::Stations;
 use crate::tests::{PATIENCE, await_that, keys, one_tunnel, start};
 use control::certificates::{Authority, create_authority, create_certificate, days_from_now};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -337,6 +341,27 @@ pub(crate) fn keys_that_differ_are_noticed_mended_and_counted() {
     }
 }
 
+pub(crate) fn a_service_that_crashes_leaves_no_core_file() {
+    // As long as one likes: without it there would be none of anybody.
+    let (_, most) = getrlimit(Resource::RLIMIT_CORE).unwrap();
+    setrlimit(Resource::RLIMIT_CORE, most, most).unwrap();
+    let namespaces = pair();
+    let crash = |rest: &str| {
+        let folder = folder();
+        let gateways = start_both(folder.path(), &namespaces, WITH_PPK, rest);
+        await_established(&namespaces);
+        gateways.map(|gateway| {
+            let ended = gateway.crash();
+            assert_eq!(ended.signal(), Some(Signal::SIGABRT as i32));
+            ended.core_dumped()
+        })
+    };
+    if crash("privileges: keep\n") != [true; 2] {
+        eprintln!("SKIPPED: this system lets no program dump its core");
+    }
+    assert_eq!(crash(""), [false; 2]);
+}
+
 pub(crate) fn nothing_that_a_service_shows_has_a_key_in_it() {
     let (folder, namespaces) = (folder(), pair());
     let gateways = start_both(folder.path(), &namespaces, WITH_PPK, "");
@@ -407,12 +432,7 @@ pub(crate) fn static_and_negotiated_keys_stand_side_by_side() {
     let ping = [
         "-n", "-q", "-c", "1", "-w", "5", "-I", "10.1.1.1", "10.2.1.1",
     ];
-    let output = namespaces[0].run(move || {
-        std::process::Command::new("ping")
-            .args(ping)
-            .output()
-            .unwrap()
-    });
+    let output = namespaces[0].run(move || Command::new("ping").args(ping).output().unwrap());
     assert!(output.status.success(), "{output:?}");
     let rekeys = "cipherbench_rekeys_total";
     gateways[0].rekey();
@@ -547,12 +567,7 @@ pub(crate) fn a_thousand_tunnels_agree_on_keys() {
         let words = ["-n", "-q", "-c", "1", "-w", "5", "-I"].map(str::to_owned);
         let words = words.into_iter().chain([source, target.to_owned()]);
         let words: Vec<_> = words.collect();
-        let output = namespaces[0].run(move || {
-            std::process::Command::new("ping")
-                .args(words)
-                .output()
-                .unwrap()
-        });
+        let output = namespaces[0].run(move || Command::new("ping").args(words).output().unwrap());
         assert!(output.status.success(), "{target}: {output:?}");
     }
     for gateway in gateways {
