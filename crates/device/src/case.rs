@@ -4,7 +4,7 @@
 //! time (signatures of ECDSA, RSA encryption), the CPU judges it by the inverse operation.
 
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
-use crate::{DeviceError, Job, Keys, Session};
+use crate::{DeviceError, Job, Keys, Session, textbook};
 use std::fmt::Write as _;
 
 /// An input and what must come of it. Made once, used by any thread.
@@ -29,8 +29,9 @@ enum Want {
         /// Length of the ciphertext.
         ciphertext_bytes: usize,
     },
-    /// That it is refused; or, where a standard has it so (implicit rejection), that other bytes come than these.
-    Refusal(Vec<u8>),
+    /// That it is refused; or, where a standard has it so (implicit rejection) and it is known what must not come, that other
+    /// bytes come than these.
+    Refusal(Option<Vec<u8>>),
 }
 
 /// How a result is wrong.
@@ -108,7 +109,7 @@ impl Case {
     }
 
     /// An input that is not authentic or not well-formed, and must be refused: a byte of a signature or of a sealed text
-    /// changed, a length that is not one of whole blocks. `None` where every input is valid: hashes, MACs, stream modes.
+    /// changed, padding that is wrong, a length that is not one of whole blocks. `None` where every input is valid: hashes, MACs, stream modes.
     ///
     /// # Errors
     /// As for [`Self::valid`].
@@ -123,12 +124,15 @@ impl Case {
         if !has_invalid_inputs(operation) {
             return Ok(None);
         }
+        if let Some(case) = badly_padded(operation, bytes, variant, keys) {
+            return Ok(Some(case));
+        }
         let Self {
             mut input, want, ..
         } = Self::valid(operation, bytes, variant, keys, cpu)?;
         let forbidden = match want {
-            Want::Output(bytes) => bytes,
-            _ => Vec::new(),
+            Want::Output(bytes) => Some(bytes),
+            _ => None,
         };
         if let Family::Cipher(..) = family {
             input.push(0);
@@ -171,13 +175,14 @@ impl Case {
         }
     }
 
-    /// A case that must be refused, as some vectors are.
+    /// A case that must be refused, as some vectors are. `forbidden` is what a device would make of it that does not look;
+    /// without it nothing but a refusal is right.
     #[must_use]
-    pub const fn refused(operation: Operation, input: Vec<u8>) -> Self {
+    pub const fn refused(operation: Operation, input: Vec<u8>, forbidden: Option<Vec<u8>>) -> Self {
         Self {
             operation,
             input,
-            want: Want::Refusal(Vec::new()),
+            want: Want::Refusal(forbidden),
         }
     }
 
@@ -222,7 +227,9 @@ impl Case {
                 self.operation.algorithm.family(),
                 Family::MlKem(_) | Family::Rsa(_, Padding::Pkcs1)
             ) && self.operation.action == Action::Decrypt
-                && output != forbidden;
+                && forbidden
+                    .as_ref()
+                    .is_some_and(|forbidden| output != forbidden);
             return if !authentic || rejected {
                 Ok(())
             } else {
@@ -324,6 +331,35 @@ const fn has_invalid_inputs(operation: Operation) -> bool {
     }
 }
 
+/// A block that RSA was done to but that is not padded as PKCS#1 v1.5 has it (RFC 8017 §7.2.1), for three variants of four: a
+/// device that only looks for the zero between padding and message gives the message.
+fn badly_padded(operation: Operation, bytes: usize, variant: u64, keys: &Keys) -> Option<Case> {
+    /// The padding may not be shorter than 8 bytes.
+    const TOO_SHORT: usize = 7;
+    let (Family::Rsa(_, Padding::Pkcs1), Action::Decrypt) =
+        (operation.algorithm.family(), operation.action)
+    else {
+        return None;
+    };
+    let numbers = keys.pair(operation.algorithm).rsa()?;
+    let mut message = plain(operation, bytes, variant);
+    let (begins, padding) = match variant % 4 {
+        1 => ([0, 1], 0xff),
+        2 => ([1, 2], 0xa5),
+        3 => {
+            message.resize(numbers.n.len().checked_sub(3 + TOO_SHORT)?, 0x5a);
+            ([0, 2], 0xa5)
+        }
+        _ => return None,
+    };
+    let mut block = begins.to_vec();
+    block.resize(numbers.n.len().checked_sub(message.len() + 1)?, padding);
+    block.push(0);
+    block.extend_from_slice(&message);
+    let input = textbook::encrypt(&block, &numbers)?;
+    Some(Case::refused(operation, input, Some(message)))
+}
+
 /// Message or plaintext for an operation, or for the one that makes its input.
 fn plain(operation: Operation, bytes: usize, variant: u64) -> Vec<u8> {
     let block = match operation.algorithm.family() {
@@ -388,4 +424,59 @@ fn shortened(bytes: &[u8]) -> String {
         text.push('…');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::RsaNumbers;
+    use crate::{Device as _, cpu, vectors};
+
+    /// What a device makes of a ciphertext that only looks for the zero between padding and message.
+    fn lax(input: &[u8], numbers: &RsaNumbers<'_>) -> Vec<u8> {
+        let private = RsaNumbers {
+            e: numbers.d,
+            ..*numbers
+        };
+        let block = textbook::encrypt(input, &private).expect("it is below the modulus");
+        let zero = block[2..].iter().position(|&byte| byte == 0);
+        block[2 + zero.expect("a zero") + 1..].to_vec()
+    }
+
+    #[test]
+    fn a_device_that_takes_bad_padding_does_not_pass() {
+        let keys = Keys::new(0);
+        let cpu = cpu::open(None).expect("our own engines");
+        let session = cpu.session().expect("a session");
+        let operation = Operation::parse("rsa-1024-pkcs1 decrypt").expect("it is known");
+        let numbers = keys.pair(operation.algorithm).rsa().expect("an RSA key");
+        for variant in 1..4 {
+            let case = Case::invalid(operation, 32, variant, &keys, &*session);
+            let case = case
+                .expect("it can be made")
+                .expect("there are invalid inputs");
+            let came = lax(case.input(), &numbers);
+            assert!(
+                case.check(true, &came, None).is_err(),
+                "{variant}: {came:x?}"
+            );
+            // Implicit rejection gives other bytes.
+            assert_eq!(case.check(true, b"other", None), Ok(()));
+            assert_eq!(case.check(false, &[], None), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_vector_with_bad_padding_must_not_give_its_plaintext() {
+        let algorithm = Operation::parse("rsa-2048-pkcs1 decrypt").expect("it is known");
+        let refused = vectors::of(algorithm.algorithm).flat_map(|vector| vector.cases());
+        let refused = refused.filter(|case| case.is_invalid() && case.operation() == algorithm);
+        let mut count = 0;
+        for case in refused {
+            assert!(case.check(true, b"Test", None).is_err());
+            assert_eq!(case.check(true, b"", None), Ok(()));
+            count += 1;
+        }
+        assert_eq!(count, 4);
+    }
 }

@@ -14,6 +14,8 @@ mod device;
 mod fatigue;
 mod kat;
 mod keys;
+#[cfg(test)]
+mod meddled;
 mod model;
 mod open;
 mod openssl;
@@ -23,6 +25,7 @@ pub mod report;
 mod serve;
 pub mod spec;
 mod speed;
+mod textbook;
 mod vectors;
 
 pub use case::{Case, Wrong};

@@ -1,7 +1,7 @@
 //! Official known answers: `vectors/device/`, read once. What the records look like, and where they come from, is in
 //! `vectors/README.md`.
 
-use crate::operation::{Action, Algorithm, Family};
+use crate::operation::{Action, Algorithm, Family, Padding};
 use crate::{Case, Keys, Operation, Secret};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -192,7 +192,7 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
         let verify = operation(Action::Verify);
         let signed = [&signature[..], &message].concat();
         if refused {
-            cases.push(Case::refused(verify, signed));
+            cases.push(Case::refused(verify, signed, None));
         } else {
             if public.is_some() {
                 cases.push(Case::known(verify, signed, Vec::new()));
@@ -212,7 +212,11 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
         };
         let decrypt = operation(Action::Decrypt);
         match result {
-            _ if refused => cases.push(Case::refused(decrypt, ciphertext)),
+            // Any bytes might be an implicit rejection then, and a device that does not look at all would pass.
+            None if refused && matches!(algorithm.family(), Family::Rsa(_, Padding::Pkcs1)) => {
+                return Err("a refused ciphertext without what must not come of it".to_owned());
+            }
+            _ if refused => cases.push(Case::refused(decrypt, ciphertext, result)),
             None => return Err("a ciphertext without what is in it".to_owned()),
             Some(result) => {
                 let encrypt = operation(Action::Encrypt);
@@ -268,6 +272,12 @@ mod tests {
             "line 4: nothing can be tried with \"x\""
         );
         assert_eq!(error("name = x\nname = y"), "line 2: the same field twice");
+        assert_eq!(
+            error(
+                "name = x\nalgorithm = rsa-2048-pkcs1\nprivate = 00\nciphertext = 00\nrefused = yes\n"
+            ),
+            "line 6: a refused ciphertext without what must not come of it"
+        );
     }
 
     #[test]
