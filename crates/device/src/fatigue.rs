@@ -84,6 +84,7 @@ pub(crate) fn run(
     check_threads(order.threads)?;
     let tallies = Tallies::new(order.threads);
     let inputs = inputs(&*device, against, order, &tallies)?;
+    tallies.set_round(inputs.len());
     let trial = Trial {
         order,
         inputs: &inputs,
@@ -188,3 +189,6 @@ fn inputs_of(operation: Operation, keys: &Keys, cpu: &dyn Session) -> Result<Inp
             .collect::<Result<_, _>>()?,
     })
 }
+
+#[cfg(test)]
+mod tests;

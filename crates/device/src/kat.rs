@@ -2,8 +2,8 @@
 //!
 //! For each algorithm, what it has of these rows:
 //!
-//! - *vectors*: official known answers, with forgeries that must be refused;
-//! - *empty*: the empty input;
+//! - *vectors*: official known answers, with forgeries that must be refused; or that nobody has published any;
+//! - *empty*: the empty input, and what is sealed or signed of it; but for MGM;
 //! - *sizes*: hashes and MACs of every length around the edges of blocks and pages, against the CPU;
 //! - *device encrypts, CPU decrypts* and the other way round, over the same lengths; *device signs, CPU verifies* and
 //!   the other way round;
@@ -11,15 +11,20 @@
 //!
 //! Our own engines are compared with OpenSSL, and what that has not with themselves.
 //!
-//! A row ends at its first wrong result, which it tells. What a device does not offer is not a failure.
+//! A row ends at its first wrong result, which it tells. What a device does not offer is not a failure; what it no longer
+//! offers in the middle of a row is. Before each row, and about every second in it, it is told what is tried: whoever listens
+//! knows that the device works, and what it died of if it dies.
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
-use crate::operation::{Action, Algorithm};
-use crate::report::{KatRow, Outcome};
+use crate::operation::{Action, Algorithm, Family};
+use crate::report::{KatRow, Line, Outcome};
 use crate::vectors;
 use crate::{Device, DeviceError, Job, Keys, Operation, Session};
+use std::time::{Duration, Instant};
 
+/// Where a row is slow, it is told so often how far it is.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// Lengths around the edges of blocks, of short reads and of pages; and of a packet.
 const SIZES: [usize; 62] = {
     let mut sizes = [0; 62];
@@ -42,11 +47,13 @@ const SIZES: [usize; 62] = {
     sizes[next + 2] = 16_384;
     sizes
 };
+/// Of the valid input that a device must do after an invalid one at which it failed.
+const VALID_BYTES: usize = 32;
 /// Messages for public keys: the length that counts is the key's.
 const MESSAGE_SIZES: [usize; 6] = [1, 20, 32, 62, 64, 117];
 
-/// Tries `algorithms`, by name; none: all there are. Each row goes to `say`, which returns whether to go on. `cpu` is what
-/// the device is compared with.
+/// Tries `algorithms`, by name; none: all there are. Each row goes to `say`, and what is tried; it returns whether to go on.
+/// `cpu` is what the device is compared with.
 ///
 /// # Errors
 /// [`DeviceError::Unusable`] for a name that stands for nothing, before anything is tried; errors of opening a session.
@@ -55,7 +62,7 @@ pub(crate) fn run(
     cpu: &dyn Device,
     keys: &Keys,
     algorithms: &[String],
-    say: &mut dyn FnMut(KatRow) -> bool,
+    say: &mut dyn FnMut(Line) -> bool,
 ) -> Result<(), DeviceError> {
     let parse = |name: &String| {
         Algorithm::parse(name).map_err(|error| DeviceError::Unusable(error.to_string()))
@@ -81,7 +88,13 @@ pub(crate) fn run(
             keys,
             algorithm,
         };
-        if !trial.run(say) {
+        let mut voice = Voice {
+            say: &mut *say,
+            algorithm,
+            case: String::new(),
+            told: Instant::now(),
+        };
+        if !voice.trying(0) || !trial.run(&mut voice) {
             break;
         }
     }
@@ -104,21 +117,62 @@ struct Row {
     outcome: Outcome,
 }
 
+/// Where rows of one algorithm go.
+struct Voice<'a> {
+    say: &'a mut dyn FnMut(Line) -> bool,
+    algorithm: Algorithm,
+    /// What is tried of it.
+    case: String,
+    told: Instant,
+}
+
+impl Voice<'_> {
+    /// Has a case tried, and tells its row. `false`: stop.
+    fn row(&mut self, case: &str, make: impl FnOnce(&mut Self) -> Row) -> bool {
+        case.clone_into(&mut self.case);
+        if !self.trying(0) {
+            return false;
+        }
+        let row = make(self);
+        self.tell(case, row)
+    }
+
+    /// Tells a row. `false`: stop.
+    fn tell(&mut self, case: &str, row: Row) -> bool {
+        // A row with nothing in it says nothing.
+        if row.tried == 0 && row.outcome == Outcome::Pass {
+            return true;
+        }
+        (self.say)(Line::Kat(KatRow {
+            algorithm: self.algorithm.name().to_owned(),
+            case: case.to_owned(),
+            tried: row.tried,
+            outcome: row.outcome,
+        }))
+    }
+
+    /// Tells what is tried, after so many inputs. `false`: stop.
+    fn trying(&mut self, tried: u32) -> bool {
+        self.told = Instant::now();
+        let name = self.algorithm.name();
+        (self.say)(Line::Trying(match (&self.case[..], tried) {
+            ("", _) => name.to_owned(),
+            (case, 0) => format!("{name} {case}"),
+            (case, tried) => format!("{name} {case}, {tried} inputs tried"),
+        }))
+    }
+
+    /// The same where it is due. Whether to stop is asked at the end of the row.
+    fn still_trying(&mut self, tried: u32) {
+        if self.told.elapsed() >= TOLD_EVERY {
+            self.trying(tried);
+        }
+    }
+}
+
 impl Trial<'_> {
     /// `false`: stop.
-    fn run(&self, say: &mut dyn FnMut(KatRow) -> bool) -> bool {
-        let mut tell = |case: &str, row: Row| {
-            // A row with nothing in it says nothing.
-            if row.tried == 0 && row.outcome == Outcome::Pass {
-                return true;
-            }
-            say(KatRow {
-                algorithm: self.algorithm.name().to_owned(),
-                case: case.to_owned(),
-                tried: row.tried,
-                outcome: row.outcome,
-            })
-        };
+    fn run(&self, voice: &mut Voice<'_>) -> bool {
         let mut offered = Vec::new();
         let mut missing = Vec::new();
         for operation in self.algorithm.operations() {
@@ -127,32 +181,31 @@ impl Trial<'_> {
                 Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
                 Err(error) => {
                     let outcome = Outcome::Error(error.to_string());
-                    return tell(operation.action.name(), Row { tried: 0, outcome });
+                    return voice.tell(operation.action.name(), Row { tried: 0, outcome });
                 }
             }
         }
         if offered.is_empty() {
             let why = missing.pop().map(|(_, why)| why).unwrap_or_default();
             let outcome = Outcome::NotOffered(why);
-            return tell("all", Row { tried: 0, outcome });
+            return voice.tell("all", Row { tried: 0, outcome });
         }
         for (action, why) in missing {
             let outcome = Outcome::NotOffered(why);
-            if !tell(action.name(), Row { tried: 0, outcome }) {
+            if !voice.tell(action.name(), Row { tried: 0, outcome }) {
                 return false;
             }
         }
-        if !tell("vectors", self.vectors(&offered)) {
+        if !voice.row("vectors", |voice| self.vectors(&offered, voice)) {
             return false;
         }
         for &operation in &offered {
-            if operation.takes_size() && operation.action != Action::Decrypt {
-                let case = if operation.action == Action::Digest {
-                    "empty"
-                } else {
-                    "empty, encrypt"
+            if takes_nothing(operation) {
+                let case = match operation.action {
+                    Action::Digest => "empty".to_owned(),
+                    action => format!("empty, {}", action.name()),
                 };
-                if !tell(case, self.sizes(operation, &[0])) {
+                if !voice.row(&case, |voice| self.sizes(operation, &[0], voice)) {
                     return false;
                 }
             }
@@ -179,11 +232,11 @@ impl Trial<'_> {
             } else {
                 &MESSAGE_SIZES
             };
-            if !tell(&case, self.sizes(operation, sizes)) {
+            if !voice.row(&case, |voice| self.sizes(operation, sizes, voice)) {
                 return false;
             }
             let invalid = format!("invalid, {}", operation.action.name());
-            if !tell(&invalid, self.invalid(operation)) {
+            if !voice.row(&invalid, |voice| self.invalid(operation, voice)) {
                 return false;
             }
         }
@@ -191,7 +244,13 @@ impl Trial<'_> {
     }
 
     /// Official known answers of the operations that the device has.
-    fn vectors(&self, offered: &[Operation]) -> Row {
+    fn vectors(&self, offered: &[Operation], voice: &mut Voice<'_>) -> Row {
+        if vectors::of(self.algorithm).next().is_none() {
+            return Row {
+                tried: 0,
+                outcome: Outcome::NonePublished,
+            };
+        }
         let mut row = Row {
             tried: 0,
             outcome: Outcome::Pass,
@@ -207,18 +266,21 @@ impl Trial<'_> {
                     Err(DeviceError::NotOffered(_)) => continue,
                     Err(error) => return row.ended(Outcome::Error(error.to_string())),
                 };
-                row.tried += 1;
                 let name = format!("{}, {}", vector.name(), case.operation().action.name());
-                if let Err(outcome) = once(job, case, None, &name) {
-                    return row.ended(outcome);
+                match self.once(job, case, None, &name) {
+                    Ok(()) => row.tried += 1,
+                    // Some tell only now that they do not take its lengths.
+                    Err(Outcome::NotOffered(_)) => {}
+                    Err(outcome) => return row.counted(outcome),
                 }
+                voice.still_trying(row.tried);
             }
         }
         row
     }
 
     /// Valid inputs of these lengths.
-    fn sizes(&self, operation: Operation, sizes: &[usize]) -> Row {
+    fn sizes(&self, operation: Operation, sizes: &[usize], voice: &mut Voice<'_>) -> Row {
         let max = plaintext_bytes_max(operation);
         let mut row = Row {
             tried: 0,
@@ -241,12 +303,13 @@ impl Trial<'_> {
             }
             done = Some(size);
             row.tried += 1;
+            voice.still_trying(row.tried);
         }
         row
     }
 
     /// Inputs that must be refused.
-    fn invalid(&self, operation: Operation) -> Row {
+    fn invalid(&self, operation: Operation, voice: &mut Voice<'_>) -> Row {
         let mut row = Row {
             tried: 0,
             outcome: Outcome::Pass,
@@ -260,6 +323,7 @@ impl Trial<'_> {
                 return row.counted(outcome);
             }
             row.tried += 1;
+            voice.still_trying(row.tried);
         }
         row
     }
@@ -280,7 +344,64 @@ impl Trial<'_> {
             _ => None,
         };
         let job = self.device.job(operation, self.keys).map_err(outcome)?;
-        once(job, &case, inverse, input)
+        self.once(job, &case, inverse, input)
+    }
+
+    /// Gives the device one input and judges what came.
+    fn once(
+        &self,
+        mut job: Box<dyn Job + '_>,
+        case: &Case,
+        mut inverse: Option<Box<dyn Job + '_>>,
+        input: &str,
+    ) -> Result<(), Outcome> {
+        // What was there before must not help.
+        let mut output = vec![0xa5; 64];
+        let authentic = match job.run(case.input(), &mut output) {
+            Err(error @ DeviceError::Failed(_)) if case.is_invalid() => {
+                return self.refuses(job, case, &error);
+            }
+            other => other.map_err(outcome)?,
+        };
+        // Twice: a device may give a right result once, and then the one of before.
+        let mut again = Vec::new();
+        let authentic_again = job.run(case.input(), &mut again).map_err(outcome)?;
+        for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
+            let inverse = inverse.as_deref_mut().map(|job| job as &mut dyn Job);
+            case.check(authentic, output, inverse)
+                .map_err(|wrong| Outcome::Wrong {
+                    input: input.to_owned(),
+                    first_differing: wrong.first_differing,
+                    detail: wrong.detail,
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a device that failed at an invalid input refused it so: then it does a valid one, and fails at the invalid one
+    /// again.
+    fn refuses(
+        &self,
+        mut job: Box<dyn Job + '_>,
+        case: &Case,
+        error: &DeviceError,
+    ) -> Result<(), Outcome> {
+        let operation = case.operation();
+        let valid = Case::valid(operation, VALID_BYTES, 0, self.keys, self.cpu);
+        let input = format!("{VALID_BYTES} B, after an invalid input");
+        self.try_case(operation, valid.map(Some), &input)
+            .map_err(|outcome| match outcome {
+                Outcome::Error(then) => {
+                    Outcome::Error(format!("{error}; then at a valid input: {then}"))
+                }
+                other => other,
+            })?;
+        match job.run(case.input(), &mut Vec::new()) {
+            Err(_) => Ok(()),
+            Ok(_) => Err(Outcome::Error(format!(
+                "{error}; it was an invalid input, at which it does not fail every time"
+            ))),
+        }
     }
 }
 
@@ -291,9 +412,25 @@ impl Row {
 
     /// Ended by an input that counts, too.
     fn counted(mut self, outcome: Outcome) -> Self {
-        self.tried += u32::from(!matches!(outcome, Outcome::NotOffered(_)));
+        let outcome = match outcome {
+            Outcome::NotOffered(_) if self.tried == 0 => return self.ended(outcome),
+            // It took others: a row that breaks off is no row that passed.
+            Outcome::NotOffered(why) => {
+                Outcome::Error(format!("not offered after {} inputs: {why}", self.tried))
+            }
+            outcome => outcome,
+        };
+        self.tried += 1;
         self.ended(outcome)
     }
+}
+
+/// Whether an operation has a result for the empty input. MGM has one only if there is additional data (RFC 9058 §4.1), and the keys
+/// of trials bring none.
+fn takes_nothing(operation: Operation) -> bool {
+    let is_signature = matches!(operation.action, Action::Sign | Action::Verify);
+    let is_mgm = matches!(operation.algorithm.family(), Family::Mgm(_));
+    (operation.takes_size() || is_signature) && !is_mgm
 }
 
 /// What a case comes to that the CPU cannot make: the device is not at fault.
@@ -306,31 +443,6 @@ fn outcome(error: DeviceError) -> Outcome {
         DeviceError::NotOffered(why) => Outcome::NotOffered(why),
         error => Outcome::Error(error.to_string()),
     }
-}
-
-/// Gives the device one input and judges what came.
-fn once(
-    mut job: Box<dyn Job + '_>,
-    case: &Case,
-    mut inverse: Option<Box<dyn Job + '_>>,
-    input: &str,
-) -> Result<(), Outcome> {
-    // What was there before must not help.
-    let mut output = vec![0xa5; 64];
-    let authentic = job.run(case.input(), &mut output).map_err(outcome)?;
-    // Twice: a device may give a right result once, and then the one of before.
-    let mut again = Vec::new();
-    let authentic_again = job.run(case.input(), &mut again).map_err(outcome)?;
-    for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
-        let inverse = inverse.as_deref_mut().map(|job| job as &mut dyn Job);
-        case.check(authentic, output, inverse)
-            .map_err(|wrong| Outcome::Wrong {
-                input: input.to_owned(),
-                first_differing: wrong.first_differing,
-                detail: wrong.detail,
-            })?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

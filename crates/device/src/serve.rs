@@ -102,8 +102,8 @@ fn work_on(
             Ok(true)
         }
         Work::Kat { algorithms } => {
-            kat::run(&*device, &*cpu, &keys, algorithms, &mut |row| {
-                voice.say(&Line::Kat(row));
+            kat::run(&*device, &*cpu, &keys, algorithms, &mut |line| {
+                voice.say(&line);
                 voice.failed.is_none() && !orders.stopped()
             })?;
             Ok(!orders.stopped())

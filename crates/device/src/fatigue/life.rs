@@ -250,8 +250,14 @@ impl Life<'_> {
         let good = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed);
         let result = hand.job.run(case.input(), output);
         match (case.is_invalid(), result) {
-            // A device may say in either way that it does not take an input.
-            (true, Err(_)) => _ = good(&worker.refused),
+            // A device may say in either way that it does not take an input. But so does one that fails.
+            (true, Err(error)) => match refuses(case, hand, output) {
+                Ok(()) => _ = good(&worker.refused),
+                Err(wrong) => {
+                    bad(&worker.failed, &format!("{error}; {wrong}"));
+                    thread::sleep(AFTER_FAILURE);
+                }
+            },
             (true, Ok(authentic)) => match case.check(authentic, output, None) {
                 Ok(()) => _ = good(&worker.refused),
                 Err(wrong) => bad(&worker.passed_invalid, &wrong),
@@ -281,6 +287,23 @@ impl Life<'_> {
             self.leave.store(true, Ordering::Relaxed);
             self.trial.against.orders.nudge();
         }
+    }
+}
+
+/// Whether a device that failed at an invalid input failed because of that input: then it does a valid one, and fails at the
+/// invalid one again. Otherwise what speaks against it.
+fn refuses(case: &Case, hand: &mut Hand<'_>, output: &mut Vec<u8>) -> Result<(), String> {
+    let valid = &hand.inputs.valid[0];
+    let inverse = hand.inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
+    match hand.job.run(valid.input(), output) {
+        Ok(authentic) => valid
+            .check(authentic, output, inverse)
+            .map_err(|wrong| format!("then a valid input went wrong: {wrong}"))?,
+        Err(error) => return Err(format!("then it failed at a valid input: {error}")),
+    }
+    match hand.job.run(case.input(), output) {
+        Err(_) => Ok(()),
+        Ok(_) => Err("it was an invalid input, at which it does not fail every time".to_owned()),
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Tallies {
     pub(super) workers: Vec<Worker>,
     /// Times that the device was found to be gone.
     pub(super) absent: AtomicU64,
+    /// Operations in a round; 0 while nobody knows.
+    round: AtomicU64,
     began: OnceLock<Instant>,
     /// When it was last told how far the trial is, since its beginning.
     told_ns: AtomicU64,
@@ -47,10 +49,30 @@ impl Tallies {
         Self {
             workers: (0..threads).map(|_| Worker::default()).collect(),
             absent: AtomicU64::new(0),
+            round: AtomicU64::new(0),
             began: OnceLock::new(),
             told_ns: AtomicU64::new(0),
             notes: Mutex::default(),
         }
+    }
+
+    /// Notes how many operations a round has: those that the device has.
+    pub(super) fn set_round(&self, operations: usize) {
+        self.round.store(operations as u64, Ordering::Relaxed);
+    }
+
+    /// Rounds that every thread has done.
+    fn rounds(&self) -> u64 {
+        let steps = self
+            .workers
+            .iter()
+            .map(|worker| worker.steps.load(Ordering::Relaxed));
+        let round = self.round.load(Ordering::Relaxed);
+        steps
+            .min()
+            .unwrap_or_default()
+            .checked_div(round)
+            .unwrap_or_default()
     }
 
     /// Notes that a life begins.
@@ -116,7 +138,7 @@ impl Tallies {
             refused: sum(|worker| &worker.refused),
             passed_invalid: sum(|worker| &worker.passed_invalid),
             restarts: notes.restarts,
-            rounds: None,
+            rounds: Some(self.rounds()),
             failures_ns: notes.failures_ns.clone(),
             restarts_ns: notes.restarts_ns.clone(),
             reasons: notes.reasons.clone(),

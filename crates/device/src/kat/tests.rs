@@ -1,6 +1,7 @@
 //! Whole functional trials, and the faults that they must find.
 
 use super::*;
+use crate::meddled::{How, Meddled};
 use crate::{Facts, cpu, openssl};
 use std::path::Path;
 
@@ -9,17 +10,24 @@ fn rows(device: &dyn Device, algorithms: &[&str]) -> Vec<KatRow> {
     let cpu = cpu::open(None).expect("our own engines");
     let mut rows = Vec::new();
     let algorithms: Vec<_> = algorithms.iter().map(|&name| name.to_owned()).collect();
-    let mut say = |row| {
-        rows.push(row);
+    let mut say = |line| {
+        if let Line::Kat(row) = line {
+            rows.push(row);
+        }
         true
     };
     run(device, &cpu, &Keys::new(7), &algorithms, &mut say).expect("a session");
     rows
 }
 
-/// Rows that neither passed nor are not offered.
+/// Rows that neither passed nor have nothing in them.
 fn faults(rows: &[KatRow]) -> Vec<&KatRow> {
-    let fault = |row: &&KatRow| !matches!(row.outcome, Outcome::Pass | Outcome::NotOffered(_));
+    let fault = |row: &&KatRow| {
+        !matches!(
+            row.outcome,
+            Outcome::Pass | Outcome::NotOffered(_) | Outcome::NonePublished
+        )
+    };
     rows.iter().filter(fault).collect()
 }
 
@@ -192,7 +200,7 @@ fn an_engine_with_methods_in_its_keys_is_used_and_not_openssl() {
     assert_eq!(faults(&rows), [&rows[0]; 0]);
     assert_eq!(
         offered(&rows),
-        ["aes-128-cbc", "rsa-2048-pkcs1", "ecdsa-p256"]
+        ["aes-128-cbc", "rsa-2048-pkcs1", "ecdsa-p256", "ed25519"]
     );
 }
 
@@ -219,6 +227,27 @@ fn an_engine_that_returns_a_wrong_byte_now_and_then_is_found_out() {
     ];
     assert_eq!(wrong.len(), found.len(), "{rows:?}");
     assert_eq!(wrong[1..], found[1..]);
+}
+
+/// What libcrypto itself would have right.
+#[cfg(engines)]
+#[test]
+fn ed25519_of_an_engine_is_the_engines() {
+    let (_folder, module) = engine_for_trials(&["-DLIES"]);
+    let device = openssl::open(None, Some("liar"), Some(&module)).expect("the engine");
+    let rows = rows(&device, &["ed25519"]);
+    let signed = rows.iter().find(|row| row.case.starts_with("device signs"));
+    let signed = &signed.expect("it signs").outcome;
+    assert!(
+        matches!(
+            signed,
+            Outcome::Wrong {
+                first_differing: Some(63),
+                ..
+            }
+        ),
+        "{rows:?}"
+    );
 }
 
 /// A device that changes one byte of every result, from the `after`th on.
@@ -306,6 +335,81 @@ fn a_wrong_byte_is_found_in_every_row() {
         ("CAVP SHA256ShortMsg, 0 B, digest", Some(31))
     );
     assert_eq!(detail, "from byte 31: 54 came, 55 is right");
+}
+
+#[test]
+fn a_device_may_refuse_by_failing_but_not_fail_so() {
+    let names = ["aes-128-gcm", "ecdsa-p256", "rsa-2048-oaep"];
+    let refuses = rows(&Meddled::new(How::RefusesByErrors), &names);
+    assert_eq!(faults(&refuses), [&refuses[0]; 0]);
+    assert_eq!(offered(&refuses), names);
+
+    let dies = rows(&Meddled::new(How::DiesOfInvalid), &["chacha20-poly1305"]);
+    let errors = dies
+        .iter()
+        .filter(|row| matches!(row.outcome, Outcome::Error(_)));
+    assert!(errors.count() >= 1, "{dies:?}");
+    assert!(
+        dies.iter()
+            .all(|row| row.case != "invalid, decrypt" || row.outcome != Outcome::Pass),
+        "{dies:?}"
+    );
+
+    let once = rows(&Meddled::new(How::FailsOnce), &["kuznyechik-ecb"]);
+    let [fault] = faults(&once)[..] else {
+        panic!("{once:?}");
+    };
+    let Outcome::Error(text) = &fault.outcome else {
+        panic!("{fault:?}");
+    };
+    assert!(text.contains("does not fail every time"), "{text}");
+}
+
+#[test]
+fn what_is_no_longer_offered_in_the_middle_of_a_row_is_no_pass() {
+    let rows = rows(&Meddled::new(How::NotOfferedAbove(100)), &["sha-256"]);
+    let outcome = |case: &str| {
+        let row = rows.iter().find(|row| row.case == case);
+        &row.unwrap_or_else(|| panic!("no {case}: {rows:?}")).outcome
+    };
+    // Vectors may have lengths that a device does not take.
+    assert_eq!(*outcome("vectors"), Outcome::Pass);
+    let text = "not offered after 38 inputs: more than 100 B".to_owned();
+    assert_eq!(*outcome("sizes"), Outcome::Error(text));
+}
+
+#[test]
+fn it_is_told_what_is_tried_before_it_is_tried() {
+    let device = cpu::open(None).expect("our own engines");
+    let (mut trying, mut seen) = (String::new(), Vec::new());
+    let names = ["sha-256", "magma-ctr-acpkm"].map(str::to_owned);
+    let mut say = |line| {
+        match line {
+            Line::Trying(text) => {
+                trying.clone_from(&text);
+                seen.push(text);
+            }
+            Line::Kat(row) => {
+                // With the inputs tried behind it where the row took long.
+                let row = format!("{} {}", row.algorithm, row.case);
+                assert!(trying.starts_with(&row), "{trying}, {row}");
+            }
+            other => panic!("{other:?}"),
+        }
+        true
+    };
+    run(&device, &device, &Keys::new(7), &names, &mut say).expect("a session");
+    let wanted = [
+        "sha-256",
+        "sha-256 vectors",
+        "sha-256 empty",
+        "sha-256 sizes",
+    ];
+    assert_eq!(seen[..4], wanted);
+    assert!(seen.contains(&"magma-ctr-acpkm".to_owned()), "{seen:?}");
+    let rows = rows(&device, &["magma-ctr-acpkm"]);
+    assert_eq!(rows[0].case, "vectors");
+    assert_eq!(rows[0].outcome, Outcome::NonePublished);
 }
 
 #[test]

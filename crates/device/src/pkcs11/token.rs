@@ -168,17 +168,47 @@ fn log_in(
 ) -> Result<(), DeviceError> {
     let label = token.label();
     let shown = pin_file.display();
+    may_try(
+        token.user_pin_locked(),
+        token.user_pin_final_try(),
+        label,
+        pin_file,
+    )?;
     connection.login(UserType::User, Some(pin)).or_else(|error| match code(&error) {
         Some(RvError::UserAlreadyLoggedIn) => Ok(()),
         Some(RvError::PinIncorrect | RvError::PinInvalid | RvError::PinLenRange) => Err(DeviceError::PinRefused(format!(
             "the PIN in {shown} is not that of token {label:?}; mend it before you try again: a token locks \
              itself after a few wrong ones"
         ))),
-        Some(RvError::PinLocked) => Err(DeviceError::PinRefused(format!(
-            "token {label:?} is locked after too many wrong PINs; its security officer can unlock it"
-        ))),
+        Some(RvError::PinLocked) => Err(locked(label)),
         _ => Err(unusable(format!("token {label:?} does not let the user in: {}", told(&error)))),
     })
+}
+
+/// Whether a PIN may be tried: a mistake in a file must not cost the token its last try.
+fn may_try(
+    is_locked: bool,
+    is_final: bool,
+    label: &str,
+    pin_file: &Path,
+) -> Result<(), DeviceError> {
+    if is_locked {
+        return Err(locked(label));
+    }
+    if is_final {
+        let shown = pin_file.display();
+        return Err(DeviceError::PinRefused(format!(
+            "token {label:?} has one try left for its PIN, and would lock itself if the one in {shown} were wrong; \
+             log in once with the tool of its vendor, or: pkcs11-tool --module MODULE --login --list-objects"
+        )));
+    }
+    Ok(())
+}
+
+fn locked(label: &str) -> DeviceError {
+    DeviceError::PinRefused(format!(
+        "token {label:?} is locked after too many wrong PINs; its security officer can unlock it"
+    ))
 }
 
 /// The PIN in a file that nobody else can read.
@@ -321,4 +351,27 @@ pub(super) fn unusable(text: String) -> DeviceError {
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing in them can be half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_try_of_a_pin_is_left_to_people() {
+        let told = |is_locked, is_final| {
+            may_try(is_locked, is_final, "card", Path::new("pin")).map_err(|error| match error {
+                DeviceError::PinRefused(text) => text,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(told(false, false), Ok(()));
+        let last = told(false, true).unwrap_err();
+        assert!(
+            last.starts_with("token \"card\" has one try left"),
+            "{last}"
+        );
+        let locked = told(true, true).unwrap_err();
+        assert!(locked.starts_with("token \"card\" is locked"), "{locked}");
+    }
 }

@@ -43,6 +43,10 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         wrong_results_are_found_in_a_speed_trial,
     ),
     (
+        "an_invalid_input_that_fails_is_not_refused",
+        an_invalid_input_that_fails_is_not_refused,
+    ),
+    (
         "a_model_that_can_do_nothing_is_refused",
         a_model_that_can_do_nothing_is_refused,
     ),
@@ -75,7 +79,8 @@ fn pace(model: Model, work: Work) -> f64 {
     speed.operations as f64 * 1e9 / speed.elapsed_ns as f64
 }
 
-/// A machine that has other things to do may wake threads up late, but never early.
+/// A machine that has other things to do may wake threads up late, but never early. What the model's own clock says is held
+/// to the last operation in `model/schedule.rs`; this is that a trial counts no more than that.
 fn is_paced(came: f64, right: f64) -> bool {
     (0.3 * right..1.03 * right).contains(&came)
 }
@@ -242,6 +247,23 @@ fn wrong_results_are_found_in_a_speed_trial() {
         speed.checked > 0 && speed.wrong > 0 && speed.wrong < speed.checked,
         "{speed:?}"
     );
+}
+
+fn an_invalid_input_that_fails_is_not_refused() {
+    for fault in [Fault::Fails, Fault::Stops] {
+        let model = Model {
+            fault,
+            errors_ppm: 1_000_000,
+            ..QUICK
+        };
+        let mut work = loops(&["aes-128-gcm decrypt"], 4, 10);
+        if let Work::Fatigue { invalid_every, .. } = &mut work {
+            *invalid_every = 2;
+        }
+        let fatigue = Worker::start(device(model), work).go().fatigue();
+        assert_eq!((fatigue.refused, fatigue.failed), (0, 40), "{fatigue:?}");
+        assert_eq!(fatigue.rounds, Some(10), "{fatigue:?}");
+    }
 }
 
 fn a_model_that_can_do_nothing_is_refused() {

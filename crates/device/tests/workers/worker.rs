@@ -107,7 +107,7 @@ impl Worker {
         assert_eq!(lines.pop(), Some(Line::End));
         let row = |line| match line {
             Line::Kat(row) => Some(row),
-            Line::Open(_) => None,
+            Line::Open(_) | Line::Trying(_) => None,
             other => panic!("{other:?}"),
         };
         lines.into_iter().filter_map(row).collect()

@@ -1,0 +1,63 @@
+//! What counts as a refusal, and what as a failure.
+
+use super::*;
+use crate::cpu;
+use crate::meddled::{How, Meddled};
+
+const OPERATIONS: [&str; 2] = ["aes-128-gcm decrypt", "ecdsa-p256 verify"];
+const THREADS: u32 = 2;
+const LOOPS: u64 = 20;
+
+fn tire(how: How) -> Fatigue {
+    let parse = |name| Operation::parse(name).expect("it is known");
+    let order = Order {
+        operations: OPERATIONS.map(parse).to_vec(),
+        threads: THREADS,
+        loops: Some(LOOPS),
+        duration: None,
+        invalid_every: 4,
+        restart: false,
+    };
+    let (keys, orders) = (Keys::new(7), Orders::default());
+    let cpu = cpu::open(None).expect("our own engines");
+    let against = Against {
+        cpu: &cpu,
+        keys: &keys,
+        orders: &orders,
+    };
+    let again = || Err(DeviceError::Failed("it is not opened again".to_owned()));
+    let mut last = None;
+    let mut say = |fatigue| last = Some(fatigue);
+    let device = Box::new(Meddled::new(how));
+    run(device, &again, against, &order, || true, &mut say).expect("it has the operations");
+    last.expect("it is told at the end")
+}
+
+#[test]
+fn a_device_may_refuse_by_failing() {
+    let fatigue = tire(How::RefusesByErrors);
+    let all = u64::from(THREADS) * LOOPS * OPERATIONS.len() as u64;
+    assert_eq!(fatigue.right + fatigue.refused, all, "{fatigue:?}");
+    assert!(fatigue.refused > 0, "{fatigue:?}");
+    assert_eq!((fatigue.failed, fatigue.wrong), (0, 0), "{fatigue:?}");
+    assert_eq!(fatigue.rounds, Some(LOOPS), "{fatigue:?}");
+}
+
+#[test]
+fn a_device_that_dies_of_an_invalid_input_has_not_refused_it() {
+    let fatigue = tire(How::DiesOfInvalid);
+    assert_eq!(fatigue.refused, 0, "{fatigue:?}");
+    assert!(fatigue.failed > 0 && fatigue.right > 0, "{fatigue:?}");
+    assert_eq!(fatigue.failures_ns.len(), 1, "{fatigue:?}");
+}
+
+#[test]
+fn a_failure_that_falls_on_an_invalid_input_is_a_failure() {
+    let fatigue = tire(How::FailsOnce);
+    assert_eq!(fatigue.failed, 1, "{fatigue:?}");
+    assert!(fatigue.refused > 0, "{fatigue:?}");
+    assert!(
+        fatigue.reasons[0].contains("does not fail every time"),
+        "{fatigue:?}"
+    );
+}
