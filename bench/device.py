@@ -5,9 +5,12 @@ The loop in C (bench/device.c) has one context and uses it again: what it reache
 our harness. All on one core. Rounds alternate, so that a drift of the machine falls on both; of each the best round counts, as
 whatever else runs on the machine can only take time away. Needs a C compiler and OpenSSL's headers.
 
-    make bench-device            # or: bench/device.py [ROUNDS] [SECONDS]
+    make bench-device            # or: bench/device.py [--within PERCENT] [ROUNDS] [SECONDS]
+
+With `--within 3` it fails where ours is more than 3 % slower than the loop, from 64 B up.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -82,8 +85,12 @@ def openssl(options, size, seconds):
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.3
+    wanted = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    wanted.add_argument("--within", type=float, metavar="PERCENT", help="fail where ours is slower by more")
+    wanted.add_argument("rounds", type=int, nargs="?", default=5)
+    wanted.add_argument("seconds", type=float, nargs="?", default=0.3)
+    wanted = wanted.parse_args()
+    rounds, seconds = wanted.rounds, wanted.seconds
     core = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})
     with tempfile.TemporaryDirectory() as folder:
@@ -108,6 +115,8 @@ def main():
         least = min(worst)
         print(f"\nfrom 64 B up, ours is at least {least:.3f} of the loop in C ({worst[least]})")
         print(REASONS)
+        if wanted.within is not None and least < 1 - wanted.within / 100:
+            sys.exit(f"more than {wanted.within} % slower than the loop in C")
 
 
 if __name__ == "__main__":
