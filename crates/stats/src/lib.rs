@@ -48,9 +48,9 @@ pub use device::{
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
-    BackToBackResult, Calibration, DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad,
-    EventPlace, EventTimes, FailoverResult, FrameFigures, GoalParameters, GoalResult,
-    HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates, LoadLatency, LoadResult,
+    BackToBackResult, Calibration, CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult,
+    DisturbedLoad, EventPlace, EventTimes, FailoverResult, FrameFigures, GoalParameters,
+    GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates, LoadLatency, LoadResult,
     LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult, STALL_NS, SetupResult,
     SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo,
     histogram_percentile, longest_burst,

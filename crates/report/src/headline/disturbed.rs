@@ -55,6 +55,18 @@ fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Fact> {
         _ => "none lost a frame".to_owned(),
     };
     let mut parts = vec![format!("{}, {worst}", counted(rekey.rekeys, "rekey"))];
+    let clean = rekey.clean;
+    if lost.max > 0.0 && clean.repeats < clean.of_repeats {
+        parts.push(match clean.repeats {
+            0 => "without rekeys the load lost frames too, in every repeat".to_owned(),
+            repeats => format!(
+                "in the {repeats} of {} repeats whose load lost nothing without rekeys: {} lost by {}",
+                clean.of_repeats,
+                counted(clean.lost, "frame"),
+                counted(clean.rekeys, "rekey")
+            ),
+        });
+    }
     if let Some(reached) = &rekey.reached_per_s {
         let number = Scale::plain();
         parts.push(format!(

@@ -18,8 +18,9 @@ mod throughput;
 pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use calibration::Calibration;
 pub use disturbed::{
-    DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad, EventPlace, EventTimes,
-    FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, RekeyResult, SetupResult,
+    CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad, EventPlace,
+    EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, RekeyResult,
+    SetupResult,
 };
 pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::{LoadResult, LossAccount};

@@ -145,6 +145,13 @@ fn what_a_rekey_costs_is_over_rekeys_and_what_it_leaves_of_the_load_over_repeats
     assert_eq!(p50(&figure.disturbed), 2_000);
     // The second control lost half of the load, whoever did it.
     assert!(warned(&results, WarningKind::QuietLoss));
+    let clean = stats::CleanRekeys {
+        repeats: 1,
+        of_repeats: 2,
+        rekeys: 3,
+        lost: 10,
+    };
+    assert_eq!(figure.clean, clean);
     assert!(!warned(&results, WarningKind::NotRecovered));
     assert!(!warned(&results, WarningKind::NoCalibration));
     assert_eq!(results.cells[0].verdict, None);

@@ -15,7 +15,7 @@ mod rekey;
 pub use desync::{DesyncResult, DesyncTold};
 pub use events::{EventPlace, EventTimes, FailoverResult, SetupResult};
 pub use hostile::{HOSTILE_LOSS_PPM, HostileResult, HostileShare};
-pub use rekey::RekeyResult;
+pub use rekey::{CleanRekeys, RekeyResult};
 
 pub(crate) use hostile::hostile_delivered_in;
 

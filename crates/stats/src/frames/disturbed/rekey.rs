@@ -47,8 +47,42 @@ pub struct RekeyResult {
     /// The same less the slowest frame of the same times of the same load without rekeys; over the rekeys of repeats
     /// that have both.
     pub added_slowest_ns: Option<Estimate>,
+    /// Those of the repeats in which the same load without rekeys lost no frame.
+    pub clean: CleanRekeys,
     /// The load with rekeys.
     pub disturbed: DisturbedLoad,
+}
+
+/// Rekeys of the repeats in which the same load without rekeys lost no frame. In the others the load was more than the
+/// device carried at that time, and what it lost was not the rekeys' doing; in these it can only have been.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CleanRekeys {
+    /// Such repeats.
+    pub repeats: u64,
+    /// Repeats that have both trials.
+    pub of_repeats: u64,
+    /// Rekeys in such repeats.
+    pub rekeys: u64,
+    /// Frames lost in these repeats' trials with rekeys.
+    pub lost: u64,
+}
+
+impl CleanRekeys {
+    fn of(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Self {
+        let mut clean = Self::default();
+        for found in trials {
+            let Some(control) = control(quiet, found) else {
+                continue;
+            };
+            clean.of_repeats += 1;
+            if control.trial.lost() == 0 {
+                clean.repeats += 1;
+                clean.rekeys += found.disturbance.events.len() as u64;
+                clean.lost += found.trial.lost();
+            }
+        }
+        clean
+    }
 }
 
 impl RekeyResult {
@@ -86,6 +120,7 @@ impl RekeyResult {
             added_max_ns: added(quiet, trials, |found| Some(found.histogram.last()?.upto_ns)),
             slowest_ns: over_events(events(), |event| Some(event.slowest_ns? as f64)),
             added_slowest_ns: added_slowest(quiet, trials),
+            clean: CleanRekeys::of(quiet, trials),
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }

@@ -15,7 +15,8 @@ pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; took: until the device said that it was done; lost: frames from one rekey to the next; gap: from a \
          rekey to its last loss; all three over the rekeys of all repeats; kept: forwarding rate by that of the \
-         same load without rekeys",
+         same load without rekeys; clean: of the repeats whose load lost nothing without rekeys, so that what was lost \
+         with them is theirs",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
@@ -26,13 +27,18 @@ pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figure("Lost, mean")
         .figure("Lost, most")
         .figure("Longest gap")
-        .figure("Throughput kept");
+        .figure("Throughput kept")
+        .figure("Clean repeats")
+        .figure("Rekeys in them")
+        .figure("Lost in them");
     fill(table, run, set, |found| Some(cells(found.rekey.as_ref()?)))
 }
 
-fn cells(found: &RekeyResult) -> [Cell; 8] {
+fn cells(found: &RekeyResult) -> [Cell; 11] {
     let number = |value: f64| Scale::plain().number(value);
     let reached = found.reached_per_s.as_ref();
+    let clean = found.clean;
+    let of_clean = |count: u64| Cell::or_missing((clean.repeats > 0).then(|| count.to_string()));
     [
         Cell::plain(found.rekeys.to_string()),
         Cell::plain(number(found.asked_per_s)),
@@ -42,6 +48,9 @@ fn cells(found: &RekeyResult) -> [Cell; 8] {
         most(found.lost_frames.as_ref()),
         longest(&found.outage_ns),
         Cell::or_missing(found.kept_ratio.as_ref().map(kept)),
+        Cell::plain(format!("{} of {}", clean.repeats, clean.of_repeats)),
+        of_clean(clean.rekeys),
+        of_clean(clean.lost),
     ]
 }
 
