@@ -1,17 +1,46 @@
 //! Two curves over one axis (so many at once, so many bytes each): from where on one is above the other.
 //!
-//! A figure is above another where it is so by more than the farthest repeat of either, and by more than 2 %: what is
-//! less is as good as the same. A crossover is named only where one curve is above the other from some number on to the
-//! largest that was measured; where it lies between two numbers is read off the straight line that joins their ratios
-//! on logarithmic axes.
+//! A figure is above another where it is so by more than the [`spread`] of either, and by more than 2 %: what is less is as good
+//! as the same. A crossover is named only where one curve is above the other from some number on to the largest that was
+//! measured, at two numbers at least or at one by twice as much; where it lies between two numbers is read off the straight
+//! line that joins their ratios on logarithmic axes.
 
 use crate::estimate::Estimate;
 use crate::scaling::{RatioRange, is_above};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One figure of a curve: the number on the axis, and the estimate there.
-pub(crate) type Figure<'a> = (u32, &'a Estimate);
+/// How far the means of equal devices lie apart by chance, in one of twenty cases, is so many times the distance of the farthest
+/// repeat of either from its mean, where repeats are normally distributed; of more repeats it is less than that distance. Of
+/// two it is 4.9 times in truth: their slices are looked at too.
+const OF_TWO_REPEATS: f64 = 3.0;
+const OF_THREE_REPEATS: f64 = 1.75;
+/// A device whose figures are on the whole so near to the CPU's, in per cent ...
+const EQUAL_MEAN_PERCENT: f64 = 5.0;
+/// ... and nowhere farther than this.
+const EQUAL_EACH_PERCENT: f64 = 10.0;
+
+/// One figure of a curve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figure<'a> {
+    /// The number on the axis.
+    pub(crate) n: u32,
+    /// The figure there.
+    pub(crate) estimate: &'a Estimate,
+    /// What it may be off by.
+    pub(crate) spread: f64,
+}
+
+/// What a figure may be off by: the farthest repeat's distance, more of it where repeats are few; of less than three at least
+/// what the equal parts of a trial differ by, where the farthest of them from their mean is known in per cent.
+pub(crate) fn spread(of: &Estimate, slice_distance_percent: Option<f64>) -> f64 {
+    let slices = slice_distance_percent.map_or(0.0, |percent| of.mean.abs() * percent / 100.0);
+    match of.n {
+        0..=2 => slices.max(OF_TWO_REPEATS * of.largest_distance),
+        3 => OF_THREE_REPEATS * of.largest_distance,
+        _ => of.largest_distance,
+    }
+}
 
 /// How one device does beside another over an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -67,13 +96,15 @@ pub struct CrossoverPoint {
     pub high: Option<f64>,
     /// Which is faster.
     pub standing: DeviceStanding,
+    /// Whether it is so by twice what it takes: such a number decides alone.
+    pub is_clear: bool,
 }
 
 /// Which of two is faster at one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceStanding {
-    /// The device, by more than the farthest repeat of either and by more than 2 %.
+    /// The device, by more than what either may be off by and by more than 2 %.
     Faster,
     /// Neither.
     Same,
@@ -86,9 +117,9 @@ impl Crossover {
     pub(crate) fn of(device: &[Figure<'_>], other: &[Figure<'_>]) -> Option<Self> {
         let points: Vec<CrossoverPoint> = device
             .iter()
-            .filter_map(|&(n, own)| {
-                let (_, other) = other.iter().find(|(there, _)| *there == n)?;
-                CrossoverPoint::of(n, own, other)
+            .filter_map(|own| {
+                let other = other.iter().find(|there| there.n == own.n)?;
+                CrossoverPoint::of(own, other)
             })
             .collect();
         let best = points
@@ -100,10 +131,17 @@ impl Crossover {
         let ahead_first = points.iter().take_while(faster).count();
         let ahead_last = points.iter().rev().take_while(faster).count();
         let (until, from) = (ahead_first, points.len() - ahead_last);
+        let counts = |run: &[CrossoverPoint]| course == Course::Faster || is_solid(run);
         Some(Self {
             course,
-            faster_from: points.get(from).map(|point| point.n),
-            faster_until: until.checked_sub(1).map(|last| points[last].n),
+            faster_from: points
+                .get(from)
+                .filter(|_| counts(&points[from..]))
+                .map(|point| point.n),
+            faster_until: until
+                .checked_sub(1)
+                .filter(|_| counts(&points[..until]))
+                .map(|last| points[last].n),
             crosses_at: match course {
                 Course::FasterFrom => between(&points[from - 1], &points[from]),
                 Course::FasterUntil => {
@@ -127,6 +165,16 @@ impl Crossover {
         Some(point.ratio)
     }
 
+    /// Whether the one is as good as the other everywhere, as the CPU is beside a device that leaves all work to it: measured
+    /// by ratios, since of many numbers one lies outside of what chance explains.
+    pub(crate) fn is_equal(&self) -> bool {
+        let off = |percent: f64| (1.0 + percent / 100.0).ln();
+        let mut logs = self.points.iter().map(|point| point.ratio.ln());
+        let mean = logs.clone().sum::<f64>() / self.points.len() as f64;
+        mean.abs() <= off(EQUAL_MEAN_PERCENT)
+            && logs.all(|log| log.abs() <= off(EQUAL_EACH_PERCENT))
+    }
+
     /// The largest number that both have a figure at.
     #[must_use]
     pub fn largest_n(&self) -> u32 {
@@ -135,13 +183,19 @@ impl Crossover {
 }
 
 impl CrossoverPoint {
-    fn of(n: u32, own: &Estimate, other: &Estimate) -> Option<Self> {
-        let ratio = RatioRange::of(own, other)?;
-        let apart = |a: &Estimate, b: &Estimate| {
-            is_above((a.mean, a.largest_distance), (b.mean, b.largest_distance))
+    fn of(own: &Figure<'_>, other: &Figure<'_>) -> Option<Self> {
+        let ratio = RatioRange::of(own.estimate, other.estimate)?;
+        let apart = |a: &Figure<'_>, b: &Figure<'_>| {
+            is_above((a.estimate.mean, a.spread), (b.estimate.mean, b.spread))
+        };
+        // By twice as much: half of the way is far enough too.
+        let clear = |a: &Figure<'_>, b: &Figure<'_>| {
+            let half = (a.estimate.mean + b.estimate.mean) / 2.0;
+            is_above((half, a.spread), (b.estimate.mean, b.spread))
         };
         Some(Self {
-            n,
+            n: own.n,
+            is_clear: clear(own, other) || clear(other, own),
             ratio: ratio.ratio,
             low: ratio.low,
             high: ratio.high,
@@ -170,6 +224,12 @@ fn course(points: &[CrossoverPoint]) -> Course {
         _ => {}
     }
     let is_faster = |point: &&CrossoverPoint| point.standing == DeviceStanding::Faster;
+    let is_slower = |point: &&CrossoverPoint| point.standing == DeviceStanding::Slower;
+    let last_run = |is: &dyn Fn(&&CrossoverPoint) -> bool| {
+        let run = points.iter().rev().take_while(is).count();
+        is_solid(&points[points.len() - run..])
+    };
+    let first_run = points.iter().take_while(is_faster).count();
     // Past the first run of one, none of the other.
     let mut past_slow = points.iter().skip_while(|point| !is_faster(point));
     let mut past_fast = points.iter().skip_while(is_faster);
@@ -179,15 +239,20 @@ fn course(points: &[CrossoverPoint]) -> Course {
     let ends_slow = points
         .last()
         .is_some_and(|last| last.standing == DeviceStanding::Slower);
-    if turns_fast {
+    if turns_fast && last_run(&is_faster) {
         Course::FasterFrom
-    } else if turns_slow && ends_slow {
+    } else if turns_slow && ends_slow && is_solid(&points[..first_run]) && last_run(&is_slower) {
         Course::FasterUntil
     } else if slower {
         Course::Mixed
     } else {
         Course::NotSlower
     }
+}
+
+/// Whether numbers at which one is ahead say more than chance would: two of them, or one that is far ahead.
+fn is_solid(run: &[CrossoverPoint]) -> bool {
+    run.len() > 1 || run.iter().any(|point| point.is_clear)
 }
 
 /// Where the ratio of two neighbours is 1, on logarithmic axes; `None` where it is not in between.
@@ -223,10 +288,18 @@ mod tests {
             points.iter().map(point).collect()
         };
         let (device, other) = (curve(device), curve(other));
-        let figures = |curve: &'static [(u32, Estimate)]| -> Vec<Figure<'static>> {
-            curve.iter().map(|(n, found)| (*n, found)).collect()
-        };
-        Crossover::of(&figures(device.leak()), &figures(other.leak())).unwrap()
+        Crossover::of(&figures(&device), &figures(&other)).unwrap()
+    }
+
+    fn figures(curve: &[(u32, Estimate)]) -> Vec<Figure<'_>> {
+        curve
+            .iter()
+            .map(|(n, estimate)| Figure {
+                n: *n,
+                estimate,
+                spread: spread(estimate, None),
+            })
+            .collect()
     }
 
     #[test]
@@ -276,6 +349,13 @@ mod tests {
         assert_eq!(one(&[0.5, 2.0, 0.5]), Course::Mixed);
         assert_eq!(one(&[2.0, 0.5, 2.0]), Course::Mixed);
         assert_eq!(one(&[0.5, 2.0, 1.0]), Course::Mixed);
+        // One number alone must be ahead by 4 %; of two, 2 % each are enough.
+        assert_eq!(one(&[1.0, 1.0, 1.03]), Course::NotSlower);
+        assert_eq!(one(&[1.0, 1.0, 1.05]), Course::FasterFrom);
+        assert_eq!(one(&[1.0, 1.03, 1.03]), Course::FasterFrom);
+        assert_eq!(one(&[0.5, 1.0, 1.03]), Course::Mixed);
+        assert_eq!(one(&[1.03, 1.0, 0.5]), Course::Mixed);
+        assert_eq!(one(&[1.5, 1.0, 0.97]), Course::Mixed);
     }
 
     #[test]
@@ -285,11 +365,124 @@ mod tests {
         assert_eq!(found.course, Course::Slower);
     }
 
+    #[test]
+    fn a_lead_that_does_not_count_is_told_nowhere() {
+        let found = crossover(
+            &[(1, 1.0), (2, 1.0), (3, 1.03)],
+            &[(1, 1.0), (2, 1.0), (3, 1.0)],
+        );
+        assert_eq!((found.faster_from, found.crosses_at), (None, None));
+        assert_eq!(found.points[2].standing, DeviceStanding::Faster);
+    }
+
+    #[test]
+    fn equal_is_what_is_near_on_the_whole_and_far_nowhere() {
+        let equal = |ratios: &[f64]| {
+            let device: Vec<(u32, f64)> = (1..).zip(ratios.iter().copied()).collect();
+            let other: Vec<(u32, f64)> = (1..).zip(ratios.iter().map(|_| 1.0)).collect();
+            crossover(&device, &other).is_equal()
+        };
+        // Each is above or below by what the repeats do not explain.
+        assert!(equal(&[1.03, 0.96, 1.09, 0.92, 1.0]));
+        assert!(!equal(&[1.03, 0.96, 1.11, 0.92, 1.0]));
+        assert!(!equal(&[1.06, 1.07]) && !equal(&[0.93, 0.94]));
+    }
+
+    /// Numbers of the standard normal distribution, the same each time (SplitMix64; Box and Muller).
+    struct Noise(u64);
+
+    impl Noise {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            let (radius, angle) = (self.uniform(), self.uniform());
+            (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        }
+
+        /// A curve of seven numbers around a figure, of so many repeats with noise; slices have the same.
+        fn curve(&mut self, figure: f64, repeats: u32, noise: f64) -> Vec<(u32, Estimate, f64)> {
+            let point = |n| {
+                let samples = (1..=repeats).map(|repeat| Sample {
+                    repeat,
+                    value: figure * (1.0 + noise * self.normal()),
+                });
+                let estimate = Estimate::of(samples.collect()).unwrap();
+                let slices = (0..10).map(|_| 100.0 * noise * self.normal().abs());
+                let spread = spread(&estimate, slices.reduce(f64::max));
+                (n, estimate, spread)
+            };
+            (1..=7).map(point).collect()
+        }
+
+        fn beside(&mut self, figure: f64, repeats: u32, noise: f64) -> Crossover {
+            let curves = [figure, 100.0].map(|figure| self.curve(figure, repeats, noise));
+            let figures = curves.each_ref().map(|curve| -> Vec<Figure<'_>> {
+                curve
+                    .iter()
+                    .map(|(n, estimate, spread)| Figure {
+                        n: *n,
+                        estimate,
+                        spread: *spread,
+                    })
+                    .collect()
+            });
+            Crossover::of(&figures[0], &figures[1]).unwrap()
+        }
+    }
+
+    #[test]
+    fn equal_devices_are_told_apart_by_noise_at_few_numbers_and_in_few_curves() {
+        const CURVES: usize = 2000;
+        let mut random = Noise(1);
+        for repeats in [2, 3, 4] {
+            for noise in [0.01, 0.03] {
+                let (mut apart, mut crossed, mut equal) = (0, 0, 0);
+                for _ in 0..CURVES {
+                    let found = random.beside(100.0, repeats, noise);
+                    let is_apart = |point: &&CrossoverPoint| point.standing != DeviceStanding::Same;
+                    apart += found.points.iter().filter(is_apart).count();
+                    crossed += usize::from(matches!(
+                        found.course,
+                        Course::Faster | Course::FasterFrom | Course::FasterUntil | Course::Slower
+                    ));
+                    equal += usize::from(found.is_equal());
+                }
+                let told = format!("{repeats} repeats, {noise}: {apart} {crossed} {equal}");
+                // 5 % of the numbers, 2 % of the curves; nearly all are seen to be equal.
+                assert!(apart * 20 <= CURVES * 7, "{told}");
+                assert!(crossed * 50 <= CURVES, "{told}");
+                assert!(equal * 10 >= CURVES * 9, "{told}");
+            }
+        }
+    }
+
+    #[test]
+    fn devices_that_differ_are_told_apart_for_all_the_noise() {
+        const CURVES: usize = 500;
+        let mut random = Noise(2);
+        for repeats in [2, 3, 4] {
+            let faster = |random: &mut Noise| random.beside(130.0, repeats, 0.03);
+            let found = (0..CURVES).map(|_| faster(&mut random));
+            let told = found.filter(|found| {
+                let is_faster = |point: &&CrossoverPoint| point.standing == DeviceStanding::Faster;
+                assert!(!found.is_equal());
+                found.points.iter().filter(is_faster).count() >= 6
+            });
+            let told = told.count();
+            assert!(told * 10 >= CURVES * 9, "{repeats} repeats: {told}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_crossing_is_between_the_numbers_on_both_sides(
             slope in 0.3..3.0_f64,
-            at in 2.0..900.0_f64,
+            at in 2.0..400.0_f64,
         ) {
             // A power law against a constant crosses where it is made to.
             let numbers = [1, 5, 10, 20, 40, 70, 110, 160, 200, 250, 500, 1000];

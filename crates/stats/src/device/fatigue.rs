@@ -43,7 +43,8 @@ pub struct FatigueResult {
     pub devices: Vec<FatigueDevice>,
     /// Times to the first failure, each device of each repeat once.
     pub survival: Survival,
-    /// Times from every start to its failure, restarts included; `null` where none was started again.
+    /// Times from every start to its failure, restarts included; `null` where none was started again. Where lives were not kept
+    /// its mean time between failures is that of all: time under load by failures.
     pub lives: Option<Survival>,
 }
 
@@ -80,7 +81,11 @@ pub struct FatigueDevice {
     pub crashes: u64,
     /// Operations right, and invalid inputs refused, by the time under load.
     pub operations_per_s: f64,
-    /// Longest time without failure after a start of it.
+    /// Times without failure that were kept, one after each start.
+    pub lives_kept: u64,
+    /// Those that were not: of a device that fails all the time the first ones are kept.
+    pub lives_left_out: u64,
+    /// Longest time without failure after a start of it, of those that were kept.
     pub longest_life_ns: u64,
     /// Most memory of its processes in RAM at once.
     pub resident_bytes_max: u64,
@@ -180,10 +185,18 @@ impl FatigueResult {
             }
         }
         let restarts = devices.iter().any(|device| device.restarts > 0);
+        let sum = |of: fn(&FatigueDevice) -> u64| devices.iter().map(of).sum::<u64>();
+        // Only a failure ends a life that others follow.
+        let kept = lives.iter().filter(|life| life.failed).count() as u64;
+        let left_out = sum(|device| device.lives_left_out);
+        let more = |found: Survival| match left_out {
+            0 => found,
+            _ => found.of_more(sum(|device| device.elapsed_ns), kept + left_out),
+        };
         Some(Self {
             survival: Survival::of(devices.iter().map(FatigueDevice::life).collect())?,
             lives: match restarts {
-                true => Survival::of(lives),
+                true => Survival::of(lives).map(more),
                 false => None,
             },
             devices,
@@ -219,6 +232,8 @@ impl FatigueDevice {
             restarts: parts.sum(|part| part.restarts),
             crashes: parts.sum(|part| part.crashes),
             operations_per_s: per_second(right.saturating_add(refused), elapsed_ns).unwrap_or(0.0),
+            lives_kept: parts.lives().count() as u64,
+            lives_left_out: parts.sum(|part| part.lives_left_out),
             longest_life_ns: parts
                 .lives()
                 .map(|life| life.ns)

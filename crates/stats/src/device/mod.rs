@@ -28,6 +28,7 @@ pub use survival::{SURVIVAL_STEPS_MAX, Survival, SurvivalStep};
 
 pub(crate) use fatigue::batches;
 pub(crate) use series::all as all_series;
+pub(crate) use speed::TOGETHER_MIN_RATIO;
 
 use campaign::plan::{Adapter, Cell, DeviceKind, DeviceTest, Measurement};
 use journal::record::{DeviceResult, Measured};

@@ -5,8 +5,8 @@
 //! 3. Each device beside the CPU: from where on it is faster ([`Crossover`]).
 //! 4. Several devices beside fewer of the same kind: how much more they do.
 
-use super::curve::{Crossover, CrossoverPoint, Figure};
-use super::{DeviceTestInfo, words};
+use super::curve::{Crossover, CrossoverPoint, Figure, spread};
+use super::{DeviceTestInfo, ProofResult, TOGETHER_MIN_RATIO, words};
 use crate::cell::CellResult;
 use crate::estimate::Estimate;
 use crate::scaling::{Shape, ShapePoint, is_above};
@@ -89,6 +89,11 @@ pub struct DevicePointResult {
     pub cell: String,
     /// Its speed, in the unit of the series; `null` when the cell has no figure.
     pub figure: Option<Estimate>,
+    /// What that may be off by: within it and 2 % another is the same.
+    pub spread: Option<f64>,
+    /// Whether it is held against others: not where its processes were all at work for less than 90 % of the time, whose rate
+    /// over all of it may be half of what so many do at once.
+    pub is_compared: bool,
     /// CPU time of the worker processes for each operation.
     pub cpu_ns_per_operation: Option<f64>,
     /// 99th percentile of an operation's latency.
@@ -104,7 +109,8 @@ pub struct DeviceComparison {
     pub cpu: String,
     /// Which is faster where.
     pub crossover: Crossover,
-    /// Whether the device is said to spare the CPU and is nowhere faster or slower than it: as one whose offload never ran.
+    /// Whether the device is said to spare the CPU, has not counted its operations, and is as fast as it: the ratios' geometric
+    /// mean within 5 %, and none past 10 %. So is one whose offload never ran.
     pub equals_cpu: bool,
     /// The same in words.
     pub verdict: String,
@@ -123,7 +129,7 @@ pub struct DeviceGain {
     pub of_devices: u32,
     /// Highest figure by highest figure, whatever the numbers that they are at.
     pub peak_ratio: f64,
-    /// Whether the one peak is above the other by more than the spread and 2 %.
+    /// Whether the one peak is above the other by more than the spread of either and 2 %.
     pub gains: bool,
     /// Each number that both have a figure at.
     pub points: Vec<CrossoverPoint>,
@@ -236,13 +242,19 @@ impl DeviceSeries {
                 Some((curve, devices.members.as_slice()))
             })
             .collect();
-        let offloads = |name: &str| own(name).first().is_some_and(|(.., info)| info.offloads);
+        // What a device has counted itself is its own work, however fast the CPU is.
+        let unproven = |name: &str| {
+            let proof = |place: usize| cells[place].device.as_ref()?.speed.as_ref()?.proof;
+            own(name).iter().any(|(_, place, info)| {
+                info.offloads && proof(*place) != Some(ProofResult::Counted)
+            })
+        };
         let mut series = Self {
             axis: key.axis,
             operation: key.operation.clone(),
             common: words::common(key.bytes, key.concurrency, key.depth, &key.workers),
             unit,
-            comparisons: comparisons(key.axis, &curves, offloads),
+            comparisons: comparisons(key.axis, &curves, unproven),
             gains: gains(key.axis, &curves),
             curves: Vec::new(),
         };
@@ -263,15 +275,11 @@ impl DeviceCurve {
             .iter()
             .map(|(n, place, _)| DevicePointResult::of(*n, &cells[*place]))
             .collect();
-        let curve: Vec<ShapePoint> = points
-            .iter()
-            .filter_map(|point| {
-                let figure = point.figure.as_ref()?;
-                Some(ShapePoint {
-                    n: point.n,
-                    mean: figure.mean,
-                    spread: figure.largest_distance,
-                })
+        let curve: Vec<ShapePoint> = figures(&points)
+            .map(|figure| ShapePoint {
+                n: figure.n,
+                mean: figure.estimate.mean,
+                spread: figure.spread,
             })
             .collect();
         // Larger inputs are no more of the same: a curve over sizes does not saturate, it approaches a rate.
@@ -306,20 +314,26 @@ impl DeviceCurve {
         found
     }
 
-    /// Numbers that have a figure.
+    /// Numbers that have a figure to compare.
     pub(super) fn figures(&self) -> Vec<Figure<'_>> {
-        let points = self.points.iter();
-        points
-            .filter_map(|point| Some((point.n, point.figure.as_ref()?)))
-            .collect()
+        figures(&self.points).collect()
     }
 
-    fn peak_figure(&self) -> Option<&Estimate> {
+    fn peak_figure(&self) -> Option<Figure<'_>> {
         let figures = self.figures().into_iter().rev();
-        figures
-            .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
-            .map(|(_, figure)| figure)
+        figures.max_by(|a, b| a.estimate.mean.total_cmp(&b.estimate.mean))
     }
+}
+
+fn figures(points: &[DevicePointResult]) -> impl Iterator<Item = Figure<'_>> {
+    let compared = points.iter().filter(|point| point.is_compared);
+    compared.filter_map(|point| {
+        Some(Figure {
+            n: point.n,
+            estimate: point.figure.as_ref()?,
+            spread: point.spread?,
+        })
+    })
 }
 
 impl DevicePointResult {
@@ -329,6 +343,8 @@ impl DevicePointResult {
             n,
             cell: cell.id.clone(),
             figure: speed.map(|speed| speed.figure().clone()),
+            spread: speed.map(|speed| spread(speed.figure(), speed.slice_distance_percent)),
+            is_compared: speed.is_some_and(|speed| speed.together_ratio >= TOGETHER_MIN_RATIO),
             cpu_ns_per_operation: speed.map(|speed| speed.cpu_ns_per_operation.mean),
             latency_p99_ns: speed.map(|speed| speed.latency_p99_ns.mean),
         }
@@ -339,7 +355,7 @@ impl DevicePointResult {
 fn comparisons(
     axis: DeviceAxis,
     curves: &[(DeviceCurve, &[Device])],
-    offloads: impl Fn(&str) -> bool,
+    unproven: impl Fn(&str) -> bool,
 ) -> Vec<DeviceComparison> {
     let cpus: Vec<&DeviceCurve> = curves
         .iter()
@@ -348,7 +364,7 @@ fn comparisons(
         .collect();
     let beside = |curve: &DeviceCurve, cpu: &DeviceCurve| {
         let crossover = Crossover::of(&curve.figures(), &cpu.figures())?;
-        let equals_cpu = offloads(&curve.dut) && crossover.course == super::Course::Same;
+        let equals_cpu = unproven(&curve.dut) && crossover.is_equal();
         Some(DeviceComparison {
             dut: curve.dut.clone(),
             cpu: cpu.dut.clone(),
@@ -405,10 +421,11 @@ impl DeviceGain {
             devices: more.devices,
             of: fewer.dut.clone(),
             of_devices: fewer.devices,
-            peak_ratio: (low.mean > 0.0).then(|| high.mean / low.mean)?,
+            peak_ratio: (low.estimate.mean > 0.0)
+                .then(|| high.estimate.mean / low.estimate.mean)?,
             gains: is_above(
-                (high.mean, high.largest_distance),
-                (low.mean, low.largest_distance),
+                (high.estimate.mean, high.spread),
+                (low.estimate.mean, low.spread),
             ),
             points,
             verdict: String::new(),

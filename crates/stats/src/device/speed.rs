@@ -7,6 +7,9 @@ use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Workers that worked together for less than this share of the time were not so many at once.
+pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;
+
 /// What a speed trial came to. Rates are of all devices together, over the time from the first one's beginning to the last
 /// one's end.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

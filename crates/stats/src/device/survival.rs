@@ -13,6 +13,10 @@ use serde::Serialize;
 
 /// Of the normal distribution, what 95 % lie within.
 const Z_95: f64 = 1.959_964;
+/// Likewise, what 95 % lie below.
+const Z_95_ONE_SIDED: f64 = 1.644_854;
+/// Of more failures the limit is approximated.
+const EXACT_MAX: usize = 10_000;
 /// What a product of many shares may be off by.
 const ROUNDING: f64 = 1e-9;
 /// Steps of the curve that are told one by one; of more, some are left out between those that are told.
@@ -42,7 +46,7 @@ pub struct Survival {
     pub steps: Vec<SurvivalStep>,
     /// When the curve comes to one half or below; `null` where it stays above: that is longer than was seen.
     pub median_ns: Option<u64>,
-    /// Times of all lives by the failures; `null` without a failure.
+    /// Times of all lives by the failures, those included that were not kept; `null` without a failure.
     pub mean_between_failures_ns: Option<f64>,
     /// The least time between failures, in the mean, that 95 % confidence allows where failures come at a constant
     /// rate; of lives without a failure, a third of their time.
@@ -87,6 +91,16 @@ impl Survival {
             mean_between_failures_low_ns: total_ns as f64 / failures_most(failures),
             steps: thinned(steps),
         })
+    }
+
+    /// The same curve, with the mean time between failures of more than the lives that were kept.
+    pub(crate) fn of_more(self, total_ns: u64, failures: u64) -> Self {
+        Self {
+            mean_between_failures_ns: (failures > 0).then(|| total_ns as f64 / failures as f64),
+            mean_between_failures_low_ns: total_ns as f64
+                / failures_most(usize::try_from(failures).unwrap_or(usize::MAX)),
+            ..self
+        }
     }
 
     /// Share of devices that work for longer than a time; `None` past the longest life.
@@ -146,6 +160,11 @@ fn interval(survives: f64, greenwood: f64) -> Option<(f64, f64)> {
 /// So many failures are too many to see no more than `seen` of them by chance: their number in the mean at which that has
 /// a chance of 5 % (the upper limit of a Poisson variable; Garwood, Biometrika 28, 1936). 3.0 for none.
 fn failures_most(seen: usize) -> f64 {
+    if seen > EXACT_MAX {
+        // As near to the exact limit as anybody can tell, which takes as long as there are failures.
+        let seen = seen as f64;
+        return seen + Z_95_ONE_SIDED * seen.sqrt() + 2.0;
+    }
     // In logarithms, as e^-mean is 0 to a computer where a device fails a thousand times.
     let chance = |mean: f64| {
         let mut term = -mean;
@@ -260,6 +279,9 @@ mod tests {
         // Far out, by Wilson and Hilferty's approximation, good to a thousandth.
         let many = failures_most(10_000);
         assert!((many - 10_166.0).abs() < 10.0, "{many}");
+        // Where the approximation begins nothing jumps.
+        let more = failures_most(10_001);
+        assert!((more - many - 1.0).abs() < 1.0, "{more}");
     }
 
     #[test]

@@ -70,19 +70,19 @@ fn times(ratio: f64) -> String {
 /// What a curve does: `highest at 500 at once (12.3 kop/s); no gain past 110; falls from 1000 on`.
 pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> String {
     let figures = found.figures();
-    let (Some(peak_n), Some(peak), Some((first_n, first)), Some((last_n, _))) =
+    let (Some(peak_n), Some(peak), Some(first), Some(last)) =
         (found.peak_n, found.peak, figures.first(), figures.last())
     else {
         return "no figure".into();
     };
     let mut words = format!("highest at {} ({})", number(axis, peak_n), rate(unit, peak));
     if axis == DeviceAxis::Bytes {
-        if peak > 0.0 && *first_n != peak_n {
-            let share = 100.0 * first.mean / peak;
+        if peak > 0.0 && first.n != peak_n {
+            let share = 100.0 * first.estimate.mean / peak;
             let decimals = usize::from(share < 9.95);
             words.push_str(&format!(
                 "; {share:.decimals$} % of that at {}",
-                number(axis, first_n)
+                number(axis, first.n)
             ));
         }
         return words;
@@ -92,7 +92,7 @@ pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> 
     }
     match found.saturates_at_n {
         Some(n) => words.push_str(&format!("; no gain past {n}")),
-        None => words.push_str(&format!("; not saturated at {last_n}")),
+        None => words.push_str(&format!("; not saturated at {}", last.n)),
     }
     if let Some(n) = found.falls_from_n {
         words.push_str(&format!("; falls from {n} on"));
@@ -130,11 +130,11 @@ pub(super) fn crossover(
         ),
     };
     match (found.course, found.crosses_at) {
-        (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
-        (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
-        (Course::Same, _) if equals_cpu => {
+        _ if equals_cpu => {
             format!("equals {cpu} {everywhere}, as if it had never done the work: {range}")
         }
+        (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
+        (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
         (Course::Same, _) => format!("as fast as {cpu} {everywhere}: {range}"),
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);

@@ -2,10 +2,10 @@
 
 use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
-use crate::device::{DeviceSeries, DeviceSpeedResult, FatigueDevice, KatVerdict, ProofResult};
+use crate::device::{
+    DeviceSeries, DeviceSpeedResult, FatigueDevice, KatVerdict, ProofResult, TOGETHER_MIN_RATIO,
+};
 
-/// Workers that worked together for less than this share of the time were not so many at once.
-const TOGETHER_MIN_RATIO: f64 = 0.9;
 /// A part of the measured time that lies farther than this from the mean of all parts, in per cent.
 const UNSTEADY_PERCENT: f64 = 25.0;
 
@@ -222,7 +222,8 @@ fn not_together(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(apart).collect(),
         |cells| {
             format!(
-                "In {} the workers were all at work for less than {:.0} % of the time: they were not so many at once.",
+                "In {} the workers were all at work for less than {:.0} % of the time: they were not so many at once, and \
+                 their rate, over all of it, may be too low. No crossover, saturation or gain is read off them.",
                 counted(cells.len(), "cell"),
                 100.0 * TOGETHER_MIN_RATIO
             )

@@ -232,6 +232,30 @@ fn a_failure_that_no_life_tells_of_is_one_all_the_same() {
 }
 
 #[test]
+fn lives_that_were_not_kept_count_in_the_time_between_failures() {
+    let one = fatigue("card");
+    let mut run = journal(vec![one.clone()], 1, 2);
+    let mut found = segment(1, 2, &[&[30]]);
+    found.devices[0].lives_left_out = 99;
+    let result = DeviceResult {
+        fatigue: vec![found],
+        ..DeviceResult::default()
+    };
+    record(&mut run, &one.id, 1, device_result(result));
+    let results = Results::of(&run);
+    let found = results.cells[0].device.as_ref().unwrap();
+    let found = found.fatigue.as_ref().unwrap();
+    let device = &found.devices[0];
+    assert_eq!((device.lives_kept, device.lives_left_out), (2, 99));
+    // Two hours with a hundred failures.
+    let between = found.lives.as_ref().unwrap().mean_between_failures_ns;
+    assert!(
+        (between.unwrap() - 72.0 * SECOND_NS as f64).abs() < 1.0,
+        "{between:?}"
+    );
+}
+
+#[test]
 fn a_fatigue_trial_that_broke_off_says_how_far_it_came() {
     let one = fatigue("card");
     let mut run = journal(vec![one.clone()], 1, 2);

@@ -258,6 +258,42 @@ fn a_card_that_equals_the_cpu_at_every_size_is_flagged() {
 }
 
 #[test]
+fn processes_that_hardly_worked_together_are_held_against_nobody() {
+    let numbers = [1, 10, 100];
+    let mut cells = Vec::new();
+    for n in numbers {
+        cells.extend(["cpu", "card"].map(|dut| speed("rsa-1024 sign", None, n, dut)));
+    }
+    let of = |together_percent: u64| {
+        let mut run = journal(cells.clone(), 3, 2);
+        for repeat in 1..=3 {
+            for (index, one) in cells.iter().enumerate() {
+                let (n, is_card) = (numbers[index / 2], one.dut.name == "card");
+                let mut trial = did(&[if is_card { 30 * u64::from(n) } else { 500 }], 0);
+                if n == 100 && is_card {
+                    trial.together_ns = trial.span_ns * together_percent / 100;
+                }
+                add_speed(&mut run, one, repeat, trial);
+            }
+        }
+        Results::of(&run)
+    };
+    let together = of(95);
+    let found = only(&together.device_series);
+    assert_eq!(found.comparisons[0].crossover.faster_from, Some(100));
+    assert_eq!(found.curve("card").unwrap().saturates_at_n, None);
+    let apart = of(60);
+    let found = only(&apart.device_series);
+    assert_eq!(found.comparisons[0].crossover.course, Course::Slower);
+    assert_eq!(found.comparisons[0].crossover.largest_n(), 10);
+    let card = found.curve("card").unwrap();
+    // Its figure is told, but nothing is made of it.
+    assert!(card.points[2].figure.is_some() && !card.points[2].is_compared);
+    assert_eq!(card.peak_n, Some(10));
+    assert!(kinds(&apart).contains(&WarningKind::NotTogether));
+}
+
+#[test]
 fn what_a_speed_costs_and_who_did_the_work_is_told() {
     let one = speed("aes-128-cbc encrypt", Some(1024), 2, "cards");
     let mut run = journal(vec![one.clone()], 2, 2);

@@ -231,17 +231,18 @@ fn survival(run: &Run<'_>) -> Option<Table> {
     for (cell, _) in run.device_cells(DeviceKind::Fatigue) {
         let Some(found) = figures(cell) else { continue };
         let curves = [
-            ("first failure", Some(&found.survival)),
-            ("each start", found.lives.as_ref()),
+            ("first failure".to_owned(), Some(&found.survival)),
+            (each_start(found), found.lives.as_ref()),
         ];
-        for (of, curve) in curves {
+        for (of, curve) in &curves {
+            let curve = *curve;
             for step in curve.map_or_else(Vec::new, printed) {
                 let interval = step.low.zip(step.high).map(|(low, high)| {
                     format!("{} to {}", percent(100.0 * low), percent(100.0 * high))
                 });
                 table.push(vec![
                     Cell::label(run.label(&cell.dut)),
-                    Cell::label(of),
+                    Cell::label(of.as_str()),
                     Cell::label(time(step.at_ns)),
                     Cell::plain(step.at_risk.to_string()),
                     Cell::plain(step.failed.to_string()),
@@ -252,6 +253,16 @@ fn survival(run: &Run<'_>) -> Option<Table> {
         }
     }
     (!table.rows.is_empty()).then_some(table)
+}
+
+/// `each start`, `each start, first 1000 of 123456`.
+fn each_start(found: &FatigueResult) -> String {
+    let sum = |of: fn(&FatigueDevice) -> u64| found.devices.iter().map(of).sum::<u64>();
+    let kept = sum(|device| device.lives_kept);
+    match sum(|device| device.lives_left_out) {
+        0 => "each start".to_owned(),
+        left_out => format!("each start, first {kept} of {}", kept + left_out),
+    }
 }
 
 /// Steps evenly from the first to the last.

@@ -70,8 +70,8 @@ fn others<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r DeviceSeries> {
 
 /// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a series.
 pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
-    let note = "faster, slower: by more than the farthest repeat of either and 2 %; about: read off between the numbers \
-                measured on both sides; no gain past n: the smallest n that no larger one is better than by more than that";
+    let note = "faster, slower: by more than the spread of either and 2 %; from some number on: at two numbers, or at one by twice \
+                that; about: read off between the numbers measured on both sides; no gain past n: the smallest n that no larger one is better than by more than that";
     let mut table = Table::new("Speed: where curves cross and end", note)
         .label("Operation")
         .label("Device")
@@ -195,9 +195,13 @@ fn percent_short(percent: f64) -> String {
 }
 
 fn point_cell(run: &Run<'_>, unit: DeviceUnit, point: &DevicePointResult) -> Cell {
+    let text = |figure| match point.is_compared {
+        true => short_figure(unit, figure),
+        false => format!("{}, not together", short_figure(unit, figure)),
+    };
     match (&point.figure, run.cell(&point.cell)) {
-        (Some(figure), Some(cell)) => Cell::plain(with_repeats(short_figure(unit, figure), cell)),
-        (Some(figure), None) => Cell::plain(short_figure(unit, figure)),
+        (Some(figure), Some(cell)) => Cell::plain(with_repeats(text(figure), cell)),
+        (Some(figure), None) => Cell::plain(text(figure)),
         (None, Some(cell)) => without_figure(cell),
         (None, None) => Cell::missing(),
     }
@@ -235,7 +239,8 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
         DeviceAxis::Bytes => "Bytes",
     };
     let note = "mean of the repeats and the farthest repeat's distance; ratios of means: above 1 the first is faster, = where \
-                it is so by no more than the spread and 2 %";
+                it is so by no more than the spread and 2 %; not together: processes worked at once for too little of the \
+                time to be compared";
     let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
     for curve in &series.curves {
         table = table.figure(&curve.dut);
