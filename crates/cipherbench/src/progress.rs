@@ -245,15 +245,19 @@ fn device_figure(result: &DeviceResult) -> String {
     if let Some(last) = result.fatigue.last() {
         return fatigue(last);
     }
-    let bad = result.kat.iter().filter(|row| row.outcome.is_bad()).count();
-    let (passed, all) = (
-        result
-            .kat
-            .iter()
-            .filter(|row| row.outcome == KatOutcome::Pass),
-        result.kat.len(),
-    );
-    format!("{} of {all} cases passed, {bad} failed", passed.count())
+    let count = |is: &dyn Fn(&KatOutcome) -> bool| {
+        let rows = result.kat.iter().filter(|row| is(&row.outcome));
+        rows.count()
+    };
+    let absent = match count(&|outcome| matches!(outcome, KatOutcome::NotOffered(_))) {
+        0 => String::new(),
+        rows => format!(", {rows} not offered"),
+    };
+    format!(
+        "{} cases passed, {} failed{absent}",
+        count(&|outcome| *outcome == KatOutcome::Pass),
+        count(&KatOutcome::is_bad)
+    )
 }
 
 /// What came of a fatigue trial so far.

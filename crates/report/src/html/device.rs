@@ -1,6 +1,6 @@
 //! The sections of crypto devices.
 
-use super::parts::{section, table};
+use super::parts::{details, section, table};
 use super::results::figure;
 use crate::chart::device as chart;
 use crate::layout::Run;
@@ -24,10 +24,17 @@ pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 4]
 pub(super) fn sections(run: &Run<'_>) -> Markup {
     let [kat, speeds, tired, known] = contents(run);
     html! {
-        @if kat.2 { (section(kat.0, kat.1, html! { @for one in tables::kat(run, false) { (table(&one)) } })) }
+        @if kat.2 { (section(kat.0, kat.1, functional(run))) }
         @if speeds.2 { (section(speeds.0, "Speed of devices", speed(run))) }
         @if tired.2 { (section(tired.0, "Fatigue trial", fatigue(run))) }
         @if let Some(found) = tables::facts(run) { (section(known.0, known.1, table(&found))) }
+    }
+}
+
+fn functional(run: &Run<'_>) -> Markup {
+    html! {
+        @for one in tables::kat(run, true) { (table(&one)) }
+        (details("What was tried of each algorithm", &tables::kat_cases(run)))
     }
 }
 

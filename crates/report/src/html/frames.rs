@@ -1,11 +1,10 @@
 //! The sections of frame tests.
 
-use super::parts::{section, table};
+use super::parts::{details, section, table};
 use super::results::figure;
 use crate::chart::frames as chart;
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
-use crate::table::Table;
 use crate::tables::frames::{self as tables, Quantity};
 use maud::{Markup, html};
 
@@ -130,16 +129,6 @@ fn throughput(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Markup {
         (table(&tables::vendor(run, set, Quantity::L2)))
         (table(&tables::layers(run, set)))
         (details(SEARCH, tables::goals(set).iter().chain([&tables::bounds(run, set)])))
-    }
-}
-
-/// Tables for whoever looks into a figure.
-fn details<'t>(title: &str, found: impl IntoIterator<Item = &'t Table>) -> Markup {
-    html! {
-        details.more {
-            summary { (title) }
-            @for one in found { (table(one)) }
-        }
     }
 }
 

@@ -125,6 +125,16 @@ fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
     (repeated > 0).then_some(repeated + 1)
 }
 
+/// Tables for whoever looks into a figure.
+pub(super) fn details<'t>(title: &str, found: impl IntoIterator<Item = &'t Table>) -> Markup {
+    html! {
+        details.more {
+            summary { (title) }
+            @for one in found { (table(one)) }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

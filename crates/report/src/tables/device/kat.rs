@@ -21,11 +21,7 @@ struct Column<'r> {
 /// For each group a table of algorithms by devices, then what did not pass; unless `short`, every case.
 pub(crate) fn kat(run: &Run<'_>, short: bool) -> Vec<Table> {
     let mut tables = Vec::new();
-    for group in run.device_groups(DeviceKind::Kat) {
-        let columns: Vec<Column<'_>> = group
-            .iter()
-            .flat_map(|(cell, info)| columns(run, cell, info))
-            .collect();
+    for columns in groups(run) {
         tables.push(matrix(&columns));
         tables.extend(failures(&columns));
         if !short {
@@ -33,6 +29,20 @@ pub(crate) fn kat(run: &Run<'_>, short: bool) -> Vec<Table> {
         }
     }
     tables
+}
+
+/// Every case that was tried, of each group: long, for whoever looks into a figure.
+pub(crate) fn kat_cases(run: &Run<'_>) -> Vec<Table> {
+    groups(run).map(|columns| cases(&columns)).collect()
+}
+
+fn groups<'r>(run: &'r Run<'_>) -> impl Iterator<Item = Vec<Column<'r>>> {
+    run.device_groups(DeviceKind::Kat).into_iter().map(|group| {
+        let columns = group
+            .iter()
+            .flat_map(|(cell, info)| columns(run, cell, info));
+        columns.collect()
+    })
 }
 
 /// `23 of 25 algorithms pass`.
@@ -113,10 +123,7 @@ fn verdict(found: &KatAlgorithm) -> Cell {
         KatVerdict::Pass => {
             let has = |verdict| found.cases.iter().any(|case| case.verdict == verdict);
             Cell::term(
-                match (
-                    has(KatVerdict::NotOffered),
-                    has(KatVerdict::NonePublished),
-                ) {
+                match (has(KatVerdict::NotOffered), has(KatVerdict::NonePublished)) {
                     (true, true) => "pass, in part, no vectors",
                     (true, false) => "pass, in part",
                     (false, true) => "pass, no vectors",

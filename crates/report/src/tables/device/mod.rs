@@ -5,7 +5,7 @@ mod kat;
 mod speed;
 
 pub(crate) use fatigue::{batch_name, class_name, fatigue};
-pub(crate) use kat::kat;
+pub(crate) use kat::{kat, kat_cases};
 pub(crate) use speed::{cells, curves, findings, scale, series_name, sizes, speed};
 
 use crate::layout::Run;
