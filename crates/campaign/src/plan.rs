@@ -356,7 +356,7 @@ impl Adapter {
             | Self::Xfrm(_)
             | Self::External(_) => self
                 .carrier()
-                .is_some_and(|carrier| carrier.suite.key_bytes() == 0),
+                .is_some_and(|carrier| !carrier.suite.encrypts()),
             Self::L2tpv3(_) => true,
             Self::Direct
             | Self::Straight

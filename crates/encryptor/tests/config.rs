@@ -503,6 +503,11 @@ fn suites_that_protect_nothing_want_to_be_asked_for() {
     assert!(told("suite: des-cbc-hmac-sha256").contains("write `legacy: true`"));
     assert!(told("suite: null-hmac-sha256").contains("write `insecure: true`"));
     assert!(told("suite: null-hmac-sha256\nlegacy: true").contains("write `insecure: true`"));
+    for suite in ["kuznyechik-mgm-mac", "magma-mgm-mac"] {
+        let told = told(&format!("suite: {suite}\nlegacy: true"));
+        assert!(told.contains("is no encryption"), "{told}");
+        assert!(told.contains("write `insecure: true`"), "{told}");
+    }
     for suite in Suite::ALL {
         let config = with(&format!("suite: {suite}\nlegacy: true\ninsecure: true")).unwrap();
         assert_eq!(config.suite, suite);

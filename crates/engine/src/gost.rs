@@ -2,6 +2,7 @@
 //! crate `gost`. They take whole batches: a packet's blocks are few beside what a kernel does at once.
 
 mod bare;
+mod integrity;
 mod mgm;
 mod packets;
 #[cfg(test)]
@@ -72,8 +73,12 @@ impl Engine for Gost {
             .split_first_chunk()
             .expect("keying material begins with a key");
         match suite {
-            Suites::KuznyechikMgm => Box::new(InMgm::<Kuznyechik>::new(suite, key, rest, kernel)),
-            Suites::MagmaMgm => Box::new(InMgm::<Magma>::new(suite, key, rest, kernel)),
+            Suites::KuznyechikMgm | Suites::KuznyechikMgmMac => {
+                Box::new(InMgm::<Kuznyechik>::new(suite, key, rest, kernel))
+            }
+            Suites::MagmaMgm | Suites::MagmaMgmMac => {
+                Box::new(InMgm::<Magma>::new(suite, key, rest, kernel))
+            }
             Suites::MagmaCbcOmac => Box::new(CbcOmac::new(magma(key, kernel), magma(rest, kernel))),
             Suites::MagmaCtr => Box::new(InCtr::new(magma(key, kernel))),
             Suites::MagmaEcb => Box::new(InEcb::new(magma(key, kernel))),

@@ -6,6 +6,9 @@ use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Cipher, Gost, Suite};
 use zeroize::Zeroizing;
 
+/// Length of a tree's number of a key.
+pub(crate) const KEY_BITS: u32 = 40;
+
 /// Where an SA's IVs come from.
 pub(crate) enum Ivs {
     /// No cipher, or one whose IV is the sequence number in the header, or none that takes an IV.
@@ -14,7 +17,8 @@ pub(crate) enum Ivs {
     /// unpredictable (RFC 4106 §3.1, RFC 7634 §2).
     Sequence,
     /// The sequence number too, split: the number of a key in the tree in the first 5 bytes, and of a packet under that key in the
-    /// last 3 (RFC 9227 §4). It is the logarithm of how many packets a key has.
+    /// last 3 (RFC 9227 §4). It is the logarithm of how many packets a key has. There are 2^40 keys, and an SA's limit
+    /// ([`Limits::packets_max`](crate::Limits::packets_max)) ends before they do.
     Tree(u32),
     /// CBC of 64-bit blocks; as below.
     Random8(Box<ChaCha8Rng>),
@@ -36,9 +40,12 @@ impl Ivs {
             }
             Suite::Gost(Gost::MagmaCbcOmac) => Self::Random8(seeded()),
             Suite::Gost(Gost::MagmaCtr | Gost::MagmaEcb) => Self::None,
-            Suite::Gost(gost @ (Gost::KuznyechikMgm | Gost::MagmaMgm)) => {
-                Self::Tree(gost.packets_per_key_log2())
-            }
+            Suite::Gost(
+                gost @ (Gost::KuznyechikMgm
+                | Gost::MagmaMgm
+                | Gost::KuznyechikMgmMac
+                | Gost::MagmaMgmMac),
+            ) => Self::Tree(gost.packets_per_key_log2()),
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Self::Sequence,
         }
     }
@@ -46,7 +53,7 @@ impl Ivs {
     /// Writes a packet's IV behind its header.
     ///
     /// # Panics
-    /// If the packet is shorter than that.
+    /// If the packet is shorter than that, or the tree has no key for the sequence number.
     #[inline]
     pub(crate) fn write(&mut self, sequence: u64, packet: &mut [u8]) {
         let at = ESP_HEADER_BYTES;
@@ -57,6 +64,8 @@ impl Ivs {
                     sequence >> *packets_log2,
                     sequence & ((1 << *packets_log2) - 1),
                 );
+                // From here on keys and nonces would come again.
+                assert!(key < 1 << KEY_BITS, "no key is left for packet {sequence}");
                 packet[at..at + 8].copy_from_slice(&(key << 24 | number).to_be_bytes());
             }
             Self::None => {}
@@ -103,12 +112,20 @@ mod tests {
             (Gost::MagmaMgm, 1, 1),
             (Gost::MagmaMgm, 1023, 1023),
             (Gost::MagmaMgm, 1024, 0x100_0000),
-            (Gost::MagmaMgm, (1 << 42) - 1, 0xff_ffff_ff00_03ff),
+            (Gost::MagmaMgm, (1 << 42) - 1, 0x00ff_ffff_ff00_03ff),
+            (Gost::MagmaMgmMac, (1 << 50) - 1, 0xffff_ffff_ff00_03ff),
+            (Gost::KuznyechikMgmMac, u64::MAX, u64::MAX),
         ] {
             let mut packet = [0; 16];
             Ivs::of(Suite::Gost(gost)).write(sequence, &mut packet);
             assert_eq!(packet[8..], u64::to_be_bytes(iv), "{gost:?} {sequence}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "no key is left for packet 1125899906842624")]
+    fn an_iv_never_comes_again_when_a_trees_keys_are_used_up() {
+        Ivs::of(Suite::Gost(Gost::MagmaMgm)).write(1 << 50, &mut [0; 16]);
     }
 
     #[test]

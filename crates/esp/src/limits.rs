@@ -1,5 +1,6 @@
 //! How much one SA may seal.
 
+use crate::iv::KEY_BITS;
 use wire::{Cipher, Gost, Suite};
 
 /// What an SA may seal under one key; it stops at whichever ends first.
@@ -12,8 +13,9 @@ use wire::{Cipher, Gost, Suite};
 /// | --- | --- | --- |
 /// | AES in GCM or CBC | 2^52 | 2^48 blocks of 128 bits: about 2^-33, within the 2^-32 that NIST SP 800-38D §8 takes for GCM |
 /// | DES, triple DES | 2^23 | 2^20 blocks of 64 bits, the most that NIST SP 800-67 Rev. 2 lets one key bundle protect; Sweet32 (CVE-2016-2183) is what happens far beyond |
-/// | Magma alone | 2^28 | 2^25 blocks of 64 bits: about 2^-15; these suites are for comparisons. It is fewer than 2^32 packets as well, so that no IV of CTR, which is the low half of the sequence number, comes twice |
-/// | Magma, Kuznyechik in MGM | no limit | the key is a tree's root, and each of its leaves is used for few packets ([`Gost::packets_per_key_log2`]) |
+/// | Magma alone | 2^28 | 2^25 blocks of 64 bits: about 2^-15; these suites are for comparisons. It is fewer than 2^32 packets as well, so that no IV of CTR, which is the low half of the sequence number, comes twice ([`packets_max`](Self::packets_max)) |
+/// | Magma in MGM | 2^36 | the key is a tree's root; each of its leaves is used for 2^10 packets, which in 1500 bytes are 2^18.6 cipher calls: about 2^-28. These are 2^15.4 leaves, and their advantages add up: about 2^-12. In packets of 9000 bytes it is 2^-10 |
+/// | Kuznyechik in MGM | no limit | the same tree ([`Gost::packets_per_key_log2`]), blocks of 128 bits: with 2^24 packets of 1500 bytes a leaf 2^-66, and with the 2^18 leaves of 2^42 packets 2^-48 |
 /// | ChaCha20, none | no limit | it is no permutation, so blocks that meet tell nothing (RFC 8446 §5.5); nothing is hidden |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -43,13 +45,42 @@ impl Limits {
             | Suite::EncryptThenMac(Cipher::Aes128Cbc | Cipher::Aes256Cbc, _) => 1 << 52,
             Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _) => 1 << 23,
             Suite::Gost(Gost::MagmaCbcOmac | Gost::MagmaCtr | Gost::MagmaEcb) => 1 << 28,
+            Suite::Gost(Gost::MagmaMgm | Gost::MagmaMgmMac) => 1 << 36,
             Suite::ChaCha20Poly1305
             | Suite::EncryptThenMac(Cipher::Null, _)
-            | Suite::Gost(Gost::KuznyechikMgm | Gost::MagmaMgm) => u64::MAX,
+            | Suite::Gost(Gost::KuznyechikMgm | Gost::KuznyechikMgmMac) => u64::MAX,
         };
         Self {
             packets: Self::PACKETS,
             bytes,
+        }
+    }
+
+    /// Packets after which an IV or a nonce would come again: no limit of an SA is higher.
+    ///
+    /// A tree has 2^40 keys ([`Gost::packets_per_key_log2`] packets each), and sequence numbers begin with 1. The IV of Magma in
+    /// CTR is the low half of the sequence number.
+    #[must_use]
+    pub const fn packets_max(suite: Suite) -> u64 {
+        match suite {
+            Suite::Gost(gost) if gost.has_key_tree() => {
+                u64::MAX >> (u64::BITS - KEY_BITS - gost.packets_per_key_log2())
+            }
+            Suite::Gost(Gost::MagmaCtr) => 1 << 32,
+            _ => u64::MAX,
+        }
+    }
+
+    /// These limits, as far as the suite allows them.
+    pub(crate) const fn within(self, suite: Suite) -> Self {
+        let most = Self::packets_max(suite);
+        Self {
+            packets: if self.packets < most {
+                self.packets
+            } else {
+                most
+            },
+            ..self
         }
     }
 

@@ -56,7 +56,7 @@ impl OutboundSa {
     #[must_use]
     pub fn new(spi: u32, transform: Box<dyn Transform>) -> Self {
         let suite = transform.suite();
-        let limits = Limits::of(suite);
+        let limits = Limits::of(suite).within(suite);
         Self {
             spi,
             transform,
@@ -70,9 +70,10 @@ impl OutboundSa {
         }
     }
 
-    /// The SA with other limits.
+    /// The SA with other limits, but for [`Limits::packets_max`], which stands.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
+        let limits = limits.within(self.suite);
         Self {
             limits,
             due: limits.due(),

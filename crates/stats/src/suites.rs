@@ -356,6 +356,8 @@ const fn gost_names(gost: Gost) -> (&'static str, Option<&'static str>) {
     match gost {
         Gost::KuznyechikMgm => ("Kuznyechik-MGM", None),
         Gost::MagmaMgm => ("Magma-MGM", None),
+        Gost::KuznyechikMgmMac => ("none", Some("Kuznyechik-MGM")),
+        Gost::MagmaMgmMac => ("none", Some("Magma-MGM")),
         Gost::MagmaCbcOmac => ("Magma-CBC", Some("OMAC")),
         Gost::MagmaCtr => ("Magma-CTR", None),
         Gost::MagmaEcb => ("Magma-ECB", None),

@@ -150,8 +150,8 @@ const ENCRYPT_THEN_MAC: [[&str; 4]; 5] = [
 
 impl Suite {
     /// Every suite, the AEADs first.
-    pub const ALL: [Self; 28] = {
-        let mut all = [Self::Aes256Gcm; 28];
+    pub const ALL: [Self; 30] = {
+        let mut all = [Self::Aes256Gcm; 30];
         all[1] = Self::Aes128Gcm;
         all[2] = Self::ChaCha20Poly1305;
         all[3] = Self::Gost(Gost::KuznyechikMgm);
@@ -164,8 +164,10 @@ impl Suite {
             at += 1;
         }
         all[25] = Self::Gost(Gost::MagmaCbcOmac);
-        all[26] = Self::Gost(Gost::MagmaCtr);
-        all[27] = Self::Gost(Gost::MagmaEcb);
+        all[26] = Self::Gost(Gost::KuznyechikMgmMac);
+        all[27] = Self::Gost(Gost::MagmaMgmMac);
+        all[28] = Self::Gost(Gost::MagmaCtr);
+        all[29] = Self::Gost(Gost::MagmaEcb);
         all
     };
 
@@ -222,13 +224,20 @@ impl Suite {
         }
     }
 
+    /// Whether what is sent cannot be read by others, however well; `false` where only integrity is protected.
+    #[must_use]
+    pub const fn encrypts(self) -> bool {
+        match self {
+            Self::EncryptThenMac(Cipher::Null, _) => false,
+            Self::Gost(gost) => gost.encrypts(),
+            _ => true,
+        }
+    }
+
     /// Whether it leaves out encryption or authentication, for tests and comparisons, and so wants to be asked for as insecure.
     #[must_use]
     pub const fn is_bare(self) -> bool {
-        matches!(
-            self,
-            Self::EncryptThenMac(Cipher::Null, _) | Self::Gost(Gost::MagmaCtr | Gost::MagmaEcb)
-        )
+        !self.encrypts() || matches!(self, Self::Gost(Gost::MagmaCtr | Gost::MagmaEcb))
     }
 
     /// Whether it is there for old peers and comparisons with them (DES, triple DES, MD5, Magma in CBC), and wants to be asked for.
@@ -345,6 +354,9 @@ mod tests {
         for suite in Suite::ALL {
             let is_asked_for = suite.is_legacy() || suite.is_bare();
             assert!(!is_asked_for || suite.insecure().is_some(), "{suite}");
+            let is_readable = suite.insecure() == Some("it does not encrypt");
+            assert_eq!(is_readable, !suite.encrypts(), "{suite}");
+            assert!(suite.encrypts() || suite.is_bare(), "{suite}");
         }
     }
 }

@@ -183,7 +183,7 @@ impl Encryptor {
     /// Whether what crosses the cipher link can be read there.
     #[must_use]
     pub fn is_readable(&self) -> bool {
-        !self.mode.has_esp() || self.is_null() || self.suite.key_bytes() == 0
+        !self.mode.has_esp() || self.is_null() || !self.suite.encrypts()
     }
 }
 

@@ -242,6 +242,24 @@ fn a_tunnel_tells_what_carries_its_packets_and_whether_it_protects() {
 }
 
 #[test]
+fn what_a_suite_does_not_encrypt_can_be_read() {
+    let expected = [
+        ("aes-256-gcm", false),
+        ("null-hmac-sha256", true),
+        ("kuznyechik-mgm", false),
+        ("kuznyechik-mgm-mac", true),
+        ("magma-mgm-mac", true),
+        ("magma-ecb", false),
+    ];
+    for (suite, is_readable) in expected {
+        let dut = format!("cipherbench: {{ suite: {suite}, insecure: true }}");
+        let (_, adapter) = &adapters(&dut)[0];
+        assert_eq!(adapter.is_readable(), is_readable, "{suite}");
+        assert!(!is_readable || adapter.insecure().is_some(), "{suite}");
+    }
+}
+
+#[test]
 fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
     let text = "campaign: c\nduts: [wireguard, wireguard-go, boringtun, gotatun, openvpn, \
                 strongswan: { data_path: [libipsec, kernel], auth: [psk, certificates] }, xfrm, \

@@ -6,13 +6,20 @@
 //! AAD:    |SPI 4|sequence number 8|
 //! ```
 //!
+//! The suites without encryption have all of the packet as additional data (`integrity`).
+//!
 //! The sender chooses when to go on to the next leaf (`esp`). The receiver keeps the keys of two leaves, since packets come out
-//! of order where one ends. What an IV names is not known to be authentic: a leaf replaces another only when a packet under it
-//! was, so that forgeries cost a derivation but put no key away.
+//! of order where one ends. What an IV names is not known to be authentic:
+//!
+//! - A leaf and its branch replace others only when a packet under it was authentic: forgeries put no key away.
+//! - Of leaves that are neither known nor next, few are derived for one batch ([`STRANGERS_MAX`]). Packets of the others
+//!   are refused unseen. So forgeries cost little when they are many; when they are few, batches are short, and nothing
+//!   is refused.
 
+use super::integrity;
 use super::packets::{Parts, alone, parts};
-use super::tree::{Leaf, Tree};
-use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
+use super::tree::{Branch, Leaf, Tree};
+use crate::transform::{EngineFailed, Packet, Transform};
 use ::gost::mode::{AeadMessage, Mgm};
 use ::gost::{BlockCipher, KEY_BYTES, Kernel};
 use wire::overhead::ESP_HEADER_BYTES;
@@ -22,6 +29,10 @@ use zeroize::Zeroizing;
 /// The longest block, which is the longest nonce.
 const NONCE_BYTES_MAX: usize = 16;
 
+/// Leaves for whose keys a batch that is opened may ask, beside those that are known and the next. A peer's own
+/// packets ask for one after a gap of more than a leaf, and for two when some are late as well.
+const STRANGERS_MAX: usize = 4;
+
 /// One SA.
 pub(super) struct InMgm<C> {
     suite: Suite,
@@ -29,13 +40,15 @@ pub(super) struct InMgm<C> {
     tree: Tree,
     /// A nonce with no number yet.
     nonce: Zeroizing<Nonce>,
-    /// The newest leaf that was good, the one before, and room for one that may be.
+    /// The leaf that was last found good, the one before, and room for one that may be.
     leaves: [(Option<Leaf>, Mgm<C>); 3],
+    /// The branch of the last of them, if the tree does not have it.
+    branch: Option<Branch>,
 }
 
 /// A nonce of as many bytes as a block has.
 #[derive(Clone, Copy, zeroize::Zeroize)]
-struct Nonce {
+pub(super) struct Nonce {
     bytes: [u8; NONCE_BYTES_MAX],
     length: usize,
 }
@@ -46,43 +59,81 @@ impl AsRef<[u8]> for Nonce {
     }
 }
 
+impl Nonce {
+    /// The nonce of no packet yet.
+    pub(super) fn new(salt: &[u8]) -> Self {
+        let mut nonce = Self {
+            bytes: [0; NONCE_BYTES_MAX],
+            length: 4 + salt.len(),
+        };
+        nonce.bytes[4..4 + salt.len()].copy_from_slice(salt);
+        nonce
+    }
+
+    /// The nonce of a packet, from the header of which on its bytes are told, with the last 3 of its IV as number.
+    #[inline]
+    pub(super) fn of_packet(mut self, packet: &[u8]) -> Self {
+        let number = ESP_HEADER_BYTES + 5..ESP_HEADER_BYTES + 8;
+        self.bytes[1..4].copy_from_slice(&packet[number]);
+        self
+    }
+}
+
 impl<C: BlockCipher> InMgm<C> {
     pub(super) fn new(suite: Gost, key: &[u8; KEY_BYTES], salt: &[u8], kernel: Kernel) -> Self {
-        let mut nonce = Zeroizing::new(Nonce {
-            bytes: [0; NONCE_BYTES_MAX],
-            length: C::BLOCK_BYTES,
-        });
-        nonce.bytes[4..C::BLOCK_BYTES].copy_from_slice(salt);
+        assert_eq!(4 + salt.len(), C::BLOCK_BYTES, "a nonce is a block");
         let mut tree = Tree::new(key);
-        let first = C::new(&tree.leaf(0), kernel);
+        let (first, branch) = tree.leaf(0);
+        branch.into_iter().for_each(|branch| tree.keep(branch));
         // Keyed when it is needed.
         let none = || (None, Mgm::new(C::new(&[0; KEY_BYTES], kernel)));
         Self {
             suite: Suite::Gost(suite),
             kernel,
             tree,
-            nonce,
-            leaves: [(Some(0), Mgm::new(first)), none(), none()],
+            nonce: Zeroizing::new(Nonce::new(salt)),
+            leaves: [(Some(0), Mgm::new(C::new(&first, kernel))), none(), none()],
+            branch: None,
         }
     }
 
-    /// Where the key of a leaf is; it takes the last place if it was not there.
-    fn place_of(&mut self, leaf: Leaf) -> usize {
-        if let Some(at) = self.leaves.iter().position(|known| known.0 == Some(leaf)) {
-            return at;
-        }
+    /// Where the key of a leaf is.
+    fn place_of(&self, leaf: Leaf) -> Option<usize> {
+        self.leaves.iter().position(|known| known.0 == Some(leaf))
+    }
+
+    /// Derives the key of a leaf, into the last place.
+    fn derive(&mut self, leaf: Leaf) -> usize {
+        let (key, branch) = self.tree.leaf(leaf);
         let [.., last] = &mut self.leaves;
-        last.1.rekey(C::new(&self.tree.leaf(leaf), self.kernel));
+        last.1.rekey(C::new(&key, self.kernel));
         last.0 = Some(leaf);
+        self.branch = branch;
         self.leaves.len() - 1
     }
 
-    /// Keeps the key in the last place: packets under it are good.
+    /// Where the key of a leaf is that packets name which need not be authentic, if it is known or may be derived.
+    fn place_for_strangers(&mut self, leaf: Leaf, strangers: &mut usize) -> Option<usize> {
+        if let Some(place) = self.place_of(leaf) {
+            return Some(place);
+        }
+        // The last place is left out: what is there need not be good.
+        let newest = self.leaves[..2].iter().filter_map(|known| known.0).max();
+        if newest.is_none_or(|newest| newest + 1 != leaf) {
+            *strangers = strangers.checked_sub(1)?;
+        }
+        Some(self.derive(leaf))
+    }
+
+    /// Keeps the key in the last place, and its branch: packets under it are good.
     fn keep(&mut self, place: usize) {
         if place + 1 == self.leaves.len() {
             self.leaves.rotate_right(1);
             // What fell off the end is no one's.
             self.leaves[2].0 = None;
+            if let Some(branch) = self.branch.take() {
+                self.tree.keep(branch);
+            }
         }
     }
 
@@ -100,18 +151,16 @@ impl<C: BlockCipher> InMgm<C> {
 /// # Panics
 /// If the packet ends before.
 #[inline]
-fn leaf_of(packet: &[u8]) -> Leaf {
+pub(super) fn leaf_of(packet: &[u8]) -> Leaf {
     let iv = packet[ESP_HEADER_BYTES..].first_chunk();
     u64::from_be_bytes(*iv.expect("a packet begins with header and IV")) >> 24
 }
 
-/// What MGM sees of a packet.
+/// What MGM sees of a packet that it encrypts.
 #[inline]
-fn message<'a>(parts: Parts<'a>, mut nonce: Nonce) -> AeadMessage<'a, Nonce, [u8; 12]> {
-    let number = ESP_HEADER_BYTES + 5..ESP_HEADER_BYTES + 8;
-    nonce.bytes[1..4].copy_from_slice(&parts.prefix[number]);
+fn message<'a>(parts: Parts<'a>, nonce: Nonce) -> AeadMessage<'a, Nonce, [u8; 12]> {
     AeadMessage {
-        nonce,
+        nonce: nonce.of_packet(parts.prefix),
         aad: parts.aad(),
         text: parts.text,
         tag: parts.icv,
@@ -138,15 +187,20 @@ impl<C: BlockCipher> Transform for InMgm<C> {
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
         // A packet that is not where it must be is found before any is touched.
-        one_by_one(buffer, packets).for_each(drop);
+        parts(self.suite, buffer, packets).for_each(drop);
         let (suite, nonce) = (self.suite, *self.nonce);
         let mut rest = packets;
         while !rest.is_empty() {
             let (leaf, count) = Self::run(buffer, rest);
             let (run, behind) = rest.split_at(count);
             let place = self.place_of(leaf);
-            let messages = parts(suite, buffer, run).map(|parts| message(parts, nonce));
-            self.leaves[place].1.seal_all(messages);
+            let place = place.unwrap_or_else(|| self.derive(leaf));
+            let mgm = &mut self.leaves[place].1;
+            if suite.encrypts() {
+                mgm.seal_all(parts(suite, buffer, run).map(|parts| message(parts, nonce)));
+            } else {
+                integrity::seal(mgm, suite, nonce, buffer, run);
+            }
             self.keep(place);
             rest = behind;
         }
@@ -160,20 +214,30 @@ impl<C: BlockCipher> Transform for InMgm<C> {
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
         assert_eq!(packets.len(), authentic.len(), "one answer a packet");
-        one_by_one(buffer, packets).for_each(drop);
+        parts(self.suite, buffer, packets).for_each(drop);
         let (suite, nonce) = (self.suite, *self.nonce);
+        let mut strangers = STRANGERS_MAX;
         let (mut rest, mut unanswered) = (packets, authentic);
         while !rest.is_empty() {
             let (leaf, count) = Self::run(buffer, rest);
             let (run, behind) = rest.split_at(count);
             let (answers, later) = unanswered.split_at_mut(count);
-            let place = self.place_of(leaf);
-            let messages = parts(suite, buffer, run).map(|parts| message(parts, nonce));
-            self.leaves[place].1.open_all(messages, answers);
+            (rest, unanswered) = (behind, later);
+            let Some(place) = self.place_for_strangers(leaf, &mut strangers) else {
+                parts(suite, buffer, run).for_each(|parts| parts.text.fill(0));
+                answers.fill(false);
+                continue;
+            };
+            let mgm = &mut self.leaves[place].1;
+            if suite.encrypts() {
+                let messages = parts(suite, buffer, run).map(|parts| message(parts, nonce));
+                mgm.open_all(messages, answers);
+            } else {
+                integrity::open(mgm, suite, nonce, buffer, run, answers);
+            }
             if answers.contains(&true) {
                 self.keep(place);
             }
-            (rest, unanswered) = (behind, later);
         }
         Ok(())
     }

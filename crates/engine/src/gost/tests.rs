@@ -1,5 +1,7 @@
 //! Every kernel against RustCrypto, packet by packet.
 
+mod examples;
+
 use super::*;
 use crate::Packet;
 use ::magma::cipher::{BlockCipherEncrypt, KeyInit};
@@ -11,9 +13,11 @@ use std::fmt::Write;
 use streebog::Streebog256;
 use wire::overhead::ESP_HEADER_BYTES;
 
-const SUITES: [Suites; 5] = [
+const SUITES: [Suites; 7] = [
     Suites::KuznyechikMgm,
     Suites::MagmaMgm,
+    Suites::KuznyechikMgmMac,
+    Suites::MagmaMgmMac,
     Suites::MagmaCbcOmac,
     Suites::MagmaCtr,
     Suites::MagmaEcb,
@@ -25,7 +29,7 @@ fn hex(digits: &str) -> Vec<u8> {
     (0..digits.concat().len()).step_by(2).map(pair).collect()
 }
 
-/// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.4).
+/// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.5).
 fn derive(key: &[u8], label: &str, seed: [u8; 2]) -> Vec<u8> {
     let data = [b"\x01", label.as_bytes(), b"\x00", &seed, b"\x01\x00"].concat();
     let mac = <Hmac<Streebog256> as KeyInit>::new_from_slice(key).unwrap();
@@ -68,20 +72,33 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// What stands behind the prefix of a packet.
-fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: u32, text: &[u8]) -> Vec<u8> {
+/// What stands behind the prefix of a packet. In MGM the high half of the sequence number counts if there is one: without extended
+/// sequence numbers the low half is all that is authenticated.
+fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[u8]) -> Vec<u8> {
     let (key, rest) = keymat.split_at(32);
     let (header, iv) = prefix.split_at(ESP_HEADER_BYTES);
     match suite {
-        Suites::KuznyechikMgm | Suites::MagmaMgm => {
-            let aad = [&header[..4], &high.to_be_bytes(), &header[4..]].concat();
+        Suites::KuznyechikMgm
+        | Suites::MagmaMgm
+        | Suites::KuznyechikMgmMac
+        | Suites::MagmaMgmMac => {
+            let high = high.map(u32::to_be_bytes);
+            let high = high.as_ref().map_or(&[][..], |high| &high[..]);
+            let header = [&header[..4], high, &header[4..]].concat();
+            let (aad, plain) = match Suite::Gost(suite).encrypts() {
+                true => (header, text),
+                false => ([&header, iv, text].concat(), &[][..]),
+            };
             let nonce = [&[0], &iv[5..], rest].concat();
             let key = leaf(key, iv);
-            let mut sealed = if suite == Suites::MagmaMgm {
-                seal_mgm::<::mgm::Mgm<magma_0_7::Magma>>(&key, &nonce, &aad, text)
+            let mut sealed = if matches!(suite, Suites::MagmaMgm | Suites::MagmaMgmMac) {
+                seal_mgm::<::mgm::Mgm<magma_0_7::Magma>>(&key, &nonce, &aad, plain)
             } else {
-                seal_mgm::<::mgm::Mgm<kuznyechik_0_7::Kuznyechik>>(&key, &nonce, &aad, text)
+                seal_mgm::<::mgm::Mgm<kuznyechik_0_7::Kuznyechik>>(&key, &nonce, &aad, plain)
             };
+            if plain.is_empty() {
+                sealed.splice(..0, text.iter().copied());
+            }
             sealed.truncate(text.len() + Suite::Gost(suite).icv_bytes());
             sealed
         }
@@ -104,81 +121,12 @@ fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: u32, text: &[u8]) -> 
                 sealed.extend(block);
             }
             let mac = <cmac::Cmac<::magma::Magma> as KeyInit>::new_from_slice(rest).unwrap();
+            let high = high.expect("OMAC is only known with extended sequence numbers");
             let data = [&sealed[..], &high.to_be_bytes()].concat();
             let mac = Mac::chain_update(mac, data);
             sealed.drain(..prefix.len());
             sealed.extend(Mac::finalize(mac).into_bytes());
             sealed
-        }
-    }
-}
-
-/// Root key, salt, SPI with sequence number, and text of the example; then key, ciphertext and ICV that it gives.
-struct Example {
-    suite: Suites,
-    given: [&'static str; 4],
-    expected: [&'static str; 3],
-}
-
-/// RFC 9227 appendix A: the first example of either transform.
-const EXAMPLES: [Example; 2] = [
-    Example {
-        suite: Suites::KuznyechikMgm,
-        given: [
-            "b6180c145c512dbd69d9cea92cac1b5ce1bcfa73792d61af0b440d84b522cc38",
-            "7b67e6f244f97f0678952e45",
-            "5146536b00000001",
-            "4500003c233500007f01eecc0a6f0ac50a6f0a1d0800f35b0200580061626364
-             65666768696a6b6c6d6e6f707172737475767761626364656667686901020204",
-        ],
-        expected: [
-            "2ff1c90ede786e061e17b374d782af7bd880bd527c66a2badc3e569aab271da4",
-            "189d1288b718f9eabe554b239bee6596c6d4eafd316496ef901cac316005aa07
-             6297b224bf6d2be35fd6f67e7b9deb3185ffe9179ca9bf0bdbafc23eae4da56f",
-            "50b070a15a2bd9738689f8ed",
-        ],
-    },
-    Example {
-        suite: Suites::MagmaMgm,
-        given: [
-            "5b50bf3378870238f3ca740fd124ba6c2283ef589be6f46a894aa35d5f06b203",
-            "cf366312",
-            "c8c2b28d00000001",
-            "4500003c242d00007f01edd40a6f0ac50a6f0a1d0800de5b02006d0061626364
-             65666768696a6b6c6d6e6f707172737475767761626364656667686901020204",
-        ],
-        expected: [
-            "256521e270b74a164dfc26e6bf0cca765e9d41027d4b7b19762b1cc901dcde7f",
-            "fa0840332c4f3fc9644d8c2c4a917e0cd86f8e61040387646bb9dfbd91503f4a
-             f5d2426949d35a229e1e0efc99acee9e3243e23ba4d11e845c91a7191552cce8",
-            "5f4afa8b02940f5c",
-        ],
-    },
-];
-
-fn seals_the_example<C: BlockCipher>(example: &Example) {
-    let [root, salt, aad, text] = example.given.map(hex);
-    let [key, ciphertext, icv] = example.expected.map(hex);
-    let found = tree::Tree::new(&root.try_into().unwrap()).leaf(0);
-    assert_eq!(found[..], key);
-    let nonce = [&[0; 4][..], &salt].concat();
-    for kernel in Kernel::all() {
-        let mut mgm = ::gost::mode::Mgm::new(C::new(&found, kernel));
-        let mut sealed = text.clone();
-        let mut tag = vec![0; Suite::Gost(example.suite).icv_bytes()];
-        mgm.seal(&nonce, &aad, &mut sealed, &mut tag);
-        assert_eq!((&sealed, &tag), (&ciphertext, &icv), "{kernel}");
-        assert!(mgm.open(&nonce, &aad, &mut sealed, &tag), "{kernel}");
-        assert_eq!(sealed, text, "{kernel}");
-    }
-}
-
-#[test]
-fn the_examples_of_rfc_9227_come_out() {
-    for example in &EXAMPLES {
-        match example.suite {
-            Suites::KuznyechikMgm => seals_the_example::<Kuznyechik>(example),
-            _ => seals_the_example::<Magma>(example),
         }
     }
 }
@@ -199,7 +147,12 @@ fn a_trees_leaves_are_found_in_any_order() {
         0,
     ] {
         let iv = u64::to_be_bytes(number << 24);
-        assert_eq!(tree.leaf(number)[..], leaf(&root, &iv), "{number:#x}");
+        let (key, branch) = tree.leaf(number);
+        assert_eq!(key[..], leaf(&root, &iv), "{number:#x}");
+        // Whether it is kept or not makes no difference.
+        if number % 2 == 1 {
+            branch.into_iter().for_each(|branch| tree.keep(branch));
+        }
     }
 }
 
@@ -235,7 +188,7 @@ fn the_shipped_packets_are_those_of_rustcrypto() {
             let plain = derived(&format!("{name} text"), blocks * shape.pad_to_bytes());
             let (high, low) = ((sequence >> 32) as u32, sequence as u32);
             let prefix = [&0x43b1_2d01_u32.to_be_bytes(), &low.to_be_bytes(), &iv[..]].concat();
-            let sealed = slow(suite, &keymat, &prefix, high, &plain);
+            let sealed = slow(suite, &keymat, &prefix, Some(high), &plain);
             writeln!(text, "\nname = {name}\nsuite = {shape}").unwrap();
             for (name, bytes) in [
                 ("keymat", &keymat[..]),
@@ -318,7 +271,7 @@ proptest! {
                 let iv = (sequence >> 10 << 24 | sequence & 1023).to_be_bytes();
                 let prefix = [&b"SPI4"[..], &low, &iv[..shape.iv_bytes()]].concat();
                 let text = derived(&format!("{seed} {sequence}"), units * shape.pad_to_bytes());
-                let behind = slow(suite, &keymat, &prefix, *high, &text);
+                let behind = slow(suite, &keymat, &prefix, Some(*high), &text);
                 plain.push([&prefix[..], &text, &vec![0xdd; shape.icv_bytes()]].concat());
                 sealed.push([&prefix[..], &behind].concat());
                 texts.push((prefix.len(), text));
@@ -338,7 +291,10 @@ proptest! {
                 if is_forged {
                     buffer[places[forged].at + places[forged].bytes - 1] ^= 1;
                 }
-                transform.open(&mut buffer, &places, &mut authentic).unwrap();
+                // Few enough at once that no number of keys is too many.
+                for (places, authentic) in places.chunks(3).zip(authentic.chunks_mut(3)) {
+                    transform.open(&mut buffer, places, authentic).unwrap();
+                }
                 for (at, (place, (start, text))) in places.iter().zip(&texts).enumerate() {
                     let opened = &buffer[place.at + start..][..text.len()];
                     let is_good = !(is_forged && at == forged);
@@ -354,25 +310,45 @@ proptest! {
     }
 }
 
+/// A packet of Magma in MGM.
+fn packet_of(keymat: &[u8], sequence: u64) -> Vec<u8> {
+    let iv = sequence >> 10 << 24 | sequence & 1023;
+    let prefix = [
+        &b"SPI4"[..],
+        &(sequence as u32).to_be_bytes(),
+        &iv.to_be_bytes(),
+    ]
+    .concat();
+    let sealed = slow(Suites::MagmaMgm, keymat, &prefix, Some(0), b"a text..");
+    [prefix, sealed].concat()
+}
+
+const KEYMAT: [u8; 36] = [7; 36];
+
+fn magma_mgm() -> Box<dyn Transform> {
+    PORTABLE.transform(Suite::Gost(Suites::MagmaMgm), &KEYMAT)
+}
+
+/// Opens packets in one batch; says which are authentic, and how many keys were derived for it.
+fn opened(transform: &mut dyn Transform, packets: &[Vec<u8>]) -> (Vec<bool>, usize) {
+    let (mut buffer, places) = batch(packets, &vec![0; packets.len()]);
+    let mut authentic = vec![false; packets.len()];
+    let before = tree::DERIVATIONS.get();
+    transform
+        .open(&mut buffer, &places, &mut authentic)
+        .unwrap();
+    for (place, authentic) in places.iter().zip(&authentic) {
+        let expected = if *authentic { b"a text.." } else { &[0; 8] };
+        assert_eq!(&buffer[place.at + 16..][..8], expected);
+    }
+    (authentic, tree::DERIVATIONS.get() - before)
+}
+
 /// Forged packets name leaves as they like: keys that are in use stay.
 #[test]
 fn forgeries_put_no_key_away() {
-    let keymat = [7; 36];
-    let suite = Suite::Gost(Suites::MagmaMgm);
-    let engine = engines().next().unwrap();
-    let packet = |sequence: u64| {
-        let iv = sequence >> 10 << 24 | sequence & 1023;
-        let prefix = [
-            &b"SPI4"[..],
-            &(sequence as u32).to_be_bytes(),
-            &iv.to_be_bytes(),
-        ]
-        .concat();
-        let sealed = slow(Suites::MagmaMgm, &keymat, &prefix, 0, b"a text..");
-        [prefix, sealed].concat()
-    };
-    let mut transform = engine.transform(suite, &keymat);
-    let mut forged = packet(1 << 20);
+    let packet = |sequence| packet_of(&KEYMAT, sequence);
+    let mut forged = packet(1 << 44);
     forged[20] ^= 1;
     let order = [
         packet(1023),
@@ -382,10 +358,58 @@ fn forgeries_put_no_key_away() {
         packet(1025),
         forged,
     ];
-    let (mut buffer, places) = batch(&order, &[0; 6]);
-    let mut authentic = [false; 6];
-    transform
-        .open(&mut buffer, &places, &mut authentic)
-        .unwrap();
+    let mut transform = magma_mgm();
+    let (authentic, derived) = opened(&mut *transform, &order);
     assert_eq!(authentic, [true, true, false, true, true, false]);
+    // One for the second leaf; all three levels for the forgery, once.
+    assert_eq!(derived, 1 + 3);
+    // Nor the branch: the next leaf still takes one.
+    let (authentic, derived) = opened(&mut *transform, &[packet(2048)]);
+    assert_eq!((authentic, derived), (vec![true], 1));
+}
+
+#[test]
+fn many_forgeries_cost_few_keys() {
+    let packet = |sequence| packet_of(&KEYMAT, sequence);
+    let mut transform = magma_mgm();
+    let forged = |number: u64| {
+        let mut forged = packet((2 + number) << 42);
+        forged[20] ^= 1;
+        forged
+    };
+    // Each under a leaf of its own, and between them genuine ones: known, next, and known again.
+    let mut batch: Vec<_> = (0..100).map(forged).collect();
+    batch.insert(60, packet(1024));
+    batch.insert(30, packet(1));
+    batch.push(packet(1025));
+    let (authentic, derived) = opened(&mut *transform, &batch);
+    let good: Vec<_> = (0..batch.len()).filter(|at| authentic[*at]).collect();
+    assert_eq!(good, [30, 61, 102]);
+    // Three levels for each of four, and the next leaf.
+    assert_eq!(derived, 4 * 3 + 1);
+
+    // A packet after a gap opens in a batch with fewer forgeries before it, and not behind more.
+    let late = packet(50 << 10);
+    let behind = |count| -> Vec<_> { (0..count).map(forged).chain([late.clone()]).collect() };
+    let (authentic, _) = opened(&mut *transform, &behind(4));
+    assert_eq!(authentic, [false; 5]);
+    let (authentic, _) = opened(&mut *transform, &behind(3));
+    assert_eq!(authentic, [false, false, false, true]);
+}
+
+/// Forgeries that take turns with the next leaf make it be derived again, but not for long.
+#[test]
+fn the_next_leaf_is_derived_as_often_as_strangers_are_at_most() {
+    let mut transform = magma_mgm();
+    let forged = |sequence| {
+        let mut forged = packet_of(&KEYMAT, sequence);
+        forged[20] ^= 1;
+        forged
+    };
+    let batch: Vec<_> = (0..100)
+        .flat_map(|number| [forged(1024), forged((2 + number) << 42)])
+        .collect();
+    let (authentic, derived) = opened(&mut *transform, &batch);
+    assert!(!authentic.contains(&true));
+    assert_eq!(derived, 4 * 3 + 5);
 }

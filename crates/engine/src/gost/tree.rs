@@ -10,12 +10,14 @@ type Key = Zeroizing<[u8; KEY_BYTES]>;
 /// The number of a leaf: the first 5 bytes of an IV, which are its place on three levels of 8, 16 and 16 bits.
 pub(super) type Leaf = u64;
 
-/// The root, and the branch that was last asked for.
+/// The root, and a branch whose leaves are wanted most.
 pub(super) struct Tree {
     root: Key,
-    /// The key of the first level and that of the second, each with its number.
-    branch: Option<[(Leaf, Key); 2]>,
+    branch: Option<Branch>,
 }
+
+/// The key of the first level and that of the second, each with its number.
+pub(super) struct Branch([(Leaf, Key); 2]);
 
 impl Tree {
     pub(super) fn new(root: &[u8; KEY_BYTES]) -> Self {
@@ -25,29 +27,37 @@ impl Tree {
         }
     }
 
-    /// The key of a leaf.
-    pub(super) fn leaf(&mut self, leaf: Leaf) -> Key {
+    /// The key of a leaf, and its branch if that is another than the one that is kept.
+    pub(super) fn leaf(&self, leaf: Leaf) -> (Key, Option<Branch>) {
         let (first, second) = (leaf >> 32, leaf >> 16);
-        let branch = match self.branch.take() {
-            Some([one, two]) if two.0 == second => [one, two],
-            Some([one, _]) if one.0 == first => {
-                let two = (second, derive(&one.1, b"level2", second));
-                [one, two]
-            }
-            _ => {
-                let one = derive(&self.root, b"level1", first);
-                let two = derive(&one, b"level2", second);
-                [(first, one), (second, two)]
-            }
+        let kept = self.branch.as_ref().map(|Branch(keys)| keys);
+        if let Some([_, two]) = kept
+            && two.0 == second
+        {
+            return (derive(&two.1, b"level3", leaf), None);
+        }
+        let one = match kept {
+            Some([one, _]) if one.0 == first => one.1.clone(),
+            _ => derive(&self.root, b"level1", first),
         };
-        let key = derive(&branch[1].1, b"level3", leaf);
+        let two = derive(&one, b"level2", second);
+        let key = derive(&two, b"level3", leaf);
+        (key, Some(Branch([(first, one), (second, two)])))
+    }
+
+    /// Keeps another branch.
+    pub(super) fn keep(&mut self, branch: Branch) {
         self.branch = Some(branch);
-        key
     }
 }
 
-/// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.4), with the low 16 bits of a number as seed.
+/// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.5), with the low 16 bits of a number as seed.
+///
+/// Streebog is the crate's, whose tables are looked up at addresses that depend on the key: unlike the ciphers it is not
+/// constant in time. Leaves are few, so there is little to be seen of it.
 fn derive(key: &Key, label: &[u8], number: Leaf) -> Key {
+    #[cfg(test)]
+    DERIVATIONS.set(DERIVATIONS.get() + 1);
     let mut mac = <Hmac<Streebog256> as KeyInit>::new_from_slice(&**key)
         .expect("HMAC takes keys of any length");
     for part in [
@@ -60,4 +70,10 @@ fn derive(key: &Key, label: &[u8], number: Leaf) -> Key {
         mac.update(part);
     }
     Zeroizing::new(mac.finalize().into_bytes().into())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often this thread has derived a key.
+    pub(super) static DERIVATIONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

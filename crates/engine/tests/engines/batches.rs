@@ -12,9 +12,14 @@ fn overhead(suite: Suite) -> usize {
     HEADER_BYTES + suite.iv_bytes() + suite.icv_bytes()
 }
 
-/// A packet before it is sealed: header, IV and text of noise, and rubbish in the room for the ICV.
+/// A packet before it is sealed: header, IV and text of noise, and rubbish in the room for the ICV. Where an IV names a key of
+/// a tree, it is one of two for all packets: a receiver derives few keys for one batch.
 fn unsealed(suite: Suite, text: usize, seed: u64) -> Vec<u8> {
     let mut packet = noise(overhead(suite) + text, seed);
+    if matches!(suite, Suite::Gost(gost) if gost.has_key_tree()) {
+        let key = 0x12_3456_7801 + u64::from(seed % 16 == 7);
+        packet[HEADER_BYTES..][..5].copy_from_slice(&key.to_be_bytes()[3..]);
+    }
     let icv = packet.len() - suite.icv_bytes();
     packet[icv..].fill(0xdd);
     packet

@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn batches_in_any_order_with_repeats_open_each_packet_once(
-        suite in prop::sample::select(suites()),
+        suite in prop::sample::select(extended()),
         first in prop_oneof![
             Just(1u64),
             (1u64 << 32) - 100..(1 << 32) + 2,
@@ -167,7 +167,7 @@ proptest! {
 
 #[test]
 fn one_batch_may_stand_on_both_sides_of_2_to_the_32() {
-    for suite in suites() {
+    for suite in extended() {
         for boundary in [1u64 << 32, 5 << 32] {
             let (mut outbound, mut inbound) = pair(suite);
             outbound.skip_to(boundary - 8);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::SealError;
-use wire::{Cipher, Hmac};
+use wire::{Cipher, Gost, Hmac};
 
 #[test]
 fn an_sa_stops_for_good_at_its_last_sequence_number() {
@@ -107,6 +107,28 @@ fn a_sequence_number_never_wraps_even_without_a_limit() {
     assert_eq!(seal(&mut outbound, INNER, 4)[8..16], [0xff; 8]);
     let result = outbound.seal(&mut [0; 64], 20, 4, &mut [0; 100]);
     assert_eq!(result, Err(SealError::SequenceExhausted));
+}
+
+#[test]
+fn no_limit_lets_an_iv_come_again() {
+    for (gost, last) in [
+        (Gost::MagmaMgm, (1 << 50) - 1),
+        (Gost::MagmaMgmMac, (1 << 50) - 1),
+        (Gost::KuznyechikMgm, u64::MAX),
+        (Gost::KuznyechikMgmMac, u64::MAX),
+        (Gost::MagmaCtr, 1 << 32),
+    ] {
+        let (outbound, _) = pair(Suite::Gost(gost));
+        let mut outbound = outbound.with_limits(Limits::NONE);
+        outbound.skip_to(last);
+        let sealed = seal(&mut outbound, INNER, 4);
+        assert_eq!(sealed[4..8], (last as u32).to_be_bytes(), "{gost:?}");
+        if gost.has_key_tree() {
+            assert_eq!(sealed[8..13], [0xff; 5], "{gost:?}");
+        }
+        let result = outbound.seal(&mut [0; 64], 20, 4, &mut [0; 100]);
+        assert_eq!(result, Err(SealError::SequenceExhausted), "{gost:?}");
+    }
 }
 
 #[test]

@@ -12,8 +12,17 @@ use wire::{Cipher, Hmac, Suite};
 /// What stands over the suites that have no hash of their own.
 const AEAD: &str = "none (AEAD)";
 
-/// Columns, from the oldest to the strongest.
-const HASHES: [&str; 5] = ["MD5", "SHA-1", "SHA-256", "SHA-512", AEAD];
+/// Columns, from the oldest to the strongest; those of GOST ciphers behind the others.
+const HASHES: [&str; 8] = [
+    "MD5",
+    "SHA-1",
+    "SHA-256",
+    "SHA-512",
+    "OMAC",
+    "Magma-MGM",
+    "Kuznyechik-MGM",
+    AEAD,
+];
 
 /// A line of a cipher's block.
 type Line = (&'static str, fn(&CellResult) -> Cell);

@@ -10,6 +10,10 @@ pub enum Gost {
     KuznyechikMgm,
     /// Magma in MGM with keys of a tree (`ENCR_MAGMA_MGM_KTREE`).
     MagmaMgm,
+    /// Kuznyechik in MGM with keys of a tree, for integrity alone (`ENCR_KUZNYECHIK_MGM_MAC_KTREE`): what is sent can be read.
+    KuznyechikMgmMac,
+    /// Magma in MGM with keys of a tree, for integrity alone (`ENCR_MAGMA_MGM_MAC_KTREE`): what is sent can be read.
+    MagmaMgmMac,
     /// Magma in CBC, then OMAC under another key over header, IV, ciphertext and the high half of the sequence number.
     MagmaCbcOmac,
     /// Magma in CTR, and nothing else. Its IV is the low half of the sequence number, which is sent anyhow.
@@ -28,6 +32,8 @@ impl Gost {
         match self {
             Self::KuznyechikMgm => "kuznyechik-mgm",
             Self::MagmaMgm => "magma-mgm",
+            Self::KuznyechikMgmMac => "kuznyechik-mgm-mac",
+            Self::MagmaMgmMac => "magma-mgm-mac",
             Self::MagmaCbcOmac => "magma-cbc-omac",
             Self::MagmaCtr => "magma-ctr",
             Self::MagmaEcb => "magma-ecb",
@@ -37,6 +43,7 @@ impl Gost {
     pub(super) const fn insecure(self) -> Option<&'static str> {
         match self {
             Self::KuznyechikMgm | Self::MagmaMgm => None,
+            Self::KuznyechikMgmMac | Self::MagmaMgmMac => Some("it does not encrypt"),
             Self::MagmaCbcOmac => {
                 Some("one key for many blocks of 64 bits gives plaintext away (CVE-2016-2183)")
             }
@@ -45,11 +52,24 @@ impl Gost {
         }
     }
 
+    pub(super) const fn encrypts(self) -> bool {
+        !matches!(self, Self::KuznyechikMgmMac | Self::MagmaMgmMac)
+    }
+
+    /// Whether its keys are leaves of a tree (RFC 9227 §4), which the first 5 bytes of an IV name.
+    #[must_use]
+    pub const fn has_key_tree(self) -> bool {
+        matches!(
+            self,
+            Self::KuznyechikMgm | Self::MagmaMgm | Self::KuznyechikMgmMac | Self::MagmaMgmMac
+        )
+    }
+
     /// Length of what is keyed beside the cipher: salt (RFC 9227 §4), or the key of the MAC.
     pub(super) const fn behind_key_bytes(self) -> usize {
         match self {
-            Self::KuznyechikMgm => 12,
-            Self::MagmaMgm => 4,
+            Self::KuznyechikMgm | Self::KuznyechikMgmMac => 12,
+            Self::MagmaMgm | Self::MagmaMgmMac => 4,
             Self::MagmaCbcOmac => Self::KEY_BYTES,
             Self::MagmaCtr | Self::MagmaEcb => 0,
         }
@@ -57,7 +77,11 @@ impl Gost {
 
     pub(super) const fn iv_bytes(self) -> usize {
         match self {
-            Self::KuznyechikMgm | Self::MagmaMgm | Self::MagmaCbcOmac => 8,
+            Self::KuznyechikMgm
+            | Self::MagmaMgm
+            | Self::KuznyechikMgmMac
+            | Self::MagmaMgmMac
+            | Self::MagmaCbcOmac => 8,
             Self::MagmaCtr | Self::MagmaEcb => 0,
         }
     }
@@ -65,28 +89,34 @@ impl Gost {
     /// Of MGM: RFC 9227 §4. Of OMAC: all of it.
     pub(super) const fn icv_bytes(self) -> usize {
         match self {
-            Self::KuznyechikMgm => 12,
-            Self::MagmaMgm | Self::MagmaCbcOmac => 8,
+            Self::KuznyechikMgm | Self::KuznyechikMgmMac => 12,
+            Self::MagmaMgm | Self::MagmaMgmMac | Self::MagmaCbcOmac => 8,
             Self::MagmaCtr | Self::MagmaEcb => 0,
         }
     }
 
     pub(super) const fn pad_to_bytes(self) -> usize {
         match self {
-            Self::KuznyechikMgm | Self::MagmaMgm | Self::MagmaCtr => 4,
+            Self::KuznyechikMgm
+            | Self::MagmaMgm
+            | Self::KuznyechikMgmMac
+            | Self::MagmaMgmMac
+            | Self::MagmaCtr => 4,
             Self::MagmaCbcOmac | Self::MagmaEcb => 8,
         }
     }
 
     /// In how many packets a sender in MGM uses one key of the tree, as a power of two. The receiver follows what is sent.
     ///
-    /// RFC 9227 allows 2^24, and leaves it to the sender to stop sooner. With Kuznyechik there is no need: in packets of 1500
-    /// bytes these are 2^31 blocks of 128 bits. With Magma's 64 bits it would be as many blocks as there are before two are
-    /// likely to meet; in 2^10 such packets there are 2^18, which meet with a chance of 2^-29.
+    /// RFC 9227 allows 2^24, and leaves it to the sender to stop sooner. A packet of 1500 bytes takes a cipher call for each
+    /// block of keystream, one for each factor, and some more. With Kuznyechik 2^24 such packets are fewer than 2^32 calls on
+    /// blocks of 128 bits, which a tree's key may well make. With Magma they would be more than 2^32 on blocks of 64 bits, as many
+    /// as there are before two are likely to meet; in 2^10 such packets there are 2^18.6, which tell an observer something with an
+    /// advantage of 2^-28. That is for one key: over all keys of a tree it adds up, which is why an SA has a limit as well.
     #[must_use]
     pub const fn packets_per_key_log2(self) -> u32 {
         match self {
-            Self::KuznyechikMgm => 24,
+            Self::KuznyechikMgm | Self::KuznyechikMgmMac => 24,
             _ => 10,
         }
     }

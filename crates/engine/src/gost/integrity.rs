@@ -1,0 +1,107 @@
+//! MGM for integrity alone (RFC 9227 §4): there is no plaintext, and what would be is authenticated like the header.
+//!
+//! ```text
+//! packet:  |SPI 4|sequence number, low half 4|IV 8|text|ICV 8 or 12|
+//! AAD:     |SPI 4|sequence number 8          |IV 8|text|
+//! ```
+//!
+//! MGM takes additional data in one piece, and the high half of the sequence number is not in the packet. So all behind the SPI
+//! makes room for it by moving into the ICV's place, and moves back afterwards: that costs little beside MGM, and no memory.
+
+use super::mgm::Nonce;
+use crate::Packet;
+use crate::transform::one_by_one;
+use ::gost::BlockCipher;
+use ::gost::mode::{AeadMessage, Mgm};
+use wire::Suite;
+use wire::overhead::ESP_HEADER_BYTES;
+
+/// Packets that are moved at once: as many as MGM does together.
+const TOGETHER: usize = 32;
+const HIGH_BYTES: usize = 4;
+const ICV_BYTES_MAX: usize = 12;
+
+/// ICVs while the packets' ends are taken.
+type Icvs = [[u8; ICV_BYTES_MAX]; TOGETHER];
+
+/// Writes the ICVs of packets.
+pub(super) fn seal<C: BlockCipher>(
+    mgm: &mut Mgm<C>,
+    suite: Suite,
+    nonce: Nonce,
+    buffer: &mut [u8],
+    packets: &[Packet],
+) {
+    for packets in packets.chunks(TOGETHER) {
+        let mut icvs = widen(suite, buffer, packets);
+        mgm.seal_all(messages(suite, nonce, buffer, packets, &mut icvs));
+        narrow(suite, buffer, packets, &icvs);
+    }
+}
+
+/// Says which packets are authentic; the texts of others are zeros then.
+pub(super) fn open<C: BlockCipher>(
+    mgm: &mut Mgm<C>,
+    suite: Suite,
+    nonce: Nonce,
+    buffer: &mut [u8],
+    packets: &[Packet],
+    authentic: &mut [bool],
+) {
+    let answers = authentic.chunks_mut(TOGETHER);
+    for (packets, answers) in packets.chunks(TOGETHER).zip(answers) {
+        let mut icvs = widen(suite, buffer, packets);
+        mgm.open_all(messages(suite, nonce, buffer, packets, &mut icvs), answers);
+        narrow(suite, buffer, packets, &icvs);
+        for ((packet, _), authentic) in one_by_one(buffer, packets).zip(answers) {
+            let end = packet.len() - suite.icv_bytes();
+            if !*authentic {
+                packet[ESP_HEADER_BYTES + suite.iv_bytes()..end].fill(0);
+            }
+        }
+    }
+}
+
+/// Puts the high half of the sequence number behind the SPI, and gives the ICVs that were in the way.
+fn widen(suite: Suite, buffer: &mut [u8], packets: &[Packet]) -> Icvs {
+    const { assert!(ICV_BYTES_MAX >= HIGH_BYTES) };
+    let mut icvs = Icvs::default();
+    for ((packet, high), icv) in one_by_one(buffer, packets).zip(&mut icvs) {
+        let end = packet.len() - suite.icv_bytes();
+        icv[..suite.icv_bytes()].copy_from_slice(&packet[end..]);
+        packet.copy_within(4..end, 4 + HIGH_BYTES);
+        packet[4..4 + HIGH_BYTES].copy_from_slice(&high.to_be_bytes());
+    }
+    icvs
+}
+
+/// Undoes what [`widen`] has done, with these ICVs.
+fn narrow(suite: Suite, buffer: &mut [u8], packets: &[Packet], icvs: &Icvs) {
+    for ((packet, _), icv) in one_by_one(buffer, packets).zip(icvs) {
+        let end = packet.len() - suite.icv_bytes();
+        packet.copy_within(4 + HIGH_BYTES..end + HIGH_BYTES, 4);
+        packet[end..].copy_from_slice(&icv[..suite.icv_bytes()]);
+    }
+}
+
+/// What MGM sees of packets that are widened.
+fn messages<'a>(
+    suite: Suite,
+    nonce: Nonce,
+    buffer: &'a mut [u8],
+    packets: &'a [Packet],
+    icvs: &'a mut Icvs,
+) -> impl Iterator<Item = AeadMessage<'a, Nonce, &'a [u8]>> {
+    one_by_one(buffer, packets)
+        .zip(icvs)
+        .map(move |((packet, _), icv)| {
+            let wide = packet.len() - suite.icv_bytes() + HIGH_BYTES;
+            let aad: &'a [u8] = &packet[..wide];
+            AeadMessage {
+                nonce: nonce.of_packet(&aad[HIGH_BYTES..]),
+                aad,
+                text: &mut [],
+                tag: &mut icv[..suite.icv_bytes()],
+            }
+        })
+}
