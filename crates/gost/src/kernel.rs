@@ -79,3 +79,19 @@ impl fmt::Display for Kernel {
         f.write_str(self.name())
     }
 }
+
+/// Every kernel of this machine, for tests that hold them to one another. Says which it lacks, past what captures the output of
+/// tests: what was not tried must not look tried.
+#[cfg(test)]
+pub(crate) fn kernels() -> Vec<Kernel> {
+    use std::io::Write as _;
+    static TOLD: std::sync::Once = std::sync::Once::new();
+    TOLD.call_once(|| {
+        let all = [("avx2", Kernel::avx2()), ("avx512", Kernel::avx512())];
+        for (name, _) in all.iter().filter(|(_, kernel)| kernel.is_none()) {
+            let told = "this processor has not all of its instructions";
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: {told}");
+        }
+    });
+    Kernel::all()
+}

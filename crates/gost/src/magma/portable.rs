@@ -48,7 +48,8 @@ fn write<const BIG_ENDIAN: bool>(number: u64) -> [u8; 8] {
     }
 }
 
-/// One block. Shifts take the same time whatever they shift by on every processor that has a barrel shifter.
+/// One block. The S-boxes are shifted in numbers of 64 bits: a processor of 64 bits with a barrel shifter does that in the same
+/// time whatever it shifts by. One of 32 bits may have to branch, and is not in constant time here.
 fn one(words: &[u32], tables: &Tables, block: u64) -> u64 {
     let (mut high, mut low) = ((block >> 32) as u32, block as u32);
     for word in words {

@@ -5,20 +5,23 @@
 pub enum Sbox {
     /// `id-tc26-gost-28147-param-Z`, which is Magma's (RFC 7836 appendix C, RFC 8891 §4.1).
     Tc26Z,
+    /// `id-Gost28147-89-TestParamSet` (RFC 4357 §11.2): for tests. RustCrypto's by that name are those of GOST R 34.11-94.
+    Test,
     /// `id-Gost28147-89-CryptoPro-A-ParamSet` (RFC 4357 §11.2).
     CryptoProA,
     /// `id-Gost28147-89-CryptoPro-B-ParamSet` (RFC 4357 §11.2).
     CryptoProB,
     /// `id-Gost28147-89-CryptoPro-C-ParamSet` (RFC 4357 §11.2).
     CryptoProC,
-    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2).
+    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2). RustCrypto's by that name are those of GOST R 34.11-94.
     CryptoProD,
 }
 
 impl Sbox {
     /// Every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Tc26Z,
+        Self::Test,
         Self::CryptoProA,
         Self::CryptoProB,
         Self::CryptoProC,
@@ -30,6 +33,7 @@ impl Sbox {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tc26Z => "tc26-z",
+            Self::Test => "test",
             Self::CryptoProA => "cryptopro-a",
             Self::CryptoProB => "cryptopro-b",
             Self::CryptoProC => "cryptopro-c",
@@ -49,6 +53,16 @@ impl Sbox {
                 0x5df6_92ca_b781_43e0,
                 0x8e25_691c_f4b0_da37,
                 0x17ed_0583_4fa6_9cb2,
+            ],
+            Self::Test => [
+                0x42f5_9108_e3bc_d7a6,
+                0xc9fe_813a_274d_60b5,
+                0xd8ec_739a_1524_6f0b,
+                0xe9b2_5f71_0dc6_a438,
+                0x3e59_680d_ab7c_21f4,
+                0x8f6b_19c5_d37a_0e24,
+                0x9bc0_3675_48ef_1a2d,
+                0xc652_b09d_3e7a_f418,
             ],
             Self::CryptoProA => [
                 0x9632_8b17_a4ef_c0d5,
@@ -81,21 +95,22 @@ impl Sbox {
                 0x7405_a2fe_c61b_d938,
             ],
             Self::CryptoProD => [
-                0xa456_8137_dce0_92bf,
-                0x5f40_2db9_1763_cea8,
-                0x7fce_9410_3b52_6a8d,
-                0x4a7c_0f28_e165_db93,
-                0x764b_9c2a_180e_fd35,
-                0x7624_d9f0_a15b_8ec3,
-                0xde41_705a_3c8f_629b,
-                0x13a9_5b4f_867e_d02c,
+                0xfc2a_6450_79ed_1b83,
+                0xb634_cfe2_7d80_5a91,
+                0x1cb0_fe65_ad48_9372,
+                0x15ec_a70d_62b4_93f8,
+                0x0c89_d2ab_7365_4ef1,
+                0x80f3_25eb_1a47_c9d6,
+                0x306f_1e92_d8c4_ba57,
+                0x1a68_fb04_c359_7d2e,
             ],
         }
     }
 
     pub(super) fn tables(self) -> &'static Tables {
-        static TABLES: [Tables; 5] = [
+        static TABLES: [Tables; 6] = [
             Tables::new(Sbox::Tc26Z),
+            Tables::new(Sbox::Test),
             Tables::new(Sbox::CryptoProA),
             Tables::new(Sbox::CryptoProB),
             Tables::new(Sbox::CryptoProC),
