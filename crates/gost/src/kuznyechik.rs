@@ -34,7 +34,7 @@ struct RoundKeys([Block; ROUNDS + 1]);
 pub struct Kuznyechik {
     kernel: Kernel,
     keys: RoundKeys,
-    /// The same in the representation in which AVX-512 does few blocks.
+    /// The same in the representation in which AVX-512 does few blocks; zeros for other kernels.
     #[cfg(target_arch = "x86_64")]
     mapped: RoundKeys,
 }
@@ -62,11 +62,14 @@ impl BlockCipher for Kuznyechik {
     const NAME: &'static str = "kuznyechik";
 
     fn new(key: &[u8; KEY_BYTES], kernel: Kernel) -> Self {
-        let keys = RoundKeys::new(key);
+        let keys = RoundKeys::new(key, kernel);
         Self {
             kernel,
             #[cfg(target_arch = "x86_64")]
-            mapped: avx512::mapped(&keys),
+            mapped: match kernel.set() {
+                Set::Avx512 => avx512::mapped(&keys),
+                Set::Portable | Set::Avx2 => RoundKeys([[0; 16]; ROUNDS + 1]),
+            },
             keys,
         }
     }
@@ -94,14 +97,14 @@ impl fmt::Debug for Kuznyechik {
 
 impl RoundKeys {
     /// The key schedule: a Feistel network of 32 steps, whose halves are taken as two keys before it and after each eight.
-    fn new(key: &[u8; KEY_BYTES]) -> Self {
+    fn new(key: &[u8; KEY_BYTES], kernel: Kernel) -> Self {
         let (halves, _) = key.as_chunks::<16>();
         let mut pair = [halves[0], halves[1]].map(u128::from_le_bytes);
         let mut keys = Self([[0; 16]; ROUNDS + 1]);
         for i in 0..=32_u8 {
             if i > 0 {
                 let constant = tables::mixed_number(i);
-                let next = portable::substitute_and_mix(pair[0] ^ constant) ^ pair[1];
+                let next = substitute_and_mix(pair[0] ^ constant, kernel) ^ pair[1];
                 pair = [next, pair[0]];
             }
             if i % 8 == 0 {
@@ -112,5 +115,18 @@ impl RoundKeys {
         }
         pair.zeroize();
         keys
+    }
+}
+
+/// S, then L, of one block.
+fn substitute_and_mix(block: u128, kernel: Kernel) -> u128 {
+    match kernel.set() {
+        // SAFETY: a kernel of this set exists only where AVX2 does.
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx2 => unsafe { avx2::substitute_and_mix(block) },
+        // SAFETY: a kernel of this set exists only where AVX-512 (F, BW, VBMI) and GFNI do.
+        #[cfg(target_arch = "x86_64")]
+        Set::Avx512 => unsafe { avx512::substitute_and_mix(block) },
+        _ => portable::substitute_and_mix(block),
     }
 }

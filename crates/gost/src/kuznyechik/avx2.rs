@@ -10,6 +10,7 @@ use super::tables::{COEFFICIENTS, LINEAR, LINEAR_INVERSE, multiply};
 use super::{Block, Direction, ROUNDS, RoundKeys};
 use sbox::{Forward, Inverse, Nibbles, Table, halves};
 use std::arch::x86_64::*;
+use zeroize::Zeroize;
 
 /// Blocks of one wide batch.
 const WIDE: usize = 32;
@@ -30,7 +31,7 @@ pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]
         match (count, direction) {
             (WIDE, Direction::Encrypt) => encrypt_wide(keys, batch),
             (WIDE, Direction::Decrypt) => decrypt_wide(keys, batch),
-            _ => crypt_few::<2, 1>(direction, keys, batch),
+            _ => crypt_few::<1>(direction, keys, batch),
         }
         rest = after;
     }
@@ -168,9 +169,10 @@ fn load_wide(blocks: &[Block]) -> [__m256i; 16] {
     if let Ok(blocks) = <&[Block; WIDE]>::try_from(blocks) {
         return turned(load(blocks));
     }
-    let mut padded = [[0; 16]; WIDE];
-    padded[..blocks.len()].copy_from_slice(blocks);
-    turned(load(&padded))
+    let mut padded = padded(blocks);
+    let state = turned(padded);
+    padded.zeroize();
+    state
 }
 
 #[inline]
@@ -180,10 +182,40 @@ fn store_wide(state: [__m256i; 16], blocks: &mut [Block]) {
     if let Ok(blocks) = <&mut [Block; WIDE]>::try_from(&mut *blocks) {
         return store(state, blocks);
     }
-    let mut padded = [[0; 16]; WIDE];
-    store(state, &mut padded);
-    let count = blocks.len();
-    blocks.copy_from_slice(&padded[..count]);
+    store_first(state, blocks);
+}
+
+/// Vectors of blocks, with zeros behind the last.
+///
+/// # Panics
+/// If there are more blocks than there is room for.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn padded<const VECTORS: usize>(blocks: &[Block]) -> [__m256i; VECTORS] {
+    let mut vectors = [_mm256_setzero_si256(); VECTORS];
+    assert!(blocks.len() <= 2 * VECTORS, "room for all blocks");
+    // SAFETY: so many blocks are readable, and a vector has room for two; all bytes make a vector.
+    unsafe {
+        let to = vectors.as_mut_ptr().cast::<Block>();
+        std::ptr::copy_nonoverlapping(blocks.as_ptr(), to, blocks.len());
+    }
+    vectors
+}
+
+/// As many blocks of the vectors as there is room for. Wipes what was written besides.
+///
+/// # Panics
+/// If there is room for more blocks than there are.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_first<const VECTORS: usize>(mut vectors: [__m256i; VECTORS], blocks: &mut [Block]) {
+    assert!(blocks.len() <= 2 * VECTORS, "a block for each place");
+    // SAFETY: so many blocks are writable, and a vector has two.
+    unsafe {
+        let from = vectors.as_ptr().cast::<Block>();
+        std::ptr::copy_nonoverlapping(from, blocks.as_mut_ptr(), blocks.len());
+    }
+    vectors.zeroize();
 }
 
 /// Exchanges rows and columns in each half: byte `j` of vector `i` for byte `i` of vector `j`.
@@ -228,21 +260,26 @@ fn store<const BLOCKS: usize, const VECTORS: usize>(
 
 /// Up to two blocks a vector.
 #[target_feature(enable = "avx2")]
-fn crypt_few<const BLOCKS: usize, const VECTORS: usize>(
-    direction: Direction,
-    keys: &RoundKeys,
-    blocks: &mut [Block],
-) {
-    let mut padded = [[0; 16]; BLOCKS];
-    let (used, _) = padded.split_at_mut(blocks.len());
-    used.copy_from_slice(blocks);
-    let rows: [__m256i; VECTORS] = load(&padded);
-    let rows = match direction {
+fn crypt_few<const VECTORS: usize>(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
+    let mut rows = padded::<VECTORS>(blocks);
+    let crypted = match direction {
         Direction::Encrypt => encrypt_few(keys, rows),
         Direction::Decrypt => decrypt_few(keys, rows),
     };
-    store(rows, &mut padded);
-    blocks.copy_from_slice(&padded[..blocks.len()]);
+    rows.zeroize();
+    store_first(crypted, blocks);
+}
+
+/// S, then L, of one block, as `portable::substitute_and_mix`.
+#[target_feature(enable = "avx2")]
+pub(super) fn substitute_and_mix(block: u128) -> u128 {
+    let halves = [block >> 64, block].map(|half| (half as u64).cast_signed());
+    let row = _mm256_zextsi128_si256(_mm_set_epi64x(halves[0], halves[1]));
+    let [mixed] = mix_rows(&DIAGONALS, [Forward::new().substitute(row)]);
+    let mixed = _mm256_castsi256_si128(mixed);
+    let halves = [_mm_extract_epi64::<1>(mixed), _mm_cvtsi128_si64(mixed)];
+    let [high, low] = halves.map(|half| u128::from(half.cast_unsigned()));
+    high << 64 | low
 }
 
 #[inline]

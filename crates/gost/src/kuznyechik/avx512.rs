@@ -299,6 +299,17 @@ fn crypt_few<const VECTORS: usize>(direction: Direction, mapped: &RoundKeys, blo
     store(rows.map(|row| times(FROM_AES, row)), blocks);
 }
 
+/// S, then L, of one block, as `portable::substitute_and_mix`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
+pub(super) fn substitute_and_mix(block: u128) -> u128 {
+    let [row] = load::<1>(&block.to_le_bytes());
+    let row = Substitution::new(&MAPPED_PI).substitute(times(TO_AES, row));
+    let [mixed] = mix_rows(&DIAGONALS, [row]);
+    let mut block = [0; 16];
+    store([times(FROM_AES, mixed)], &mut block);
+    u128::from_le_bytes(block)
+}
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
 fn encrypt_few<const VECTORS: usize>(
