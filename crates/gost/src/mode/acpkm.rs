@@ -1,7 +1,7 @@
 //! CTR-ACPKM: CTR whose key changes with each section of a message (RFC 8645 §6.2.2, R 1323565.1.017-2018).
 
 use super::Message;
-use super::batch::{SCRATCH_BYTES, Scratch, through, xor};
+use super::batch::{SCRATCH_BYTES, Scratch, mix_with_keystream};
 use super::counter::Counter;
 use super::ctr::first_counter;
 use crate::{BlockCipher, KEY_BYTES, Kernel};
@@ -99,14 +99,7 @@ impl<C: BlockCipher> CtrAcpkm<C> {
                     text.split_off_mut(..bytes).expect("within the text"),
                 )
             });
-            through(
-                C::BLOCK_BYTES,
-                &mut self.scratch,
-                pieces,
-                |counter, _, blocks| counter.write(blocks),
-                |blocks| cipher.encrypt_blocks(blocks),
-                |(), blocks, piece| xor(piece, blocks),
-            );
+            mix_with_keystream(cipher, &mut self.scratch, pieces);
         }
     }
 }

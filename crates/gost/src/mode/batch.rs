@@ -1,5 +1,6 @@
 //! How modes put the blocks of many messages before a cipher.
 
+use super::counter::Count;
 use crate::BlockCipher;
 use arrayvec::ArrayVec;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -76,6 +77,22 @@ pub(super) fn through<'a, S, N>(
     }
 }
 
+/// Mixes texts with keystream, the encrypted blocks of their counters.
+pub(super) fn mix_with_keystream<'a, C: BlockCipher>(
+    cipher: &C,
+    scratch: &mut Scratch<SCRATCH_BYTES>,
+    texts: impl Iterator<Item = (impl Count, &'a mut [u8])>,
+) {
+    through(
+        C::BLOCK_BYTES,
+        scratch,
+        texts,
+        |counter, _, blocks| counter.write(blocks),
+        |blocks| cipher.encrypt_blocks(blocks),
+        |(), blocks, piece| xor(piece, blocks),
+    );
+}
+
 /// A message whose blocks depend on one another.
 pub(super) trait Chain {
     /// Takes what the cipher made of the last block, or zeros at first, and leaves there what it shall do next. Returns
@@ -134,8 +151,24 @@ fn side_by_side_in<const BLOCK_BYTES: usize>(
 }
 
 /// `to ^= from`, as far as `to` goes.
+///
+/// # Panics
+/// If `from` is shorter: text would stay as it is.
 #[inline]
 pub(super) fn xor(to: &mut [u8], from: &[u8]) {
-    debug_assert!(from.len() >= to.len(), "enough to mix in");
+    let from = &from[..to.len()];
     to.iter_mut().zip(from).for_each(|(to, from)| *to ^= from);
+}
+
+/// `block ^= from`, as far as the block goes: [`xor`] for chains, which have a few instructions a turn.
+///
+/// # Panics
+/// If `from` is shorter.
+#[inline]
+pub(super) fn xor_block<const N: usize>(block: &mut [u8; N], from: &[u8]) {
+    let from = from.first_chunk::<N>().expect("enough to mix in");
+    let words = block.as_chunks_mut::<8>().0.iter_mut();
+    for (to, from) in words.zip(from.as_chunks::<8>().0) {
+        *to = (u64::from_ne_bytes(*to) ^ u64::from_ne_bytes(*from)).to_ne_bytes();
+    }
 }

@@ -1,7 +1,9 @@
 //! CBC (GOST R 34.13-2015 §5.4).
 
 use super::Message;
-use super::batch::{BLOCK_BYTES_MAX, Chain, SCRATCH_BYTES, Scratch, side_by_side, through, xor};
+use super::batch::{
+    BLOCK_BYTES_MAX, Chain, SCRATCH_BYTES, Scratch, side_by_side, through, xor, xor_block,
+};
 use crate::BlockCipher;
 use std::iter::once;
 
@@ -126,8 +128,8 @@ impl<V: AsRef<[u8]>> Chain for Encryption<'_, V> {
         block.copy_from_slice(&self.text[at..at + N]);
         let iv = self.iv.as_ref();
         match at.checked_sub(iv.len()) {
-            None => xor(block, &iv[at..]),
-            Some(before) => xor(block, &self.text[before..]),
+            None => xor_block(block, &iv[at..]),
+            Some(before) => xor_block(block, &self.text[before..]),
         }
         self.at += N;
         true

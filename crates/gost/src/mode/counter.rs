@@ -1,64 +1,63 @@
 //! Blocks that are counted up, in one half of them.
 
-use super::batch::BLOCK_BYTES_MAX;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// What keystream is made of: blocks that a text's are numbered with.
+pub(super) trait Count {
+    /// Writes as many blocks as there is room for.
+    fn write(&mut self, blocks: &mut [u8]);
+}
 
 /// A block of which one half, read with its first byte the highest, is counted up modulo 2^(half of the block's bits). The other
 /// half stays.
 ///
 /// Counted is the right half in CTR (GOST R 34.13-2015 §5.2, where the left half is the IV, and messages end before the right
 /// one is used up) and for the keystream of MGM (`incr_r` of RFC 9058 §3), the left half for the factors of MGM (`incr_l`).
+///
+/// In MGM it is an encrypted nonce: wiped when dropped.
+#[derive(Zeroize, ZeroizeOnDrop)]
 pub(super) struct Counter<const LEFT: bool> {
-    /// The next block, with zeros behind it if it is a short one.
-    next: [u8; BLOCK_BYTES_MAX],
+    /// The next block in words, each with its first byte the lowest. The second is zero if the block is a short one.
+    next: [u64; 2],
+    #[zeroize(skip)]
     block_bytes: usize,
 }
 
 impl<const LEFT: bool> Counter<LEFT> {
     /// A counter whose first block is `first`.
     pub(super) fn new(first: &[u8]) -> Self {
-        let mut next = [0; BLOCK_BYTES_MAX];
-        next[..first.len()].copy_from_slice(first);
+        let word = |at: usize| {
+            let word = first.get(at..).and_then(<[u8]>::first_chunk);
+            word.map_or(0, |word| u64::from_le_bytes(*word))
+        };
         Self {
-            next,
+            next: [word(0), word(8)],
             block_bytes: first.len(),
         }
     }
 
-    /// Writes as many blocks as there is room for.
-    pub(super) fn write(&mut self, blocks: &mut [u8]) {
-        debug_assert!(blocks.len().is_multiple_of(self.block_bytes));
-        // In runs over which nothing but the last byte of the half changes: there the whole block may be added to as if it were
-        // one number of the machine's own, and compilers make vectors of that.
-        let mut rest = blocks;
-        while !rest.is_empty() {
-            let until_carry = 256 - usize::from(self.next[self.counted().end - 1]);
-            let blocks = (rest.len() / self.block_bytes).min(until_carry);
-            let (run, behind) = rest.split_at_mut(blocks * self.block_bytes);
-            match self.block_bytes {
-                8 => self.write_run_of_8(run),
-                _ => self.write_run_of_16(run),
-            }
-            self.advance(blocks);
-            rest = behind;
+    /// The last byte of the half that is counted: its word, and its first bit there.
+    #[inline]
+    const fn last_byte(&self) -> (usize, u32) {
+        match (self.block_bytes, LEFT) {
+            (8, true) => (0, 24),
+            (8, false) => (0, 56),
+            (_, true) => (0, 56),
+            (_, false) => (1, 56),
         }
     }
 
     #[inline]
     fn write_run_of_8(&self, run: &mut [u8]) {
-        let (first, _) = self.next.split_first_chunk().expect("of 16 bytes");
-        let first = u64::from_le_bytes(*first);
-        let last_byte = if LEFT { 24 } else { 56 };
+        let (_, last_byte) = self.last_byte();
         for (block, number) in run.as_chunks_mut().0.iter_mut().zip(0u64..) {
-            *block = (first + (number << last_byte)).to_le_bytes();
+            *block = (self.next[0] + (number << last_byte)).to_le_bytes();
         }
     }
 
     #[inline]
     fn write_run_of_16(&self, run: &mut [u8]) {
-        let [left, right] = self.next.as_chunks().0 else {
-            unreachable!("16 bytes are two times 8")
-        };
-        let (left, right) = (u64::from_le_bytes(*left), u64::from_le_bytes(*right));
+        let [left, right] = self.next;
         let (halves, _) = run.as_chunks_mut::<8>();
         for (block, number) in halves.as_chunks_mut::<2>().0.iter_mut().zip(0u64..) {
             let number = number << 56;
@@ -71,31 +70,47 @@ impl<const LEFT: bool> Counter<LEFT> {
         }
     }
 
-    /// Where the half that is counted lies.
-    #[inline]
-    fn counted(&self) -> std::ops::Range<usize> {
-        let half = self.block_bytes / 2;
-        if LEFT { 0..half } else { half..2 * half }
-    }
-
     #[inline]
     fn advance(&mut self, blocks: usize) {
-        let counted = self.counted();
-        match <&mut [u8; 8]>::try_from(&mut self.next[counted.clone()]) {
-            Ok(half) => {
-                *half = u64::from_be_bytes(*half)
-                    .wrapping_add(blocks as u64)
-                    .to_be_bytes()
-            }
-            Err(_) => {
-                let half = &mut self.next[counted];
-                let half = <&mut [u8; 4]>::try_from(half).expect("half a block of 8 bytes");
-                // A run is at most 256 blocks long.
-                *half = u32::from_be_bytes(*half)
-                    .wrapping_add(blocks as u32)
-                    .to_be_bytes();
-            }
+        let (word, last_byte) = self.last_byte();
+        let word = &mut self.next[word];
+        if self.block_bytes == 16 {
+            *word = word.swap_bytes().wrapping_add(blocks as u64).swap_bytes();
+            return;
         }
+        let first_byte = last_byte - 24;
+        let half = (*word >> first_byte) as u32;
+        // A run is at most 256 blocks long.
+        let counted = half.swap_bytes().wrapping_add(blocks as u32).swap_bytes();
+        *word ^= u64::from(half ^ counted) << first_byte;
+    }
+}
+
+impl<const LEFT: bool> Count for Counter<LEFT> {
+    fn write(&mut self, blocks: &mut [u8]) {
+        debug_assert!(blocks.len().is_multiple_of(self.block_bytes));
+        // In runs over which nothing but the last byte of the half changes: there the whole block may be added to as if it were
+        // one number of the machine's own, and compilers make vectors of that.
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            let (word, last_byte) = self.last_byte();
+            let until_carry = 256 - (self.next[word] >> last_byte & 0xff) as usize;
+            let blocks = (rest.len() / self.block_bytes).min(until_carry);
+            let (run, behind) = rest.split_at_mut(blocks * self.block_bytes);
+            match self.block_bytes {
+                8 => self.write_run_of_8(run),
+                _ => self.write_run_of_16(run),
+            }
+            self.advance(blocks);
+            rest = behind;
+        }
+    }
+}
+
+impl<T: Count> Count for &mut T {
+    #[inline]
+    fn write(&mut self, blocks: &mut [u8]) {
+        (**self).write(blocks);
     }
 }
 

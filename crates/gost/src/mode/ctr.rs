@@ -1,7 +1,7 @@
 //! CTR: the text is mixed with encrypted counters (GOST R 34.13-2015 §5.2).
 
 use super::Message;
-use super::batch::{BLOCK_BYTES_MAX, SCRATCH_BYTES, Scratch, through, xor};
+use super::batch::{BLOCK_BYTES_MAX, SCRATCH_BYTES, Scratch, mix_with_keystream};
 use super::counter::Counter;
 use crate::BlockCipher;
 use std::iter::once;
@@ -43,14 +43,7 @@ impl<C: BlockCipher> Ctr<C> {
         let texts = messages
             .into_iter()
             .map(|Message { iv, text }| (first_counter::<C>(iv.as_ref(), text.len()), text));
-        through(
-            C::BLOCK_BYTES,
-            &mut self.scratch,
-            texts,
-            |counter, _, blocks| counter.write(blocks),
-            |blocks| self.cipher.encrypt_blocks(blocks),
-            |(), blocks, piece| xor(piece, blocks),
-        );
+        mix_with_keystream(&self.cipher, &mut self.scratch, texts);
     }
 }
 
@@ -58,18 +51,35 @@ impl<C: BlockCipher> Ctr<C> {
 pub(super) fn first_counter<C: BlockCipher>(iv: &[u8], text_bytes: usize) -> Counter<false> {
     let half = C::BLOCK_BYTES / 2;
     assert_eq!(iv.len(), half, "an IV of half a block");
-    assert_countable::<C>(text_bytes);
+    assert!(
+        is_countable(C::BLOCK_BYTES, text_bytes),
+        "a text of {text_bytes} B has more blocks than {} can count",
+        C::NAME
+    );
     let mut first = [0; BLOCK_BYTES_MAX];
     first[..half].copy_from_slice(iv);
     Counter::new(&first[..C::BLOCK_BYTES])
 }
 
-/// Half a block must be able to count the text's blocks.
-pub(super) fn assert_countable<C: BlockCipher>(text_bytes: usize) {
-    let blocks = text_bytes.div_ceil(C::BLOCK_BYTES) as u128;
-    assert!(
-        blocks <= 1 << (4 * C::BLOCK_BYTES),
-        "a text of {text_bytes} B has more blocks than {} can count",
-        C::NAME
-    );
+/// Whether half a block is able to count the text's blocks.
+const fn is_countable(block_bytes: usize, text_bytes: usize) -> bool {
+    let blocks = text_bytes.div_ceil(block_bytes) as u128;
+    blocks <= 1 << (4 * block_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_countable;
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn as_many_blocks_are_countable_as_there_are_counters() {
+        const GIB_32: usize = 32 << 30;
+        assert!(is_countable(8, 0) && is_countable(8, 1));
+        assert!(is_countable(8, GIB_32 - 8) && is_countable(8, GIB_32 - 7));
+        assert!(is_countable(8, GIB_32));
+        assert!(!is_countable(8, GIB_32 + 1) && !is_countable(8, usize::MAX));
+        // No memory is so large.
+        assert!(is_countable(16, usize::MAX));
+    }
 }

@@ -1,12 +1,12 @@
 //! What GOST 28147-89 has for itself (RFC 5830): its counter mode, and its MAC over 16 rounds.
 
 use super::Message;
-use super::batch::{Chain, SCRATCH_BYTES, Scratch, side_by_side, through, xor};
-use super::omac::{Joined, MacMessage};
+use super::batch::{Chain, SCRATCH_BYTES, Scratch, mix_with_keystream, side_by_side};
+use super::counter::Count;
+use super::omac::{Joined, MacMessage, is_what_begins};
 use crate::BlockCipher;
 use crate::magma::Gost89;
 use arrayvec::ArrayVec;
-use ctutils::CtEq;
 use std::iter::once;
 
 /// Length of a block.
@@ -67,14 +67,8 @@ impl Cnt {
             self.cipher.encrypt_blocks(starts);
             let (blocks, _) = starts.as_chunks::<BLOCK_BYTES>();
             let texts = together.into_iter().zip(blocks);
-            through(
-                BLOCK_BYTES,
-                &mut self.scratch,
-                texts.map(|(Message { text, .. }, start)| (Counters::new(start), text)),
-                |counters, _, blocks| counters.write(blocks),
-                |blocks| self.cipher.encrypt_blocks(blocks),
-                |(), blocks, piece| xor(piece, blocks),
-            );
+            let texts = texts.map(|(Message { text, .. }, start)| (Counters::new(start), text));
+            mix_with_keystream(&self.cipher, &mut self.scratch, texts);
         }
     }
 }
@@ -93,7 +87,9 @@ impl Counters {
             n4: (start >> 32) as u32,
         }
     }
+}
 
+impl Count for Counters {
     fn write(&mut self, blocks: &mut [u8]) {
         for block in blocks.as_chunks_mut().0 {
             self.n3 = self.n3.wrapping_add(0x0101_0101);
@@ -140,10 +136,7 @@ impl Imito {
     /// As [`Self::mac`].
     #[must_use]
     pub fn verify(&mut self, text: &[u8], mac: &[u8]) -> bool {
-        let mut own = [0; BLOCK_BYTES];
-        let own = &mut own[..mac.len()];
-        self.mac(text, own);
-        (*own).ct_eq(mac).into()
+        is_what_begins(mac, |own| self.mac(text, own))
     }
 
     /// Writes the MACs of messages side by side: 64 take little longer than one.

@@ -11,8 +11,7 @@
 //! A message is opened in the same pass: if its tag is wrong, its text is wiped before anyone sees it.
 
 use super::batch::{BLOCK_BYTES_MAX, SCRATCH_BYTES, Scratch, xor};
-use super::counter::Counter;
-use super::ctr::assert_countable;
+use super::counter::{Count as _, Counter};
 use super::field::Sum;
 use crate::BlockCipher;
 use arrayvec::ArrayVec;
@@ -50,6 +49,8 @@ impl<C: BlockCipher> Mgm<C> {
     pub const NONCE_BYTES: usize = C::BLOCK_BYTES;
     /// Length of the whole tag.
     pub const TAG_BYTES: usize = C::BLOCK_BYTES;
+    /// Length of the shortest tag that the standard allows.
+    pub const TAG_BYTES_MIN: usize = 4;
 
     /// The mode under a keyed cipher.
     #[must_use]
@@ -69,8 +70,9 @@ impl<C: BlockCipher> Mgm<C> {
     /// Encrypts a text and writes its tag.
     ///
     /// # Panics
-    /// If the nonce is not one block with a highest bit of zero, the tag is empty or longer than a block, or text and
-    /// additional data are longer than half a block can tell (with Magma: 512 MiB less a byte each).
+    /// If the nonce is not one block with a highest bit of zero, the tag is shorter than [`Self::TAG_BYTES_MIN`] or longer than a
+    /// block, text and additional data are both empty, or longer together than half a block can tell (with Magma: 512 MiB
+    /// less a byte).
     pub fn seal(&mut self, nonce: &[u8], aad: &[u8], text: &mut [u8], tag: &mut [u8]) {
         self.seal_all(once(AeadMessage {
             nonce,
@@ -196,21 +198,29 @@ impl<C: BlockCipher> Mgm<C> {
 fn check<C: BlockCipher>(nonce: &[u8], aad: &[u8], text: &[u8], tag: &[u8]) {
     assert_eq!(nonce.len(), C::BLOCK_BYTES, "a nonce of one block");
     assert_eq!(nonce[0] & 0x80, 0, "a nonce whose highest bit is zero");
-    let bytes = tag.len();
+    let (bytes, least) = (tag.len(), Mgm::<C>::TAG_BYTES_MIN);
     assert!(
-        (1..=C::BLOCK_BYTES).contains(&bytes),
-        "a tag of {bytes} B is 1 to {} B",
+        (least..=C::BLOCK_BYTES).contains(&bytes),
+        "a tag of {bytes} B is {least} to {} B",
         C::BLOCK_BYTES
     );
-    // Lengths are told in bits, each in half a block.
-    for bytes in [aad.len(), text.len()] {
-        assert!(
-            (bytes as u128) < 1 << (4 * C::BLOCK_BYTES - 3),
-            "{bytes} B are more than {} can tell",
-            C::NAME
-        );
-    }
-    assert_countable::<C>(text.len());
+    let bytes = [aad, text].map(<[u8]>::len);
+    assert!(
+        are_lengths_allowed(C::BLOCK_BYTES, bytes),
+        "{} B of additional data and {} B of text: MGM takes 1 B, and less than 2^{} bits, of both together",
+        bytes[0],
+        bytes[1],
+        4 * C::BLOCK_BYTES
+    );
+}
+
+/// Whether additional data and text may have these lengths: together more than nothing, and fewer bits than half a block can tell
+/// (RFC 9058 §4.1). If both were empty the tag would not depend on the nonce: one that was seen would do for every other.
+///
+/// So a text never has more blocks than there are counters.
+const fn are_lengths_allowed(block_bytes: usize, bytes: [usize; 2]) -> bool {
+    let bits = 8 * (bytes[0] as u128 + bytes[1] as u128);
+    0 < bits && bits < 1 << (4 * block_bytes)
 }
 
 /// Whether the ciphertext is what goes in or what comes out.
@@ -325,4 +335,34 @@ fn lengths(block_bytes: usize, aad_bytes: usize, text_bytes: usize) -> [u8; BLOC
         half.copy_from_slice(&bits[8 - half.len()..]);
     }
     block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_lengths_allowed;
+
+    #[test]
+    fn lengths_are_allowed_as_rfc_9058_has_it() {
+        const MIB_512: usize = 1 << 29;
+        let magma = |aad, text| are_lengths_allowed(8, [aad, text]);
+        assert!(!magma(0, 0));
+        assert!(magma(1, 0) && magma(0, 1));
+        // The sum counts: fewer than 2^32 bits.
+        assert!(magma(MIB_512 - 1, 0) && magma(0, MIB_512 - 1));
+        assert!(magma(MIB_512 / 2, MIB_512 / 2 - 1));
+        assert!(!magma(MIB_512 / 2, MIB_512 / 2));
+        assert!(!magma(MIB_512, 0) && !magma(0, MIB_512));
+        assert!(!magma(MIB_512 - 1, 1) && !magma(usize::MAX, usize::MAX));
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn long_blocks_tell_of_longer_texts() {
+        let kuznyechik = |aad, text| are_lengths_allowed(16, [aad, text]);
+        assert!(!kuznyechik(0, 0));
+        assert!(kuznyechik(1 << 29, 1 << 29));
+        assert!(kuznyechik((1 << 60) - 1, 1 << 60));
+        assert!(!kuznyechik(1 << 60, 1 << 60));
+        assert!(!kuznyechik(usize::MAX, usize::MAX));
+    }
 }

@@ -1,6 +1,6 @@
 //! OMAC, the MAC of GOST R 34.13-2015 §5.6 (imito): the same as CMAC (NIST SP 800-38B).
 
-use super::batch::{BLOCK_BYTES_MAX, Chain, SCRATCH_BYTES, Scratch, side_by_side, xor};
+use super::batch::{BLOCK_BYTES_MAX, Chain, SCRATCH_BYTES, Scratch, side_by_side, xor, xor_block};
 use crate::BlockCipher;
 use ctutils::CtEq;
 use std::iter::once;
@@ -62,10 +62,7 @@ impl<C: BlockCipher> Omac<C> {
     /// As [`Self::mac`].
     #[must_use]
     pub fn verify(&mut self, text: &[u8], mac: &[u8]) -> bool {
-        let mut own = [0; BLOCK_BYTES_MAX];
-        let own = &mut own[..mac.len()];
-        self.mac(text, own);
-        (*own).ct_eq(mac).into()
+        is_what_begins(mac, |own| self.mac(text, own))
     }
 
     /// Writes the MACs of messages side by side: 64 take little longer than one.
@@ -138,6 +135,15 @@ fn double(block: &mut [u8]) {
     }
 }
 
+/// Whether `mac` is what the MAC begins with that `write` writes as much of as it is given room for. In constant time but for the
+/// length.
+pub(super) fn is_what_begins(mac: &[u8], write: impl FnOnce(&mut [u8])) -> bool {
+    let mut own = Zeroizing::new([0; BLOCK_BYTES_MAX]);
+    let own = &mut own[..mac.len()];
+    write(own);
+    (*own).ct_eq(mac).into()
+}
+
 /// What becomes of a MAC.
 enum Mac<'a> {
     Write(&'a mut [u8]),
@@ -182,7 +188,7 @@ impl<'a, T: AsRef<[u8]>> Joined<'a, T> {
     pub(super) fn mix<const N: usize>(&mut self, block: &mut [u8; N]) {
         let (at, end) = (self.at, self.at + N);
         if let Some(whole) = self.text.get(at..end) {
-            xor(block, whole);
+            xor_block(block, whole);
             self.at = end;
             return;
         }
@@ -218,9 +224,9 @@ impl<T: AsRef<[u8]>> Chain for Authentication<'_, T> {
             let [whole, padded] = self.subkeys;
             if let Some(padding) = block.get_mut(left) {
                 *padding ^= 0x80;
-                xor(block, padded);
+                xor_block(block, padded);
             } else {
-                xor(block, whole);
+                xor_block(block, whole);
             }
         }
         true

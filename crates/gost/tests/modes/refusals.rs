@@ -95,11 +95,28 @@ fn refuses_macs_that_say_nothing_and_those_longer_than_a_block() {
         || Imito::new(cipher::<Gost89>()).mac(&[], &mut []),
         "1 to 8 B",
     );
-    let mgm = || Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[], &mut [], &mut []);
-    refused(mgm, "1 to 8 B");
-    // Nobody gets to believe that nothing was the right tag.
-    let mgm = || assert!(!Mgm::new(cipher::<Magma>()).open(&[0; 8], &[], &mut [], &[]));
-    refused(mgm, "1 to 8 B");
+    for bytes in [0, 1, 3, 9] {
+        let mgm = || Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[1], &mut [], &mut vec![0; bytes]);
+        refused(mgm, "4 to 8 B");
+    }
+    // Nobody gets to believe that nothing, or next to it, was the right tag.
+    for bytes in [0, 3] {
+        let tag = vec![0; bytes];
+        let mgm = || assert!(!Mgm::new(cipher::<Magma>()).open(&[0; 8], &[1], &mut [], &tag));
+        refused(mgm, "4 to 8 B");
+    }
+}
+
+/// RFC 9058 §4.1: the tag of nothing is the same under every nonce.
+#[test]
+fn refuses_to_authenticate_nothing() {
+    let seal = || Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[], &mut [], &mut [0; 8]);
+    refused(seal, "0 B of additional data and 0 B of text");
+    let open = || assert!(!Mgm::new(cipher::<Kuznyechik>()).open(&[0; 16], &[], &mut [], &[0; 16]));
+    refused(open, "0 B of additional data and 0 B of text");
+    let mut tag = [0; 8];
+    Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[1], &mut [], &mut tag);
+    Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[], &mut [1], &mut tag);
 }
 
 #[test]
@@ -107,7 +124,7 @@ fn refuses_answers_that_do_not_match_the_messages() {
     let open = |authentic: &mut [bool]| {
         let message = AeadMessage {
             nonce: [0; 8],
-            aad: [],
+            aad: [1],
             text: &mut [],
             tag: &mut [0; 8],
         };
