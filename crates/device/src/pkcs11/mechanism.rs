@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{self, digest};
+use cryptoki::context::Function;
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::aead::GcmParams;
 use cryptoki::mechanism::eddsa::{EddsaParams, EddsaSignatureScheme};
@@ -250,18 +251,33 @@ pub(super) struct TokenJob<'a> {
 }
 
 impl<'a> TokenJob<'a> {
+    /// Makes ready.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotOffered`]: the token has the mechanism, but not with these parameters.
     pub(super) fn new(
         connection: &'a Connection,
         operation: Operation,
         call: Call,
         key: Option<Arc<KeyObject>>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, DeviceError> {
+        let mut job = Self {
             connection,
             operation,
             call,
             key,
+        };
+        // No list tells which hashes a token has in these.
+        let Family::Rsa(_, padding) = operation.algorithm.family() else {
+            return Ok(job);
+        };
+        if matches!(padding, Padding::Oaep | Padding::OaepSha256 | Padding::Pss)
+            && let Err(error) = job.call(&[])
+            && let error @ DeviceError::NotOffered(_) = fault(&error)
+        {
+            return Err(error);
         }
+        Ok(job)
     }
 
     /// Calls the token; a verification gives nothing.
@@ -320,18 +336,30 @@ impl Job for TokenJob<'_> {
                 Ok(true)
             }
             Err(error) if refuses(self.operation, &error) => Ok(false),
-            Err(error) => Err(match code(&error) {
-                // Told only now by tokens that give mechanisms no range of key lengths.
-                Some(RvError::KeySizeRange | RvError::MechanismParamInvalid) => {
-                    DeviceError::NotOffered(format!(
-                        "the token does not take it so: {}",
-                        told(&error)
-                    ))
-                }
-                _ => failed(&error),
-            }),
+            Err(error) => Err(fault(&error)),
         }
     }
+}
+
+/// What an error is that says nothing of the input.
+fn fault(error: &Error) -> DeviceError {
+    let is_told_late = match error {
+        // Told only now by tokens that give mechanisms no range of key lengths.
+        Error::Pkcs11(RvError::KeySizeRange | RvError::MechanismParamInvalid, _) => true,
+        // SoftHSM2 says this of hashes that it does not have in OAEP. Nothing was asked of the token yet.
+        Error::Pkcs11(RvError::ArgumentsBad | RvError::MechanismInvalid, function) => matches!(
+            function,
+            Function::EncryptInit
+                | Function::DecryptInit
+                | Function::SignInit
+                | Function::VerifyInit
+        ),
+        _ => false,
+    };
+    if is_told_late {
+        return DeviceError::NotOffered(format!("the token does not take it so: {}", told(error)));
+    }
+    failed(error)
 }
 
 /// Whether an error says that the input is not authentic or not well-formed, rather than that something failed. SoftHSM2 says

@@ -335,12 +335,8 @@ impl Session for TokenSession<'_> {
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
         let call = Call::of(self.token, operation, keys)?;
         let object = self.token.object(operation, keys)?;
-        Ok(Box::new(TokenJob::new(
-            &self.connection,
-            operation,
-            call,
-            object,
-        )))
+        let job = TokenJob::new(&self.connection, operation, call, object)?;
+        Ok(Box::new(job))
     }
 }
 

@@ -77,6 +77,7 @@ fn its_algorithms_are_right_or_not_offered() {
         "des-ede3-cbc",
         "rsa-1024-pkcs1",
         "rsa-2048-oaep",
+        "rsa-2048-oaep-sha-256",
         "rsa-2048-pss",
         "rsa-4096-pkcs1",
         "ecdsa-p256",
