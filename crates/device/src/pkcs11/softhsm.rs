@@ -1,6 +1,6 @@
 //! A token for those who have none: SoftHSM2's, in a folder of its own that goes with it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,22 @@ const MODULES: [&str; 5] = [
 ];
 const TOOL: &str = "softhsm2-util";
 const LABEL: &str = "cipherbench";
+/// What names of folders begin with; the number of the process that made it follows.
+const PREFIX: &str = "cipherbench-softhsm-";
+/// A file in the folder that is locked for as long as the folder is in use: its maker's number alone means nothing where
+/// another container has the same folder for temporary files.
+const IN_USE: &str = "in-use";
 
 /// A token of SoftHSM2 that was made for one trial. Its files are gone when this is dropped.
 ///
 /// The library finds it by an environment variable only ([`Self::environment`]): a process that works with it has to be
-/// started with that. Any number of processes may work with one token.
+/// started with that. Any number of processes may work with one token. What a process left that was killed goes when the next
+/// one is made.
 #[derive(Debug)]
 pub struct SoftHsm {
     folder: TempDir,
     module: &'static Path,
+    _in_use: File,
 }
 
 impl SoftHsm {
@@ -48,12 +55,19 @@ impl SoftHsm {
                 "cannot make the folder of a SoftHSM2 token: {error}"
             ))
         };
+        sweep(&std::env::temp_dir());
         // Only the user may enter it: that is what the folder's maker promises.
         let folder = tempfile::Builder::new()
-            .prefix("cipherbench-softhsm-")
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir()
             .map_err(cannot)?;
-        let made = Self { folder, module };
+        let in_use = File::create(folder.path().join(IN_USE)).map_err(cannot)?;
+        in_use.lock().map_err(cannot)?;
+        let made = Self {
+            folder,
+            module,
+            _in_use: in_use,
+        };
         let pin = made.write().map_err(cannot)?;
         let output = Command::new(TOOL)
             .args([
@@ -129,5 +143,55 @@ impl SoftHsm {
             .open(self.pin_file())?;
         file.write_all(pin.as_bytes())?;
         Ok(pin)
+    }
+}
+
+/// Removes the folders of processes that are gone. What cannot be read or removed is another user's.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let maker = name.to_str().and_then(|name| {
+            let (maker, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+            maker.parse::<u32>().ok()
+        });
+        let lives = |maker| Path::new("/proc").join(format!("{maker}")).exists();
+        if maker.is_some_and(|maker| !lives(maker)) && !is_in_use(&path) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+fn is_in_use(folder: &Path) -> bool {
+    // Without the file its maker was killed right after it had made the folder.
+    File::open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_processes_that_are_gone_are_swept_and_no_others() {
+        let all = tempfile::tempdir().unwrap();
+        // No process has this number: it is above what the kernel gives.
+        let make = |name: &str| {
+            let folder = all.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("pin"), "1234").unwrap();
+            folder
+        };
+        let left = make(&format!("{PREFIX}4294967295-a"));
+        let held = make(&format!("{PREFIX}4294967294-b"));
+        let lock = File::create(held.join(IN_USE)).unwrap();
+        lock.lock().unwrap();
+        let own = make(&format!("{PREFIX}{}-c", std::process::id()));
+        let others = [make("cipherbench-softhsm-d"), make("4294967295-e")];
+        sweep(all.path());
+        assert!(!left.exists());
+        assert!(held.exists() && own.exists());
+        assert!(others.iter().all(|other| other.exists()));
+        drop(lock);
+        sweep(all.path());
+        assert!(!held.exists());
     }
 }
