@@ -51,7 +51,7 @@ impl Session {
             return Ok(Self {
                 privilege: None,
                 interrupt,
-                place: Place::Devices(OnDevices { worker }),
+                place: Place::Devices(OnDevices::new(worker)),
             });
         }
         let privilege = privilege::acquire()?;

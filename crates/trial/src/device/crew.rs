@@ -6,12 +6,13 @@ use device::report::Line;
 use device::spec::Spec;
 use lab::{Interrupt, LabError};
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +24,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Of what workers said on standard error, the end.
 const LAST_WORDS_BYTES: usize = 4096;
 const LAST_WORDS_CHARS_MAX: usize = 300;
+/// When workers have written so much on standard error, all but the end is thrown away: drivers may write for weeks.
+const ERRORS_BYTES_MAX: u64 = 1 << 20;
+/// From the end of a worker's input until it is killed. It may have to remove what it made: a token of SoftHSM2.
+const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+/// From when it is killed until nobody waits for it any more: it may hang in a driver.
+const KILLED_LIMIT: Duration = Duration::from_secs(5);
+/// How often it is looked whether a process has ended: nothing tells of it without reaping it.
+const LOOK_FOR_END: Duration = Duration::from_millis(5);
 
 /// What a worker said, or that it is gone.
 #[derive(Debug)]
@@ -37,6 +46,8 @@ struct Worker {
     told: Option<ChildStdin>,
     /// It said that it was done, or why it cannot do it: what follows is its orderly end.
     is_done: bool,
+    /// It was waited for: its number may be another process's by now.
+    is_reaped: bool,
 }
 
 /// The workers of one trial, by number in the order in which they were started.
@@ -56,8 +67,11 @@ impl<'a> Crew<'a> {
     /// None so far. Those of one group can [begin](Self::go) at once, and none of them may be started after another has ended.
     pub(super) fn new(context: &'a Context<'a>, is_one_group: bool) -> Result<Self, TrialError> {
         let (says, heard) = channel();
-        let errors = tempfile::tempfile()
-            .map_err(|error| problem(format!("cannot make a temporary file: {error}")))?;
+        // Whoever writes appends, so that it can be cut while they do.
+        let errors = tempfile::Builder::new().append(true).tempfile();
+        let errors = errors
+            .map_err(|error| problem(format!("cannot make a temporary file: {error}")))?
+            .into_file();
         Ok(Self {
             context,
             workers: Vec::new(),
@@ -80,6 +94,7 @@ impl<'a> Crew<'a> {
                 program.to_string_lossy()
             ))
         };
+        self.reap_ended();
         let errors = self.errors.try_clone().map_err(refused)?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -99,12 +114,17 @@ impl<'a> Crew<'a> {
             child,
             told,
             is_done: false,
+            is_reaped: false,
         });
         let mut line = serde_json::to_string(spec).expect("a spec can be written as JSON");
         line.push('\n');
         self.write(number, &line);
         if let Some(says) = says {
-            self.listen(number, says).map_err(refused)?;
+            // One that nobody can hear is of no use.
+            self.listen(number, says).map_err(|error| {
+                self.kill(number);
+                refused(error)
+            })?;
         }
         Ok(number)
     }
@@ -182,17 +202,24 @@ impl<'a> Crew<'a> {
     /// The same, whether the run is to stop or not.
     pub(super) fn hear_briefly(&mut self, within: Duration) -> Option<(usize, Heard)> {
         let until = Instant::now() + within;
+        self.cut_errors();
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left) {
                 Ok((number, Some(line))) => {
-                    let is_last = matches!(line, Line::End | Line::Failed(_) | Line::NotOffered(_));
+                    let is_last = matches!(
+                        line,
+                        Line::End | Line::Failed(_) | Line::PinRefused(_) | Line::NotOffered(_)
+                    );
                     self.workers[number].is_done |= is_last;
                     return Some((number, Heard::Line(line)));
                 }
-                Ok((number, None)) if self.workers[number].is_done => {}
+                Ok((number, None)) if self.workers[number].is_done => {
+                    self.workers[number].told = None;
+                }
                 Ok((number, None)) => {
                     let how = self.last_words(number);
+                    self.kill(number);
                     return Some((number, Heard::Died(how)));
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
@@ -200,25 +227,48 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Ends a worker that does not answer.
+    /// Ends a worker that does not answer, with all that it started. Of workers of one group it ends that one only: the others
+    /// go with the crew.
     pub(super) fn kill(&mut self, worker: usize) {
+        let is_one_group = self.is_one_group;
         let worker = &mut self.workers[worker];
         worker.is_done = true;
         worker.told = None;
+        if worker.is_reaped {
+            return;
+        }
         // It may have ended by itself.
-        let _ = worker.child.kill();
+        let _ = match is_one_group {
+            true => worker.child.kill(),
+            false => killpg(worker.pid(), Signal::SIGKILL).map_err(Into::into),
+        };
+        self.reap_ended();
+    }
+
+    /// Waits for those that have ended, as each would keep its number; not for those of one group, whose group would be lost.
+    fn reap_ended(&mut self) {
+        if self.is_one_group {
+            return;
+        }
+        for worker in self.workers.iter_mut().filter(|it| !it.is_reaped) {
+            if worker.told.is_none() && worker.how_it_ended().is_some() {
+                // What it started may not have ended.
+                let _ = killpg(worker.pid(), Signal::SIGKILL);
+                worker.is_reaped = matches!(worker.child.try_wait(), Ok(Some(_)));
+            }
+        }
     }
 
     /// How a worker died, with what was said on standard error last.
-    fn last_words(&mut self, number: usize) -> String {
+    fn last_words(&self, number: usize) -> String {
         // Its output is closed; it is given a moment to be gone.
-        let child = &mut self.workers[number].child;
+        let worker = &self.workers[number];
         let until = Instant::now() + Duration::from_secs(1);
         let how = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break in_words(status),
-                Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
-                _ => break "closed its output".to_owned(),
+            match worker.how_it_ended() {
+                Some(how) => break how,
+                None if Instant::now() < until => thread::sleep(LOOK_FOR_END),
+                None => break "closed its output".to_owned(),
             }
         };
         match self.end_of_errors() {
@@ -227,15 +277,67 @@ impl<'a> Crew<'a> {
         }
     }
 
-    fn end_of_errors(&self) -> Option<String> {
-        let length = self.errors.metadata().ok()?.len();
+    /// Throws away what nobody will read of what was said on standard error.
+    fn cut_errors(&mut self) {
+        let length = self.errors.metadata().map_or(0, |found| found.len());
+        if length > ERRORS_BYTES_MAX {
+            let end = self.last_errors(length).unwrap_or_default();
+            // Where it cannot be cut it grows on.
+            let _ = self
+                .errors
+                .set_len(0)
+                .and_then(|()| self.errors.write_all(&end));
+        }
+    }
+
+    fn last_errors(&self, length: u64) -> Option<Vec<u8>> {
         let mut bytes = vec![0; LAST_WORDS_BYTES];
-        // The position of the file is that of the workers, which write on.
         let from = length.saturating_sub(LAST_WORDS_BYTES as u64);
         let read = self.errors.read_at(&mut bytes, from).ok()?;
-        let text = String::from_utf8_lossy(&bytes[..read]);
+        bytes.truncate(read);
+        Some(bytes)
+    }
+
+    fn end_of_errors(&self) -> Option<String> {
+        let length = self.errors.metadata().ok()?.len();
+        let bytes = self.last_errors(length)?;
+        let text = String::from_utf8_lossy(&bytes);
         let last = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(last.trim().chars().take(LAST_WORDS_CHARS_MAX).collect())
+    }
+
+    /// Kills those that have not ended, with all that any of them started.
+    fn kill_all(&self) {
+        let kill = |group| {
+            // Mostly nobody is left.
+            let _ = killpg(group, Signal::SIGKILL);
+        };
+        if let Some(group) = self.group.filter(|_| self.is_one_group) {
+            return kill(group);
+        }
+        let left = self.workers.iter().filter(|worker| !worker.is_reaped);
+        left.for_each(|worker| kill(worker.pid()));
+    }
+}
+
+impl Worker {
+    /// Also of its group, where it has one of its own.
+    fn pid(&self) -> Pid {
+        // The kernel numbers processes by such integers.
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// `None`: it runs. It is not waited for, so that until then no other process gets its number.
+    fn how_it_ended(&self) -> Option<String> {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        match waitid(Id::Pid(self.pid()), flags) {
+            Ok(WaitStatus::Exited(_, code)) => Some(format!("ended with exit code {code}")),
+            Ok(WaitStatus::Signaled(_, signal, _)) => {
+                Some(format!("died of signal {}", signal as i32))
+            }
+            Ok(_) => None,
+            Err(_) => Some("ended".to_owned()),
+        }
     }
 }
 
@@ -243,20 +345,21 @@ impl Drop for Crew<'_> {
     fn drop(&mut self) {
         for worker in &mut self.workers {
             worker.told = None;
-            // Whatever it did is of no use any more; mostly it has ended.
-            let _ = worker.child.kill();
         }
-        for worker in &mut self.workers {
-            let _ = worker.child.wait();
+        let runs = |worker: &Worker| !worker.is_reaped && worker.how_it_ended().is_none();
+        let until = Instant::now() + LEAVE_LIMIT;
+        while self.workers.iter().any(runs) && Instant::now() < until {
+            thread::sleep(LOOK_FOR_END);
         }
-    }
-}
-
-fn in_words(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (_, Some(signal)) => format!("died of signal {signal}"),
-        (Some(code), None) => format!("ended with exit code {code}"),
-        (None, None) => "ended".to_owned(),
+        self.kill_all();
+        let until = Instant::now() + KILLED_LIMIT;
+        while self.workers.iter().any(runs) && Instant::now() < until {
+            thread::sleep(LOOK_FOR_END);
+        }
+        for worker in self.workers.iter_mut().filter(|it| !it.is_reaped) {
+            // One that hangs in a driver is left to whoever reaps orphans.
+            let _ = worker.child.try_wait();
+        }
     }
 }
 
@@ -272,4 +375,121 @@ pub(super) fn allow_descriptors() {
 /// Whether the run is to stop.
 pub(super) fn is_interrupted(interrupt: &Interrupt) -> bool {
     matches!(interrupt.check(), Err(LabError::Interrupted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::spec::{DeviceSpec, Work};
+    use std::cell::RefCell;
+    use std::ffi::OsString;
+    use std::fs;
+
+    fn with_shell(script: &str, test: impl FnOnce(&mut Crew<'_>)) {
+        let interrupt = Interrupt::new();
+        let worker = ["sh", "-c", script].map(OsString::from);
+        let context = Context {
+            worker: &worker,
+            silence: None,
+            interrupt: &interrupt,
+            refused: RefCell::default(),
+        };
+        test(&mut Crew::new(&context, false).unwrap());
+    }
+
+    fn start(crew: &mut Crew<'_>) -> usize {
+        let spec = Spec {
+            device: DeviceSpec::Cpu { kernel: None },
+            work: Work::Probe,
+            seed: 1,
+        };
+        crew.start(&spec).unwrap()
+    }
+
+    fn died(crew: &mut Crew<'_>) -> String {
+        match crew.hear(Duration::from_secs(60)).unwrap() {
+            Some((_, Heard::Died(how))) => how,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until a process is gone, or nothing of it but its number.
+    fn is_gone(pid: &str) -> bool {
+        let until = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < until {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            if stat.is_empty() || stat.contains(") Z ") {
+                return true;
+            }
+            thread::sleep(LOOK_FOR_END);
+        }
+        false
+    }
+
+    #[test]
+    fn workers_that_died_leave_neither_descriptors_nor_processes() {
+        with_shell("read spec; exit 3", |crew| {
+            for _ in 0..20 {
+                start(crew);
+                assert!(died(crew).contains("exit code 3"));
+            }
+            crew.reap_ended();
+            let clean = |worker: &Worker| worker.told.is_none() && worker.is_reaped;
+            assert!(crew.workers.iter().all(clean));
+        });
+    }
+
+    #[test]
+    fn what_a_worker_started_ends_with_it() {
+        // Nobody tells the sleeper of the end of any input.
+        let script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >&2; echo; wait";
+        let mut sleepers = Vec::new();
+        with_shell(script, |crew| {
+            for _ in 0..2 {
+                let worker = start(crew);
+                let told = || crew.end_of_errors().filter(|pid| !sleepers.contains(pid));
+                let pid = loop {
+                    match told() {
+                        Some(pid) => break pid,
+                        None => thread::sleep(LOOK_FOR_END),
+                    }
+                };
+                sleepers.push(pid.clone());
+                if worker == 0 {
+                    crew.kill(worker);
+                    assert!(is_gone(&pid));
+                }
+            }
+        });
+        assert!(sleepers.iter().all(|pid| is_gone(pid)));
+    }
+
+    #[test]
+    fn those_that_are_through_may_clean_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("left");
+        let path = file.display();
+        let script = format!("touch {path}; read spec; echo x >&2; read end; sleep 0.2; rm {path}");
+        with_shell(&script, |crew| {
+            start(crew);
+            while crew.end_of_errors().is_none() {
+                thread::sleep(LOOK_FOR_END);
+            }
+            assert!(file.exists());
+        });
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn what_drivers_write_is_cut_and_its_end_is_kept() {
+        let script = "read spec; yes noise | head -c 3000000 >&2; echo the end >&2; exit 1";
+        with_shell(script, |crew| {
+            start(crew);
+            assert!(died(crew).ends_with("the end"));
+            assert!(crew.hear_briefly(Duration::ZERO).is_none());
+            let length = crew.errors.metadata().unwrap().len();
+            assert!(length <= LAST_WORDS_BYTES as u64, "{length}");
+            assert_eq!(crew.end_of_errors().as_deref(), Some("the end"));
+        });
+    }
 }

@@ -3,13 +3,13 @@
 //!
 //! 1. What earlier starts of the run have done is taken off what there is to do.
 //! 2. All devices are opened and begin together. One that cannot be opened now fails the trial.
-//! 3. Workers tell about every second how far they are. One that dies, or of which nothing is heard, has failed: if devices
-//!    are to be restarted another one takes its place, a few times in a row at most.
+//! 3. Workers tell about every second how far they are. One that dies, or that comes no further, has failed: if devices are to
+//!    be restarted another one takes its place, a few times in a row at most.
 //! 4. The trial is over when every worker has come to its end.
 //!
 //! Restarts of a device whose process lives on are the worker's own affair: it tells of them.
 
-use super::crew::{Crew, Heard, is_interrupted};
+use super::crew::{Crew, Heard, allow_descriptors, is_interrupted};
 use super::lives::{End, add, note};
 use super::{Context, facts, not_offered, problem, spec};
 use crate::error::TrialError;
@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Until all threads of a worker are ready.
 const READY_LIMIT: Duration = Duration::from_secs(180);
-/// Workers tell something about every second, also where all of their threads wait.
+/// Workers come further within that time: of many threads that wait for one slow device one has its result. That they tell how
+/// far they are is no sign: what tells it does not wait for the device.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Until a worker that was stopped has ended.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -87,7 +88,8 @@ struct Member<'a> {
     last: Option<Fatigue>,
     /// When the worker began to work, from the segment's beginning.
     from: Duration,
-    heard: Instant,
+    /// When it last came further: was started, began, did an operation or was restarted.
+    moved: Instant,
     misfortunes: u32,
     earlier: Earlier,
 }
@@ -96,7 +98,7 @@ struct Member<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Earlier {
     elapsed_ns: u64,
-    operations: u64,
+    rounds: u64,
     /// It was not to be restarted, and failed.
     is_dead: bool,
 }
@@ -109,6 +111,8 @@ impl Context<'_> {
         test: &Test,
         tell: Tell<'_>,
     ) -> Result<Outcome, TrialError> {
+        // Each device has a process, with a few of them.
+        allow_descriptors();
         let run = Run {
             context: self,
             test,
@@ -169,7 +173,7 @@ impl Run<'_> {
             if let Some((worker, heard)) = self.crew.hear_briefly(LOOK) {
                 self.take(worker, heard);
             }
-            self.look_after()?;
+            self.look_after();
             if self.began.elapsed() >= due {
                 due = self.began.elapsed() + snapshot;
                 self.take_snapshot(tell);
@@ -210,7 +214,7 @@ impl Run<'_> {
         };
         member.worker = self.crew.start(&spec(member.device, work))?;
         member.phase = Phase::Starting;
-        member.heard = Instant::now();
+        member.moved = Instant::now();
         Ok(())
     }
 
@@ -235,6 +239,9 @@ impl Run<'_> {
                         Heard::Line(Line::Open(facts)) => member.facts = Some(facts),
                         Heard::Line(Line::Ready) => member.phase = Phase::Ready,
                         Heard::Line(Line::NotOffered(why)) => return Ok(Some(why)),
+                        Heard::Line(Line::PinRefused(text)) => {
+                            return Err(self.context.pin_refused(member.device, &text));
+                        }
                         Heard::Line(Line::Failed(text)) | Heard::Died(text) => {
                             return Err(problem(format!("`{name}`: {text}")));
                         }
@@ -253,7 +260,7 @@ impl Run<'_> {
             self.crew.order(member.worker, "go");
             member.phase = Phase::Working;
             member.from = self.began.elapsed();
-            member.heard = Instant::now();
+            member.moved = Instant::now();
         }
     }
 
@@ -267,7 +274,6 @@ impl Run<'_> {
         };
         let (began, restart) = (self.began, self.test.restart);
         let member = &mut self.members[index];
-        member.heard = Instant::now();
         match heard {
             Heard::Line(Line::Ready) => {
                 member.base.restarts += 1;
@@ -275,6 +281,9 @@ impl Run<'_> {
                 self.go(index);
             }
             Heard::Line(Line::Fatigue(fatigue)) => {
+                if progress(&fatigue) != member.last.as_ref().map_or([0; 2], progress) {
+                    member.moved = Instant::now();
+                }
                 member.last = Some(fatigue);
                 let at_ns = nanos(began.elapsed());
                 let now = member.now();
@@ -284,6 +293,10 @@ impl Run<'_> {
                 member.ended(End::Censored, began.elapsed());
                 member.phase = Phase::Over;
             }
+            Heard::Line(Line::PinRefused(text)) => {
+                let _ = self.context.pin_refused(member.device, &text);
+                member.failed(text, began.elapsed(), false);
+            }
             Heard::Line(Line::Failed(text) | Line::NotOffered(text)) | Heard::Died(text) => {
                 member.failed(text, began.elapsed(), restart);
             }
@@ -291,29 +304,35 @@ impl Run<'_> {
         }
     }
 
-    /// Starts workers again whose pause is over, and ends those of which nothing is heard.
-    fn look_after(&mut self) -> Result<(), TrialError> {
+    /// Starts workers again whose pause is over, and ends those that come no further.
+    fn look_after(&mut self) {
+        let restart = self.test.restart;
         for index in 0..self.members.len() {
             let member = &self.members[index];
             let silence = match member.phase {
                 Phase::Pausing(until) => {
-                    if Instant::now() >= until {
-                        self.start(index)?;
+                    if Instant::now() >= until
+                        && let Err(error) = self.start(index)
+                    {
+                        // The machine may have processes and descriptors left again after a while; hours are not lost by it.
+                        let elapsed = self.began.elapsed();
+                        self.members[index].failed(error.to_string(), elapsed, restart);
                     }
                     continue;
                 }
                 Phase::Starting => READY_LIMIT,
-                Phase::Working => SILENCE,
+                Phase::Working => self.context.silence.unwrap_or(SILENCE),
                 Phase::Ready | Phase::Over => continue,
             };
-            if member.heard.elapsed() > silence {
+            let still = member.moved.elapsed();
+            if still > silence {
                 self.crew.kill(member.worker);
-                let text = format!("nothing was heard of it for {} s", silence.as_secs());
-                let (elapsed, restart) = (self.began.elapsed(), self.test.restart);
-                self.members[index].failed(text, elapsed, restart);
+                let text = format!("it came no further for {} s", silence.as_secs());
+                // What it did until then counts; that it hung does not.
+                let moved = self.began.elapsed().saturating_sub(still);
+                self.members[index].failed(text, moved, restart);
             }
         }
-        Ok(())
     }
 
     /// Has all workers end early, and takes in what they say last.
@@ -367,7 +386,7 @@ impl<'a> Member<'a> {
         let mut earlier = Earlier::default();
         for of in own.filter(|of| of.device == index) {
             earlier.elapsed_ns = earlier.elapsed_ns.saturating_add(of.elapsed_ns);
-            earlier.operations += operations(of);
+            earlier.rounds += rounds(of, test);
             earlier.is_dead |= !test.restart && !of.is_sound();
         }
         Self {
@@ -383,7 +402,7 @@ impl<'a> Member<'a> {
             points: Vec::new(),
             last: None,
             from: Duration::ZERO,
-            heard: Instant::now(),
+            moved: Instant::now(),
             misfortunes: 0,
             earlier,
         }
@@ -394,9 +413,7 @@ impl<'a> Member<'a> {
         if self.earlier.is_dead {
             return None;
         }
-        let each = (test.operations.len() as u64).saturating_mul(test.threads.into());
-        let done = self.earlier.operations + operations(&self.base);
-        let rounds = done / each.max(1);
+        let rounds = self.earlier.rounds + rounds(&self.base, test);
         let elapsed_ns = self.earlier.elapsed_ns.saturating_add(self.base.elapsed_ns);
         let loops = test.loops.map(|loops| loops.saturating_sub(rounds));
         let duration_ns = test
@@ -464,9 +481,18 @@ impl<'a> Member<'a> {
     }
 }
 
-/// All that was tried, whatever came of it.
-const fn operations(of: &DeviceFatigue) -> u64 {
-    of.right + of.wrong + of.failed + of.refused + of.passed_invalid
+/// Rounds through the operations that were done: as workers told, or as they would be if the device had all of the operations,
+/// which is too few where it has not.
+fn rounds(of: &DeviceFatigue, test: &Test) -> u64 {
+    let operations = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
+    let each = (test.operations.len() as u64).saturating_mul(test.threads.into());
+    of.rounds.unwrap_or(operations / each.max(1))
+}
+
+/// What changes when a worker comes further: what it tried, whatever came of it, and how often it began anew.
+const fn progress(of: &Fatigue) -> [u64; 2] {
+    let tried = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
+    [tried, of.restarts]
 }
 
 /// What a worker did of which nothing was heard.

@@ -10,7 +10,7 @@ use device::spec::Work;
 use journal::record::{DeviceResult, KatOutcome, KatRow, Measured, Outcome};
 use std::time::Duration;
 
-/// An algorithm of whose cases nothing is heard for so long hangs: RSA-4096 with a slow device takes seconds.
+/// A worker that says nothing for so long hangs: it tells every few inputs what it tries, and the slowest take seconds.
 const SILENCE: Duration = Duration::from_secs(120);
 /// A device whose process dies so often is not tried any further.
 const DEATHS_MAX: usize = 50;
@@ -42,10 +42,15 @@ impl Context<'_> {
         let mut deaths = 0;
         while !left.is_empty() {
             let mut last = None;
+            let mut trying = None;
             let ended = self.worker(device, left, |line| match line {
                 Line::Open(facts) => opened = Some(facts),
+                Line::Trying(what) => {
+                    last = place(left, &what).or(last);
+                    trying = Some(what);
+                }
                 Line::Kat(row) => {
-                    last = left.iter().position(|name| *name == row.algorithm);
+                    last = place(left, &row.algorithm).or(last);
                     rows.push(recorded(index, row));
                 }
                 _ => {}
@@ -55,7 +60,11 @@ impl Context<'_> {
                 return Err(problem(format!("`{}`: {death}", device.name)));
             }
             deaths += 1;
-            // Nobody knows whether all cases of the last algorithm had been tried, or the next one was begun.
+            let death = match trying {
+                Some(what) => format!("while it tried {what}: {death}"),
+                None => death,
+            };
+            // It died of what it told last that it tries, or before the first.
             let blamed = last.unwrap_or(0);
             rows.push(KatRow {
                 device: index,
@@ -94,9 +103,13 @@ impl Context<'_> {
         };
         crew.start(&spec(device, work))?;
         let mut is_open = false;
+        let silence = self.silence.unwrap_or(SILENCE);
         loop {
-            match crew.hear(SILENCE)? {
+            match crew.hear(silence)? {
                 Some((_, Heard::Line(Line::End))) => return Ok(None),
+                Some((_, Heard::Line(Line::PinRefused(text)))) => {
+                    return Err(self.pin_refused(device, &text));
+                }
                 // It broke off in the middle: so does a worker whose own worker died.
                 Some((_, Heard::Line(Line::Failed(text)))) if is_open => return Ok(Some(text)),
                 Some((_, Heard::Line(Line::Failed(text) | Line::NotOffered(text)))) => {
@@ -108,12 +121,21 @@ impl Context<'_> {
                 }
                 Some((_, Heard::Died(how))) => return Ok(Some(how)),
                 None => {
-                    let seconds = SILENCE.as_secs();
+                    let seconds = silence.as_secs();
                     return Ok(Some(format!("nothing was heard of it for {seconds} s")));
                 }
             }
         }
     }
+}
+
+/// The place of the algorithm that a text begins with: `aes-128-cbc`, `aes-128-cbc, empty`.
+fn place(algorithms: &[String], text: &str) -> Option<usize> {
+    let is_of = |name: &String| {
+        let rest = text.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', ':']))
+    };
+    algorithms.iter().position(is_of)
 }
 
 fn recorded(device: usize, row: report::KatRow) -> KatRow {

@@ -32,6 +32,9 @@ pub(super) fn add(
     to.refused += fatigue.refused;
     to.passed_invalid += fatigue.passed_invalid;
     to.restarts += fatigue.restarts;
+    if let Some(rounds) = fatigue.rounds {
+        to.rounds = Some(to.rounds.unwrap_or(0) + rounds);
+    }
     to.resident_bytes_max = to.resident_bytes_max.max(fatigue.resident_bytes_max);
     let room = REASONS_MAX.saturating_sub(to.reasons.len());
     let reasons = fatigue.reasons.iter().take(room).cloned();
@@ -153,6 +156,7 @@ mod tests {
         );
         // The failure that was told, and what was under way when it died.
         assert_eq!((device.failed, device.crashes, device.right), (2, 1, 20));
+        assert_eq!(device.rounds, Some(4));
         assert!(!device.is_sound());
     }
 

@@ -11,27 +11,31 @@ const TOGETHER_PERCENT: u64 = 50;
 /// Who did the work of a device that is said to take it off the CPU.
 pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
     let counts = counted(trial);
-    if counts.is_some_and(|(counted, done)| counted > 0 && agree(counted, done, test)) {
-        return Proof::Counted;
+    match counts {
+        Some((counted, asked)) if counted > 0 && agree(counted, asked, test) => {
+            return Proof::Counted;
+        }
+        // It says itself that it did nothing. Where CPU time fell nevertheless, it was not this device that spared it.
+        Some((0, asked)) if asked > 0 => return Proof::EqualsCpu,
+        _ => {}
     }
-    match (each_ns(trial), trial.reference) {
-        (Some(own), Some(reference)) => {
-            let cpu = u128::from(reference.cpu_ns) / u128::from(reference.operations.max(1));
-            match own * 2 < cpu {
+    let operations: u64 = trial.devices.iter().map(|device| device.operations).sum();
+    let cpu_ns: u64 = trial.devices.iter().map(|device| device.cpu_ns).sum();
+    // What did nothing has no time for one operation.
+    let reference = trial.reference.filter(|found| found.operations > 0);
+    match reference.filter(|_| operations > 0) {
+        Some(reference) => {
+            let product =
+                |cpu_ns: u64, operations: u64| u128::from(cpu_ns) * u128::from(operations);
+            let own = product(cpu_ns, reference.operations);
+            match own.saturating_mul(2) < product(reference.cpu_ns, operations) {
                 true => Proof::CpuFell,
                 false => Proof::EqualsCpu,
             }
         }
-        _ if counts.is_some() => Proof::EqualsCpu,
-        _ => Proof::Unknown,
+        None if counts.is_some() => Proof::EqualsCpu,
+        None => Proof::Unknown,
     }
-}
-
-/// CPU time of one operation.
-fn each_ns(trial: &SpeedTrial) -> Option<u128> {
-    let operations: u64 = trial.devices.iter().map(|device| device.operations).sum();
-    let cpu: u64 = trial.devices.iter().map(|device| device.cpu_ns).sum();
-    (operations > 0).then(|| u128::from(cpu) / u128::from(operations))
 }
 
 /// What devices counted and what was asked of them; `None` where one does not count.
@@ -157,12 +161,36 @@ mod tests {
         assert_eq!(proof(&trial(1_000, 49_000, None)), Proof::CpuFell);
         assert_eq!(proof(&trial(1_000, 51_000, None)), Proof::EqualsCpu);
         // Its counter did not move: it is no offload whatever the CPU time was said to be.
-        assert_eq!(proof(&trial(1_000, 100_000, Some(0))), Proof::EqualsCpu);
+        assert_eq!(proof(&trial(1_000, 1, Some(0))), Proof::EqualsCpu);
         let unknown = SpeedTrial {
             reference: None,
-            ..trial(1_000, 1_000, None)
+            ..trial(1_000, 1, None)
         };
         assert_eq!(proof(&unknown), Proof::Unknown);
+        // A reference that did nothing is none.
+        let idle = CpuReference {
+            operations: 0,
+            cpu_ns: 200_000_000,
+            elapsed_ns: 200_000_000,
+        };
+        let idle = SpeedTrial {
+            reference: Some(idle),
+            ..trial(1_000, 1, None)
+        };
+        assert_eq!(proof(&idle), Proof::Unknown);
+        // Nor has a device that did nothing spared anybody.
+        assert_eq!(proof(&trial(0, 0, None)), Proof::Unknown);
+        // Less than a nanosecond each is something.
+        let short = |cpu_ns| SpeedTrial {
+            reference: Some(CpuReference {
+                operations: 1_000,
+                cpu_ns: 900,
+                elapsed_ns: 900,
+            }),
+            ..trial(1_000, cpu_ns, None)
+        };
+        assert_eq!(proof(&short(449)), Proof::CpuFell);
+        assert_eq!(proof(&short(450)), Proof::EqualsCpu);
     }
 
     #[test]

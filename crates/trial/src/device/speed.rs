@@ -102,6 +102,10 @@ impl Context<'_> {
         let mut crew = Crew::new(self, true)?;
         // Of each worker.
         let mut uses: Vec<usize> = Vec::new();
+        let of = |uses: &[usize], worker: usize| &*members[uses[worker]].name;
+        let limit = |workers: usize| READY_LIMIT + READY_LIMIT_EACH * workers as u32;
+        let mut facts: Vec<Option<Facts>> = vec![None; members.len()];
+        let mut ready = 0;
         for (index, member) in members.iter().enumerate() {
             let share = share(test.concurrency, members.len(), index);
             let (processes, threads) = match test.workers {
@@ -120,29 +124,34 @@ impl Context<'_> {
             for _ in 0..processes {
                 crew.start(&spec)?;
                 uses.push(index);
+                // The first opens the device before the others try: a thousand wrong PINs would lock any token.
+                while facts[index].is_none() {
+                    match self.next(&mut crew, limit(uses.len()), members, &uses)? {
+                        (worker, Line::Open(opened)) => facts[uses[worker]] = Some(opened),
+                        (_, Line::Ready) => ready += 1,
+                        (_, Line::NotOffered(why)) => return Ok(Ran::NotOffered { facts, why }),
+                        (worker, line) => return Err(unexpected(of(&uses, worker), &line)),
+                    }
+                }
             }
         }
-        let of = |worker: usize| &*members[uses[worker]].name;
-        let mut facts: Vec<Option<Facts>> = vec![None; members.len()];
-        let limit = READY_LIMIT + READY_LIMIT_EACH * uses.len() as u32;
-        let mut not_ready = uses.len();
-        while not_ready > 0 {
-            match next(&mut crew, limit, of)? {
-                (worker, Line::Open(opened)) => facts[uses[worker]] = Some(opened),
-                (_, Line::Ready) => not_ready -= 1,
+        while ready < uses.len() {
+            match self.next(&mut crew, limit(uses.len()), members, &uses)? {
+                (_, Line::Open(_)) => {}
+                (_, Line::Ready) => ready += 1,
                 (_, Line::NotOffered(why)) => return Ok(Ran::NotOffered { facts, why }),
-                (worker, line) => return Err(unexpected(of(worker), &line)),
+                (worker, line) => return Err(unexpected(of(&uses, worker), &line)),
             }
         }
         crew.go();
         let limit = Duration::from_nanos(test.duration_ns) + CHECK_LIMIT;
         let mut speeds: Vec<Option<Speed>> = vec![None; uses.len()];
         while speeds.iter().any(Option::is_none) {
-            match next(&mut crew, limit, of)? {
+            match self.next(&mut crew, limit, members, &uses)? {
                 (worker, Line::Speed(speed)) => speeds[worker] = Some(speed),
                 (_, Line::End) => {}
                 (_, Line::NotOffered(why)) => return Ok(Ran::NotOffered { facts, why }),
-                (worker, line) => return Err(unexpected(of(worker), &line)),
+                (worker, line) => return Err(unexpected(of(&uses, worker), &line)),
             }
         }
         let speeds = uses.into_iter().zip(speeds.into_iter().flatten());
@@ -151,24 +160,29 @@ impl Context<'_> {
             speeds: speeds.collect(),
         })
     }
-}
 
-/// What a worker says next; that one failed or died ends the trial.
-fn next<'n>(
-    crew: &mut Crew<'_>,
-    limit: Duration,
-    name: impl Fn(usize) -> &'n str,
-) -> Result<(usize, Line), TrialError> {
-    match crew.hear(limit)? {
-        Some((worker, Heard::Line(Line::Failed(text)))) => {
-            Err(problem(format!("`{}`: {text}", name(worker))))
+    /// What a worker says next; that one failed or died ends the trial. `uses` has the device of each worker.
+    fn next(
+        &self,
+        crew: &mut Crew<'_>,
+        limit: Duration,
+        members: &[Device],
+        uses: &[usize],
+    ) -> Result<(usize, Line), TrialError> {
+        let of = |worker: usize| &members[uses[worker]];
+        match crew.hear(limit)? {
+            Some((worker, Heard::Line(Line::PinRefused(text)))) => {
+                Err(self.pin_refused(of(worker), &text))
+            }
+            Some((worker, Heard::Line(Line::Failed(text)) | Heard::Died(text))) => {
+                Err(problem(format!("`{}`: {text}", of(worker).name)))
+            }
+            Some((worker, Heard::Line(line))) => Ok((worker, line)),
+            None => Err(problem(format!(
+                "nothing was heard of the devices for {} s",
+                limit.as_secs()
+            ))),
         }
-        Some((worker, Heard::Line(line))) => Ok((worker, line)),
-        Some((worker, Heard::Died(how))) => Err(problem(format!("`{}`: {how}", name(worker)))),
-        None => Err(problem(format!(
-            "nothing was heard of the devices for {} s",
-            limit.as_secs()
-        ))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Trials of crypto devices by real worker processes: this test program is also the worker, and one that dies.
 
+mod ends;
 mod trials;
 mod worker;
 
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     {
         return worker::work(&kind);
     }
-    let tests = tests!(trials:
+    let mut tests = tests!(trials:
         our_own_engines_pass_the_functional_trial,
         a_device_that_dies_is_blamed_and_the_others_are_tried,
         a_model_counts_what_it_does,
@@ -39,5 +40,12 @@ fn main() -> ExitCode {
         loops_end_a_fatigue_trial,
         an_interrupted_fatigue_trial_is_recorded_and_goes_on,
     );
+    tests.extend(tests!(ends:
+        a_device_that_comes_no_further_has_failed_when_it_last_did,
+        a_pin_that_is_refused_is_not_tried_again,
+        what_a_worker_tells_that_it_tries_is_blamed_for_its_death,
+        a_token_of_softhsm_leaves_nothing,
+        a_broken_off_trial_with_softhsm_leaves_nothing,
+    ));
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }

@@ -10,7 +10,7 @@ use lab::{Interrupt, LabError};
 use trial::frames::Told;
 use trial::{Measurer, OnDevices, Trial, links};
 
-fn plan(text: &str) -> Plan {
+pub(crate) fn plan(text: &str) -> Plan {
     let text = format!("campaign: test\n{text}\n");
     let campaign = from_text("test", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let lab = LabFile::built_in_named("device").expect("it is built in");
@@ -20,11 +20,9 @@ fn plan(text: &str) -> Plan {
         .unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-fn worker(kind: &str) -> OnDevices {
+pub(crate) fn worker(kind: &str) -> OnDevices {
     let program = std::env::current_exe().expect("a program");
-    OnDevices {
-        worker: vec![program.into(), kind.into()],
-    }
+    OnDevices::new(vec![program.into(), kind.into()])
 }
 
 /// Measures one cell, which earlier starts may have begun.
@@ -60,7 +58,7 @@ fn outcome(kind: &str, text: &str) -> Outcome {
     .expect("no interrupt")
 }
 
-fn measured(outcome: Outcome) -> Measured {
+pub(crate) fn measured(outcome: Outcome) -> Measured {
     match outcome {
         Outcome::Measured(measured) => *measured,
         other => panic!("{other:?}"),
@@ -78,7 +76,7 @@ fn speed(result: &DeviceResult) -> &SpeedTrial {
         .unwrap_or_else(|| panic!("{result:?}"))
 }
 
-fn only_segment(result: &DeviceResult) -> &FatigueSegment {
+pub(crate) fn only_segment(result: &DeviceResult) -> &FatigueSegment {
     assert_eq!(result.fatigue.len(), 1);
     &result.fatigue[0]
 }

@@ -2,25 +2,37 @@
 
 use device::Facts;
 use device::report::{Fatigue, KatRow, Line, Outcome, Speed};
-use device::spec::{Spec, Work};
+use device::spec::{DeviceSpec, Spec, Work};
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 /// Dies in the middle of everything, after some right results.
 pub(crate) const DIES: &str = "worker-that-dies";
 /// Prints what is no line, and says that it did what its counter knows nothing of.
 pub(crate) const CHATTERS: &str = "worker-that-chatters";
+/// Says again and again how far it is, and comes no further.
+pub(crate) const HANGS: &str = "worker-that-hangs";
+/// Has a token that does not take the PIN, and notes each time that it is tried in the file that stands for its module.
+pub(crate) const REFUSED: &str = "worker-that-is-refused";
+/// Dies of the second algorithm after it has told that it tries it.
+pub(crate) const TRIES: &str = "worker-that-tries";
 /// The real one.
 pub(crate) const REAL: &str = "worker";
 
 pub(crate) fn is_one(kind: &str) -> bool {
-    [DIES, CHATTERS, REAL].contains(&kind)
+    [DIES, CHATTERS, HANGS, REFUSED, TRIES, REAL].contains(&kind)
 }
 
 pub(crate) fn work(kind: &str) -> ExitCode {
     match kind {
         DIES => die(),
         CHATTERS => chatter(),
+        HANGS => hang(),
+        REFUSED => be_refused(),
+        TRIES => try_and_die(),
         _ => device::serve(io::stdin(), io::stdout()).expect("somebody listens"),
     }
     ExitCode::SUCCESS
@@ -60,20 +72,7 @@ fn die() {
         _ => {
             say(&Line::Ready);
             told();
-            say(&Line::Fatigue(Fatigue {
-                elapsed_ns: 1_000_000,
-                right: 0,
-                wrong: 0,
-                failed: 0,
-                refused: 0,
-                passed_invalid: 0,
-                restarts: 0,
-                rounds: Some(0),
-                failures_ns: Vec::new(),
-                restarts_ns: Vec::new(),
-                reasons: Vec::new(),
-                resident_bytes_max: 1,
-            }));
+            say(&fatigue(1_000_000, 0));
         }
     }
     eprintln!("the driver is on fire");
@@ -99,5 +98,63 @@ fn chatter() {
         latency_ns: [1, 2, 3],
         device_operations: Some(0),
     }));
+    say(&Line::End);
+}
+
+fn fatigue(elapsed_ns: u64, right: u64) -> Line {
+    Line::Fatigue(Fatigue {
+        elapsed_ns,
+        right,
+        wrong: 0,
+        failed: 0,
+        refused: 0,
+        passed_invalid: 0,
+        restarts: 0,
+        rounds: Some(right),
+        failures_ns: Vec::new(),
+        restarts_ns: Vec::new(),
+        reasons: Vec::new(),
+        resident_bytes_max: 1,
+    })
+}
+
+fn hang() {
+    open();
+    say(&Line::Ready);
+    told();
+    for tick in 1.. {
+        say(&fatigue(tick * 20_000_000, 5));
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn be_refused() {
+    let spec: Spec = serde_json::from_str(&told()).expect("a spec");
+    let DeviceSpec::Pkcs11 { module, .. } = spec.device else {
+        panic!("{spec:?}");
+    };
+    let file = OpenOptions::new().append(true).open(module);
+    file.expect("a file").write_all(b"x").expect("room");
+    say(&Line::PinRefused("it is not that of the token".to_owned()));
+}
+
+fn try_and_die() {
+    let Work::Kat { algorithms } = open().work else {
+        panic!("only kat is tried");
+    };
+    let pass = |algorithm: &String| {
+        say(&Line::Trying(algorithm.clone()));
+        say(&Line::Kat(KatRow {
+            algorithm: algorithm.clone(),
+            case: "vectors".to_owned(),
+            tried: 1,
+            outcome: Outcome::Pass,
+        }));
+    };
+    pass(&algorithms[0]);
+    if let Some(second) = algorithms.get(1) {
+        say(&Line::Trying(format!("{second}, empty")));
+        std::process::abort();
+    }
     say(&Line::End);
 }

@@ -1,0 +1,177 @@
+//! How trials end that do not go well, and what they leave.
+
+use crate::trials::{measured, only_segment, plan, worker};
+use crate::worker::{HANGS, REAL, REFUSED, TRIES};
+use journal::record::{DeviceResult, KatOutcome, Outcome};
+use lab::{Interrupt, LabError};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use trial::{Measurer, OnDevices, Trial, links};
+
+/// All cells of a campaign, once.
+fn outcomes(on: &mut OnDevices, text: &str) -> Vec<Outcome> {
+    let plan = plan(text);
+    let measure = |cell| {
+        let trial = Trial::of(cell, 1, links(&plan, cell));
+        let record = on.measure(&trial, &mut |_| (), &Interrupt::new());
+        record.expect("no interrupt").outcome
+    };
+    plan.cells.iter().map(measure).collect()
+}
+
+fn only_result(on: &mut OnDevices, text: &str) -> DeviceResult {
+    let outcome = outcomes(on, text).pop().expect("a cell");
+    *measured(outcome).device.expect("a result")
+}
+
+pub(crate) fn a_device_that_comes_no_further_has_failed_when_it_last_did() {
+    let patience = Duration::from_millis(500);
+    let result = only_result(
+        &mut worker(HANGS).with_patience(patience),
+        "devices: [engine]\n\
+         trials: [fatigue: { operations: sha-256, threads: 1, duration: 1 h, restart: false }]",
+    );
+    let device = &only_segment(&result).devices[0];
+    assert_eq!((device.crashes, device.right), (1, 5), "{device:?}");
+    let [life] = &*device.lives else {
+        panic!("{device:?}");
+    };
+    // It did all that it did before it told for the first time.
+    assert!(life.failed && u128::from(life.ran_ns()) < patience.as_nanos());
+    assert!(device.elapsed_ns < patience.as_nanos() as u64, "{device:?}");
+    assert!(device.reasons[0].contains("came no further"), "{device:?}");
+}
+
+pub(crate) fn a_pin_that_is_refused_is_not_tried_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = folder.path().join("module");
+    fs::write(&module, "").expect("room");
+    let trials = [
+        "speed: { operation: sha-256, size: [64 B, 1 KiB], concurrency: 8, workers: processes, duration: 20 ms }",
+        "kat: { algorithms: sha-256 }",
+        "fatigue: { operations: sha-256, threads: 1, loops: 1 }",
+    ];
+    for first in 0..trials.len() {
+        let mut order = trials;
+        order.swap(0, first);
+        fs::write(&module, "").expect("room");
+        let text = format!(
+            "devices: [pkcs11: {{ module: {}, token: card, pin_file: /nonexistent/pin, offload: false }}]\ntrials:\n  - {}",
+            module.display(),
+            order.join("\n  - ")
+        );
+        let outcomes = outcomes(&mut worker(REFUSED), &text);
+        assert_eq!(outcomes.len(), 4);
+        let skipped = outcomes.iter().filter(|outcome| match outcome {
+            Outcome::Failed { reason } => {
+                assert!(reason.contains("not that of the token"), "{reason}");
+                reason.contains("skipped")
+            }
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(skipped.count(), 3);
+        let tries = fs::read(&module).expect("it is there");
+        assert_eq!(tries.len(), 1, "{}", trials[first]);
+    }
+}
+
+pub(crate) fn what_a_worker_tells_that_it_tries_is_blamed_for_its_death() {
+    let result = only_result(
+        &mut worker(TRIES),
+        "devices: [engine]\ntrials: [kat: { algorithms: [md5, sha-1, sha-256] }]",
+    );
+    let rows = result.kat.iter().map(|row| (&*row.algorithm, &*row.case));
+    assert_eq!(
+        rows.collect::<Vec<_>>(),
+        [
+            ("md5", "vectors"),
+            ("sha-1", "the rest"),
+            ("sha-256", "vectors")
+        ]
+    );
+    let KatOutcome::Error(how) = &result.kat[1].outcome else {
+        panic!("{result:?}");
+    };
+    assert!(how.contains("while it tried sha-1, empty"), "{how}");
+}
+
+/// Whether there is a SoftHSM2 here; else it is said that nothing was tested.
+fn has_softhsm() -> bool {
+    let tool = Command::new("softhsm2-util")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    let has = tool.is_ok_and(|status| status.success());
+    if !has {
+        eprintln!("SKIPPED: softhsm2 is not installed, so that no token can be made");
+    }
+    has
+}
+
+/// The real worker, with a folder for temporary files of its own.
+fn worker_in(folder: &Path) -> OnDevices {
+    let program = std::env::current_exe().expect("a program");
+    let temporary = format!("TMPDIR={}", folder.display());
+    OnDevices::new(vec![
+        "env".into(),
+        temporary.into(),
+        program.into(),
+        REAL.into(),
+    ])
+}
+
+fn left_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("it is there").flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+pub(crate) fn a_token_of_softhsm_leaves_nothing() {
+    if !has_softhsm() {
+        return;
+    }
+    for trial in [
+        "kat: { algorithms: sha-256 }",
+        "speed: { operation: sha-256, size: 64 B, concurrency: 2, workers: processes, duration: 500 ms }",
+        "fatigue: { operations: sha-256, threads: 2, loops: 10 }",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut on = worker_in(folder.path());
+        only_result(&mut on, &format!("devices: [softhsm]\ntrials: [{trial}]"));
+        assert_eq!(left_in(folder.path()), [""; 0], "{trial}");
+    }
+}
+
+pub(crate) fn a_broken_off_trial_with_softhsm_leaves_nothing() {
+    if !has_softhsm() {
+        return;
+    }
+    for trial in [
+        "speed: { operation: sha-256, size: 64 B, duration: 1 h }",
+        "fatigue: { operations: sha-256, threads: 2, duration: 1 h }",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut on = worker_in(folder.path());
+        let plan = plan(&format!("devices: [softhsm]\ntrials: [{trial}]"));
+        let interrupt = Interrupt::new();
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| {
+                // As soon as there is a token: then nothing else tells when it works.
+                let until = Instant::now() + Duration::from_secs(60);
+                while left_in(folder.path()).is_empty() && Instant::now() < until {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                interrupt.set();
+            });
+            let cell = &plan.cells[0];
+            let trial = Trial::of(cell, 1, links(&plan, cell));
+            on.measure(&trial, &mut |_| (), &interrupt)
+        });
+        assert!(matches!(ended, Err(LabError::Interrupted)), "{ended:?}");
+        assert_eq!(left_in(folder.path()), [""; 0], "{trial}");
+    }
+}
