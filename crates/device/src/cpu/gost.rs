@@ -5,7 +5,7 @@ use crate::operation::{Action, Cipher, Family, Mode};
 use crate::{DeviceError, Job, Operation, Secret};
 use gost::kuznyechik::Kuznyechik;
 use gost::magma::{Gost89, Magma, Sbox};
-use gost::mode::{Cbc, Cnt, Ctr, CtrAcpkm, Ecb, Imito, Mgm, Omac};
+use gost::mode::{Cbc, Cnt, Ctr, CtrAcpkm, Ecb, IV_BLOCKS_MAX, Imito, Mgm, Omac};
 use gost::{BlockCipher, KEY_BYTES, Kernel};
 
 /// What one key encrypts in CTR-ACPKM.
@@ -86,8 +86,13 @@ fn modern<C: BlockCipher + 'static>(
         Family::Cipher(_, Mode::Cbc) => {
             // Vectors of GOST R 34.13-2015 have IVs of several blocks.
             let iv = secret.nonce.clone();
-            if iv.is_empty() || !iv.len().is_multiple_of(C::BLOCK_BYTES) {
-                return Err(refused("the IV is not whole blocks"));
+            let blocks = iv.len() / C::BLOCK_BYTES;
+            if !iv.len().is_multiple_of(C::BLOCK_BYTES) || !(1..=IV_BLOCKS_MAX).contains(&blocks) {
+                return Err(refused(format_args!(
+                    "an IV of {} B, where 1 to {IV_BLOCKS_MAX} blocks of {} B are needed",
+                    iv.len(),
+                    C::BLOCK_BYTES
+                )));
             }
             let mut cbc = Cbc::new(cipher);
             in_place(C::BLOCK_BYTES, move |text| {
@@ -145,6 +150,10 @@ fn mgm<C: BlockCipher + 'static>(mut mgm: Mgm<C>, encrypts: bool, secret: &Secre
         output.clear();
         output.extend_from_slice(input);
         if encrypts {
+            if input.is_empty() && aad.is_empty() {
+                let nothing = "MGM does not take an empty text without additional data";
+                return Err(DeviceError::NotOffered(nothing.to_owned()));
+            }
             output.resize(input.len() + C::BLOCK_BYTES, 0);
             let (text, tag) = output.split_at_mut(input.len());
             mgm.seal(&nonce, &aad, text, tag);
@@ -154,6 +163,10 @@ fn mgm<C: BlockCipher + 'static>(mut mgm: Mgm<C>, encrypts: bool, secret: &Secre
             output.clear();
             return Ok(false);
         };
+        if length == 0 && aad.is_empty() {
+            output.clear();
+            return Ok(false);
+        }
         let (text, tag) = output.split_at_mut(length);
         let authentic = mgm.open(&nonce, &aad, text, tag);
         output.truncate(if authentic { length } else { 0 });
@@ -170,4 +183,60 @@ fn iv(secret: &Secret, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         "an IV of {} B, where {bytes} B are needed",
         secret.nonce.len()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Algorithm;
+
+    fn made(algorithm: &str, action: Action, nonce_bytes: usize) -> Made {
+        let operation = Operation {
+            algorithm: Algorithm::parse(algorithm).expect("an algorithm"),
+            action,
+        };
+        let secret = Secret {
+            key: vec![7; KEY_BYTES].into(),
+            nonce: vec![0; nonce_bytes],
+            aad: Vec::new(),
+        };
+        job(operation, &secret, Kernel::PORTABLE)
+    }
+
+    /// RFC 9058 §4.1.
+    #[test]
+    fn mgm_takes_no_empty_text_without_additional_data() {
+        for (algorithm, block) in [("magma-mgm", 8), ("kuznyechik-mgm", 16)] {
+            let mut output = Vec::new();
+            let mut seals = made(algorithm, Action::Encrypt, block).expect("a job");
+            let error = seals.run(&[], &mut output).expect_err("it is refused");
+            assert!(matches!(error, DeviceError::NotOffered(_)), "{error}");
+            assert_eq!(seals.run(&[1], &mut output), Ok(true));
+
+            let mut opens = made(algorithm, Action::Decrypt, block).expect("a job");
+            let sealed = output.clone();
+            assert_eq!(opens.run(&sealed, &mut output), Ok(true));
+            assert_eq!(output, [1]);
+            for bytes in [0, block - 1, block] {
+                assert_eq!(opens.run(&vec![0; bytes], &mut output), Ok(false));
+                assert!(output.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn cbc_takes_ivs_of_one_to_four_blocks() {
+        for (algorithm, block) in [("magma-cbc", 8), ("kuznyechik-cbc", 16)] {
+            for blocks in 1..=4 {
+                let mut job = made(algorithm, Action::Encrypt, blocks * block).expect("a job");
+                assert_eq!(job.run(&[0; 64], &mut Vec::new()), Ok(true));
+            }
+            for bytes in [0, block - 1, block + 1, 5 * block] {
+                let error = made(algorithm, Action::Encrypt, bytes)
+                    .err()
+                    .expect("it is refused");
+                assert!(error.to_string().contains("1 to 4 blocks"), "{error}");
+            }
+        }
+    }
 }
