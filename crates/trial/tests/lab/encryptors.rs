@@ -99,6 +99,7 @@ fn suites_of_each_kind_carry_frames() {
         ("aes-256-cbc-hmac-sha256", &Direction::ALL[..]),
         ("3des-cbc-hmac-sha1", &Direction::ALL[..]),
         ("null-hmac-sha256", &[Direction::Both]),
+        ("magma-mgm-mac", &Direction::ALL[..]),
     ] {
         for &direction in directions {
             let encryptor = suite(name);
