@@ -23,6 +23,9 @@ const TOGETHER: usize = 32;
 /// Parts of messages in one scratch.
 const PARTS: usize = 64;
 
+/// Up to so many bytes, what is authenticated of a message is put together first.
+const STAGED_BYTES: usize = 256;
+
 /// A text, what it is sealed or opened with beside the key, and its tag.
 #[derive(Debug)]
 pub struct AeadMessage<'a, V, A> {
@@ -303,20 +306,40 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
             rest = behind;
             blocks
         };
+        let mut staged = [0; STAGED_BYTES];
         for part in self.parts.drain(..) {
-            self.sum.accumulate(take(part.aad.len()), part.aad);
-            let factors = take(part.text.len());
-            let lengths = part.lengths.map(|lengths| (lengths, take(C::BLOCK_BYTES)));
-            let keystream = take(part.text.len());
-            if self.way == Way::Open {
-                self.sum.accumulate(factors, part.text);
-            }
-            xor(part.text, keystream);
+            let own_bytes = [part.aad.len(), part.text.len()];
+            let [aad_bytes, text_bytes] =
+                own_bytes.map(|bytes| bytes.next_multiple_of(C::BLOCK_BYTES));
+            let ends = part.lengths.map_or(0, |_| C::BLOCK_BYTES);
+            let factors = take(aad_bytes + text_bytes + ends);
+            let keystream = take(text_bytes);
             if self.way == Way::Seal {
-                self.sum.accumulate(factors, part.text);
+                xor(part.text, keystream);
             }
-            if let Some((lengths, factor)) = lengths {
-                self.sum.accumulate(factor, &lengths[..C::BLOCK_BYTES]);
+            if let Some(staged) = staged.get_mut(..factors.len()) {
+                // A sum of its own for each of the three would cost more than they do together. None of it is secret.
+                let (aad, behind) = staged.split_at_mut(aad_bytes);
+                let (text, lengths) = behind.split_at_mut(text_bytes);
+                fill_padded(aad, part.aad);
+                fill_padded(text, part.text);
+                if let Some(own) = &part.lengths {
+                    lengths.copy_from_slice(&own[..C::BLOCK_BYTES]);
+                }
+                self.sum.accumulate(factors, staged);
+            } else {
+                let (aad, behind) = factors.split_at(aad_bytes);
+                let (text, lengths) = behind.split_at(text_bytes);
+                self.sum.accumulate(aad, part.aad);
+                self.sum.accumulate(text, part.text);
+                if let Some(own) = &part.lengths {
+                    self.sum.accumulate(lengths, &own[..C::BLOCK_BYTES]);
+                }
+            }
+            if self.way == Way::Open {
+                xor(part.text, keystream);
+            }
+            if part.lengths.is_some() {
                 let next = Sum::new(self.cipher.kernel(), C::BLOCK_BYTES);
                 let own = &mut self.sums[part.message * C::BLOCK_BYTES..][..C::BLOCK_BYTES];
                 std::mem::replace(&mut self.sum, next).finish(own);
@@ -324,6 +347,14 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
         }
         self.used = 0;
     }
+}
+
+/// Copies `bytes` to the front of `to`, and zeros behind.
+#[inline]
+fn fill_padded(to: &mut [u8], bytes: &[u8]) {
+    let (own, padding) = to.split_at_mut(bytes.len());
+    own.copy_from_slice(bytes);
+    padding.fill(0);
 }
 
 /// Lengths of additional data and text in bits, each in half a block.
