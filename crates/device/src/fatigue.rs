@@ -72,7 +72,8 @@ struct Inputs {
 /// is told how far it is about every second, and once at the end.
 ///
 /// # Errors
-/// [`DeviceError`] where the trial cannot begin: the device has none of the operations, or takes fewer threads.
+/// [`DeviceError`] where the trial cannot begin: the device has none of the operations, or takes fewer threads. After all was
+/// said, [`DeviceError::PinRefused`] where the device could not be opened again for that.
 pub(crate) fn run(
     device: Box<dyn Device>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
@@ -99,7 +100,13 @@ pub(crate) fn run(
         if tallies.due_in().is_zero() {
             say(tallies.tick());
         }
-        end = come_back(&trial, open, say);
+        end = match come_back(&trial, open, say) {
+            Ok(end) => end,
+            Err(refused) => {
+                say(tallies.tick());
+                return Err(refused);
+            }
+        };
     }
     if end != End::NeverBegan {
         say(tallies.tick());
@@ -107,28 +114,28 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Opens the device again and lets it live once more.
+/// Opens the device again and lets it live once more. An error is a PIN that is refused, which is tried no second time.
 fn come_back(
     trial: &Trial<'_>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
     say: &mut dyn FnMut(Fatigue),
-) -> End {
+) -> Result<End, DeviceError> {
     for wait in REOPENING {
         if !trial.against.orders.pause(wait) || trial.is_over() {
             break;
         }
         match open().and_then(|device| trial.live(&*device, || true, say)) {
-            Ok(end) => return end,
+            Ok(end) => return Ok(end),
             Err(error) => {
                 let text = format!("the device cannot be opened again: {error}");
                 trial.tallies.tell(text);
                 if matches!(error, DeviceError::PinRefused(_)) {
-                    break;
+                    return Err(error);
                 }
             }
         }
     }
-    End::Over
+    Ok(End::Over)
 }
 
 /// Inputs for those operations that the device has and the CPU can verify.

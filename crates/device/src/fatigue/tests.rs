@@ -9,6 +9,18 @@ const THREADS: u32 = 2;
 const LOOPS: u64 = 20;
 
 fn tire(how: How) -> Fatigue {
+    let again = || Err(DeviceError::Failed("it is not opened again".to_owned()));
+    let (done, last) = tire_again(how, false, &again);
+    done.expect("it has the operations");
+    last.expect("it is told at the end")
+}
+
+/// The same with a device that may be opened again; how it ended, and what was told last.
+fn tire_again(
+    how: How,
+    restart: bool,
+    again: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
+) -> (Result<(), DeviceError>, Option<Fatigue>) {
     let parse = |name| Operation::parse(name).expect("it is known");
     let order = Order {
         operations: OPERATIONS.map(parse).to_vec(),
@@ -16,7 +28,7 @@ fn tire(how: How) -> Fatigue {
         loops: Some(LOOPS),
         duration: None,
         invalid_every: 4,
-        restart: false,
+        restart,
     };
     let (keys, orders) = (Keys::new(7), Orders::default());
     let cpu = cpu::open(None).expect("our own engines");
@@ -25,12 +37,24 @@ fn tire(how: How) -> Fatigue {
         keys: &keys,
         orders: &orders,
     };
-    let again = || Err(DeviceError::Failed("it is not opened again".to_owned()));
     let mut last = None;
     let mut say = |fatigue| last = Some(fatigue);
     let device = Box::new(Meddled::new(how));
-    run(device, &again, against, &order, || true, &mut say).expect("it has the operations");
-    last.expect("it is told at the end")
+    let done = run(device, again, against, &order, || true, &mut say);
+    (done, last)
+}
+
+#[test]
+fn a_pin_that_is_refused_is_tried_once() {
+    let tries = std::cell::Cell::new(0);
+    let again = || {
+        tries.set(tries.get() + 1);
+        Err(DeviceError::PinRefused("a wrong one".to_owned()))
+    };
+    let (done, last) = tire_again(How::FailsOnce, true, &again);
+    assert!(matches!(done, Err(DeviceError::PinRefused(_))), "{done:?}");
+    assert_eq!(tries.get(), 1);
+    assert!(last.is_some_and(|last| last.failed > 0));
 }
 
 #[test]

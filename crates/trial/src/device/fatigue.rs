@@ -294,8 +294,13 @@ impl Run<'_> {
                 member.phase = Phase::Over;
             }
             Heard::Line(Line::PinRefused(text)) => {
+                // The trials after this one hear of it; its process did what it should.
                 let _ = self.context.pin_refused(member.device, &text);
-                member.failed(text, began.elapsed(), false);
+                if member.phase == Phase::Working {
+                    member.ended(End::Censored, began.elapsed());
+                }
+                member.tell(text);
+                member.phase = Phase::Over;
             }
             Heard::Line(Line::Failed(text) | Line::NotOffered(text)) | Heard::Died(text) => {
                 member.failed(text, began.elapsed(), restart);
