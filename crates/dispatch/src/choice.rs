@@ -56,6 +56,35 @@ pub struct Model {
 }
 
 impl Choice {
+    /// The engines of a hybrid, each as who has it alone writes it; none of what is no hybrid.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        match self {
+            Self::Threshold { small, large, .. } => {
+                vec![Self::Named(small.clone()), Self::Named(large.clone())]
+            }
+            Self::Model {
+                model,
+                otherwise: Some(cpu),
+            } => {
+                let alone = Self::Model {
+                    model: model.clone(),
+                    otherwise: None,
+                };
+                let cpu = match cpu {
+                    CpuChoice::Auto => Self::Auto,
+                    CpuChoice::Named(name) => Self::Named(name.clone()),
+                };
+                vec![alone, cpu]
+            }
+            Self::Auto
+            | Self::Named(_)
+            | Self::Model {
+                otherwise: None, ..
+            } => Vec::new(),
+        }
+    }
+
     /// Whether some packets may be neither encrypted nor authenticated.
     #[must_use]
     pub fn is_null(&self) -> bool {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{
-    CellResult, ClaimResult, Comparison, DeviceSeries, FatigueBatch, KeyCost, Progress,
+    CellResult, ClaimResult, Comparison, DeviceSeries, FatigueBatch, HybridGain, KeyCost, Progress,
     PublishedResult, Ranking, Scaling, SuiteMatrix, ToolCheck, Warning,
 };
 use std::collections::BTreeMap;
@@ -43,6 +43,8 @@ pub struct RunResult {
     pub claims: Vec<ClaimResult>,
     /// What sources of keys cost beside static ones.
     pub key_costs: Vec<KeyCost>,
+    /// What hybrids of engines gain over each of them alone, in the plan's order.
+    pub hybrid_gains: Vec<HybridGain>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
     /// What others have published of systems of their own beside what was measured.
@@ -176,6 +178,7 @@ impl RunResult {
             scalings: results.scalings.clone(),
             claims: results.claims.clone(),
             key_costs: results.key_costs.clone(),
+            hybrid_gains: results.hybrid_gains.clone(),
             tool_checks: results.tool_checks.clone(),
             published: results.published.clone(),
             device_series: results.device_series.clone(),

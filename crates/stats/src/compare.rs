@@ -1,7 +1,7 @@
 //! A DUT against the baseline of its group.
 
 use crate::cell::CellResult;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Interval95, Sample};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,6 +65,33 @@ impl Metric {
             Self::LatencyP50 => Some(&cell.latency.as_ref()?.p50_ns),
             Self::FrameRate => cell.frame_rate(),
         }
+    }
+}
+
+/// A quantity of one cell by that of another, repeat by repeat.
+pub(crate) struct Paired {
+    pub(crate) ratio: Estimate,
+    /// Whether the 95 % interval of the quotients leaves out 1; `None` where repeats are too few for one.
+    pub(crate) differs: Option<bool>,
+}
+
+impl Metric {
+    /// Both were measured in every repeat, one after the other: what drifts falls on both and leaves their quotient alone.
+    pub(crate) fn paired(self, cell: &CellResult, other: &CellResult) -> Option<Paired> {
+        let (own, other) = (self.of(cell)?, self.of(other)?);
+        let quotient = |sample: &Sample| {
+            let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
+            Some(Sample {
+                repeat: sample.repeat,
+                value: sample.value / whole,
+            })
+        };
+        let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
+        let differs = match ratio.interval_95 {
+            Interval95::Bootstrap { low, high } => Some(!(low..=high).contains(&1.0)),
+            Interval95::TooFewRepeats { .. } => None,
+        };
+        Some(Paired { ratio, differs })
     }
 }
 

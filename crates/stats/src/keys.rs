@@ -4,8 +4,8 @@
 //! leaves its quotient alone. The interval of these quotients says how small a difference would have been seen.
 
 use crate::cell::CellResult;
-use crate::compare::Metric;
-use crate::estimate::{Estimate, Interval95, Sample};
+use crate::compare::{Metric, Paired};
+use crate::estimate::Estimate;
 use campaign::plan::{Cell, Encryptor, KeySource};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -62,19 +62,7 @@ pub(crate) fn costs(journal: &Journal, results: &[CellResult]) -> Vec<KeyCost> {
 }
 
 fn cost(ours: &Encryptor, cell: &CellResult, twin: &CellResult, metric: Metric) -> Option<KeyCost> {
-    let (own, other) = (metric.of(cell)?, metric.of(twin)?);
-    let quotient = |sample: &Sample| {
-        let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
-        Some(Sample {
-            repeat: sample.repeat,
-            value: sample.value / whole,
-        })
-    };
-    let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
-    let differs = match ratio.interval_95 {
-        Interval95::Bootstrap { low, high } => Some(!(low..=high).contains(&1.0)),
-        Interval95::TooFewRepeats { .. } => None,
-    };
+    let Paired { ratio, differs } = metric.paired(cell, twin)?;
     Some(KeyCost {
         group: cell.group.clone(),
         cell: cell.id.clone(),

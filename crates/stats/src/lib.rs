@@ -23,6 +23,7 @@ mod device;
 mod drift;
 mod estimate;
 mod frames;
+mod hybrids;
 mod keys;
 mod latency;
 mod published;
@@ -55,6 +56,7 @@ pub use frames::{
     SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo,
     histogram_percentile, longest_burst,
 };
+pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{LatencyResult, Pooled, percentile};
 pub use published::PublishedResult;
@@ -95,6 +97,8 @@ pub struct Results {
     pub claims: Vec<ClaimResult>,
     /// What sources of keys cost beside static ones, in the plan's order.
     pub key_costs: Vec<KeyCost>,
+    /// What hybrids of engines gain over each of them alone, in the plan's order.
+    pub hybrid_gains: Vec<HybridGain>,
     /// The same transfers by several tools, in the plan's order.
     pub tool_checks: Vec<ToolCheck>,
     /// What others have published beside what was measured, in the plan's order.
@@ -148,6 +152,7 @@ impl Results {
             rankings: ranking::rankings(journal, &cells),
             claims: claims::claims(journal, &cells, &comparisons),
             key_costs: keys::costs(journal, &cells),
+            hybrid_gains: hybrids::gains(journal, &cells),
             scalings,
             tool_checks,
             published: published::published(journal, &cells),

@@ -49,6 +49,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                     (device::sections(run))
                     (results::sections(run))
                     (scaling::keys(run))
+                    (scaling::hybrids(run))
                     (scaling::tools(run))
                     (scaling::published(run))
                     (evidence(run))
@@ -111,8 +112,8 @@ fn masthead(run: &Run<'_>) -> Markup {
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
                 @let compared = compared::contents(run).into_iter();
-                @let [claims, scaling, keys, tools, published] = scaling::contents(run);
-                @for (id, name, shown) in compared.chain([claims]).chain(device::contents(run)).chain(bulk).chain(frames).chain([scaling, keys, tools, published]).chain(rest) {
+                @let [claims, scaling, keys, hybrids, tools, published] = scaling::contents(run);
+                @for (id, name, shown) in compared.chain([claims]).chain(device::contents(run)).chain(bulk).chain(frames).chain([scaling, keys, hybrids, tools, published]).chain(rest) {
                     @if shown { a href=(format!("#{id}")) { (name) } " " }
                 }
             }

@@ -9,11 +9,12 @@ use maud::{Markup, html};
 use stats::ScalingAxis;
 
 /// Id, title, and whether there is anything to show.
-pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 5] {
+pub(super) fn contents(run: &Run<'_>) -> [(&'static str, &'static str, bool); 6] {
     [
         ("claims", "Claims", !run.results.claims.is_empty()),
         ("scaling", "Scaling", !run.results.scalings.is_empty()),
         ("keys", "Sources of keys", !run.results.key_costs.is_empty()),
+        ("hybrids", "Hybrids", !run.results.hybrid_gains.is_empty()),
         (
             "tools",
             "Cross-check of tools",
@@ -41,6 +42,18 @@ pub(super) fn claims(run: &Run<'_>) -> Markup {
 pub(super) fn keys(run: &Run<'_>) -> Markup {
     match tables::keys(run) {
         Some(found) => section("keys", "Sources of keys beside static keys", table(&found)),
+        None => html! {},
+    }
+}
+
+/// What hybrids of engines gain over each engine alone; nothing when none was measured so.
+pub(super) fn hybrids(run: &Run<'_>) -> Markup {
+    match tables::hybrids(run) {
+        Some(found) => section(
+            "hybrids",
+            "Hybrids of engines beside each engine alone",
+            table(&found),
+        ),
         None => html! {},
     }
 }

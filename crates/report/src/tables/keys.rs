@@ -1,10 +1,10 @@
-//! What sources of keys cost beside static ones.
+//! What sources of keys cost beside static ones, and what hybrids of engines gain over each engine alone.
 
 use crate::format::{counted, ratio_number};
 use crate::layout::Run;
 use crate::layout::groups::words_of;
 use crate::table::{Cell, Table};
-use stats::{Estimate, Interval95, KeyCost, Metric};
+use stats::{Estimate, HybridGain, Interval95, KeyCost, Metric};
 use units::human::duration_ns;
 
 const NOTE: &str = "each by the same device with static keys in the same repeat: mean of these quotients, and its 95 % \
@@ -25,22 +25,78 @@ pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
         .figure("95 % interval")
         .text("Difference");
     let words = run.group_words();
-    let mut groups: Vec<(&str, Metric)> = Vec::new();
-    for cost in found {
-        let group = (cost.group.as_str(), cost.metric);
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    for (group, metric) in groups {
-        let own = found
-            .iter()
-            .filter(|cost| cost.group == group && cost.metric == metric);
+    for (group, own) in grouped(found, |cost| (&cost.group, cost.metric)) {
         for cost in own {
             table.push(row(&words_of(&words, group).name, cost));
         }
     }
     Some(table)
+}
+
+const HYBRIDS_NOTE: &str = "each by the same device with that engine alone in the same repeat: mean of these quotients, and its \
+                            95 % bootstrap interval; a gain is one where the interval leaves out 1";
+
+/// Each hybrid beside each of its engines; `None` where the campaign has no such devices.
+pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
+    let found = &run.results.hybrid_gains;
+    if found.is_empty() {
+        return None;
+    }
+    let mut table = Table::new("Hybrids of engines beside each engine alone", HYBRIDS_NOTE)
+        .label("Measured")
+        .label("Quantity")
+        .label("Hybrid")
+        .label("Engine alone")
+        .figure("By the engine alone")
+        .figure("95 % interval")
+        .text("Gain");
+    let words = run.group_words();
+    for (group, own) in grouped(found, |gain| (&gain.group, gain.metric)) {
+        for gain in own {
+            table.push(vec![
+                Cell::label(words_of(&words, group).name.clone()),
+                Cell::label(quantity(gain.metric)),
+                Cell::label(gain.dut.clone()),
+                Cell::label(gain.alone.clone()),
+                Cell::derived(ratio_text(&gain.ratio)),
+                Cell::or_missing(interval(&gain.ratio)),
+                verdict(gain),
+            ]);
+        }
+    }
+    Some(table)
+}
+
+fn verdict(gain: &HybridGain) -> Cell {
+    let is_better = match gain.metric {
+        Metric::LatencyP50 => gain.ratio.mean < 1.0,
+        _ => gain.ratio.mean > 1.0,
+    };
+    match gain.differs {
+        Some(false) => Cell::term("none measured"),
+        Some(true) if is_better => Cell::plain("gain"),
+        Some(true) => Cell::word("loss"),
+        None => Cell::plain("too few repeats"),
+    }
+}
+
+/// In the order in which each group and quantity comes first.
+fn grouped<'f, T>(
+    found: &'f [T],
+    of: impl Fn(&'f T) -> (&'f String, Metric),
+) -> Vec<(&'f str, Vec<&'f T>)> {
+    let mut groups: Vec<((&String, Metric), Vec<&T>)> = Vec::new();
+    for one in found {
+        let group = of(one);
+        match groups.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, own)) => own.push(one),
+            None => groups.push((group, vec![one])),
+        }
+    }
+    let named = groups.into_iter();
+    named
+        .map(|((group, _), own)| (group.as_str(), own))
+        .collect()
 }
 
 fn row(group: &str, cost: &KeyCost) -> Vec<Cell> {

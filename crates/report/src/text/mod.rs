@@ -36,6 +36,7 @@ pub(crate) fn result_tables(run: &Run<'_>, short: bool) -> Vec<Table> {
         found.extend(tables::published(run));
     }
     found.extend(tables::keys(run));
+    found.extend(tables::hybrids(run));
     found.extend(tables::tools(run));
     found.extend(tables::scaling::scaling(run, short));
     let rig_only = run

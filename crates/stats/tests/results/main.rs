@@ -9,6 +9,7 @@ mod disturbed;
 mod fixture;
 mod frame_fixture;
 mod frames;
+mod hybrids;
 mod keys;
 mod scaling;
 mod soak;

@@ -1,0 +1,82 @@
+//! What a hybrid of crypto engines gains: each device of ours that has more than one engine, beside the same device with
+//! each of them alone.
+
+use crate::cell::CellResult;
+use crate::compare::{Metric, Paired};
+use crate::estimate::Estimate;
+use campaign::plan::{Cell, Encryptor};
+use journal::Journal;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A quantity of a device with several engines by the same of its twin with one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HybridGain {
+    /// The group that both cells belong to.
+    pub group: String,
+    /// Id of the hybrid's cell.
+    pub cell: String,
+    /// Id of the cell with one engine alone.
+    pub alone_cell: String,
+    /// The hybrid's name.
+    pub dut: String,
+    /// The other's name.
+    pub alone: String,
+    /// Suite of both.
+    pub suite: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// By the engine's alone of the same repeat.
+    pub ratio: Estimate,
+    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1; `null` where repeats are too
+    /// few for one.
+    pub differs: Option<bool>,
+}
+
+/// Every hybrid beside each engine of it that the campaign measures alone.
+pub(crate) fn gains(journal: &Journal, results: &[CellResult]) -> Vec<HybridGain> {
+    let planned = &journal.header.plan.cells;
+    let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);
+    let mut found = Vec::new();
+    for cell in planned {
+        let Some(ours) = cell.dut.adapter.encryptor() else {
+            continue;
+        };
+        for engine in ours.engine.parts() {
+            let twin = Encryptor {
+                engine,
+                ..ours.clone()
+            };
+            let alone = planned.iter().find(|other| {
+                other.group == cell.group && other.dut.adapter.encryptor() == Some(&twin)
+            });
+            let both = alone.and_then(|alone| Some((result(cell)?, result(alone)?)));
+            if let Some((hybrid, alone)) = both {
+                let suite = ours.suite.name();
+                let all = Metric::ALL.into_iter();
+                found.extend(all.filter_map(|metric| gain(suite, hybrid, alone, metric)));
+            }
+        }
+    }
+    found
+}
+
+fn gain(
+    suite: &str,
+    hybrid: &CellResult,
+    alone: &CellResult,
+    metric: Metric,
+) -> Option<HybridGain> {
+    let Paired { ratio, differs } = metric.paired(hybrid, alone)?;
+    Some(HybridGain {
+        group: hybrid.group.clone(),
+        cell: hybrid.id.clone(),
+        alone_cell: alone.id.clone(),
+        dut: hybrid.dut.clone(),
+        alone: alone.dut.clone(),
+        suite: suite.to_owned(),
+        metric,
+        ratio,
+        differs,
+    })
+}
