@@ -15,6 +15,7 @@ use serde::Serialize;
 /// two it is 4.9 times in truth: their slices are looked at too.
 const OF_TWO_REPEATS: f64 = 3.0;
 const OF_THREE_REPEATS: f64 = 1.75;
+const OF_FOUR_REPEATS: f64 = 1.2;
 /// A device whose figures are on the whole so near to the CPU's, in per cent ...
 const EQUAL_MEAN_PERCENT: f64 = 5.0;
 /// ... and nowhere farther than this.
@@ -38,6 +39,7 @@ pub(crate) fn spread(of: &Estimate, slice_distance_percent: Option<f64>) -> f64 
     match of.n {
         0..=2 => slices.max(OF_TWO_REPEATS * of.largest_distance),
         3 => OF_THREE_REPEATS * of.largest_distance,
+        4 => OF_FOUR_REPEATS * of.largest_distance,
         _ => of.largest_distance,
     }
 }
