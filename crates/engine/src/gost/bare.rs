@@ -1,6 +1,6 @@
 //! Magma in ECB and CTR, which authenticate nothing, and in CBC with OMAC.
 
-use super::packets::{Parts, alone, parts};
+use super::packets::{Parts, copy_and_seal, parts};
 use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
 use ::gost::magma::Magma;
 use ::gost::mode::{Cbc, Ctr, Ecb, MacMessage, Message, Omac};
@@ -74,11 +74,7 @@ impl<T: Texts> Transform for Bare<T> {
         text: &[u8],
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
-        Parts::of(T::SUITE, packet, sequence_high)
-            .text
-            .copy_from_slice(text);
-        let whole = alone(packet.len(), sequence_high);
-        self.seal(packet, &[whole])
+        copy_and_seal(self, sequence_high, text, packet)
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
@@ -154,11 +150,7 @@ impl Transform for CbcOmac {
         text: &[u8],
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
-        Parts::of(Self::SUITE, packet, sequence_high)
-            .text
-            .copy_from_slice(text);
-        let whole = alone(packet.len(), sequence_high);
-        self.seal(packet, &[whole])
+        copy_and_seal(self, sequence_high, text, packet)
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {

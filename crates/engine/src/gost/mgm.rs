@@ -17,7 +17,7 @@
 //!   is refused.
 
 use super::integrity;
-use super::packets::{Parts, alone, parts};
+use super::packets::{Parts, copy_and_seal, parts};
 use super::tree::{Branch, Leaf, Tree};
 use crate::transform::{EngineFailed, Packet, Transform};
 use ::gost::mode::{AeadMessage, Mgm};
@@ -178,11 +178,7 @@ impl<C: BlockCipher> Transform for InMgm<C> {
         text: &[u8],
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
-        Parts::of(self.suite, packet, sequence_high)
-            .text
-            .copy_from_slice(text);
-        let whole = alone(packet.len(), sequence_high);
-        self.seal(packet, &[whole])
+        copy_and_seal(self, sequence_high, text, packet)
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {

@@ -1,7 +1,6 @@
 //! Packets of a batch, taken apart.
 
-use crate::Packet;
-use crate::transform::one_by_one;
+use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
 use wire::Suite;
 use wire::overhead::ESP_HEADER_BYTES;
 
@@ -59,11 +58,20 @@ pub(super) fn parts<'a>(
     one_by_one(buffer, packets).map(move |(packet, high)| Parts::of(suite, packet, high))
 }
 
-/// A packet that is alone in its buffer.
-pub(super) const fn alone(bytes: usize, sequence_high: u32) -> Packet {
-    Packet {
+/// [`Transform::seal_from`] of what works in place: beside these ciphers the copy is nothing.
+pub(super) fn copy_and_seal(
+    transform: &mut impl Transform,
+    sequence_high: u32,
+    text: &[u8],
+    packet: &mut [u8],
+) -> Result<(), EngineFailed> {
+    Parts::of(transform.suite(), packet, sequence_high)
+        .text
+        .copy_from_slice(text);
+    let whole = Packet {
         at: 0,
-        bytes,
+        bytes: packet.len(),
         sequence_high,
-    }
+    };
+    transform.seal(packet, &[whole])
 }

@@ -158,8 +158,7 @@ fn reached(trials: &[Trial<'_>]) -> Option<Estimate> {
 fn kept(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
     let share = |found: &Trial<'_>| ratio(found.trial.received, found.trial.sent);
     let sample = |found: &Trial<'_>| {
-        let control = quiet.iter().find(|other| other.repeat == found.repeat)?;
-        let control = share(control).filter(|share| *share > 0.0)?;
+        let control = share(control(quiet, found)?).filter(|share| *share > 0.0)?;
         Some(Sample {
             repeat: found.repeat,
             value: share(found)? / control,
