@@ -1,6 +1,6 @@
 //! What a device can be asked for.
 
-use crate::Operation;
+use crate::{Count, Operation};
 use serde::{Deserialize, Serialize};
 
 /// Why a device did not do what it was asked.
@@ -88,6 +88,26 @@ pub trait Job {
     /// # Errors
     /// [`DeviceError::Failed`].
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError>;
+
+    /// Does it `times` times, and tells `count` of each. Returns whether the last one came to a result, which is then in
+    /// `output`.
+    ///
+    /// Not for jobs to write: it stands here so that it is compiled for each of them, and no call by pointer stands between
+    /// two operations.
+    fn repeat(
+        &mut self,
+        times: u64,
+        input: &[u8],
+        output: &mut Vec<u8>,
+        count: &mut Count<'_>,
+    ) -> bool {
+        let mut came = false;
+        for _ in 0..times {
+            came = matches!(self.run(input, output), Ok(true));
+            count.add(came);
+        }
+        came
+    }
 
     /// The way to have several operations in the device at once, where it takes that.
     fn queue(&mut self) -> Option<&mut dyn Queue> {

@@ -8,6 +8,7 @@
 //! a process of its own (`cipherbench device`), so that a driver that crashes is a counted failure and not the end of a run.
 
 mod case;
+mod count;
 mod cpu;
 mod crew;
 mod device;
@@ -29,6 +30,7 @@ mod textbook;
 mod vectors;
 
 pub use case::{Case, Wrong};
+pub use count::Count;
 pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
 pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;

@@ -7,15 +7,16 @@
 //!    it: where several are in the device at once, through the same queue and with different inputs, so that it shows when
 //!    results come back in another order.
 //!
-//! Between two operations stand a function call by pointer, a comparison and one store into memory that no other thread
-//! writes: what is measured is the device. Now and then an operation is timed by itself, for the latency.
+//! Between two operations stand a comparison and one store into memory that no other thread writes ([`Job::repeat`]): what is
+//! measured is the device. Now and then an operation is timed by itself, for the latency.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::count::{Count, Tally};
 use crate::crew::{Gate, check_threads, panicked, spawn};
 use crate::orders::Orders;
 use crate::report::Speed;
@@ -42,14 +43,6 @@ pub(crate) struct Order {
     pub(crate) depth: u32,
     pub(crate) duration: Duration,
     pub(crate) slices: u32,
-}
-
-/// What a thread did so far. Alone in its cache lines, so that threads do not wait for each other.
-#[derive(Default)]
-#[repr(align(128))]
-struct Tally {
-    done: AtomicU64,
-    failed: AtomicU64,
 }
 
 /// What a thread found out.
@@ -213,26 +206,12 @@ impl Trial<'_> {
     fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> (Samples, bool) {
         let input = self.case.input();
         let mut samples = Samples::default();
-        let (mut done, mut failed) = (0, 0);
-        let mut once = |job: &mut dyn Job| match job.run(input, output) {
-            Ok(true) => {
-                done += 1;
-                tally.done.store(done, Ordering::Relaxed);
-                true
-            }
-            Ok(false) | Err(_) => {
-                failed += 1;
-                tally.failed.store(failed, Ordering::Relaxed);
-                false
-            }
-        };
+        let mut count = Count::new(tally);
         let (mut untimed, mut came) = (0, false);
         while !self.stop.load(Ordering::Relaxed) {
-            for _ in 0..untimed {
-                once(job);
-            }
+            job.repeat(untimed, input, output, &mut count);
             let begin = Instant::now();
-            came = once(job);
+            came = job.repeat(1, input, output, &mut count);
             let took = begin.elapsed().as_nanos() as u64;
             samples.add(took);
             untimed = (TIMED_EVERY_NS / took.max(1)).min(UNTIMED_MAX);
@@ -252,13 +231,13 @@ impl Trial<'_> {
         let mut samples = Samples::default();
         let mut came = false;
         let mut sent = VecDeque::with_capacity(depth);
-        let (mut done, mut failed) = (0, 0);
+        let mut count = Count::new(tally);
         loop {
             let stop = self.stop.load(Ordering::Relaxed);
             while !stop && sent.len() < depth {
                 let now = Instant::now();
                 if queue.submit(input).is_err() {
-                    failed += 1;
+                    count.add(false);
                     break;
                 }
                 sent.push_back(now);
@@ -266,18 +245,14 @@ impl Trial<'_> {
             match sent.pop_front() {
                 Some(begin) => {
                     came = matches!(queue.complete(output), Ok(true));
+                    count.add(came);
                     if came {
-                        done += 1;
                         samples.add(begin.elapsed().as_nanos() as u64);
-                    } else {
-                        failed += 1;
                     }
                 }
                 None if stop => return (samples, came),
                 None => {}
             }
-            tally.done.store(done, Ordering::Relaxed);
-            tally.failed.store(failed, Ordering::Relaxed);
         }
     }
 
@@ -337,9 +312,7 @@ impl Trial<'_> {
     fn observe(&self, orders: &Orders) -> Option<Vec<(SystemTime, Reading)>> {
         let order = self.order;
         let settled = Instant::now() + order.duration / SETTLING_PART;
-        let begun = |tally: &Tally| {
-            tally.done.load(Ordering::Relaxed) + tally.failed.load(Ordering::Relaxed) > 0
-        };
+        let begun = |tally: &Tally| tally.done() + tally.failed() > 0;
         while Instant::now() < settled && !self.tallies.iter().all(begun) {
             if !orders.pause(Duration::from_millis(1)) {
                 return None;
@@ -359,16 +332,11 @@ impl Trial<'_> {
     }
 
     fn read(&self, start: Instant) -> Reading {
-        let sum = |count: fn(&Tally) -> &AtomicU64| {
-            self.tallies
-                .iter()
-                .map(|tally| count(tally).load(Ordering::Relaxed))
-                .sum()
-        };
+        let sum = |count: fn(&Tally) -> u64| self.tallies.iter().map(count).sum();
         Reading {
             at: start.elapsed(),
-            operations: sum(|tally| &tally.done),
-            failed: sum(|tally| &tally.failed),
+            operations: sum(Tally::done),
+            failed: sum(Tally::failed),
             cpu_ns: process_cpu_ns().saturating_sub(self.device.stand_in_ns()),
             device_operations: self.device.operations_done(),
         }

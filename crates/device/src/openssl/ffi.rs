@@ -14,7 +14,7 @@ mod library;
 mod raw;
 mod symmetric;
 
-pub(super) use cipher::CipherContext;
+pub(super) use cipher::{CipherContext, Iv};
 pub(super) use key::{Key, KeyContext, KeyUse, RsaPadding, SignContext};
 pub(super) use library::{Library, version};
 pub(super) use symmetric::{DigestContext, MacContext};
@@ -24,6 +24,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 
 /// What libcrypto last said, as an error of the operation `what`. Empties its queue of errors.
+#[cold]
 fn failed(what: &str) -> DeviceError {
     DeviceError::Failed(match last_error() {
         Some(reason) => format!("{what} failed: {reason}"),
@@ -103,9 +104,14 @@ fn c_string(text: &str) -> Result<CString, DeviceError> {
 }
 
 /// A length for C.
+#[inline]
 fn c_length(length: usize) -> Result<i32, DeviceError> {
-    i32::try_from(length)
-        .map_err(|_| DeviceError::Failed(format!("{length} B are more than one call takes")))
+    i32::try_from(length).map_err(|_| too_much(length))
+}
+
+#[cold]
+fn too_much(length: usize) -> DeviceError {
+    DeviceError::Failed(format!("{length} B are more than one call takes"))
 }
 
 /// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. Returns whether it did.

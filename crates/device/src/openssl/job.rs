@@ -2,7 +2,7 @@
 
 use super::ecdsa;
 use super::ffi::{
-    CipherContext, DigestContext, Key, KeyContext, KeyUse, Library, MacContext, RsaPadding,
+    CipherContext, DigestContext, Iv, Key, KeyContext, KeyUse, Library, MacContext, RsaPadding,
     SignContext,
 };
 use super::names;
@@ -45,22 +45,32 @@ pub(super) fn new<'a>(
             let secret = keys.secret(algorithm);
             let name = names::cipher(cipher, mode)
                 .ok_or_else(|| DeviceError::NotOffered("libcrypto knows no such mode".into()))?;
-            let padding = mode == Mode::CbcPad;
-            let context = CipherContext::new(library, name, encrypts, &secret.key, padding)?;
+            let pads = mode == Mode::CbcPad;
+            let context = CipherContext::new(library, name, encrypts, &secret.key, pads)?;
             let is_gost = matches!(
                 cipher,
                 Cipher::Magma | Cipher::Kuznyechik | Cipher::Gost28147
             );
             // Those of GOST in CTR are half a block, and the counter behind them begins at 0.
             let is_short = is_gost && matches!(mode, Mode::Ctr | Mode::CtrAcpkm);
-            if mode != Mode::Ecb && !(is_short && secret.nonce.len() <= context.iv_bytes()) {
-                fits(&context, &secret)?;
-            }
+            let iv = match mode {
+                Mode::Ecb => context.iv(&[])?,
+                _ if is_short => context.iv(&secret.nonce)?,
+                _ => whole(&context, &secret)?,
+            };
+            let begin = match mode {
+                // Nothing is left of the message before, if that was one of whole blocks.
+                Mode::Ecb => Begin::Nothing,
+                // The GOST engine and provider go on where they were, and with the key that they had come to.
+                _ if is_short => Begin::Anew,
+                _ => Begin::WithIv,
+            };
             Box::new(Text {
                 context,
                 secret,
-                mode,
-                is_gost,
+                iv,
+                begin,
+                pads,
             })
         }
         Family::Gcm(cipher) => aead(library, names::gcm(cipher), encrypts, 16, keys, operation)?,
@@ -129,36 +139,48 @@ impl Job for MacContext<'_> {
 struct Text<'a> {
     context: CipherContext<'a>,
     secret: Secret,
-    mode: Mode,
-    is_gost: bool,
+    iv: Iv,
+    begin: Begin,
+    /// The last block is filled up, and the filling taken off again.
+    pads: bool,
+}
+
+/// What a message needs at its beginning.
+#[derive(Clone, Copy)]
+enum Begin {
+    Nothing,
+    WithIv,
+    Anew,
 }
 
 impl Job for Text<'_> {
+    #[inline(always)]
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
-        match self.mode {
-            // Nothing is left of the message before, if that was one of whole blocks.
-            Mode::Ecb => {}
-            // The GOST engine and provider go on where they were, and with the key that they had come to.
-            Mode::Ctr | Mode::CtrAcpkm if self.is_gost => {
-                self.context
-                    .begin_anew(&self.secret.key, &self.secret.nonce)?;
-            }
-            _ => self.context.begin(&self.secret.nonce)?,
+        match self.begin {
+            Begin::Nothing => {}
+            Begin::WithIv => self.context.begin(&self.iv)?,
+            Begin::Anew => self.context.begin_anew(&self.secret.key, &self.iv)?,
         }
         self.context.update(input, output)?;
-        if output.len() == input.len() && self.mode != Mode::CbcPad {
+        if output.len() == input.len() && !self.pads {
             return Ok(true);
         }
-        // Padding is put or taken; or a part of a block is left, which is an error, and may not meet the next message.
+        self.finish(input.len(), output)
+    }
+}
+
+impl Text<'_> {
+    /// Padding is put or taken; or a part of a block is left, which is an error, and may not meet the next message.
+    #[inline(never)]
+    fn finish(&mut self, input_bytes: usize, output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         let whole = self.context.finish(output);
         if !whole {
             output.clear();
-            if self.mode != Mode::CbcPad {
-                self.context
-                    .begin_anew(&self.secret.key, &self.secret.nonce)?;
+            if !self.pads {
+                self.context.begin_anew(&self.secret.key, &self.iv)?;
             }
         }
-        Ok(whole && (self.mode == Mode::CbcPad || output.len() == input.len()))
+        Ok(whole && (self.pads || output.len() == input_bytes))
     }
 }
 
@@ -166,6 +188,7 @@ impl Job for Text<'_> {
 struct Aead<'a> {
     context: CipherContext<'a>,
     secret: Secret,
+    iv: Iv,
     encrypts: bool,
     tag_bytes: usize,
 }
@@ -180,20 +203,21 @@ fn aead<'a>(
 ) -> Result<Box<dyn Job + 'a>, DeviceError> {
     let secret = keys.secret(operation.algorithm);
     let context = CipherContext::new(library, name, encrypts, &secret.key, false)?;
-    fits(&context, &secret)?;
+    let iv = whole(&context, &secret)?;
     Ok(Box::new(Aead {
         context,
         secret,
+        iv,
         encrypts,
         tag_bytes,
     }))
 }
 
-/// Whether the nonce is as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
-fn fits(context: &CipherContext<'_>, secret: &Secret) -> Result<(), DeviceError> {
+/// A nonce that is as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
+fn whole(context: &CipherContext<'_>, secret: &Secret) -> Result<Iv, DeviceError> {
     let (wanted, given) = (context.iv_bytes(), secret.nonce.len());
     if wanted == given {
-        return Ok(());
+        return context.iv(&secret.nonce);
     }
     Err(DeviceError::NotOffered(format!(
         "it takes IVs of {wanted} B, and not of {given} B"
@@ -202,39 +226,31 @@ fn fits(context: &CipherContext<'_>, secret: &Secret) -> Result<(), DeviceError>
 
 impl Job for Aead<'_> {
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
-        let text = if self.encrypts {
-            input
-        } else {
-            let Some((text, _)) = input
-                .len()
-                .checked_sub(self.tag_bytes)
-                .map(|at| input.split_at(at))
-            else {
-                output.clear();
-                return Ok(false);
-            };
-            text
-        };
-        self.context.begin(&self.secret.nonce)?;
-        if !self.encrypts {
-            self.context.expect_tag(&input[text.len()..])?;
-        }
-        if !self.secret.aad.is_empty() {
-            self.context.additional(&self.secret.aad)?;
-        }
-        self.context.update(text, output)?;
-        if !self.context.finish(output) {
-            output.clear();
-            return if self.encrypts {
-                Err(DeviceError::Failed("sealing failed".to_owned()))
-            } else {
-                Ok(false)
-            };
-        }
+        let (context, aad) = (&mut self.context, &self.secret.aad);
         if self.encrypts {
-            self.context.tag(self.tag_bytes, output)?;
+            return context
+                .seal(&self.iv, aad, input, self.tag_bytes, output)
+                .map(|()| true);
         }
-        Ok(true)
+        let parts = input
+            .len()
+            .checked_sub(self.tag_bytes)
+            .map(|at| input.split_at(at));
+        let Some((text, tag)) = parts else {
+            output.clear();
+            return Ok(false);
+        };
+        context.begin(&self.iv)?;
+        context.expect_tag(tag)?;
+        if !aad.is_empty() {
+            context.additional(aad)?;
+        }
+        context.update(text, output)?;
+        let authentic = context.finish(output);
+        if !authentic {
+            output.clear();
+        }
+        Ok(authentic)
     }
 }
 

@@ -272,41 +272,43 @@ impl<'a> MacContext<'a> {
         message: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
-        output.resize(DIGEST_BYTES_MAX, 0);
-        let mut length = output.len();
+        output.clear();
         let (data, size) = (message.as_ptr(), message.len());
-        // SAFETY: live contexts with keys; the output is as long as `length` says, or as the longest MAC (EVP_MAX_MD_SIZE).
+        // SAFETY: live contexts with keys; there is room for the longest MAC (EVP_MAX_MD_SIZE).
         let done = unsafe {
-            match &self.kind {
-                MacKind::Mac(context, again) => {
-                    let context = context.as_ptr();
-                    let (out, room) = (output.as_mut_ptr(), length);
-                    let (key, key_bytes) = again
-                        .as_ref()
-                        .map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
-                    ssl::EVP_MAC_init(context, key, key_bytes, ptr::null()) == 1
-                        && ssl::EVP_MAC_update(context, data, size) == 1
-                        && ssl::EVP_MAC_final(context, out, &raw mut length, room) == 1
-                }
-                MacKind::Hmac(context) => {
-                    let context = context.as_ptr();
-                    let (none, mut made) = (ptr::null(), 0);
-                    let done = ssl::HMAC_Init_ex(context, none, 0, ptr::null(), ptr::null_mut())
-                        == 1
-                        && ssl::HMAC_Update(context, data, size) == 1
-                        && ssl::HMAC_Final(context, output.as_mut_ptr(), &raw mut made) == 1;
-                    length = made as usize;
-                    done
-                }
-                MacKind::Signature(keyed, copy) => {
-                    let copy = copy.as_ptr();
-                    ssl::EVP_MD_CTX_copy_ex(copy, keyed.as_ptr()) == 1
-                        && ssl::EVP_DigestUpdate(copy, data.cast(), size) == 1
-                        && ssl::EVP_DigestSignFinal(copy, output.as_mut_ptr(), &raw mut length) == 1
-                }
-            }
+            append(output, DIGEST_BYTES_MAX, |rest, made| {
+                let mut length = DIGEST_BYTES_MAX;
+                let done = match &self.kind {
+                    MacKind::Mac(context, again) => {
+                        let context = context.as_ptr();
+                        let (key, key_bytes) = again
+                            .as_ref()
+                            .map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
+                        ssl::EVP_MAC_init(context, key, key_bytes, ptr::null()) == 1
+                            && ssl::EVP_MAC_update(context, data, size) == 1
+                            && ssl::EVP_MAC_final(context, rest, &raw mut length, length) == 1
+                    }
+                    MacKind::Hmac(context) => {
+                        let context = context.as_ptr();
+                        let (none, mut made) = (ptr::null(), 0);
+                        let done =
+                            ssl::HMAC_Init_ex(context, none, 0, ptr::null(), ptr::null_mut()) == 1
+                                && ssl::HMAC_Update(context, data, size) == 1
+                                && ssl::HMAC_Final(context, rest, &raw mut made) == 1;
+                        length = made as usize;
+                        done
+                    }
+                    MacKind::Signature(keyed, copy) => {
+                        let copy = copy.as_ptr();
+                        ssl::EVP_MD_CTX_copy_ex(copy, keyed.as_ptr()) == 1
+                            && ssl::EVP_DigestUpdate(copy, data.cast(), size) == 1
+                            && ssl::EVP_DigestSignFinal(copy, rest, &raw mut length) == 1
+                    }
+                };
+                *made = c_int::try_from(length).unwrap_or(c_int::MAX);
+                c_int::from(done)
+            })
         };
-        output.truncate(length);
         if done { Ok(()) } else { Err(failed("the MAC")) }
     }
 }
