@@ -8,7 +8,7 @@ mod der;
 pub use der::RsaNumbers;
 
 use crate::operation::{Algorithm, Cipher, Curve, Family, MlDsa, MlKem, Mode};
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::digest::{Context, SHA256, digest};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -18,6 +18,9 @@ pub struct Keys {
     pub seed: u64,
     given: Option<Given>,
 }
+
+/// What [`Keys::fingerprint`] gives.
+pub(crate) type Fingerprint = [u8; 32];
 
 /// Keys that do not come from the seed.
 enum Given {
@@ -112,6 +115,24 @@ impl Keys {
                 built_in(algorithm.family()).expect("asked for the pair of a public-key algorithm")
             }
         }
+    }
+
+    /// What tells these keys from all others. As secret as they are.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let parts: [&[u8]; 3] = match &self.given {
+            None => Default::default(),
+            Some(Given::Secret(Secret { key, nonce, aad })) => [key, nonce, aad],
+            Some(Given::Pair { private, public }) => [private, public, &[]],
+        };
+        let mut whole = Context::new(&SHA256);
+        whole.update(&self.seed.to_le_bytes());
+        for part in parts {
+            whole.update(&part.len().to_le_bytes());
+            whole.update(part);
+        }
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.copy_from_slice(whole.finish().as_ref());
+        fingerprint
     }
 
     /// Bytes that look random and differ for each algorithm and use.

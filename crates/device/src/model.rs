@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::keys::Fingerprint;
 use crate::spec::{Fault, Model};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
 use schedule::Schedule;
@@ -61,9 +62,12 @@ struct Ticket {
     random: u64,
 }
 
+/// By input.
+type Results = HashMap<Arc<[u8]>, Arc<Computed>>;
+
 #[derive(Default)]
 struct Kept {
-    results: HashMap<Operation, HashMap<Arc<[u8]>, Arc<Computed>>>,
+    results: HashMap<(Operation, Fingerprint), Results>,
     bytes: usize,
 }
 
@@ -226,6 +230,7 @@ impl Session for OnModel<'_> {
         Ok(Box::new(ModelJob {
             device: self.device,
             operation,
+            keys: keys.fingerprint(),
             inside: self.inside.job(operation, keys)?,
             last: None,
             sent: VecDeque::new(),
@@ -236,6 +241,7 @@ impl Session for OnModel<'_> {
 struct ModelJob<'a> {
     device: &'a Modelled,
     operation: Operation,
+    keys: Fingerprint,
     inside: Box<dyn Job + 'a>,
     last: Option<Arc<Computed>>,
     /// Operations that are in the device, the oldest first.
@@ -260,7 +266,8 @@ impl ModelJob<'_> {
         if let Some(last) = self.last.as_ref().filter(|last| *last.input == *input) {
             return Ok(Arc::clone(last));
         }
-        let known = |kept: &Kept| kept.results.get(&self.operation)?.get(input).cloned();
+        let of_these = (self.operation, self.keys);
+        let known = |kept: &Kept| kept.results.get(&of_these)?.get(input).cloned();
         let found = known(&lock(&self.device.kept));
         let computed = match found {
             Some(computed) => computed,
@@ -284,7 +291,7 @@ impl ModelJob<'_> {
         let bytes = input.len() + computed.output.len();
         if kept.bytes + bytes <= KEPT_BYTES_MAX {
             kept.bytes += bytes;
-            let of_operation = kept.results.entry(self.operation).or_default();
+            let of_operation = kept.results.entry((self.operation, self.keys)).or_default();
             of_operation.insert(Arc::clone(&computed.input), Arc::clone(&computed));
         }
         Ok(computed)

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::meddled::{How, Meddled};
+use crate::model::Modelled;
+use crate::spec::{Fault, Model};
 use crate::{Facts, cpu, openssl};
 use std::path::Path;
 
@@ -61,6 +63,25 @@ fn our_own_engines_have_every_algorithm_right() {
         .iter()
         .find(|row| matches!(row.outcome, Outcome::NotOffered(_)));
     assert_eq!(not_offered, None);
+}
+
+/// It keeps results, for inputs that come again; vectors have equal inputs under different keys.
+#[test]
+fn a_modelled_device_has_every_algorithm_right() {
+    let model = Model {
+        rate_bps: 1_000_000_000_000,
+        latency_ns: 0,
+        operation_ns: 0,
+        parallel: 1,
+        queue: 1,
+        errors_ppm: 0,
+        fault: Fault::Fails,
+    };
+    let inside = cpu::open(None).expect("our own engines");
+    let device = Modelled::open(&model, Box::new(inside)).expect("a model");
+    let rows = rows(&device, &quick());
+    assert_eq!(faults(&rows), [&rows[0]; 0]);
+    assert_eq!(offered(&rows), quick());
 }
 
 #[test]
