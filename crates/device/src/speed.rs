@@ -312,17 +312,20 @@ impl Trial<'_> {
     fn observe(&self, orders: &Orders) -> Option<Vec<(SystemTime, Reading)>> {
         let order = self.order;
         let settled = Instant::now() + order.duration / SETTLING_PART;
-        let begun = |tally: &Tally| tally.done() + tally.failed() > 0;
-        while Instant::now() < settled && !self.tallies.iter().all(begun) {
+        let works = |tally: &Tally| tally.done() + tally.failed() > 0;
+        while Instant::now() < settled && !self.tallies.iter().all(works) {
             if !orders.pause(Duration::from_millis(1)) {
                 return None;
             }
         }
         let slices = order.slices.clamp(1, SLICES_MAX);
         let start = Instant::now();
-        let mut readings = vec![(SystemTime::now(), self.read(start))];
+        let first = self.read(start);
+        // Not from `start`: among a thousand threads this one may have waited for seconds before it read.
+        let begun = start + first.at;
+        let mut readings = vec![(SystemTime::now(), first)];
         for slice in 1..=slices {
-            let end = start + order.duration.mul_f64(f64::from(slice) / f64::from(slices));
+            let end = begun + order.duration.mul_f64(f64::from(slice) / f64::from(slices));
             if !orders.wait_until(end, || false) {
                 return None;
             }
