@@ -8,6 +8,7 @@ mod soak;
 use crate::evidence::Summary;
 use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
+use crate::table::Cell;
 use stats::{CellResult, Comparison, Metric};
 
 /// What a device came to.
@@ -18,6 +19,8 @@ pub(crate) struct Headline {
     pub(crate) color: usize,
     /// The most important first.
     pub(crate) facts: Vec<Fact>,
+    /// Without facts: why there are none.
+    pub(crate) without: Option<String>,
 }
 
 /// One fact: `TCP throughput: 0.49–0.62 × direct; at most 12.3 ± 0.4 Gbit/s (3 %), MTU 9000 B, 2
@@ -65,10 +68,20 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         Headline {
             device: run.label(name),
             color: run.color(name),
+            without: facts.is_empty().then(|| without(run, name)),
             facts,
         }
     };
     names.into_iter().map(headline).collect()
+}
+
+/// Why a device came to nothing, by the first of its trials that tells.
+fn without(run: &Run<'_>, device: &str) -> String {
+    let mut cells = run.results.cells.iter().filter(|cell| cell.dut == device);
+    match cells.find_map(|cell| cell.reasons.first()) {
+        Some(reason) => Cell::reason(format!("No figure: {}", reason.text)).text,
+        None => "No figure yet.".to_owned(),
+    }
 }
 
 /// How much of the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`

@@ -22,7 +22,7 @@ pub(super) fn tall(run: &Run<'_>, headlines: &[Headline]) -> Markup {
                                 dd { (figure(fact)) span { (rich(&fact.detail)) } }
                             }
                         }
-                        @if found.facts.is_empty() { p.note { "No figure yet." } }
+                        @if let Some(why) = &found.without { p.note { (rich(why)) } }
                     }
                 }
             }
@@ -42,7 +42,7 @@ pub(super) fn short(headlines: &[Headline]) -> Markup {
                         @for fact in found.facts.iter().take(SHORT_FACTS) {
                             div { dt { (fact.label) } dd { (figure(fact)) } }
                         }
-                        @if found.facts.is_empty() { p.note { "No figure yet." } }
+                        @if let Some(why) = &found.without { p.note { (rich(why)) } }
                     }
                 }
             }

@@ -48,6 +48,9 @@ fn head(page: &mut String, run: &Run<'_>) {
             let detail = escape(&fact.detail);
             page.push_str(&format!("- {}: **{figure}**; {detail}\n", fact.label));
         }
+        if let Some(why) = &found.without {
+            page.push_str(&format!("{}\n", rich(why)));
+        }
     }
 }
 

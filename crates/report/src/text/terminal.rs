@@ -48,6 +48,9 @@ fn head(page: &mut Page, run: &Run<'_>) {
     for found in headline::headlines(run) {
         page.line("");
         page.line(&page.style.bold(&visible(&found.device)));
+        if let Some(why) = &found.without {
+            page.wrapped("  ", "  ", why, Style::plain);
+        }
         let label = found
             .facts
             .iter()

@@ -152,7 +152,12 @@ pub(super) fn crossover(
                 number(axis, about(at))
             )
         }
+        // Some ratio may well be on the other side of 1, within what repeats differ by.
+        (Course::NotFaster, _) if high > 1.0 => {
+            format!("nowhere surely faster than {cpu}: {range}")
+        }
         (Course::NotFaster, _) => format!("nowhere faster than {cpu}: {range}"),
+        (Course::NotSlower, _) if low < 1.0 => format!("nowhere surely slower than {cpu}: {range}"),
         (Course::NotSlower, _) => format!("nowhere slower than {cpu}: {range}"),
         _ => format!("now faster than {cpu}, now slower: {range}"),
     }
