@@ -83,13 +83,14 @@ pub(super) fn mix_with_keystream<'a, C: BlockCipher>(
     scratch: &mut Scratch<SCRATCH_BYTES>,
     texts: impl Iterator<Item = (impl Count, &'a mut [u8])>,
 ) {
+    let kernel = cipher.kernel();
     through(
         C::BLOCK_BYTES,
         scratch,
         texts,
-        |counter, _, blocks| counter.write(blocks),
+        |counter, _, blocks| kernel.widened(blocks.len(), || counter.write(blocks)),
         |blocks| cipher.encrypt_blocks(blocks),
-        |(), blocks, piece| xor(piece, blocks),
+        |(), blocks, piece| kernel.widened(blocks.len(), || xor(piece, blocks)),
     );
 }
 

@@ -87,6 +87,7 @@ impl<const LEFT: bool> Counter<LEFT> {
 }
 
 impl<const LEFT: bool> Count for Counter<LEFT> {
+    #[inline]
     fn write(&mut self, blocks: &mut [u8]) {
         debug_assert!(blocks.len().is_multiple_of(self.block_bytes));
         // In runs over which nothing but the last byte of the half changes: there the whole block may be added to as if it were
