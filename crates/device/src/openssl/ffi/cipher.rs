@@ -236,22 +236,29 @@ impl<'a> CipherContext<'a> {
         if !additional.is_empty() {
             self.additional(additional)?;
         }
-        let room = input.len() + BLOCK_BYTES_MAX + tag_bytes;
+        let text_room = input.len() + BLOCK_BYTES_MAX;
+        let fits = |made: c_int| usize::try_from(made).is_ok_and(|made| made <= text_room);
         // SAFETY: a live context that encrypts; there is room for the text, a block more and the tag, which is the most that comes
-        // out, and what comes next is written behind what libcrypto says that it wrote.
+        // out. What comes next is written behind what libcrypto says that it wrote, if there is so much room.
         let done = unsafe {
-            append(output, room, |rest, made| {
+            append(output, text_room + tag_bytes, |rest, made| {
+                if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1
+                    || !fits(*made)
+                {
+                    return 0;
+                }
                 let mut last = 0;
-                let right = ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length)
-                    == 1
-                    && ssl::EVP_EncryptFinal_ex(context, rest.add(*made as usize), &raw mut last)
-                        == 1;
+                let end = rest.add(*made as usize);
+                if ssl::EVP_EncryptFinal_ex(context, end, &raw mut last) != 1
+                    || last < 0
+                    || !fits(made.saturating_add(last))
+                {
+                    return 0;
+                }
                 *made += last;
                 let tag = rest.add(*made as usize).cast();
-                let get = ssl::EVP_CTRL_GCM_GET_TAG;
-                let right = right && ssl::EVP_CIPHER_CTX_ctrl(context, get, tag_length, tag) == 1;
                 *made += tag_length;
-                c_int::from(right)
+                ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, tag_length, tag)
             })
         };
         if done { Ok(()) } else { Err(failed("sealing")) }
