@@ -53,17 +53,12 @@ pub(super) fn new<'a>(
             );
             // Those of GOST in CTR are half a block, and the counter behind them begins at 0.
             let is_short = is_gost && matches!(mode, Mode::Ctr | Mode::CtrAcpkm);
-            let iv = match mode {
-                Mode::Ecb => context.iv(&[])?,
-                _ if is_short => context.iv(&secret.nonce)?,
-                _ => whole(&context, &secret)?,
-            };
-            let begin = match mode {
+            let (iv, begin) = match mode {
                 // Nothing is left of the message before, if that was one of whole blocks.
-                Mode::Ecb => Begin::Nothing,
+                Mode::Ecb => (context.filled_iv(&[])?, Begin::Nothing),
                 // The GOST engine and provider go on where they were, and with the key that they had come to.
-                _ if is_short => Begin::Anew,
-                _ => Begin::WithIv,
+                _ if is_short => (context.filled_iv(&secret.nonce)?, Begin::Anew),
+                _ => (context.iv(&secret.nonce)?, Begin::WithIv),
             };
             Box::new(Text {
                 context,
@@ -204,7 +199,7 @@ fn aead<'a>(
 ) -> Result<Box<dyn Job + 'a>, DeviceError> {
     let secret = keys.secret(operation.algorithm);
     let context = CipherContext::new(library, name, encrypts, &secret.key, false)?;
-    let iv = whole(&context, &secret)?;
+    let iv = context.iv(&secret.nonce)?;
     Ok(Box::new(Aead {
         context,
         secret,
@@ -212,17 +207,6 @@ fn aead<'a>(
         encrypts,
         tag_bytes,
     }))
-}
-
-/// A nonce that is as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
-fn whole(context: &CipherContext<'_>, secret: &Secret) -> Result<Iv, DeviceError> {
-    let (wanted, given) = (context.iv_bytes(), secret.nonce.len());
-    if wanted == given {
-        return context.iv(&secret.nonce);
-    }
-    Err(DeviceError::NotOffered(format!(
-        "it takes IVs of {wanted} B, and not of {given} B"
-    )))
 }
 
 impl Job for Aead<'_> {

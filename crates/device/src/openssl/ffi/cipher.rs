@@ -76,24 +76,27 @@ impl<'a> CipherContext<'a> {
         Ok(this)
     }
 
-    /// What the cipher reads of an IV.
-    pub(in super::super) const fn iv_bytes(&self) -> usize {
-        self.iv_bytes
+    /// An IV for [`Self::begin`], as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
+    pub(in super::super) fn iv(&self, iv: &[u8]) -> Result<Iv, DeviceError> {
+        if iv.len() < self.iv_bytes {
+            return Err(self.other_iv(iv));
+        }
+        self.filled_iv(iv)
     }
 
-    /// An IV for [`Self::begin`], filled up with zeros where the cipher wants a longer one: callers see to it that this is meant
-    /// ([`Self::iv_bytes`]). One that would be cut is refused.
-    pub(in super::super) fn iv(&self, iv: &[u8]) -> Result<Iv, DeviceError> {
+    /// The same, filled up with zeros if it is shorter: where callers see to it that this is meant.
+    pub(in super::super) fn filled_iv(&self, iv: &[u8]) -> Result<Iv, DeviceError> {
         let mut whole = [0; IV_BYTES_MAX];
         match whole.get_mut(..iv.len()) {
             Some(start) if iv.len() <= self.iv_bytes => start.copy_from_slice(iv),
-            _ => {
-                let (wanted, given) = (self.iv_bytes, iv.len());
-                let text = format!("it takes IVs of {wanted} B, and not of {given} B");
-                return Err(DeviceError::NotOffered(text));
-            }
+            _ => return Err(self.other_iv(iv)),
         }
         Ok(Iv(whole))
+    }
+
+    fn other_iv(&self, iv: &[u8]) -> DeviceError {
+        let (wanted, given) = (self.iv_bytes, iv.len());
+        DeviceError::NotOffered(format!("it takes IVs of {wanted} B, and not of {given} B"))
     }
 
     /// Sets the key, and the IV if there is one, in a context that has neither.
