@@ -12,7 +12,7 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     TOLD.call_once(|| {
         let all = [("avx2", Kernel::avx2()), ("avx512", Kernel::avx512())];
         for (name, _) in all.iter().filter(|(_, kernel)| kernel.is_none()) {
-            let told = "this processor has not all of its instructions";
+            let told = "this processor has not all of its instructions (make emulate)";
             let _ = writeln!(io::stderr(), "SKIPPED: {name}: {told}");
         }
     });
