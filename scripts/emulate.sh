@@ -36,7 +36,8 @@ esac
 have cc || fail "a C compiler is missing; give: sudo apt-get install gcc"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/cipherbench-emulate.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# What runs in the background does not hear of an interrupt by itself.
+trap 'pkill -f "$work/" || true; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
 from=scripts/emulate
@@ -116,7 +117,7 @@ MACHINE
         # shellcheck disable=SC2086 # a flag and its file
         timeout "$limit" unshare --map-root-user --net "$bochs" -q -f "$work/$name.machine" $debugger \
             "display_library: $display" < /dev/null > "$work/$name.out" 2>&1 || true
-        grep -q "display library .* not available" "$work/$name.out" || break
+        grep -q "display library .* not available" "$work/$name.out" 2>/dev/null || break
     done
 }
 

@@ -170,7 +170,7 @@ static long tell_time(uint64_t time[2])
 	return 0;
 }
 
-long handle(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+long handle(uint64_t number, uint64_t a, uint64_t b, uint64_t c)
 {
 	switch (number) {
 	case __NR_write:
@@ -263,7 +263,6 @@ long handle(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 		say("\n=== system call not known: ");
 		say_number(number);
 		say("\n");
-		(void)d;
 		return -ENOSYS;
 	}
 }

@@ -79,7 +79,8 @@ enter:	/* (program, its stack) */
 	xorl %edx, %edx
 	jmp *%rdi
 
-	/* rax: number; rdi, rsi, rdx, r10, r8: arguments; rcx: where to go on; r11: flags. All others keep what they hold. */
+	/* rax: number; rdi, rsi, rdx: the arguments that any call here has; rcx: where to go on; r11: flags. All others keep what they
+	   hold. */
 	.globl system_call
 system_call:
 	movq %rsp, program_stack
@@ -92,8 +93,6 @@ system_call:
 	pushq %r10
 	pushq %r8
 	pushq %r9
-	movq %r8, %r9
-	movq %r10, %r8
 	movq %rdx, %rcx
 	movq %rsi, %rdx
 	movq %rdi, %rsi
