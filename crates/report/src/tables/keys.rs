@@ -76,7 +76,7 @@ fn verdict(gain: &HybridGain) -> Cell {
         Some(false) => Cell::term("none measured"),
         Some(true) if is_better => Cell::plain("gain"),
         Some(true) => Cell::word("loss"),
-        None => Cell::plain("too few repeats"),
+        None => undecided(&gain.ratio),
     }
 }
 
@@ -104,7 +104,7 @@ fn row(group: &str, cost: &KeyCost) -> Vec<Cell> {
     let difference = match cost.differs {
         Some(false) => Cell::term("none measured"),
         Some(true) => Cell::word("measured"),
-        None => Cell::plain("too few repeats"),
+        None => undecided(&cost.ratio),
     };
     vec![
         Cell::label(group),
@@ -124,14 +124,23 @@ fn ratio_text(ratio: &Estimate) -> String {
     }
 }
 
-/// The interval, or of how few repeats there is none.
+/// The interval; of fewer repeats than it takes what they range over, which is no interval.
 fn interval(ratio: &Estimate) -> Option<String> {
-    match ratio.interval_95 {
-        Interval95::Bootstrap { low, high } => Some(format!("{low:.3}–{high:.3}")),
-        Interval95::TooFewRepeats { .. } => {
-            Some(format!("({})", counted(ratio.n.into(), "repeat")))
+    Some(match ratio.interval_95 {
+        Interval95::Bootstrap { low, high } => format!("{low:.3}–{high:.3}"),
+        Interval95::TooFewRepeats { .. } if ratio.n > 1 => {
+            format!("(range {:.3}–{:.3})", ratio.min, ratio.max)
         }
-    }
+        Interval95::TooFewRepeats { .. } => format!("({})", counted(ratio.n.into(), "repeat")),
+    })
+}
+
+/// Why it cannot be told whether a quotient differs from 1.
+fn undecided(ratio: &Estimate) -> Cell {
+    Cell::plain(match ratio.interval_95 {
+        Interval95::TooFewRepeats { needed } => format!("not told: it takes {needed} repeats"),
+        Interval95::Bootstrap { .. } => "not told".into(),
+    })
 }
 
 const fn quantity(metric: Metric) -> &'static str {
