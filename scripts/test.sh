@@ -43,8 +43,8 @@ if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked check --hide-inclusion-graph bans licenses sources
 fi
 
-# Nothing is compiled twice here: what incremental builds keep for the next one is only time lost.
-[ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0
+# Nothing is compiled twice here, and nobody sits at a debugger: what is kept for either is only time lost.
+[ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 
 # Tests compiled by the compiler that `cargo clippy` runs, in the way in which it does that, and documentation checked beside: lints,
 # programs and documentation come of one compilation, where each apart would take seven minutes more.

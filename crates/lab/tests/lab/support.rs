@@ -184,15 +184,16 @@ pub(crate) fn reason(error: &LabError) -> String {
     }
 }
 
-/// All that a DUT could leave behind, by node; without a bridge's timers and the state of interfaces,
-/// which the kernel brings up to date when it has time.
+/// All that a DUT could leave behind, by node; without a bridge's timers, the state of interfaces and
+/// their part in IPv6's multicast, which the kernel brings up to date when it has time.
 pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
-    const SCRIPT: &str = "ip -o -d link | sed 's/_timer *[0-9.]*//g; s/ state [A-Z]* mode / /; \
-                          s/NO-CARRIER,//'; \
-                          ip -o address; ip route show table all; \
-                          ip -6 route show table all; ip neigh; ip -6 neigh; bridge fdb; \
-                          nft list ruleset; sysctl -a 2>/dev/null | grep forward; \
-                          tc qdisc | sed 's/ [0-9a-f]*: / /; s/ refcnt [0-9]*//'";
+    // As few programs as can be: it is read hundreds of times.
+    const SCRIPT: &str = "{ ip -o -d link; printf 'address\\nroute show table all\\nneigh\\n' | ip -o -batch -; \
+                          bridge fdb; nft list ruleset; tc qdisc; \
+                          grep -s '' /proc/sys/net/ipv4/ip_forward* /proc/sys/net/ipv[46]/conf/*/*forwarding; } | \
+                          sed 's/_timer *[0-9.]*//g; s/ state [A-Z]* mode / /; s/NO-CARRIER,//; \
+                          /^multicast ff00::/d; /^33:33:00:00:00:01 /d; \
+                          s/^qdisc \\([a-z_]*\\) [0-9a-f]*: /qdisc \\1 /; s/ refcnt [0-9]*//'";
     let show = |id: NodeId| {
         let ended = lab.lab.node(id).run(shell(SCRIPT), PATIENCE).unwrap();
         let lines = ended
