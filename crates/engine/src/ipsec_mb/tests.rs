@@ -33,6 +33,15 @@ fn noise(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
+/// That many packets, or a few where the library takes milliseconds for one.
+fn up_to(count: usize, suite: Suite) -> usize {
+    if IpsecMb.is_outrun(suite) {
+        count.min(18)
+    } else {
+        count
+    }
+}
+
 /// Length of a packet whose text has that many units of padding.
 fn packet_bytes(suite: Suite, units: usize) -> usize {
     ESP_HEADER_BYTES + suite.iv_bytes() + units * suite.pad_to_bytes() + suite.icv_bytes()
@@ -72,7 +81,7 @@ fn batches_of_every_count_are_as_their_packets_one_by_one() {
         let Some(mut transform) = transform(suite) else {
             return;
         };
-        for count in 0..=70 {
+        for count in 0..=up_to(70, suite) {
             let (plain, packets) = batch(suite, mixed(count));
             let mut one_by_one = plain.clone();
             let mut from_elsewhere = plain.clone();
@@ -105,22 +114,22 @@ fn batches_of_every_count_are_as_their_packets_one_by_one() {
 
 #[test]
 fn a_forgery_at_any_position_is_found_and_wiped_and_its_neighbours_open() {
-    const COUNT: usize = 67;
     for suite in Suite::COMMON {
         let Some(mut transform) = transform(suite) else {
             return;
         };
-        let (plain, packets) = batch(suite, mixed(COUNT));
+        let count = up_to(67, suite);
+        let (plain, packets) = batch(suite, mixed(count));
         let mut sealed = plain.clone();
         transform.seal(&mut sealed, &packets).unwrap();
         // Each alone, then each with every later one.
-        for (first, last) in (0..COUNT).flat_map(|at| [(at, at), (at, COUNT - 1)]) {
+        for (first, last) in (0..count).flat_map(|at| [(at, at), (at, count - 1)]) {
             let mut buffer = sealed.clone();
             for packet in &packets[first..=last] {
                 buffer[packet.at + packet.bytes - 1] ^= 0x80;
             }
             let mut expected = buffer.clone();
-            let mut authentic = [true; COUNT];
+            let mut authentic = vec![true; count];
             transform
                 .open(&mut buffer, &packets, &mut authentic)
                 .unwrap();

@@ -23,6 +23,8 @@ enum Fault {
     IgnoresHighHalf,
     WritesBeside,
     GivesUp,
+    /// None but that it is slow.
+    Outrun,
 }
 
 impl Engine for Faulty {
@@ -39,6 +41,10 @@ impl Engine for Faulty {
 
     fn serves(&self, suite: Suite) -> bool {
         self.fault != Fault::Narrow || suite == Suite::Aes128Gcm
+    }
+
+    fn is_outrun(&self, _suite: Suite) -> bool {
+        self.fault == Fault::Outrun
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
@@ -186,6 +192,10 @@ static NARROW: Faulty = Faulty {
     name: "narrow",
     fault: Fault::Narrow,
 };
+static OUTRUN: Faulty = Faulty {
+    name: "outrun",
+    fault: Fault::Outrun,
+};
 static WRONG: Faulty = Faulty {
     name: "wrong",
     fault: Fault::WrongCiphertext,
@@ -318,6 +328,18 @@ fn auto_falls_to_the_next_engine_and_tells_why() {
             EngineError::Refused { name: "wrong", .. }
         ));
     }
+}
+
+#[test]
+fn auto_takes_an_engine_that_others_outrun_only_where_they_cannot_be_taken() {
+    let suite = Suite::Aes128Gcm;
+    let selection = select_from(&[&OUTRUN, &AwsLc], &Choice::Auto, suite).unwrap();
+    assert_eq!(selection.engine(), "aws-lc");
+    assert!(!selection.is_outrun() && selection.passed_over().is_empty());
+    let selection = select_from(&[&OUTRUN, &ABSENT], &Choice::Auto, suite).unwrap();
+    assert_eq!(selection.engine(), "outrun");
+    assert!(selection.is_outrun());
+    assert_eq!(selection.passed_over().len(), 1);
 }
 
 #[test]
