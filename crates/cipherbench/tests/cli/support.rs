@@ -123,6 +123,9 @@ impl Sandbox {
     }
 
     /// Trials in the journal of the only run; 0 while there is none.
+    ///
+    /// A line counts once its end is written: a reader can see the first page of a line that
+    /// crosses into the next one, and a run that is killed there leaves it so.
     pub(crate) fn trials_recorded(&self) -> usize {
         let runs = fs::read_dir(self.path("runs"))
             .into_iter()
@@ -131,8 +134,8 @@ impl Sandbox {
         let journals =
             runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok());
         let trials = |text: String| {
-            text.lines()
-                .filter(|line| line.contains(r#""record":"trial""#))
+            text.split_inclusive('\n')
+                .filter(|line| line.ends_with('\n') && line.contains(r#""record":"trial""#))
                 .count()
         };
         journals.map(trials).sum()
