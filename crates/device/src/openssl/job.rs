@@ -375,6 +375,11 @@ fn key<'a>(
     let pair = keys.pair(operation.algorithm);
     let is_public = matches!(operation.action, Action::Encrypt | Action::Verify);
     let raw = match operation.algorithm.family() {
+        Family::MlDsa(parameters) if !is_public => {
+            let no_seed = |_| DeviceError::NotOffered("the private key is no seed".to_owned());
+            let seed = pair.private.try_into().map_err(no_seed)?;
+            return Key::private(library, &names::ml_dsa_private(parameters, seed));
+        }
         Family::MlDsa(parameters) => Some(names::ml_dsa(parameters)),
         Family::MlKem(parameters) => Some(names::ml_kem(parameters)),
         _ => None,
