@@ -56,7 +56,8 @@ pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
     run("fatigue", 1, &devices.devices, &trial, out, output)
 }
 
-/// As it is typed behind `speed`: the sizes and the time of each figure are those of the other speeds too.
+/// As it is typed behind `speed`: the time of each figure is that of the other speeds too. Without sizes they are those of
+/// campaigns.
 pub(crate) fn speed(
     arguments: &DeviceSpeed,
     sizes: &[u16],
@@ -64,35 +65,36 @@ pub(crate) fn speed(
     out: Option<&Path>,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let DeviceSpeed {
-        devices,
-        operations,
-        concurrency,
-        processes,
-        depth,
-        repeats,
-    } = arguments;
-    let workers = if *processes { "processes" } else { "threads" };
-    let at_once: Vec<_> = concurrency.iter().map(u32::to_string).collect();
+    let trial = speed_trial(arguments, sizes, duration);
+    let out = out.unwrap_or(Path::new("runs"));
+    run(
+        "speed",
+        arguments.repeats,
+        &arguments.devices,
+        &trial,
+        out,
+        output,
+    )
+}
+
+fn speed_trial(arguments: &DeviceSpeed, sizes: &[u16], duration: Duration) -> String {
+    let workers = match arguments.processes {
+        true => "processes",
+        false => "threads",
+    };
+    let at_once: Vec<_> = arguments.concurrency.iter().map(u32::to_string).collect();
     let mut keys = vec![
-        format!("operation: {}", list(operations)),
+        format!("operation: {}", list(&arguments.operations)),
         format!("concurrency: [{}]", at_once.join(", ")),
         format!("workers: {workers}"),
-        format!("depth: {depth}"),
+        format!("depth: {}", arguments.depth),
         format!("duration: {}", time(duration)),
     ];
-    // What cannot be read is told when the campaign is.
-    let takes_size = |name: &String| {
-        let read = operation::Operation::parse(name);
-        read.map_or(true, |operation| operation.takes_size())
-    };
-    if operations.iter().any(takes_size) {
+    if !sizes.is_empty() {
         let sizes: Vec<_> = sizes.iter().map(|bytes| format!("{bytes} B")).collect();
         keys.push(format!("size: [{}]", sizes.join(", ")));
     }
-    let trial = format!("speed: {{ {} }}", keys.join(", "));
-    let out = out.unwrap_or(Path::new("runs"));
-    run("speed", *repeats, devices, &trial, out, output)
+    format!("speed: {{ {} }}", keys.join(", "))
 }
 
 fn run(
@@ -149,6 +151,27 @@ mod tests {
         let plan = plan("kat", 1, &devices, &trial).unwrap();
         let names: Vec<_> = plan.cells.iter().map(|cell| &*cell.id).collect();
         assert_eq!(names, ["kat/engine", "kat/openssl-legacy"]);
+    }
+
+    #[test]
+    fn without_sizes_each_operation_has_those_that_it_can_do() {
+        let cells = |operation: &str, sizes: &[u16]| {
+            let arguments = DeviceSpeed {
+                devices: vec!["engine".to_owned()],
+                operations: vec![operation.to_owned()],
+                concurrency: vec![1],
+                processes: false,
+                depth: 1,
+                repeats: 1,
+            };
+            let trial = speed_trial(&arguments, sizes, Duration::from_secs(1));
+            plan("speed", 1, &arguments.devices, &trial).map(|plan| plan.cells.len())
+        };
+        assert_eq!(cells("aes-128-cbc encrypt", &[]).unwrap(), 5);
+        assert_eq!(cells("aes-128-cbc encrypt", &[16, 64]).unwrap(), 2);
+        assert_eq!(cells("rsa-2048-pss", &[]).unwrap(), 2, "sign and verify");
+        let error = cells("aes-128-cbc encrypt", &[1500]).unwrap_err();
+        assert!(error.to_string().contains("no whole blocks"), "{error}");
     }
 
     #[test]

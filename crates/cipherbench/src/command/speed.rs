@@ -25,6 +25,9 @@ use wire::Suite;
 /// An IPv4 header.
 const PACKET_BYTES_MIN: u16 = 20;
 
+/// Packets that are measured where nobody says which.
+const SIZES_DEFAULT: [u16; 8] = [64, 128, 256, 512, 1024, 1408, 1500, 8192];
+
 /// What is measured, as `speed.json` and `--json` have it.
 #[derive(Serialize)]
 struct Measured {
@@ -56,11 +59,11 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
         } = arguments;
         return devices::speed(of_devices, sizes, *duration, out.as_deref(), output);
     }
-    if let Some(short) = arguments
-        .sizes
-        .iter()
-        .find(|bytes| **bytes < PACKET_BYTES_MIN)
-    {
+    let sizes = match &*arguments.sizes {
+        [] => &SIZES_DEFAULT[..],
+        given => given,
+    };
+    if let Some(short) = sizes.iter().find(|bytes| **bytes < PACKET_BYTES_MIN) {
         let text = format!(
             "a packet of {short} B is none\nhelp: the shortest has {PACKET_BYTES_MIN} B; shorter inputs are for `--device`"
         );
@@ -100,7 +103,8 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
                 .curves
                 .push(SuiteCurves::of(&prepared.map_err(refused)?));
         } else {
-            let figures = rates::measure(arguments, &directions(arguments), &engines, &cores)?;
+            let figures =
+                rates::measure(arguments, sizes, &directions(arguments), &engines, &cores)?;
             measured.figures.extend(figures);
         }
     }

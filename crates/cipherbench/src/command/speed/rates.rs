@@ -144,6 +144,7 @@ fn on_each<T: Send>(
 /// Every figure of one suite, first on one core, then on all of them, if that is more.
 pub(super) fn measure(
     arguments: &Speed,
+    sizes: &[u16],
     directions: &[Direction],
     engines: &[Selection],
     cores: &[usize],
@@ -155,10 +156,10 @@ pub(super) fn measure(
     } else {
         &together[..1]
     };
-    let all = engines.len() * directions.len() * arguments.sizes.len() * together.len();
+    let all = engines.len() * directions.len() * sizes.len() * together.len();
     for engine in engines {
         for &direction in directions {
-            for &inner_bytes in &arguments.sizes {
+            for &inner_bytes in sizes {
                 for cores in together {
                     let figure = one(arguments, engine, direction, inner_bytes, cores)?;
                     figures.push(figure);
