@@ -263,7 +263,7 @@ fn device_figure(result: &DeviceResult) -> String {
 /// What came of a fatigue trial so far.
 fn fatigue(segment: &FatigueSegment) -> String {
     let sum = |of: fn(&DeviceFatigue) -> u64| segment.devices.iter().map(of).sum::<u64>();
-    let right = sum(|device| device.right + device.refused);
+    let right = sum(|device| device.right);
     let bad = sum(|device| device.wrong + device.failed + device.passed_invalid);
     format!(
         "{} operations right and {bad} not in {}",

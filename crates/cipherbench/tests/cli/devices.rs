@@ -4,13 +4,9 @@ use crate::support::{Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::SIGINT;
 use serde_json::Value;
 
-/// The trials of the only run.
+/// What came of the trials of the only run.
 fn outcomes(sandbox: &Sandbox) -> Vec<Value> {
-    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
-    let records = journal.lines();
-    let records = records.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let trials = records.filter(|record| record["record"] == "trial");
-    trials.map(|record| record["outcome"].clone()).collect()
+    sandbox.trials().into_values().collect()
 }
 
 pub(crate) fn a_functional_trial_ends_in_a_table() {

@@ -46,21 +46,6 @@ fn results(sandbox: &Sandbox) -> Value {
     serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON")
 }
 
-/// The trials of the only run: cell, and what came of it.
-fn trials(sandbox: &Sandbox) -> Vec<(String, Value)> {
-    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
-    let records = journal
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    records
-        .filter(|record| record["record"] == "trial")
-        .map(|record| {
-            let cell = record["cell"].as_str().expect("a cell").to_owned();
-            (cell, record["outcome"].clone())
-        })
-        .collect()
-}
-
 /// Every frame of the evidence trial came through, intact and once.
 fn assert_every_frame_came(cell: &str, outcome: &Value) {
     assert_eq!(outcome["kind"], "measured", "{cell}: {outcome}");
@@ -85,14 +70,14 @@ pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
         // Nobody has no capability, and the program needs none.
         run.uid(65534).gid(65534).env("TMPDIR", sandbox.path(""));
     }
-    end(&mut run).exits(0);
-    let trials = trials(&sandbox);
+    sandbox.measures(&mut run);
+    let trials = sandbox.trials();
     assert_eq!(
         trials.len(),
         2 * 4,
         "two mixes, three devices and the tester alone"
     );
-    for (cell, outcome) in &trials {
+    for ((cell, _), outcome) in &trials {
         assert_every_frame_came(cell, outcome);
     }
     let results = results(&sandbox);
@@ -102,14 +87,14 @@ pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
 
 pub(crate) fn each_direction_is_measured_apart_on_stations() {
     let sandbox = Sandbox::new();
-    end(&mut sandbox.run(DIRECTIONS)).exits(0);
-    let trials = trials(&sandbox);
+    sandbox.measures(&mut sandbox.run(DIRECTIONS));
+    let trials = sandbox.trials();
     assert_eq!(
         trials.len(),
         3 * 2,
         "three directions, one device and the tester alone"
     );
-    for (cell, outcome) in &trials {
+    for ((cell, _), outcome) in &trials {
         assert_every_frame_came(cell, outcome);
         let gateways: Vec<bool> = ["gw1/", "gw2/"]
             .map(|gateway| {
@@ -132,10 +117,10 @@ pub(crate) fn each_direction_is_measured_apart_on_stations() {
 pub(crate) fn calibrate_measures_the_tester_alone() {
     let sandbox = Sandbox::new();
     sandbox.write("campaign.yaml", IN_MEMORY);
-    end(&mut sandbox.program(&["calibrate", "campaign.yaml", "--lab", "memory"])).exits(0);
-    let trials = trials(&sandbox);
+    sandbox.measures(&mut sandbox.program(&["calibrate", "campaign.yaml", "--lab", "memory"]));
+    let trials = sandbox.trials();
     assert_eq!(trials.len(), 2);
-    assert!(trials.iter().all(|(cell, _)| cell.ends_with("/straight")));
+    assert!(trials.keys().all(|(cell, _)| cell.ends_with("/straight")));
 
     sandbox.write("tools.yaml", crate::support::PINGS);
     end(&mut sandbox.program(&["calibrate", "tools.yaml"]))

@@ -89,6 +89,7 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
     let progress = &run.results.progress;
     let checks = Summary::total(run);
     let trials = match progress.trials_planned {
+        1 if progress.trials_measured == 1 => "The one trial was measured".to_owned(),
         planned if planned == progress.trials_measured => {
             format!("All {} were measured", counted(planned, "trial"))
         }
@@ -112,6 +113,7 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
     };
     match (checks.checks, checks.passed) {
         (0, _) => format!("{trials}."),
+        (1, 1) => format!("{trials}, and the one check of the evidence passed."),
         (made, passed) if made == passed => {
             format!(
                 "{trials}, and all {} of the evidence passed.",
