@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search emulate fuzz lint fmt doc deny install kernel peers clean
+.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ install: build ## Install the program to PREFIX/bin (default /usr/local)
 
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh
+
+token: ## Try PKCS#11 v3.2, ML-DSA and ML-KEM on a token in software (needs libclang and pkcs11-tool; 10 minutes)
+	@scripts/token.sh $(ARGS)
 
 peers: ## Install the tunnels that campaigns compare with ours (apt, cargo and, if there, go)
 	@scripts/peers.sh

@@ -10,6 +10,7 @@ mod public;
 mod rustcrypto;
 
 pub(crate) use peer::Peer;
+pub(crate) use public::ml_dsa_expanded;
 
 use crate::openssl::{self, OpenSsl};
 use crate::operation::{Action, Family, Hash, Mode, Padding};

@@ -5,6 +5,7 @@ use crate::case::{kem_ciphertext_bytes, signature_bytes};
 use crate::keys::KeyPair;
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
 use crate::{DeviceError, Job, Operation};
+use aws_lc_rs::encoding::AsRawBytes;
 use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{
@@ -15,6 +16,7 @@ use aws_lc_rs::rsa::{
 use aws_lc_rs::signature::{
     self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, PqdsaKeyPair, VerificationAlgorithm,
 };
+use zeroize::Zeroizing;
 
 type Made = Result<Box<dyn Job>, DeviceError>;
 
@@ -25,7 +27,7 @@ pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> Made {
         (Family::Rsa(_, padding), Action::Encrypt) => rsa_encrypt(padding, pair),
         (Family::Rsa(_, padding), _) => rsa_decrypt(padding, pair),
         (Family::Ecdsa(curve), _) => ecdsa_sign(curve, pair),
-        (Family::MlDsa(parameters), _) => ml_dsa_sign(parameters, pair),
+        (Family::MlDsa(parameters), _) => ml_dsa_sign(operation, parameters, pair),
         (Family::MlKem(parameters), action) => ml_kem(operation, parameters, action, pair),
         _ => {
             let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pair.private).map_err(refused)?;
@@ -143,13 +145,28 @@ fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
     }))
 }
 
-fn ml_dsa_sign(parameters: MlDsa, pair: KeyPair<'_>) -> Made {
-    let (algorithm, bytes) = match parameters {
-        MlDsa::MlDsa44 => (&signature::ML_DSA_44_SIGNING, 2420),
-        MlDsa::MlDsa65 => (&signature::ML_DSA_65_SIGNING, 3309),
-        MlDsa::MlDsa87 => (&signature::ML_DSA_87_SIGNING, 4627),
+/// The private key that a seed stands for, as FIPS 204 (algorithm 24) encodes it.
+pub(crate) fn ml_dsa_expanded(
+    parameters: MlDsa,
+    seed: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
+    let key = ml_dsa_key(parameters, seed)?;
+    let raw = key.private_key().as_raw_bytes().map_err(gave_up)?;
+    Ok(Zeroizing::new(raw.as_ref().to_vec()))
+}
+
+fn ml_dsa_key(parameters: MlDsa, seed: &[u8]) -> Result<PqdsaKeyPair, DeviceError> {
+    let algorithm = match parameters {
+        MlDsa::MlDsa44 => &signature::ML_DSA_44_SIGNING,
+        MlDsa::MlDsa65 => &signature::ML_DSA_65_SIGNING,
+        MlDsa::MlDsa87 => &signature::ML_DSA_87_SIGNING,
     };
-    let key = PqdsaKeyPair::from_seed(algorithm, pair.private).map_err(refused)?;
+    PqdsaKeyPair::from_seed(algorithm, seed).map_err(refused)
+}
+
+fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> Made {
+    let bytes = signature_bytes(operation).unwrap_or_default();
+    let key = ml_dsa_key(parameters, pair.private)?;
     Ok(function(move |input, output| {
         output.resize(bytes, 0);
         key.sign(input, output).map_err(gave_up)?;

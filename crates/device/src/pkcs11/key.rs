@@ -4,12 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::digest::{Context, SHA256};
 use cryptoki::error::RvError;
-use cryptoki::object::{Attribute, KeyType, ObjectClass, ObjectHandle};
+use cryptoki::object::{
+    Attribute, KeyType, MlDsaParameterSetType, MlKemParameterSetType, ObjectClass, ObjectHandle,
+};
 use cryptoki::session::Session as Connection;
 
 use super::token::lock;
 use super::{code, failed, told};
-use crate::operation::{Action, Cipher, Curve, Family};
+use crate::cpu::ml_dsa_expanded;
+use crate::operation::{Action, Cipher, Curve, Family, MlDsa, MlKem};
 use crate::{DeviceError, Keys, Operation};
 
 /// Which object in the token an operation needs: two that need the same share it.
@@ -37,6 +40,10 @@ impl KeyUse {
             family if is_public_key(family) => {
                 let pair = keys.pair(algorithm);
                 context.update(b"pair");
+                // Paddings of RSA share a key. A seed of ML-DSA stands for another key in each of its parameter sets.
+                if !matches!(family, Family::Rsa(..)) {
+                    context.update(algorithm.name().as_bytes());
+                }
                 context.update(if private { pair.private } else { pair.public });
             }
             _ => {
@@ -107,7 +114,10 @@ fn is_private(operation: Operation) -> bool {
 }
 
 fn is_public_key(family: Family) -> bool {
-    matches!(family, Family::Rsa(..) | Family::Ecdsa(_) | Family::Ed25519)
+    matches!(
+        family,
+        Family::Rsa(..) | Family::Ecdsa(_) | Family::Ed25519 | Family::MlDsa(_) | Family::MlKem(_)
+    )
 }
 
 /// What the object is made of.
@@ -148,6 +158,8 @@ fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceE
         Family::Ed25519 => {
             template.extend(elliptic(KeyType::EC_EDWARDS, ED25519, operation, keys));
         }
+        Family::MlDsa(parameters) => template.extend(ml_dsa(parameters, operation, keys)?),
+        Family::MlKem(parameters) => template.extend(ml_kem(parameters, operation, keys)),
         _ => return Err(no_key(operation)),
     }
     Ok(template)
@@ -213,6 +225,52 @@ fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec
     template
 }
 
+/// A private key whole: tokens need not take its seed (PKCS #11 v3.2 §6.67.3).
+fn ml_dsa(
+    parameters: MlDsa,
+    operation: Operation,
+    keys: &Keys,
+) -> Result<[Attribute; 4], DeviceError> {
+    let pair = keys.pair(operation.algorithm);
+    let set = match parameters {
+        MlDsa::MlDsa44 => MlDsaParameterSetType::ML_DSA_44,
+        MlDsa::MlDsa65 => MlDsaParameterSetType::ML_DSA_65,
+        MlDsa::MlDsa87 => MlDsaParameterSetType::ML_DSA_87,
+    };
+    let (may, value) = match is_private(operation) {
+        true => (
+            Attribute::Sign(true),
+            ml_dsa_expanded(parameters, pair.private)?.to_vec(),
+        ),
+        false => (Attribute::Verify(true), pair.public.to_vec()),
+    };
+    Ok([
+        Attribute::KeyType(KeyType::ML_DSA),
+        Attribute::ParameterSet(set.into()),
+        Attribute::Value(value),
+        may,
+    ])
+}
+
+fn ml_kem(parameters: MlKem, operation: Operation, keys: &Keys) -> [Attribute; 4] {
+    let pair = keys.pair(operation.algorithm);
+    let set = match parameters {
+        MlKem::MlKem512 => MlKemParameterSetType::ML_KEM_512,
+        MlKem::MlKem768 => MlKemParameterSetType::ML_KEM_768,
+        MlKem::MlKem1024 => MlKemParameterSetType::ML_KEM_1024,
+    };
+    let (may, value) = match is_private(operation) {
+        true => (Attribute::Decapsulate(true), pair.private),
+        false => (Attribute::Encapsulate(true), pair.public),
+    };
+    [
+        Attribute::KeyType(KeyType::ML_KEM),
+        Attribute::ParameterSet(set.into()),
+        Attribute::Value(value.to_vec()),
+        may,
+    ]
+}
+
 /// Object identifiers in DER: prime256v1 and secp384r1 (RFC 5480 §2.1.1.1), secp256k1 (SEC 2 §A.2.1), id-Ed25519 (RFC 8410 §3).
 fn curve_oid(curve: Curve) -> &'static [u8] {
     match curve {
@@ -235,4 +293,33 @@ fn octet_string(bytes: &[u8]) -> Vec<u8> {
     ];
     der.extend_from_slice(bytes);
     der
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_use(operation: &str, keys: &Keys) -> Option<KeyUse> {
+        KeyUse::of(Operation::parse(operation).expect("an operation"), keys)
+    }
+
+    #[test]
+    fn only_operations_with_the_same_key_share_an_object() {
+        let keys = Keys::new(1);
+        let shared = |one, other| key_use(one, &keys) == key_use(other, &keys);
+        assert!(shared("rsa-2048-pss sign", "rsa-2048-pkcs1 sign"));
+        assert!(shared("rsa-2048-pss sign", "rsa-2048-oaep decrypt"));
+        assert!(!shared("rsa-2048-pss sign", "rsa-2048-pss verify"));
+        assert!(!shared("rsa-2048-pss sign", "rsa-3072-pss sign"));
+        assert!(shared("aes-128-gcm encrypt", "aes-128-gcm decrypt"));
+        assert!(!shared("aes-128-gcm encrypt", "aes-128-ctr encrypt"));
+    }
+
+    #[test]
+    fn a_seed_stands_for_another_key_in_each_parameter_set() {
+        let keys = Keys::of_pair(vec![7; 32], Vec::new());
+        let sets = ["ml-dsa-44 sign", "ml-dsa-65 sign", "ml-dsa-87 sign"];
+        let uses = sets.map(|set| key_use(set, &keys));
+        assert!(uses[0] != uses[1] && uses[1] != uses[2] && uses[0] != uses[2]);
+    }
 }

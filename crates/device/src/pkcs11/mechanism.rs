@@ -6,11 +6,12 @@ use aws_lc_rs::digest::{self, digest};
 use cryptoki::context::Function;
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::aead::GcmParams;
+use cryptoki::mechanism::dsa::{HedgeType, SignAdditionalContext};
 use cryptoki::mechanism::eddsa::{EddsaParams, EddsaSignatureScheme};
 use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource, PkcsPssParams};
 use cryptoki::mechanism::vendor_defined::VendorDefinedMechanism;
 use cryptoki::mechanism::{Mechanism, MechanismInfo, MechanismType};
-use cryptoki::object::ObjectHandle;
+use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
 use cryptoki::session::Session as Connection;
 use cryptoki::types::Ulong;
 
@@ -94,6 +95,11 @@ impl Call {
             Family::Ed25519 => Chosen::Plain(Mechanism::Eddsa(EddsaParams::new(
                 EddsaSignatureScheme::Ed25519,
             ))),
+            Family::MlDsa(_) => {
+                let context = SignAdditionalContext::new(HedgeType::Preferred, None);
+                Chosen::Plain(Mechanism::MlDsa(context))
+            }
+            Family::MlKem(_) => Chosen::Plain(Mechanism::MlKem),
             _ => return Err(unknown(operation)()),
         };
         let kind = mechanism.kind();
@@ -126,6 +132,8 @@ fn allows(
     let family = operation.algorithm.family();
     let allowed = match (family, operation.action) {
         (Family::Digest(_), _) => info.digest(),
+        (Family::MlKem(_), Action::Encrypt) => info.encapsulate(),
+        (Family::MlKem(_), Action::Decrypt) => info.decapsulate(),
         (_, Action::Digest | Action::Sign) => info.sign(),
         (_, Action::Encrypt) => info.encrypt(),
         (_, Action::Decrypt) => info.decrypt(),
@@ -292,7 +300,19 @@ impl<'a> TokenJob<'a> {
         let host_digest = self.call.host_digest;
         let signed = |message: &[u8]| host_digest.map(|algorithm| digest(algorithm, message));
         let mechanism = &mut self.call.mechanism;
+        let is_kem = matches!(self.operation.algorithm.family(), Family::MlKem(_));
         match self.operation.action {
+            Action::Encrypt if is_kem => {
+                let (mut result, secret) = mechanism
+                    .lend(|mechanism| connection.encapsulate_key(mechanism, key, &SECRET))?;
+                result.extend(take(connection, secret)?);
+                Ok(result)
+            }
+            Action::Decrypt if is_kem => {
+                let secret = mechanism
+                    .lend(|mechanism| connection.decapsulate_key(mechanism, key, &SECRET, input))?;
+                take(connection, secret)
+            }
             Action::Encrypt => {
                 mechanism.lend(|mechanism| connection.encrypt(mechanism, key, input))
             }
@@ -312,6 +332,25 @@ impl<'a> TokenJob<'a> {
                 mechanism.lend(|mechanism| verify(connection, mechanism, key, message, signature))
             }
         }
+    }
+}
+
+/// What a KEM's shared secret becomes in the token: the least that lets it be read.
+const SECRET: [Attribute; 5] = [
+    Attribute::Class(ObjectClass::SECRET_KEY),
+    Attribute::KeyType(KeyType::GENERIC_SECRET),
+    Attribute::Token(false),
+    Attribute::Sensitive(false),
+    Attribute::Extractable(true),
+];
+
+/// Reads a shared secret, and has the token forget it.
+fn take(connection: &Connection, secret: ObjectHandle) -> Result<Vec<u8>, Error> {
+    let attributes = connection.get_attributes(secret, &[AttributeType::Value]);
+    connection.destroy_object(secret)?;
+    match attributes?.pop() {
+        Some(Attribute::Value(value)) => Ok(value),
+        _ => Err(Error::InvalidValue),
     }
 }
 
@@ -378,6 +417,8 @@ fn refuses(operation: Operation, error: &Error) -> bool {
                     | RvError::DataLenRange
                     | RvError::EncryptedDataInvalid
                     | RvError::EncryptedDataLenRange
+                    | RvError::WrappedKeyInvalid
+                    | RvError::WrappedKeyLenRange
             )
         )
     )

@@ -2,7 +2,7 @@
 
 use crate::chart::scale::Linear;
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
-use crate::format::{Scale, percent};
+use crate::format::{Scale, counted, percent};
 use crate::layout::Run;
 use crate::tables::device::{batch_name, class_name};
 use maud::Markup;
@@ -40,8 +40,8 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
         let height = |devices: u32| PLOT.height * axis.share(f64::from(devices));
         let name = class_name(class);
         let words = format!(
-            "{name}: {} devices ({}), {} of them failed",
-            class.devices,
+            "{name}: {} ({}), {} of them failed",
+            counted(u64::from(class.devices), "device"),
             percent(100.0 * class.ratio),
             class.failed
         );

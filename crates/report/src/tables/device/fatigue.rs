@@ -1,7 +1,7 @@
 //! The fatigue trial: how long each device worked without a failure, what it went through, and the batch.
 
 use super::without_figure;
-use crate::format::{Scale, percent};
+use crate::format::{Scale, counted, percent};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue as figures};
 use crate::table::{Cell, Table};
@@ -160,9 +160,9 @@ fn device_cells(found: &FatigueDevice) -> [Cell; 12] {
 fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
     let all = &found.survival;
     let note = format!(
-        "{} devices, {} of them failed; without failure: under load until the first one, or the end of the trial; mean \
+        "{}, {} of them failed; without failure: under load until the first one, or the end of the trial; mean \
          time between failures: at least {} with 95 % confidence, if they come at a constant rate",
-        all.lives,
+        counted(u64::from(all.lives), "device"),
         all.failures,
         duration_ns(all.mean_between_failures_low_ns)
     );
