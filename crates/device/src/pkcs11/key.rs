@@ -225,7 +225,7 @@ fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec
     template
 }
 
-/// A private key whole: tokens need not take its seed (PKCS #11 v3.2 §6.67.3).
+/// A private key whole: tokens need not take its seed (PKCS #11 v3.2, `CKA_SEED` of ML-DSA private keys).
 fn ml_dsa(
     parameters: MlDsa,
     operation: Operation,
