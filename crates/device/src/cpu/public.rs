@@ -202,3 +202,46 @@ fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair
         Ok(secret.is_ok())
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Keys;
+    use crate::operation::Algorithm;
+    use aws_lc_rs::signature::KeyPair as _;
+
+    #[test]
+    fn an_expanded_key_of_ml_dsa_has_the_same_public_key() {
+        // Lengths of FIPS 204, table 2.
+        let algorithms = [
+            (
+                "ml-dsa-44",
+                MlDsa::MlDsa44,
+                &signature::ML_DSA_44_SIGNING,
+                2560,
+            ),
+            (
+                "ml-dsa-65",
+                MlDsa::MlDsa65,
+                &signature::ML_DSA_65_SIGNING,
+                4032,
+            ),
+            (
+                "ml-dsa-87",
+                MlDsa::MlDsa87,
+                &signature::ML_DSA_87_SIGNING,
+                4896,
+            ),
+        ];
+        for (name, parameters, signing, bytes) in algorithms {
+            let algorithm = Algorithm::parse(name).expect("an algorithm");
+            let keys = Keys::new(1);
+            let pair = keys.pair(algorithm);
+            let expanded = ml_dsa_expanded(parameters, pair.private).expect("a seed");
+            assert_eq!(expanded.len(), bytes, "{name}");
+            let read =
+                PqdsaKeyPair::from_raw_private_key(signing, &expanded).expect("a private key");
+            assert_eq!(read.public_key().as_ref(), pair.public, "{name}");
+        }
+    }
+}

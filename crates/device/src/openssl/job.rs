@@ -7,6 +7,7 @@ use super::ffi::{
 };
 use super::names;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
+use crate::cpu::ml_dsa_expanded;
 use crate::operation::{Action, Cipher, Family, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation, Secret};
 
@@ -375,10 +376,10 @@ fn key<'a>(
     let pair = keys.pair(operation.algorithm);
     let is_public = matches!(operation.action, Action::Encrypt | Action::Verify);
     let raw = match operation.algorithm.family() {
+        // As a bare key libcrypto takes no seed.
         Family::MlDsa(parameters) if !is_public => {
-            let no_seed = |_| DeviceError::NotOffered("the private key is no seed".to_owned());
-            let seed = pair.private.try_into().map_err(no_seed)?;
-            return Key::private(library, &names::ml_dsa_private(parameters, seed));
+            let whole = ml_dsa_expanded(parameters, pair.private)?;
+            return Key::raw_private(library, names::ml_dsa(parameters), &whole);
         }
         Family::MlDsa(parameters) => Some(names::ml_dsa(parameters)),
         Family::MlKem(parameters) => Some(names::ml_kem(parameters)),

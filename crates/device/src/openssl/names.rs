@@ -1,7 +1,6 @@
 //! What libcrypto calls algorithms. The names of GOST are those of its GOST engine and provider.
 
 use crate::operation::{Cipher, Curve, Hash, MlDsa, MlKem, Mode};
-use zeroize::Zeroizing;
 
 pub(super) const fn hash(hash: Hash) -> &'static str {
     match hash {
@@ -86,60 +85,10 @@ pub(super) const fn ml_dsa(parameters: MlDsa) -> &'static str {
     }
 }
 
-/// A private key of ML-DSA in PKCS#8 DER, as the seed alone (RFC 9881, section 6). As a bare key libcrypto takes the expanded
-/// one only.
-pub(super) fn ml_dsa_private(parameters: MlDsa, seed: &[u8; 32]) -> Zeroizing<Vec<u8>> {
-    let number = match parameters {
-        MlDsa::MlDsa44 => 0x11,
-        MlDsa::MlDsa65 => 0x12,
-        MlDsa::MlDsa87 => 0x13,
-    };
-    let head = [
-        [0x30, 52].as_slice(),
-        &[0x02, 1, 0], // version
-        &[
-            0x30, 11, 0x06, 9, 0x60, 0x86, 0x48, 0x01, 0x65, 3, 4, 3, number,
-        ], // 2.16.840.1.101.3.4.3, no parameters
-        &[0x04, 34, 0x80, 32], // privateKey, and in it `seed [0]`
-    ];
-    let parts = head.into_iter().chain([seed.as_slice()]);
-    let mut der = Zeroizing::new(Vec::with_capacity(54));
-    parts.for_each(|part| der.extend_from_slice(part));
-    der
-}
-
 pub(super) const fn ml_kem(parameters: MlKem) -> &'static str {
     match parameters {
         MlKem::MlKem512 => "ML-KEM-512",
         MlKem::MlKem768 => "ML-KEM-768",
         MlKem::MlKem1024 => "ML-KEM-1024",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::keys::Keys;
-    use crate::operation::Algorithm;
-    use aws_lc_rs::signature::{
-        KeyPair, ML_DSA_44_SIGNING, ML_DSA_65_SIGNING, ML_DSA_87_SIGNING, PqdsaKeyPair,
-    };
-
-    #[test]
-    fn another_library_reads_private_keys_of_ml_dsa() {
-        let algorithms = [
-            ("ml-dsa-44", MlDsa::MlDsa44, &ML_DSA_44_SIGNING),
-            ("ml-dsa-65", MlDsa::MlDsa65, &ML_DSA_65_SIGNING),
-            ("ml-dsa-87", MlDsa::MlDsa87, &ML_DSA_87_SIGNING),
-        ];
-        for (name, parameters, signing) in algorithms {
-            let algorithm = Algorithm::parse(name).expect("an algorithm");
-            let keys = Keys::new(1);
-            let pair = keys.pair(algorithm);
-            let seed = pair.private.try_into().expect("a seed");
-            let der = ml_dsa_private(parameters, seed);
-            let read = PqdsaKeyPair::from_pkcs8(signing, &der).expect("a private key");
-            assert_eq!(read.public_key().as_ref(), pair.public, "{name}");
-        }
     }
 }
