@@ -332,9 +332,9 @@ fn select_from(
             let mut passed_over = Vec::new();
             // An engine that does not have the suite is nothing to tell about.
             let serving = engines.iter().filter(|engine| engine.serves(suite));
-            let (outrun, fastest): (Vec<&&dyn Engine>, Vec<_>) =
-                serving.partition(|engine| engine.is_outrun(suite));
-            for engine in fastest.into_iter().chain(outrun) {
+            let mut serving: Vec<_> = serving.collect();
+            serving.sort_by_key(|engine| engine.is_outrun(suite));
+            for engine in serving {
                 match prove(*engine, suite) {
                     Ok(selection) => {
                         return Ok(Selection {
