@@ -34,12 +34,9 @@ fn process_id(child: &Child) -> i32 {
 
 /// Every trial of the long run is in the journal, and none twice.
 fn assert_each_trial_is_recorded_once(sandbox: &Sandbox) {
-    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
-    let records = journal
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"));
-    let trials = records.filter(|record: &serde_json::Value| record["record"] == "trial");
+    let trials = sandbox.trial_records();
     let mut found: Vec<_> = trials
+        .iter()
         .map(|trial| (trial["cell"].to_string(), trial["repeat"].as_u64()))
         .collect();
     found.sort();

@@ -144,17 +144,22 @@ impl Sandbox {
 
     /// What came of each trial of the only run: of the last attempt, by cell and repeat.
     pub(crate) fn trials(&self) -> BTreeMap<(String, u64), Value> {
+        let outcome = |record: &Value| {
+            let cell = record["cell"].as_str().expect("a cell").to_owned();
+            let repeat = record["repeat"].as_u64().expect("a repeat");
+            ((cell, repeat), record["outcome"].clone())
+        };
+        self.trial_records().iter().map(outcome).collect()
+    }
+
+    /// Every record of a trial in the journal of the only run.
+    pub(crate) fn trial_records(&self) -> Vec<Value> {
         let journal = String::from_utf8(self.run_file("journal.jsonl")).expect("UTF-8");
         let records = journal
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         records
             .filter(|record| record["record"] == "trial")
-            .map(|record| {
-                let cell = record["cell"].as_str().expect("a cell").to_owned();
-                let repeat = record["repeat"].as_u64().expect("a repeat");
-                ((cell, repeat), record["outcome"].clone())
-            })
             .collect()
     }
 
