@@ -11,7 +11,8 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "token: $*" >&2; exit 1; }
 command -v pkcs11-tool >/dev/null 2>&1 || fail "pkcs11-tool is missing; give: sudo apt-get install opensc"
-ls /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1 ||
+# Not the one for C++ (libclang-cpp), which more machines have. LIBCLANG_PATH names another folder.
+ls "${LIBCLANG_PATH:-/nowhere}"/libclang*.so* >/dev/null 2>&1 || ls /usr/lib/llvm-*/lib/libclang-[0-9]*.so* >/dev/null 2>&1 ||
     fail "libclang is missing; give: sudo apt-get install libclang-dev"
 
 CARGO_TARGET_DIR=target/token cargo build --release --locked --manifest-path scripts/token/Cargo.toml
@@ -28,7 +29,7 @@ tool() { pkcs11-tool --module "$module" "$@" >/dev/null 2>&1 || fail "pkcs11-too
 tool --init-token --label trial --so-pin 12345678
 tool --login --login-type so --so-pin 12345678 --init-pin --pin 123456
 
-names=${*:-ml-dsa,ml-kem,rsa-2048-pss}
+[ $# -gt 0 ] || set -- ml-dsa ml-kem rsa-2048-pss
 device="pkcs11: { module: $module, token: trial, pin_file: $work/pin }"
-target/release/cipherbench kat --device "$device" "$names"
-target/release/cipherbench fatigue --device "$device" --threads 8 --duration '10 s' "$names"
+target/release/cipherbench kat --device "$device" "$@"
+target/release/cipherbench fatigue --device "$device" --threads 8 --duration '10 s' "$@"
