@@ -1,6 +1,6 @@
 //! Trials on modelled coprocessors: what comes out must be what was put into the model.
 
-use device::report::{Fatigue, Line};
+use device::report::{Fatigue, Line, Speed};
 use device::spec::{DeviceSpec, Fault, Model, Work};
 
 use crate::worker::{Worker, endless, loops, speed};
@@ -67,43 +67,56 @@ fn device(model: Model) -> DeviceSpec {
     DeviceSpec::Model(model)
 }
 
-/// Operations a second, with what the device says of them.
-fn pace(model: Model, work: Work) -> f64 {
-    let speed = Worker::start(device(model), work).speed();
-    assert_eq!((speed.failed, speed.wrong), (0, 0), "{speed:?}");
-    let counted = speed.device_operations.unwrap();
-    // Threads were somewhere in an operation when either was read.
-    assert!(counted.abs_diff(speed.operations) <= 200, "{speed:?}");
-    // It is a device that does the work, and not the CPU.
-    assert!(speed.cpu_ns < speed.elapsed_ns, "{speed:?}");
-    speed.operations as f64 * 1e9 / speed.elapsed_ns as f64
+/// Trials that are made at most for one that nothing held up.
+const TRIES: usize = 20;
+
+/// Holds that a trial's operations a second are more than `above` and no more than `right`, and that the device counts as many.
+///
+/// A machine that has other things to do wakes threads up late, and may do so between two readings of counters: such a trial
+/// is made again. What the model's own clock says is held to the last operation in `model/schedule.rs`.
+#[track_caller]
+fn is_paced(model: &Model, work: &Work, above: f64, right: f64) {
+    let trial = || {
+        let speed = Worker::start(device(model.clone()), work.clone()).speed();
+        assert_eq!((speed.failed, speed.wrong), (0, 0), "{speed:?}");
+        speed
+    };
+    let is_right = |speed: &Speed| {
+        let pace = speed.operations as f64 * 1e9 / speed.elapsed_ns as f64;
+        let counted = speed.device_operations.expect("a model counts");
+        above < pace
+            && pace <= beyond(right)
+            // Threads were somewhere in an operation when either was read.
+            && counted.abs_diff(speed.operations) <= 200
+            // It is a device that does the work, and not the CPU.
+            && speed.cpu_ns < speed.elapsed_ns
+    };
+    let mut held_up = Vec::new();
+    while held_up.len() < TRIES {
+        let speed = trial();
+        if is_right(&speed) {
+            return;
+        }
+        held_up.push(speed);
+    }
+    panic!("none is between {above} and {right} operations a second: {held_up:?}");
 }
 
-/// A machine that has other things to do may wake threads up late, but never early. What the model's own clock says is held
-/// to the last operation in `model/schedule.rs`; this is that a trial counts no more than that.
-fn is_paced(came: f64, right: f64) -> bool {
-    came > 0.0 && came < beyond(right)
-}
-
-/// What is more than that pace, whenever threads were woken up.
+/// What is surely more than that pace.
 fn beyond(pace: f64) -> f64 {
     1.03 * pace
 }
 
 fn units_side_by_side_set_the_pace() {
-    let four = pace(MODEL, speed("sha-256", 64, 16, 400));
-    assert!(is_paced(four, 4000.0), "{four}");
-    let one = pace(
-        Model {
-            parallel: 1,
-            ..MODEL
-        },
-        speed("sha-256", 64, 16, 400),
-    );
-    assert!(is_paced(one, 1000.0), "{one}");
+    let crowd = speed("sha-256", 64, 16, 400);
+    is_paced(&MODEL, &crowd, beyond(1000.0), 4000.0);
+    let single = Model {
+        parallel: 1,
+        ..MODEL
+    };
+    is_paced(&single, &crowd, beyond(667.0), 1000.0);
     // One that waits for each has the latency besides.
-    let alone = pace(MODEL, speed("sha-256", 64, 1, 400));
-    assert!(is_paced(alone, 667.0), "{alone}");
+    is_paced(&MODEL, &speed("sha-256", 64, 1, 400), 0.0, 667.0);
 }
 
 fn a_deep_queue_fills_the_units_from_one_thread() {
@@ -111,15 +124,13 @@ fn a_deep_queue_fills_the_units_from_one_thread() {
     if let Work::Speed { depth, .. } = &mut work {
         *depth = 16;
     }
-    let deep = pace(MODEL, work);
-    assert!(is_paced(deep, 4000.0), "{deep}");
-    assert!(deep > beyond(667.0), "{deep}: no faster than one at a time");
+    is_paced(&MODEL, &work, beyond(667.0), 4000.0);
 }
 
 fn a_short_queue_holds_operations_back() {
     // Two in the device, each for 1.5 ms: more units than that are idle.
-    let short = pace(Model { queue: 2, ..MODEL }, speed("sha-256", 64, 16, 400));
-    assert!(is_paced(short, 1333.0), "{short}");
+    let short = Model { queue: 2, ..MODEL };
+    is_paced(&short, &speed("sha-256", 64, 16, 400), 0.0, 1333.0);
 }
 
 fn bytes_set_the_pace() {
@@ -130,11 +141,10 @@ fn bytes_set_the_pace() {
         parallel: 1,
         ..MODEL
     };
-    let cipher = pace(slow.clone(), speed("aes-128-ctr encrypt", 1000, 8, 400));
-    assert!(is_paced(cipher, 909.0), "{cipher}");
-    let signature = pace(slow, speed("rsa-2048-pkcs1 sign", 1000, 16, 400));
-    assert!(is_paced(signature, 10_000.0), "{signature}");
-    assert!(signature > beyond(909.0), "{signature}");
+    let cipher = speed("aes-128-ctr encrypt", 1000, 8, 400);
+    is_paced(&slow, &cipher, 0.0, 909.0);
+    let signature = speed("rsa-2048-pkcs1 sign", 1000, 16, 400);
+    is_paced(&slow, &signature, beyond(909.0), 10_000.0);
 }
 
 /// A fatigue trial on a model, until `enough`.
