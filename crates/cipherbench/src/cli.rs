@@ -136,6 +136,9 @@ pub(crate) struct Plan {
 pub(crate) struct Resume {
     /// Folder of the run
     pub(crate) run: PathBuf,
+    /// Make trials again that were found invalid, too; the report says so
+    #[arg(long)]
+    pub(crate) invalid: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -296,6 +296,16 @@ impl Journal {
             .collect()
     }
 
+    /// The trials, by cell and repeat, whose last record is invalid: of the finished ones, those without a figure.
+    #[must_use]
+    pub fn invalid_trials(&self) -> BTreeSet<(String, u32)> {
+        self.latest_trials()
+            .into_iter()
+            .filter(|(_, trial)| matches!(trial.outcome, Outcome::Invalid { .. }))
+            .map(|((cell, repeat), _)| (cell.to_owned(), repeat))
+            .collect()
+    }
+
     /// The segments of a soak that broke off, in order; none of one that ended, or has not begun.
     pub fn unfinished_soak(&self, cell: &str, repeat: u32) -> impl Iterator<Item = &SoakProgress> {
         let is_of = move |soaked: &&SoakProgress| (&*soaked.cell, soaked.repeat) == (cell, repeat);

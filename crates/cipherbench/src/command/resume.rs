@@ -8,18 +8,32 @@ use journal::Writer;
 use journal::record::{Record, Resumed};
 use trial::Done;
 
-/// Goes on with the plan in the journal. Trials that failed are made again, those found invalid are not.
+/// Goes on with the plan in the journal. Trials that failed are made again, those found invalid only where it is asked for.
 pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let Resume {
         run: dir,
+        invalid: again,
         output: options,
     } = arguments;
     let (mut writer, journal) = Writer::append_to(dir)?;
     output::warn(&journal.warnings);
-    let done = Done::from(&journal);
+    let mut done = Done::from(&journal);
+    let invalid = journal.invalid_trials();
+    if *again {
+        done.trials = &done.trials - &invalid;
+    }
     let plan = &journal.header.plan;
     if journal.end.is_some() && done.trials.len() == plan.trials().count() {
         output::stderr("nothing is left to do: every trial was made\n");
+        match invalid.len() {
+            0 => {}
+            1 => output::stderr("1 was found invalid: `--invalid` makes it again\n"),
+            count => {
+                output::stderr(&format!(
+                    "{count} were found invalid: `--invalid` makes them again\n"
+                ));
+            }
+        }
         return conclude(dir, &journal, options.json);
     }
     let session = Session::open(&plan.lab, options)?;

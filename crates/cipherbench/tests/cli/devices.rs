@@ -106,6 +106,41 @@ pub(crate) fn a_device_with_wrong_results_exits_1() {
     );
 }
 
+pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
+    let sandbox = Sandbox::new();
+    let model = "model: { rate: 1 Gbit/s, errors: 100 %, fault: wrong }";
+    let words = [
+        "speed",
+        "--device",
+        model,
+        "--operation",
+        "sha-256",
+        "--sizes",
+        "64",
+        "--duration",
+        "50 ms",
+        "--repeats",
+        "1",
+    ];
+    end(&mut sandbox.program(&words)).exits(1);
+    let run = sandbox.only_run();
+    let run = run.to_str().expect("a plain name");
+    end(&mut sandbox.program(&["resume", run]))
+        .exits(1)
+        .says("nothing is left to do")
+        .says("1 was found invalid: `--invalid` makes it again");
+    assert_eq!(sandbox.trial_records().len(), 1);
+
+    end(&mut sandbox.program(&["resume", "--invalid", run])).exits(1);
+    let records = sandbox.trial_records();
+    assert_eq!(records.len(), 2);
+    let kinds = records.iter().map(|record| &record["outcome"]["kind"]);
+    assert_eq!(kinds.collect::<Vec<_>>(), ["invalid", "invalid"]);
+    let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
+    let told = "1 trial was found invalid and made again";
+    assert!(report.contains(told), "{report}");
+}
+
 pub(crate) fn what_is_no_device_or_cannot_be_opened_is_told() {
     let sandbox = Sandbox::new();
     end(&mut sandbox.program(&["kat", "--device", "enigma"]))

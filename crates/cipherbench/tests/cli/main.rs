@@ -68,6 +68,7 @@ fn main() -> ExitCode {
             speeds_of_devices_are_a_run,
             a_fatigue_trial_that_is_interrupted_goes_on,
             a_device_with_wrong_results_exits_1,
+            invalid_trials_are_made_again_only_for_who_asks,
             what_is_no_device_or_cannot_be_opened_is_told,
         ),
         tests!(None, speed:

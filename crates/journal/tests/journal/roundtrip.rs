@@ -136,6 +136,33 @@ fn the_last_record_of_a_trial_counts_and_failed_ones_are_not_finished() {
 }
 
 #[test]
+fn a_trial_is_invalid_by_its_last_record_and_finished() {
+    let invalid = |cell, repeat| {
+        crate::fixture::trial(
+            cell,
+            repeat,
+            journal::record::Outcome::Invalid {
+                reasons: vec!["offered-as-intended: no".into()],
+                measured: Box::default(),
+            },
+        )
+    };
+    let records = [
+        invalid(0, 1),
+        invalid(0, 2),
+        measured(0, 1),
+        measured(1, 1),
+        invalid(1, 1),
+        failed(1, 2, "the DUT died"),
+    ];
+    let journal = expected(header(), &records);
+    let (first, second) = (crate::fixture::cell_id(0), crate::fixture::cell_id(1));
+    let invalid = [(first.clone(), 2), (second, 1)].into();
+    assert_eq!(journal.invalid_trials(), invalid);
+    assert_eq!(journal.finished_trials(), &invalid | &[(first, 1)].into());
+}
+
+#[test]
 fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
     let segment = |cell: usize, repeat, load| {
         Record::Soaked(Box::new(journal::record::SoakProgress {

@@ -30,9 +30,14 @@ fn at_b(lab: &NamespaceLab) -> InterfaceCounters {
     }
 }
 
-/// L1 rate at B of UDP datagrams of that length, offered at twice what the line takes: the lowest
-/// and the highest that it can have been, by the moments before and after each look at the counters.
-fn rates_bps(lab: &NamespaceLab, line_bps: u64, datagram_bytes: u64) -> (f64, f64) {
+/// Windows that are looked at, at most, for one in which nothing held the sender up.
+const WINDOWS: usize = 20;
+
+/// Holds that UDP datagrams of that length, offered at twice what the line takes, come to B at its L1 rate, within 5 %.
+///
+/// Each rate has a lowest and a highest value that it can have been, by the moments before and after each look at the
+/// counters. Never is it more than the line's; less it is where the sender was held up, and then the next window may show it.
+fn comes_at_line_rate(lab: &NamespaceLab, line_bps: u64, datagram_bytes: u64) {
     let (a, b) = (lab.node(NodeId::A), lab.node(NodeId::B));
     let server = Program {
         ready: Ready::Listening(5201),
@@ -56,14 +61,28 @@ fn rates_bps(lab: &NamespaceLab, line_bps: u64, datagram_bytes: u64) -> (f64, f6
         look
     };
     // Beyond its start, with full queues.
-    let first = await_frames(at_b(lab).rx_packets);
-    let last = await_frames(first.1.rx_packets + frames);
-    a.stop(client, PATIENCE).unwrap();
-    b.stop(server, PATIENCE).unwrap();
-    let packets = last.1.rx_packets - first.1.rx_packets;
-    let bytes = last.1.rx_bytes - first.1.rx_bytes + packets * OVERHEAD_BYTES;
-    let rate = |from: Instant, to: Instant| bytes as f64 * 8.0 / (to - from).as_secs_f64();
-    (rate(first.0, last.2), rate(first.2, last.0))
+    let mut first = await_frames(at_b(lab).rx_packets);
+    let line = line_bps as f64;
+    let mut seen = Vec::new();
+    while seen.len() < WINDOWS {
+        let last = await_frames(first.1.rx_packets + frames);
+        let packets = last.1.rx_packets - first.1.rx_packets;
+        let bytes = last.1.rx_bytes - first.1.rx_bytes + packets * OVERHEAD_BYTES;
+        let rate = |from: Instant, to: Instant| bytes as f64 * 8.0 / (to - from).as_secs_f64();
+        let (lowest, highest) = (rate(first.0, last.2), rate(first.2, last.0));
+        assert!(
+            lowest <= 1.05 * line,
+            "{datagram_bytes} B: at least {lowest} of {line_bps} bit/s"
+        );
+        if highest >= 0.95 * line {
+            a.stop(client, PATIENCE).unwrap();
+            b.stop(server, PATIENCE).unwrap();
+            return;
+        }
+        seen.push((lowest, highest));
+        first = last;
+    }
+    panic!("{datagram_bytes} B: {seen:?} of {line_bps} bit/s");
 }
 
 pub(crate) fn the_rate_of_the_line_holds_for_long_and_short_frames() {
@@ -75,12 +94,7 @@ pub(crate) fn the_rate_of_the_line_holds_for_long_and_short_frames() {
     let dut = lab.start_dut(&direct(), links, Direction::Both).unwrap();
     // The longest that fits, and the shortest frame.
     for datagram_bytes in [1472, 18] {
-        let (lowest, highest) = rates_bps(&lab, LINE_BPS, datagram_bytes);
-        let line = LINE_BPS as f64;
-        assert!(
-            lowest <= 1.05 * line && highest >= 0.95 * line,
-            "{datagram_bytes} B: {lowest} to {highest} of {line} bit/s"
-        );
+        comes_at_line_rate(&lab, LINE_BPS, datagram_bytes);
     }
     lab.stop_dut(dut).unwrap();
 }

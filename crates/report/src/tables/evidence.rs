@@ -77,7 +77,7 @@ fn verdict(cell: &CellResult) -> Cell {
 pub(crate) fn reasons(run: &Run<'_>) -> Table {
     let mut table = Table::new(
         "Invalid and failed trials",
-        "their figures are not reported",
+        "their figures are not reported; cipherbench resume RUN --invalid makes them again",
     )
     .label("Cell")
     .label("Repeat")

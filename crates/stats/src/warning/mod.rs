@@ -55,6 +55,8 @@ pub enum WarningKind {
     NotEnded,
     /// The last line of the journal was unfinished.
     UnfinishedLine,
+    /// Trials that were found invalid were made again.
+    MadeAgain,
     /// The run was taken up again on another program, kernel or machine.
     EnvironmentChanged,
     /// Fewer than three repeats.
@@ -139,6 +141,7 @@ pub(crate) fn warnings(
     let found = [
         run::not_ended(progress),
         run::unfinished_line(journal),
+        run::made_again(journal),
         run::environment_changed(journal),
         run::few_repeats(journal),
         disturbed::hostile_delivered(journal, cells),

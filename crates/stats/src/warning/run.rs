@@ -4,6 +4,8 @@ use super::{Warning, WarningKind, counted, warning};
 use crate::Progress;
 use campaign::plan::{Cell, Measurement};
 use journal::Journal;
+use journal::record::{Outcome, TrialRecord};
+use std::collections::BTreeSet;
 
 /// Fewer repeats than the source reports made.
 const FEW_REPEATS: u32 = 3;
@@ -31,6 +33,33 @@ pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
         vec![],
         format!("{}{}.", text[..1].to_uppercase(), &text[1..]),
         "Nothing is lost but the trial that was going on: cipherbench resume RUN makes it again.",
+    )
+}
+
+/// Only who asks for it has invalid trials made again; who reads the figures must know.
+pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
+    let latest = journal.latest_trials();
+    let is_latest = |trial: &TrialRecord| {
+        let last = latest.get(&(trial.cell.as_str(), trial.repeat));
+        last.is_some_and(|last| std::ptr::eq(*last, trial))
+    };
+    let is_invalid = |trial: &&TrialRecord| matches!(trial.outcome, Outcome::Invalid { .. });
+    let again = journal.trials.iter().filter(is_invalid);
+    let again: Vec<&TrialRecord> = again.filter(|trial| !is_latest(trial)).collect();
+    let cells: BTreeSet<&str> = again.iter().map(|trial| &*trial.cell).collect();
+    (!cells.is_empty()).then_some(())?;
+    let text = format!(
+        "{} found invalid and made again: what came of the last attempt counts.",
+        match again.len() {
+            1 => "1 trial was".to_owned(),
+            count => format!("{count} trials were"),
+        }
+    );
+    warning(
+        WarningKind::MadeAgain,
+        cells.into_iter().map(str::to_owned).collect(),
+        text,
+        "Read in journal.jsonl why the others were not believed: a reason that comes again and again is one to mend.",
     )
 }
 

@@ -3,7 +3,7 @@
 use crate::fixture::*;
 use campaign::plan::{Adapter, Encryptor};
 use journal::Journal;
-use journal::record::{Environment, Resumed};
+use journal::record::{Environment, Outcome, Resumed};
 use stats::{Results, Warning, WarningKind};
 use wire::Suite;
 
@@ -95,6 +95,30 @@ fn a_run_taken_up_on_another_kernel_says_so() {
 }
 
 #[test]
+fn who_had_invalid_trials_made_again_says_so() {
+    let invalid = || Outcome::Invalid {
+        reasons: vec!["offered-as-intended: no".into()],
+        measured: Box::default(),
+    };
+    let mut journal = healthy();
+    // An invalid one that is the last is told in its place, and one that failed has no figure to choose.
+    record(&mut journal, "tcp/box", 3, invalid());
+    assert_eq!(kinds(&journal), []);
+    record(&mut journal, "tcp/box", 3, invalid());
+    record(&mut journal, "tcp/box", 3, measured(transfer(500)));
+    let found = only(&journal);
+    assert_eq!(
+        (found.kind, found.cells),
+        (WarningKind::MadeAgain, vec!["tcp/box".to_owned()])
+    );
+    assert!(
+        found.text.starts_with("2 trials were found invalid"),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
 fn two_repeats_are_few() {
     let mut journal = journal(vec![tcp("direct")], 2, 8);
     record(&mut journal, "tcp/direct", 1, measured(transfer(100)));
@@ -179,7 +203,7 @@ fn two_sizes(small: u64, large: u64) -> Journal {
     journal
 }
 
-fn with_size(mut trial: journal::record::Measured, bytes: u32) -> journal::record::Outcome {
+fn with_size(mut trial: journal::record::Measured, bytes: u32) -> Outcome {
     if let Some(transfer) = &mut trial.transfer {
         transfer.parameters.datagram_bytes = Some(bytes);
     }

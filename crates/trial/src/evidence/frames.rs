@@ -144,7 +144,13 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
             offered(trial)
         );
     }
-    check("offered-as-intended", failed.is_none(), detail)
+    let stalled = disturbed::stalled(observed, &figures);
+    detail += stalled.as_deref().unwrap_or_default();
+    check(
+        "offered-as-intended",
+        failed.is_none() && stalled.is_none(),
+        detail,
+    )
 }
 
 fn offered(trial: &FrameTrial) -> String {

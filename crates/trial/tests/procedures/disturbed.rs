@@ -307,6 +307,21 @@ fn a_load_that_was_not_offered_speaks_against_each_trial_in_the_tables() {
 }
 
 #[test]
+fn a_sender_that_stood_still_may_have_missed_a_failure() {
+    let passes = |event: fn() -> Event, late_ns| {
+        let mut found = acted().whole(procedure(event()));
+        let trial = found.result.disturbances[0].trial;
+        found.result.trials[trial].late_ns_max = late_ns;
+        check(procedure(event()), &found, "offered-as-intended").passed
+    };
+    let crash: fn() -> Event = || failover(Failure::Crash);
+    assert!(passes(crash, 125 * MS));
+    assert!(!passes(crash, 125 * MS + 1));
+    // Of keys that are renewed nothing is down that it could miss.
+    assert!(passes(rekey, 125 * MS + 1));
+}
+
+#[test]
 fn an_attacker_that_was_too_slow_made_another_trial() {
     for (percent, passed) in [(60, true), (40, false), (0, false)] {
         let mut rig = acted();

@@ -11,6 +11,29 @@ const QUIET_LOST_ONE_IN: u64 = 1000;
 /// Share of the hostile packets asked for that must have been sent, in per cent: with fewer it is another trial.
 const HOSTILE_SENT_PERCENT: u64 = 50;
 
+/// The largest part of a failure, one in so many, that a sender may stand still for: it sends afterwards what nobody was there
+/// to lose, so that an outage seems shorter by as much.
+const STALLED_ONE_IN: u64 = 4;
+
+/// What to say of a sender that may have missed a failure.
+pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<String> {
+    let Procedure::Disturbed(test) = &observed.test.procedure else {
+        return None;
+    };
+    let Event::Failover { down_ns, .. } = test.event else {
+        return None;
+    };
+    let latest_ns = figures.iter().map(|trial| trial.late_ns_max).max()?;
+    (latest_ns > down_ns / STALLED_ONE_IN).then(|| {
+        format!(
+            "; the sender stood still for {} us, and may have missed as much of a failure of {} us: ask for longer ones, or \
+             give the stations more cores",
+            latest_ns / 1000,
+            down_ns / 1000
+        )
+    })
+}
+
 /// Makes every check that applies.
 pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
     let Procedure::Disturbed(test) = &observed.test.procedure else {
