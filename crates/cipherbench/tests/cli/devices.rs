@@ -137,7 +137,7 @@ pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
     let kinds = records.iter().map(|record| &record["outcome"]["kind"]);
     assert_eq!(kinds.collect::<Vec<_>>(), ["invalid", "invalid"]);
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
-    let told = "1 trial was found invalid and made again";
+    let told = "1 trial was found invalid (`results-right`) and made again";
     assert!(report.contains(told), "{report}");
 }
 

@@ -19,17 +19,17 @@ fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec
     cells.iter().filter(is).collect()
 }
 
-/// Of every trial that counts, the invalid ones too: a cell without a figure is no less a finding.
+/// Of every trial, the invalid ones too, and those that were made again: what has no figure is no less a finding.
 fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();
-    for ((cell, _), trial) in journal.latest_trials() {
+    for trial in &journal.trials {
         let (Outcome::Measured(measured) | Outcome::Invalid { measured, .. }) = &trial.outcome
         else {
             continue;
         };
         let frames = measured.frames.as_deref().map_or(0, hostile_delivered_in);
         if frames > 0 {
-            *found.entry(cell).or_default() += frames;
+            *found.entry(&trial.cell).or_default() += frames;
         }
     }
     found

@@ -36,24 +36,33 @@ pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Only who asks for it has invalid trials made again; who reads the figures must know.
+/// Only who asks for it has invalid trials made again; who reads the figures must know, and what spoke against the others.
 pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
     let latest = journal.latest_trials();
     let is_latest = |trial: &TrialRecord| {
         let last = latest.get(&(trial.cell.as_str(), trial.repeat));
         last.is_some_and(|last| std::ptr::eq(*last, trial))
     };
-    let is_invalid = |trial: &&TrialRecord| matches!(trial.outcome, Outcome::Invalid { .. });
-    let again = journal.trials.iter().filter(is_invalid);
-    let again: Vec<&TrialRecord> = again.filter(|trial| !is_latest(trial)).collect();
-    let cells: BTreeSet<&str> = again.iter().map(|trial| &*trial.cell).collect();
+    let again = journal.trials.iter().filter(|trial| !is_latest(trial));
+    let again: Vec<(&str, &[String])> = again
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Invalid { reasons, .. } => Some((trial.cell.as_str(), &reasons[..])),
+            _ => None,
+        })
+        .collect();
+    let cells: BTreeSet<&str> = again.iter().map(|&(cell, _)| cell).collect();
     (!cells.is_empty()).then_some(())?;
+    // A reason begins with the name of its check.
+    let reasons = again.iter().flat_map(|&(_, reasons)| reasons);
+    let names = reasons.map(|reason| reason.split(':').next().unwrap_or(reason));
+    let names: BTreeSet<String> = names.map(|name| format!("`{name}`")).collect();
     let text = format!(
-        "{} found invalid and made again: what came of the last attempt counts.",
+        "{} found invalid ({}) and made again: what came of the last attempt counts.",
         match again.len() {
             1 => "1 trial was".to_owned(),
             count => format!("{count} trials were"),
-        }
+        },
+        Vec::from_iter(names).join(", ")
     );
     warning(
         WarningKind::MadeAgain,

@@ -112,7 +112,9 @@ fn who_had_invalid_trials_made_again_says_so() {
         (WarningKind::MadeAgain, vec!["tcp/box".to_owned()])
     );
     assert!(
-        found.text.starts_with("2 trials were found invalid"),
+        found
+            .text
+            .starts_with("2 trials were found invalid (`offered-as-intended`) and made again"),
         "{}",
         found.text
     );
