@@ -230,10 +230,7 @@ impl Point<'_> {
     /// Whether the tester is measured without a DUT. Where something is done to one, each trial has its own control.
     const fn has_calibration(&self) -> bool {
         match &self.measurement {
-            // What happens to a device, and how steady it is, is no question of the tester's ceiling.
-            Measurement::Frames(test) => {
-                !matches!(test.procedure, Procedure::Disturbed(_) | Procedure::Soak(_))
-            }
+            Measurement::Frames(test) => test.procedure.has_ceiling(),
             _ => false,
         }
     }

@@ -1,9 +1,11 @@
 //! What bears on frame tests.
 
-use super::{Warning, WarningKind, about, counted};
+use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::frames::{FrameFigures, LossAccount};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
+use campaign::plan::{Cell, Measurement};
+use journal::Journal;
 use std::collections::BTreeSet;
 
 fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&CellResult> {
@@ -52,30 +54,26 @@ pub(super) fn timed_out(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-pub(super) fn no_calibration(cells: &[CellResult]) -> Option<Warning> {
-    let groups: BTreeSet<&str> = cells
-        .iter()
-        .filter(|cell| cell.measures_rig())
-        .map(|cell| cell.group.as_str())
-        .collect();
-    // What happens to a device, and how steady it is, is not held against what the rig does without one.
-    let judged = |cell: &CellResult| {
-        let frames = cell.frames.as_ref();
-        let has_ceiling =
-            |found: &FrameFigures| found.disturbance.is_none() && found.soak.is_none();
-        cell.traffic.is_some() && frames.is_none_or(has_ceiling)
+pub(super) fn no_calibration(journal: &Journal) -> Option<Warning> {
+    let cells = &journal.header.plan.cells;
+    let rigs = cells.iter().filter(|cell| cell.calibrates());
+    let groups: BTreeSet<&str> = rigs.map(|cell| cell.group.as_str()).collect();
+    let has_ceiling = |cell: &&Cell| match &cell.measurement {
+        Measurement::Frames(test) => test.procedure.has_ceiling(),
+        _ => false,
     };
-    let alone = |cell: &&CellResult| judged(cell) && !groups.contains(cell.group.as_str());
-    about(
+    let judged = cells.iter().filter(has_ceiling);
+    let alone = judged.filter(|cell| !groups.contains(cell.group.as_str()));
+    let alone: Vec<String> = alone.map(|cell| cell.id.clone()).collect();
+    (!alone.is_empty()).then_some(())?;
+    let text = format!(
+        "{} cannot be told from the tester's own limit: nothing measures the rig without a device there.",
+        counted(alone.len(), "cell")
+    );
+    warning(
         WarningKind::NoCalibration,
-        cells.iter().filter(alone).collect(),
-        |cells| {
-            format!(
-                "{} cannot be told from the tester's own limit: nothing measures the rig without a \
-                 device there.",
-                counted(cells.len(), "cell")
-            )
-        },
+        alone,
+        text,
         "Leave `calibrate` on in the campaign, or add `straight` to its devices.",
     )
 }

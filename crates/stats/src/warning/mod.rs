@@ -163,7 +163,7 @@ pub(crate) fn warnings(
         two_bands(cells),
         frames::irregular(cells),
         frames::timed_out(cells),
-        frames::no_calibration(cells),
+        frames::no_calibration(journal),
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),
         frames::lossy_evidence(cells),

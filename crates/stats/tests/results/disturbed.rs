@@ -386,6 +386,8 @@ fn what_comes_through_is_shouted_of_a_cell_without_a_figure_too() {
     let results = Results::of(&run);
     assert!(results.cells[0].frames.is_none());
     assert!(told(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
+    // Without a figure it is no less what happens to a device, which no tester's limit bears on.
+    assert!(!warned(&results, WarningKind::NoCalibration));
     // Nor does it go away when the trial is made again.
     let clean = Measured {
         frames: Some(Box::new(result(vec![quiet(10_000)]))),
