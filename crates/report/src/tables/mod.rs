@@ -64,13 +64,27 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
         .first()
         .map_or("no reason was recorded", |reason| &reason.text);
     match cell.status {
-        Status::Invalid => Cell::reason(format!("invalid: {first}")),
+        Status::Invalid => Cell::reason(format!("invalid: {}", brief(first))),
         Status::Failed => Cell::reason(format!("failed: {first}")),
         Status::NotRun => Cell {
             text: "not run".into(),
             ..Cell::missing()
         },
         Status::Measured | Status::Partly => Cell::missing(),
+    }
+}
+
+/// The name of the check that a reason begins with; the whole is in the [table of reasons](evidence::reasons).
+fn brief(reason: &str) -> &str {
+    let is_name = |name: &str| {
+        name.contains('-')
+            && name
+                .bytes()
+                .all(|byte| byte == b'-' || byte.is_ascii_lowercase())
+    };
+    match reason.split_once(": ") {
+        Some((name, _)) if is_name(name) => name,
+        _ => reason,
     }
 }
 
