@@ -158,8 +158,8 @@ fn trouble(run: &Run<'_>) -> Markup {
                 h2 { "Trials without a figure" }
                 p {
                     (invalid) " of " (run.results.cells.len()) " cells invalid, " (failed)
-                    " failed. Where a cell has no figure, the tables below give the reason in its \
-                     place."
+                    " failed. Where a cell has no figure, the tables below say so in its place. "
+                    code { "cipherbench resume RUN --invalid" } " makes these trials again."
                 }
                 (table(&reasons))
             }

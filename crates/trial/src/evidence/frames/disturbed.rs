@@ -26,7 +26,7 @@ pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> 
     let latest_ns = figures.iter().map(|trial| trial.late_ns_max).max()?;
     (latest_ns > down_ns / STALLED_ONE_IN).then(|| {
         format!(
-            "; the sender stood still for {} us, and may have missed as much of a failure of {} us: ask for longer ones, or \
+            "the sender stood still for {} us, and may have missed as much of a failure of {} us: ask for longer ones, or \
              give the stations more cores",
             latest_ns / 1000,
             down_ns / 1000
