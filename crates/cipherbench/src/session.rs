@@ -118,7 +118,7 @@ impl Session {
             }
             Conclusion::LabLost { reason } => {
                 report::build(&journal).write_all(dir)?;
-                Err(lab_lost(dir, &reason))
+                Err(lab_lost(dir, &journal, &reason))
             }
         }
     }
@@ -166,20 +166,26 @@ fn has_bad_device(journal: &Journal) -> bool {
 fn interrupted(dir: &Path, journal: &Journal) -> Failure {
     let made = journal.latest_trials().len();
     let planned = journal.header.plan.trials().count();
-    let dir = dir.display();
     let text = format!(
-        "interrupted after {made} of {planned} trials; the lab is taken down\n\
-         help: to go on: cipherbench resume {dir}"
+        "interrupted after {made} of {planned} trials; the lab is taken down\nhelp: to go on: {}",
+        going_on(dir, journal)
     );
     Failure::new(Exit::Interrupted, text)
 }
 
-fn lab_lost(dir: &Path, reason: &str) -> Failure {
+fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> Failure {
     let text = format!(
-        "{reason}\nhelp: what was finished is recorded; to go on: cipherbench resume {}",
-        dir.display()
+        "{reason}\nhelp: what was finished is recorded; to go on: {}",
+        going_on(dir, journal)
     );
     Failure::new(Exit::Interrupted, text)
+}
+
+/// The command that goes on. Where every trial was made, it was invalid ones that were made again.
+fn going_on(dir: &Path, journal: &Journal) -> String {
+    let all = journal.finished_trials().len() == journal.header.plan.trials().count();
+    let invalid = if all { "--invalid " } else { "" };
+    format!("cipherbench resume {invalid}{}", dir.display())
 }
 
 /// Now, in nanoseconds since the Unix epoch.
