@@ -1,8 +1,9 @@
 //! Trials of crypto devices, as they are typed: no lab, no privilege.
 
-use crate::support::{Sandbox, end, finish, kill, start, wait_for};
+use crate::support::{Ended, Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::SIGINT;
 use serde_json::Value;
+use std::process::Child;
 
 /// What came of the trials of the only run.
 fn outcomes(sandbox: &Sandbox) -> Vec<Value> {
@@ -62,11 +63,8 @@ pub(crate) fn speeds_of_devices_are_a_run() {
     }
 }
 
-pub(crate) fn a_fatigue_trial_that_is_interrupted_goes_on() {
-    let sandbox = Sandbox::new();
-    let words = ["fatigue", "--threads", "2", "--duration", "3 s", "sha-256"];
-    let child = start(&mut sandbox.interruptible(&words));
-    // The worker is there.
+/// Ends a run by Ctrl-C once its worker is there.
+fn interrupt(sandbox: &Sandbox, child: Child) -> Ended {
     wait_for("a worker", || {
         let processes = sandbox.processes();
         let is_worker = |words: &String| words.trim_end().ends_with(" device");
@@ -78,7 +76,14 @@ pub(crate) fn a_fatigue_trial_that_is_interrupted_goes_on() {
     });
     let program = i32::try_from(child.id()).expect("a process id");
     kill(program, SIGINT);
-    finish(child).exits(4).says("cipherbench resume");
+    finish(child).exits(4)
+}
+
+pub(crate) fn a_fatigue_trial_that_is_interrupted_goes_on() {
+    let sandbox = Sandbox::new();
+    let words = ["fatigue", "--threads", "2", "--duration", "3 s", "sha-256"];
+    let child = start(&mut sandbox.interruptible(&words));
+    interrupt(&sandbox, child).says("cipherbench resume runs/");
     let run = sandbox.only_run();
     let run = run.to_str().expect("a plain name");
     end(&mut sandbox.program(&["resume", run])).exits(0);
@@ -118,7 +123,7 @@ pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
         "--sizes",
         "64",
         "--duration",
-        "50 ms",
+        "2 s",
         "--repeats",
         "1",
     ];
@@ -129,6 +134,8 @@ pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
         .exits(1)
         .says("nothing is left to do")
         .says("1 was found invalid: `--invalid` makes it again");
+    let again = start(&mut sandbox.interruptible(&["resume", "--invalid", run]));
+    interrupt(&sandbox, again).says("cipherbench resume --invalid runs/");
     assert_eq!(sandbox.trial_records().len(), 1);
 
     end(&mut sandbox.program(&["resume", "--invalid", run])).exits(1);
