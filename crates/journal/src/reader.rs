@@ -289,20 +289,20 @@ impl Journal {
     /// gone.
     #[must_use]
     pub fn finished_trials(&self) -> BTreeSet<(String, u32)> {
-        self.latest_trials()
-            .into_iter()
-            .filter(|(_, trial)| !matches!(trial.outcome, Outcome::Failed { .. }))
-            .map(|((cell, repeat), _)| (cell.to_owned(), repeat))
-            .collect()
+        self.trials_that(|outcome| !matches!(outcome, Outcome::Failed { .. }))
     }
 
-    /// The trials, by cell and repeat, whose last record is invalid: of the finished ones, those without a figure.
+    /// Of the finished trials those without a figure: their last record is invalid.
     #[must_use]
     pub fn invalid_trials(&self) -> BTreeSet<(String, u32)> {
-        self.latest_trials()
-            .into_iter()
-            .filter(|(_, trial)| matches!(trial.outcome, Outcome::Invalid { .. }))
-            .map(|((cell, repeat), _)| (cell.to_owned(), repeat))
+        self.trials_that(|outcome| matches!(outcome, Outcome::Invalid { .. }))
+    }
+
+    /// The trials, by cell and repeat, whose last outcome is of a kind.
+    fn trials_that(&self, are: impl Fn(&Outcome) -> bool) -> BTreeSet<(String, u32)> {
+        let latest = self.latest_trials().into_iter();
+        let such = latest.filter(|(_, trial)| are(&trial.outcome));
+        such.map(|((cell, repeat), _)| (cell.to_owned(), repeat))
             .collect()
     }
 
