@@ -77,7 +77,7 @@ pub(crate) fn cells(
             }
         }
         let is_straight = |dut: &&Listed| dut.dut.adapter == Adapter::Straight;
-        if calibrate && point.has_calibration() && !selected.iter().any(is_straight) {
+        if calibrate && point.measurement.has_ceiling() && !selected.iter().any(is_straight) {
             drafts.push(point.calibration(&group));
         }
         drafts.extend(selected.iter().map(|dut| point.draft(&group, dut)));
@@ -225,14 +225,6 @@ impl Point<'_> {
             help.push_str(&format!("; write `duts: [{}]`", others.join(", ")));
         }
         Some((&self.trial.place, what, help))
-    }
-
-    /// Whether the tester is measured without a DUT. Where something is done to one, each trial has its own control.
-    const fn has_calibration(&self) -> bool {
-        match &self.measurement {
-            Measurement::Frames(test) => test.procedure.has_ceiling(),
-            _ => false,
-        }
     }
 
     fn draft(&self, group: &str, dut: &Listed) -> Draft {

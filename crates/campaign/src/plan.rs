@@ -542,6 +542,18 @@ impl Measurement {
         }
     }
 
+    /// Whether its figure is held against what the tester reaches without a device. What happens to a device, and how
+    /// steady it is, is no question of the tester's ceiling: each such trial has its own control.
+    #[must_use]
+    pub const fn has_ceiling(&self) -> bool {
+        match self {
+            Self::Frames(test) => {
+                !matches!(test.procedure, Procedure::Disturbed(_) | Procedure::Soak(_))
+            }
+            _ => false,
+        }
+    }
+
     /// Short name: `tcp`, `udp`, `ping`, or that of the frame test's procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -189,6 +189,22 @@ pub enum Outcome {
     },
 }
 
+/// A reason of [`Outcome::Invalid`] in brief: the name of the check that it begins with, where one speaks against the trial;
+/// else the whole.
+#[must_use]
+pub fn in_brief(reason: &str) -> &str {
+    let is_name = |name: &str| {
+        name.contains('-')
+            && name
+                .bytes()
+                .all(|byte| byte == b'-' || byte.is_ascii_lowercase())
+    };
+    match reason.split_once(": ") {
+        Some((name, _)) if is_name(name) => name,
+        _ => reason,
+    }
+}
+
 /// Everything read during a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {

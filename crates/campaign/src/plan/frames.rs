@@ -211,13 +211,6 @@ impl Procedure {
         }
     }
 
-    /// Whether its figure is held against what the tester reaches without a device. What happens to a device, and how
-    /// steady it is, is no question of the tester's ceiling.
-    #[must_use]
-    pub const fn has_ceiling(&self) -> bool {
-        !matches!(self, Self::Disturbed(_) | Self::Soak(_))
-    }
-
     /// Short name, in cell ids and tables.
     #[must_use]
     pub const fn name(&self) -> &'static str {

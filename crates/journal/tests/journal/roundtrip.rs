@@ -163,6 +163,19 @@ fn a_trial_is_invalid_by_its_last_record_and_finished() {
 }
 
 #[test]
+fn a_reason_in_brief_is_the_name_of_its_check() {
+    let of = journal::record::in_brief;
+    assert_eq!(of("no-clear-text: 212 of 1000: too many"), "no-clear-text");
+    for whole in [
+        "gw1: ended before its time",
+        "died-out",
+        "It failed-over: 2",
+    ] {
+        assert_eq!(of(whole), whole);
+    }
+}
+
+#[test]
 fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
     let segment = |cell: usize, repeat, load| {
         Record::Soaked(Box::new(journal::record::SoakProgress {

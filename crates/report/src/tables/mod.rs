@@ -31,6 +31,7 @@ pub(crate) use tools::tools;
 use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::table::{Cell, Table};
+use journal::record::in_brief;
 use stats::{CellResult, Estimate, Metric, Status};
 
 /// How the figures of a table are to be read.
@@ -64,27 +65,14 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
         .first()
         .map_or("no reason was recorded", |reason| &reason.text);
     match cell.status {
-        Status::Invalid => Cell::reason(format!("invalid: {}", brief(first))),
+        // The whole is in the table of reasons.
+        Status::Invalid => Cell::reason(format!("invalid: {}", in_brief(first))),
         Status::Failed => Cell::reason(format!("failed: {first}")),
         Status::NotRun => Cell {
             text: "not run".into(),
             ..Cell::missing()
         },
         Status::Measured | Status::Partly => Cell::missing(),
-    }
-}
-
-/// The name of the check that a reason begins with; the whole is in the [table of reasons](evidence::reasons).
-fn brief(reason: &str) -> &str {
-    let is_name = |name: &str| {
-        name.contains('-')
-            && name
-                .bytes()
-                .all(|byte| byte == b'-' || byte.is_ascii_lowercase())
-    };
-    match reason.split_once(": ") {
-        Some((name, _)) if is_name(name) => name,
-        _ => reason,
     }
 }
 

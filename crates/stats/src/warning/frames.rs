@@ -4,7 +4,6 @@ use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::frames::{FrameFigures, LossAccount};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
-use campaign::plan::{Cell, Measurement};
 use journal::Journal;
 use std::collections::BTreeSet;
 
@@ -58,11 +57,7 @@ pub(super) fn no_calibration(journal: &Journal) -> Option<Warning> {
     let cells = &journal.header.plan.cells;
     let rigs = cells.iter().filter(|cell| cell.calibrates());
     let groups: BTreeSet<&str> = rigs.map(|cell| cell.group.as_str()).collect();
-    let has_ceiling = |cell: &&Cell| match &cell.measurement {
-        Measurement::Frames(test) => test.procedure.has_ceiling(),
-        _ => false,
-    };
-    let judged = cells.iter().filter(has_ceiling);
+    let judged = cells.iter().filter(|cell| cell.measurement.has_ceiling());
     let alone = judged.filter(|cell| !groups.contains(cell.group.as_str()));
     let alone: Vec<String> = alone.map(|cell| cell.id.clone()).collect();
     (!alone.is_empty()).then_some(())?;

@@ -4,7 +4,7 @@ use super::{Warning, WarningKind, counted, warning};
 use crate::Progress;
 use campaign::plan::{Cell, Measurement};
 use journal::Journal;
-use journal::record::{Outcome, TrialRecord};
+use journal::record::{Outcome, TrialRecord, in_brief};
 use std::collections::BTreeSet;
 
 /// Fewer repeats than the source reports made.
@@ -52,10 +52,10 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         .collect();
     let cells: BTreeSet<&str> = again.iter().map(|&(cell, _)| cell).collect();
     (!cells.is_empty()).then_some(())?;
-    // A reason begins with the name of its check.
     let reasons = again.iter().flat_map(|&(_, reasons)| reasons);
-    let names = reasons.map(|reason| reason.split(':').next().unwrap_or(reason));
-    let names: BTreeSet<String> = names.map(|name| format!("`{name}`")).collect();
+    let names: BTreeSet<String> = reasons
+        .map(|reason| format!("`{}`", in_brief(reason)))
+        .collect();
     let text = format!(
         "{} found invalid ({}) and made again: what came of the last attempt counts.",
         match again.len() {

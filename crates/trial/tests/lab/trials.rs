@@ -4,7 +4,7 @@ use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool,
 };
-use journal::record::{Measured, Outcome, TrialRecord};
+use journal::record::{Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -211,16 +211,24 @@ fn assert_cpu(measured: &Measured) {
 }
 
 fn tcp_in_clear_on_one_core() {
-    let measured = TestLab::build().measured(&cell(Adapter::Direct, 1, true, tcp(2)));
+    let mut lab = TestLab::build();
+    let cell = cell(Adapter::Direct, 1, true, tcp(2));
+    // 800 ms in tenths; a machine that has other things to do moves either end.
+    let is_whole = |transfer: &Transfer| {
+        (780 * MS..1500 * MS).contains(&transfer.duration_ns) && transfer.intervals.len() >= 6
+    };
+    let mut held_up = Vec::new();
+    let measured = loop {
+        let measured = lab.measured(&cell);
+        let transfer = measured.transfer.clone().unwrap();
+        if is_whole(&transfer) {
+            break measured;
+        }
+        held_up.push(transfer);
+        assert!(held_up.len() < BUSY_MACHINE_ATTEMPTS, "{held_up:#?}");
+    };
     let transfer = measured.transfer.as_ref().unwrap();
     assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);
-    // 800 ms in tenths; a machine that has other things to do moves either end.
-    assert!(
-        (500 * MS..5000 * MS).contains(&transfer.duration_ns),
-        "{}",
-        transfer.duration_ns
-    );
-    assert!(transfer.intervals.len() >= 4, "{:?}", transfer.intervals);
     assert!(transfer.retransmits.is_some());
     assert_cpu(&measured);
     assert_eq!(measured.cpu.dut_ns, Some(0));
