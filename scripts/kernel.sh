@@ -115,7 +115,7 @@ rm "$work/initrd/modules/order"
 cat > "$work/task" <<EOF
 # The daemon's first start reads all its libraries through 9p, and its tools do not wait for that.
 find -L /usr/lib/ipsec -type f -exec cat {} + > /dev/null 2>&1
-cd '$PWD/crates/lab'
+cd '$PWD/crates/measure/lab'
 export PATH='$PATH' HOME='$HOME' CIPHERBENCH_KERNEL=full
 EOF
 if [ $# -eq 0 ]; then

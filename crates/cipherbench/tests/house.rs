@@ -116,15 +116,101 @@ fn no_source_file_is_too_long_to_read() {
     );
 }
 
+/// Wings of `crates/`, from the ground up: a crate imports from its own wing and from those before.
+const WINGS: [&str; 4] = ["base", "crypto", "tunnel", "measure"];
+
+/// Every crate as its wing, its name and its folder. Outside the wings are the binary and the fuzz
+/// targets, which may import everything.
+fn crates() -> Vec<(String, String, PathBuf)> {
+    let below = |folder: PathBuf| {
+        let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}"));
+        let mut paths: Vec<_> = entries
+            .map(|entry| entry.expect("a readable entry").path())
+            .filter(|path| path.is_dir())
+            .collect();
+        paths.sort();
+        paths
+    };
+    let name = |path: &Path| {
+        let name = path.file_name().expect("a name");
+        name.to_string_lossy().into_owned()
+    };
+    let mut found = Vec::new();
+    for folder in below(root().join("crates")) {
+        let wing = name(&folder);
+        if folder.join("Cargo.toml").exists() {
+            found.push((String::new(), wing, folder));
+        } else {
+            let crates = below(folder);
+            found.extend(
+                crates
+                    .into_iter()
+                    .map(|path| (wing.clone(), name(&path), path)),
+            );
+        }
+    }
+    assert!(
+        found.len() > 20,
+        "the list of crates is too short: {found:?}"
+    );
+    found
+}
+
+/// The keys of a table of a manifest whose name is one of `tables`.
+fn dependencies(manifest: &Path, tables: &[&str]) -> Vec<String> {
+    let text = read(manifest);
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.starts_with('[') {
+            inside = tables.contains(&line);
+        } else if inside && let Some((key, _)) = line.split_once(['.', ' ', '=']) {
+            found.push(key.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn no_wing_imports_from_a_wing_above_it() {
+    let crates = crates();
+    let floor = |wing: &str| WINGS.iter().position(|known| *known == wing);
+    for (wing, name, folder) in &crates {
+        let Some(own) = floor(wing) else {
+            assert!(
+                wing.is_empty(),
+                "`crates/{wing}` is no wing: {WINGS:?}, see ARCHITECTURE.md"
+            );
+            continue;
+        };
+        // Tests may look up: a device of the lab is tried with the encryptor it will run.
+        for import in dependencies(&folder.join("Cargo.toml"), &["[dependencies]"]) {
+            let Some((above, _, _)) = crates.iter().find(|(_, known, _)| *known == import) else {
+                continue;
+            };
+            assert!(
+                floor(above).is_some_and(|floor| floor <= own),
+                "`{wing}/{name}` imports `{above}/{import}`, which stands above it in {WINGS:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn modules_with_children_are_files_beside_their_folder() {
+    let wrong: Vec<_> = rust_files()
+        .into_iter()
+        .filter(|path| path.ends_with("mod.rs") && path.iter().any(|part| part == "src"))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "write `name.rs` beside `name/` instead of `name/mod.rs`: {wrong:?}"
+    );
+}
+
 #[test]
 fn only_a_few_crates_may_hold_unsafe_code() {
-    for folder in std::fs::read_dir(root().join("crates")).expect("crates") {
-        let folder = folder.expect("a readable entry").path();
-        let name = folder
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
+    for (_, name, folder) in crates() {
         let source = folder.join("src");
         let entry = ["lib.rs", "main.rs"]
             .into_iter()

@@ -22,7 +22,7 @@ mod hostile;
 mod inner;
 mod kme;
 mod link;
-#[path = "../../wire/tests/common/mod.rs"]
+#[path = "../../base/wire/tests/common/mod.rs"]
 mod oracle;
 mod packets;
 mod segment;

@@ -1,0 +1,306 @@
+//! Official known answers: `vectors/device/`, read once. What the records look like, and where they come from, is in
+//! `vectors/README.md`.
+
+use crate::operation::{Action, Algorithm, Family, Padding};
+use crate::{Case, Keys, Operation, Secret};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use zeroize::Zeroizing;
+
+/// The files that ship, with their names for errors.
+const SHIPPED: [(&str, &str); 5] = [
+    (
+        "hashes.txt",
+        include_str!("../../../../vectors/device/hashes.txt"),
+    ),
+    (
+        "ciphers.txt",
+        include_str!("../../../../vectors/device/ciphers.txt"),
+    ),
+    (
+        "public-keys.txt",
+        include_str!("../../../../vectors/device/public-keys.txt"),
+    ),
+    (
+        "post-quantum.txt",
+        include_str!("../../../../vectors/device/post-quantum.txt"),
+    ),
+    (
+        "../gost-modes.txt",
+        include_str!("../../../../vectors/gost-modes.txt"),
+    ),
+];
+
+/// One known answer.
+#[derive(Debug)]
+pub(crate) struct Vector {
+    name: String,
+    algorithm: Algorithm,
+    keys: Keys,
+    cases: Vec<Case>,
+}
+
+impl Vector {
+    /// Where it stands in its origin.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The keys that it brings.
+    pub(crate) const fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// What can be tried with it, for each action that it fits.
+    pub(crate) fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+}
+
+/// The known answers of an algorithm.
+pub(crate) fn of(algorithm: Algorithm) -> impl Iterator<Item = &'static Vector> {
+    static VECTORS: OnceLock<Vec<Vector>> = OnceLock::new();
+    let read = || {
+        SHIPPED
+            .iter()
+            .flat_map(|(file, text)| {
+                parse(text).unwrap_or_else(|error| panic!("vectors/device/{file}: {error}"))
+            })
+            .collect()
+    };
+    let vectors = VECTORS.get_or_init(read);
+    vectors
+        .iter()
+        .filter(move |vector| vector.algorithm == algorithm)
+}
+
+/// Reads records: runs of `field = value` lines, ended by an empty one.
+fn parse(text: &str) -> Result<Vec<Vector>, String> {
+    let mut vectors = Vec::new();
+    let mut fields: BTreeMap<&str, String> = BTreeMap::new();
+    let mut last = "";
+    for (number, line) in (1..).zip(text.lines().chain([""])) {
+        let wrong = |what: &str| format!("line {number}: {what}");
+        if line.starts_with('#') {
+            continue;
+        }
+        if line.trim().is_empty() {
+            if !fields.is_empty() {
+                let vector = vector(&std::mem::take(&mut fields)).map_err(|what| wrong(&what))?;
+                vectors.extend(vector);
+            }
+        } else if line.starts_with(' ') {
+            let field = fields
+                .get_mut(last)
+                .ok_or_else(|| wrong("it continues nothing"))?;
+            field.push_str(line.trim());
+        } else {
+            let (field, value) = line.split_once('=').ok_or_else(|| wrong("no `=`"))?;
+            last = field.trim();
+            if fields.insert(last, value.trim().to_owned()).is_some() {
+                return Err(wrong("the same field twice"));
+            }
+        }
+    }
+    Ok(vectors)
+}
+
+/// The algorithm of a record of `gost-modes.txt`, which tells cipher and mode apart, in our names. `None`: with parameters
+/// that no algorithm has here.
+fn gost(fields: &BTreeMap<&str, String>) -> Option<String> {
+    // Sections are those of the examples, which are short; S-boxes of GOST 28147-89 are CryptoPro's.
+    if fields.contains_key("section") || fields.contains_key("sbox") {
+        return None;
+    }
+    Some(format!("{}-{}", fields.get("cipher")?, fields.get("mode")?))
+}
+
+/// Makes a vector of a record's fields; `None`: it is of no algorithm that has a name here.
+fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
+    const KNOWN: [&str; 22] = [
+        "name",
+        "algorithm",
+        "cipher",
+        "mode",
+        "section",
+        "sbox",
+        "key",
+        "nonce",
+        "iv",
+        "aad",
+        "private",
+        "public",
+        "plaintext",
+        "ciphertext",
+        "sealed",
+        "message",
+        "data",
+        "digest",
+        "mac",
+        "signature",
+        "secret",
+        "refused",
+    ];
+    if let Some(unknown) = fields.keys().find(|field| !KNOWN.contains(field)) {
+        return Err(format!("there is no field {unknown:?}"));
+    }
+    let text = |field: &str| {
+        fields
+            .get(field)
+            .ok_or_else(|| format!("no field {field:?}"))
+    };
+    let bytes = |field: &str| match fields.get(field) {
+        None => Ok(None),
+        Some(digits) => from_hexadecimal(digits)
+            .map(Some)
+            .ok_or_else(|| format!("{field}: not hexadecimal")),
+    };
+    let name = text("name")?.clone();
+    let algorithm = if fields.contains_key("cipher") {
+        let Some(algorithm) = gost(fields) else {
+            return Ok(None);
+        };
+        algorithm
+    } else {
+        text("algorithm")?.clone()
+    };
+    let algorithm = Algorithm::parse(&algorithm).map_err(|error| error.to_string())?;
+    let either = |one: &str, other: &str| bytes(if fields.contains_key(one) { one } else { other });
+    let operation = |action| Operation { algorithm, action };
+    let (private, public) = (bytes("private")?, bytes("public")?);
+    let keys = if private.is_some() || public.is_some() {
+        Keys::of_pair(
+            private.clone().unwrap_or_default(),
+            public.clone().unwrap_or_default(),
+        )
+    } else {
+        Keys::of_secret(Secret {
+            key: Zeroizing::new(bytes("key")?.unwrap_or_default()),
+            nonce: either("nonce", "iv")?.unwrap_or_default(),
+            aad: bytes("aad")?.unwrap_or_default(),
+        })
+    };
+    let refused = fields.contains_key("refused");
+    let mut cases = Vec::new();
+    if let (Some(message), Some(digest)) = (bytes("message")?, bytes("digest")?) {
+        cases.push(Case::known(operation(Action::Digest), message, digest));
+    }
+    if let (Some(data), Some(mac)) = (bytes("data")?, bytes("mac")?) {
+        cases.push(Case::begins(operation(Action::Digest), data, mac));
+    }
+    if let (Some(message), Some(signature)) = (bytes("message")?, bytes("signature")?) {
+        let verify = operation(Action::Verify);
+        let signed = [&signature[..], &message].concat();
+        if refused {
+            cases.push(Case::refused(verify, signed, None));
+        } else {
+            if public.is_some() {
+                cases.push(Case::known(verify, signed, Vec::new()));
+            }
+            let sign = operation(Action::Sign);
+            if private.is_some() && sign.is_deterministic() {
+                cases.push(Case::known(sign, message, signature));
+            }
+        }
+    }
+    if let Some(ciphertext) = either("ciphertext", "sealed")? {
+        let plain = bytes("plaintext")?;
+        let result = if let Family::MlKem(_) = algorithm.family() {
+            bytes("secret")?
+        } else {
+            plain
+        };
+        let decrypt = operation(Action::Decrypt);
+        match result {
+            // Any bytes might be an implicit rejection then, and a device that does not look at all would pass.
+            None if refused && matches!(algorithm.family(), Family::Rsa(_, Padding::Pkcs1)) => {
+                return Err("a refused ciphertext without what must not come of it".to_owned());
+            }
+            _ if refused => cases.push(Case::refused(decrypt, ciphertext, result)),
+            None => return Err("a ciphertext without what is in it".to_owned()),
+            Some(result) => {
+                let encrypt = operation(Action::Encrypt);
+                if encrypt.is_deterministic() {
+                    cases.push(Case::known(encrypt, result.clone(), ciphertext.clone()));
+                }
+                cases.push(Case::known(decrypt, ciphertext, result));
+            }
+        }
+    }
+    if cases.is_empty() {
+        return Err(format!("nothing can be tried with {name:?}"));
+    }
+    Ok(Some(Vector {
+        name,
+        algorithm,
+        keys,
+        cases,
+    }))
+}
+
+fn from_hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    pairs
+        .iter()
+        .map(|&[high, low]| u8::try_from(value(high)? << 4 | value(low)?).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_wrong_is_told_with_its_line() {
+        let error = |text| parse(text).unwrap_err();
+        assert_eq!(error("name x"), "line 1: no `=`");
+        assert_eq!(error(" 00"), "line 1: it continues nothing");
+        assert_eq!(error("name = x\n"), "line 2: no field \"algorithm\"");
+        assert_eq!(
+            error("name = x\nalgorithm = md5\nmessage = 0\ndigest = 00\n"),
+            "line 5: message: not hexadecimal"
+        );
+        assert_eq!(
+            error("name = x\nalgorithm = md5\nmassage = 00\n"),
+            "line 4: there is no field \"massage\""
+        );
+        assert_eq!(
+            error("name = x\nalgorithm = md5\nmessage = 00\n"),
+            "line 4: nothing can be tried with \"x\""
+        );
+        assert_eq!(error("name = x\nname = y"), "line 2: the same field twice");
+        assert_eq!(
+            error(
+                "name = x\nalgorithm = rsa-2048-pkcs1\nprivate = 00\nciphertext = 00\nrefused = yes\n"
+            ),
+            "line 6: a refused ciphertext without what must not come of it"
+        );
+    }
+
+    #[test]
+    fn most_algorithms_have_known_answers() {
+        // Nobody who would be believed has published any for these.
+        let without: Vec<_> = crate::ALGORITHMS
+            .iter()
+            .filter(|&&algorithm| of(algorithm).next().is_none())
+            .map(|algorithm| algorithm.name())
+            .collect();
+        assert_eq!(
+            without,
+            [
+                "magma-ctr-acpkm",
+                "kuznyechik-ctr-acpkm",
+                "gost28147-ecb",
+                "gost28147-cnt",
+                "gost28147-imit",
+                "rsa-1024-oaep-sha-256",
+                "rsa-1024-pss",
+                "rsa-3072-oaep",
+                "rsa-4096-oaep",
+            ]
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Builds the shim around Intel's multi-buffer library where its header is there, and says so by `cfg(ipsec_mb)`.
+//!
+//! `CIPHERBENCH_NO_IPSEC_MB=1` builds without it all the same, as on a host that lacks the header.
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+const SHIM: &str = "shim";
+const SHIM_FILES: [&str; 4] = ["ipsec_mb.c", "gcm.c", "chacha.c", "encrypt_then_mac.c"];
+const HEADER: &str = "/usr/include/intel-ipsec-mb.h";
+const OPT_OUT: &str = "CIPHERBENCH_NO_IPSEC_MB";
+
+/// Crates that compute, and the variable that carries the version of each.
+const VERSIONS: [(&str, &str); 4] = [
+    ("aws-lc-rs", "AWS_LC_RS_VERSION"),
+    ("aes", "AES_VERSION"),
+    ("aes-gcm", "AES_GCM_VERSION"),
+    ("hmac", "HMAC_VERSION"),
+];
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(ipsec_mb)");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={SHIM}");
+    println!("cargo::rerun-if-env-changed={OPT_OUT}");
+    for (name, variable) in VERSIONS {
+        println!("cargo::rustc-env={variable}={}", locked_version(name));
+    }
+
+    let x86_64 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
+    if !x86_64 || env::var_os(OPT_OUT).is_some() {
+        return;
+    }
+    // When the header is installed later, the folder it lands in changes.
+    let watched = if Path::new(HEADER).exists() {
+        HEADER
+    } else {
+        "/usr/include"
+    };
+    println!("cargo::rerun-if-changed={watched}");
+
+    let mut build = cc::Build::new();
+    build
+        .files(SHIM_FILES.map(|file| Path::new(SHIM).join(file)))
+        .opt_level(2)
+        .warnings(true)
+        .extra_warnings(true)
+        .flag("-std=gnu11");
+    if finds_header(&build) {
+        build.compile("cipherbench_ipsec_mb");
+        println!("cargo::rustc-cfg=ipsec_mb");
+    } else {
+        println!(
+            "cargo::warning=engine ipsec-mb is not built in: intel-ipsec-mb.h was not found \
+             (install libipsec-mb-dev)"
+        );
+    }
+}
+
+/// Asks the compiler itself, so that include paths from its environment count.
+fn finds_header(build: &cc::Build) -> bool {
+    let mut probe: Command = build.get_compiler().to_command();
+    probe.args([
+        "-fsyntax-only",
+        "-include",
+        "intel-ipsec-mb.h",
+        "-x",
+        "c",
+        "/dev/null",
+    ]);
+    probe.output().is_ok_and(|output| output.status.success())
+}
+
+/// The version that the lock file fixes: the crates themselves do not tell.
+fn locked_version(name: &str) -> String {
+    const LOCK: &str = "../../../Cargo.lock";
+    println!("cargo::rerun-if-changed={LOCK}");
+    let lock = fs::read_to_string(LOCK).unwrap_or_default();
+    let name = format!("name = \"{name}\"\n");
+    lock.split("[[package]]")
+        .find(|package| package.contains(&name))
+        .and_then(|package| package.split("version = \"").nth(1)?.split('"').next())
+        .unwrap_or("unknown")
+        .to_owned()
+}

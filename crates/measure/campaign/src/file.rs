@@ -1,0 +1,348 @@
+//! Campaign files: read, checked, and made a plan of together with a lab and a host.
+
+use crate::claim;
+use crate::dut;
+use crate::estimate;
+use crate::expand::{self, Draft};
+use crate::lab::{self, LabFile};
+use crate::plan::{Claim, Measurement, Plan, Published};
+use crate::published;
+use crate::text::counted;
+use crate::trial::{self, Kind};
+use std::path::Path;
+use std::time::Duration;
+use yaml::{Document, Map, Mistake, Mistakes, Place, Reported};
+
+/// Times that a cell may be measured.
+const REPEATS_MAX: u32 = 1000;
+const REPEATS_DEFAULT: u32 = 3;
+/// Longest name: it becomes part of a folder's name.
+const NAME_CHARS_MAX: usize = 64;
+const TITLE_CHARS_MAX: usize = 200;
+/// A longer campaign is a slip of a list or a unit.
+const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
+
+const QUICK_FILE: &str = "campaigns/quick.yaml";
+const QUICK_TEXT: &str = include_str!("../../../../campaigns/quick.yaml");
+const DEVICES_FILE: &str = "campaigns/devices.yaml";
+const DEVICES_TEXT: &str = include_str!("../../../../campaigns/devices.yaml");
+const MEMORY_FILE: &str = "campaigns/memory.yaml";
+const MEMORY_TEXT: &str = include_str!("../../../../campaigns/memory.yaml");
+
+/// A campaign without mistakes of its own.
+#[derive(Debug, Clone)]
+pub struct Campaign {
+    name: String,
+    title: String,
+    repeats: u32,
+    /// Where `repeats` stands, or the name when it is not given.
+    repeats_place: Place,
+    drafts: Vec<Draft>,
+    claims: Vec<Claim>,
+    published: Vec<Published>,
+}
+
+/// What a plan must know of the host that will run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostFacts {
+    /// Logical CPUs that are online.
+    pub cores: u16,
+}
+
+/// A file that is a campaign or a lab.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// It has the key `campaign`.
+    Campaign(Campaign),
+    /// It has the key `lab`.
+    Lab(LabFile),
+}
+
+/// Reads and checks a campaign file.
+///
+/// # Errors
+/// All its mistakes.
+pub fn load(path: &Path) -> Result<Campaign, Mistakes> {
+    read(&yaml::load(path)?)
+}
+
+/// Checks a campaign that is at hand as text, `file` being its name in messages.
+///
+/// # Errors
+/// All its mistakes.
+pub fn from_text(file: &str, text: &str) -> Result<Campaign, Mistakes> {
+    read(&yaml::parse(file, text)?)
+}
+
+/// Reads and checks a file that may be a campaign or a lab.
+///
+/// # Errors
+/// All its mistakes; those of a campaign when it is neither.
+pub fn load_input(path: &Path) -> Result<Input, Mistakes> {
+    let document = yaml::load(path)?;
+    match document.has_key("lab") && !document.has_key("campaign") {
+        true => lab::read(&document).map(Input::Lab),
+        false => read(&document).map(Input::Campaign),
+    }
+}
+
+fn read(document: &Document) -> Result<Campaign, Mistakes> {
+    document.decode(|root| root.map(|map| read_map(map)))
+}
+
+fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
+    let name = map.required("campaign").and_then(|node| {
+        let name = node.identifier(1..=NAME_CHARS_MAX)?;
+        Ok(node.spanned(name.to_owned()))
+    });
+    let title = map.with_default("title", String::new(), |node| {
+        let text = node.text()?;
+        match text.chars().count() <= TITLE_CHARS_MAX && !text.contains('\n') {
+            true => Ok(text.to_owned()),
+            false => Err(node.mistake(
+                "this title is too long",
+                format!("use one line of up to {TITLE_CHARS_MAX} characters"),
+            )),
+        }
+    });
+    let repeats = map.with_default("repeats", None, |node| {
+        node.integer(1..=REPEATS_MAX)
+            .map(|repeats| Some(node.spanned(repeats)))
+    });
+    let calibrate = map.with_default("calibrate", None, |node| {
+        node.bool().map(|on| Some(node.spanned(on)))
+    });
+    // What is measured: boxes that traffic goes through, or crypto devices.
+    let devices = map.optional("devices");
+    let duts = match devices {
+        Some(node) => dut::read_devices(node),
+        None => map.required("duts").and_then(dut::read_all),
+    };
+    let both = devices.and_then(|_| map.optional("duts")).map(|node| {
+        let what = "`duts` and `devices` are measured in labs of two kinds";
+        node.mistake(what, "write two campaigns")
+    });
+    let read_trial = match devices {
+        Some(_) => trial::read_of_devices,
+        None => trial::read,
+    };
+    let trials = map
+        .required("trials")
+        .and_then(|node| Ok((node, node.list(read_trial)?)));
+    let claims = map
+        .optional("claims")
+        .map(|node| Ok((node, claim::read_all(node)?)));
+    let published = map.with_default("published", Vec::new(), published::read);
+    let (name, title, repeats, duts) = (name?, title?, repeats?, duts?);
+    let (node, trials) = trials?;
+    if let Some(reported) = both {
+        return Err(reported);
+    }
+    if trials.is_empty() {
+        let help = match devices {
+            Some(_) => "for example `- kat`",
+            None => "for example `- tcp: { mtu: 1500 B }`",
+        };
+        return Err(node.mistake("no trial is given", help));
+    }
+    let tests_frames = trials
+        .iter()
+        .any(|trial| matches!(trial.kind, Kind::Frames(_)));
+    let calibrate = match calibrate? {
+        Some(on) if on.value && !tests_frames => {
+            let what = "there is nothing to calibrate: no trial tests frames";
+            return Err(node.mistake_at(&on.place, what, "remove `calibrate`"));
+        }
+        Some(on) => on.value,
+        None => true,
+    };
+    let drafts = expand::cells(node, &trials, &duts, calibrate)?;
+    let published = published::resolve(&published?, &drafts);
+    let claims = match claims.transpose()? {
+        Some((node, _)) if devices.is_some() => {
+            let what = "claims are of DUTs that carry traffic";
+            let help = "what was published of devices is in `published`";
+            return Err(node.mistake(what, help));
+        }
+        Some((node, asked)) => claim::resolve_all(node, &asked, &drafts, &duts)?,
+        None => Vec::new(),
+    };
+    let campaign = Campaign {
+        drafts,
+        claims,
+        published,
+        repeats: repeats
+            .as_ref()
+            .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
+        repeats_place: repeats.map_or_else(|| name.place.clone(), |repeats| repeats.place),
+        name: name.value,
+        title,
+    };
+    match campaign.too_long() {
+        Some(mistake) => Err(map
+            .node()
+            .mistake_at(&mistake.place, mistake.what, mistake.help)),
+        None => Ok(campaign),
+    }
+}
+
+impl Campaign {
+    /// The built-in campaign: what this machine makes of the DUT, in a minute and a half.
+    ///
+    /// # Panics
+    /// Never: the file is part of the program, and tests read it.
+    #[must_use]
+    pub fn quick() -> Self {
+        from_text(QUICK_FILE, QUICK_TEXT).expect("the built-in campaign has no mistakes")
+    }
+
+    /// The built-in campaign for the lab in memory: frames through the bundled encryptor in one
+    /// process, in about a minute and a half.
+    ///
+    /// # Panics
+    /// Never: the file is part of the program, and tests read it.
+    #[must_use]
+    pub fn memory() -> Self {
+        from_text(MEMORY_FILE, MEMORY_TEXT).expect("the built-in campaign has no mistakes")
+    }
+
+    /// The built-in campaign for crypto devices: whether our engines and the machine's OpenSSL are right, and how fast.
+    ///
+    /// # Panics
+    /// Never: the file is part of the program, and tests read it.
+    #[must_use]
+    pub fn devices() -> Self {
+        from_text(DEVICES_FILE, DEVICES_TEXT).expect("the built-in campaign has no mistakes")
+    }
+
+    /// Its name, fit for a folder's.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its line for people; may be empty.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Whether it is about crypto devices, which need a lab of their own kind.
+    #[must_use]
+    pub fn tests_devices(&self) -> bool {
+        let is_of_device = |draft: &Draft| matches!(draft.cell.measurement, Measurement::Device(_));
+        self.drafts.iter().any(is_of_device)
+    }
+
+    /// How many cells it has.
+    #[must_use]
+    pub fn cells(&self) -> usize {
+        self.drafts.len()
+    }
+
+    /// Times that each cell is measured.
+    #[must_use]
+    pub fn repeats(&self) -> u32 {
+        self.repeats
+    }
+
+    /// The same campaign with each cell measured so often, at least once.
+    #[must_use]
+    pub fn with_repeats(self, repeats: u32) -> Self {
+        Self {
+            repeats: repeats.clamp(1, REPEATS_MAX),
+            ..self
+        }
+    }
+
+    /// The same campaign without the cells that need more cores than `cores`: for the built-in one,
+    /// which must run on any host.
+    #[must_use]
+    pub fn within_cores(mut self, cores: u16) -> Self {
+        self.drafts
+            .retain(|draft| draft.cell.cores_per_station <= cores);
+        for claim in &mut self.claims {
+            let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
+            claim.cells.retain(is_there);
+        }
+        self.claims.retain(|claim| !claim.cells.is_empty());
+        for figure in &mut self.published {
+            let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
+            figure.cells.retain(is_there);
+        }
+        self.published.retain(|figure| !figure.cells.is_empty());
+        self
+    }
+
+    /// Makes the plan of it in a lab, on a host.
+    ///
+    /// # Errors
+    /// What the campaign asks for and the lab or the host does not have, at its place in the
+    /// campaign.
+    pub fn plan(&self, lab: &LabFile, host: &HostFacts) -> Result<Plan, Mistakes> {
+        let mut mistakes: Vec<Mistake> = Vec::new();
+        // Many cells share a value; it is told once.
+        let mut put = |mistake: Mistake| {
+            if !mistakes.iter().any(|known| known.place == mistake.place) {
+                mistakes.push(mistake);
+            }
+        };
+        let by_overhead = self.by_overhead();
+        let longest = by_overhead
+            .first()
+            .map_or(0, |draft| draft.cipher_packet_bytes());
+        let cipher_mtu = lab.plan().cipher_mtu.map_or(longest, usize::from);
+        for draft in by_overhead {
+            draft
+                .check(lab, cipher_mtu, host)
+                .into_iter()
+                .for_each(&mut put);
+        }
+        self.too_long().into_iter().for_each(&mut put);
+        if let Some(mistakes) = Mistakes::new(mistakes) {
+            return Err(mistakes);
+        }
+        let cells = self.drafts.iter().map(|draft| {
+            let mut cell = draft.cell.clone();
+            cell.estimate_ns = estimate::trial_ns(&draft.cell, self.repeats);
+            cell
+        });
+        Ok(Plan {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            lab: lab.plan().clone(),
+            repeats: self.repeats,
+            cells: cells.collect(),
+            claims: self.claims.clone(),
+            published: self.published.clone(),
+        })
+    }
+
+    /// The cells whose packets grow most first: the MTU that fits them fits the others.
+    fn by_overhead(&self) -> Vec<&Draft> {
+        let mut drafts: Vec<_> = self.drafts.iter().collect();
+        drafts.sort_by_key(|draft| std::cmp::Reverse(draft.cipher_packet_bytes()));
+        drafts
+    }
+
+    fn too_long(&self) -> Option<Mistake> {
+        let once: u64 = self
+            .drafts
+            .iter()
+            .map(|draft| estimate::trial_ns(&draft.cell, self.repeats))
+            .fold(0, u64::saturating_add);
+        let total = Duration::from_nanos(once).saturating_mul(self.repeats);
+        (total > TIME_MAX).then(|| {
+            let days = total.as_secs() / (24 * 3600);
+            self.repeats_place.mistake(
+                format!("the campaign takes {days} days"),
+                format!(
+                    "{}, {} each; at most {} days are possible: shorten durations or lists",
+                    counted(self.cells() as u64, "cell"),
+                    counted(self.repeats.into(), "time"),
+                    TIME_MAX.as_secs() / (24 * 3600),
+                ),
+            )
+        })
+    }
+}

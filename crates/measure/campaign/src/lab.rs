@@ -1,0 +1,260 @@
+//! Lab files: where a campaign is measured.
+
+mod cables;
+
+use crate::axis;
+use crate::plan::{Addresses, Element, LabKind, LabPlan};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use units::Layer;
+use yaml::{Document, Map, Mistakes, Node, Prefix, Reported, Spanned};
+
+/// Longest name: it becomes part of names in the kernel.
+const NAME_CHARS_MAX: usize = 32;
+/// The largest MTU of a campaign with room for any encapsulation.
+const CIPHER_MTU_MAX: u64 = 9600;
+
+/// Slowest and fastest link, at L1.
+const LINK_BPS_MIN: u64 = 1_000_000;
+const LINK_BPS_MAX: u64 = 1_000_000_000_000;
+
+const KINDS: [(&str, LabKind); 3] = [
+    ("namespaces", LabKind::Namespaces),
+    ("memory", LabKind::Memory),
+    ("device", LabKind::Device),
+];
+
+const ELEMENTS: [(&str, Element); 2] = [("bridge", Element::Bridge), ("router", Element::Router)];
+
+/// The built-in labs: name, file and text; the first is the default.
+const BUILT_IN: [(&str, &str, &str); 3] = [
+    (
+        "namespaces",
+        "labs/namespaces.yaml",
+        include_str!("../../../../labs/namespaces.yaml"),
+    ),
+    (
+        "memory",
+        "labs/memory.yaml",
+        include_str!("../../../../labs/memory.yaml"),
+    ),
+    (
+        "device",
+        "labs/device.yaml",
+        include_str!("../../../../labs/device.yaml"),
+    ),
+];
+
+/// Ranges that test traffic may use: private (RFC 1918), for benchmarks (RFC 2544 §C.2.2) and for
+/// documentation (RFC 5737). Wherever a packet should leak to, it is nobody's.
+const RANGES: [(Ipv4Addr, u8); 7] = [
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+];
+
+impl LabPlan {
+    /// Most elements of a path.
+    pub const ELEMENTS_MAX: usize = 4;
+}
+
+/// A lab without mistakes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabFile {
+    plan: LabPlan,
+    file: String,
+}
+
+/// Reads and checks a lab file.
+///
+/// # Errors
+/// All its mistakes.
+pub fn load_lab(path: &Path) -> Result<LabFile, Mistakes> {
+    read(&yaml::load(path)?)
+}
+
+/// Checks a lab that is at hand as text, `file` being its name in messages.
+///
+/// # Errors
+/// All its mistakes.
+pub fn lab_from_text(file: &str, text: &str) -> Result<LabFile, Mistakes> {
+    read(&yaml::parse(file, text)?)
+}
+
+impl LabFile {
+    /// The built-in lab that is used when none is named: four network namespaces on this machine.
+    ///
+    /// # Panics
+    /// Never: the file is part of the program, and tests read it.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::built_in_named(BUILT_IN[0].0).expect("the first built-in lab has the first's name")
+    }
+
+    /// The built-in lab of that name: `namespaces`, `memory` or `device`.
+    ///
+    /// # Panics
+    /// Never: the files are part of the program, and tests read them.
+    #[must_use]
+    pub fn built_in_named(name: &str) -> Option<Self> {
+        let (_, file, text) = BUILT_IN.into_iter().find(|(known, ..)| *known == name)?;
+        Some(lab_from_text(file, text).expect("a built-in lab has no mistakes"))
+    }
+
+    /// The lab as plans have it.
+    #[must_use]
+    pub fn plan(&self) -> &LabPlan {
+        &self.plan
+    }
+
+    /// The file as the user named it.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+}
+
+pub(crate) fn read(document: &Document) -> Result<LabFile, Mistakes> {
+    let plan = document.decode(|root| root.map(read_map))?;
+    Ok(LabFile {
+        plan,
+        file: document.file().to_owned(),
+    })
+}
+
+fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
+    let name = map
+        .required("lab")
+        .and_then(|node| node.identifier(1..=NAME_CHARS_MAX));
+    let kind = map.with_default("kind", LabKind::Namespaces, |node| {
+        node.one_of("lab kind", &KINDS)
+    });
+    let cipher_mtu = map.with_default("cipher_mtu", None, |node| {
+        node.word_or("auto", |node| axis::mtu(node, CIPHER_MTU_MAX))
+    });
+    let link_bps = map.with_default("link_rate", None, |node| {
+        node.word_or("auto", |node| {
+            let rate = node.bit_rate(Layer::L1, LINK_BPS_MIN..=LINK_BPS_MAX)?;
+            Ok(rate.bps())
+        })
+    });
+    let path = map.with_default("path", Vec::new(), read_path);
+    let addresses = match map.optional("addresses") {
+        Some(node) => node.map(read_addresses),
+        None => Ok(Addresses {
+            station_a: STATION_A,
+            cipher: CIPHER,
+            station_b: STATION_B,
+        }),
+    };
+    let external = map.with_default("external", None, |node| {
+        node.map(|external| {
+            let given = cables::read(external);
+            match &addresses {
+                Ok(addresses) => given?.in_networks(external, addresses).map(Some),
+                Err(_) => given.map(|_| None),
+            }
+        })
+    });
+    let kind = kind?;
+    match kind {
+        LabKind::Namespaces => {}
+        LabKind::Memory => no_links(map, "a lab in memory has none")?,
+        LabKind::Device => no_links(map, "crypto devices need none")?,
+    }
+    Ok(LabPlan {
+        name: name?.to_owned(),
+        kind,
+        cipher_mtu: cipher_mtu?,
+        link_bps: link_bps?,
+        path: path?,
+        addresses: addresses?,
+        external: external?,
+    })
+}
+
+/// What stands between the gateways, from gw1 to gw2.
+fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
+    let path = node.list(|item| item.one_of("element", &ELEMENTS))?;
+    let most = LabPlan::ELEMENTS_MAX;
+    if path.len() > most {
+        let what = format!("the path has {} elements", path.len());
+        return Err(node.mistake(what, format!("write {most} at most")));
+    }
+    Ok(path)
+}
+
+/// Rings and crypto devices have no MTU, no rate and no addresses, and nothing stands between them.
+fn no_links(map: &Map<'_>, why: &str) -> Result<(), Reported> {
+    let given = ["cipher_mtu", "link_rate", "path", "addresses", "external"]
+        .into_iter()
+        .filter_map(|key| Some((key, map.optional(key)?)));
+    let mut result = Ok(());
+    for (key, node) in given {
+        let what = format!("`{key}` is of links, and {why}");
+        result = Err(node.mistake(what, "remove it, or write `kind: namespaces`"));
+    }
+    result
+}
+
+const STATION_A: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 0);
+const CIPHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 0);
+const STATION_B: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 0);
+
+fn read_addresses(map: &Map<'_>) -> Result<Addresses, Reported> {
+    let read = |key, default| map.with_default(key, map.node().spanned(default), read_network);
+    let station_a = read("station_a", STATION_A);
+    let cipher = read("cipher", CIPHER);
+    let station_b = read("station_b", STATION_B);
+    let all = [
+        ("station_a", station_a?),
+        ("cipher", cipher?),
+        ("station_b", station_b?),
+    ];
+    let mut result = Ok(());
+    for (index, (_, later)) in all.iter().enumerate() {
+        if let Some((earlier, _)) = all[..index]
+            .iter()
+            .find(|(_, other)| other.value == later.value)
+        {
+            let what = format!("{}/24 is the network of `{earlier}` already", later.value);
+            let help = "stations and gateways need three networks of their own";
+            result = Err(map.node().mistake_at(&later.place, what, help));
+        }
+    }
+    let [(_, station_a), (_, cipher), (_, station_b)] = all;
+    result.map(|()| Addresses {
+        station_a: station_a.value,
+        cipher: cipher.value,
+        station_b: station_b.value,
+    })
+}
+
+/// A /24 out of [`RANGES`]; two of them are equal or have nothing in common.
+fn read_network(node: Node<'_>) -> Result<Spanned<Ipv4Addr>, Reported> {
+    let prefix = node.prefix()?;
+    let IpAddr::V4(address) = prefix.address() else {
+        let help = "write an IPv4 network, for example `10.1.0.0/24`";
+        return Err(node.mistake(format!("{prefix} is an IPv6 network"), help));
+    };
+    if prefix.length() != 24 {
+        let help = format!("a lab's networks are /24: write `{address}/24`");
+        return Err(node.mistake(format!("{prefix} is not a /24"), help));
+    }
+    let allowed = RANGES
+        .iter()
+        .filter_map(|(first, length)| Prefix::new((*first).into(), *length));
+    if !allowed.clone().any(|range| range.contains(address.into())) {
+        let ranges: Vec<_> = allowed.map(|range| range.to_string()).collect();
+        let help = format!(
+            "test traffic must not look like anybody's: use {}",
+            ranges.join(", ")
+        );
+        return Err(node.mistake(format!("{prefix} is not a test network"), help));
+    }
+    Ok(node.spanned(address))
+}

@@ -1,0 +1,213 @@
+//! Published figures: which of the built-in references a campaign names, and which of its cells measure the same.
+
+use crate::expand::Draft;
+use crate::plan::{DeviceTest, Measurement, Procedure, Published, PublishedUnit};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use yaml::{Node, Reported};
+
+const NAMES: [(&str, &str); 2] = [
+    (
+        "crypto-card",
+        include_str!("../../../../reference/crypto-card.toml"),
+    ),
+    (
+        "baikal-gost",
+        include_str!("../../../../reference/baikal-gost.toml"),
+    ),
+];
+
+/// A reference file. What is for readers only is skipped.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Reference {
+    source: String,
+    #[serde(default)]
+    table: Vec<Table>,
+    #[serde(default)]
+    figure: Vec<Figure>,
+}
+
+/// Speeds of one system by operation and size.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    system: String,
+    unit: Unit,
+    concurrency: u32,
+    bytes: Vec<u32>,
+    figures: BTreeMap<String, Vec<f64>>,
+}
+
+/// One figure, and which cells measure the same.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    system: String,
+    what: String,
+    value: f64,
+    unit: Unit,
+    trial: String,
+    operation: Option<String>,
+    bytes: Option<u32>,
+    concurrency: Option<u32>,
+    suite: Option<String>,
+    duplex: Option<bool>,
+    mixed: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+enum Unit {
+    #[serde(rename = "MB/s")]
+    Megabytes,
+    #[serde(rename = "Mbit/s")]
+    Megabits,
+    #[serde(rename = "operations/s")]
+    Operations,
+    #[serde(rename = "% of devices")]
+    Percent,
+}
+
+impl Unit {
+    fn value(self, figure: f64) -> (u64, PublishedUnit) {
+        match self {
+            Self::Megabytes => ((figure * 1e6).round() as u64, PublishedUnit::BytesPerS),
+            Self::Megabits => ((figure * 1e6).round() as u64, PublishedUnit::BitsPerS),
+            Self::Operations => (figure.round() as u64, PublishedUnit::OperationsPerS),
+            Self::Percent => (figure.round() as u64, PublishedUnit::PercentOfDevices),
+        }
+    }
+}
+
+/// Reads the names of one or several references.
+pub(crate) fn read(node: Node<'_>) -> Result<Vec<Reference>, Reported> {
+    node.one_or_many(|item| Ok(parse(item.one_of("reference", &NAMES)?)))
+}
+
+fn parse(text: &str) -> Reference {
+    toml::from_str(text).expect("the built-in references have no mistakes: a test reads them")
+}
+
+/// Those figures that some cell measures, with these cells.
+pub(crate) fn resolve(references: &[Reference], drafts: &[Draft]) -> Vec<Published> {
+    let mut published = Vec::new();
+    for reference in references {
+        for table in &reference.table {
+            for (operation, figures) in &table.figures {
+                for (bytes, figure) in table.bytes.iter().zip(figures) {
+                    let (value, unit) = table.unit.value(*figure);
+                    published.push(Published {
+                        source: reference.source.clone(),
+                        system: table.system.clone(),
+                        what: format!("{operation}, {bytes} B"),
+                        value,
+                        unit,
+                        cells: cells(drafts, |draft| {
+                            is_speed(draft, operation, Some(*bytes), table.concurrency)
+                        }),
+                    });
+                }
+            }
+        }
+        for figure in &reference.figure {
+            let (value, unit) = figure.unit.value(figure.value);
+            published.push(Published {
+                source: reference.source.clone(),
+                system: figure.system.clone(),
+                what: figure.in_words(),
+                value,
+                unit,
+                cells: cells(drafts, |draft| figure.is_of(draft)),
+            });
+        }
+    }
+    published.retain(|figure| !figure.cells.is_empty());
+    published
+}
+
+fn cells(drafts: &[Draft], is_of: impl Fn(&Draft) -> bool) -> Vec<String> {
+    let found = drafts.iter().filter(|draft| is_of(draft));
+    found.map(|draft| draft.cell.id.clone()).collect()
+}
+
+fn is_speed(draft: &Draft, operation: &str, bytes: Option<u32>, concurrency: u32) -> bool {
+    match &draft.cell.measurement {
+        Measurement::Device(DeviceTest::Speed(speed)) => {
+            speed.operation == operation
+                && (bytes.is_none() || speed.bytes == bytes)
+                && speed.concurrency == concurrency
+        }
+        _ => false,
+    }
+}
+
+impl Figure {
+    fn in_words(&self) -> String {
+        let subject = self.operation.as_ref().or(self.suite.as_ref());
+        subject.map_or_else(
+            || self.what.clone(),
+            |subject| format!("{subject}: {}", self.what),
+        )
+    }
+
+    fn is_of(&self, draft: &Draft) -> bool {
+        if let Some(operation) = &self.operation {
+            let concurrency = self.concurrency.unwrap_or(1);
+            return is_speed(draft, operation, self.bytes, concurrency);
+        }
+        let cell = &draft.cell;
+        if cell.calibration || cell.measurement.name() != self.trial {
+            return false;
+        }
+        let suite = cell
+            .dut
+            .adapter
+            .carrier()
+            .map(|carrier| carrier.suite.name());
+        if suite.map(str::to_owned) != self.suite {
+            return false;
+        }
+        match &cell.measurement {
+            Measurement::Frames(test) => {
+                let is_mixed = test.traffic.mix.shares.len() > 1;
+                let is_search = matches!(test.procedure, Procedure::Throughput(_));
+                is_search
+                    && self
+                        .duplex
+                        .is_none_or(|duplex| duplex == test.traffic.duplex)
+                    && self.mixed.is_none_or(|mixed| mixed == is_mixed)
+            }
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_is_read_and_names_operations_that_there_are() {
+        for (name, text) in NAMES {
+            let reference = parse(text);
+            assert!(!reference.table.is_empty() || !reference.figure.is_empty());
+            for table in &reference.table {
+                for (operation, figures) in &table.figures {
+                    assert!(
+                        operation::Operation::parse(operation).is_ok(),
+                        "{operation}"
+                    );
+                    assert_eq!(figures.len(), table.bytes.len(), "{name}: {operation}");
+                }
+            }
+            for figure in &reference.figure {
+                let operation = figure.operation.iter();
+                for operation in operation {
+                    assert!(
+                        operation::Operation::parse(operation).is_ok(),
+                        "{operation}"
+                    );
+                }
+            }
+        }
+    }
+}

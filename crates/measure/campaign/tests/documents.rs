@@ -1,0 +1,347 @@
+//! The documents and the shipped files say what the code does.
+
+use campaign::plan::{Measurement, Procedure};
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
+use std::fs;
+use std::path::{Path, PathBuf};
+use wire::mix::FrameMix;
+
+const HOST: HostFacts = HostFacts { cores: 8 };
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).unwrap()
+}
+
+/// The blocks of a document that are fenced as YAML.
+fn yaml_blocks(document: &str) -> Vec<&str> {
+    let fenced = document.split("```yaml\n").skip(1);
+    fenced
+        .map(|rest| rest.split_once("```").unwrap().0)
+        .collect()
+}
+
+fn yaml_files(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    assert!(!files.is_empty());
+    files
+}
+
+#[test]
+fn every_yaml_block_of_the_documents_is_right() {
+    let blocks = [
+        document("campaign.md"),
+        document("lab.md"),
+        document("devices.md"),
+    ];
+    let blocks: Vec<_> = blocks
+        .iter()
+        .flat_map(|document| yaml_blocks(document))
+        .collect();
+    assert_eq!(blocks.len(), 12);
+    for block in blocks {
+        if block.starts_with("lab:") {
+            lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            continue;
+        }
+        let campaign = from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        campaign
+            .plan(&usual_lab(&campaign), &HOST)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+}
+
+/// The built-in lab that a campaign is for.
+fn usual_lab(campaign: &Campaign) -> LabFile {
+    match campaign.tests_devices() {
+        true => LabFile::built_in_named("device").unwrap(),
+        false => LabFile::built_in(),
+    }
+}
+
+#[test]
+fn every_shipped_campaign_and_lab_is_right() {
+    for path in yaml_files("campaigns") {
+        let campaign = load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(
+            Some(campaign.name()),
+            path.file_stem().and_then(|stem| stem.to_str())
+        );
+        let lab = match campaign.name().starts_with("external-") {
+            true => load_lab(&root().join("labs/external.yaml")).unwrap(),
+            false => usual_lab(&campaign),
+        };
+        campaign
+            .plan(&lab, &HOST)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+    for path in yaml_files("labs") {
+        let lab = load_lab(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(
+            Some(lab.plan().name.as_str()),
+            path.file_stem().and_then(|stem| stem.to_str())
+        );
+    }
+}
+
+#[test]
+fn the_suites_campaign_fits_an_ethernet_link() {
+    let campaign = load(&root().join("campaigns/suites.yaml")).unwrap();
+    let lab = load_lab(&root().join("labs/ethernet-1500.yaml")).unwrap();
+    assert!(campaign.plan(&lab, &HOST).is_ok());
+}
+
+#[test]
+fn the_defaults_of_a_lab_are_those_of_the_built_in_one() {
+    let lab = lab_from_text("l.yaml", "lab: namespaces\n").unwrap();
+    assert_eq!(lab.plan(), LabFile::built_in().plan());
+}
+
+/// The keys that the code asks for, as its own message about an unknown key lists them.
+fn known_keys(mistakes: &yaml::Mistakes, path: &str) -> Vec<String> {
+    let mistake = mistakes.iter().find(|mistake| mistake.place.path == path);
+    let help = &mistake
+        .unwrap_or_else(|| panic!("nothing at {path}: {mistakes}"))
+        .help;
+    let list = help
+        .split_once("known keys are ")
+        .or(help.split_once("known key is "))
+        .unwrap()
+        .1;
+    list.split(", ").map(str::to_owned).collect()
+}
+
+/// The rows of the table below a heading, by their first column.
+fn documented_keys(document: &str, heading: &str) -> Vec<String> {
+    let (_, section) = document.split_once(&format!("{heading}\n")).unwrap();
+    let table = section
+        .lines()
+        .skip_while(|line| !line.starts_with("| Key"));
+    let rows = table.take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| row.split('`').nth(1).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn every_key_is_documented_and_no_other() {
+    let text = "x: 1\nduts: [direct: { x: 1 }, straight: { x: 1 }, router: { x: 1 },\n  \
+                bridge: { x: 1 }, cipherbench: { x: 1 }, wireguard: { x: 1 },\n  \
+                wireguard-go: { x: 1 }, boringtun: { x: 1 }, gotatun: { x: 1 },\n  \
+                strongswan: { x: 1 }, openvpn: { x: 1 },\n  \
+                external: { x: 1, boxes: [{ x: 1 }] }]\n\
+                trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
+                throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
+                back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 },\n  \
+                rekey: { x: 1, load: 50 % }, failover: { x: 1, load: 9 kpps }, setup: { x: 1, load: 9 kpps },\n  \
+                hostile: { x: 1, load: 9 kpps }, desync: { x: 1, load: 9 kpps }, soak: { x: 1, load: 9 kpps }]\n\
+                claims: [{ x: 1 }]\n";
+    let mistakes = from_text("c.yaml", text).unwrap_err();
+    let campaign = document("campaign.md");
+    let (all, frames) = ("## Trials", "## Frame tests");
+    let wireguard = "### `wireguard`, `wireguard-go`, `boringtun`, `gotatun`";
+    let search = "A search has these keys, and up to eight goals:";
+    for (path, headings) in [
+        ("x", &["## The file"][..]),
+        ("claims[0].x", &["## Claims"]),
+        ("duts[0].direct.x", &["### `direct`"]),
+        ("duts[1].straight.x", &["### `straight`"]),
+        ("duts[2].router.x", &["### `router`"]),
+        ("duts[3].bridge.x", &["### `bridge`"]),
+        ("duts[4].cipherbench.x", &["### `cipherbench`"]),
+        ("duts[5].wireguard.x", &[wireguard]),
+        ("duts[6].wireguard-go.x", &[wireguard]),
+        ("duts[7].boringtun.x", &[wireguard]),
+        ("duts[8].gotatun.x", &[wireguard]),
+        ("duts[9].strongswan.x", &["### `strongswan`"]),
+        ("duts[10].openvpn.x", &["### `openvpn`"]),
+        ("duts[11].external.x", &["### `external`"]),
+        ("duts[11].external.boxes[0].x", &["A box has these keys:"]),
+        ("trials[0].tcp.x", &[all, "### `tcp`"]),
+        ("trials[1].udp.x", &[all, "### `udp`"]),
+        ("trials[2].ping.x", &[all, "### `ping`"]),
+        ("trials[3].load.x", &[all, frames, "### `load`"]),
+        ("trials[4].throughput.x", &[all, frames, search]),
+        (
+            "trials[4].throughput.goals[0].x",
+            &["        - { name: one, loss: 1 % }"],
+        ),
+        ("trials[5].loss-curve.x", &[all, frames, "### `loss-curve`"]),
+        (
+            "trials[6].back-to-back.x",
+            &[all, frames, "### `back-to-back`"],
+        ),
+        (
+            "trials[7].latency.x",
+            &[all, frames, search, "### `latency`"],
+        ),
+        (
+            "trials[8].recovery.x",
+            &[all, frames, search, "### `recovery`"],
+        ),
+        (
+            "trials[9].rekey.x",
+            &[all, frames, search, "The load of each:", "### `rekey`"],
+        ),
+        (
+            "trials[10].failover.x",
+            &[all, frames, search, "The load of each:", "### `failover`"],
+        ),
+        (
+            "trials[11].setup.x",
+            &[all, frames, search, "The load of each:", "### `setup`"],
+        ),
+        (
+            "trials[12].hostile.x",
+            &[all, frames, search, "The load of each:", "### `hostile`"],
+        ),
+        (
+            "trials[13].desync.x",
+            &[all, frames, search, "The load of each:", "### `desync`"],
+        ),
+        ("trials[14].soak.x", &[all, frames, search, "### `soak`"]),
+    ] {
+        let mut known = known_keys(&mistakes, path);
+        let mut documented: Vec<_> = headings
+            .iter()
+            .flat_map(|heading| documented_keys(&campaign, heading))
+            .collect();
+        known.sort();
+        documented.sort();
+        assert_eq!(known, documented, "{headings:?}");
+    }
+
+    let text = "x: 1\naddresses: { x: 1 }\nexternal: { x: 1 }\n";
+    let mistakes = lab_from_text("l.yaml", text).unwrap_err();
+    let mut known = known_keys(&mistakes, "x");
+    for map in ["addresses", "external"] {
+        let keys = known_keys(&mistakes, &format!("{map}.x"));
+        known.extend(keys.iter().map(|key| format!("{map}.{key}")));
+    }
+    // A map's keys stand below it in the document.
+    let mut documented = documented_keys(&document("lab.md"), "## Keys");
+    known.sort();
+    documented.sort();
+    assert_eq!(known, documented);
+}
+
+#[test]
+fn every_key_of_devices_is_documented_and_no_other() {
+    let text = "campaign: c\n\
+                devices: [engine: { x: 1 }, openssl: { x: 1 }, pkcs11: { x: 1 }, model: { x: 1 },\n  \
+                several: { x: 1 }]\n\
+                trials: [kat: { x: 1 }, speed: { x: 1 }, fatigue: { x: 1 }]\n";
+    let mistakes = from_text("c.yaml", text).unwrap_err();
+    let devices = document("devices.md");
+    let (of_all, trials) = ("## Devices", "## Trials");
+    for (path, headings) in [
+        ("devices[0].engine.x", [of_all, "### `engine`"]),
+        ("devices[1].openssl.x", [of_all, "### `openssl`"]),
+        ("devices[2].pkcs11.x", [of_all, "### `pkcs11`"]),
+        ("devices[3].model.x", [of_all, "### `model`"]),
+        ("devices[4].several.x", [of_all, "### `several`"]),
+        ("trials[0].kat.x", [trials, "### `kat`"]),
+        ("trials[1].speed.x", [trials, "### `speed`"]),
+        ("trials[2].fatigue.x", [trials, "### `fatigue`"]),
+    ] {
+        let mut known = known_keys(&mistakes, path);
+        let mut documented: Vec<_> = headings
+            .iter()
+            .flat_map(|heading| documented_keys(&devices, heading))
+            .collect();
+        if path.contains("pkcs11") || path.contains("several") {
+            documented.retain(|key| key != "count");
+        }
+        known.sort();
+        documented.sort();
+        assert_eq!(known, documented, "{headings:?}");
+    }
+}
+
+/// What a table's rows have in a column, by their first one.
+fn column<'d>(document: &'d str, heading: &str, column: usize) -> Vec<(&'d str, &'d str)> {
+    let (_, section) = document.split_once(heading).unwrap();
+    let table = section.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = table.take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        (cells[1].trim_matches('`'), cells[column])
+    })
+    .collect()
+}
+
+#[test]
+fn the_documented_mixes_are_those_that_have_a_name() {
+    let campaign = document("campaign.md");
+    let genomes = column(&campaign, "### Mixes", 2);
+    let means = column(&campaign, "### Mixes", 3);
+    assert_eq!(genomes.len(), 5);
+    for ((name, genome), (_, mean)) in genomes.into_iter().zip(means) {
+        let mix = FrameMix::named(name).unwrap();
+        assert!(genome.starts_with(&mix.to_string()), "{name}: {mix}");
+        assert_eq!(format!("{:.1} B", mix.mean_bytes()), mean, "{name}");
+    }
+}
+
+#[test]
+fn the_documented_profiles_are_those_of_plans() {
+    let campaign = document("campaign.md");
+    for (profile, at) in [("fast", 2), ("rfc2544", 3), ("tst009", 4)] {
+        let text = format!(
+            "campaign: c\nduts: [straight]\ntrials:\n  \
+             - latency: {{ frame: 64 B, profile: {profile} }}\n  \
+             - recovery: {{ frame: 64 B, profile: {profile} }}\n"
+        );
+        let plan = from_text("c.yaml", &text)
+            .unwrap()
+            .plan(&LabFile::built_in(), &HOST)
+            .unwrap();
+        let procedure = |cell: usize| match &plan.cells[cell].measurement {
+            Measurement::Frames(test) => test.procedure.clone(),
+            other => panic!("{other:?}"),
+        };
+        let (Procedure::Latency(latency), Procedure::Recovery(recovery)) =
+            (procedure(0), procedure(1))
+        else {
+            panic!("other procedures");
+        };
+        let time = |ns| units::time::print(std::time::Duration::from_nanos(ns));
+        let ratio = |ppm: u32| units::Ratio::from_ppm(ppm.into()).to_string();
+        let goals = latency.search.goals.iter();
+        let goals: Vec<_> = goals
+            .map(|goal| format!("`{}`: loss {}", goal.name, ratio(goal.loss_ratio_ppm)))
+            .collect();
+        let goal = &latency.search.goals[0];
+        assert_eq!(recovery.overload_ns, recovery.relief_ns);
+        let expected = [
+            goals.join(", "),
+            ratio(goal.exceed_ratio_ppm),
+            time(goal.initial_trial_ns),
+            time(goal.final_trial_ns),
+            time(goal.duration_sum_ns),
+            ratio(goal.width_ppm),
+            time(latency.search.drain_ns),
+            time(latency.search.timeout_ns),
+            time(latency.trial_ns),
+            time(recovery.overload_ns),
+        ];
+        let documented = column(
+            &campaign,
+            "a set of goals with the times that belong to it:",
+            at,
+        );
+        let documented: Vec<_> = documented.iter().map(|(_, value)| *value).collect();
+        // Times are documented as people say them.
+        let minutes = |text: &str| text.replace("1 min", "60 s").replace("2 min", "120 s");
+        let expected: Vec<_> = expected.iter().map(|text| minutes(text)).collect();
+        let documented: Vec<_> = documented.iter().map(|text| minutes(text)).collect();
+        assert_eq!(documented[..expected.len()], expected, "{profile}");
+    }
+}

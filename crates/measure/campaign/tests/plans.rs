@@ -1,0 +1,374 @@
+//! What plans promise to whoever carries them out.
+
+use campaign::estimate::BRING_UP;
+use campaign::plan::{
+    Adapter, Cell, Desync, Direction, Encryptor, KeySource, LabKind, Measurement, Plan, Tool,
+};
+use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, subsequence};
+use std::collections::HashSet;
+use std::time::Duration;
+
+const HOST: HostFacts = HostFacts { cores: 128 };
+const S: u64 = 1_000_000_000;
+
+fn plan(text: &str) -> Plan {
+    from_text("c.yaml", text)
+        .unwrap()
+        .plan(&LabFile::built_in(), &HOST)
+        .unwrap()
+}
+
+fn ids(plan: &Plan) -> Vec<&str> {
+    plan.cells.iter().map(|cell| cell.id.as_str()).collect()
+}
+
+#[test]
+fn the_quick_campaign_takes_less_than_ninety_seconds() {
+    let plan = Campaign::quick()
+        .plan(&LabFile::built_in(), &HostFacts { cores: 2 })
+        .unwrap();
+    assert_eq!(plan.trials().count(), 24 + 12 + 6);
+    let estimate = Duration::from_nanos(plan.estimate_ns());
+    assert!(estimate < Duration::from_secs(90), "{estimate:?}");
+    let sum: u64 = plan.trials().map(|trial| trial.cell.estimate_ns).sum();
+    assert_eq!(sum, plan.estimate_ns());
+}
+
+#[test]
+fn the_quick_campaign_fits_a_host_of_one_core() {
+    let host = HostFacts { cores: 1 };
+    let plan = Campaign::quick()
+        .within_cores(1)
+        .plan(&LabFile::built_in(), &host)
+        .unwrap();
+    assert!(plan.cells.iter().all(|cell| cell.cores_per_station == 1));
+    assert_eq!(plan.cells.len(), 10);
+}
+
+#[test]
+fn cells_come_in_the_order_of_the_file_with_the_dut_varying_fastest() {
+    let plan = plan(
+        "campaign: c\nduts: [direct, cipherbench]\ntrials:\n  \
+         - ping: { mtu: 9000 B }\n  - tcp: { mtu: [9000 B, 1500 B], cores: [2, 1] }\n",
+    );
+    let expected = [
+        "ping/mtu=9000/direct",
+        "ping/mtu=9000/cipherbench",
+        "tcp/mtu=9000/cores=2/direct",
+        "tcp/mtu=9000/cores=2/cipherbench",
+        "tcp/mtu=9000/cores=1/direct",
+        "tcp/mtu=9000/cores=1/cipherbench",
+        "tcp/mtu=1500/cores=2/direct",
+        "tcp/mtu=1500/cores=2/cipherbench",
+        "tcp/mtu=1500/cores=1/direct",
+        "tcp/mtu=1500/cores=1/cipherbench",
+    ];
+    assert_eq!(ids(&plan), expected);
+    for cell in &plan.cells {
+        assert_eq!(format!("{}/{}", cell.group, cell.dut.name), cell.id);
+    }
+}
+
+#[test]
+fn an_axis_is_part_of_the_id_when_it_varies_among_trials_of_its_kind() {
+    let plan = plan(
+        "campaign: c\nduts: [direct]\ntrials:\n  - tcp: { mtu: 1500 B, streams: 4 }\n  \
+         - tcp: { mtu: 1500 B, streams: 8, offloads: [on, off] }\n  \
+         - udp: { mtu: 1500 B, rate: [max, 1.5 Gbit/s], datagram: 64 B }\n",
+    );
+    let expected = [
+        "tcp/mtu=1500/cores=1/streams=4/offloads=on/direct",
+        "tcp/mtu=1500/cores=1/streams=8/offloads=on/direct",
+        "tcp/mtu=1500/cores=1/streams=8/offloads=off/direct",
+        "udp/mtu=1500/cores=1/datagram=64/rate=max/direct",
+        "udp/mtu=1500/cores=1/datagram=64/rate=1.5Gbps/direct",
+    ];
+    assert_eq!(ids(&plan), expected);
+}
+
+#[test]
+fn every_default_is_explicit_in_the_plan() {
+    let text = "campaign: c\nduts: [cipherbench]\ntrials: [tcp: { mtu: 1500 B, cores: 2 }, \
+                udp: { mtu: 1500 B }, ping: { mtu: 1500 B }]\n";
+    let plan = plan(text);
+    assert_eq!(
+        (plan.name.as_str(), plan.title.as_str(), plan.repeats),
+        ("c", "", 3)
+    );
+    assert_eq!(
+        (plan.lab.name.as_str(), plan.lab.kind),
+        ("namespaces", LabKind::Namespaces)
+    );
+    assert_eq!(plan.lab.cipher_mtu, None);
+    let [tcp, udp, ping] = &plan.cells[..] else {
+        panic!("{:?}", ids(&plan))
+    };
+    let suite = wire::Suite::Aes256Gcm;
+    let adapter = Adapter::Cipherbench(Encryptor::new(suite));
+    assert_eq!(
+        (&tcp.dut.adapter, tcp.offloads, tcp.tune),
+        (&adapter, true, false)
+    );
+    // One stream per core.
+    let expected = Measurement::Tcp {
+        tool: Tool::default(),
+        streams: 2,
+        window_bytes: None,
+        duration_ns: 10 * S,
+        warmup_ns: S,
+    };
+    assert_eq!(tcp.measurement, expected);
+    let expected = Measurement::Udp {
+        tool: Tool::default(),
+        datagram_bytes: None,
+        rate_bps: None,
+        streams: 1,
+        duration_ns: 10 * S,
+        warmup_ns: S,
+    };
+    assert_eq!(udp.measurement, expected);
+    let expected = Measurement::Ping {
+        count: 1000,
+        interval_ns: S / 100,
+        payload_bytes: 56,
+    };
+    assert_eq!(ping.measurement, expected);
+}
+
+#[test]
+fn times_count_the_tool_what_is_around_it_and_a_share_of_the_search() {
+    let time = |trial: &str, repeats| {
+        let text = format!("campaign: c\nduts: [direct]\ntrials: [{trial}]\n");
+        let campaign = from_text("c.yaml", &text).unwrap().with_repeats(repeats);
+        let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+        Duration::from_nanos(plan.cells[0].estimate_ns)
+    };
+    // Tool runs of one second, and what is around each.
+    let runs = |count| (Duration::from_secs(1) + BRING_UP) * count;
+    let second = Duration::from_secs(1);
+    assert_eq!(
+        time("tcp: { mtu: 1500 B, duration: 1.5 s, warmup: 500 ms }", 3),
+        runs(1) + second
+    );
+    assert_eq!(
+        time("ping: { mtu: 1500 B, count: 500, interval: 2 ms }", 3),
+        runs(1)
+    );
+    // Eleven attempts for TCP, once.
+    assert_eq!(
+        time(
+            "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, tune: on }",
+            1
+        ),
+        runs(1 + 11)
+    );
+    assert_eq!(
+        time(
+            "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, tune: on }",
+            11
+        ),
+        runs(2)
+    );
+    // The rate alone: 1 + 6 + 2 attempts.
+    let udp = "udp: { mtu: 1500 B, datagram: 64 B, duration: 1 s, warmup: 0 s, tune: on }";
+    assert_eq!(time(udp, 1), runs(1 + 9));
+}
+
+#[test]
+fn a_plan_reads_back_from_json_as_it_was_written() {
+    let plan = Campaign::quick().plan(&LabFile::built_in(), &HOST).unwrap();
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn a_file_tells_itself_whether_it_is_a_campaign_or_a_lab() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let campaign = load_input(&root.join("campaigns/quick.yaml")).unwrap();
+    assert!(matches!(campaign, Input::Campaign(campaign) if campaign.name() == "quick"));
+    let lab = load_input(&root.join("labs/ethernet-1500.yaml")).unwrap();
+    assert!(matches!(lab, Input::Lab(lab) if lab.plan().cipher_mtu == Some(1500)));
+    assert!(
+        load_input(&root.join("labs"))
+            .unwrap_err()
+            .to_string()
+            .contains("cannot be read")
+    );
+}
+
+/// A valid campaign with lists out of these values.
+fn campaign_text() -> impl Strategy<Value = String> {
+    let list = |values: &'static [&'static str]| {
+        subsequence(values, 1..=values.len()).prop_map(|values| values.join(", "))
+    };
+    let mtu = list(&["576 B", "1500 B", "9000 B"]);
+    let cores = list(&["1", "2", "3"]);
+    let streams = list(&["auto", "4", "8"]);
+    let datagram = list(&["auto", "16 B", "64 B", "548 B"]);
+    let rate = list(&["max", "10 Mbit/s", "1.5 Gbit/s"]);
+    let offloads = list(&["on", "off"]);
+    let suite = list(&["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"]);
+    let workers = list(&["1", "2", "16"]);
+    (
+        mtu, cores, streams, datagram, rate, offloads, suite, workers,
+    )
+        .prop_map(
+            |(mtu, cores, streams, datagram, rate, offloads, suite, workers)| {
+                format!(
+                    "campaign: random\nrepeats: 2\nduts:\n  - direct\n  \
+                 - cipherbench: {{ suite: [{suite}], workers: [{workers}] }}\ntrials:\n  \
+                 - tcp: {{ mtu: [{mtu}], cores: [{cores}], streams: [{streams}],\n      \
+                 offloads: [{offloads}] }}\n  \
+                 - udp: {{ mtu: [{mtu}], datagram: [{datagram}], rate: [{rate}],\n      \
+                 offloads: [{offloads}] }}\n  \
+                 - ping: {{ mtu: [{mtu}], offloads: [{offloads}] }}\n"
+                )
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn ids_are_unique_and_cells_of_a_group_differ_by_dut_only(text in campaign_text()) {
+        let plan = plan(&text);
+        let unique: HashSet<&str> = ids(&plan).into_iter().collect();
+        prop_assert_eq!(unique.len(), plan.cells.len());
+        for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
+            prop_assert_eq!(group.len() * unique_groups(&plan), plan.cells.len());
+            let settings = |cell: &Cell| {
+                (cell.mtu, cell.cores_per_station, cell.offloads, cell.measurement.clone())
+            };
+            prop_assert!(group.iter().all(|cell| settings(cell) == settings(&group[0])));
+        }
+    }
+
+    #[test]
+    fn a_mutated_campaign_never_panics(
+        text in campaign_text(),
+        edits in vec((any::<Index>(), 0..3_u8, any::<char>()), 1..8),
+    ) {
+        let mut chars: Vec<char> = text.chars().collect();
+        for (index, kind, c) in edits {
+            let at = index.index(chars.len());
+            match kind {
+                0 => chars[at] = c,
+                1 => chars.insert(at, c),
+                _ => drop(chars.remove(at)),
+            }
+        }
+        let text: String = chars.into_iter().collect();
+        match from_text("c.yaml", &text) {
+            Ok(campaign) => drop(campaign.plan(&LabFile::built_in(), &HOST)),
+            Err(mistakes) => prop_assert!(mistakes.count() > 0 && !mistakes.to_string().is_empty()),
+        }
+        let _ = lab_from_text("l.yaml", &text);
+    }
+}
+
+fn unique_groups(plan: &Plan) -> usize {
+    plan.cells
+        .iter()
+        .map(|cell| cell.group.as_str())
+        .collect::<HashSet<_>>()
+        .len()
+}
+
+#[test]
+fn a_journals_engine_is_a_name_or_a_map_as_it_always_was() {
+    for engine in [
+        "auto",
+        "aws-lc",
+        "null",
+        "{ below: 128 B, use: rustcrypto, else: ipsec-mb }",
+    ] {
+        let encryptor = Encryptor {
+            engine: engine.parse().unwrap(),
+            ..Encryptor::new(wire::Suite::Aes256Gcm)
+        };
+        let written = serde_json::to_value(&encryptor).unwrap();
+        assert_eq!(written["engine"], engine);
+        assert_eq!(
+            serde_json::from_value::<Encryptor>(written).unwrap(),
+            encryptor
+        );
+    }
+}
+
+#[test]
+fn keys_are_static_unless_said_and_agreed_on_for_an_hour() {
+    let of = |settings: &str| {
+        let text = format!(
+            "campaign: c\nduts: [cipherbench: {{ {settings} }}]\ntrials: [ping: {{ mtu: 1500 B }}]\n"
+        );
+        let duts = plan(&text).cells.into_iter().map(|cell| cell.dut);
+        let told = duts.map(|dut| {
+            let encryptor = dut.adapter.encryptor().unwrap();
+            let seconds = encryptor.rekey_every_ns.map(|every| every / S);
+            (dut.name, encryptor.keys, seconds)
+        });
+        told.collect::<Vec<_>>()
+    };
+    let named = |name: &str, keys, seconds| (name.to_owned(), keys, seconds);
+    let ours = "cipherbench";
+    assert_eq!(of("workers: 1"), [named(ours, KeySource::Static, None)]);
+    assert_eq!(of("keys: ppk"), [named(ours, KeySource::Ppk, Some(3600))]);
+    assert_eq!(
+        of("keys: qkd, rekey_every: 1 s"),
+        [named(ours, KeySource::Qkd, Some(1))]
+    );
+    // Static ones have no time that could vary.
+    assert_eq!(
+        of("keys: [static, both], rekey_every: [1 s, 1 min]"),
+        [
+            named("cipherbench static", KeySource::Static, None),
+            named("cipherbench both every 1s", KeySource::Both, Some(1)),
+            named("cipherbench both every 1min", KeySource::Both, Some(60)),
+        ]
+    );
+}
+
+#[test]
+fn a_journal_from_before_keys_could_be_agreed_on_had_static_ones() {
+    let ours = Encryptor::new(wire::Suite::Aes256Gcm);
+    let mut written = serde_json::to_value(&ours).unwrap();
+    assert_eq!(
+        written.as_object_mut().unwrap().remove("keys").unwrap(),
+        "static"
+    );
+    assert!(written.get("rekey_every_ns").is_none());
+    assert_eq!(serde_json::from_value::<Encryptor>(written).unwrap(), ours);
+    for keys in KeySource::ALL {
+        let ours = ours.clone().with_keys(keys);
+        let written = serde_json::to_value(&ours).unwrap();
+        assert_eq!(written["keys"], keys.name());
+        assert_eq!(serde_json::from_value::<Encryptor>(written).unwrap(), ours);
+    }
+}
+
+#[test]
+fn only_cells_that_put_keys_out_of_step_have_a_fault_prepared() {
+    let plan = plan(
+        "campaign: c\nduts: [cipherbench: { keys: pqc }]\ntrials:\n  \
+         - desync: { frame: 64 B, load: 1 kpps, cause: [wrong-keys, missed-rollover] }\n  \
+         - load: { frame: 64 B }\n",
+    );
+    let ours = plan
+        .cells
+        .iter()
+        .filter_map(|cell| cell.dut.adapter.encryptor());
+    let faults: Vec<_> = ours.map(|encryptor| encryptor.fault).collect();
+    let [wrong, missed] = Desync::ALL.map(Some);
+    assert_eq!(faults, [wrong, missed, None]);
+}
+
+#[test]
+fn where_keys_are_agreed_on_both_gateways_are_in_the_path() {
+    for keys in KeySource::ALL {
+        let adapter = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm).with_keys(keys));
+        let both_only = adapter.directions() == [Direction::Both];
+        assert_eq!(both_only, keys.is_agreed(), "{}", keys.name());
+    }
+}

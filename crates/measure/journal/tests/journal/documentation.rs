@@ -1,0 +1,447 @@
+//! `docs/journal.md` names every key that a journal can hold.
+
+use crate::fixture::{header, trial};
+use campaign::plan::{
+    Adapter, BackToBack, BaseLoad, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
+    DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
+    IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery,
+    Soak, ThroughputSearch, Tool, Traffic, Workers,
+};
+use journal::Record;
+use journal::record::*;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use wire::mix::FrameMix;
+
+/// Maps whose keys are names of things, not of fields.
+const MAPS: [&str; 7] = [
+    "sysctls",
+    "tools",
+    "engines",
+    "interfaces",
+    "offloads",
+    "dut_counters",
+    "dut_facts",
+];
+
+/// Keys whose values are words of the format.
+const KINDS: [&str; 7] = [
+    "kind",
+    "record",
+    "procedure",
+    "profile",
+    "direction",
+    "bound",
+    "unit",
+];
+
+/// One record of every kind, with nothing left out.
+fn records() -> Vec<Record> {
+    let mut header = header();
+    let measurements = [
+        Measurement::Udp {
+            tool: Tool::default(),
+            datagram_bytes: Some(64),
+            rate_bps: Some(1),
+            streams: 1,
+            duration_ns: 1,
+            warmup_ns: 0,
+        },
+        Measurement::Ping {
+            count: 1,
+            interval_ns: 1,
+            payload_bytes: 56,
+        },
+    ];
+    let measurements = measurements.into_iter().chain(frame_tests());
+    for measurement in measurements.chain(device_tests()) {
+        let mut cell = header.plan.cells[0].clone();
+        cell.measurement = measurement;
+        header.plan.cells.push(cell);
+    }
+    let mut cell = header.plan.cells[0].clone();
+    cell.dut.adapter = devices();
+    header.plan.cells.push(cell);
+    let parameters = ToolParameters {
+        streams: Some(1),
+        ..ToolParameters::default()
+    };
+    let measured = Measured {
+        transfer: Some(Transfer {
+            datagrams: Some(Datagrams::default()),
+            intervals: vec![Interval {
+                start_ns: 0,
+                end_ns: 1,
+                bytes: 2,
+            }],
+            ..Transfer::default()
+        }),
+        latency: Some(Latency::default()),
+        frames: Some(Box::new(frames())),
+        device: Some(Box::new(device())),
+        evidence: Evidence {
+            checks: vec![Check {
+                name: "x".into(),
+                passed: true,
+                detail: "x".into(),
+            }],
+            watch: Some(CipherWatch::default()),
+            interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
+            ..Evidence::default()
+        },
+        ..Measured::default()
+    };
+    let attempt = TuneAttempt {
+        parameters: parameters.clone(),
+        payload_bps: 1,
+        lost_ppm: None,
+        error: None,
+    };
+    let (at_unix_ns, program) = (1, String::new());
+    let environment = header.environment.clone();
+    vec![
+        Record::Header(Box::new(header)),
+        Record::Resumed(Resumed {
+            at_unix_ns,
+            program,
+            environment,
+        }),
+        Record::Tuned(Tuned {
+            cell: "x".into(),
+            best: parameters,
+            attempts: vec![attempt],
+        }),
+        Record::Soaked(Box::new(SoakProgress {
+            cell: "x".into(),
+            repeat: 1,
+            load: 1,
+            throughput: Some(ThroughputFound::default()),
+            trial: FrameTrial::default(),
+            segment: segment(),
+        })),
+        Record::Fatigued(Box::new(FatigueProgress {
+            cell: "x".into(),
+            repeat: 1,
+            devices: vec![DeviceFacts::default()],
+            segment: fatigue(),
+        })),
+        trial(0, 1, Outcome::Measured(Box::new(measured.clone()))),
+        trial(
+            0,
+            2,
+            Outcome::Invalid {
+                reasons: vec![],
+                measured: Box::new(measured),
+            },
+        ),
+        trial(
+            0,
+            3,
+            Outcome::Failed {
+                reason: String::new(),
+            },
+        ),
+        Record::End(End { at_unix_ns }),
+    ]
+}
+
+/// A frame test by every procedure.
+fn frame_tests() -> impl Iterator<Item = Measurement> {
+    let goal = Goal {
+        name: "ndr".into(),
+        loss_ratio_ppm: 0,
+        exceed_ratio_ppm: 0,
+        initial_trial_ns: 1,
+        final_trial_ns: 1,
+        duration_sum_ns: 1,
+        width_ppm: 1,
+    };
+    let search = ThroughputSearch {
+        profile: Profile::Fast,
+        goals: vec![goal],
+        max_load: None,
+        min_load: 1,
+        drain_ns: 1,
+        timeout_ns: 1,
+    };
+    let procedures = [
+        Procedure::Load(Load {
+            frames_per_s: None,
+            duration_ns: 1,
+        }),
+        Procedure::Throughput(search.clone()),
+        Procedure::LossCurve(LossCurve {
+            max_load: None,
+            step_percent: 10,
+            trial_ns: 1,
+            drain_ns: 1,
+        }),
+        Procedure::BackToBack(BackToBack {
+            burst_ns_max: 1,
+            bursts: 1,
+            drain_ns: 1,
+        }),
+        Procedure::Latency(LatencyTest {
+            search: search.clone(),
+            percents: vec![50],
+            trial_ns: 1,
+        }),
+        Procedure::Recovery(Recovery {
+            search: search.clone(),
+            overload_percent: 110,
+            relief_percent: 50,
+            overload_ns: 1,
+            relief_ns: 1,
+        }),
+        disturbed(Event::Rekey {
+            every_ns: 1,
+            duration_ns: 2,
+            throughput: true,
+        }),
+        disturbed(Event::Desync {
+            cause: Desync::WrongKeys,
+            times: 1,
+            watch_ns: 1,
+        }),
+        Procedure::Soak(Soak {
+            load: BaseLoad::Share {
+                percent: 90,
+                search,
+            },
+            duration_ns: 1,
+            point_ns: 1,
+            segment_ns: 1,
+            loss_ppm: 0,
+            drift: DriftBounds {
+                rate_ppm: 1,
+                latency_ppm: 1,
+                memory_ppm: 1,
+            },
+        }),
+    ];
+    procedures.into_iter().map(|procedure| {
+        let traffic = Traffic {
+            mix: FrameMix::fixed(64),
+            ip: IpVersion::V4,
+            flows: 1,
+            tunnels: 1,
+            direction: Direction::Both,
+            duplex: false,
+            ports: Ports::default(),
+        };
+        Measurement::Frames(FrameTest { traffic, procedure })
+    })
+}
+
+fn disturbed(event: Event) -> Procedure {
+    let load = BaseLoad::Given { frames_per_s: 1 };
+    Procedure::Disturbed(Disturbed { load, event })
+}
+
+/// A result with everything that any procedure leaves.
+fn frames() -> FrameResult {
+    FrameResult {
+        trials: vec![FrameTrial::default()],
+        throughput: Some(ThroughputFound {
+            goals: vec![GoalBounds::default()],
+            ..ThroughputFound::default()
+        }),
+        bursts: vec![BurstTrial::default()],
+        latency: vec![LatencyTrial {
+            histogram: vec![LatencyBucket::default()],
+            ..LatencyTrial::default()
+        }],
+        recovery: Some(RecoveryTrial::default()),
+        disturbances: vec![Disturbance {
+            events: vec![DutEvent {
+                slowest_ns: Some(1),
+                ..DutEvent::default()
+            }],
+            dut_counters: [("x".to_owned(), 1)].into(),
+            ..Disturbance::default()
+        }],
+        rekeyed_throughput: Some(ThroughputFound::default()),
+        soak: vec![segment()],
+        ..FrameResult::default()
+    }
+}
+
+fn segment() -> SoakSegment {
+    SoakSegment {
+        points: vec![SoakPoint {
+            device: Some(DevicePoint::default()),
+            ..SoakPoint::default()
+        }],
+        ..SoakSegment::default()
+    }
+}
+
+/// A device of every kind.
+fn devices() -> Adapter {
+    let model = DeviceModel {
+        latency_ns: 1,
+        rate_bps: 1,
+        operation_ns: 1,
+        parallel: 1,
+        queue: 1,
+        errors_ppm: 1,
+        fault: DeviceFault::Stops,
+    };
+    let kinds = [
+        DeviceKind::Engine { kernel: None },
+        DeviceKind::OpenSsl {
+            provider: None,
+            engine: None,
+            module: None,
+        },
+        DeviceKind::Pkcs11 {
+            module: "x".into(),
+            slot: None,
+            token: None,
+            pin_file: "x".into(),
+        },
+        DeviceKind::SoftHsm,
+        DeviceKind::Model(model),
+    ];
+    let members = kinds.map(|kind| Device {
+        name: "x".into(),
+        kind,
+    });
+    Adapter::Device(Devices {
+        members: members.into(),
+        offloads: true,
+    })
+}
+
+/// Every trial of crypto devices.
+fn device_tests() -> impl Iterator<Item = Measurement> {
+    let tests = [
+        DeviceTest::Kat(Kat {
+            algorithms: vec!["md5".into()],
+        }),
+        DeviceTest::Speed(campaign::plan::DeviceSpeed {
+            operation: "md5".into(),
+            bytes: Some(1),
+            concurrency: 1,
+            workers: Workers::Threads,
+            depth: 1,
+            duration_ns: 1,
+            slices: 1,
+        }),
+        DeviceTest::Fatigue(Fatigue {
+            operations: vec!["md5".into()],
+            threads: 1,
+            loops: None,
+            duration_ns: None,
+            invalid_every: 1,
+            restart: true,
+            snapshot_ns: 1,
+        }),
+    ];
+    tests.into_iter().map(Measurement::Device)
+}
+
+/// A result with everything that any trial of devices leaves.
+fn device() -> DeviceResult {
+    let wrong = KatOutcome::Wrong {
+        input: "x".into(),
+        first_differing: Some(1),
+        detail: "x".into(),
+    };
+    let outcomes = [
+        wrong,
+        KatOutcome::Error("x".into()),
+        KatOutcome::NotOffered("x".into()),
+        KatOutcome::NonePublished,
+    ];
+    let rows = outcomes.map(|outcome| KatRow {
+        device: 0,
+        algorithm: "md5".into(),
+        case: "x".into(),
+        tried: 1,
+        outcome,
+    });
+    DeviceResult {
+        devices: vec![DeviceFacts::default()],
+        not_offered: Some("x".into()),
+        kat: rows.into(),
+        speed: Some(SpeedTrial {
+            devices: vec![DeviceSpeed {
+                device_operations: Some(1),
+                ..DeviceSpeed::default()
+            }],
+            reference: Some(CpuReference::default()),
+            proof: Some(Proof::EqualsCpu),
+            ..SpeedTrial::default()
+        }),
+        fatigue: vec![fatigue()],
+    }
+}
+
+fn fatigue() -> FatigueSegment {
+    FatigueSegment {
+        devices: vec![DeviceFatigue {
+            rounds: Some(1),
+            lives: vec![Life {
+                began_ns: 0,
+                ended_ns: 1,
+                failed: true,
+            }],
+            points: vec![FatiguePoint {
+                at_ns: 0,
+                right: 1,
+                bad: 0,
+            }],
+            ..DeviceFatigue::default()
+        }],
+        ..FatigueSegment::default()
+    }
+}
+
+/// Keys of objects, and the names of kinds.
+fn collect(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                words.insert(key.clone());
+                match value {
+                    Value::String(kind) if KINDS.contains(&key.as_str()) => {
+                        words.insert(kind.clone());
+                    }
+                    Value::Object(named) if MAPS.contains(&key.as_str()) => {
+                        named.values().for_each(|value| collect(value, words));
+                    }
+                    other => collect(other, words),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_and_kind_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/journal.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut words = BTreeSet::new();
+    for record in records() {
+        collect(&serde_json::to_value(record).unwrap(), &mut words);
+    }
+    assert!(words.len() > 230, "only {} keys were found", words.len());
+    let missing: Vec<_> = words
+        .iter()
+        .filter(|word| !text.contains(&format!("`{word}`")))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/journal.md does not name {missing:?}"
+    );
+}
+
+#[test]
+fn the_documentation_names_the_version() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/journal.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(&format!("The header's `format` is {FORMAT_VERSION}.")));
+}

@@ -1,0 +1,165 @@
+//! Text documents, the schema and the documentation of columns, against files.
+
+use crate::fixture;
+use journal::Journal;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Compares with a golden file of the repository, or writes it where `UPDATE_GOLDEN` is set.
+pub(crate) fn assert_golden(path: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../..")
+        .join(path);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, found).unwrap();
+        return;
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    let differs = wanted
+        .lines()
+        .zip(found.lines())
+        .position(|(wanted, found)| wanted != found);
+    let line = differs.unwrap_or_else(|| wanted.lines().count().min(found.lines().count()));
+    assert!(
+        wanted == found,
+        "{} differs from line {}:\n  wanted: {:?}\n  found:  {:?}\n\
+         if the change is meant: UPDATE_GOLDEN=1 cargo test -p cipherbench-report",
+        path.display(),
+        line + 1,
+        wanted.lines().nth(line),
+        found.lines().nth(line),
+    );
+}
+
+fn runs() -> [(&'static str, Journal); 15] {
+    [
+        ("device", fixture::cards()),
+        ("peers", fixture::peers(5)),
+        ("suites", fixture::suites(Some(10_000_000_000))),
+        ("frames", fixture::frame_tests()),
+        ("hostile-frames", fixture::hostile_frames()),
+        ("insecure", fixture::insecure()),
+        ("quick", fixture::quick()),
+        ("scaling", fixture::scaling()),
+        ("troubled", fixture::troubled()),
+        ("in-progress", fixture::in_progress()),
+        ("empty", fixture::empty()),
+        ("large", fixture::large()),
+        ("hostile", fixture::hostile()),
+        ("only-baseline", fixture::only(true)),
+        ("no-baseline", fixture::only(false)),
+    ]
+}
+
+#[test]
+fn markdown_is_as_it_was() {
+    for (name, journal) in [
+        ("insecure", fixture::insecure()),
+        ("quick", fixture::quick()),
+        ("scaling", fixture::scaling()),
+        ("troubled", fixture::troubled()),
+        ("empty", fixture::empty()),
+        ("hostile", fixture::hostile()),
+        ("frames", fixture::frame_tests()),
+        ("peers", fixture::peers(5)),
+        ("suites", fixture::suites(None)),
+    ] {
+        let path = format!("crates/measure/report/tests/golden/{name}.md");
+        assert_golden(&path, &report::build(&journal).markdown);
+    }
+}
+
+#[test]
+fn the_terminal_shows_what_it_showed() {
+    let files: PathBuf = ["runs", "20261120T113000Z-quick"].iter().collect();
+    for (name, journal) in [
+        ("insecure", fixture::insecure()),
+        ("quick", fixture::quick()),
+        ("scaling", fixture::scaling()),
+        ("troubled", fixture::troubled()),
+        ("in-progress", fixture::in_progress()),
+        ("only-baseline", fixture::only(true)),
+        ("no-baseline", fixture::only(false)),
+        ("frames", fixture::frame_tests()),
+        ("peers", fixture::peers(3)),
+        ("suites", fixture::suites(None)),
+    ] {
+        let path = format!("crates/measure/report/tests/golden/{name}.txt");
+        assert_golden(&path, &report::terminal(&journal, Some(&files), 100, false));
+    }
+    let narrow = report::terminal(&fixture::troubled(), None, 80, true);
+    assert_golden(
+        "crates/measure/report/tests/golden/troubled-80-color.txt",
+        &narrow,
+    );
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    for (_, journal) in runs() {
+        let plain = report::terminal(&journal, None, 100, false);
+        let color = report::terminal(&journal, None, 100, true);
+        let mut stripped = color.clone();
+        for code in ["1", "2", "31", "36", "0"] {
+            stripped = stripped.replace(&format!("\x1b[{code}m"), "");
+        }
+        let lines = |text: &str| {
+            text.lines()
+                .map(|line| line.trim_end().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&stripped), lines(&plain));
+        assert!(!plain.contains('\x1b'), "an escape got through");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [72, 80, 100, 140] {
+        for line in report::terminal(&fixture::troubled(), None, width, false).lines() {
+            // Commands and file names are never broken; nothing else may stick out.
+            let columns = line.chars().count();
+            assert!(
+                columns <= width || line.starts_with("Command"),
+                "{columns} > {width}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn documents_are_the_same_each_time() {
+    for (name, journal) in runs() {
+        assert_eq!(report::build(&journal), report::build(&journal), "{name}");
+    }
+}
+
+#[test]
+fn a_journal_read_back_gives_the_same_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = fixture::quick();
+    let mut writer = journal::Writer::create(dir.path(), &journal.header).unwrap();
+    for trial in &journal.trials {
+        writer
+            .append(&journal::Record::Trial(Box::new(trial.clone())))
+            .unwrap();
+    }
+    writer
+        .append(&journal::Record::End(journal.end.clone().unwrap()))
+        .unwrap();
+    assert_eq!(
+        report::build(&journal::read(dir.path()).unwrap()),
+        report::build(&journal)
+    );
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_code() {
+    assert_golden("docs/schema/result-1.json", &report::json_schema());
+}
+
+#[test]
+fn the_documentation_of_columns_is_that_of_the_code() {
+    assert_golden("docs/schema/results-csv.md", &report::csv_documentation());
+}

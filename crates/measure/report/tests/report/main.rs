@@ -1,0 +1,22 @@
+//! Whole documents of made-up runs.
+//!
+//! Golden files are compared byte for byte. After a change that is meant, renew them and read the
+//! difference:
+//!
+//! ```text
+//! UPDATE_GOLDEN=1 cargo test -p cipherbench-report
+//! git diff crates/measure/report/tests/golden docs/schema
+//! ```
+
+mod compared;
+mod device;
+mod disk;
+mod disturbed;
+mod fixture;
+mod frames;
+mod golden;
+mod html;
+mod machine;
+mod scaling;
+mod soak;
+mod tunnels;

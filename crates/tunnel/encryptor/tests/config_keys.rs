@@ -1,0 +1,266 @@
+//! What the configuration file says of keys that are negotiated.
+
+use encryptor::Config;
+use encryptor::config::{KeySource, Lifetime};
+use encryptor::renewal::Fault;
+use keying::chain::Policy;
+use std::path::Path;
+use std::time::Duration;
+
+const SMALLEST: &str = "\
+local: 192.0.2.1
+remote: 192.0.2.2
+identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }
+keys: { handshake: { peer: gw2 } }
+tunnel: { routes: 10.2.0.0/24 }
+";
+
+const QKD: &str = "qkd: { kme: \"https://10.9.0.1:8443\", sae: gw1, certificate: s.pem, key: s.key, ca: k.pem }\n";
+
+fn config(text: &str) -> Config {
+    Config::from_text("gw1.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn mistakes(text: &str) -> String {
+    match Config::from_text("gw1.yaml", text) {
+        Ok(_) => panic!("it is taken: {text}"),
+        Err(mistakes) => mistakes.to_string(),
+    }
+}
+
+/// The smallest file with `more` behind the peer's name.
+fn with(more: &str) -> String {
+    SMALLEST.replace("peer: gw2", &format!("peer: gw2, {more}"))
+}
+
+#[test]
+fn a_name_and_a_certificate_are_enough() {
+    let config = config(SMALLEST);
+    let identity = config.identity.as_ref().unwrap();
+    assert_eq!(identity.certificate, Path::new("gw1.pem"));
+    assert_eq!(config.control_port, 4500);
+    let (place, _, handshake) = config.handshakes().next().unwrap();
+    assert_eq!((place, handshake.peer.as_str()), (0, "gw2"));
+    assert_eq!(
+        (handshake.control_port, handshake.policy),
+        (4500, Policy::Pqc)
+    );
+    assert!(handshake.ppks.is_empty() && handshake.sae.is_none());
+    assert_eq!(handshake.every, Duration::from_secs(3600));
+    assert_eq!(handshake.grace, Duration::from_secs(5));
+    let unlimited = Lifetime {
+        bytes: None,
+        packets: None,
+    };
+    assert_eq!(handshake.lifetime, unlimited);
+    assert!(config.qkd.is_none() && config.fault.is_none());
+}
+
+#[test]
+fn everything_about_keys_can_be_set() {
+    let more = "policy: either, ppk: [{ id: alpha, file: a.ppk }, { id: beta, file: b.ppk, optional: true }], \
+                sae: gw2, every: 1 s, bytes: 1 TB, packets: 1000000000, grace: 500 ms";
+    let text = with(more) + QKD + "control_port: 7443\ninsecure: on\nfaults: missed-rollover\n";
+    let config = config(&text);
+    assert_eq!(
+        (config.control_port, config.fault),
+        (7443, Some(Fault::MissedRollover))
+    );
+    let qkd = config.qkd.as_ref().unwrap();
+    assert_eq!(
+        (qkd.kme.as_str(), qkd.sae.as_str()),
+        ("https://10.9.0.1:8443", "gw1")
+    );
+    let (_, _, handshake) = config.handshakes().next().unwrap();
+    assert_eq!(handshake.control_port, 7443, "both sides have the same");
+    assert_eq!(handshake.policy, Policy::Either);
+    assert_eq!(handshake.sae.as_deref(), Some("gw2"));
+    let ppks: Vec<_> = handshake
+        .ppks
+        .iter()
+        .map(|ppk| (ppk.id.as_str(), ppk.optional))
+        .collect();
+    assert_eq!(ppks, [("alpha", false), ("beta", true)]);
+    assert_eq!(handshake.lifetime.bytes, Some(1_000_000_000_000));
+    assert_eq!(handshake.lifetime.packets, Some(1_000_000_000));
+    assert_eq!(handshake.grace, Duration::from_millis(500));
+}
+
+#[test]
+fn peers_may_have_keys_of_either_sort() {
+    let text = "\
+local: 192.0.2.1
+identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }
+peers:
+  - { remote: 192.0.2.2, keys: { static: a.key }, routes: 10.2.0.0/24 }
+  - { remote: 192.0.2.3, port: 5000, keys: { handshake: { peer: gw3.example.net } }, routes: 10.3.0.0/24 }
+";
+    let config = config(text);
+    assert!(matches!(config.peers[0].keys, Some(KeySource::Static(_))));
+    let handshakes: Vec<_> = config
+        .handshakes()
+        .map(|(place, _, handshake)| (place, handshake.control_port))
+        .collect();
+    // Where nothing else is said, TCP has the number of the peer's UDP port.
+    assert_eq!(handshakes, [(1, 5000)]);
+}
+
+#[test]
+fn mistakes_about_keys_are_told_with_their_places() {
+    let without = SMALLEST.replace(
+        "identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }\n",
+        "",
+    );
+    for (text, place, what) in [
+        (
+            without,
+            "(keys.handshake)",
+            "this gateway has no certificate",
+        ),
+        (
+            SMALLEST.replace("handshake: { peer: gw2 }", "static: a.key"),
+            "(identity)",
+            "`identity` does nothing",
+        ),
+        (
+            SMALLEST.replace("handshake: {", "static: a.key, handshake: {"),
+            "(keys.handshake)",
+            "`handshake` stands beside `static`",
+        ),
+        (
+            SMALLEST.replace("handshake: { peer: gw2 }", ""),
+            "(keys)",
+            "tells no source",
+        ),
+        (
+            SMALLEST.replace("peer: gw2", ""),
+            "(keys.handshake)",
+            "has no key `peer`",
+        ),
+        (
+            SMALLEST.replace("gw2", "GW2"),
+            "(keys.handshake.peer)",
+            "`GW2` is no name",
+        ),
+        (with("policy: pq"), "(keys.handshake.policy)", "pqc"),
+        (with("policy: qkd"), "(keys.handshake)", "`sae` is missing"),
+        (
+            with("sae: gw2"),
+            "(keys.handshake.sae)",
+            "`sae` does nothing",
+        ),
+        (
+            with("policy: both, sae: gw2"),
+            "(keys.handshake)",
+            "there is no KME to ask",
+        ),
+        (SMALLEST.to_owned() + QKD, "(qkd)", "`qkd` does nothing"),
+        (
+            with("policy: both, sae: gw2") + &QKD.replace("https", "http"),
+            "(qkd.kme)",
+            "is no URL of a KME",
+        ),
+        (
+            with("ppk: [{ id: a, file: a.ppk }, { id: a, file: b.ppk }]"),
+            "(keys.handshake.ppk[1].id)",
+            "is in the list twice",
+        ),
+        (with("ppk: [{ id: a }]"), "(keys.handshake.ppk[0]", "`file`"),
+        (with("every: 1 ms"), "(keys.handshake.every)", "100 ms"),
+        (with("every: 60"), "(keys.handshake.every)", "no unit"),
+        (
+            with("bytes: 1 kB"),
+            "(keys.handshake.bytes)",
+            "out of range",
+        ),
+        (
+            with("packets: 10"),
+            "(keys.handshake.packets)",
+            "out of range",
+        ),
+        (
+            with("every: 100 ms, grace: 60 s"),
+            "(keys.handshake.grace)",
+            "more than 64 epochs live at a time",
+        ),
+        (
+            with("grace: 1 ms"),
+            "(keys.handshake.grace)",
+            "out of range",
+        ),
+        (
+            with("gracee: 1 s"),
+            "(keys.handshake.gracee)",
+            "did you mean `grace`",
+        ),
+        (
+            SMALLEST.to_owned() + "faults: wrong-keys\n",
+            "(faults)",
+            "write `insecure: true`",
+        ),
+        (
+            SMALLEST.to_owned() + "insecure: on\nfaults: wrong\n",
+            "(faults)",
+            "wrong-keys",
+        ),
+        (
+            SMALLEST.to_owned() + "control_port: 0\n",
+            "(control_port)",
+            "out of range",
+        ),
+    ] {
+        let told = mistakes(&text);
+        assert!(told.contains(place), "{place}: {told}\n{text}");
+        assert!(told.contains(what), "{what}: {told}");
+    }
+}
+
+#[test]
+fn all_mistakes_about_keys_are_told_at_once() {
+    let more = "policy: both, ppk: [{ id: a }], every: 1, grace: 1 h";
+    let told = mistakes(&(with(more) + "control_port: 70000\n"));
+    for place in [
+        "(keys.handshake.ppk[0]",
+        "(keys.handshake)",
+        "(keys.handshake.every)",
+        "(keys.handshake.grace)",
+        "(control_port)",
+    ] {
+        assert!(told.contains(place), "{place}: {told}");
+    }
+}
+
+#[test]
+fn the_reference_has_every_key_of_them() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/encryptor.md");
+    let reference = std::fs::read_to_string(path).unwrap();
+    // A key that nobody knows: the help lists those that are known.
+    for (text, front) in [
+        (with("zzz: 1"), "keys.handshake."),
+        (
+            SMALLEST.replace("identity: {", "identity: { zzz: 1,"),
+            "identity.",
+        ),
+        (
+            with("policy: both, sae: gw2") + &QKD.replace("qkd: {", "qkd: { zzz: 1,"),
+            "qkd.",
+        ),
+        (
+            with("ppk: [{ id: a, file: a.ppk, zzz: 1 }]"),
+            "keys.handshake.ppk.",
+        ),
+    ] {
+        let told = mistakes(&text);
+        let mut lines = told.lines();
+        let help = lines.find_map(|line| line.split_once("known keys are "));
+        let keys: Vec<_> = help.unwrap().1.split(", ").collect();
+        assert!(keys.len() >= 3, "{told}");
+        for key in keys {
+            let there = reference.contains(&format!("`{front}{key}`"));
+            assert!(there, "{front}{key} is missing");
+        }
+    }
+    for key in ["control_port", "faults"] {
+        assert!(reference.contains(&format!("| `{key}` |")), "{key}");
+    }
+}
