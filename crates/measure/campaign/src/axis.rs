@@ -269,3 +269,37 @@ pub(crate) fn rate(node: Node<'_>) -> Result<u64, Reported> {
     node.bit_rate(Layer::Payload, 1_000..=1_000_000_000_000)
         .map(|rate| rate.bps())
 }
+
+/// All combinations of indexes below `lengths`, the last varying fastest.
+pub(crate) fn product<const N: usize>(lengths: [usize; N]) -> impl Iterator<Item = [usize; N]> {
+    let total = lengths.into_iter().fold(1, usize::saturating_mul);
+    (0..total).map(move |mut number| {
+        let mut indexes = [0; N];
+        for (index, length) in indexes.iter_mut().zip(lengths).rev() {
+            *index = number % length;
+            number /= length;
+        }
+        indexes
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_axis_varies_fastest() {
+        let all: Vec<_> = product([2, 1, 3]).collect();
+        assert_eq!(
+            all,
+            [
+                [0, 0, 0],
+                [0, 0, 1],
+                [0, 0, 2],
+                [1, 0, 0],
+                [1, 0, 1],
+                [1, 0, 2]
+            ]
+        );
+    }
+}

@@ -5,8 +5,8 @@ use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Carrier, DataPath, Direction, Disturbed, Event, Failure, FrameTest, IpVersion,
-    LabKind, Measurement, Mode, PortKind, Procedure, StrongSwan, Traffic,
+    Adapter, Direction, Disturbed, Event, Failure, FrameTest, IpVersion, LabKind, Measurement,
+    PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -75,40 +75,9 @@ impl Draft {
             );
             return Some(self.trial.mistake(what, help));
         }
-        let name = &self.cell.dut.name;
-        match &self.cell.dut.adapter {
-            Adapter::Router { .. } | Adapter::Bridge => {
-                let what =
-                    format!("`{name}` is the kernel's work, and a lab in memory has no kernel");
-                Some(self.dut.mistake(what, help))
-            }
-            Adapter::Cipherbench(encryptor) if encryptor.mode.bridges() => {
-                let mode = encryptor.mode.name();
-                let what = format!(
-                    "`{name}` joins interfaces (`mode: {mode}`), and a lab in memory has none"
-                );
-                Some(self.dut.mistake(what, help))
-            }
-            Adapter::Cipherbench(encryptor) if encryptor.keys.is_agreed() => {
-                let keys = encryptor.keys.name();
-                let what = format!(
-                    "`{name}` agrees on keys over TCP (`keys: {keys}`), and a lab in memory has none"
-                );
-                Some(self.dut.mistake(what, help))
-            }
-            Adapter::WireGuard(_)
-            | Adapter::StrongSwan(_)
-            | Adapter::OpenVpn(_)
-            | Adapter::Xfrm(_)
-            | Adapter::L2tpv3(_)
-            | Adapter::External(_) => {
-                let what = format!("`{name}` needs interfaces, and a lab in memory has none");
-                Some(self.dut.mistake(what, help))
-            }
-            Adapter::Cipherbench(_) | Adapter::Direct | Adapter::Straight | Adapter::Device(_) => {
-                None
-            }
-        }
+        let why = self.cell.dut.adapter.profile().needs_kernel?;
+        let what = format!("`{}` {why}", self.cell.dut.name);
+        Some(self.dut.mistake(what, help))
     }
 
     /// Boxes need cables, of IPv4 only, and a tap where their link is to be cut.
@@ -175,8 +144,8 @@ impl Draft {
 
     /// Length of the longest packet on the cipher link.
     pub(crate) fn cipher_packet_bytes(&self) -> usize {
-        let adapter = &self.cell.dut.adapter;
-        adapter.cipher_packet_bytes(self.packet_bytes())
+        let profile = self.cell.dut.adapter.profile();
+        profile.cipher_packet_bytes(self.packet_bytes().into())
     }
 
     fn check_mtu(&self, lab: &LabFile) -> Option<Mistake> {
@@ -197,31 +166,16 @@ impl Draft {
             None => ("packets", "MTU"),
         };
         let named = usize::from(packet) + added;
-        let grown = match &dut.adapter {
-            Adapter::Cipherbench(encryptor) => {
+        let profile = dut.adapter.profile();
+        let grown = match &profile.carried_in {
+            Some(carried_in) => {
                 let as_what = if added > 0 { "packets of " } else { "" };
-                let carried_in = match encryptor.mode {
-                    Mode::L3 => format!("ESP ({})", encryptor.suite),
-                    Mode::L2 => format!("Ethernet in ESP ({})", encryptor.suite),
-                    Mode::L2tpv3 => format!("L2TPv3 in ESP ({})", encryptor.suite),
-                    Mode::L2tpv3Clear => "L2TPv3".to_owned(),
-                };
                 format!("{noun} of {named} B are {as_what}{needed} B in {carried_in} and")
             }
-            Adapter::L2tpv3(_) => {
-                let as_what = if added > 0 { "packets of " } else { "" };
-                format!("{noun} of {named} B are {as_what}{needed} B in L2TPv3 and")
-            }
-            adapter => match adapter.carrier() {
-                Some(Carrier { form, suite, .. }) => {
-                    let form = form.name();
-                    format!("{noun} of {named} B are {needed} B in {form} ({suite}) and")
-                }
-                None => format!("{noun} of {named} B"),
-            },
+            None => format!("{noun} of {named} B"),
         };
         let what = format!("{grown} do not fit the cipher link's MTU of {limit} B");
-        let fits = dut.adapter.clear_mtu(limit).unwrap_or(0) + added;
+        let fits = profile.clear_mtu(limit).unwrap_or(0) + added;
         let help = format!(
             "the largest {limit_noun} that fits is {fits} B; or write `cipher_mtu: auto` or \
              {needed} B in {}",
@@ -232,14 +186,8 @@ impl Draft {
 
     /// A DUT may take no packets as long as its links do.
     fn check_packets(&self) -> Option<Mistake> {
-        let Adapter::StrongSwan(StrongSwan {
-            data_path: DataPath::Libipsec,
-            ..
-        }) = &self.cell.dut.adapter
-        else {
-            return None;
-        };
-        let most = usize::from(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
+        let limit = self.cell.dut.adapter.profile().packet_limit?;
+        let most = usize::from(limit.bytes);
         let packet = usize::from(self.packet_bytes());
         let (noun, added) = match self.frame_test() {
             Some(_) => ("frames", (HEADER_BYTES + FCS_BYTES) as usize),
@@ -248,9 +196,10 @@ impl Draft {
         (packet > most).then(|| {
             let (named, fits) = (packet + added, most + added);
             let what = format!(
-                "{noun} of {named} B are too long for kernel-libipsec, which takes packets of {most} B at most"
+                "{noun} of {named} B are too long for {}, which takes packets of {most} B at most",
+                limit.by
             );
-            let help = format!("write {fits} B or less, or `data_path: kernel`");
+            let help = format!("write {fits} B or less, or {}", limit.help);
             self.mtu.mistake(what, help)
         })
     }
@@ -403,48 +352,5 @@ impl Draft {
             load.place.mistake(what, help)
         });
         mistakes.collect()
-    }
-}
-
-impl Adapter {
-    /// Length on the cipher link of an IP packet of `mtu` bytes from a station.
-    #[must_use]
-    pub fn cipher_packet_bytes(&self, mtu: u16) -> usize {
-        match self {
-            Self::Direct
-            | Self::Straight
-            | Self::Router { .. }
-            | Self::Bridge
-            | Self::Device(_) => usize::from(mtu),
-            Self::Cipherbench(encryptor) => encryptor.cipher_packet_bytes(usize::from(mtu)),
-            Self::L2tpv3(tunnel) => tunnel.cipher_packet_bytes(usize::from(mtu)),
-            Self::WireGuard(_)
-            | Self::StrongSwan(_)
-            | Self::OpenVpn(_)
-            | Self::Xfrm(_)
-            | Self::External(_) => {
-                let mtu = usize::from(mtu);
-                self.carrier()
-                    .map_or(mtu, |carrier| carrier.cipher_packet_bytes(mtu))
-            }
-        }
-    }
-
-    /// The longest IP packet of a station that crosses a cipher link of that MTU whole.
-    fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
-        match self {
-            Self::Direct
-            | Self::Straight
-            | Self::Router { .. }
-            | Self::Bridge
-            | Self::Device(_) => Some(usize::from(cipher_mtu)),
-            Self::Cipherbench(encryptor) => encryptor.clear_mtu(cipher_mtu),
-            Self::L2tpv3(tunnel) => tunnel.clear_mtu(cipher_mtu),
-            Self::WireGuard(_)
-            | Self::StrongSwan(_)
-            | Self::OpenVpn(_)
-            | Self::Xfrm(_)
-            | Self::External(_) => self.carrier()?.clear_mtu(cipher_mtu),
-        }
     }
 }

@@ -6,19 +6,14 @@
 mod device;
 mod encryptor;
 mod external;
-mod tunnels;
 
-use crate::axis::axis;
+use crate::adapter::entry::{DUTS_MAX, Entry};
+use crate::adapter::{forwarder, l2tpv3, openvpn, strongswan, xfrm};
 use crate::plan::{Adapter, Dut, WireGuard, WireGuardProgram};
 use yaml::{Map, Node, Place, Reported};
 
 /// The DUT that calibration measures, and the name of its cells.
 pub(crate) const STRAIGHT: &str = "straight";
-
-/// Tables and charts with more cannot be read.
-const DUTS_MAX: usize = 100;
-/// Longest name, so that tables stay readable.
-const NAME_CHARS_MAX: usize = 40;
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -124,63 +119,39 @@ fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
         Kind::Direct => plain(map, "direct", Adapter::Direct),
         Kind::Straight => plain(map, STRAIGHT, Adapter::Straight),
         Kind::Bridge => plain(map, "bridge", Adapter::Bridge),
-        Kind::Router => router(map),
-        Kind::Cipherbench => encryptor::read(map),
+        Kind::Router => {
+            let entry = forwarder::read_router(map)?;
+            Ok(list(map, entry, |nat| Adapter::Router { nat }))
+        }
+        Kind::Cipherbench => Ok(list(map, encryptor::read(map)?, Adapter::Cipherbench)),
         Kind::WireGuard(program) => {
             let adapter = Adapter::WireGuard(WireGuard { program });
             plain(map, program.name(), adapter)
         }
-        Kind::StrongSwan => tunnels::strongswan(map),
-        Kind::OpenVpn => tunnels::openvpn(map),
-        Kind::Xfrm => tunnels::xfrm(map),
-        Kind::L2tpv3 => tunnels::l2tpv3(map),
-        Kind::External => external::read(map),
+        Kind::StrongSwan => Ok(list(map, strongswan::read(map)?, Adapter::StrongSwan)),
+        Kind::OpenVpn => Ok(list(map, openvpn::read(map)?, Adapter::OpenVpn)),
+        Kind::Xfrm => Ok(list(map, xfrm::read(map)?, Adapter::Xfrm)),
+        Kind::L2tpv3 => Ok(list(map, l2tpv3::read(map)?, Adapter::L2tpv3)),
+        Kind::External => Ok(list(map, external::read(map)?, Adapter::External)),
     })
 }
 
 /// A DUT without settings.
 fn plain(map: &Map<'_>, default: &str, adapter: Adapter) -> Result<Vec<Listed>, Reported> {
-    let name = name(map, default)?;
-    Ok(vec![listed(map, &name, name.clone(), adapter)])
+    let entry = Entry::plain(map, default, adapter)?;
+    Ok(list(map, entry, |adapter| adapter))
 }
 
-fn listed(map: &Map<'_>, entry: &str, name: String, adapter: Adapter) -> Listed {
-    Listed {
-        dut: Dut { name, adapter },
-        entry: entry.to_owned(),
+fn list<T>(map: &Map<'_>, entry: Entry<T>, adapter: impl Fn(T) -> Adapter) -> Vec<Listed> {
+    let duts = entry.duts.into_iter().map(|(name, settings)| Listed {
+        dut: Dut {
+            name,
+            adapter: adapter(settings),
+        },
+        entry: entry.name.clone(),
         place: map.node().place(),
-    }
-}
-
-/// With both settings, the one that translates has it in its name.
-fn router(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
-    let name = name(map, "router");
-    let nat = axis(map, "nat", false, Node::bool);
-    let (name, nats) = (name?, nat.all()?);
-    let routers = nats.iter().map(|nat| {
-        let suffix = if nats.len() > 1 && nat.value {
-            " nat"
-        } else {
-            ""
-        };
-        let adapter = Adapter::Router { nat: nat.value };
-        listed(map, &name, format!("{name}{suffix}"), adapter)
     });
-    Ok(routers.collect())
-}
-
-/// A DUT's name: short, and without the characters that cell ids are put together with.
-fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
-    map.with_default("name", default.to_owned(), |node| {
-        let text = node.text()?;
-        let fits = |c: char| c.is_alphanumeric() || " -_.+".contains(c);
-        let trimmed = text.trim() == text && !text.contains("  ");
-        if trimmed && text.chars().all(fits) && text.chars().count() <= NAME_CHARS_MAX {
-            return Ok(text.to_owned());
-        }
-        let help = format!("use up to {NAME_CHARS_MAX} letters, digits, single blanks and - _ . +");
-        Err(node.mistake("this name cannot be used", help))
-    })
+    duts.collect()
 }
 
 /// A DUT's name as it stands in cell ids.

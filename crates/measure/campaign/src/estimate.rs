@@ -34,24 +34,15 @@
 mod device;
 mod frames;
 
+pub use crate::adapter::{BOX_COMMAND, BOX_READY, HANDSHAKE, KME_UP, TUNNEL_SET_UP};
 pub use device::{ALGORITHM, OPERATION, PROCESS, THREAD};
 pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN};
 
-use crate::plan::{Adapter, Cell, Disturbed, Event, Measurement, Procedure};
+use crate::plan::{Cell, Disturbed, Event, Measurement, Procedure};
 use std::time::Duration;
 
 /// Around one trial: DUT up and down, tools up and down, evidence read.
 pub const BRING_UP: Duration = Duration::from_millis(250);
-/// One command of a box outside: a login, and what it does.
-pub const BOX_COMMAND: Duration = Duration::from_secs(1);
-/// From a box's last command until its tunnel is there.
-pub const BOX_READY: Duration = Duration::from_secs(5);
-/// One more tunnel that has its keys from a key exchange: SAs agreed on, looked at and taken down.
-pub const TUNNEL_SET_UP: Duration = Duration::from_millis(5);
-/// One tunnel of ours that agrees on its keys: TLS on both gateways, keys proven.
-pub const HANDSHAKE: Duration = Duration::from_millis(10);
-/// Two simulated KMEs, until they answer.
-pub const KME_UP: Duration = Duration::from_millis(250);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
@@ -67,21 +58,13 @@ const ATTEMPTS_AGAIN: u32 = 2;
 /// Time of one trial of a cell that is measured `repeats` times, in nanoseconds.
 #[must_use]
 pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
-    let tunnels = tunnels(cell);
+    let profile = cell.dut.adapter.profile();
+    let tunnels = profile.set_up;
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
-    let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + beside(cell);
+    let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
     let time = tool(&cell.measurement) + own + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// What setting all tunnels up takes beyond the first of one that needs no key exchange.
-fn tunnels(cell: &Cell) -> Duration {
-    match &cell.dut.adapter {
-        Adapter::Cipherbench(plan) if plan.keys.is_agreed() => HANDSHAKE * u32::from(plan.tunnels),
-        Adapter::StrongSwan(plan) => TUNNEL_SET_UP * u32::from(plan.tunnels.saturating_sub(1)),
-        _ => Duration::ZERO,
-    }
 }
 
 /// How often a trial has them set up again: once before, to learn how long it takes.
@@ -96,29 +79,6 @@ const fn set_ups(measurement: &Measurement) -> u32 {
         },
         _ => 0,
     }
-}
-
-/// What has to run beside a device.
-fn beside(cell: &Cell) -> Duration {
-    let encryptor = cell.dut.adapter.encryptor();
-    let kme = match encryptor.is_some_and(|plan| plan.keys.has_qkd()) {
-        true => KME_UP,
-        false => Duration::ZERO,
-    };
-    kme + outside(cell)
-}
-
-/// What boxes outside take beyond: their counters are read twice before a trial and twice after.
-fn outside(cell: &Cell) -> Duration {
-    let Some(external) = cell.dut.adapter.external() else {
-        return Duration::ZERO;
-    };
-    let commands = external.boxes.iter().map(|its| {
-        let counters = its.counters.len() + its.counter_lines.len();
-        its.commands().count() + 3 * counters
-    });
-    let commands = u32::try_from(commands.sum::<usize>()).unwrap_or(u32::MAX);
-    BOX_READY + BOX_COMMAND * commands
 }
 
 /// Most attempts of the search before a cell's first trial; 0 when nothing is searched.

@@ -16,8 +16,6 @@ use crate::frames::{self, Places};
 use crate::plan::{Adapter, Cell, Disturbed, Dut, Event, Measurement, Procedure};
 use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
-use std::fmt::Display;
-use std::time::Duration;
 use yaml::{Node, Place, Reported};
 
 /// More cells than this take weeks.
@@ -208,7 +206,7 @@ impl Point<'_> {
         let wrong: Vec<_> = duts
             .iter()
             .copied()
-            .filter(|dut| !dut.dut.adapter.joins_stations())
+            .filter(|dut| !dut.dut.adapter.profile().joins_stations())
             .collect();
         if wrong.is_empty() {
             return None;
@@ -218,7 +216,9 @@ impl Point<'_> {
             self.measurement.name(),
             names(&wrong)
         );
-        let others = all.iter().filter(|dut| dut.dut.adapter.joins_stations());
+        let others = all
+            .iter()
+            .filter(|dut| dut.dut.adapter.profile().joins_stations());
         let others: Vec<_> = others.map(|dut| dut.dut.name.as_str()).collect();
         let mut help = "frame tests alone are made without one of the gateways".to_owned();
         if !others.is_empty() {
@@ -260,7 +260,7 @@ impl Point<'_> {
             && places.auto_tunnels
         {
             let traffic = &mut test.traffic;
-            traffic.tunnels = dut.adapter.tunnels();
+            traffic.tunnels = dut.adapter.profile().tunnels;
             traffic.flows = places
                 .flows
                 .value
@@ -320,19 +320,6 @@ impl Trial {
     }
 }
 
-/// All combinations of indexes below `lengths`, the last varying fastest.
-pub(crate) fn product<const N: usize>(lengths: [usize; N]) -> impl Iterator<Item = [usize; N]> {
-    let total = lengths.into_iter().fold(1, usize::saturating_mul);
-    (0..total).map(move |mut number| {
-        let mut indexes = [0; N];
-        for (index, length) in indexes.iter_mut().zip(lengths).rev() {
-            *index = number % length;
-            number /= length;
-        }
-        indexes
-    })
-}
-
 pub(crate) fn always(name: &'static str, value: impl ToString) -> AxisValue {
     AxisValue {
         name,
@@ -346,44 +333,5 @@ pub(crate) fn sometimes(name: &'static str, value: impl ToString) -> AxisValue {
         name,
         value: value.to_string(),
         always: false,
-    }
-}
-
-pub(crate) fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
-/// Without the blank, and without what would look like another part of the id.
-pub(crate) fn compact_time(time: Duration) -> String {
-    compact(&units::time::print(time)).replace('µ', "u")
-}
-
-/// Likewise for rates and sizes.
-pub(crate) fn compact(value: &impl Display) -> String {
-    value
-        .to_string()
-        .replace(' ', "")
-        .replace("bit/s", "bps")
-        .replace("frames/s", "fps")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_axis_varies_fastest() {
-        let all: Vec<_> = product([2, 1, 3]).collect();
-        assert_eq!(
-            all,
-            [
-                [0, 0, 0],
-                [0, 0, 1],
-                [0, 0, 2],
-                [1, 0, 0],
-                [1, 0, 1],
-                [1, 0, 2]
-            ]
-        );
     }
 }

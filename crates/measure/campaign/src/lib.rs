@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod axis;
 mod check;
 mod claim;
@@ -30,8 +31,9 @@ pub mod plan;
 mod published;
 pub mod text;
 mod trial;
+mod words;
 
 pub use file::{Campaign, HostFacts, Input, from_text, load, load_input};
 pub use lab::{LabFile, lab_from_text, load_lab};
 pub use plan::Plan;
-pub use text::{encryptor_in_words, in_words, to_text};
+pub use text::{in_words, to_text};

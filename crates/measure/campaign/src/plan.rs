@@ -10,13 +10,15 @@ mod disturbed;
 mod encryptor;
 mod external;
 mod frames;
-mod kernel;
 mod keys;
 mod published;
 mod soak;
 mod tool;
-mod tunnels;
 
+pub use crate::adapter::{
+    Ability, Adapter, Carrier, DataPath, Direction, DutProfile, Form, IkeAuth, L2tpEncapsulation,
+    L2tpv3, OpenVpn, PacketLimit, Role, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
+};
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
@@ -25,18 +27,14 @@ pub use device::{
 pub use disturbed::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
 pub use encryptor::{Encryptor, Mode};
 pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
-pub use kernel::{L2tpEncapsulation, L2tpv3, Xfrm};
 pub use keys::KeySource;
 pub use published::{Published, PublishedUnit};
 pub use soak::{DriftBounds, Soak};
 pub use tool::Tool;
-pub use tunnels::{
-    Carrier, DataPath, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
-};
 
 pub use frames::{
-    BackToBack, Direction, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind,
-    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
+    BackToBack, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind, Ports,
+    Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 
 use serde::{Deserialize, Serialize};
@@ -244,242 +242,6 @@ pub struct Dut {
     pub name: String,
     /// The adapter that brings it up.
     pub adapter: Adapter,
-}
-
-/// The DUT adapters and what each can be told. Open: each new encryptor adds one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-#[non_exhaustive]
-pub enum Adapter {
-    /// No encryptor: the gateways forward in clear. The baseline, and the watch's positive control.
-    Direct,
-    /// Nothing at all: station A's port joined to station B's by a link of its own. What frame tests
-    /// reach here is the tester's own limit; the DUT of calibration.
-    Straight,
-    /// One box that forwards IP by Linux: A – gw1 – the station in gw2's place.
-    Router {
-        /// Whether it also translates addresses and tracks connections (WAN-LAN), or routes only
-        /// (LAN-LAN).
-        nat: bool,
-    },
-    /// One box that switches Ethernet by a Linux bridge: A – gw1 – the station in gw2's place.
-    Bridge,
-    /// Our own encryptor, one process per gateway.
-    Cipherbench(Encryptor),
-    /// A WireGuard tunnel.
-    #[serde(rename = "wireguard")]
-    WireGuard(WireGuard),
-    /// IPsec by strongSwan.
-    #[serde(rename = "strongswan")]
-    StrongSwan(StrongSwan),
-    /// OpenVPN.
-    #[serde(rename = "openvpn")]
-    OpenVpn(OpenVpn),
-    /// IPsec by the kernel, with static keys.
-    Xfrm(Xfrm),
-    /// An L2TPv3 pseudowire by the kernel: the control for what the tunnel alone costs.
-    L2tpv3(L2tpv3),
-    /// Boxes that others have built, at the ends of the lab's [`Cables`].
-    External(External),
-    /// A crypto device, or several at once.
-    Device(Devices),
-}
-
-impl Adapter {
-    /// The settings of our own encryptor, if it is that.
-    #[must_use]
-    pub const fn encryptor(&self) -> Option<&Encryptor> {
-        match self {
-            Self::Cipherbench(encryptor) => Some(encryptor),
-            _ => None,
-        }
-    }
-
-    /// What must carry the traffic between the gateways; `None` where nothing encrypts.
-    #[must_use]
-    pub const fn carrier(&self) -> Option<Carrier> {
-        match self {
-            Self::Cipherbench(encryptor) if encryptor.mode.has_esp() => Some(Carrier {
-                form: Form::Esp,
-                suite: encryptor.suite,
-                udp: true,
-            }),
-            Self::WireGuard(tunnel) => Some(tunnel.carrier()),
-            Self::StrongSwan(tunnel) => Some(tunnel.carrier()),
-            Self::OpenVpn(tunnel) => Some(tunnel.carrier()),
-            Self::Xfrm(tunnel) => Some(tunnel.carrier()),
-            Self::External(external) => Some(external.carrier),
-            Self::Cipherbench(_)
-            | Self::L2tpv3(_)
-            | Self::Device(_)
-            | Self::Direct
-            | Self::Straight
-            | Self::Router { .. }
-            | Self::Bridge => None,
-        }
-    }
-
-    /// Whether traffic between the gateways must be sealed.
-    #[must_use]
-    pub const fn encrypts(&self) -> bool {
-        self.carrier().is_some()
-    }
-
-    /// Why nobody should protect anything with it; `None` where it protects, or was never meant to.
-    #[must_use]
-    pub fn insecure(&self) -> Option<&'static str> {
-        match self {
-            Self::Cipherbench(encryptor) => encryptor.insecure(),
-            Self::StrongSwan(tunnel) => tunnel.suite.insecure(),
-            Self::Xfrm(tunnel) => tunnel.suite.insecure(),
-            Self::L2tpv3(_) => Some(L2tpv3::INSECURE),
-            Self::External(external) => external.carrier.suite.insecure(),
-            // Their suites are AEADs; the others protect nothing, and were never meant to.
-            Self::WireGuard(_)
-            | Self::OpenVpn(_)
-            | Self::Device(_)
-            | Self::Direct
-            | Self::Straight
-            | Self::Router { .. }
-            | Self::Bridge => None,
-        }
-    }
-
-    /// Whether it seals what can be read all the same: a suite without a cipher, or the null engine.
-    #[must_use]
-    pub fn is_readable(&self) -> bool {
-        match self {
-            Self::Cipherbench(encryptor) => encryptor.is_readable(),
-            Self::WireGuard(_)
-            | Self::StrongSwan(_)
-            | Self::OpenVpn(_)
-            | Self::Xfrm(_)
-            | Self::External(_) => self
-                .carrier()
-                .is_some_and(|carrier| !carrier.suite.encrypts()),
-            Self::L2tpv3(_) => true,
-            Self::Direct
-            | Self::Straight
-            | Self::Router { .. }
-            | Self::Bridge
-            | Self::Device(_) => false,
-        }
-    }
-
-    /// Tunnels that traffic can be spread over.
-    #[must_use]
-    pub fn tunnels(&self) -> u32 {
-        match self {
-            Self::Cipherbench(encryptor) => encryptor.tunnels.into(),
-            Self::StrongSwan(tunnel) => tunnel.tunnels.into(),
-            _ => 1,
-        }
-    }
-
-    /// Whether station A reaches B through it, so that tools can be used; frames need no more than two
-    /// ends of a path.
-    #[must_use]
-    pub const fn joins_stations(&self) -> bool {
-        match self {
-            Self::Direct
-            | Self::Cipherbench(_)
-            | Self::WireGuard(_)
-            | Self::StrongSwan(_)
-            | Self::OpenVpn(_)
-            | Self::Xfrm(_)
-            | Self::L2tpv3(_)
-            | Self::External(_) => true,
-            Self::Straight | Self::Router { .. } | Self::Bridge | Self::Device(_) => false,
-        }
-    }
-
-    /// Whether that can be done to it while it is up.
-    #[must_use]
-    pub const fn can(&self, what: Ability) -> bool {
-        match (self, what) {
-            // What is done to crypto devices is in the trial itself.
-            (Self::Device(_), _) => false,
-            // No link between gateways is in the way; a station stands in the place of gw2.
-            (Self::Straight | Self::Router { .. } | Self::Bridge, _) => false,
-            (_, Ability::Cut) => true,
-            // The station has no place from which it could send packets of theirs, and what they are told is in
-            // their own words.
-            (Self::Xfrm(_) | Self::L2tpv3(_), _) => false,
-            (Self::External(_), _) => false,
-            (_, Ability::Attack) => self.carrier().is_some(),
-            // Kernels have no process that could die, and what they do without tunnels is no set-up.
-            (Self::Direct, _) => false,
-            (Self::Cipherbench(encryptor), Ability::Rekey) => encryptor.mode.has_esp(),
-            (Self::Cipherbench(_), Ability::Crash | Ability::SetUp) => true,
-            // Static keys are those of a file: there is nothing that could mend them.
-            (Self::Cipherbench(encryptor), Ability::Desync) => encryptor.keys.is_agreed(),
-            // Nobody but us can be told to do that to itself.
-            (_, Ability::Desync) => false,
-            (Self::StrongSwan(_), Ability::Rekey | Ability::Crash | Ability::SetUp) => true,
-            // When they renew keys is their own affair: nobody can ask for it.
-            (Self::WireGuard(_) | Self::OpenVpn(_), Ability::Rekey) => false,
-            (Self::WireGuard(tunnel), Ability::Crash) => {
-                !matches!(tunnel.program, WireGuardProgram::Kernel)
-            }
-            (Self::OpenVpn(_), Ability::Crash) => true,
-            (Self::WireGuard(_) | Self::OpenVpn(_), Ability::SetUp) => true,
-        }
-    }
-
-    /// What external boxes are told, if it is that.
-    #[must_use]
-    pub const fn external(&self) -> Option<&External> {
-        match self {
-            Self::External(external) => Some(external),
-            _ => None,
-        }
-    }
-
-    /// The directions in which this DUT can be loaded.
-    #[must_use]
-    pub const fn directions(&self) -> &'static [Direction] {
-        match self {
-            // The station in a gateway's place knows IP packets in ESP, one in each, and agrees on nothing.
-            Self::Cipherbench(encryptor)
-                if encryptor.mode.bridges()
-                    || encryptor.aggregate
-                    || encryptor.keys.is_agreed() =>
-            {
-                &[Direction::Both]
-            }
-            // Both of its gateways, or each alone with the station as its peer.
-            Self::Cipherbench(_) => &[Direction::Encrypt, Direction::Decrypt, Direction::Both],
-            // Through a pair of gateways that do nothing, the three are one.
-            Self::Direct | Self::Straight => &Direction::ALL,
-            // The station does not know their key exchange.
-            Self::WireGuard(_)
-            | Self::StrongSwan(_)
-            | Self::OpenVpn(_)
-            | Self::Xfrm(_)
-            | Self::L2tpv3(_)
-            | Self::External(_) => &[Direction::Both],
-            Self::Router { .. } | Self::Bridge => &[Direction::Both],
-            // No frame goes through them.
-            Self::Device(_) => &[],
-        }
-    }
-}
-
-/// What can be done to a DUT that is up, for a trial that asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ability {
-    /// Its keys renewed on demand.
-    Rekey,
-    /// Killed and started again.
-    Crash,
-    /// The link between the gateways cut.
-    Cut,
-    /// Its tunnels taken down and set up.
-    SetUp,
-    /// Its sealed packets captured, and hostile ones made of them.
-    Attack,
-    /// Its keys on one side put out of step with the other's.
-    Desync,
 }
 
 /// What a trial measures.

@@ -3,13 +3,8 @@
 mod device;
 mod frames;
 
-pub use device::{device_in_words, devices_in_words};
-
-use crate::plan::{
-    Adapter, Cables, Carrier, Cell, DataPath, Element, Encryptor, External, IkeAuth,
-    L2tpEncapsulation, L2tpv3, LabKind, LabPlan, Measurement, Mode, OpenVpn, Plan, StrongSwan,
-    Tool, WireGuard, WireGuardProgram, Xfrm,
-};
+use crate::plan::{Cables, Cell, Element, LabKind, LabPlan, Measurement, Plan, Tool};
+use crate::words::counted;
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -46,7 +41,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         for cell in group {
             let time = human::duration_ns(cell.estimate_ns as f64);
             let name = &cell.dut.name;
-            let mut settings = settings(&cell.dut.adapter);
+            let mut settings = cell.dut.adapter.profile().settings;
             if cell.calibration {
                 settings.push_str(" (calibration)");
             }
@@ -254,160 +249,6 @@ fn cables_in_words(cables: &Cables) -> String {
     format!("A at {station_a} (box at {gateway_a}), B at {station_b} (box at {gateway_b}), {tap}")
 }
 
-/// A device's settings, in words.
-#[must_use]
-pub fn settings(adapter: &Adapter) -> String {
-    match adapter {
-        Adapter::Direct => "no encryptor".to_owned(),
-        Adapter::Straight => "nothing: the stations joined directly".to_owned(),
-        Adapter::Router { nat: false } => "IP forwarding by Linux".to_owned(),
-        Adapter::Router { nat: true } => "IP forwarding by Linux with NAT".to_owned(),
-        Adapter::Bridge => "Ethernet switching by Linux".to_owned(),
-        Adapter::Cipherbench(encryptor) => encryptor_in_words(encryptor),
-        Adapter::WireGuard(tunnel) => wireguard_in_words(tunnel),
-        Adapter::StrongSwan(tunnel) => strongswan_in_words(tunnel),
-        Adapter::OpenVpn(tunnel) => openvpn_in_words(tunnel),
-        Adapter::Xfrm(tunnel) => xfrm_in_words(*tunnel),
-        Adapter::L2tpv3(tunnel) => l2tpv3_in_words(*tunnel),
-        Adapter::External(external) => external_in_words(external),
-        Adapter::Device(devices) => devices_in_words(devices),
-    }
-}
-
-/// The settings of a WireGuard tunnel, in words.
-#[must_use]
-pub fn wireguard_in_words(tunnel: &WireGuard) -> String {
-    let program = match tunnel.program {
-        WireGuardProgram::Kernel => "the kernel",
-        program => program.name(),
-    };
-    format!("WireGuard {} by {program}", tunnel.carrier().suite)
-}
-
-/// The settings of strongSwan, in words; of an insecure one, that it is, and why.
-#[must_use]
-pub fn strongswan_in_words(tunnel: &StrongSwan) -> String {
-    let data_path = match tunnel.data_path {
-        DataPath::Kernel => "the kernel's XFRM for strongSwan",
-        DataPath::Libipsec => "strongSwan's kernel-libipsec",
-    };
-    let auth = match tunnel.auth {
-        IkeAuth::Psk => "pre-shared key",
-        IkeAuth::Certificates => "certificates",
-    };
-    let mut words = vec![
-        format!("ESP {} by {data_path}", tunnel.suite),
-        auth.to_owned(),
-    ];
-    for (is_on, word) in [(tunnel.ppk, "PPK"), (tunnel.ml_kem, "ML-KEM-768")] {
-        if is_on {
-            words.push(word.to_owned());
-        }
-    }
-    if tunnel.tunnels > 1 {
-        words.push(counted(tunnel.tunnels.into(), "tunnel"));
-    }
-    words.join(", ") + &insecure_in_words(tunnel.suite.insecure())
-}
-
-/// `: insecure, ` and why, where it is.
-fn insecure_in_words(why: Option<&str>) -> String {
-    why.map_or_else(String::new, |why| format!(": insecure, {why}"))
-}
-
-/// The settings of OpenVPN, in words.
-#[must_use]
-pub fn openvpn_in_words(tunnel: &OpenVpn) -> String {
-    format!("OpenVPN {}", tunnel.suite)
-}
-
-/// The settings of the kernel's IPsec, in words; of an insecure one, that it is, and why.
-#[must_use]
-pub fn xfrm_in_words(tunnel: Xfrm) -> String {
-    let Xfrm { suite } = tunnel;
-    let insecure = insecure_in_words(suite.insecure());
-    format!("ESP {suite} by the kernel's XFRM, static keys{insecure}")
-}
-
-/// The settings of the kernel's L2TPv3, in words, and that it is insecure.
-#[must_use]
-pub fn l2tpv3_in_words(tunnel: L2tpv3) -> String {
-    let outer = match tunnel.encapsulation {
-        L2tpEncapsulation::Udp => "UDP",
-        L2tpEncapsulation::Ip => "IP",
-    };
-    let insecure = insecure_in_words(Some(L2tpv3::INSECURE));
-    format!("Ethernet in L2TPv3 in {outer} by the kernel{insecure}")
-}
-
-/// What external boxes are to do, in words; of an insecure suite, that it is, and why.
-#[must_use]
-pub fn external_in_words(external: &External) -> String {
-    let Carrier { form, suite, .. } = external.carrier;
-    let boxes = match external.boxes.len() {
-        1 => "boxes managed as one",
-        _ => "two boxes",
-    };
-    let commands = external.boxes.iter().map(|it| it.up.len() as u64).sum();
-    let up = match commands {
-        0 => "as they are configured".to_owned(),
-        commands => format!("configured by {}", counted(commands, "command")),
-    };
-    let insecure = insecure_in_words(suite.insecure());
-    format!(
-        "{} {suite} by {boxes} outside of this machine, {up}{insecure}",
-        form.name()
-    )
-}
-
-/// The settings of an encryptor, in words; of an insecure one, that it is, and why.
-#[must_use]
-pub fn encryptor_in_words(encryptor: &Encryptor) -> String {
-    let Encryptor {
-        suite,
-        workers,
-        engine,
-        tunnels,
-        mode,
-        aggregate,
-        busy_poll,
-        keys,
-        rekey_every_ns,
-        fault,
-    } = encryptor;
-    let carried = match mode {
-        Mode::L3 => format!("ESP {suite}"),
-        Mode::L2 => format!("Ethernet in ESP {suite}"),
-        Mode::L2tpv3 => format!("Ethernet in L2TPv3 in ESP {suite}"),
-        Mode::L2tpv3Clear => "Ethernet in L2TPv3".to_owned(),
-    };
-    let workers = counted((*workers).into(), "worker");
-    let mut words = vec![carried, format!("{workers} per gateway")];
-    if *tunnels > 1 {
-        words.push(counted((*tunnels).into(), "tunnel"));
-    }
-    if mode.has_esp() {
-        words.push(format!("engine {engine}"));
-    }
-    for (is_on, word) in [(*aggregate, "aggregated"), (*busy_poll, "polling")] {
-        if is_on {
-            words.push(word.to_owned());
-        }
-    }
-    // Static ones are what is left unsaid: without ESP there are none.
-    if keys.is_agreed() {
-        words.push(keys.in_words().to_owned());
-    }
-    if let Some(every_ns) = rekey_every_ns {
-        let every = print(Duration::from_nanos(*every_ns));
-        words.push(format!("new ones every {every}"));
-    }
-    if let Some(fault) = fault {
-        words.push(format!("{} on demand", fault.name()));
-    }
-    words.join(", ") + &insecure_in_words(encryptor.insecure())
-}
-
 fn print_commands(text: &mut String, commands: &[Vec<String>]) {
     for command in commands {
         let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
@@ -422,11 +263,6 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// `1 cell`, `2 cells`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Writing to a string cannot fail.

@@ -368,7 +368,7 @@ fn only_cells_that_put_keys_out_of_step_have_a_fault_prepared() {
 fn where_keys_are_agreed_on_both_gateways_are_in_the_path() {
     for keys in KeySource::ALL {
         let adapter = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm).with_keys(keys));
-        let both_only = adapter.directions() == [Direction::Both];
+        let both_only = adapter.profile().directions == [Direction::Both];
         assert_eq!(both_only, keys.is_agreed(), "{}", keys.name());
     }
 }

@@ -155,7 +155,7 @@ pub struct RunningDut {
     pub elsewhere: bool,
 }
 
-/// What can be done to a DUT that is up. Which DUT can do what is [`campaign::plan::Adapter::can`].
+/// What can be done to a DUT that is up. Which DUT can do what is in [`campaign::plan::DutProfile::abilities`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DutAction {
     /// New keys for all tunnels, at once; done when they are in use in both directions.

@@ -361,7 +361,7 @@ impl Bench for NamespaceLab {
         links: Links,
         direction: Direction,
     ) -> Result<RunningDut, LabError> {
-        if !dut.adapter.directions().contains(&direction) {
+        if !dut.adapter.profile().directions.contains(&direction) {
             return Err(LabError::Dut {
                 dut: dut.name.clone(),
                 reason: format!("cannot be loaded in direction `{}`", direction.name()),

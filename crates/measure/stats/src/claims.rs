@@ -145,7 +145,7 @@ impl Judge<'_> {
         let cores = machine.cpus;
         let here = format!(
             "{}; {}; {cores} cores of {}",
-            campaign::text::settings(&planned.dut.adapter),
+            planned.dut.adapter.profile().settings,
             campaign::in_words(planned),
             match machine.cpu_model.as_str() {
                 "" => "an unknown CPU",

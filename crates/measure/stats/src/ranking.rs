@@ -257,11 +257,7 @@ fn ranking(by: RankedBy, members: &[(&Cell, &CellResult)]) -> Option<Ranking> {
 
 /// Baselines and forwarders are no encryptors, and a control is none that anybody could use.
 fn is_ranked(adapter: &Adapter, cell: &CellResult) -> bool {
-    let forwards = matches!(
-        adapter,
-        Adapter::Direct | Adapter::Straight | Adapter::Router { .. } | Adapter::Bridge
-    );
-    !forwards && cell.control.is_none()
+    !adapter.profile().is_clear() && cell.control.is_none()
 }
 
 impl Standing {

@@ -142,14 +142,12 @@ impl Packets {
     }
 }
 
-/// What seals each packet by itself; `None` where nothing does, and where what is added depends on more than the
-/// packet: on what shares one with it, or on a frame around it.
+/// What seals each packet by itself; `None` where nothing does, and where the bytes added depend on
+/// more than the packet: on other packets in the same ESP packet, or on a frame around it.
 fn carrier(adapter: &Adapter) -> Option<Carrier> {
-    match adapter {
-        Adapter::Cipherbench(Encryptor {
-            mode, aggregate, ..
-        }) if *mode != Mode::L3 || *aggregate => None,
-        adapter => adapter.carrier(),
+    match adapter.encryptor() {
+        Some(encryptor) if encryptor.mode != Mode::L3 || encryptor.aggregate => None,
+        _ => adapter.carrier(),
     }
 }
 
@@ -205,7 +203,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let figure = figure(cell);
     let (basis, baseline_cell, most) = match plan.lab.link_bps {
         // What is added in ways that are not known here leaves no ceiling.
-        Some(_) if carrier.is_none() && !is_clear(&planned.dut.adapter) => return None,
+        Some(_) if carrier.is_none() && !planned.dut.adapter.profile().is_clear() => return None,
         Some(link_bps) => {
             let packets_per_s = link_bps as f64 / cipher_bits.unwrap_or(clear_bits).max(clear_bits);
             let each = packets
@@ -229,14 +227,6 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
         frames_per_s: (!is_payload).then_some(most),
         reached: figure.filter(|_| most > 0.0).map(|figure| figure / most),
     })
-}
-
-/// Whether packets are on the cipher link as they came.
-const fn is_clear(adapter: &Adapter) -> bool {
-    matches!(
-        adapter,
-        Adapter::Direct | Adapter::Straight | Adapter::Router { .. } | Adapter::Bridge
-    )
 }
 
 /// A load that the campaign gives bounds the baseline, whatever the path could carry.

@@ -11,19 +11,12 @@ use wire::overhead::{Outer, outer_bytes};
 #[must_use]
 pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| match cell.dut.adapter {
-        Adapter::Cipherbench(_)
-        | Adapter::WireGuard(_)
-        | Adapter::StrongSwan(_)
-        | Adapter::OpenVpn(_)
-        | Adapter::Xfrm(_)
-        | Adapter::L2tpv3(_)
-        | Adapter::External(_) => cell.dut.adapter.cipher_packet_bytes(cell.mtu),
         // In one direction the stations do what an encryptor would.
         Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
             .into_iter()
             .map(|suite| encapsulated(suite, cell.mtu))
             .fold(0, usize::max),
-        _ => usize::from(cell.mtu),
+        ref adapter => adapter.profile().cipher_packet_bytes(cell.mtu.into()),
     };
     let largest = plan.cells.iter().map(needed).max().unwrap_or(1500);
     plan.lab

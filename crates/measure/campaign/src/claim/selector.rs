@@ -1,9 +1,10 @@
 //! Axes by which a claim is held to some of the cells that measure it.
 
 use crate::axis::{self, CORES_MAX, STREAMS_MAX};
-use crate::expand::{Draft, on_off};
+use crate::expand::Draft;
 use crate::frames::{self, mix};
 use crate::plan::{Cell, Direction, FrameTest, IpVersion, Measurement};
+use crate::words::on_off;
 use std::fmt;
 use wire::mix::FrameMix;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};

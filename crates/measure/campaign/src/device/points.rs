@@ -2,9 +2,11 @@
 
 use super::{DeviceTrial, Fatigue, SLICES, Speed, point};
 use crate::axis::nanos;
-use crate::expand::{AxisValue, Point, always, compact_time, on_off, product, sometimes};
+use crate::axis::product;
+use crate::expand::{AxisValue, Point, always, sometimes};
 use crate::plan::{DeviceSpeed, DeviceTest, Kat};
 use crate::trial::Trial;
+use crate::words::{compact_time, on_off};
 use operation::Operation;
 use std::fmt::Display;
 

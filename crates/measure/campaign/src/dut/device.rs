@@ -3,7 +3,8 @@
 //! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], a reader of its settings here, and its row in
 //! `docs/campaign.md`; what opens it is in `device`.
 
-use super::{Listed, listed, name};
+use super::{Listed, list};
+use crate::adapter::entry::{Entry, name};
 use crate::axis::{axis, nanos};
 use crate::plan::{Adapter, Device, DeviceFault, DeviceKind, DeviceModel, Devices};
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub(super) fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
     body.map(|map| {
         let offload = map.with_default("offload", None, |node| node.bool().map(Some));
         if kind == Kind::Several {
-            return several(map, offload);
+            return Ok(list(map, several(map, offload)?, Adapter::Device));
         }
         let counts = (kind != Kind::Pkcs11).then(|| {
             axis(map, "count", 1, |node: Node<'_>| {
@@ -77,18 +78,18 @@ pub(super) fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
             None => vec![map.node().spanned(1)],
         };
         let (name, device, offload) = (name?, device?, offload?);
-        Ok(identical(map, &name, &device, offload, &counts))
+        let duts = identical(&name, &device, offload, &counts);
+        Ok(list(map, Entry { name, duts }, Adapter::Device))
     })
 }
 
 /// So many of one kind; where that varies, more than one have it in their name.
 fn identical(
-    map: &Map<'_>,
     name: &str,
     device: &DeviceKind,
     offload: Option<bool>,
     counts: &[Spanned<u32>],
-) -> Vec<Listed> {
+) -> Vec<(String, Devices)> {
     let make = |count: &Spanned<u32>| {
         let members = match count.value {
             1 => vec![Device {
@@ -106,11 +107,8 @@ fn identical(
             true => format!("{name} x{}", count.value),
             false => name.to_owned(),
         };
-        let adapter = Adapter::Device(Devices {
-            members,
-            offloads: offload.unwrap_or(device.offloads()),
-        });
-        listed(map, name, full_name, adapter)
+        let offloads = offload.unwrap_or(device.offloads());
+        (full_name, Devices { members, offloads })
     };
     counts.iter().map(make).collect()
 }
@@ -119,7 +117,7 @@ fn identical(
 fn several(
     map: &Map<'_>,
     offload: Result<Option<bool>, Reported>,
-) -> Result<Vec<Listed>, Reported> {
+) -> Result<Entry<Devices>, Reported> {
     let name = name(map, "several");
     let members = map.required("members").and_then(|node| {
         let members = node.list(member)?;
@@ -137,11 +135,9 @@ fn several(
         name: format!("{name} {number}"),
         kind,
     });
-    let adapter = Adapter::Device(Devices {
-        members: members.collect(),
-        offloads,
-    });
-    Ok(vec![listed(map, &name, name.clone(), adapter)])
+    let members = members.collect();
+    let duts = vec![(name.clone(), Devices { members, offloads })];
+    Ok(Entry { name, duts })
 }
 
 fn member(node: Node<'_>) -> Result<DeviceKind, Reported> {

@@ -1,9 +1,9 @@
 //! The settings of our own encryptor, each an axis, and which of them do not go together.
 
-use super::{DUTS_MAX, Listed, listed, name};
-use crate::axis::{Axis, RUN_MAX, axis, nanos};
-use crate::expand::{compact, compact_time, product};
-use crate::plan::{Adapter, Encryptor, KeySource, Mode};
+use crate::adapter::entry::{DUTS_MAX, Entry, name, suite, with_suffix};
+use crate::axis::{Axis, RUN_MAX, axis, nanos, product};
+use crate::plan::{Encryptor, KeySource, Mode};
+use crate::words::{compact, compact_time};
 use dispatch::{Choice, CpuChoice};
 use std::time::Duration;
 use units::{BitRate, Layer};
@@ -35,7 +35,7 @@ const MODES: [(&str, Mode); 4] = [
 
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
 /// aggregation, polling, keys, time of a rekey.
-pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+pub(super) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
     let name = name(map, "cipherbench");
     let legacy = map.with_default("legacy", false, Node::bool);
     let insecure = map.with_default("insecure", false, Node::bool);
@@ -60,7 +60,8 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     let (name, values) = (name?, axes.all()?);
     legacy?;
     insecure?;
-    Ok(values.duts(map, &name))
+    let duts = values.duts(&name);
+    Ok(Entry { name, duts })
 }
 
 struct Axes {
@@ -85,28 +86,6 @@ struct Values {
     busy_poll: Vec<Spanned<bool>>,
     keys: Vec<Spanned<KeySource>>,
     rekey_every: Vec<Spanned<Duration>>,
-}
-
-/// Suites that protect badly or not at all are used only where that was asked for.
-pub(super) fn suite(
-    node: Node<'_>,
-    known: &[Suite],
-    legacy: &Result<bool, Reported>,
-    insecure: &Result<bool, Reported>,
-) -> Result<Suite, Reported> {
-    let suites: Vec<_> = known.iter().map(|suite| (suite.name(), *suite)).collect();
-    let suite = node.one_of("suite", &suites)?;
-    let reads_as_off = |flag: &Result<bool, Reported>| flag.as_ref().is_ok_and(|on| !on);
-    let missing = if suite.is_legacy() && reads_as_off(legacy) {
-        "legacy: true"
-    } else if suite.is_bare() && reads_as_off(insecure) {
-        "insecure: true"
-    } else {
-        return Ok(suite);
-    };
-    let why = suite.insecure().unwrap_or("it protects badly");
-    let help = format!("for a comparison write `{missing}` beside it; reports name it insecure");
-    Err(node.mistake(format!("`{suite}` is insecure: {why}"), help))
 }
 
 /// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets and others
@@ -281,7 +260,7 @@ impl Axes {
 impl Values {
     /// One more than there may be is enough to tell. Static keys are not renewed by time: the first of several times
     /// stands for all.
-    fn duts(&self, map: &Map<'_>, name: &str) -> Vec<Listed> {
+    fn duts(&self, name: &str) -> Vec<(String, Encryptor)> {
         let combinations = product([
             self.mode.len(),
             self.suite.len(),
@@ -323,14 +302,13 @@ impl Values {
                 rekey_every_ns: rekey_every.map(nanos),
                 fault: None,
             };
-            let full = format!("{name}{}", self.suffix(&encryptor, &word(engine)));
-            duts.push(listed(map, name, full, Adapter::Cipherbench(encryptor)));
+            duts.push((self.name(name, &encryptor, &word(engine)), encryptor));
         }
         duts
     }
 
-    /// What of the settings varies; of switches, those that are on.
-    fn suffix(&self, encryptor: &Encryptor, engine: &str) -> String {
+    /// The name with the settings that vary.
+    fn name(&self, name: &str, encryptor: &Encryptor, engine: &str) -> String {
         let workers = format!("w{}", encryptor.workers);
         let tunnels = format!("t{}", encryptor.tunnels);
         let every = encryptor.rekey_every_ns.map(Duration::from_nanos);
@@ -348,7 +326,6 @@ impl Values {
             (self.keys.len() > 1, encryptor.keys.name()),
             (self.rekey_every.len() > 1 && every.is_some(), &every_word),
         ];
-        let varying = words.into_iter().filter(|(varies, _)| *varies);
-        varying.map(|(_, word)| format!(" {word}")).collect()
+        with_suffix(name, words)
     }
 }

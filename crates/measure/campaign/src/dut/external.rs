@@ -1,10 +1,8 @@
 //! Boxes that others have built: their commands, and what they are to seal with.
 
-use super::encryptor::suite;
-use super::tunnels::with_suffix;
-use super::{Listed, listed, name};
+use crate::adapter::entry::{Entry, name, suite, with_suffix};
 use crate::axis::{axis, nanos};
-use crate::plan::{Adapter, Carrier, External, ExternalBox, Form, Placeholder, fill_in};
+use crate::plan::{Carrier, External, ExternalBox, Form, Placeholder, fill_in};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::Suite;
@@ -48,7 +46,7 @@ const fn ports(form: Form) -> &'static [u16] {
 }
 
 /// A suite that varies is added to the name.
-pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
+pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     let name = name(map, "external");
     let form = map.with_default("form", Form::Esp, |node| node.one_of("form", &FORMS));
     let legacy = map.with_default("legacy", false, Node::bool);
@@ -69,7 +67,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
     legacy?;
     insecure?;
     let duts = suites.iter().map(|suite| {
-        let adapter = Adapter::External(External {
+        let boxes = External {
             boxes: boxes.clone(),
             carrier: Carrier {
                 form,
@@ -80,11 +78,12 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Listed>, Reported> {
             suite_word: words.get(suite.value.name()).cloned(),
             limit_ns: nanos(limit),
             ready_ns: nanos(ready),
-        });
+        };
         let varying = [(suites.len() > 1, suite.value.name())];
-        listed(map, &name, with_suffix(&name, varying), adapter)
+        (with_suffix(&name, varying), boxes)
     });
-    Ok(duts.collect())
+    let duts = duts.collect();
+    Ok(Entry { name, duts })
 }
 
 /// Where a form has suites of its own, one of them.

@@ -1,9 +1,11 @@
 //! Points of trials by real programs.
 
 use crate::axis::nanos;
-use crate::expand::{AxisValue, Point, always, compact, compact_time, on_off, product, sometimes};
+use crate::axis::product;
+use crate::expand::{AxisValue, Point, always, sometimes};
 use crate::plan::{self, Measurement};
 use crate::trial::{Load, Tool, ToolTrial, Trial};
+use crate::words::{compact, compact_time, on_off};
 use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
 use yaml::Spanned;

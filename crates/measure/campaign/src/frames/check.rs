@@ -160,7 +160,7 @@ pub(crate) fn for_duts<'a>(
 ) -> Vec<(&'a Place, String, String)> {
     let traffic = &test.traffic;
     let direction = traffic.direction;
-    let can = |dut: &Listed| dut.dut.adapter.directions().contains(&direction);
+    let can = |dut: &Listed| dut.dut.adapter.profile().directions.contains(&direction);
     let mut wrong = Vec::new();
     let one_way: Vec<_> = duts.iter().copied().filter(|dut| !can(dut)).collect();
     if let Some(first) = one_way.first() {
@@ -169,7 +169,7 @@ pub(crate) fn for_duts<'a>(
             direction.name(),
             names(&one_way)
         );
-        let known = first.dut.adapter.directions().iter();
+        let known = first.dut.adapter.profile().directions.iter();
         let known: Vec<_> = known
             .map(|direction| format!("`{}`", direction.name()))
             .collect();
@@ -211,7 +211,13 @@ fn beyond_abilities<'a>(
     let (Procedure::Disturbed(test), Some(place)) = (procedure, &places.event) else {
         return None;
     };
-    let can = |dut: &Listed| dut.dut.adapter.can(test.event.ability());
+    let can = |dut: &Listed| {
+        dut.dut
+            .adapter
+            .profile()
+            .abilities
+            .contains(&test.event.ability())
+    };
     let unable: Vec<_> = duts.iter().copied().filter(|dut| !can(dut)).collect();
     if unable.is_empty() {
         return None;
@@ -246,7 +252,7 @@ fn tunnels_and_flows<'a>(
         let encryptors = duts
             .iter()
             .filter(|dut| dut.dut.adapter.encryptor().is_some());
-        let chosen = encryptors.filter(|dut| is_wrong(dut.dut.adapter.tunnels()));
+        let chosen = encryptors.filter(|dut| is_wrong(dut.dut.adapter.profile().tunnels));
         chosen.copied().collect()
     };
     if !places.auto_tunnels {

@@ -2,11 +2,12 @@
 //! `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
-use crate::expand::{AxisValue, always, compact, compact_time, sometimes};
+use crate::expand::{AxisValue, always, sometimes};
 use crate::frames::procedure::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
 use crate::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
+use crate::words::{compact, compact_time};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};

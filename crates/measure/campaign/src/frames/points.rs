@@ -1,9 +1,11 @@
 //! A frame trial's points: every combination of its axes, ready to become cells.
 
-use crate::expand::{AxisValue, Point, always, on_off, product, sometimes};
+use crate::axis::product;
+use crate::expand::{AxisValue, Point, always, sometimes};
 use crate::frames::{FrameTrial, Places, flows_for};
 use crate::plan::{FrameTest, Measurement, Traffic};
 use crate::trial::Trial;
+use crate::words::on_off;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::mix::FrameMix;
 use yaml::Spanned;

@@ -1,12 +1,13 @@
 //! What is done with the frames: the keys that each kind of frame trial has of its own.
 
 use crate::axis::{Axis, RUN_MAX, axis, nanos};
-use crate::expand::{AxisValue, compact, compact_time, sometimes};
+use crate::expand::{AxisValue, sometimes};
 use crate::frames::disturbed;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::frames::soak;
 use crate::plan::{BackToBack, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery};
+use crate::words::{compact, compact_time};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;

@@ -1,11 +1,12 @@
 //! A search for throughput as a campaign asks for it.
 
 use crate::axis::{RUN_MAX, nanos};
-use crate::expand::{AxisValue, compact, compact_time, sometimes};
+use crate::expand::{AxisValue, sometimes};
 use crate::frames::procedure::{drain, is_empty, load_id, max_load};
 use crate::frames::profile::{self, Times};
 use crate::frames::rate::{self, Rate};
 use crate::plan::{Goal, Profile, ThroughputSearch};
+use crate::words::{compact, compact_time};
 use std::time::Duration;
 use units::{FrameRate, Ratio};
 use wire::mix::FrameMix;

@@ -1,10 +1,11 @@
 //! A load for minutes to hours: the keys of `soak`.
 
 use crate::axis::{Axis, RUN_MAX, axis, nanos};
-use crate::expand::{AxisValue, compact_time, sometimes};
+use crate::expand::{AxisValue, sometimes};
 use crate::frames::disturbed::Load;
 use crate::frames::rate::Rate;
 use crate::plan::{DriftBounds, Soak};
+use crate::words::compact_time;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::Ratio;

@@ -5,7 +5,7 @@ use dispatch::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
 use wire::l2tp;
-use wire::overhead::{IPV4_HEADER_BYTES, Outer, UDP_HEADER_BYTES, inner_mtu, outer_bytes};
+use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Ethernet header of a frame that is carried whole.
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -156,28 +156,6 @@ impl Encryptor {
         } else {
             self.suite.insecure()
         }
-    }
-
-    /// The longest that an IP packet of `packet_bytes` from a station gets on the cipher link.
-    #[must_use]
-    pub const fn cipher_packet_bytes(&self, packet_bytes: usize) -> usize {
-        let carried = packet_bytes + self.mode.frame_bytes().1;
-        match self.mode.has_esp() {
-            true => outer_bytes(self.suite, Outer::UDP_IPV4, carried),
-            false => carried + IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
-        }
-    }
-
-    /// The longest IP packet of a station that a cipher link of that MTU carries whole, whatever the
-    /// frame around it has.
-    #[must_use]
-    pub fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
-        let cipher_mtu = usize::from(cipher_mtu);
-        let carried = match self.mode.has_esp() {
-            true => inner_mtu(self.suite, Outer::UDP_IPV4, cipher_mtu)?,
-            false => cipher_mtu.checked_sub(IPV4_HEADER_BYTES + UDP_HEADER_BYTES)?,
-        };
-        carried.checked_sub(self.mode.frame_bytes().1)
     }
 
     /// Whether what crosses the cipher link can be read there.

@@ -1,6 +1,6 @@
 //! Boxes in the path that Cipherbench does not run: what they are told, and the cables to them.
 
-use super::Carrier;
+use crate::adapter::Carrier;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -2,7 +2,8 @@
 //!
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
-use crate::plan::{Adapter, Disturbed, Soak};
+use crate::adapter::{Adapter, Direction};
+use crate::plan::{Disturbed, Soak};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Suite;
@@ -46,18 +47,6 @@ pub enum IpVersion {
     /// IPv6.
     #[serde(rename = "6")]
     V6,
-}
-
-/// Which part of a DUT is in the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// A – gw1 – station: one device encrypts, the station opens.
-    Encrypt,
-    /// Station – gw2 – B: the station seals, one device decrypts.
-    Decrypt,
-    /// A – gw1 – gw2 – B: one device encrypts, the other decrypts.
-    Both,
 }
 
 impl Traffic {
@@ -107,21 +96,6 @@ impl IpVersion {
         match self {
             Self::V4 => 4,
             Self::V6 => 6,
-        }
-    }
-}
-
-impl Direction {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Encrypt, Self::Decrypt, Self::Both];
-
-    /// As campaigns and reports have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Encrypt => "encrypt",
-            Self::Decrypt => "decrypt",
-            Self::Both => "both",
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::plan::{
     BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Measurement,
     Procedure, Soak, ThroughputSearch, Traffic,
 };
-use crate::text::counted;
+use crate::words::counted;
 use std::time::Duration;
 use units::human;
 use units::time::print;

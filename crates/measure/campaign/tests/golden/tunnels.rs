@@ -254,7 +254,7 @@ fn what_a_suite_does_not_encrypt_can_be_read() {
     for (suite, is_readable) in expected {
         let dut = format!("cipherbench: {{ suite: {suite}, insecure: true }}");
         let (_, adapter) = &adapters(&dut)[0];
-        assert_eq!(adapter.is_readable(), is_readable, "{suite}");
+        assert_eq!(adapter.profile().is_readable, is_readable, "{suite}");
         assert!(!is_readable || adapter.insecure().is_some(), "{suite}");
     }
 }
@@ -283,5 +283,5 @@ fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
     let before = written(5).replace(r#","tunnels":1"#, "");
     let read: Adapter = serde_json::from_str(&before).unwrap();
     assert_eq!(&read, adapters[5]);
-    assert_eq!(read.tunnels(), 1);
+    assert_eq!(read.profile().tunnels, 1);
 }

@@ -2,7 +2,6 @@
 
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::encryptor_in_words;
 use campaign::plan::{Adapter, Element, LabKind};
 
 /// Name and value of all that is known; what could not be read is left out.
@@ -99,24 +98,7 @@ fn devices<'a>(run: &Run<'a>) -> Vec<(&'a str, String)> {
 }
 
 fn settings(adapter: &Adapter) -> String {
-    match adapter {
-        Adapter::Direct => "no encryption: the gateways forward in clear".into(),
-        Adapter::Straight => "nothing: the stations joined by a link; control: no device".into(),
-        Adapter::Router { nat: true } => "Linux forwarding with address translation".into(),
-        Adapter::Router { nat: false } => "Linux forwarding".into(),
-        Adapter::Bridge => "Linux bridge".into(),
-        Adapter::Cipherbench(encryptor) => {
-            let control = stats::Control::of(adapter);
-            let control = control.map_or_else(String::new, |is| format!("; {}", is.name()));
-            encryptor_in_words(encryptor) + &control
-        }
-        Adapter::WireGuard(tunnel) => campaign::text::wireguard_in_words(tunnel),
-        Adapter::StrongSwan(tunnel) => campaign::text::strongswan_in_words(tunnel),
-        Adapter::OpenVpn(tunnel) => campaign::text::openvpn_in_words(tunnel),
-        Adapter::External(external) => campaign::text::external_in_words(external),
-        Adapter::Xfrm(tunnel) => campaign::text::xfrm_in_words(*tunnel),
-        Adapter::Device(devices) => campaign::text::devices_in_words(devices),
-        Adapter::L2tpv3(tunnel) => campaign::text::l2tpv3_in_words(*tunnel),
-        other => format!("{other:?}"),
-    }
+    let control = stats::Control::of(adapter);
+    let control = control.map_or_else(String::new, |is| format!("; {}", is.name()));
+    adapter.profile().settings + &control
 }

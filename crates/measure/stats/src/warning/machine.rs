@@ -1,7 +1,7 @@
 //! What the machine itself does to figures.
 
 use super::{Warning, WarningKind, counted, warning};
-use campaign::plan::{Adapter, Cell, Direction, Measurement};
+use campaign::plan::{Cell, Direction, Measurement};
 use journal::Journal;
 
 /// Cores that the tools and the DUT of a cell would use if each had its own.
@@ -15,21 +15,7 @@ pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
         Measurement::Frames(test) if test.traffic.direction != Direction::Both => 1,
         _ => 2,
     };
-    2 * u32::from(cell.cores_per_station) + gateways * gateway_cores(&cell.dut.adapter)
-}
-
-/// Cores that a device keeps busy in each gateway. What others' use is not known: one at the least, be it a process or
-/// the kernel that seals. What is forwarded in clear costs the senders' own cores little, and boxes outside have theirs.
-fn gateway_cores(adapter: &Adapter) -> u32 {
-    match adapter {
-        Adapter::Cipherbench(encryptor) => u32::from(encryptor.workers),
-        Adapter::Direct
-        | Adapter::Straight
-        | Adapter::Router { .. }
-        | Adapter::Bridge
-        | Adapter::External(_) => 0,
-        _ => 1,
-    }
+    2 * u32::from(cell.cores_per_station) + gateways * cell.dut.adapter.profile().gateway_cores
 }
 
 pub(super) fn shared_cores(journal: &Journal) -> Option<Warning> {

@@ -131,7 +131,7 @@ pub(super) fn one_tunnel(journal: &Journal) -> Option<Warning> {
     let by_tool = |cell: &&Cell| !matches!(cell.measurement, Measurement::Frames(_));
     let cells = journal.header.plan.cells.iter().filter(by_tool);
     let cells: Vec<&Cell> = cells
-        .filter(|cell| cell.dut.adapter.tunnels() > 1)
+        .filter(|cell| cell.dut.adapter.profile().tunnels > 1)
         .collect();
     (!cells.is_empty()).then_some(())?;
     warning(

@@ -147,21 +147,11 @@ impl Packets {
 fn path_mtus(observed: &Observed<'_>) -> (u16, u16) {
     let links = observed.links;
     let adapter = &observed.cell.dut.adapter;
-    let cipher_mtu = usize::from(links.cipher_mtu);
-    let (known, most) = match (adapter.encryptor(), adapter.carrier()) {
-        (Some(encryptor), _) => {
-            let mtu = encryptor.clear_mtu(links.cipher_mtu).unwrap_or(0);
-            (mtu, mtu)
-        }
-        // Others may fragment what they sealed.
-        (None, Some(carrier)) => (carrier.clear_mtu(links.cipher_mtu).unwrap_or(0), cipher_mtu),
-        (None, None) => match adapter {
-            // The kernel fragments what it has put in L2TP.
-            Adapter::L2tpv3(tunnel) => {
-                (tunnel.clear_mtu(links.cipher_mtu).unwrap_or(0), cipher_mtu)
-            }
-            _ => (cipher_mtu, cipher_mtu),
-        },
+    let known = adapter.profile().clear_mtu(links.cipher_mtu).unwrap_or(0);
+    // Others may fragment what they sealed.
+    let most = match adapter.encryptor() {
+        Some(_) => known,
+        None => links.cipher_mtu.into(),
     };
     let with_links = |mtu| links.mtu.min(u16::try_from(mtu).unwrap_or(u16::MAX));
     (with_links(known), with_links(most))
@@ -169,22 +159,15 @@ fn path_mtus(observed: &Observed<'_>) -> (u16, u16) {
 
 /// The most that a DUT's encapsulation adds to a packet.
 fn encapsulation_bytes(adapter: &Adapter) -> u64 {
-    if let Adapter::L2tpv3(tunnel) = adapter {
-        return tunnel.cipher_packet_bytes(0) as u64;
-    }
-    let Some(encryptor) = adapter.encryptor() else {
-        return adapter
-            .carrier()
-            .map_or(0, |carrier| carrier_bytes(carrier).fold(0, u64::max));
-    };
-    let added = |inner: usize| (encryptor.cipher_packet_bytes(inner) - inner) as u64;
+    let profile = adapter.profile();
+    let added = |inner: usize| (profile.cipher_packet_bytes(inner) - inner) as u64;
     // Padding depends on the length.
-    let esp = (1000..1000 + encryptor.suite.pad_to_bytes()).map(added);
-    let aggregate = match encryptor.aggregate {
-        true => AGGREGATE_BYTES_MAX,
-        false => 0,
+    let most = (1000..1000 + PAD_TO_BYTES_MAX).map(added).max();
+    let aggregate = match adapter.encryptor() {
+        Some(encryptor) if encryptor.aggregate => AGGREGATE_BYTES_MAX,
+        _ => 0,
     };
-    esp.max().unwrap_or(0) + aggregate
+    most.unwrap_or(0) + aggregate
 }
 
 /// What other people's tunnels add to packets, outer headers included, for every way to pad.

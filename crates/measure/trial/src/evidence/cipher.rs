@@ -91,7 +91,7 @@ impl CipherSeen<'_> {
         if self.marker.is_empty() {
             return None;
         }
-        if adapter.is_readable() {
+        if adapter.profile().is_readable {
             let why = adapter.insecure().unwrap_or("it does not encrypt");
             let detail = format!("as asked, {why}: {}", self.marker_shown());
             let shown = self.link.marker_frames > 0;

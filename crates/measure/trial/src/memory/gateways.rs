@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
 use wire::Suite;
+use wire::overhead::{Outer, inner_mtu};
 use yaml::Prefix;
 
 /// Frames that the rings of all lanes hold: what a network card's ring does.
@@ -412,7 +413,7 @@ impl Keys {
 
 /// The longest packet that a tunnel carries; where packets share ESP packets, also how long those get.
 fn inner_bytes_max(encryptor: &Encryptor, mtu: u16) -> usize {
-    let on_ethernet = encryptor.clear_mtu(ETHERNET_MTU).unwrap_or(0);
+    let on_ethernet = inner_mtu(encryptor.suite, Outer::UDP_IPV4, ETHERNET_MTU.into()).unwrap_or(0);
     usize::from(mtu).max(on_ethernet)
 }
 

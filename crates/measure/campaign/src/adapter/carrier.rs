@@ -1,0 +1,121 @@
+//! How sealed packets look between the gateways, and how long they get.
+
+use serde::{Deserialize, Serialize};
+use wire::Suite;
+use wire::overhead::{Outer, inner_mtu, outer_bytes};
+
+/// What carries the packets of a DUT that encrypts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carrier {
+    /// How they look between the gateways.
+    pub form: Form,
+    /// What seals them.
+    pub suite: Suite,
+    /// Whether they are in UDP; of the forms, ESP alone may be bare.
+    pub udp: bool,
+}
+
+/// How sealed packets look between the gateways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// ESP (RFC 4303), in UDP (RFC 3948) or bare.
+    Esp,
+    /// WireGuard's transport data messages, in UDP.
+    #[serde(rename = "wireguard")]
+    WireGuard,
+    /// OpenVPN's data channel, in UDP.
+    #[serde(rename = "openvpn")]
+    OpenVpn,
+}
+
+impl Form {
+    /// For people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Esp => "ESP",
+            Self::WireGuard => "WireGuard",
+            Self::OpenVpn => "OpenVPN",
+        }
+    }
+}
+
+/// Type, receiver and counter in front, tag behind (WireGuard whitepaper §5.4.6).
+const WIREGUARD_BYTES: usize = 16 + 16;
+/// What WireGuard pads packets to, though never beyond the tunnel's MTU.
+const WIREGUARD_PAD_TO_BYTES: usize = 16;
+/// Opcode with peer id and packet id in front, and a tag (OpenVPN's `P_DATA_V2` with an AEAD).
+const OPENVPN_BYTES: usize = 4 + 4 + 16;
+
+impl Carrier {
+    /// What stands in front of the sealed packet.
+    #[must_use]
+    pub const fn outer(self) -> Outer {
+        Outer {
+            ipv6: false,
+            udp: self.udp,
+        }
+    }
+
+    /// The longest that an IP packet of `packet_bytes` gets on the cipher link.
+    #[must_use]
+    pub const fn cipher_packet_bytes(self, packet_bytes: usize) -> usize {
+        let outer = self.outer().header_bytes();
+        match self.form {
+            Form::Esp => outer_bytes(self.suite, self.outer(), packet_bytes),
+            Form::WireGuard => {
+                let padded = packet_bytes.next_multiple_of(WIREGUARD_PAD_TO_BYTES);
+                outer + WIREGUARD_BYTES + padded
+            }
+            Form::OpenVpn => outer + OPENVPN_BYTES + packet_bytes,
+        }
+    }
+
+    /// The longest IP packet that a cipher link of that MTU carries whole.
+    #[must_use]
+    pub fn clear_mtu(self, cipher_mtu: u16) -> Option<usize> {
+        let cipher_mtu = usize::from(cipher_mtu);
+        let outer = self.outer().header_bytes();
+        match self.form {
+            Form::Esp => inner_mtu(self.suite, self.outer(), cipher_mtu),
+            Form::WireGuard => {
+                let room = cipher_mtu.checked_sub(outer + WIREGUARD_BYTES)?;
+                Some(room - room % WIREGUARD_PAD_TO_BYTES)
+            }
+            Form::OpenVpn => cipher_mtu.checked_sub(outer + OPENVPN_BYTES),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clear_mtu_is_the_longest_that_fits() {
+        for (form, udp) in [
+            (Form::Esp, true),
+            (Form::Esp, false),
+            (Form::WireGuard, true),
+            (Form::OpenVpn, true),
+        ] {
+            let carrier = Carrier {
+                form,
+                suite: Suite::ChaCha20Poly1305,
+                udp,
+            };
+            for cipher_mtu in 200..1600 {
+                let clear = carrier.clear_mtu(cipher_mtu).unwrap();
+                assert!(
+                    carrier.cipher_packet_bytes(clear) <= usize::from(cipher_mtu),
+                    "{form:?}"
+                );
+                assert!(
+                    carrier.cipher_packet_bytes(clear + 1) > usize::from(cipher_mtu),
+                    "{form:?}"
+                );
+            }
+        }
+    }
+}

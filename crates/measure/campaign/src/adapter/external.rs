@@ -1,0 +1,48 @@
+//! Boxes outside of this machine.
+
+use super::profile::{Ability, DutProfile};
+use crate::plan::{Carrier, External};
+use crate::words::counted;
+use std::time::Duration;
+
+/// Time for one command of a box: a login, and the command itself.
+pub const BOX_COMMAND: Duration = Duration::from_secs(1);
+/// Time from the last command of a box until its tunnel is up.
+pub const BOX_READY: Duration = Duration::from_secs(5);
+
+pub(super) fn profile(external: &External) -> DutProfile {
+    DutProfile {
+        // It has cores of its own.
+        gateway_cores: 0,
+        abilities: vec![Ability::Cut],
+        beside: time(external),
+        ..DutProfile::tunnel(external.carrier, in_words(external))
+    }
+}
+
+/// Counters are read twice before a trial and twice after it.
+fn time(external: &External) -> Duration {
+    let commands = external.boxes.iter().map(|its| {
+        let counters = its.counters.len() + its.counter_lines.len();
+        its.commands().count() + 3 * counters
+    });
+    let commands = u32::try_from(commands.sum::<usize>()).unwrap_or(u32::MAX);
+    BOX_READY + BOX_COMMAND * commands
+}
+
+fn in_words(external: &External) -> String {
+    let Carrier { form, suite, .. } = external.carrier;
+    let boxes = match external.boxes.len() {
+        1 => "boxes managed as one",
+        _ => "two boxes",
+    };
+    let commands = external.boxes.iter().map(|it| it.up.len() as u64).sum();
+    let up = match commands {
+        0 => "as they are configured".to_owned(),
+        commands => format!("configured by {}", counted(commands, "command")),
+    };
+    format!(
+        "{} {suite} by {boxes} outside of this machine, {up}",
+        form.name()
+    )
+}

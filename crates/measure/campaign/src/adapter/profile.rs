@@ -1,0 +1,199 @@
+//! What every other stage asks of an adapter, answered once for each kind.
+
+use super::carrier::Carrier;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Properties of a DUT that follow from its settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DutProfile {
+    /// Its part in the campaign.
+    pub role: Role,
+    /// The settings in one line for people; of an insecure DUT with the reason.
+    pub settings: String,
+    /// How its packets look between the gateways; `None` where nothing encrypts.
+    pub carrier: Option<Carrier>,
+    /// Least and most bytes that it puts around a station's IP packet before it seals the packet:
+    /// the most leaves room for a VLAN tag.
+    pub frame_bytes: (usize, usize),
+    /// Bytes of outer headers where there is no [`carrier`](Self::carrier) to count them.
+    pub outer_bytes: usize,
+    /// Longest IP packet that it takes, where its links take longer ones.
+    pub packet_limit: Option<PacketLimit>,
+    /// What it carries packets in, for messages: `ESP (aes-256-gcm)`.
+    pub carried_in: Option<String>,
+    /// Why it protects badly or not at all; `None` where it protects, or does not claim to.
+    pub insecure: Option<&'static str>,
+    /// Whether sealed packets can be read all the same: a suite without a cipher, or the null
+    /// engine.
+    pub is_readable: bool,
+    /// Tunnels that traffic can be spread over.
+    pub tunnels: u32,
+    /// Cores that it keeps busy on each gateway of this machine, at least.
+    pub gateway_cores: u32,
+    /// What can be done to it while it is up.
+    pub abilities: Vec<Ability>,
+    /// The directions in which it can be loaded.
+    pub directions: &'static [Direction],
+    /// Why it cannot run in a lab in memory, continuing its name; `None` where it can.
+    pub needs_kernel: Option<String>,
+    /// Time to set its tunnels up, beyond the first tunnel of a DUT without a key exchange.
+    pub set_up: Duration,
+    /// Time per trial for what must run or be asked beside it.
+    pub beside: Duration,
+}
+
+/// Part of a DUT in a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The gateways forward in clear: what DUTs are compared with.
+    Baseline,
+    /// Nothing is in the path: the tester measures itself.
+    Rig,
+    /// One box that forwards in clear, in place of the gateways.
+    Forwarder,
+    /// A tunnel between the gateways.
+    Tunnel,
+    /// A crypto device: no traffic passes through it.
+    Device,
+}
+
+/// Longest IP packet that a DUT takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketLimit {
+    /// In bytes.
+    pub bytes: u16,
+    /// What sets the limit.
+    pub by: &'static str,
+    /// Setting without the limit.
+    pub help: &'static str,
+}
+
+/// Action on a DUT that is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ability {
+    /// Renew its keys on demand.
+    Rekey,
+    /// Kill and restart it.
+    Crash,
+    /// Cut the link between the gateways.
+    Cut,
+    /// Take its tunnels down and set them up.
+    SetUp,
+    /// Capture its sealed packets and send hostile ones made from them.
+    Attack,
+    /// Put the keys of one side out of step with the other's.
+    Desync,
+}
+
+/// Part of a DUT that is in the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// A – gw1 – station: one device encrypts, the station opens.
+    Encrypt,
+    /// Station – gw2 – B: the station seals, one device decrypts.
+    Decrypt,
+    /// A – gw1 – gw2 – B: one device encrypts, the other decrypts.
+    Both,
+}
+
+impl Direction {
+    /// Every direction.
+    pub const ALL: [Self; 3] = [Self::Encrypt, Self::Decrypt, Self::Both];
+
+    /// Name in campaigns and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Encrypt => "encrypt",
+            Self::Decrypt => "decrypt",
+            Self::Both => "both",
+        }
+    }
+}
+
+impl DutProfile {
+    /// A box or link that forwards in clear and cannot be acted on.
+    pub(crate) fn clear(role: Role, settings: impl Into<String>) -> Self {
+        Self {
+            role,
+            settings: settings.into(),
+            carrier: None,
+            frame_bytes: (0, 0),
+            outer_bytes: 0,
+            packet_limit: None,
+            carried_in: None,
+            insecure: None,
+            is_readable: false,
+            tunnels: 1,
+            gateway_cores: 0,
+            abilities: Vec::new(),
+            directions: &[Direction::Both],
+            needs_kernel: None,
+            set_up: Duration::ZERO,
+            beside: Duration::ZERO,
+        }
+    }
+
+    /// A tunnel that another program or the kernel runs: loaded in both directions together, since
+    /// the station does not speak its key exchange.
+    pub(crate) fn tunnel(carrier: Carrier, settings: String) -> Self {
+        let insecure = carrier.suite.insecure();
+        Self {
+            carrier: Some(carrier),
+            carried_in: Some(format!("{} ({})", carrier.form.name(), carrier.suite)),
+            insecure,
+            is_readable: !carrier.suite.encrypts(),
+            gateway_cores: 1,
+            abilities: vec![Ability::Cut],
+            needs_kernel: Some("needs interfaces, and a lab in memory has none".to_owned()),
+            ..Self::clear(Role::Tunnel, settings + &insecure_in_words(insecure))
+        }
+    }
+
+    /// Whether packets between the gateways must be sealed.
+    #[must_use]
+    pub const fn encrypts(&self) -> bool {
+        self.carrier.is_some()
+    }
+
+    /// Whether station A reaches B through it, so that tools can be used. Frames need no more than
+    /// two ends of a path.
+    #[must_use]
+    pub const fn joins_stations(&self) -> bool {
+        matches!(self.role, Role::Baseline | Role::Tunnel)
+    }
+
+    /// Whether packets cross it unchanged.
+    #[must_use]
+    pub const fn is_clear(&self) -> bool {
+        matches!(self.role, Role::Baseline | Role::Rig | Role::Forwarder)
+    }
+
+    /// Longest that an IP packet of `packet_bytes` from a station gets on the cipher link.
+    #[must_use]
+    pub fn cipher_packet_bytes(&self, packet_bytes: usize) -> usize {
+        let carried = packet_bytes + self.frame_bytes.1;
+        match self.carrier {
+            Some(carrier) => carrier.cipher_packet_bytes(carried),
+            None => carried + self.outer_bytes,
+        }
+    }
+
+    /// Longest IP packet of a station that a cipher link of that MTU carries whole, whatever the
+    /// frame around it holds.
+    #[must_use]
+    pub fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
+        let carried = match self.carrier {
+            Some(carrier) => carrier.clear_mtu(cipher_mtu)?,
+            None => usize::from(cipher_mtu).checked_sub(self.outer_bytes)?,
+        };
+        carried.checked_sub(self.frame_bytes.1)
+    }
+}
+
+/// `: insecure, ` and the reason, where there is one.
+pub(crate) fn insecure_in_words(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(": insecure, {why}"))
+}

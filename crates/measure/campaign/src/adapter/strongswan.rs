@@ -1,0 +1,205 @@
+//! IPsec by strongSwan.
+
+use super::carrier::{Carrier, Form};
+use super::entry::{DUTS_MAX, Entry, common_suite, name, with_suffix};
+use super::profile::{Ability, DutProfile, PacketLimit};
+use crate::axis::{axis, product};
+use crate::words::counted;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wire::Suite;
+use yaml::{Map, Node, Reported};
+
+/// IPsec by strongSwan: IKEv2 between two `charon`, with new secrets at each start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrongSwan {
+    /// Data path.
+    pub data_path: DataPath,
+    /// ESP suite.
+    pub suite: Suite,
+    /// How the gateways authenticate.
+    pub auth: IkeAuth,
+    /// Whether a pre-shared key is mixed in against quantum computers (RFC 8784).
+    pub ppk: bool,
+    /// Whether ML-KEM-768 is added to the key exchange (RFC 9370), for which strongSwan 6 is needed.
+    pub ml_kem: bool,
+    /// Tunnels, each with its own SAs under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
+    #[serde(default = "one")]
+    pub tunnels: u16,
+}
+
+const fn one() -> u16 {
+    1
+}
+
+/// Data path of strongSwan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataPath {
+    /// The kernel's XFRM: bare ESP.
+    Kernel,
+    /// `kernel-libipsec`, in the daemon: for kernels without ESP. Its ESP is in UDP always.
+    Libipsec,
+}
+
+impl DataPath {
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Libipsec => "libipsec",
+        }
+    }
+}
+
+/// How IKEv2 peers authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IkeAuth {
+    /// A pre-shared key.
+    Psk,
+    /// Certificates of an authority of their own, ECDSA P-256.
+    Certificates,
+}
+
+impl IkeAuth {
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Psk => "psk",
+            Self::Certificates => "certificates",
+        }
+    }
+}
+
+/// Time for one more tunnel with a key exchange: SAs agreed on, looked at and taken down.
+pub const TUNNEL_SET_UP: Duration = Duration::from_millis(5);
+impl StrongSwan {
+    /// Longest packet that `kernel-libipsec` takes: the length of its TUN buffer, whatever its MTU.
+    pub const LIBIPSEC_PACKET_BYTES_MAX: u16 = 1400;
+
+    /// Most tunnels between two gateways.
+    pub const TUNNELS_MAX: u16 = 1000;
+
+    /// How its packets look between the gateways.
+    #[must_use]
+    pub const fn carrier(&self) -> Carrier {
+        Carrier {
+            form: Form::Esp,
+            suite: self.suite,
+            udp: matches!(self.data_path, DataPath::Libipsec),
+        }
+    }
+
+    pub(super) fn profile(&self) -> DutProfile {
+        let mut profile = DutProfile::tunnel(self.carrier(), self.in_words());
+        profile.tunnels = self.tunnels.into();
+        profile.set_up = TUNNEL_SET_UP * u32::from(self.tunnels.saturating_sub(1));
+        profile.abilities.extend([
+            Ability::Attack,
+            Ability::Rekey,
+            Ability::Crash,
+            Ability::SetUp,
+        ]);
+        profile.packet_limit = (self.data_path == DataPath::Libipsec).then_some(PacketLimit {
+            bytes: Self::LIBIPSEC_PACKET_BYTES_MAX,
+            by: "kernel-libipsec",
+            help: "`data_path: kernel`",
+        });
+        profile
+    }
+
+    fn in_words(&self) -> String {
+        let data_path = match self.data_path {
+            DataPath::Kernel => "the kernel's XFRM for strongSwan",
+            DataPath::Libipsec => "strongSwan's kernel-libipsec",
+        };
+        let auth = match self.auth {
+            IkeAuth::Psk => "pre-shared key",
+            IkeAuth::Certificates => "certificates",
+        };
+        let mut words = vec![
+            format!("ESP {} by {data_path}", self.suite),
+            auth.to_owned(),
+        ];
+        for (is_on, word) in [(self.ppk, "PPK"), (self.ml_kem, "ML-KEM-768")] {
+            if is_on {
+                words.push(word.to_owned());
+            }
+        }
+        if self.tunnels > 1 {
+            words.push(counted(self.tunnels.into(), "tunnel"));
+        }
+        words.join(", ")
+    }
+}
+
+const DATA_PATHS: [(&str, DataPath); 2] = [
+    (DataPath::Libipsec.name(), DataPath::Libipsec),
+    (DataPath::Kernel.name(), DataPath::Kernel),
+];
+
+const AUTHS: [(&str, IkeAuth); 2] = [
+    (IkeAuth::Psk.name(), IkeAuth::Psk),
+    (IkeAuth::Certificates.name(), IkeAuth::Certificates),
+];
+
+/// Settings that vary are added to the name, in this order: data path, suite, authentication, PPK, ML-KEM,
+/// tunnels.
+pub(crate) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
+    let name = name(map, "strongswan");
+    let legacy = map.with_default("legacy", false, Node::bool);
+    let insecure = map.with_default("insecure", false, Node::bool);
+    let data_path = axis(map, "data_path", DataPath::Libipsec, |node| {
+        node.one_of("data path", &DATA_PATHS)
+    });
+    let suite = axis(map, "suite", Suite::Aes256Gcm, |node| {
+        common_suite(node, &legacy, &insecure)
+    });
+    let auth = axis(map, "auth", IkeAuth::Psk, |node| {
+        node.one_of("authentication", &AUTHS)
+    });
+    let ppk = axis(map, "ppk", false, Node::bool);
+    let ml_kem = axis(map, "ml_kem", false, Node::bool);
+    let tunnels = axis(map, "tunnels", 1, |node| {
+        node.integer(1..=StrongSwan::TUNNELS_MAX)
+    });
+    let name = name?;
+    let (data_path, suite, auth) = (data_path.all()?, suite.all()?, auth.all()?);
+    let (ppk, ml_kem, tunnels) = (ppk.all()?, ml_kem.all()?, tunnels.all()?);
+    legacy?;
+    insecure?;
+    let combinations = product([
+        data_path.len(),
+        suite.len(),
+        auth.len(),
+        ppk.len(),
+        ml_kem.len(),
+        tunnels.len(),
+    ]);
+    // One more than the limit is enough to report it.
+    let duts = combinations.take(DUTS_MAX + 1).map(|at| {
+        let tunnel = StrongSwan {
+            data_path: data_path[at[0]].value,
+            suite: suite[at[1]].value,
+            auth: auth[at[2]].value,
+            ppk: ppk[at[3]].value,
+            ml_kem: ml_kem[at[4]].value,
+            tunnels: tunnels[at[5]].value,
+        };
+        let count = format!("t{}", tunnel.tunnels);
+        let words = [
+            (data_path.len() > 1, tunnel.data_path.name()),
+            (suite.len() > 1, tunnel.suite.name()),
+            (auth.len() > 1, tunnel.auth.name()),
+            (ppk.len() > 1 && tunnel.ppk, "ppk"),
+            (ml_kem.len() > 1 && tunnel.ml_kem, "ml-kem"),
+            (tunnels.len() > 1, &count),
+        ];
+        (with_suffix(&name, words), tunnel)
+    });
+    let duts = duts.collect();
+    Ok(Entry { name, duts })
+}
