@@ -196,6 +196,49 @@ fn no_wing_imports_from_a_wing_above_it() {
     }
 }
 
+/// Crates that a laptop builds to read reports: no C compiler, no look at the host.
+const PURE: [&str; 4] = ["campaign", "journal", "stats", "report"];
+
+#[test]
+fn the_pure_crates_build_without_a_c_compiler() {
+    let foreign = |name: &str| {
+        let builds_c = ["cc", "cmake", "bindgen", "aws-lc-rs", "nix", "libc"].contains(&name);
+        let probes = [
+            "engine",
+            "gost",
+            "dispatch",
+            "device",
+            "port",
+            "lab",
+            "encryptor",
+        ]
+        .into_iter()
+        .any(|ours| name.strip_prefix("cipherbench-") == Some(ours));
+        builds_c || probes || name.ends_with("-sys")
+    };
+    for name in PURE {
+        let package = format!("cipherbench-{name}");
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--locked", "--edges", "normal,build"])
+            .args(["--prefix", "none", "--format", "{p}", "--package", &package])
+            .current_dir(root())
+            .output()
+            .expect("cargo runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains(&package),
+            "cargo tree: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let wrong: BTreeSet<_> = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|name| foreign(name))
+            .collect();
+        assert!(wrong.is_empty(), "{package} needs {wrong:?}");
+    }
+}
+
 #[test]
 fn modules_with_children_are_files_beside_their_folder() {
     let wrong: Vec<_> = rust_files()

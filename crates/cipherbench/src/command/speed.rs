@@ -72,7 +72,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
     let suites = suites(&arguments.suite)?;
     let choice = match arguments.engine.as_str() {
         "all" => CpuChoice::Auto,
-        name => name.parse().map_err(refused)?,
+        name => name.parse().map_err(EngineError::from).map_err(refused)?,
     };
     let cores = rates::cores(arguments.threads)?;
     // Before anything is measured in vain.
@@ -215,7 +215,7 @@ fn engines(choice: &CpuChoice, suite: Suite) -> Result<Vec<Selection>, EngineErr
 
 fn refused(error: EngineError) -> Failure {
     let exit = match error {
-        EngineError::Unknown { .. } | EngineError::NotServed { .. } => Exit::Usage,
+        EngineError::Unknown(_) | EngineError::NotServed { .. } => Exit::Usage,
         EngineError::Refused { .. } => Exit::CriterionFailed,
         EngineError::Unavailable { .. } | EngineError::None { .. } => Exit::CannotBuild,
     };

@@ -6,12 +6,12 @@ use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
 use wire::Suite;
 
 use crate::cache::Cache;
-use crate::choice::CpuChoice;
 use crate::curve::{Curve, Direction, EngineCurves};
 use crate::device::{Device, OnDevice};
 use crate::dispatch::Dispatch;
 use crate::measure;
 use crate::routed::Predictor;
+use choice::CpuChoice;
 
 /// What may do batches.
 pub(crate) struct Contender {

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use engine::{EngineFailed, Packet, Transform};
 use wire::Suite;
 
-use crate::choice::Model;
 use crate::curve::Load;
+use choice::Model;
 
 /// What the engine is called where it failed.
 pub(crate) const NAME: &str = "model";

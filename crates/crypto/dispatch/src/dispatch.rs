@@ -8,13 +8,13 @@ use wire::Suite;
 use wire::overhead::esp_bytes;
 
 use crate::cache::Cache;
-use crate::choice::{Choice, CpuChoice, Model};
 use crate::contender::{Contender, Found, Maker, unavailable};
 use crate::contest::{self, BATCH_TOLD, Cost, Crossover};
 use crate::curve::{Direction, EngineCurves, Load};
 use crate::device::{self, Device};
 use crate::measure;
 use crate::routed::{Failures, Policy, Predictor, Route, Routed};
+use choice::{Choice, CpuChoice, Model};
 
 /// What a choice comes to for a suite: makes the keying material of SAs. Clones are the same one.
 #[derive(Clone)]

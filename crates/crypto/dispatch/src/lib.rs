@@ -19,7 +19,6 @@
 #![forbid(unsafe_code)]
 
 mod cache;
-mod choice;
 mod contender;
 mod contest;
 mod curve;
@@ -27,9 +26,8 @@ mod device;
 mod dispatch;
 mod measure;
 pub mod pace;
-mod read;
 mod routed;
 
-pub use choice::{Choice, CpuChoice, Model, NotAChoice};
+pub use choice::{Choice, CpuChoice, Model};
 pub use curve::{Curve, Direction, EngineCurves, Fit, Load, Point};
 pub use dispatch::{Dispatch, Replaced, Turn};

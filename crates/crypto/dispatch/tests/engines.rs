@@ -15,7 +15,7 @@ fn prepare(choice: &Choice, suite: Suite) -> Dispatch {
 fn usable(suite: Suite) -> Vec<&'static str> {
     let usable = engine::engines()
         .iter()
-        .filter(|engine| engine.version.is_ok() && engine::serves(engine.name, suite));
+        .filter(|engine| engine.version.is_ok() && choice::serves(engine.name, suite));
     usable.map(|engine| engine.name).collect()
 }
 

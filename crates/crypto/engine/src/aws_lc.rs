@@ -15,13 +15,14 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
+use choice::EngineName;
 use wire::{Cipher, Hmac, Suite};
 
 pub(crate) struct AwsLc;
 
 impl Engine for AwsLc {
     fn name(&self) -> &'static str {
-        "aws-lc"
+        EngineName::AwsLc.name()
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -29,14 +30,7 @@ impl Engine for AwsLc {
     }
 
     fn serves(&self, suite: Suite) -> bool {
-        match suite {
-            Suite::EncryptThenMac(cipher, hmac) => {
-                hmac_algorithm(hmac).is_some()
-                    && matches!(cipher, Cipher::Null | Cipher::Aes128Cbc | Cipher::Aes256Cbc)
-            }
-            Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => true,
-            Suite::Gost(_) => false,
-        }
+        EngineName::AwsLc.serves(suite)
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {

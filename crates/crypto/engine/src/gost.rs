@@ -15,38 +15,39 @@ use ::gost::kuznyechik::Kuznyechik;
 use ::gost::magma::Magma;
 use ::gost::{BlockCipher, KEY_BYTES, Kernel};
 use bare::{CbcOmac, InCtr, InEcb};
+use choice::EngineName;
 use mgm::InMgm;
 use wire::{Gost as Suites, Suite};
 
 /// The engine of one kernel.
 pub(crate) struct Gost {
-    name: &'static str,
+    name: EngineName,
     kernel: fn() -> Option<Kernel>,
     /// What it takes, for people.
     needs: &'static str,
 }
 
 pub(crate) static AVX512: Gost = Gost {
-    name: "gost-avx512",
+    name: EngineName::GostAvx512,
     kernel: Kernel::avx512,
     needs: "AVX-512 with VBMI, GFNI and VPCLMULQDQ",
 };
 
 pub(crate) static AVX2: Gost = Gost {
-    name: "gost-avx2",
+    name: EngineName::GostAvx2,
     kernel: Kernel::avx2,
     needs: "AVX2 and PCLMULQDQ",
 };
 
 pub(crate) static PORTABLE: Gost = Gost {
-    name: "gost-portable",
+    name: EngineName::GostPortable,
     kernel: || Some(Kernel::PORTABLE),
     needs: "nothing",
 };
 
 impl Engine for Gost {
     fn name(&self) -> &'static str {
-        self.name
+        self.name.name()
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -57,7 +58,7 @@ impl Engine for Gost {
     }
 
     fn serves(&self, suite: Suite) -> bool {
-        matches!(suite, Suite::Gost(_))
+        self.name.serves(suite)
     }
 
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {

@@ -16,6 +16,7 @@ mod tests;
 use crate::selection::Engine;
 use crate::{Aead, Transform};
 use aead::AeadKey;
+use choice::EngineName;
 use transform::Sa;
 use wire::{Cipher, Suite};
 
@@ -23,7 +24,7 @@ pub(crate) struct IpsecMb;
 
 impl Engine for IpsecMb {
     fn name(&self) -> &'static str {
-        NAME
+        EngineName::IpsecMb.name()
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -31,7 +32,7 @@ impl Engine for IpsecMb {
     }
 
     fn serves(&self, suite: Suite) -> bool {
-        !matches!(suite, Suite::Gost(_))
+        EngineName::IpsecMb.serves(suite)
     }
 
     fn is_outrun(&self, suite: Suite) -> bool {

@@ -2,13 +2,14 @@
 
 use crate::Aead;
 use crate::selection::Engine;
+use choice::EngineName;
 use wire::Suite;
 
 pub(crate) struct IpsecMb;
 
 impl Engine for IpsecMb {
     fn name(&self) -> &'static str {
-        "ipsec-mb"
+        EngineName::IpsecMb.name()
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -17,6 +18,10 @@ impl Engine for IpsecMb {
         } else {
             "not built in: Intel's library is for x86-64 only".to_owned()
         })
+    }
+
+    fn serves(&self, suite: Suite) -> bool {
+        EngineName::IpsecMb.serves(suite)
     }
 
     fn aead(&self, _: Suite, _: &[u8]) -> Box<dyn Aead> {

@@ -22,17 +22,12 @@ mod selection;
 mod transform;
 pub mod vectors;
 
+pub use choice::{CpuChoice as Choice, NULL};
 pub use known_answers::Failure;
-pub use selection::{
-    Choice, EngineError, EngineInfo, PassedOver, Selection, engines, select, serves,
-};
+pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select};
 pub use transform::{EngineFailed, Packet, Transform};
 
 use wire::Suite;
-
-/// Name of the control that neither encrypts nor authenticates; not one of [`engines`], and never taken
-/// unless it is named.
-pub const NULL: &str = "null";
 
 /// Length of the tag of every [`Aead`].
 pub const TAG_BYTES: usize = 16;

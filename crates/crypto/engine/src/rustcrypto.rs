@@ -17,6 +17,7 @@ use cbc::cipher::{
     InnerIvInit, KeyInit,
 };
 use chacha20poly1305::ChaCha20Poly1305;
+use choice::EngineName;
 use des::{Des, TdesEde3};
 use hmac::HmacReset;
 use hmac::digest::FixedOutputReset;
@@ -29,7 +30,7 @@ pub(crate) struct RustCrypto;
 
 impl Engine for RustCrypto {
     fn name(&self) -> &'static str {
-        "rustcrypto"
+        EngineName::RustCrypto.name()
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -45,7 +46,7 @@ impl Engine for RustCrypto {
     }
 
     fn serves(&self, suite: Suite) -> bool {
-        !matches!(suite, Suite::Gost(_))
+        EngineName::RustCrypto.serves(suite)
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {

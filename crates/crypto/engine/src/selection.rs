@@ -12,9 +12,9 @@ use crate::known_answers::{self, Failure};
 use crate::null::Null;
 use crate::rustcrypto::RustCrypto;
 use crate::transform::EspAead;
+use choice::{CpuChoice as Choice, UnknownEngine};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use wire::{Cipher, Hmac, Suite};
 
@@ -27,9 +27,7 @@ pub(crate) trait Engine: Sync {
     fn probe(&self) -> Result<String, String>;
 
     /// Whether it has the suite.
-    fn serves(&self, suite: Suite) -> bool {
-        Suite::AEADS.contains(&suite)
-    }
+    fn serves(&self, suite: Suite) -> bool;
 
     /// Whether others are faster with it by far on this processor: [`Choice::Auto`] tries it last.
     fn is_outrun(&self, _suite: Suite) -> bool {
@@ -66,10 +64,7 @@ pub(crate) trait Engine: Sync {
     }
 }
 
-/// Every engine, in the order in which [`Choice::Auto`] tries them but for those that are outrun: ipsec-mb is the fastest
-/// with each suite and at each packet size, then AWS-LC with AEADs (AES-256-GCM, 64 B and 1408 B, in Gbit/s on one core:
-/// 21 and 97, 5 and 58, 2 and 17). RustCrypto has what they lack. A suite that an engine does not have falls to the next;
-/// those of GOST ciphers are ours alone, the widest vectors first.
+/// Every engine, in the order of [`choice::EngineName::ALL`], which says why.
 static ENGINES: [&dyn Engine; 6] = [
     &IpsecMb,
     &AwsLc,
@@ -100,66 +95,12 @@ pub fn engines() -> &'static [EngineInfo] {
     })
 }
 
-/// Whether the engine of that name, usable here or not, has the suite; the control has all.
-#[must_use]
-pub fn serves(name: &str, suite: Suite) -> bool {
-    let mut named = ENGINES.iter().filter(|engine| engine.name() == name);
-    name == crate::NULL || named.any(|engine| engine.serves(suite))
-}
-
-/// The engine that a user asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Choice {
-    /// The fastest that can be used here and passes its known answers. Written `auto`.
-    #[default]
-    Auto,
-    /// This one and no other.
-    Named(String),
-}
-
-impl FromStr for Choice {
-    type Err = EngineError;
-
-    /// Reads `auto` or the name of an engine, usable here or not, or of the control.
-    fn from_str(name: &str) -> Result<Self, EngineError> {
-        if name == "auto" {
-            Ok(Self::Auto)
-        } else if name == crate::NULL || ENGINES.iter().any(|engine| engine.name() == name) {
-            Ok(Self::Named(name.to_owned()))
-        } else {
-            Err(unknown(name, &ENGINES))
-        }
-    }
-}
-
-impl Choice {
-    /// Whether it is the control that neither encrypts nor authenticates.
-    #[must_use]
-    pub fn is_null(&self) -> bool {
-        matches!(self, Self::Named(name) if name == crate::NULL)
-    }
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.pad("auto"),
-            Self::Named(name) => f.pad(name),
-        }
-    }
-}
-
 /// Why there is no engine to be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The user's mistake.
-    #[error("there is no engine `{name}`\nhelp: known engines are auto, {known}")]
-    Unknown {
-        /// As asked for.
-        name: String,
-        /// Names of the engines, separated by commas.
-        known: String,
-    },
+    #[error(transparent)]
+    Unknown(#[from] UnknownEngine),
     /// The engine exists but not on this host.
     #[error("engine {name} cannot be used here: {reason}")]
     Unavailable {
@@ -321,7 +262,8 @@ fn select_from(
         }),
         Choice::Named(name) => {
             let Some(engine) = engines.iter().find(|engine| engine.name() == name) else {
-                return Err(unknown(name, engines));
+                let known = engines.iter().map(|engine| engine.name());
+                return Err(UnknownEngine::new(name, known).into());
             };
             if !engine.serves(suite) {
                 return Err(not_served(engine.name(), suite, engines));
@@ -411,13 +353,6 @@ fn not_served(name: &'static str, suite: Suite, engines: &[&'static dyn Engine])
         ),
     };
     EngineError::NotServed { name, suite, help }
-}
-
-fn unknown(name: &str, engines: &[&'static dyn Engine]) -> EngineError {
-    EngineError::Unknown {
-        name: name.to_owned(),
-        known: names(engines),
-    }
 }
 
 fn names(engines: &[&'static dyn Engine]) -> String {

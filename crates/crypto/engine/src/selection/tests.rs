@@ -214,6 +214,12 @@ fn named(name: &str) -> Choice {
 }
 
 #[test]
+fn engines_have_the_names_and_the_order_that_files_know() {
+    let known = choice::EngineName::ALL.map(choice::EngineName::name);
+    assert_eq!(ENGINES.map(|engine| engine.name()), known);
+}
+
+#[test]
 fn an_engine_that_computes_wrongly_is_refused_and_says_what_it_got_wrong() {
     for (engine, expected) in [
         (

@@ -4,7 +4,7 @@ use crate::adapter::entry::{DUTS_MAX, Entry, name, suite, with_suffix};
 use crate::axis::{Axis, RUN_MAX, axis, nanos, product};
 use crate::plan::{Encryptor, KeySource, Mode};
 use crate::words::{compact, compact_time};
-use dispatch::{Choice, CpuChoice};
+use choice::{Choice, CpuChoice, EngineName};
 use std::time::Duration;
 use units::{BitRate, Layer};
 use wire::Suite;
@@ -211,16 +211,16 @@ impl Axes {
         for engine in self.engine.iter() {
             let missing = named(&engine.value).into_iter().find_map(|name| {
                 let mut suites = self.suite.iter().map(|suite| suite.value);
-                let suite = suites.find(|suite| !engine::serves(name, *suite))?;
+                let suite = suites.find(|suite| !choice::serves(name, *suite))?;
                 Some((name, suite))
             });
             let Some((name, suite)) = missing else {
                 continue;
             };
-            let have = engine::engines().iter().map(|engine| engine.name);
+            let have = EngineName::ALL.into_iter();
             let have: Vec<_> = have
-                .filter(|name| engine::serves(name, suite))
-                .map(|name| format!("`{name}`"))
+                .filter(|engine| engine.serves(suite))
+                .map(|engine| format!("`{}`", engine.name()))
                 .collect();
             let help = format!(
                 "write `engine: auto`, or one that has it: {}; other suites go into a DUT of their own",

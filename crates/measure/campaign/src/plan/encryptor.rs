@@ -1,7 +1,7 @@
 //! What our own encryptor is told as a device under test.
 
 use super::{Desync, KeySource};
-use dispatch::Choice;
+use choice::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
 use wire::l2tp;

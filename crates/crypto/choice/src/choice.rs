@@ -1,4 +1,6 @@
-//! The engine that a user asks for, as he writes it.
+//! The engine that a user asks for, as it is written.
+
+use crate::{CpuChoice, NULL};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +16,7 @@ pub enum Choice {
     /// The fastest for each batch among all that can be used here and pass. Written `auto`.
     #[default]
     Auto,
-    /// This one and no other; may be the control [`engine::NULL`]. Written as its name.
+    /// This one and no other; may be the control [`NULL`]. Written as its name.
     Named(String),
     /// One for short packets and one for the others. Written
     /// `{ below: 128 B, use: rustcrypto, else: ipsec-mb }`.
@@ -34,9 +36,6 @@ pub enum Choice {
         otherwise: Option<CpuChoice>,
     },
 }
-
-/// An engine, or the best of all, of those that compute on this CPU.
-pub type CpuChoice = engine::Choice;
 
 /// A coprocessor as it is modelled: real cryptography by an engine, and a time that it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,8 +89,8 @@ impl Choice {
     pub fn is_null(&self) -> bool {
         match self {
             Self::Auto => false,
-            Self::Named(name) => name == engine::NULL,
-            Self::Threshold { small, large, .. } => small == engine::NULL || large == engine::NULL,
+            Self::Named(name) => name == NULL,
+            Self::Threshold { small, large, .. } => small == NULL || large == NULL,
             Self::Model { model, otherwise } => {
                 model.engine.is_null() || otherwise.as_ref().is_some_and(CpuChoice::is_null)
             }
@@ -152,7 +151,7 @@ impl fmt::Display for Model {
 /// An engine's name as YAML has it: without quotes, `null` is nothing.
 fn quoted(name: &str) -> Cow<'_, str> {
     match name {
-        engine::NULL => format!("\"{name}\"").into(),
+        NULL => format!("\"{name}\"").into(),
         _ => name.into(),
     }
 }
@@ -173,7 +172,7 @@ impl FromStr for Choice {
     /// Reads what `Display` writes, and `null` without quotes. The control is let pass: whoever holds the text
     /// has been asked before.
     fn from_str(text: &str) -> Result<Self, NotAChoice> {
-        if text == engine::NULL {
+        if text == NULL {
             return Ok(Self::Named(text.to_owned()));
         }
         let mistakes = match yaml::parse("engine", text) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{Bytes, Layer, Ratio};
 use yaml::{Map, Node, Reported};
 
-use crate::choice::{Choice, CpuChoice, Model};
+use crate::{Choice, CpuChoice, EngineName, Model, NULL};
 
 /// The longest inner packet; a higher threshold divides nothing.
 const BELOW_MAX: u64 = 65_535;
@@ -22,7 +22,7 @@ const PARALLEL_DEFAULT: u16 = 1;
 const PPM: f64 = 1e6;
 
 impl Choice {
-    /// Reads a choice of engine. `insecure`: whether the file allows the control [`engine::NULL`]; a file in
+    /// Reads a choice of engine. `insecure`: whether the file allows the control [`NULL`]; a file in
     /// which that cannot be told, for a mistake of its own, passes `true`, so that nothing is told twice.
     ///
     /// # Errors
@@ -144,16 +144,16 @@ fn read_one(
     words: &[&'static str],
     insecure: bool,
 ) -> Result<&'static str, Reported> {
-    let engines = engine::engines().iter().map(|engine| engine.name);
+    let engines = EngineName::ALL.into_iter().map(EngineName::name);
     let known: Vec<_> = words
         .iter()
         .copied()
         .chain(engines)
-        .chain([engine::NULL])
+        .chain([NULL])
         .map(|name| (name, name))
         .collect();
     match node.one_of("engine", &known)? {
-        engine::NULL if !insecure => Err(node.mistake(
+        NULL if !insecure => Err(node.mistake(
             "the engine `null` neither encrypts nor authenticates",
             "it is a control for measurements: write `insecure: true` if that is meant",
         )),

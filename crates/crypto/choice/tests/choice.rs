@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dispatch::{Choice, CpuChoice, Model};
+use choice::{Choice, CpuChoice, Model};
 use proptest::prelude::*;
 
 fn read(text: &str, insecure: bool) -> Result<Choice, String> {
