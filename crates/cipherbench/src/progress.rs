@@ -11,8 +11,8 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use trial::frames::{FrameStep, Happening};
-use trial::{Event, Progress};
+use trial::frames::Happening;
+use trial::{Checkpoint, FrameStep, Progress, RunEvent, TrialEvent};
 use units::human;
 
 /// How often the time left is drawn anew: seldom enough not to show in what is measured.
@@ -46,8 +46,8 @@ impl Watch {
     }
 
     /// Shows what has just happened.
-    pub(crate) fn tell(&mut self, progress: Progress<'_>) {
-        if let Event::Ended(record) = progress.event {
+    pub(crate) fn show(&mut self, progress: Progress<'_>) {
+        if let RunEvent::Ended(record) = progress.event {
             self.figures.insert(record.cell.clone(), came_of(record));
         }
         match &self.display {
@@ -61,18 +61,20 @@ impl Watch {
 /// A line for each trial that ended and each cell that was tuned.
 fn print_line(progress: Progress<'_>) {
     let what = match progress.event {
-        Event::Started(_) | Event::Attempt { .. } | Event::FrameTrial(_) => return,
-        Event::Soaked(trial, segment) => format!(
+        RunEvent::Started(_)
+        | RunEvent::Attempt { .. }
+        | RunEvent::InTrial(_, TrialEvent::FrameTrial(_)) => return,
+        RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Soak(soak))) => format!(
             "{}: {} more, {} frames lost in it",
             trial.cell.id,
-            human::duration_ns(segment.trial.duration_ns as f64),
-            segment.trial.lost()
+            human::duration_ns(soak.trial.duration_ns as f64),
+            soak.trial.lost()
         ),
-        Event::Fatigued(trial, step) => {
-            format!("{}: {}", trial.cell.id, fatigue(step.segment))
+        RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
+            format!("{}: {}", trial.cell.id, fatigue(&of.segment))
         }
-        Event::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
-        Event::Ended(record) => ended(record),
+        RunEvent::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
+        RunEvent::Ended(record) => ended(record),
     };
     let Progress {
         trial,
@@ -119,7 +121,7 @@ impl Bar {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + progress.left;
         self.bar.set_length(progress.trials as u64);
         match progress.event {
-            Event::Attempt {
+            RunEvent::Attempt {
                 cell,
                 parameters,
                 attempt,
@@ -131,25 +133,28 @@ impl Bar {
                     cell.id
                 ));
             }
-            Event::Started(trial) => {
+            RunEvent::Started(trial) => {
                 self.bar.set_position(progress.trial as u64 - 1);
                 let before = figures.get(&trial.cell.id);
                 let before = before.map_or_else(String::new, |figure| format!(", before {figure}"));
                 self.bar
                     .set_message(format!("{} #{}{before}", trial.cell.id, trial.repeat));
             }
-            Event::Ended(record) => {
+            RunEvent::Ended(record) => {
                 self.bar.set_position(progress.trial as u64);
                 if !matches!(record.outcome, Outcome::Measured(_)) {
                     self.bar.println(ended(record));
                 }
             }
-            Event::FrameTrial(step) => self.bar.set_message(in_progress(step)),
-            Event::Fatigued(trial, step) => {
-                let figure = fatigue(step.segment);
+            RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => {
+                self.bar.set_message(in_progress(step));
+            }
+            RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
+                let figure = fatigue(&of.segment);
                 self.bar.set_message(format!("{}: {figure}", trial.cell.id));
             }
-            Event::Tuned(_) | Event::Soaked(..) => {}
+            RunEvent::Tuned(_)
+            | RunEvent::InTrial(_, TrialEvent::Checkpoint(Checkpoint::Soak(_))) => {}
         }
     }
 }

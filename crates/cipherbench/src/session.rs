@@ -102,7 +102,7 @@ impl Session {
             measurer,
             done,
             &mut |record| writer.append(record),
-            &mut |progress| watch.tell(progress),
+            &mut |progress| watch.show(progress),
             &self.interrupt,
         );
         drop(watch);

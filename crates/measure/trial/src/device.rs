@@ -17,10 +17,9 @@ mod lives;
 mod proof;
 mod speed;
 
-pub use fatigue::FatigueStep;
-
 use crate::error::TrialError;
-use crate::measurer::{Measurer, Tell, Trial, record};
+use crate::event::EventSink;
+use crate::measurer::{Measurer, Trial, record};
 use campaign::plan::{
     Adapter, Device, DeviceFault, DeviceKind, DeviceModel, DeviceTest, Devices, Measurement,
 };
@@ -118,7 +117,7 @@ impl Measurer for OnDevices {
     fn measure(
         &mut self,
         trial: &Trial<'_>,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
         interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError> {
         let context = Context {
@@ -137,7 +136,7 @@ impl Measurer for OnDevices {
                 return Err(problem(why));
             }
             words.push(context.words());
-            context.attempt(trial, devices, test, tell)
+            context.attempt(trial, devices, test, events)
         });
         let refused = context.refused.into_inner();
         self.refused.extend(refused);
@@ -151,12 +150,12 @@ impl Context<'_> {
         trial: &Trial<'_>,
         devices: &Devices,
         test: &DeviceTest,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
     ) -> Result<Outcome, TrialError> {
         match test {
             DeviceTest::Kat(kat) => self.kat(devices, kat),
             DeviceTest::Speed(speed) => self.speed(devices, speed),
-            DeviceTest::Fatigue(fatigue) => self.fatigue(trial, devices, fatigue, tell),
+            DeviceTest::Fatigue(fatigue) => self.fatigue(trial, devices, fatigue, events),
         }
     }
 

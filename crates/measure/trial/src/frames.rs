@@ -25,58 +25,13 @@ pub(crate) use attempt::attempt;
 pub use outage::{Bins, Done};
 pub use points::Soaked;
 pub(crate) use points::{counted, soaked};
-pub use procedures::{carry_out, go_on};
+pub use procedures::carry_out;
 pub use rig::{FrameRun, Happening, HostileLoad, PlannedAction, Relief, Rig, RigLoad, Strays};
 pub use spec::BURST_NS;
 pub(crate) use spec::{Way, peer_engine};
 pub(crate) use trials::was_offered;
 
-use crate::device::FatigueStep;
-use campaign::plan::Cell;
-use journal::record::{FrameResult, FrameTrial, GoalBounds, SoakSegment, ThroughputFound};
-
-/// What a procedure tells of itself while it goes on.
-#[derive(Debug, Clone, Copy)]
-pub enum Told<'a> {
-    /// A frame trial begins.
-    Begins(&'a FrameStep<'a>),
-    /// A segment of a soak has ended.
-    Soaked(&'a SoakedSegment<'a>),
-    /// What came of a fatigue trial so far.
-    Fatigued(&'a FatigueStep<'a>),
-}
-
-/// A segment of a soak that has ended, with all that is needed to go on after it.
-#[derive(Debug, Clone, Copy)]
-pub struct SoakedSegment<'a> {
-    /// Load of the whole soak.
-    pub load: u64,
-    /// The search of which it is a share.
-    pub throughput: Option<&'a ThroughputFound>,
-    /// The segment's counts.
-    pub trial: &'a FrameTrial,
-    /// The segment.
-    pub segment: &'a SoakSegment,
-}
-
-/// A frame trial that begins, and what is known so far.
-#[derive(Debug, Clone, Copy)]
-pub struct FrameStep<'a> {
-    /// The cell whose trial it is a part of.
-    pub cell: &'a Cell,
-    /// Its number among the frame trials of this trial, from 1.
-    pub number: usize,
-    /// Intended load in frames/s; `None`: as fast as the generator can.
-    pub load: Option<u64>,
-    /// Intended duration, in nanoseconds.
-    pub duration_ns: u64,
-    /// What happens to the DUT in it; `None` in a trial that is not about that.
-    pub happening: Option<&'a Happening>,
-    /// What the frame trial before came to.
-    pub last: Option<&'a FrameTrial>,
-    /// Of a search: bounds so far, one for each goal; empty otherwise.
-    pub bounds: &'a [GoalBounds],
-}
+use journal::record::FrameResult;
 
 /// What a procedure found.
 #[derive(Debug, Clone, PartialEq)]

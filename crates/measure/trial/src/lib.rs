@@ -3,9 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 pub mod command;
 mod device;
 mod error;
+mod event;
 pub mod evidence;
 pub mod frames;
 pub mod iperf2;
@@ -24,11 +26,13 @@ pub mod transfer;
 pub mod tune;
 mod watch;
 
+pub use checkpoint::Checkpoint;
 pub use command::{CommandError, Commands, Cores, commands, parameters};
-pub use device::{FatigueStep, OnDevices};
+pub use device::OnDevices;
 pub use error::TrialError;
+pub use event::{EventSink, FrameStep, Progress, RunEvent, TrialEvent};
 pub use links::{cipher_mtu, links};
-pub use measurer::{Measurer, OnBench, Tell, Trial, measure};
+pub use measurer::{Measurer, OnBench, Trial, measure};
 pub use memory::InMemory;
-pub use run::{Conclusion, Done, Event, Progress, run};
+pub use run::{Conclusion, Done, run};
 pub use timing::Timing;

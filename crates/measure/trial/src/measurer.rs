@@ -1,14 +1,14 @@
 //! Whatever makes the trials of a run, and what all trials on a lab have in common.
 
+use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
-use crate::frames::{self, Told};
+use crate::event::EventSink;
+use crate::frames;
 use crate::measure::attempt;
 use crate::reading::places;
 use crate::{command, evidence};
 use campaign::plan::{Cell, Direction, Measurement};
-use journal::record::{
-    FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, TrialRecord,
-};
+use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -24,18 +24,13 @@ pub struct Trial<'a> {
     pub links: Links,
     /// Parameters for the tools: [`crate::parameters`] of the cell, or what tuning found.
     pub parameters: ToolParameters,
-    /// Segments of this soak that were made before the run broke off.
-    pub earlier: &'a [SoakProgress],
-    /// What came of this fatigue trial before the run broke off: the last snapshot of each start.
-    pub fatigued: &'a [FatigueProgress],
+    /// Its checkpoints from before the run broke off, in order.
+    pub checkpoints: &'a [Checkpoint],
 }
-
-/// Hears of each frame trial that begins, and of each segment of a soak that has ended.
-pub type Tell<'a> = &'a mut dyn FnMut(Told<'_>);
 
 /// Whatever can make the trials of a plan: one for each kind of lab.
 pub trait Measurer {
-    /// Makes a trial; `tell` hears of the frame trials in it, and of what is worth keeping before it ends.
+    /// Makes a trial; `events` receives the frame trials in it and its checkpoints.
     ///
     /// # Errors
     /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then this was
@@ -43,7 +38,7 @@ pub trait Measurer {
     fn measure(
         &mut self,
         trial: &Trial<'_>,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
         interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError>;
 }
@@ -58,12 +53,12 @@ impl Measurer for OnBench<'_> {
     fn measure(
         &mut self,
         trial: &Trial<'_>,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
         interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError> {
         let record = record(trial, |words| match &trial.cell.measurement {
             Measurement::Frames(test) => {
-                frames::attempt(self.bench, (trial, test), tell, interrupt, words)
+                frames::attempt(self.bench, (trial, test), events, interrupt, words)
             }
             _ => attempt(self.bench, trial, interrupt, words),
         })?;
@@ -74,7 +69,7 @@ impl Measurer for OnBench<'_> {
     }
 }
 
-/// Makes a trial on a lab of stations, and tells nobody how far it is.
+/// Makes a trial on a lab of stations, without progress reporting.
 ///
 /// # Errors
 /// As [`Measurer::measure`].
@@ -193,8 +188,7 @@ impl<'a> Trial<'a> {
             repeat,
             links,
             parameters: command::parameters(cell),
-            earlier: &[],
-            fatigued: &[],
+            checkpoints: &[],
         }
     }
 }

@@ -12,9 +12,10 @@ mod rig;
 mod threads;
 
 use crate::error::TrialError;
+use crate::event::EventSink;
 use crate::evidence::{FrameObserved, counted_since, dut_as_asked, frame_checks, gateways_balance};
-use crate::frames::{Found, Rig, Way, go_on};
-use crate::measurer::{Measurer, Tell, Trial, judge, record};
+use crate::frames::{Found, Rig, Way, carry_out};
+use crate::measurer::{Measurer, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
 use gateways::{Gateways, test_addresses};
 use journal::record::{Cpu, Evidence, Measured, Outcome, TrialRecord};
@@ -30,11 +31,11 @@ impl Measurer for InMemory {
     fn measure(
         &mut self,
         trial: &Trial<'_>,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
         interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError> {
         record(trial, |_| match &trial.cell.measurement {
-            Measurement::Frames(test) => attempt(trial, test, tell, interrupt),
+            Measurement::Frames(test) => attempt(trial, test, events, interrupt),
             other => Err(TrialError::Frames {
                 problem: format!(
                     "`{}` needs a kernel: measure it with `--lab namespaces`",
@@ -48,7 +49,7 @@ impl Measurer for InMemory {
 fn attempt(
     trial: &Trial<'_>,
     test: &FrameTest,
-    tell: Tell<'_>,
+    events: EventSink<'_>,
     interrupt: &Interrupt,
 ) -> Result<Outcome, TrialError> {
     let (cell, traffic) = (trial.cell, &test.traffic);
@@ -66,7 +67,7 @@ fn attempt(
         path: path(&gateways),
     };
     let mut rig = MemoryRig::new(gateways, way);
-    let measured = go_on(cell, test, trial.earlier, &mut rig, tell, interrupt)
+    let measured = carry_out(trial, test, &mut rig, events, interrupt)
         .and_then(|found| with_evidence(test, found, &mut rig, interrupt));
     let stopped = rig.gateways.stop(&cell.dut);
     let (measured, objection) = measured?;

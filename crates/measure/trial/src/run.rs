@@ -3,19 +3,16 @@
 //! A cell that asks for it is tuned before its first trial. A trial that fails or is invalid is a record like
 //! any other, and the run goes on. What an earlier start of the run has finished is not done again.
 
+use crate::checkpoint::Checkpoint;
 use crate::command;
-use crate::device::FatigueStep;
-use crate::frames::{FrameStep, SoakedSegment, Told};
+use crate::event::{Progress, RunEvent, TrialEvent};
 use crate::links::links;
 use crate::measurer::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
 use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
-use journal::record::{
-    Datagrams, End, FatigueProgress, Outcome, Record, SoakProgress, ToolParameters, TrialRecord,
-    Tuned,
-};
+use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord};
 use lab::{Interrupt, LabError, Links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,10 +29,8 @@ pub struct Done {
     pub trials: BTreeSet<(String, u32)>,
     /// Parameters found for cells.
     pub tuned: BTreeMap<String, ToolParameters>,
-    /// Segments of soaks that broke off, in order.
-    pub soaked: Vec<SoakProgress>,
-    /// What came of fatigue trials that broke off: the last snapshot of each start.
-    pub fatigued: Vec<FatigueProgress>,
+    /// Checkpoints of trials that broke off, in order.
+    pub checkpoints: Vec<Checkpoint>,
 }
 
 impl From<&Journal> for Done {
@@ -47,51 +42,9 @@ impl From<&Journal> for Done {
         Self {
             trials: journal.finished_trials(),
             tuned: tuned.collect(),
-            soaked: journal.soaked.clone(),
-            fatigued: journal.fatigued.clone(),
+            checkpoints: Checkpoint::unfinished(journal),
         }
     }
-}
-
-/// How far the run is, for whoever watches.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
-    /// Number of the trial among all of the plan, from 1.
-    pub trial: usize,
-    /// Trials of the plan.
-    pub trials: usize,
-    /// Time that the rest will take, by the plan's estimates and how they have fared so far.
-    pub left: Duration,
-    /// What has just happened.
-    pub event: Event<'a>,
-}
-
-/// What happens in a run.
-#[derive(Debug, Clone, Copy)]
-pub enum Event<'a> {
-    /// An attempt to find better tool parameters begins.
-    Attempt {
-        /// For this cell.
-        cell: &'a Cell,
-        /// With these.
-        parameters: &'a ToolParameters,
-        /// From 1.
-        attempt: u32,
-        /// There will be no more than this.
-        attempts_max: u32,
-    },
-    /// Tool parameters were found.
-    Tuned(&'a Tuned),
-    /// A trial begins.
-    Started(TrialRef<'a>),
-    /// A segment of a soak has ended, and is recorded.
-    Soaked(TrialRef<'a>, &'a SoakedSegment<'a>),
-    /// What came of a fatigue trial so far was recorded.
-    Fatigued(TrialRef<'a>, &'a FatigueStep<'a>),
-    /// A frame trial, one of several in a trial, begins.
-    FrameTrial(&'a FrameStep<'a>),
-    /// A trial ended.
-    Ended(&'a TrialRecord),
 }
 
 /// How a run ended.
@@ -141,8 +94,7 @@ pub fn run<E>(
         interrupt,
         forecast,
         tuned,
-        soaked: &done.soaked,
-        fatigued: &done.fatigued,
+        checkpoints: &done.checkpoints,
         trial: 0,
     };
     match runner.run(&done.trials) {
@@ -195,10 +147,8 @@ struct Runner<'a, E> {
     interrupt: &'a Interrupt,
     forecast: Forecast,
     tuned: BTreeMap<String, ToolParameters>,
-    /// Segments of soaks that broke off.
-    soaked: &'a [SoakProgress],
-    /// What came of fatigue trials that broke off.
-    fatigued: &'a [FatigueProgress],
+    /// Checkpoints of trials that broke off.
+    checkpoints: &'a [Checkpoint],
     /// Number of the current trial, from 1.
     trial: usize,
 }
@@ -236,24 +186,22 @@ impl<E> Runner<'_, E> {
         trial: TrialRef<'_>,
         parameters: ToolParameters,
     ) -> Result<Outcome, Stop<E>> {
-        self.tell(Event::Started(trial));
+        self.report(RunEvent::Started(trial));
         let TrialRef { cell, repeat } = trial;
-        let is_of = |soaked: &&SoakProgress| soaked.cell == cell.id && soaked.repeat == repeat;
-        let earlier: Vec<SoakProgress> = self.soaked.iter().filter(is_of).cloned().collect();
-        let is_of = |of: &&FatigueProgress| of.cell == cell.id && of.repeat == repeat;
-        let fatigued: Vec<FatigueProgress> = self.fatigued.iter().filter(is_of).cloned().collect();
+        let earlier = self.checkpoints.iter();
+        let checkpoints: Vec<Checkpoint> =
+            earlier.filter(|one| one.is_of(trial)).cloned().collect();
         let record = self.measure(&Trial {
             cell,
             repeat,
             links: self.links(cell),
             parameters,
-            earlier: &earlier,
-            fatigued: &fatigued,
+            checkpoints: &checkpoints,
         })?;
         self.record(&Record::Trial(Box::new(record.clone())))?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);
         self.forecast.ended(estimated_ns, record.duration_ns);
-        self.tell(Event::Ended(&record));
+        self.report(RunEvent::Ended(&record));
         Ok(record.outcome)
     }
 
@@ -270,7 +218,7 @@ impl<E> Runner<'_, E> {
         let mut attempt = 0;
         let tuned = tune::tune(cell, |parameters| {
             attempt += 1;
-            self.tell(Event::Attempt {
+            self.report(RunEvent::Attempt {
                 cell,
                 parameters,
                 attempt,
@@ -283,8 +231,7 @@ impl<E> Runner<'_, E> {
                 repeat: 1,
                 links,
                 parameters,
-                earlier: &[],
-                fatigued: &[],
+                checkpoints: &[],
             })?;
             self.forecast.ended(ATTEMPT_NS, record.duration_ns);
             Ok::<_, Stop<E>>(gain(record.outcome))
@@ -292,7 +239,7 @@ impl<E> Runner<'_, E> {
         self.forecast
             .spare(ATTEMPT_NS * u64::from(attempts_max.saturating_sub(attempt)));
         self.record(&Record::Tuned(tuned.clone()))?;
-        self.tell(Event::Tuned(&tuned));
+        self.report(RunEvent::Tuned(&tuned));
         self.tuned.insert(cell.id.clone(), tuned.best.clone());
         Ok(tuned.best)
     }
@@ -301,39 +248,26 @@ impl<E> Runner<'_, E> {
         links(self.plan, cell)
     }
 
-    /// Makes a trial; segments of a soak are recorded as they end.
+    /// Makes a trial, and records its checkpoints.
     fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, Stop<E>> {
         let (number, trials) = (self.trial, self.plan.trials().count());
         let left = self.forecast.left();
         let (progress, sink) = (&mut *self.progress, &mut *self.sink);
         let mut recorded = Ok(());
         let Trial { cell, repeat, .. } = *trial;
-        let mut tell = |told: Told<'_>| {
-            let event = match &told {
-                Told::Begins(step) => Event::FrameTrial(step),
-                Told::Soaked(soaked) => {
-                    // What cannot be recorded now is in the trial's own record at its end.
-                    if recorded.is_ok() {
-                        recorded = sink(&Record::Soaked(Box::new(kept(cell, repeat, soaked))));
-                    }
-                    Event::Soaked(TrialRef { cell, repeat }, soaked)
-                }
-                Told::Fatigued(step) => {
-                    if recorded.is_ok() {
-                        let progress = step.progress(&cell.id, repeat);
-                        recorded = sink(&Record::Fatigued(Box::new(progress)));
-                    }
-                    Event::Fatigued(TrialRef { cell, repeat }, step)
-                }
-            };
+        let mut events = |event: TrialEvent<'_>| {
+            // What cannot be recorded now is in the trial's own record at its end.
+            if let (TrialEvent::Checkpoint(checkpoint), Ok(())) = (event, &recorded) {
+                recorded = sink(&checkpoint.record());
+            }
             progress(Progress {
                 trial: number,
                 trials,
                 left,
-                event,
+                event: RunEvent::InTrial(TrialRef { cell, repeat }, event),
             });
         };
-        let record = self.measurer.measure(trial, &mut tell, self.interrupt)?;
+        let record = self.measurer.measure(trial, &mut events, self.interrupt)?;
         recorded.map_err(Stop::Sink)?;
         Ok(record)
     }
@@ -342,25 +276,13 @@ impl<E> Runner<'_, E> {
         (self.sink)(record).map_err(Stop::Sink)
     }
 
-    fn tell(&mut self, event: Event<'_>) {
+    fn report(&mut self, event: RunEvent<'_>) {
         (self.progress)(Progress {
             trial: self.trial,
             trials: self.plan.trials().count(),
             left: self.forecast.left(),
             event,
         });
-    }
-}
-
-/// A segment as it is recorded while its soak goes on.
-fn kept(cell: &Cell, repeat: u32, soaked: &SoakedSegment<'_>) -> SoakProgress {
-    SoakProgress {
-        cell: cell.id.clone(),
-        repeat,
-        load: soaked.load,
-        throughput: soaked.throughput.cloned(),
-        trial: soaked.trial.clone(),
-        segment: soaked.segment.clone(),
     }
 }
 
@@ -421,11 +343,9 @@ impl Forecast {
             let all_done = (1..=plan.repeats).all(|repeat| is_done(cell, repeat));
             !all_done && !done.tuned.contains_key(&cell.id)
         });
-        let soaked = done.soaked.iter().map(|soaked| soaked.trial.duration_ns);
         let left_ns = trials_ns + to_tune.map(search_ns).sum::<u64>();
-        let left_ns = left_ns.saturating_sub(soaked.sum());
-        let fatigued = done.fatigued.iter().map(|of| of.segment.elapsed_ns());
-        let left_ns = left_ns.saturating_sub(fatigued.sum());
+        let measured_ns = done.checkpoints.iter().map(Checkpoint::elapsed_ns);
+        let left_ns = left_ns.saturating_sub(measured_ns.sum());
         Self {
             left_ns,
             estimated_ns: 0,

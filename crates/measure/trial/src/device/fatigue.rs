@@ -12,9 +12,10 @@
 use super::crew::{Crew, Heard, allow_descriptors, is_interrupted};
 use super::lives::{End, add, note};
 use super::{Context, facts, not_offered, problem, spec};
+use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
-use crate::frames::Told;
-use crate::measurer::{Tell, Trial, unix_ns};
+use crate::event::{EventSink, TrialEvent};
+use crate::measurer::{Trial, unix_ns};
 use campaign::plan::{Device, Devices, Fatigue as Test};
 use device::Facts;
 use device::report::{Fatigue, Line};
@@ -38,28 +39,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const MISFORTUNES_MAX: u32 = 6;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const REASONS_MAX: usize = 20;
-
-/// What came of a fatigue trial so far.
-#[derive(Debug, Clone, Copy)]
-pub struct FatigueStep<'a> {
-    /// What the devices say of themselves.
-    pub devices: &'a [DeviceFacts],
-    /// This start of it.
-    pub segment: &'a FatigueSegment,
-}
-
-impl FatigueStep<'_> {
-    /// As the journal has it.
-    #[must_use]
-    pub fn progress(&self, cell: &str, repeat: u32) -> FatigueProgress {
-        FatigueProgress {
-            cell: cell.to_owned(),
-            repeat,
-            devices: self.devices.to_vec(),
-            segment: self.segment.clone(),
-        }
-    }
-}
 
 /// Where a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,34 +88,35 @@ impl Context<'_> {
         trial: &Trial<'_>,
         devices: &Devices,
         test: &Test,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
     ) -> Result<Outcome, TrialError> {
         // Each device has a process, with a few of them.
         allow_descriptors();
+        let snapshots = trial.checkpoints.iter().filter_map(Checkpoint::fatigue);
+        let earlier: Vec<&FatigueSegment> = snapshots.map(|one| &one.segment).collect();
         let run = Run {
             context: self,
+            trial,
             test,
             crew: Crew::new(self, false)?,
             members: (0..)
                 .zip(&devices.members)
-                .map(|(index, device)| Member::new(index, device, test, trial))
+                .map(|(index, device)| Member::new(index, device, test, &earlier))
                 .collect(),
             began: Instant::now(),
             segment: FatigueSegment {
-                start: trial
-                    .fatigued
-                    .last()
-                    .map_or(1, |last| last.segment.start + 1),
+                start: earlier.last().map_or(1, |last| last.start + 1),
                 started_unix_ns: unix_ns(),
                 devices: Vec::new(),
             },
         };
-        run.carry_out(trial, tell)
+        run.carry_out(&earlier, events)
     }
 }
 
 struct Run<'a> {
     context: &'a Context<'a>,
+    trial: &'a Trial<'a>,
     test: &'a Test,
     crew: Crew<'a>,
     members: Vec<Member<'a>>,
@@ -146,7 +126,11 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn carry_out(mut self, trial: &Trial<'_>, tell: Tell<'_>) -> Result<Outcome, TrialError> {
+    fn carry_out(
+        mut self,
+        earlier: &[&FatigueSegment],
+        events: EventSink<'_>,
+    ) -> Result<Outcome, TrialError> {
         for index in 0..self.members.len() {
             self.start(index)?;
         }
@@ -167,7 +151,7 @@ impl Run<'_> {
         {
             if is_interrupted(self.context.interrupt) {
                 self.stop();
-                self.take_snapshot(tell);
+                self.take_snapshot(events);
                 return Err(LabError::Interrupted.into());
             }
             if let Some((worker, heard)) = self.crew.hear_briefly(LOOK) {
@@ -176,15 +160,11 @@ impl Run<'_> {
             self.look_after();
             if self.began.elapsed() >= due {
                 due = self.began.elapsed() + snapshot;
-                self.take_snapshot(tell);
+                self.take_snapshot(events);
             }
         }
         self.sum_up();
-        let mut fatigue: Vec<_> = trial
-            .fatigued
-            .iter()
-            .map(|earlier| earlier.segment.clone())
-            .collect();
+        let mut fatigue: Vec<_> = earlier.iter().copied().cloned().collect();
         fatigue.push(self.segment.clone());
         let result = DeviceResult {
             devices: self.facts(),
@@ -299,7 +279,7 @@ impl Run<'_> {
                 if member.phase == Phase::Working {
                     member.ended(End::Censored, began.elapsed());
                 }
-                member.tell(text);
+                member.note_reason(text);
                 member.phase = Phase::Over;
             }
             Heard::Line(Line::Failed(text) | Line::NotOffered(text)) | Heard::Died(text) => {
@@ -357,13 +337,15 @@ impl Run<'_> {
         }
     }
 
-    fn take_snapshot(&mut self, tell: Tell<'_>) {
+    fn take_snapshot(&mut self, events: EventSink<'_>) {
         self.sum_up();
-        let facts = self.facts();
-        tell(Told::Fatigued(&FatigueStep {
-            devices: &facts,
-            segment: &self.segment,
-        }));
+        let progress = FatigueProgress {
+            cell: self.trial.cell.id.clone(),
+            repeat: self.trial.repeat,
+            devices: self.facts(),
+            segment: self.segment.clone(),
+        };
+        events(TrialEvent::Checkpoint(&progress.into()));
     }
 
     fn sum_up(&mut self) {
@@ -385,9 +367,8 @@ impl Run<'_> {
 }
 
 impl<'a> Member<'a> {
-    fn new(index: usize, device: &'a Device, test: &Test, trial: &Trial<'_>) -> Self {
-        let segments = trial.fatigued.iter().map(|earlier| &earlier.segment);
-        let own = segments.flat_map(|segment| &segment.devices);
+    fn new(index: usize, device: &'a Device, test: &Test, segments: &[&FatigueSegment]) -> Self {
+        let own = segments.iter().flat_map(|segment| &segment.devices);
         let mut earlier = Earlier::default();
         for of in own.filter(|of| of.device == index) {
             earlier.elapsed_ns = earlier.elapsed_ns.saturating_add(of.elapsed_ns);
@@ -461,7 +442,7 @@ impl<'a> Member<'a> {
         if self.phase == Phase::Working {
             self.ended(End::Died, since_began);
         }
-        self.tell(text);
+        self.note_reason(text);
         self.misfortunes = match did_something {
             true => 1,
             false => self.misfortunes + 1,
@@ -472,14 +453,14 @@ impl<'a> Member<'a> {
                 Phase::Pausing(Instant::now() + pause.min(PAUSE_MAX))
             }
             (true, false) => {
-                self.tell(format!("given up after {MISFORTUNES_MAX} starts in vain"));
+                self.note_reason(format!("given up after {MISFORTUNES_MAX} starts in vain"));
                 Phase::Over
             }
             (false, _) => Phase::Over,
         };
     }
 
-    fn tell(&mut self, reason: String) {
+    fn note_reason(&mut self, reason: String) {
         if self.base.reasons.len() < REASONS_MAX {
             self.base.reasons.push(reason);
         }

@@ -9,11 +9,12 @@
 //! What watches the cipher link takes time of every frame, so it would find another throughput.
 
 use super::station::StationRig;
-use super::{Found, FrameRun, RigLoad, go_on};
+use super::{Found, FrameRun, RigLoad, carry_out};
 use crate::command::Cores;
 use crate::error::TrialError;
+use crate::event::EventSink;
 use crate::evidence::{CipherSeen, FrameObserved, PathSeen, frame_checks};
-use crate::measurer::{Tell, Trial, machine_cores, with_dut};
+use crate::measurer::{Trial, machine_cores, with_dut};
 use crate::quiet;
 use crate::reading::{Counters, offloads};
 use crate::timing::Timing;
@@ -26,7 +27,7 @@ use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 pub(crate) fn attempt(
     bench: &mut dyn Bench,
     (trial, test): (&Trial<'_>, &FrameTest),
-    tell: Tell<'_>,
+    events: EventSink<'_>,
     interrupt: &Interrupt,
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
@@ -52,7 +53,7 @@ pub(crate) fn attempt(
             cores,
             interrupt,
         };
-        carrier.carry(dut, tell, words)
+        carrier.carry(dut, events, words)
     })
 }
 
@@ -116,7 +117,7 @@ impl Carrier<'_> {
     fn carry(
         &self,
         dut: &mut RunningDut,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
         let offloads = offloads(self.bench)?;
@@ -129,8 +130,7 @@ impl Carrier<'_> {
             self.cores.clone(),
             self.trial.links.rate_bps,
         );
-        let (cell, earlier) = (self.trial.cell, self.trial.earlier);
-        let mut found = go_on(cell, self.test, earlier, &mut rig, tell, self.interrupt)?;
+        let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         let marker = rig.marker();
         let look = self
             .looked_at()

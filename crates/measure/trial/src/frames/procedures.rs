@@ -20,13 +20,13 @@ use super::throughput::throughput;
 use super::trials::{DRAIN_NS, Trials, counts};
 use super::{Found, FrameRun, Rig, RigLoad, Strays};
 use crate::error::TrialError;
-use crate::measurer::Tell;
+use crate::event::EventSink;
+use crate::measurer::Trial;
 use campaign::estimate;
 use campaign::plan::{
-    BackToBack, Cell, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery,
-    ThroughputSearch,
+    BackToBack, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery, ThroughputSearch,
 };
-use journal::record::{BurstTrial, FrameResult, LatencyTrial, RecoveryTrial, SoakProgress};
+use journal::record::{BurstTrial, FrameResult, LatencyTrial, RecoveryTrial};
 use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
@@ -38,37 +38,23 @@ const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
 /// The last part of the time after an overload in which nothing may be lost, in per cent.
 const RECOVERED_PERCENT: u64 = 10;
 
-/// Carries out the procedure of a frame test, on a path that is up.
+/// Carries out the procedure of a frame test, on a path that is up. A soak resumes after the trial's
+/// checkpoints; other procedures begin anew.
 ///
 /// # Errors
 /// When a frame trial cannot be made, or the run is interrupted.
 pub fn carry_out(
-    cell: &Cell,
+    trial: &Trial<'_>,
     test: &FrameTest,
     rig: &mut dyn Rig,
-    tell: Tell<'_>,
-    interrupt: &Interrupt,
-) -> Result<Found, TrialError> {
-    go_on(cell, test, &[], rig, tell, interrupt)
-}
-
-/// The same, after these segments of a soak that broke off; other procedures begin anew.
-///
-/// # Errors
-/// As [`carry_out`].
-pub fn go_on(
-    cell: &Cell,
-    test: &FrameTest,
-    earlier: &[SoakProgress],
-    rig: &mut dyn Rig,
-    tell: Tell<'_>,
+    events: EventSink<'_>,
     interrupt: &Interrupt,
 ) -> Result<Found, TrialError> {
     let mut trials = Trials {
-        cell,
+        trial,
         directions: if test.traffic.duplex { 2 } else { 1 },
         rig,
-        tell,
+        events,
         interrupt,
         result: FrameResult::default(),
         strays: Strays::default(),
@@ -82,7 +68,7 @@ pub fn go_on(
         Procedure::Latency(plan) => latency(&mut trials, plan)?,
         Procedure::Recovery(plan) => recovery(&mut trials, plan)?,
         Procedure::Disturbed(plan) => disturbed(&mut trials, plan)?,
-        Procedure::Soak(plan) => soak(&mut trials, plan, earlier)?,
+        Procedure::Soak(plan) => soak(&mut trials, plan)?,
         other => {
             let problem = format!(
                 "this version does not know the procedure `{}`",

@@ -1,20 +1,23 @@
-//! A load for minutes to hours, in segments that are told as they end.
+//! A load for minutes to hours, in segments that are reported as they end.
 
 use super::RigLoad;
 use super::disturbed::base_load;
 use super::procedures::Stand;
 use super::trials::Trials;
+use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use campaign::plan::Soak;
 use journal::record::SoakProgress;
 use units::human::duration_ns;
 
-/// Carries it out, or goes on with one that broke off after `earlier`.
-pub(super) fn soak(
-    trials: &mut Trials<'_>,
-    plan: &Soak,
-    earlier: &[SoakProgress],
-) -> Result<Stand, TrialError> {
+/// Carries it out, or resumes it after the trial's checkpoints.
+pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Stand, TrialError> {
+    let earlier: Vec<&SoakProgress> = trials
+        .trial
+        .checkpoints
+        .iter()
+        .filter_map(Checkpoint::soak)
+        .collect();
     let drain_ns = super::disturbed::drain_ns(&plan.load);
     // The same load as before: another search would find another one.
     let load = match earlier.first() {
@@ -28,7 +31,7 @@ pub(super) fn soak(
         },
     };
     let mut measured_ns = 0_u64;
-    for segment in earlier {
+    for segment in &earlier {
         trials.take_up(segment);
         measured_ns = measured_ns.saturating_add(segment.trial.duration_ns);
     }

@@ -1,10 +1,10 @@
-//! The frame trials of one trial: made one after the other, told and recorded.
+//! The frame trials of one trial: made one after the other, reported and recorded.
 
-use super::{FrameRun, FrameStep, Happening, Rig, RigLoad, SoakedSegment, Strays, Told};
+use super::{FrameRun, Happening, Rig, RigLoad, Strays};
 use crate::error::TrialError;
-use crate::measurer::Tell;
+use crate::event::{EventSink, FrameStep, TrialEvent};
+use crate::measurer::Trial;
 use campaign::estimate;
-use campaign::plan::Cell;
 use journal::record::{FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment};
 use lab::Interrupt;
 use search::Counts;
@@ -16,11 +16,11 @@ pub(super) const DRAIN_NS: u64 = 100_000_000;
 
 /// What a procedure works with.
 pub(super) struct Trials<'a> {
-    pub(super) cell: &'a Cell,
+    pub(super) trial: &'a Trial<'a>,
     /// Directions that are loaded: counts are sums over them, loads are those of one.
     pub(super) directions: u64,
     pub(super) rig: &'a mut dyn Rig,
-    pub(super) tell: Tell<'a>,
+    pub(super) events: EventSink<'a>,
     pub(super) interrupt: &'a Interrupt,
     /// Filled as the trials are made.
     pub(super) result: FrameResult,
@@ -64,7 +64,7 @@ impl Trials<'_> {
         Ok(run)
     }
 
-    /// Makes, records and tells one segment of a soak.
+    /// Makes, records and reports one segment of a soak.
     pub(super) fn soak(
         &mut self,
         load: &RigLoad,
@@ -82,12 +82,15 @@ impl Trials<'_> {
             histogram: run.latency.clone(),
         };
         self.record(&run);
-        (self.tell)(Told::Soaked(&SoakedSegment {
+        let progress = SoakProgress {
+            cell: self.trial.cell.id.clone(),
+            repeat: self.trial.repeat,
             load: run.trial.load,
-            throughput: self.result.throughput.as_ref(),
-            trial: &run.trial,
-            segment: &segment,
-        }));
+            throughput: self.result.throughput.clone(),
+            trial: run.trial,
+            segment: segment.clone(),
+        };
+        (self.events)(TrialEvent::Checkpoint(&progress.into()));
         self.result.soak.push(segment);
         Ok(())
     }
@@ -104,8 +107,8 @@ impl Trials<'_> {
 
     fn begin(&mut self, load: &RigLoad, happening: Option<&Happening>) -> Result<(), TrialError> {
         self.interrupt.check()?;
-        (self.tell)(Told::Begins(&FrameStep {
-            cell: self.cell,
+        (self.events)(TrialEvent::FrameTrial(&FrameStep {
+            cell: self.trial.cell,
             number: self.result.trials.len() + 1,
             load: load.frames_per_s,
             duration_ns: load.duration_ns,

@@ -4,11 +4,10 @@ use crate::worker::{CHATTERS, DIES, REAL};
 use campaign::plan::{Cell, DeviceTest, Measurement};
 use campaign::{HostFacts, LabFile, Plan, from_text};
 use journal::record::{
-    DeviceResult, FatigueProgress, FatigueSegment, KatOutcome, Measured, Outcome, Proof, SpeedTrial,
+    DeviceResult, FatigueSegment, KatOutcome, Measured, Outcome, Proof, SpeedTrial,
 };
 use lab::{Interrupt, LabError};
-use trial::frames::Told;
-use trial::{Measurer, OnDevices, Trial, links};
+use trial::{Checkpoint, Measurer, OnDevices, Trial, TrialEvent, links};
 
 pub(crate) fn plan(text: &str) -> Plan {
     let text = format!("campaign: test\n{text}\n");
@@ -30,12 +29,12 @@ fn measure(
     kind: &str,
     plan: &Plan,
     cell: &Cell,
-    fatigued: &[FatigueProgress],
-    tell: &mut dyn FnMut(Told<'_>),
+    checkpoints: &[Checkpoint],
+    tell: &mut dyn FnMut(TrialEvent<'_>),
     interrupt: &Interrupt,
 ) -> Result<Outcome, LabError> {
     let trial = Trial {
-        fatigued,
+        checkpoints,
         ..Trial::of(cell, 1, links(plan, cell))
     };
     let record = worker(kind).measure(&trial, tell, interrupt)?;
@@ -309,9 +308,9 @@ pub(crate) fn an_interrupted_fatigue_trial_is_recorded_and_goes_on() {
     let cell = &plan.cells[0];
     let interrupt = Interrupt::new();
     let mut kept = Vec::new();
-    let mut tell = |told: Told<'_>| {
-        if let Told::Fatigued(step) = told {
-            kept.push(step.progress(&cell.id, 1));
+    let mut tell = |event: TrialEvent<'_>| {
+        if let TrialEvent::Checkpoint(checkpoint) = event {
+            kept.push(checkpoint.clone());
             // It works: now it is to stop.
             interrupt.set();
         }
@@ -319,11 +318,19 @@ pub(crate) fn an_interrupted_fatigue_trial_is_recorded_and_goes_on() {
     let ended = measure(REAL, &plan, cell, &[], &mut tell, &interrupt);
     assert!(matches!(ended, Err(LabError::Interrupted)), "{ended:?}");
     let last = kept.pop().expect("a snapshot at the end");
+    let last = last.fatigue().expect("of a fatigue trial").clone();
     let first_ns = last.segment.elapsed_ns();
     assert!(first_ns > 0 && first_ns < 3_000_000_000, "{first_ns}");
     assert!(last.segment.devices[0].right > 0);
 
-    let ended = measure(REAL, &plan, cell, &[last], &mut |_| (), &Interrupt::new());
+    let ended = measure(
+        REAL,
+        &plan,
+        cell,
+        &[last.into()],
+        &mut |_| (),
+        &Interrupt::new(),
+    );
     let result = measured(ended.expect("no interrupt"))
         .device
         .expect("a result");

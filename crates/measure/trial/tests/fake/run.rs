@@ -9,8 +9,10 @@ use journal::record::{
 use lab::{Interrupt, LabError, NodeId};
 use std::convert::Infallible;
 use std::time::Duration;
-use trial::frames::{SoakedSegment, Told};
-use trial::{Conclusion, Done, Event, Measurer, OnBench, Progress, Tell, Trial, run};
+use trial::{
+    Checkpoint, Conclusion, Done, EventSink, Measurer, OnBench, Progress, RunEvent, Trial,
+    TrialEvent, run,
+};
 
 /// Runs a plan and returns how it ended with all records.
 fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<Record>) {
@@ -307,7 +309,7 @@ fn progress_tells_the_trial_and_the_time_left() {
     let plan = two_duts(2);
     let mut told = Vec::new();
     let mut progress = |progress: Progress<'_>| {
-        let ended = matches!(progress.event, Event::Ended(_));
+        let ended = matches!(progress.event, RunEvent::Ended(_));
         told.push((progress.trial, progress.trials, ended, progress.left));
     };
     let mut sink = |_: &Record| Ok::<_, Infallible>(());
@@ -391,28 +393,31 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
 /// Tells of so many segments and is interrupted then; or, with some told before, comes to its end.
 struct Soaker {
     segments: u64,
-    earlier: Vec<SoakProgress>,
+    earlier: Vec<Checkpoint>,
 }
 
 impl Measurer for Soaker {
     fn measure(
         &mut self,
         trial: &Trial<'_>,
-        tell: Tell<'_>,
+        events: EventSink<'_>,
         _interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError> {
-        self.earlier = trial.earlier.to_vec();
+        self.earlier = trial.checkpoints.to_vec();
         for number in 0..self.segments {
             let counts = FrameTrial {
                 intended: number,
                 ..FrameTrial::default()
             };
-            tell(Told::Soaked(&SoakedSegment {
+            let progress = SoakProgress {
+                cell: trial.cell.id.clone(),
+                repeat: trial.repeat,
                 load: 5,
                 throughput: None,
-                trial: &counts,
-                segment: &SoakSegment::default(),
-            }));
+                trial: counts,
+                segment: SoakSegment::default(),
+            };
+            events(TrialEvent::Checkpoint(&progress.into()));
         }
         if self.earlier.is_empty() {
             return Err(LabError::Interrupted);
@@ -460,11 +465,11 @@ fn segments_of_a_soak_are_recorded_as_they_end_and_handed_to_the_trial_that_goes
     assert!(told.eq([(DIRECT, 1, 5, 0), (DIRECT, 1, 5, 1)]));
 
     let done = Done {
-        soaked: soaked.clone(),
+        checkpoints: soaked.iter().cloned().map(Checkpoint::from).collect(),
         ..Done::default()
     };
     let (ended, records, earlier) = soak(1, &done);
-    assert_eq!(earlier, soaked);
+    assert_eq!(earlier, done.checkpoints);
     assert!(matches!(ended, Conclusion::Finished { measured: 1, .. }));
     assert!(matches!(
         records[..],
@@ -480,14 +485,14 @@ fn a_segment_that_cannot_be_recorded_ends_the_run_after_its_trial() {
         earlier: Vec::new(),
     };
     let done = Done {
-        soaked: vec![SoakProgress {
+        checkpoints: vec![Checkpoint::from(SoakProgress {
             cell: DIRECT.to_owned(),
             repeat: 1,
             load: 5,
             throughput: None,
             trial: FrameTrial::default(),
             segment: SoakSegment::default(),
-        }],
+        })],
         ..Done::default()
     };
     let mut sink = |_: &Record| Err("disk full");

@@ -1,6 +1,6 @@
 //! What is done to a device under a load: which trials each procedure asks for, and what its checks say.
 
-use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test};
+use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
 use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure};
 use journal::record::{AttackTrial, Disturbance, DutEvent};
 use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
@@ -41,7 +41,8 @@ impl Acted {
 
     fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
         let test = test(procedure);
-        carry_out(&cell(&test), &test, self, &mut |_| (), &Interrupt::new())
+        let cell = cell(&test);
+        carry_out(&trial(&cell), &test, self, &mut |_| (), &Interrupt::new())
     }
 
     /// With the trial whose evidence is read.

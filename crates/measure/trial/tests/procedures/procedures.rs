@@ -1,13 +1,13 @@
 //! What each procedure asks of a rig, and what it records.
 
-use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test};
+use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test, trial};
 use campaign::plan::{
     BackToBack, LatencyTest, Load, LossCurve, Procedure, Recovery, ThroughputSearch,
 };
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
-use trial::TrialError;
 use trial::frames::{Rig, RigLoad, carry_out};
+use trial::{TrialError, TrialEvent};
 
 const CAPACITY: u64 = 500_000;
 
@@ -245,15 +245,22 @@ fn each_trial_is_told_before_it_begins_with_the_bounds_so_far() {
     let cell = cell(&test);
     let (mut numbers, mut last_bounds, mut losses) = (Vec::new(), Vec::new(), Vec::new());
     let mut rig = hard();
-    let mut tell = |told: trial::frames::Told<'_>| {
-        let trial::frames::Told::Begins(step) = told else {
+    let mut events = |event: TrialEvent<'_>| {
+        let TrialEvent::FrameTrial(step) = event else {
             panic!("no search has segments")
         };
         numbers.push(step.number);
         last_bounds = step.bounds.to_vec();
         losses.push(step.last.map(journal::record::FrameTrial::lost));
     };
-    let found = carry_out(&cell, &test, &mut rig, &mut tell, &Interrupt::new()).unwrap();
+    let found = carry_out(
+        &trial(&cell),
+        &test,
+        &mut rig,
+        &mut events,
+        &Interrupt::new(),
+    )
+    .unwrap();
     assert_eq!(numbers, (1..=found.result.trials.len()).collect::<Vec<_>>());
     let bounds = &last_bounds[0];
     assert!(bounds.lower.unwrap() <= CAPACITY && CAPACITY <= bounds.upper.unwrap());
@@ -266,8 +273,9 @@ fn an_interrupt_ends_a_search_at_once() {
     let test = test(Procedure::Throughput(search()));
     let mut rig = hard();
     rig.interrupt_in = Some(3);
+    let cell = cell(&test);
     let ended = carry_out(
-        &cell(&test),
+        &trial(&cell),
         &test,
         &mut rig,
         &mut |_| (),

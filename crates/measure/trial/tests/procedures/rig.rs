@@ -5,7 +5,7 @@ use campaign::plan::{
     Profile, ThroughputSearch, Traffic,
 };
 use journal::record::{Check, FramePort, FrameTrial, LatencyBucket, SoakPoint};
-use lab::Interrupt;
+use lab::{Interrupt, Links};
 use search::Trial;
 use search::simulate::{Behaviour, Device};
 use trial::TrialError;
@@ -75,7 +75,8 @@ impl Simulated {
     pub(crate) fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
         let mut test = test(procedure);
         test.traffic.duplex = self.duplex;
-        carry_out(&cell(&test), &test, self, &mut |_| (), &Interrupt::new())
+        let cell = cell(&test);
+        carry_out(&trial(&cell), &test, self, &mut |_| (), &Interrupt::new())
     }
 
     /// What it counts of a load at a rate for a time.
@@ -239,6 +240,17 @@ pub(crate) fn cell(test: &FrameTest) -> Cell {
         estimate_ns: 0,
         calibration: false,
     }
+}
+
+/// The first trial of a cell.
+pub(crate) fn trial(cell: &Cell) -> trial::Trial<'_> {
+    let links = Links {
+        mtu: 1500,
+        cipher_mtu: 1500,
+        offloads: false,
+        rate_bps: None,
+    };
+    trial::Trial::of(cell, 1, links)
 }
 
 /// Zero loss and half a per cent, within half a per cent, in trials from 50 ms to 1 s.

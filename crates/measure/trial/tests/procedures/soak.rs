@@ -1,12 +1,13 @@
 //! Soaks: which segments are made, what is told of each, and how one goes on that broke off.
 
-use crate::rig::{MS, SECOND, Simulated, cell, check, search, test};
+use crate::rig::{MS, SECOND, Simulated, cell, check, search, test, trial};
 use campaign::plan::{BaseLoad, DriftBounds, Procedure, Soak};
 use journal::record::SoakProgress;
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
 use trial::TrialError;
-use trial::frames::{Found, Rig, Told, go_on};
+use trial::frames::{Found, Rig, carry_out};
+use trial::{Checkpoint, Trial, TrialEvent};
 
 const CAPACITY: u64 = 500_000;
 
@@ -50,20 +51,18 @@ fn carried_out(
 ) -> (Result<Found, TrialError>, Vec<SoakProgress>) {
     let test = test(procedure);
     let cell = cell(&test);
+    let checkpoints: Vec<Checkpoint> = earlier.iter().cloned().map(Checkpoint::from).collect();
+    let trial = Trial {
+        checkpoints: &checkpoints,
+        ..trial(&cell)
+    };
     let mut kept = Vec::new();
-    let mut tell = |told: Told<'_>| {
-        if let Told::Soaked(soaked) = told {
-            kept.push(SoakProgress {
-                cell: cell.id.clone(),
-                repeat: 1,
-                load: soaked.load,
-                throughput: soaked.throughput.cloned(),
-                trial: soaked.trial.clone(),
-                segment: soaked.segment.clone(),
-            });
+    let mut events = |event: TrialEvent<'_>| {
+        if let TrialEvent::Checkpoint(Checkpoint::Soak(soak)) = event {
+            kept.push((**soak).clone());
         }
     };
-    let found = go_on(&cell, &test, earlier, rig, &mut tell, &Interrupt::new());
+    let found = carry_out(&trial, &test, rig, &mut events, &Interrupt::new());
     (found, kept)
 }
 

@@ -284,7 +284,7 @@ fn a_good_frame_test_passes_every_check_that_applies() {
     .into_iter()
     .chain(tunnels().map(|tunnel| (tunnel, others)))
     {
-        for &direction in adapter.directions() {
+        for &direction in adapter.profile().directions {
             for duplex in [false, true] {
                 let fixture = Fixture::new(adapter.clone(), direction, duplex);
                 assert_eq!(

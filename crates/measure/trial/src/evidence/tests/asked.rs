@@ -232,7 +232,7 @@ fn small_packets_at_a_high_load_must_have_joined_others_where_that_was_asked_for
     };
     let passes = |cell: &Cell, counters: &[(&str, u64)], sent| {
         let on = [("gw1/aggregate", "on"), ("gw2/aggregate", "on")];
-        let tunnels = cell.dut.adapter.tunnels().to_string();
+        let tunnels = cell.dut.adapter.profile().tunnels.to_string();
         let tunnels = [("gw1/tunnels", &tunnels[..]), ("gw2/tunnels", &tunnels[..])];
         asked(cell, &[on, tunnels].concat(), counters, sent).passed
     };
