@@ -8,8 +8,8 @@
 //! changes. The tables are made once and printed by each document in its own way, so that all say
 //! the same. Whatever a journal holds is text here: it is escaped, never obeyed.
 //!
-//! To add a section: a function in `tables` (and a chart in `chart`), and its line in
-//! `text::result_tables` and `html`.
+//! To add a section: a file in `sections/` and its line in `sections.rs`, which every document
+//! reads; its tables in `tables`, its charts in `chart`.
 
 #![forbid(unsafe_code)]
 
@@ -19,12 +19,12 @@ mod documents;
 mod evidence;
 mod format;
 mod headline;
-
 mod html;
 mod layout;
 mod prose;
 mod result;
 mod rich;
+mod sections;
 mod table;
 mod tables;
 mod text;

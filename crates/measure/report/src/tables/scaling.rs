@@ -6,20 +6,6 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{Fit, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis, ScalingUnit};
 
-/// Where each series stops, in words, and unless it is to be `short` each number of each series.
-pub(crate) fn scaling(run: &Run<'_>, short: bool) -> Vec<Table> {
-    let found = &run.results.scalings;
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let mut tables = vec![verdicts(run, found, short)];
-    if !short {
-        let all = measurements(run);
-        tables.extend(all.iter().map(|all| figures(run, all)));
-    }
-    tables
-}
-
 /// Series of several devices that are one measurement, in their order; none is empty.
 pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
     let mut found: Vec<Vec<&Scaling>> = Vec::new();
