@@ -36,6 +36,7 @@ pub use result::{
 
 use journal::Journal;
 use layout::Run;
+use stats::Results;
 use std::path::Path;
 
 /// Builds every document of a run, as far as it came.
@@ -47,7 +48,7 @@ pub fn build(journal: &Journal) -> Documents {
 /// What `results.json` holds, as data.
 #[must_use]
 pub fn result(journal: &Journal) -> RunResult {
-    RunResult::of(&Run::of(journal))
+    RunResult::of(&Run::of(journal), Results::of(journal))
 }
 
 /// What a run ends with on a terminal of that many columns. `files` is the folder that its

@@ -15,7 +15,7 @@ pub(super) const SECTION: Section = Section {
         if found.is_empty() {
             return;
         }
-        out.table(verdicts(run, found, out.is_short()));
+        out.table(verdicts(found, out.is_short()));
         if out.is_short() {
             return;
         }

@@ -22,18 +22,6 @@ pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
     found
 }
 
-/// The device's name in a series, insecure ones with that word.
-pub(crate) fn device(run: &Run<'_>, series: &Scaling) -> String {
-    let first = series
-        .points
-        .first()
-        .and_then(|point| run.cell(&point.cell));
-    match first.is_some_and(|cell| cell.insecure.is_some()) {
-        true => format!("{} (insecure)", series.dut),
-        false => series.dut.clone(),
-    }
-}
-
 /// The scale of a series' figures.
 pub(crate) fn scale(series: &Scaling) -> Scale {
     let means = series
@@ -48,7 +36,7 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
 }
 
 /// A row for what each series does, and one for each law.
-pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
+pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
     let note = "no gain past n: the smallest n that no larger one is better than by more than the farthest repeat \
                 and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
                 and by Amdahl's law β = 0; fitted to relative errors, the residual is the farthest point's";
@@ -64,7 +52,7 @@ pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
         let mut row = |by: &str, what: Cell| {
             let mut cells = vec![
                 Cell::label(&series.series),
-                Cell::label(device(run, series)),
+                Cell::label(series.dut.as_str()),
             ];
             if !short {
                 cells.push(Cell::label(by));
@@ -171,7 +159,7 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
         let scale = scale(series);
         for point in &series.points {
             let mut row = vec![
-                Cell::label(device(run, series)),
+                Cell::label(series.dut.as_str()),
                 Cell::label(point.n.to_string()),
             ];
             row.push(match (&point.figure, run.cell(&point.cell)) {
