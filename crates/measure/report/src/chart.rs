@@ -254,12 +254,15 @@ fn shortened(text: &str, width: f64) -> String {
         .collect()
 }
 
-/// A device's name cut to a width. The mark in brackets at its end stays: it may say that nobody should use it.
+/// A device's name cut to a width. Cuts the mark in brackets at its end only where it takes most of
+/// the room, and never one that says that the device is insecure.
 fn shortened_name(name: &str, width: f64) -> String {
     let mark = name.rfind(" (").filter(|_| name.ends_with(')'));
     let (name, mark) = name.split_at(mark.unwrap_or(name.len()));
     match width - text_width(mark) {
-        rest if rest >= width / 2.0 => format!("{}{mark}", shortened(name, rest)),
+        rest if rest >= width / 2.0 || mark.contains("insecure") => {
+            format!("{}{mark}", shortened(name, rest))
+        }
         _ => shortened(&format!("{name}{mark}"), width),
     }
 }
@@ -331,6 +334,13 @@ mod tests {
         assert_eq!(
             shortened_name("a (long mark)", text_width("a (lo…") + 1.0),
             "a (lo…"
+        );
+        assert_eq!(
+            shortened_name(
+                "a long name (insecure)",
+                text_width("a l… (insecure)") + 1.0
+            ),
+            "a l… (insecure)"
         );
         assert_eq!(
             shortened_name("no mark at all", text_width("no m…") + 1.0),

@@ -3,6 +3,7 @@
 use crate::layout::Run;
 use crate::result::RunResult;
 use journal::Journal;
+use stats::Results;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -43,12 +44,13 @@ pub struct WriteError {
 
 impl Documents {
     pub(crate) fn of(journal: &Journal) -> Self {
-        let run = Run::of(journal);
+        let results = Results::of(journal);
+        let run = Run::with(journal, results.clone());
         Self {
             html: crate::html::write(&run),
             markdown: crate::text::markdown::write(&run),
             csv: crate::csv::write(&run),
-            json: json(&RunResult::of(&run)),
+            json: json(&RunResult::of(&run, results)),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::evidence::Summary;
 use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::table::Cell;
+use campaign::plan::Measurement;
 use stats::{CellResult, Comparison, Metric};
 
 /// What a device came to.
@@ -183,7 +184,7 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
         run.results
             .cells
             .iter()
-            .filter(|cell| cell.dut == device && cell.protocol == "tcp")
+            .filter(|cell| cell.dut == device && is_tcp(run, cell))
     };
     let (figure, unit) = range(run, cells(), Metric::PayloadBitsPerCpuSecond)?;
     let best = cells()
@@ -199,6 +200,11 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
         unit,
         detail,
     })
+}
+
+fn is_tcp(run: &Run<'_>, cell: &CellResult) -> bool {
+    run.planned(cell)
+        .is_some_and(|planned| matches!(planned.measurement, Measurement::Tcp { .. }))
 }
 
 /// The first median of a set, and what it adds to the baseline's.

@@ -2,21 +2,15 @@
 //! or dark, and in print.
 
 mod cells;
-mod compared;
-mod device;
-mod disturbed;
-mod frames;
 mod parts;
-mod results;
-mod scaling;
 mod summary;
 
 use crate::headline;
-use crate::layout::{Protocol, Run};
-use crate::{prose, tables, text};
+use crate::layout::Run;
+use crate::sections::{self, Block, Document, Section};
+use crate::text;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use parts::{rich, section, table};
-use stats::Status;
+use parts::{details, figure, rich, table};
 
 const STYLE: &str = include_str!("html/style.css");
 /// Asks the browser itself to refuse whatever is not in the file.
@@ -27,6 +21,7 @@ const MAX_TALL_CARDS: usize = 3;
 /// Writes the whole document.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let title = run.title();
+    let sections = sections::of(run, Document::Html);
     let generator = format!("cipherbench {}", run.journal.header.program);
     let page = html! {
         (DOCTYPE)
@@ -41,23 +36,8 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (masthead(run))
-                main {
-                    (overview(run))
-                    (compared::suites(run))
-                    (scaling::claims(run))
-                    (device::sections(run))
-                    (results::sections(run))
-                    (scaling::keys(run))
-                    (scaling::hybrids(run))
-                    (scaling::tools(run))
-                    (scaling::published(run))
-                    (evidence(run))
-                    (warnings(run))
-                    (environment(run))
-                    (cells::all(run))
-                    (method(run))
-                }
+                (masthead(run, &sections))
+                main { (content(run, &sections)) }
                 (footer(run))
             }
         }
@@ -78,29 +58,7 @@ fn printable(page: &str) -> String {
         .collect()
 }
 
-fn masthead(run: &Run<'_>) -> Markup {
-    let frames =
-        frames::SECTIONS.map(|(id, title, kinds)| (id, title, frames::is_shown(run, kinds)));
-    let has_frames = frames.iter().any(|(.., shown)| *shown);
-    let bulk = [
-        ("tcp", "TCP", !run.sets_of(Protocol::Tcp).is_empty()),
-        ("udp", "UDP", !run.sets_of(Protocol::Udp).is_empty()),
-        (
-            "latency",
-            "Latency",
-            !run.sets_of(Protocol::Ping).is_empty(),
-        ),
-    ];
-    let rest = [
-        ("tester", "The tester", has_frames),
-        ("spread", "Spread", tables::spread(run).is_some()),
-        ("cpu", "CPU", results::has_cpu(run)),
-        ("evidence", "Evidence", true),
-        ("warnings", "Warnings", !run.results.warnings.is_empty()),
-        ("environment", "Environment", true),
-        ("cells", "Cells and commands", true),
-        ("method", "Method and limits", true),
-    ];
+fn masthead(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
     let kind = match run.only_devices() {
         true => "Crypto device measurement report",
         false => "Encryptor measurement report",
@@ -111,78 +69,68 @@ fn masthead(run: &Run<'_>) -> Markup {
             h1 { (run.title()) }
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
-                @let compared = compared::contents(run).into_iter();
-                @let [claims, scaling, keys, hybrids, tools, published] = scaling::contents(run);
-                @for (id, name, shown) in compared.chain([claims]).chain(device::contents(run)).chain(bulk).chain(frames).chain([scaling, keys, hybrids, tools, published]).chain(rest) {
-                    @if shown { a href=(format!("#{id}")) { (name) } " " }
+                @for (section, _) in sections {
+                    @if !section.name.is_empty() {
+                        a href=(format!("#{}", section.id)) { (section.name) } " "
+                    }
                 }
             }
         }
     }
 }
 
-/// What to read first: what each device came to, and their order. The cards of more devices than fit on a screen come
-/// behind it.
-fn overview(run: &Run<'_>) -> Markup {
+/// The summary and all sections. Cards of more devices than fit on a screen come behind the ranking.
+fn content(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
     let headlines = headline::headlines(run);
-    let ranking = compared::ranking(run);
-    if headlines.len() > MAX_TALL_CARDS && !run.results.rankings.is_empty() {
-        return html! {
+    let ranking = sections.iter().position(|(one, _)| one.id == "ranking");
+    match ranking.filter(|_| headlines.len() > MAX_TALL_CARDS) {
+        Some(ranking) => html! {
             p.soundness { (headline::soundness(run)) }
-            (trouble(run))
-            (ranking)
+            @for found in &sections[..=ranking] { (section(run, found)) }
             (summary::short(&headlines))
-        };
-    }
-    html! {
-        (summary::tall(run, &headlines))
-        (trouble(run))
-        (ranking)
+            @for found in &sections[ranking + 1..] { (section(run, found)) }
+        },
+        None => html! {
+            (summary::tall(run, &headlines))
+            @for found in sections { (section(run, found)) }
+        },
     }
 }
 
-/// Cells without a figure, told before any figure is read.
-fn trouble(run: &Run<'_>) -> Markup {
-    let reasons = tables::reasons(run);
-    let count = |status: Status| {
-        run.results
-            .cells
-            .iter()
-            .filter(|cell| cell.status == status)
-            .count()
-    };
-    let (invalid, failed) = (count(Status::Invalid), count(Status::Failed));
+fn section(run: &Run<'_>, (section, blocks): &(&Section, Vec<Block>)) -> Markup {
+    let class = (section.id == "trouble").then_some("trouble");
     html! {
-        @if !reasons.rows.is_empty() {
-            section.trouble id="trouble" {
-                h2 { "Trials without a figure" }
-                p {
-                    (invalid) " of " (run.results.cells.len()) " cells invalid, " (failed)
-                    " failed. Where a cell has no figure, the tables below say so in its place. "
-                    code { "cipherbench resume RUN --invalid" } " makes these trials again."
-                }
-                (table(&reasons))
+        section class=[class] id=(section.id) {
+            h2 { (section.title) }
+            @for found in blocks { (block(run, found)) }
+        }
+    }
+}
+
+fn block(run: &Run<'_>, block: &Block) -> Markup {
+    match block {
+        Block::Table(found) => table(found),
+        Block::Chart {
+            drawing,
+            title,
+            how_to_read,
+        } => figure(drawing, title, how_to_read),
+        Block::Details { title, tables } => details(title, tables),
+        Block::Html(markup) => markup.clone(),
+        Block::Warnings => warnings(run),
+        Block::Cells => cells::all(run),
+        Block::Prose(paragraphs) => html! {
+            dl.prose {
+                @for (name, text) in paragraphs { div { dt { (name) } dd { (rich(text)) } } }
             }
-        }
+        },
     }
-}
-
-fn evidence(run: &Run<'_>) -> Markup {
-    let content = html! {
-        p.note {
-            "Every check of every trial, with the numbers that decided it, is under "
-            a href="#cells" { "Cells and commands" } "."
-        }
-        (table(&tables::evidence(run)))
-    };
-    section("evidence", "Evidence", content)
 }
 
 fn warnings(run: &Run<'_>) -> Markup {
-    let found = &run.results.warnings;
-    let content = html! {
+    html! {
         ul.warnings {
-            @for warning in found {
+            @for warning in &run.results.warnings {
                 li {
                     p { (rich(&warning.text)) }
                     p.advice { (rich(&warning.advice)) }
@@ -195,33 +143,6 @@ fn warnings(run: &Run<'_>) -> Markup {
                 }
             }
         }
-    };
-    if found.is_empty() {
-        html! {}
-    } else {
-        section("warnings", "Before you use these figures", content)
-    }
-}
-
-fn environment(run: &Run<'_>) -> Markup {
-    section(
-        "environment",
-        "Environment",
-        table(&tables::environment(run)),
-    )
-}
-
-fn method(run: &Run<'_>) -> Markup {
-    let list = |items: &[(&str, &str)]| {
-        html! {
-            dl.prose {
-                @for (name, text) in items { div { dt { (name) } dd { (rich(text)) } } }
-            }
-        }
-    };
-    html! {
-        (section("method", "Method", list(&prose::method(run))))
-        (section("limits", "What these figures do not mean", list(&prose::limits(run))))
     }
 }
 

@@ -8,13 +8,17 @@ pub(crate) mod device;
 pub(crate) mod disturbed;
 pub(crate) mod frames;
 pub(crate) mod groups;
+mod names;
 mod soak;
 mod words;
+
+pub(crate) use names::{marked, shown};
 
 use campaign::Plan;
 use campaign::plan::{Adapter, Cell, Dut, Measurement};
 use journal::Journal;
 use journal::record::TrialRecord;
+use names::noted;
 use stats::{CellResult, Comparison, Metric, Results};
 use std::collections::BTreeMap;
 
@@ -78,11 +82,13 @@ pub(crate) struct Point<'a> {
 
 impl<'a> Run<'a> {
     pub(crate) fn of(journal: &'a Journal) -> Self {
-        let mut results = Results::of(journal);
+        Self::with(journal, Results::of(journal))
+    }
+
+    /// Lays out results that are at hand.
+    pub(crate) fn with(journal: &'a Journal, mut results: Results) -> Self {
         let plan = &journal.header.plan;
-        for cell in &mut results.cells {
-            cell.dut = shown_name(&cell.dut, cell.insecure.is_some());
-        }
+        names::mark(plan, &mut results);
         let ids = plan.cells.iter().map(|cell| cell.id.as_str());
         let mut comparisons: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (place, found) in results.comparisons.iter().enumerate() {
@@ -112,11 +118,10 @@ impl<'a> Run<'a> {
         self.plan().cells.get(place)
     }
 
-    /// The device of a name, as results have it.
+    /// The DUT with this printed name.
     pub(crate) fn device(&self, dut: &str) -> Option<&'a Dut> {
-        let duts = self.plan().cells.iter().map(|cell| &cell.dut);
-        duts.into_iter()
-            .find(|known| shown_name(&known.name, known.adapter.insecure().is_some()) == dut)
+        let mut duts = self.plan().cells.iter().map(|cell| &cell.dut);
+        duts.find(|known| shown(known) == dut)
     }
 
     /// A device's name where it stands for itself: of a control, with what it is a control for.
@@ -212,31 +217,12 @@ impl<'a> Run<'a> {
 /// Colours in the palette, that of baselines included; with more DUTs, they are used again.
 pub(crate) const PALETTE_COLORS: usize = 7;
 
-/// A DUT's name wherever a result of it stands: of an insecure one, with that word.
-fn shown_name(name: &str, is_insecure: bool) -> String {
-    match is_insecure {
-        true => noted(name, "insecure"),
-        false => name.to_owned(),
-    }
-}
-
-/// A name with a note in brackets, behind the one that it has.
-fn noted(name: &str, note: &str) -> String {
-    match name.strip_suffix(')') {
-        Some(name) => format!("{name}; {note})"),
-        None => format!("{name} ({note})"),
-    }
-}
-
 fn colors(plan: &Plan) -> BTreeMap<String, usize> {
     let mut colors = BTreeMap::new();
     let mut devices = 0;
     for cell in &plan.cells {
         colors
-            .entry(shown_name(
-                &cell.dut.name,
-                cell.dut.adapter.insecure().is_some(),
-            ))
+            .entry(shown(&cell.dut))
             .or_insert_with(|| match cell.dut.adapter {
                 Adapter::Direct | Adapter::Straight => 0,
                 _ => {

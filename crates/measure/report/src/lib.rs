@@ -8,8 +8,8 @@
 //! changes. The tables are made once and printed by each document in its own way, so that all say
 //! the same. Whatever a journal holds is text here: it is escaped, never obeyed.
 //!
-//! To add a section: a function in `tables` (and a chart in `chart`), and its line in
-//! `text::result_tables` and `html`.
+//! To add a section: a file in `sections/` and its line in `sections.rs`, which every document
+//! reads; its tables in `tables`, its charts in `chart`.
 
 #![forbid(unsafe_code)]
 
@@ -19,12 +19,12 @@ mod documents;
 mod evidence;
 mod format;
 mod headline;
-
 mod html;
 mod layout;
 mod prose;
 mod result;
 mod rich;
+mod sections;
 mod table;
 mod tables;
 mod text;
@@ -36,6 +36,7 @@ pub use result::{
 
 use journal::Journal;
 use layout::Run;
+use stats::Results;
 use std::path::Path;
 
 /// Builds every document of a run, as far as it came.
@@ -47,7 +48,7 @@ pub fn build(journal: &Journal) -> Documents {
 /// What `results.json` holds, as data.
 #[must_use]
 pub fn result(journal: &Journal) -> RunResult {
-    RunResult::of(&Run::of(journal))
+    RunResult::of(&Run::of(journal), Results::of(journal))
 }
 
 /// What a run ends with on a terminal of that many columns. `files` is the folder that its

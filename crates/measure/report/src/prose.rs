@@ -2,9 +2,9 @@
 //! text.
 
 use crate::layout::Run;
+use crate::layout::device::DeviceKind;
 use crate::layout::frames::FrameKind;
 use campaign::plan::LabKind;
-use stats::CellResult;
 
 /// A name and its text.
 pub(crate) type Paragraph = (&'static str, &'static str);
@@ -43,16 +43,15 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
     .concat()
 }
 
-/// Of the trials of crypto devices that were made.
+/// Paragraphs about the kinds of crypto device trials in the run.
 fn devices(run: &Run<'_>) -> Vec<Paragraph> {
-    let cells = &run.results.cells;
-    let has = |name: &str| {
-        let is = |cell: &CellResult| cell.device_test.is_some() && cell.protocol == name;
-        cells.iter().any(is)
-    };
-    let all = [("kat", KAT), ("speed", DEVICE_SPEED), ("fatigue", FATIGUE)];
+    let all = [
+        (DeviceKind::Kat, KAT),
+        (DeviceKind::Speed, DEVICE_SPEED),
+        (DeviceKind::Fatigue, FATIGUE),
+    ];
     all.into_iter()
-        .filter(|(name, _)| has(name))
+        .filter(|(kind, _)| run.device_cells(*kind).next().is_some())
         .flat_map(|(_, text)| text.iter().copied())
         .collect()
 }

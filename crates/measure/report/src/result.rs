@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stats::{
     CellResult, ClaimResult, Comparison, DeviceSeries, FatigueBatch, HybridGain, KeyCost, Progress,
-    PublishedResult, Ranking, Scaling, SuiteMatrix, ToolCheck, Warning,
+    PublishedResult, Ranking, Results, Scaling, SuiteMatrix, ToolCheck, Warning,
 };
 use std::collections::BTreeMap;
 
@@ -164,41 +164,29 @@ pub struct CheckInfo {
 }
 
 impl RunResult {
-    pub(crate) fn of(run: &Run<'_>) -> Self {
-        let results = &run.results;
+    /// Takes the results as they are: DUTs have the names of the plan here.
+    pub(crate) fn of(run: &Run<'_>, results: Results) -> Self {
         Self {
             schema: SchemaVersion::V1,
             run: RunInfo::of(run),
             environment: EnvironmentInfo::of(&run.journal.header.environment),
             progress: results.progress,
-            cells: cells(run),
-            comparisons: results.comparisons.clone(),
-            suites: results.suites.clone(),
-            rankings: results.rankings.clone(),
-            scalings: results.scalings.clone(),
-            claims: results.claims.clone(),
-            key_costs: results.key_costs.clone(),
-            hybrid_gains: results.hybrid_gains.clone(),
-            tool_checks: results.tool_checks.clone(),
-            published: results.published.clone(),
-            device_series: results.device_series.clone(),
-            fatigue_batches: results.fatigue_batches.clone(),
-            warnings: results.warnings.clone(),
+            cells: results.cells,
+            comparisons: results.comparisons,
+            suites: results.suites,
+            rankings: results.rankings,
+            scalings: results.scalings,
+            claims: results.claims,
+            key_costs: results.key_costs,
+            hybrid_gains: results.hybrid_gains,
+            tool_checks: results.tool_checks,
+            published: results.published,
+            device_series: results.device_series,
+            fatigue_batches: results.fatigue_batches,
+            warnings: results.warnings,
             trials: trials(run),
         }
     }
-}
-
-/// The results with the names that DUTs have in the plan.
-fn cells(run: &Run<'_>) -> Vec<CellResult> {
-    let named = |cell: &CellResult| CellResult {
-        dut: match run.planned(cell) {
-            Some(planned) => planned.dut.name.clone(),
-            None => cell.dut.clone(),
-        },
-        ..cell.clone()
-    };
-    run.results.cells.iter().map(named).collect()
 }
 
 impl RunInfo {

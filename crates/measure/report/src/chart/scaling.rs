@@ -5,7 +5,7 @@ use super::scale::{Linear, Log};
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened_name};
 use crate::format::Scale;
 use crate::layout::{PALETTE_COLORS, Run};
-use crate::tables::scaling::{device, law_name, scale};
+use crate::tables::scaling::{law_name, scale};
 use maud::Markup;
 use stats::{Estimate, Fit, Law, Scaling, ScalingUnit};
 
@@ -80,11 +80,11 @@ pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> 
         axis: Linear::new(1.25 * highest, 5.0, Scale::si(highest, unit)),
     };
     let colors = colors(run, &drawn);
-    chart.frame(run, &drawn, &colors);
+    chart.frame(&drawn, &colors);
     for (index, (series, color)) in drawn.iter().zip(colors).enumerate() {
         chart.series(series, index, color);
     }
-    let told: Vec<String> = drawn.iter().map(|series| words(run, series)).collect();
+    let told: Vec<String> = drawn.iter().map(|series| words(series)).collect();
     let description = format!("{}. {}.", first.series, told.join("; "));
     let title = format!("Throughput by {}", first.axis.name());
     Some(chart.svg.finish(&title, &description))
@@ -120,26 +120,21 @@ fn drawn_fit(series: &Scaling) -> Option<&Fit> {
         .or_else(|| describing().next())
 }
 
-fn words(run: &Run<'_>, series: &Scaling) -> String {
+fn words(series: &Scaling) -> String {
     let scale = scale(series);
     let values: Vec<String> = figures(series)
         .map(|(n, found)| format!("{n}: {}", scale.value(found.mean)))
         .collect();
-    format!(
-        "{}: {}; {}",
-        device(run, series),
-        values.join(", "),
-        series.verdict
-    )
+    format!("{}: {}; {}", series.dut, values.join(", "), series.verdict)
 }
 
 impl Chart {
-    fn frame(&mut self, run: &Run<'_>, drawn: &[&Scaling], colors: &[usize]) {
+    fn frame(&mut self, drawn: &[&Scaling], colors: &[usize]) {
         let names: Vec<(String, String)> = drawn
             .iter()
             .zip(colors)
             .map(|(series, color)| {
-                let name = shortened_name(&device(run, series), 260.0);
+                let name = shortened_name(&series.dut, 260.0);
                 (format!("fill-{color}"), name)
             })
             .collect();

@@ -1,7 +1,7 @@
 //! Every cell with its commands, its trials and what they prove: folded, for whoever looks into a
 //! figure.
 
-use super::parts::{rich, section, table};
+use super::parts::{rich, table};
 use crate::evidence::{form, key_name, of_trial};
 use crate::format::{self, command_line, counted};
 use crate::layout::Run;
@@ -13,15 +13,14 @@ use stats::{CellResult, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn all(run: &Run<'_>) -> Markup {
-    let content = html! {
+    html! {
         p.note {
             @if run.only_devices() { "Unfold a cell for the commands run, each check, and counters." }
             @else { "Unfold a cell for the commands run, each check, the frames seen between the \
                      gateways, and counters." }
         }
         @for cell in &run.results.cells { (one(run, cell)) }
-    };
-    section("cells", "Cells and commands", content)
+    }
 }
 
 fn one(run: &Run<'_>, cell: &CellResult) -> Markup {

@@ -1,4 +1,4 @@
-//! What every section is made of: headings, tables, and text with code in it.
+//! The parts of sections: charts, tables, and text with code in it.
 
 use crate::rich::{Span, spans};
 use crate::table::{Cell, Kind, Row, Table};
@@ -9,12 +9,15 @@ const MANY_COLUMNS: usize = 9;
 /// So is one whose figures take more characters than that side by side.
 const WIDE_CHARACTERS: usize = 100;
 
-/// A section with a heading that can be linked to.
-pub(super) fn section(id: &str, title: &str, content: Markup) -> Markup {
+/// A chart with its caption.
+pub(super) fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
     html! {
-        section id=(id) {
-            h2 { (title) }
-            (content)
+        figure {
+            figcaption {
+                span.title { (title) }
+                @if !how_to_read.is_empty() { span.note { (how_to_read) } }
+            }
+            (chart)
         }
     }
 }
@@ -125,8 +128,8 @@ fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
     (repeated > 0).then_some(repeated + 1)
 }
 
-/// Tables for whoever looks into a figure.
-pub(super) fn details<'t>(title: &str, found: impl IntoIterator<Item = &'t Table>) -> Markup {
+/// Folded tables.
+pub(super) fn details(title: &str, found: &[Table]) -> Markup {
     html! {
         details.more {
             summary { (title) }

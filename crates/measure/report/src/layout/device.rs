@@ -1,6 +1,7 @@
 //! Which trials of crypto devices stand together.
 
 use super::Run;
+use campaign::plan::{DeviceTest, Measurement};
 use stats::{CellResult, DeviceFigures, DeviceTestInfo, FatigueResult};
 
 /// What a trial asks of crypto devices.
@@ -12,11 +13,11 @@ pub(crate) enum DeviceKind {
 }
 
 impl DeviceKind {
-    const fn protocol(self) -> &'static str {
-        match self {
-            Self::Kat => "kat",
-            Self::Speed => "speed",
-            Self::Fatigue => "fatigue",
+    const fn of(test: &DeviceTest) -> Self {
+        match test {
+            DeviceTest::Kat(_) => Self::Kat,
+            DeviceTest::Speed(_) => Self::Speed,
+            DeviceTest::Fatigue(_) => Self::Fatigue,
         }
     }
 }
@@ -29,7 +30,10 @@ impl Run<'_> {
     ) -> impl Iterator<Item = (&CellResult, &DeviceTestInfo)> {
         self.results.cells.iter().filter_map(move |cell| {
             let info = cell.device_test.as_ref()?;
-            (cell.protocol == kind.protocol()).then_some((cell, info))
+            let Measurement::Device(test) = &self.planned(cell)?.measurement else {
+                return None;
+            };
+            (DeviceKind::of(test) == kind).then_some((cell, info))
         })
     }
 

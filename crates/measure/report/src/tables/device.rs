@@ -6,22 +6,11 @@ mod speed;
 
 pub(crate) use fatigue::{batch_name, class_name, fatigue};
 pub(crate) use kat::{kat, kat_cases};
-pub(crate) use speed::{cells, curves, findings, scale, series_name, sizes, speed};
+pub(crate) use speed::{cells, cells_outside_series, curves, findings, scale, series_name, sizes};
 
 use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::CellResult;
-
-/// All tables of crypto devices, in the order of the documents; `short`: for the end of a run.
-pub(crate) fn device(run: &Run<'_>, short: bool) -> Vec<Table> {
-    let mut found = kat(run, short);
-    found.extend(speed(run, short));
-    found.extend(fatigue(run, short));
-    if !short {
-        found.extend(facts(run));
-    }
-    found
-}
 
 /// What the devices say of themselves, each once; `None` where none says anything.
 pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {

@@ -1,6 +1,6 @@
 //! The machine, its tools, the lab and the devices.
 
-use crate::layout::Run;
+use crate::layout::{Run, shown};
 use crate::table::{Cell, Table};
 use campaign::plan::{Adapter, Element, LabKind};
 
@@ -87,11 +87,12 @@ fn lab(run: &Run<'_>) -> String {
 }
 
 /// Each device and its settings, in the plan's order.
-fn devices<'a>(run: &Run<'a>) -> Vec<(&'a str, String)> {
-    let mut devices: Vec<(&str, String)> = Vec::new();
+fn devices(run: &Run<'_>) -> Vec<(String, String)> {
+    let mut devices: Vec<(String, String)> = Vec::new();
     for cell in &run.plan().cells {
-        if devices.iter().all(|(name, _)| *name != cell.dut.name) {
-            devices.push((&cell.dut.name, settings(&cell.dut.adapter)));
+        let shown = shown(&cell.dut);
+        if devices.iter().all(|(name, _)| *name != shown) {
+            devices.push((shown, settings(&cell.dut.adapter)));
         }
     }
     devices

@@ -5,7 +5,7 @@ use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
 use crate::table::{Cell, Table};
-use stats::{CellResult, IntervalKind, Rank, RankedBy, Ranking, Standing};
+use stats::{IntervalKind, Rank, RankedBy, Ranking, Standing};
 
 /// A ranking, and that of the same group by what the work cost, where there is one.
 pub(crate) struct Ranked<'r> {
@@ -60,7 +60,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     for dut in &main.without_figure {
         let cells = run.results.cells.iter();
         let mut own = cells.filter(|cell| cell.group == main.group);
-        let Some(cell) = own.find(|cell| plan_name(run, cell) == dut) else {
+        let Some(cell) = own.find(|cell| cell.dut == *dut) else {
             continue;
         };
         let mut cells = vec![
@@ -72,11 +72,6 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
         table.push(cells);
     }
     table
-}
-
-fn plan_name<'c>(run: &'c Run<'_>, cell: &'c CellResult) -> &'c str {
-    run.planned(cell)
-        .map_or(&cell.dut, |planned| &planned.dut.name)
 }
 
 /// What is ranked: `payload throughput, TCP, MTU 1400 B, 1 core`.

@@ -6,20 +6,6 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{Fit, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis, ScalingUnit};
 
-/// Where each series stops, in words, and unless it is to be `short` each number of each series.
-pub(crate) fn scaling(run: &Run<'_>, short: bool) -> Vec<Table> {
-    let found = &run.results.scalings;
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let mut tables = vec![verdicts(run, found, short)];
-    if !short {
-        let all = measurements(run);
-        tables.extend(all.iter().map(|all| figures(run, all)));
-    }
-    tables
-}
-
 /// Series of several devices that are one measurement, in their order; none is empty.
 pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
     let mut found: Vec<Vec<&Scaling>> = Vec::new();
@@ -36,18 +22,6 @@ pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
     found
 }
 
-/// The device's name in a series, insecure ones with that word.
-pub(crate) fn device(run: &Run<'_>, series: &Scaling) -> String {
-    let first = series
-        .points
-        .first()
-        .and_then(|point| run.cell(&point.cell));
-    match first.is_some_and(|cell| cell.insecure.is_some()) {
-        true => format!("{} (insecure)", series.dut),
-        false => series.dut.clone(),
-    }
-}
-
 /// The scale of a series' figures.
 pub(crate) fn scale(series: &Scaling) -> Scale {
     let means = series
@@ -62,7 +36,7 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
 }
 
 /// A row for what each series does, and one for each law.
-pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
+pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
     let note = "no gain past n: the smallest n that no larger one is better than by more than the farthest repeat \
                 and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
                 and by Amdahl's law β = 0; fitted to relative errors, the residual is the farthest point's";
@@ -78,7 +52,7 @@ pub(crate) fn verdicts(run: &Run<'_>, found: &[Scaling], short: bool) -> Table {
         let mut row = |by: &str, what: Cell| {
             let mut cells = vec![
                 Cell::label(&series.series),
-                Cell::label(device(run, series)),
+                Cell::label(series.dut.as_str()),
             ];
             if !short {
                 cells.push(Cell::label(by));
@@ -185,7 +159,7 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
         let scale = scale(series);
         for point in &series.points {
             let mut row = vec![
-                Cell::label(device(run, series)),
+                Cell::label(series.dut.as_str()),
                 Cell::label(point.n.to_string()),
             ];
             row.push(match (&point.figure, run.cell(&point.cell)) {

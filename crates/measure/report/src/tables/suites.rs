@@ -3,8 +3,8 @@
 
 use super::{FORMAT, reason_cell, with_repeats};
 use crate::format::{self, Scale};
-use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
+use crate::layout::{Run, marked};
 use crate::table::{Cell, Table};
 use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
@@ -84,10 +84,7 @@ pub(crate) fn entry_name(entry: &SuiteEntry) -> String {
         Some(hash) => format!("{}, {hash}", entry.cipher),
         None => entry.cipher.clone(),
     };
-    match entry.insecure {
-        Some(_) => format!("{name} (insecure)"),
-        None => name,
-    }
+    marked(&name, entry.insecure.is_some())
 }
 
 fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
@@ -104,10 +101,7 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         own.any(has_insecure_hash)
     };
     for title in &hashes {
-        table = table.figure(match is_insecure(title) {
-            true => format!("{title} (insecure)"),
-            false => (*title).to_owned(),
-        });
+        table = table.figure(marked(title, is_insecure(title)));
     }
     for cipher in distinct(matrix.entries.iter().map(|entry| entry.cipher.as_str())) {
         let at = |title: &str| {
@@ -115,10 +109,7 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
             entries.find(|entry| entry.cipher == cipher && hash(entry) == title)
         };
         let mut own = matrix.entries.iter().filter(|entry| entry.cipher == cipher);
-        let label = match own.any(has_insecure_cipher) {
-            true => format!("{cipher} (insecure)"),
-            false => cipher.to_owned(),
-        };
+        let label = marked(cipher, own.any(has_insecure_cipher));
         for (name, of) in LINES {
             let cells = hashes.iter().map(|title| {
                 let entry = at(title)?;

@@ -3,30 +3,25 @@
 use crate::format::command_line;
 use crate::headline;
 use crate::layout::Run;
+use crate::prose::Paragraph;
 use crate::rich::{Span, spans};
+use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Kind, Table};
-use crate::tables;
 
 /// Writes the whole document.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
     head(&mut page, run);
-    section(&mut page, "Results", super::result_tables(run, false));
-    if let Some(spread) = tables::spread(run) {
-        section(&mut page, "Spread", vec![spread]);
+    let mut chapter = "";
+    for (section, blocks) in sections::of(run, Document::Markdown) {
+        if section.chapter != chapter {
+            chapter = section.chapter;
+            page.push_str(&format!("\n## {chapter}\n"));
+        }
+        for found in &blocks {
+            block(&mut page, run, found);
+        }
     }
-    if !run.only_devices() {
-        section(&mut page, "CPU", super::cpu_tables(run));
-    }
-    section(&mut page, "Evidence", vec![tables::evidence(run)]);
-    let reasons = tables::reasons(run);
-    if !reasons.rows.is_empty() {
-        table(&mut page, &reasons);
-    }
-    warnings(&mut page, run);
-    section(&mut page, "Environment", vec![tables::environment(run)]);
-    commands(&mut page, run);
-    method(&mut page, run);
     page.push_str(&format!(
         "\nMade by:\n\n{}",
         code_block(&super::command(run))
@@ -54,18 +49,19 @@ fn head(page: &mut String, run: &Run<'_>) {
     }
 }
 
-fn section(page: &mut String, title: &str, tables: Vec<Table>) {
-    page.push_str(&format!("\n## {title}\n"));
-    for found in &tables {
-        table(page, found);
+fn block(page: &mut String, run: &Run<'_>, block: &Block) {
+    match block {
+        Block::Table(found) => table(page, found),
+        Block::Details { tables, .. } => tables.iter().for_each(|found| table(page, found)),
+        Block::Warnings => warnings(page, run),
+        Block::Cells => commands(page, run),
+        Block::Prose(paragraphs) => prose(page, paragraphs),
+        Block::Chart { .. } | Block::Html(_) => {}
     }
 }
 
 fn warnings(page: &mut String, run: &Run<'_>) {
-    if run.results.warnings.is_empty() {
-        return;
-    }
-    page.push_str("\n## Before you use these figures\n\n");
+    page.push('\n');
     for warning in &run.results.warnings {
         page.push_str(&format!(
             "- {} *{}*\n",
@@ -80,7 +76,7 @@ fn commands(page: &mut String, run: &Run<'_>) {
         true => "In",
         false => "On the stations, in",
     };
-    page.push_str(&format!("\n## Commands\n\n{of} each cell's first trial.\n"));
+    page.push_str(&format!("\n{of} each cell's first trial.\n"));
     for cell in &run.results.cells {
         if let Some(trial) = run.trials(cell).find(|trial| !trial.commands.is_empty()) {
             let lines: Vec<String> = trial
@@ -97,15 +93,10 @@ fn commands(page: &mut String, run: &Run<'_>) {
     }
 }
 
-fn method(page: &mut String, run: &Run<'_>) {
-    for (title, paragraphs) in [
-        ("Method", crate::prose::method(run)),
-        ("Limits", crate::prose::limits(run)),
-    ] {
-        page.push_str(&format!("\n## {title}\n\n"));
-        for (name, text) in paragraphs {
-            page.push_str(&format!("- **{name}.** {}\n", rich(text)));
-        }
+fn prose(page: &mut String, paragraphs: &[Paragraph]) {
+    page.push('\n');
+    for (name, text) in paragraphs {
+        page.push_str(&format!("- **{name}.** {}\n", rich(text)));
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::evidence::Summary;
 use crate::headline;
 use crate::layout::Run;
+use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Kind, Table};
-use crate::tables;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
@@ -25,18 +25,20 @@ pub(crate) fn write(run: &Run<'_>, files: Option<&Path>, width: usize, color: bo
         style: Style { color },
     };
     head(&mut page, run);
-    for table in super::result_tables(run, true) {
-        page.table(&table);
+    for (section, blocks) in sections::of(run, Document::Terminal) {
+        for block in &blocks {
+            match block {
+                Block::Table(table) => page.table(table),
+                Block::Warnings => warnings(&mut page, run, section.title),
+                // The rest is in the other documents.
+                Block::Details { .. }
+                | Block::Chart { .. }
+                | Block::Html(_)
+                | Block::Cells
+                | Block::Prose(_) => {}
+            }
+        }
     }
-    for table in super::cpu_tables(run) {
-        page.table(&table);
-    }
-    page.table(&tables::evidence(run));
-    let reasons = tables::reasons(run);
-    if !reasons.rows.is_empty() {
-        page.table(&reasons);
-    }
-    warnings(&mut page, run);
     foot(&mut page, run, files);
     page.text
 }
@@ -70,14 +72,10 @@ fn head(page: &mut Page, run: &Run<'_>) {
     }
 }
 
-fn warnings(page: &mut Page, run: &Run<'_>) {
-    let found = &run.results.warnings;
-    if found.is_empty() {
-        return;
-    }
+fn warnings(page: &mut Page, run: &Run<'_>, title: &str) {
     page.line("");
-    page.line(&page.style.bold("Before you use these figures"));
-    for warning in found {
+    page.line(&page.style.bold(title));
+    for warning in &run.results.warnings {
         page.wrapped("  - ", "    ", &warning.text, Style::plain);
         page.wrapped("    ", "    ", &warning.advice, Style::dim);
     }

@@ -16,6 +16,7 @@ mod fixture;
 mod frames;
 mod golden;
 mod html;
+mod insecure;
 mod machine;
 mod scaling;
 mod soak;

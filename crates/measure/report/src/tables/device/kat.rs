@@ -18,15 +18,12 @@ struct Column<'r> {
     found: Vec<&'r KatAlgorithm>,
 }
 
-/// For each group a table of algorithms by devices, then what did not pass; unless `short`, every case.
-pub(crate) fn kat(run: &Run<'_>, short: bool) -> Vec<Table> {
+/// For each group a table of algorithms by devices, then what did not pass.
+pub(crate) fn kat(run: &Run<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     for columns in groups(run) {
         tables.push(matrix(&columns));
         tables.extend(failures(&columns));
-        if !short {
-            tables.push(cases(&columns));
-        }
     }
     tables
 }

@@ -12,20 +12,6 @@ use stats::{
     DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate, ProofResult,
 };
 
-/// Where curves cross and end, and the tables by size; unless `short`, those by how many at once, and every cell.
-pub(crate) fn speed(run: &Run<'_>, short: bool) -> Vec<Table> {
-    let mut tables: Vec<Table> = findings(run).into_iter().collect();
-    tables.extend(sizes(run));
-    if !short {
-        tables.extend(others(run).map(|series| curves(run, series)));
-        tables.extend(cells(run));
-    } else {
-        // What stands in no series has no other table.
-        tables.extend(some_cells(run, |cell| !in_series(run, cell)));
-    }
-    tables
-}
-
 /// The figure that a speed cell is there for.
 pub(super) fn figure(found: &DeviceSpeedResult) -> String {
     let unit = match found.bytes_per_s {
@@ -60,12 +46,6 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
     let all = run.results.device_series.iter();
     let mut points = all.flat_map(|series| series.curves.iter().flat_map(|curve| &curve.points));
     points.any(|point| point.cell == cell.id)
-}
-
-/// Series that are not over sizes.
-fn others<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r DeviceSeries> {
-    let all = run.results.device_series.iter();
-    all.filter(|series| series.axis != DeviceAxis::Bytes)
 }
 
 /// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a series.
@@ -280,6 +260,11 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
 /// Every speed cell with what it cost the CPU and who did the work; `None` without any.
 pub(crate) fn cells(run: &Run<'_>) -> Option<Table> {
     some_cells(run, |_| true)
+}
+
+/// The measurements that are in no series, and so in no other table of the short form.
+pub(crate) fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
+    some_cells(run, |cell| !in_series(run, cell))
 }
 
 fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {

@@ -1,0 +1,68 @@
+//! Names of DUTs as every document for people prints them.
+//!
+//! All results are renamed once, so that nothing that prints a name can miss the mark.
+
+use campaign::Plan;
+use campaign::plan::Dut;
+use stats::Results;
+use std::collections::BTreeSet;
+
+/// Replaces every DUT's name in the results by the printed one.
+pub(super) fn mark(plan: &Plan, results: &mut Results) {
+    let duts = plan.cells.iter().map(|cell| &cell.dut);
+    let insecure = duts.filter(|dut| dut.adapter.insecure().is_some());
+    let insecure: BTreeSet<&str> = insecure.map(|dut| dut.name.as_str()).collect();
+    let mark = |name: &mut String| *name = marked(name, insecure.contains(name.as_str()));
+    for one in &mut results.cells {
+        one.dut = marked(&one.dut, one.insecure.is_some());
+    }
+    for one in &mut results.comparisons {
+        mark(&mut one.dut);
+        mark(&mut one.baseline);
+    }
+    for one in &mut results.rankings {
+        mark(&mut one.yardstick);
+        one.without_figure.iter_mut().for_each(mark);
+        let places = one.places.iter_mut().chain(&mut one.references);
+        places.for_each(|place| mark(&mut place.dut));
+    }
+    for one in &mut results.hybrid_gains {
+        mark(&mut one.dut);
+        mark(&mut one.alone);
+    }
+    let means = results.mean_frame_rates.iter_mut();
+    let scalings = results.scalings.iter_mut().map(|one| &mut one.dut);
+    let claims = results.claims.iter_mut().map(|one| &mut one.dut);
+    let costs = results.key_costs.iter_mut().map(|one| &mut one.dut);
+    let tools = results.tool_checks.iter_mut().map(|one| &mut one.dut);
+    let published = results.published.iter_mut().map(|one| &mut one.dut);
+    means
+        .map(|one| &mut one.dut)
+        .chain(scalings)
+        .chain(claims)
+        .chain(costs)
+        .chain(tools)
+        .chain(published)
+        .for_each(mark);
+}
+
+/// The printed name of a DUT.
+pub(crate) fn shown(dut: &Dut) -> String {
+    marked(&dut.name, dut.adapter.insecure().is_some())
+}
+
+/// The name of a DUT, suite or algorithm, marked where it is insecure.
+pub(crate) fn marked(name: &str, is_insecure: bool) -> String {
+    match is_insecure {
+        true => noted(name, "insecure"),
+        false => name.to_owned(),
+    }
+}
+
+/// A name with a note in brackets; joins brackets that the name ends with.
+pub(super) fn noted(name: &str, note: &str) -> String {
+    match name.strip_suffix(')') {
+        Some(name) => format!("{name}; {note})"),
+        None => format!("{name} ({note})"),
+    }
+}

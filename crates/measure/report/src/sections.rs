@@ -1,0 +1,215 @@
+//! The sections of the report: one list, which navigation, HTML, Markdown and terminal read.
+//!
+//! To add a section: a file in `sections/` with its [`Section`], and its line in [`SECTIONS`].
+
+mod claims;
+mod closing;
+mod cpu;
+mod devices;
+mod disturbed;
+mod evidence;
+mod fatigue;
+mod frames;
+mod functional;
+mod hybrids;
+mod keys;
+mod latency;
+mod published;
+mod ranking;
+mod scaling;
+mod search;
+mod soak;
+mod speed;
+mod spread;
+mod suites;
+mod tcp;
+mod tester;
+mod tools;
+mod trouble;
+mod udp;
+
+use crate::layout::Run;
+use crate::prose::Paragraph;
+use crate::table::Table;
+use maud::{Markup, html};
+
+/// All sections, in the order of every document.
+const SECTIONS: &[Section] = &[
+    trouble::SECTION,
+    ranking::SECTION,
+    suites::SECTION,
+    claims::SECTION,
+    functional::SECTION,
+    speed::SECTION,
+    fatigue::SECTION,
+    devices::SECTION,
+    tcp::SECTION,
+    udp::SECTION,
+    latency::SECTION,
+    frames::THROUGHPUT,
+    frames::LOSS,
+    frames::LATENCY,
+    search::BURSTS,
+    search::RECOVERY,
+    disturbed::REKEYS,
+    disturbed::FAILOVER,
+    disturbed::SETUP,
+    disturbed::DESYNC,
+    disturbed::HOSTILE,
+    soak::SECTION,
+    tester::SECTION,
+    scaling::SECTION,
+    spread::SECTION,
+    cpu::SECTION,
+    keys::SECTION,
+    hybrids::SECTION,
+    tools::SECTION,
+    published::SECTION,
+    evidence::SECTION,
+    closing::WARNINGS,
+    closing::ENVIRONMENT,
+    closing::CELLS,
+    closing::METHOD,
+    closing::LIMITS,
+];
+
+/// A part of the report with a title.
+pub(crate) struct Section {
+    /// Anchor in the HTML document.
+    pub(crate) id: &'static str,
+    /// Name in the navigation; empty: not listed there.
+    pub(crate) name: &'static str,
+    /// Heading in the HTML document.
+    pub(crate) title: &'static str,
+    /// Heading in Markdown. Adjacent sections with the same chapter share one heading.
+    pub(crate) chapter: &'static str,
+    /// Appends the content. A section without content is left out.
+    blocks: fn(&Run<'_>, &mut Blocks),
+}
+
+/// Chapter of the sections with measured figures.
+const RESULTS: &str = "Results";
+/// Chapter of the sections that compare measured figures with one another or with published ones.
+const COMPARISONS: &str = "Comparisons";
+
+/// What a section consists of.
+pub(crate) enum Block {
+    Table(Table),
+    /// A drawn chart; only in HTML.
+    Chart {
+        drawing: Markup,
+        title: String,
+        how_to_read: String,
+    },
+    /// Folded tables; plain tables in text.
+    Details {
+        title: &'static str,
+        tables: Vec<Table>,
+    },
+    /// A sentence or other markup that only HTML shows.
+    Html(Markup),
+    /// The warnings of the run.
+    Warnings,
+    /// Every cell with commands and evidence; in Markdown the commands.
+    Cells,
+    /// Named paragraphs.
+    Prose(Vec<Paragraph>),
+}
+
+/// The document that blocks are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Document {
+    Html,
+    Markdown,
+    /// The short form, printed at the end of a run.
+    Terminal,
+}
+
+/// Collects the blocks of a section.
+pub(crate) struct Blocks {
+    document: Document,
+    found: Vec<Block>,
+}
+
+impl Blocks {
+    /// Whether the document leaves out what backs the figures.
+    fn is_short(&self) -> bool {
+        self.document == Document::Terminal
+    }
+
+    fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    fn table(&mut self, table: Table) {
+        self.found.push(Block::Table(table));
+    }
+
+    fn tables(&mut self, tables: impl IntoIterator<Item = Table>) {
+        self.found.extend(tables.into_iter().map(Block::Table));
+    }
+
+    /// Appends a chart where the document has charts and there is something to draw.
+    fn chart(
+        &mut self,
+        title: impl Into<String>,
+        how_to_read: impl Into<String>,
+        draw: impl FnOnce() -> Option<Markup>,
+    ) {
+        if self.document == Document::Html
+            && let Some(drawing) = draw()
+        {
+            self.found.push(Block::Chart {
+                drawing,
+                title: title.into(),
+                how_to_read: how_to_read.into(),
+            });
+        }
+    }
+
+    /// Appends folded tables, except in the short form.
+    fn details(&mut self, title: &'static str, tables: Vec<Table>) {
+        if !self.is_short() {
+            self.found.push(Block::Details { title, tables });
+        }
+    }
+
+    /// Appends markup that only HTML shows.
+    fn html(&mut self, markup: Markup) {
+        if self.document == Document::Html {
+            self.found.push(Block::Html(markup));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.html(html! { p.note { (text) } });
+    }
+}
+
+/// The sections that a run has, with their blocks.
+pub(crate) fn of(run: &Run<'_>, document: Document) -> Vec<(&'static Section, Vec<Block>)> {
+    let built = SECTIONS.iter().map(|section| {
+        let mut blocks = Blocks {
+            document,
+            found: Vec::new(),
+        };
+        (section.blocks)(run, &mut blocks);
+        (section, blocks.found)
+    });
+    built.filter(|(_, blocks)| !blocks.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ids_and_names_are_unique() {
+        let ids: BTreeSet<&str> = SECTIONS.iter().map(|section| section.id).collect();
+        assert_eq!(ids.len(), SECTIONS.len());
+        let named = SECTIONS.iter().filter(|section| !section.name.is_empty());
+        let names: BTreeSet<&str> = named.clone().map(|section| section.name).collect();
+        assert_eq!(names.len(), named.count());
+    }
+}

@@ -1,0 +1,12 @@
+//! Claims of data sheets beside measured figures.
+
+use super::{RESULTS, Section};
+use crate::tables;
+
+pub(super) const SECTION: Section = Section {
+    id: "claims",
+    name: "Claims",
+    title: "Claims beside what was measured",
+    chapter: RESULTS,
+    blocks: |run, out| out.tables(tables::claims(run, out.is_short())),
+};

@@ -1,0 +1,45 @@
+//! CPU time by role.
+
+use super::Section;
+use crate::layout::{Protocol, Run, Set};
+use crate::{chart, format, tables};
+
+pub(super) const SECTION: Section = Section {
+    id: "cpu",
+    name: "CPU",
+    title: "CPU",
+    chapter: "CPU",
+    // The CPU time of crypto devices stands with their speed.
+    blocks: |run, out| {
+        for (index, set) in run.sets().iter().enumerate() {
+            let title = format!("{}, {}", capitalized(set.protocol.name()), set.common);
+            out.chart(title, reading(run, set), || {
+                chart::cpu::draw(run, set, &format!("cpu-{index}"))
+            });
+            out.table(tables::cpu(run, set));
+        }
+        for set in run.frame_sets() {
+            out.table(tables::frames::cpu(run, &set));
+        }
+    },
+};
+
+fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
+    let cores = run.cpus().map_or_else(String::new, |cpus| {
+        format!(" The machine has {}.", format::counted(cpus.into(), "core"))
+    });
+    match set.protocol {
+        Protocol::Ping => format!("Cores kept busy, by role.{cores}"),
+        _ => format!(
+            "Left: cores kept busy, by role.{cores} Right: payload received per CPU-second of the \
+             whole machine."
+        ),
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}

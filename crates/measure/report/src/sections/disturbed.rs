@@ -1,0 +1,111 @@
+//! Loads under which something happens to a device: charts first, then tables.
+
+use super::search::{each, goals};
+use super::{Blocks, RESULTS, Section};
+use crate::chart::frames as chart;
+use crate::layout::Run;
+use crate::layout::disturbed::title;
+use crate::layout::frames::FrameKind;
+use crate::tables::frames as tables;
+use campaign::plan::Procedure;
+
+pub(super) const REKEYS: Section = Section {
+    id: "rekeys",
+    name: "Rekeys",
+    title: "Rekeys",
+    chapter: RESULTS,
+    blocks: |run, out| of(run, out, "rekeys", FrameKind::Rekey),
+};
+
+pub(super) const FAILOVER: Section = Section {
+    id: "failover",
+    name: "Failover",
+    title: "Failover",
+    chapter: RESULTS,
+    blocks: |run, out| of(run, out, "failover", FrameKind::Failover),
+};
+
+pub(super) const SETUP: Section = Section {
+    id: "setup",
+    name: "Tunnel set-up",
+    title: "Tunnel set-up",
+    chapter: RESULTS,
+    blocks: |run, out| of(run, out, "setup", FrameKind::Setup),
+};
+
+pub(super) const DESYNC: Section = Section {
+    id: "desync",
+    name: "Keys out of step",
+    title: "Keys out of step",
+    chapter: RESULTS,
+    blocks: |run, out| of(run, out, "desync", FrameKind::Desync),
+};
+
+pub(super) const HOSTILE: Section = Section {
+    id: "hostile",
+    name: "Hostile packets",
+    title: "Hostile packets",
+    chapter: RESULTS,
+    blocks: |run, out| of(run, out, "hostile", FrameKind::Hostile),
+};
+
+fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
+    each(run, out, id, &[kind], |out, set, id| {
+        let what = match &set.test.procedure {
+            Procedure::Disturbed(test) => title(&test.event),
+            _ => kind.name().to_owned(),
+        };
+        for (index, point) in set.points.iter().enumerate() {
+            let name = point.name();
+            out.chart(
+                format!("{what}, frames of {name}: how long, event by event"),
+                outages(kind),
+                || chart::outages::draw(run, set, point, &format!("{id}-{index}-events")),
+            );
+            out.chart(
+                format!("{what}, frames of {name}: how much of it is forwarded"),
+                "Dots: mean of the repeats. Rings: no frame was lost in any repeat. \
+                 Crosses: hostile packets came out of the device, which none may. The axis begins \
+                 where the worst figure needs it to.",
+                || chart::hostile::draw(run, set, point, &format!("{id}-{index}-shares")),
+            );
+            out.chart(
+                format!("{what}, frames of {name}: over time"),
+                timeline(kind),
+                || chart::disturbed::draw(run, set, point, &format!("{id}-{index}-time")),
+            );
+        }
+        out.tables(tables::disturbed(run, set, out.is_short()));
+        goals(run, out, set);
+    });
+}
+
+const fn outages(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Desync => {
+            "A dot for each time: from the moment at which keys were put out of step to the last loss. Lines: the \
+             median. The axis is logarithmic."
+        }
+        FrameKind::Setup => {
+            "A dot for each set-up: from the order until all tunnels carried. Rings: until the first frame came \
+             through. Lines: the median. The axis is logarithmic."
+        }
+        _ => {
+            "A dot for each failure: from it to the last loss. Lines: the median. Rings: from the beginning of the \
+             mending to the first frame. The axis is logarithmic."
+        }
+    }
+}
+
+const fn timeline(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Rekey => {
+            "The first repeat of each device (or the first in which it did not recover), by the frames' intended time. Above: frames received, and in red those \
+             lost. Below: the slowest frame of each interval, in grey without rekeys. Ticks: rekeys."
+        }
+        _ => {
+            "The first repeat of each device (or the first in which it did not recover), by the frames' intended time. Filled: frames received. Red: frames lost. \
+             Lines: what was done, and how long frames were lost from then on."
+        }
+    }
+}

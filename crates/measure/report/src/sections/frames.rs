@@ -1,0 +1,95 @@
+//! Frame tests: throughput, loss and latency by frame size.
+
+use super::search::{each, goals};
+use super::{RESULTS, Section};
+use crate::chart::frames as chart;
+use crate::layout::frames::FrameKind;
+use crate::tables::frames::{self as tables, Quantity};
+
+pub(super) const THROUGHPUT: Section = Section {
+    id: "frames",
+    name: "Throughput by frame size",
+    title: "Throughput by frame size",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        each(
+            run,
+            out,
+            "frames",
+            &[FrameKind::Throughput],
+            |out, set, id| {
+                out.chart(
+                format!("Throughput by frame size: {}", set.common),
+                "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the \
+                 farthest repeat; the line on a bar: the upper bound. Limited by: T the tester, L the \
+                 link, ? cannot be told, else the device. A line rate far above all figures is not drawn.",
+                || chart::throughput::draw(run, set, &format!("{id}-bars")),
+            );
+                out.table(tables::vendor(run, set, Quantity::Frames));
+                if !out.is_short() {
+                    out.table(tables::vendor(run, set, Quantity::L2));
+                    out.table(tables::layers(run, set));
+                }
+                goals(run, out, set);
+            },
+        );
+    },
+};
+
+pub(super) const LOSS: Section = Section {
+    id: "frame-loss",
+    name: "Frame loss",
+    title: "Frame loss",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        let kinds = [FrameKind::LossCurve, FrameKind::Load];
+        each(run, out, "frame-loss", &kinds, |out, set, id| {
+            let is_curve = set.kind == FrameKind::LossCurve;
+            for (index, point) in set.points.iter().enumerate().filter(|_| is_curve) {
+                out.chart(
+                    format!(
+                        "Frames of {}: loss by offered load, {}",
+                        point.name(),
+                        set.common
+                    ),
+                    "Dots: mean of the repeats at one load. Rings: no frame was lost in any repeat.",
+                    || chart::loss::draw(run, set, point, &format!("{id}-{index}")),
+                );
+            }
+            out.table(tables::loads(run, set));
+        });
+    },
+};
+
+pub(super) const LATENCY: Section = Section {
+    id: "frame-latency",
+    name: "Latency under load",
+    title: "Latency under load",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        each(
+            run,
+            out,
+            "frame-latency",
+            &[FrameKind::Latency],
+            |out, set, id| {
+                for (index, point) in set.points.iter().enumerate() {
+                    out.chart(
+                        format!(
+                            "Frames of {}: latency by load, {}",
+                            point.name(),
+                            set.common
+                        ),
+                        "Dots: median. Bars: up to the 99th percentile. Lines: up to \
+                     the slowest frame, with a mark at the 99.9th percentile. All \
+                     repeats pooled; one way, from the intended send time; the \
+                     axis is logarithmic.",
+                        || chart::latency::draw(run, set, point, &format!("{id}-{index}")),
+                    );
+                }
+                out.table(tables::latency(run, set));
+                goals(run, out, set);
+            },
+        );
+    },
+};

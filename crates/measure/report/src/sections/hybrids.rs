@@ -1,0 +1,12 @@
+//! Gains of hybrid engines over each engine alone.
+
+use super::{COMPARISONS, Section};
+use crate::tables;
+
+pub(super) const SECTION: Section = Section {
+    id: "hybrids",
+    name: "Hybrids",
+    title: "Hybrids of engines beside each engine alone",
+    chapter: COMPARISONS,
+    blocks: |run, out| out.tables(tables::hybrids(run)),
+};

@@ -1,0 +1,31 @@
+//! Devices in order, group by group.
+
+use super::{RESULTS, Section};
+use crate::{chart, tables::ranking};
+
+const READING: &str = "Bars: mean of the repeats. Lines: its interval; devices whose lines overlap are not told \
+                       apart, and the number in front of a name is from the best to the worst rank that it could \
+                       have. Outlined: insecure. Without a number: for reference.";
+
+pub(super) const SECTION: Section = Section {
+    id: "ranking",
+    name: "Ranking",
+    title: "Ranking",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        let tables = ranking::rankings(run, out.is_short());
+        if !tables.is_empty() {
+            out.note(READING);
+        }
+        for (index, (found, rows)) in ranking::ranked(run).iter().zip(tables).enumerate() {
+            out.chart(ranking::caption(found), "", || {
+                Some(chart::ranking::draw(
+                    run,
+                    found,
+                    &format!("ranking-{index}"),
+                ))
+            });
+            out.table(rows);
+        }
+    },
+};

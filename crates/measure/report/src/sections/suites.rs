@@ -1,0 +1,28 @@
+//! Suites of one device.
+
+use super::{RESULTS, Section};
+use crate::{chart, tables};
+
+const READING: &str = "From the oldest to the strongest. Bars: mean of the repeats; whiskers: the farthest repeat; \
+                       the line on a bar or behind it: the ceiling that packets of this length leave, where it is \
+                       not far above all figures. Beside them, what the suite adds to each packet, and the share of \
+                       the ceiling that was reached.";
+
+pub(super) const SECTION: Section = Section {
+    id: "suites",
+    name: "Suites",
+    title: "Suites: cipher by hash",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        let tables = tables::suites::suites(run, out.is_short());
+        if !tables.is_empty() {
+            out.note(READING);
+        }
+        for (index, (matrix, rows)) in run.results.suites.iter().zip(tables).enumerate() {
+            out.chart(rows.caption.as_str(), "", || {
+                chart::suites::draw(run, matrix, &format!("suites-{index}"))
+            });
+            out.table(rows);
+        }
+    },
+};

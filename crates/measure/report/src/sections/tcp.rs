@@ -1,0 +1,55 @@
+//! TCP throughput.
+
+use super::{Blocks, RESULTS, Section};
+use crate::layout::{Protocol, Run, Set};
+use crate::{chart, tables};
+
+pub(super) const SECTION: Section = Section {
+    id: "tcp",
+    name: "TCP",
+    title: "TCP throughput",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        for (index, set) in run.sets_of(Protocol::Tcp).iter().enumerate() {
+            let id = format!("tcp-{index}");
+            bars(run, out, set, None, &id);
+            out.tables(tables::throughput(run, set));
+            timeline(run, out, set, &id);
+        }
+    },
+};
+
+/// Throughput by MTU and cores, of one payload size.
+pub(super) fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Option<u32>, id: &str) {
+    let note = match set.compared_with() {
+        Some(baseline) => format!(
+            "Bars: mean of the repeats. Whiskers: the farthest repeat's distance. In the bars: \
+             ratio to {baseline}."
+        ),
+        None => "Bars: mean of the repeats. Whiskers: the farthest repeat's distance.".to_owned(),
+    };
+    let title = format!(
+        "Payload throughput by MTU and cores per station: {}",
+        set.common
+    );
+    out.chart(title, note, || {
+        Some(chart::throughput::draw(
+            run,
+            set,
+            payload,
+            &format!("{id}-bars"),
+        ))
+    });
+}
+
+/// Payload received over time.
+pub(super) fn timeline(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, id: &str) {
+    let scales = match set.payloads().len() {
+        0 | 1 => "One scale for all panels.",
+        _ => "Each datagram size has a scale of its own.",
+    };
+    let note = format!("Payload received, a line per repeat. {scales}");
+    out.chart("Over time", note, || {
+        chart::timeline::draw(run, set, &format!("{id}-time"))
+    });
+}

@@ -1,0 +1,12 @@
+//! The same transfers measured by several tools.
+
+use super::{COMPARISONS, Section};
+use crate::tables;
+
+pub(super) const SECTION: Section = Section {
+    id: "tools",
+    name: "Cross-check of tools",
+    title: "Cross-check of tools",
+    chapter: COMPARISONS,
+    blocks: |run, out| out.tables(tables::tools(run)),
+};

@@ -1,0 +1,29 @@
+//! Cells without a figure, before any figure is read.
+
+use super::{RESULTS, Section};
+use crate::tables;
+use maud::html;
+use stats::Status;
+
+pub(super) const SECTION: Section = Section {
+    id: "trouble",
+    name: "",
+    title: "Trials without a figure",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        let reasons = tables::reasons(run);
+        if reasons.rows.is_empty() {
+            return;
+        }
+        let cells = &run.results.cells;
+        let count = |status: Status| cells.iter().filter(|cell| cell.status == status).count();
+        out.html(html! {
+            p {
+                (count(Status::Invalid)) " of " (cells.len()) " cells invalid, " (count(Status::Failed))
+                " failed. Where a cell has no figure, the tables below say so in its place. "
+                code { "cipherbench resume RUN --invalid" } " makes these trials again."
+            }
+        });
+        out.table(reasons);
+    },
+};

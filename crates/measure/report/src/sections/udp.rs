@@ -1,0 +1,33 @@
+//! UDP throughput and loss.
+
+use super::tcp::{bars, timeline};
+use super::{RESULTS, Section};
+use crate::layout::Protocol;
+use crate::{chart, tables};
+
+pub(super) const SECTION: Section = Section {
+    id: "udp",
+    name: "UDP",
+    title: "UDP throughput and loss",
+    chapter: RESULTS,
+    blocks: |run, out| {
+        for (index, set) in run.sets_of(Protocol::Udp).iter().enumerate() {
+            let id = format!("udp-{index}");
+            out.chart(
+                format!("Offered, received and lost: {}", set.common),
+                "Solid: received. Striped: offered, but lost on the way. \
+                 Whiskers: the farthest repeat's distance.",
+                || chart::datagrams::draw(run, set, &format!("{id}-datagrams")),
+            );
+            out.table(tables::datagrams(run, set));
+            // A matrix of a single point repeats the table above.
+            if set.mtus().len() * set.cores().len() > 1 {
+                for (index, payload) in set.payloads().into_iter().enumerate() {
+                    bars(run, out, set, payload, &format!("{id}-{index}"));
+                }
+                out.tables(tables::throughput(run, set));
+            }
+            timeline(run, out, set, &id);
+        }
+    },
+};
