@@ -96,7 +96,7 @@ fn goes_through_all(lab: &mut TestLab, device: &Device) {
     let name = &device.dut.name;
     let (before, traces_before) = (dump(lab), traces(lab));
     let mut dut = try_start(lab, device).unwrap();
-    let can = |what| device.dut.adapter.can(what);
+    let can = |what| device.dut.adapter.profile().abilities.contains(&what);
     if can(Ability::Rekey) {
         for _ in 0..3 {
             lab.lab.act(&mut dut, DutAction::Rekey).unwrap();
