@@ -17,7 +17,8 @@ use wire::coalesce::{Coalescer, Sink};
 use wire::l2tp::Session;
 use wire::vnet::VnetHeader;
 
-pub use crate::open::{Desync, InboundKeys, Notice};
+pub use crate::desync::Desync;
+pub use crate::inbound_keys::{InboundKeys, Notice};
 
 /// The opening half of a lane.
 pub struct Inbound<K> {

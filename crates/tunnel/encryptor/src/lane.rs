@@ -1,19 +1,21 @@
 //! The two halves of a lane, from keys that all lanes share.
 
-use crate::inbound::{Desync, Inbound, InboundKeys, Notice};
+use crate::desync::Desync;
+use crate::inbound::Inbound;
+use crate::inbound_keys::{InboundKeys, Notice};
+use crate::log;
 use crate::mailbox::Mailbox;
 use crate::outbound::{Outbound, OutboundTunnel};
 use crate::payload::Payload;
 use crate::policy::Policy;
-use crate::renewal::{self, Renewable, Renewer, Reporter};
+use crate::renewal::{Renewable, Renewer, Reporter};
+use crate::shared_keys::lock;
 use dispatch::Dispatch;
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
-use keying::{Keys, LANES_MAX, epoch_of, lane_of};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use keying::{LANES_MAX, epoch_of, lane_of};
+use std::sync::Arc;
 
-/// Keys of a key file, which tunnels may share, or those that one tunnel has negotiated. Lanes share them, off the packet
-/// path.
-pub type SharedKeys = Arc<Mutex<Keys>>;
+pub use crate::shared_keys::SharedKeys;
 
 /// A tunnel as all its lanes have it.
 pub struct LaneTunnel {
@@ -107,7 +109,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let tunnels = settings.tunnels.len();
     let mut sealing = Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum);
     if let Some(renewer) = settings.renewer {
-        sealing = sealing.with_desk(renewer.desk(selection, renewable));
+        sealing = sealing.with_renewal(renewer.client(selection, renewable));
     }
     (
         sealing,
@@ -177,7 +179,7 @@ impl InboundKeys for LaneKeys {
         }
         if let Err(error) = lock(&slot.keys).record_peer_epoch(epoch) {
             // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
-            renewal::warn(format_args!("the peer's epoch cannot be recorded: {error}"));
+            log::warn(format_args!("the peer's epoch cannot be recorded: {error}"));
         }
     }
 
@@ -210,8 +212,4 @@ impl InboundKeys for LaneKeys {
             reporter.desync(tunnel, news);
         }
     }
-}
-
-pub(crate) fn lock(keys: &Mutex<Keys>) -> MutexGuard<'_, Keys> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

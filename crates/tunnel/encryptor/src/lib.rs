@@ -19,7 +19,9 @@ pub mod counters;
 mod datagrams;
 mod desync;
 pub mod inbound;
+mod inbound_keys;
 pub mod lane;
+mod log;
 mod mailbox;
 pub mod metrics;
 mod open;
@@ -31,14 +33,11 @@ pub mod privileges;
 pub mod renewal;
 mod sas;
 pub mod service;
+mod shared_keys;
 pub mod status;
+mod sync;
 pub mod tunnel;
 pub mod worker;
-
-/// What the mailbox stands on; its test takes that of a model checker.
-mod sync {
-    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};
-}
 
 pub use config::Config;
 pub use service::{ServiceError, run};

@@ -1,6 +1,7 @@
 //! Counters for Prometheus, at `/metrics`: a lane's own, of all its tunnels together; and what has become of negotiated
 //! keys.
 
+mod exposition;
 mod limit;
 mod negotiated;
 
@@ -11,6 +12,7 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use dispatch::Dispatch;
+use exposition::{escape, header};
 use limit::Limited;
 use std::fmt::Write as _;
 use std::io;
@@ -151,17 +153,6 @@ const OTHERS: [Counter; 6] = [
         |tally| tally.icmp_sent,
     ),
 ];
-
-fn header(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn escape(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
 
 /// Where what is served comes from.
 #[derive(Clone)]

@@ -13,12 +13,13 @@ use crate::aggregate;
 use crate::counters::{DropReason, Tally};
 use crate::datagrams::Datagrams;
 use crate::desync::Watch;
+use crate::inbound_keys::{InboundKeys, Notice};
 use crate::payload::{ETHERNET, IpRules, Payload};
 use crate::policy::Policy;
 use crate::sas::{Place, Sas};
 use arrayvec::ArrayVec;
 use engine::Packet;
-use esp::{InboundSa, OpenError, Opened};
+use esp::{OpenError, Opened};
 use std::ops::Range;
 use std::sync::Arc;
 use wire::aggfrag::AGGFRAG;
@@ -27,8 +28,6 @@ use wire::ecn::{self, DscpModel};
 use wire::ethernet::EthernetView;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, NO_NEXT_HEADER};
 use wire::l2tp::{IpSession, Refused};
-
-pub use crate::desync::Desync;
 
 /// Datagrams opened together.
 const CHUNK_MAX: usize = 128;
@@ -40,46 +39,6 @@ const FORGED_COSTS: u32 = 8;
 const UNKNOWN_COSTS: u32 = 1;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
-/// Where inbound SAs come from.
-pub trait InboundKeys: Send {
-    /// The tunnel that an SPI may belong to in this lane. Called for each packet: a look into a table.
-    fn tunnel(&self, spi: u32) -> Option<u16>;
-
-    /// A fresh SA of the tunnel for this SPI, when its keys can be known; nothing is proven yet. Called rarely.
-    fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa>;
-
-    /// A packet under this SPI was authentic: unless the tunnel [keeps older ones](Self::keeps_older), no candidate of
-    /// an older epoch must be given any more.
-    fn confirmed(&mut self, tunnel: u16, spi: u32);
-
-    /// Whether the tunnel's SAs of earlier epochs go on beside the newest until a [notice](Self::notices) ends them. No
-    /// candidate must be given then for an SPI whose SA has not ended: its window would forget what it has seen.
-    fn keeps_older(&self, _tunnel: u16) -> bool {
-        false
-    }
-
-    /// What has happened to keys since the last call. Called once a batch.
-    fn notices(&mut self) -> Vec<Notice> {
-        Vec::new()
-    }
-
-    /// Whether an SA of a tunnel that a notice tells goes on.
-    fn goes_on(&mut self, _tunnel: u16, _spi: u32) -> bool {
-        true
-    }
-
-    /// The peer seems to have other keys, or to have the same again. Called rarely.
-    fn desync(&mut self, _tunnel: u16, _news: Desync) {}
-}
-
-/// What has happened to the keys of a tunnel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notice {
-    /// Some epochs are over.
-    Retired(u16),
-    /// All are to be derived anew: a fault was injected.
-    Spoiled(u16),
-}
 
 /// What came out of a datagram, and where it lies in its chunk.
 pub(crate) struct Inner {

@@ -5,7 +5,7 @@ use crate::counters::{DropReason, Tally};
 use crate::outgoing::{Labels, Outgoing, Source};
 use crate::payload::{ETHERNET, Payload};
 use crate::policy::Policy;
-use crate::renewal::Desk;
+use crate::renewal::RenewalClient;
 use port::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort};
 use std::io;
 use std::ops::Range;
@@ -57,16 +57,16 @@ impl Outbound {
     }
 
     /// The sealing half, with a way to new keys.
-    pub(crate) fn with_desk(mut self, desk: Desk) -> Self {
-        self.taker.outgoing.desk = Some(desk);
+    pub(crate) fn with_renewal(mut self, client: RenewalClient) -> Self {
+        self.taker.outgoing.renewal = Some(client);
         self
     }
 
     /// To be told around each time that the lane waits for packets: nothing is sealed meanwhile.
     pub(crate) fn waits(&self, waits: bool) {
-        match &self.taker.outgoing.desk {
-            Some(desk) if waits => desk.rest(),
-            Some(desk) => desk.wake(),
+        match &self.taker.outgoing.renewal {
+            Some(client) if waits => client.rest(),
+            Some(client) => client.wake(),
             None => {}
         }
     }

@@ -7,7 +7,7 @@
 //!    the clear port is dry.
 
 use crate::counters::{DropReason, Tally};
-use crate::renewal::Desk;
+use crate::renewal::RenewalClient;
 use arrayvec::ArrayVec;
 use engine::{EngineFailed, Packet};
 use esp::{OutboundSa, SealError};
@@ -57,7 +57,7 @@ pub(crate) struct Outgoing {
     /// What lies in the batch in clear, with its tunnel.
     staged: ArrayVec<(u16, Packet), STAGED_MAX>,
     /// Where new SAs come from.
-    pub desk: Option<Desk>,
+    pub renewal: Option<RenewalClient>,
 }
 
 /// How a packet comes into the batch.
@@ -87,17 +87,17 @@ impl Outgoing {
             used: 0,
             closed: false,
             staged: ArrayVec::new(),
-            desk: None,
+            renewal: None,
         }
     }
 
     /// Puts new SAs in the place of those that are nearly used up. To be called when nothing is staged.
     #[inline]
     pub(crate) fn renew(&mut self) {
-        let Some(desk) = &mut self.desk else {
+        let Some(client) = &mut self.renewal else {
             return;
         };
-        for (tunnel, sa) in desk.collect() {
+        for (tunnel, sa) in client.collect() {
             self.tunnels[usize::from(tunnel)].sa = Some(sa);
         }
     }
@@ -148,9 +148,9 @@ impl Outgoing {
             Source::InPlace(_) => sa.stage_in_place(inner, next_header, buffer, at).map(Some),
         };
         if sa.new_keys_are_due()
-            && let Some(desk) = &mut self.desk
+            && let Some(client) = &mut self.renewal
         {
-            desk.ask(labels.tunnel, sa);
+            client.ask(labels.tunnel, sa);
         }
         match staged {
             Ok(Some(packet)) => self.staged.push((labels.tunnel, packet)),

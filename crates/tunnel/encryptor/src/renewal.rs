@@ -9,19 +9,26 @@
 //! For tunnels with negotiated keys that thread asks the control channel ([`Renewer::set_control`]), which tells when both
 //! sides have new ones ([`Switchboard`]).
 
-mod back;
+mod client;
 mod desyncs;
+mod member;
+mod message;
+mod state;
 
-use crate::inbound::{Desync, Notice};
-use crate::lane::SharedKeys;
+pub use client::Switchboard;
+pub(crate) use client::{RenewalClient, Reporter};
+pub(crate) use member::Renewable;
+pub use message::Control;
+
+use crate::config::Fault;
+use crate::inbound_keys::Notice;
 use crate::mailbox::Mailbox;
 use crate::status::Status;
-use back::{Back, Member, Message};
 use dispatch::Dispatch;
-use esp::{Limits, OutboundSa};
-use keying::epoch_of;
-use keying::message::Cause;
-use std::io::{self, Write as _};
+use member::Member;
+use message::{Message, send};
+use state::RenewerState;
+use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,21 +40,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How often it looks whether all lanes have the keys that somebody asked for.
 const LOOK_AT_LANES_EVERY: Duration = Duration::from_millis(1);
-
-/// A new SA for one of a lane's tunnels.
-pub(crate) type NewSa = (u16, OutboundSa);
-
-/// Asks for new negotiated keys of a tunnel, or of all, and does not wait.
-pub type Control = Box<dyn Fn(Option<u16>, Cause) + Send>;
-
-/// What a fault that is injected does to the keys that tunnels open with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// They are others than the peer's.
-    WrongKeys,
-    /// Those of the epoch that the peer sends in are gone, as if the last rollover had been missed.
-    MissedRollover,
-}
 
 /// The thread that draws keys. It ends, and is waited for, when this is dropped, after the lanes that may ask and the
 /// control channel that may tell.
@@ -101,16 +93,6 @@ impl Rekeyer {
     }
 }
 
-/// A tunnel's SA in one lane, for which new ones are to be made.
-pub(crate) struct Renewable {
-    pub slot: u16,
-    pub keys: SharedKeys,
-    /// Of the SA that the lane has; 0: none.
-    pub epoch: u32,
-    /// As [`LaneTunnel::lifetime`](crate::lane::LaneTunnel::lifetime).
-    pub lifetime: Limits,
-}
-
 impl Renewer {
     /// Starts it. It also tells when an engine of `dispatch` failed and was replaced.
     ///
@@ -127,28 +109,28 @@ impl Renewer {
     pub fn start_with(dispatch: &Dispatch, status: Arc<Status>) -> io::Result<Self> {
         let (asked, messages) = mpsc::channel();
         let rekeys = Arc::default();
-        let mut back = Back::new(dispatch.clone(), Arc::clone(&rekeys), status);
+        let mut state = RenewerState::new(dispatch.clone(), Arc::clone(&rekeys), status);
         let work = move || {
             let mut lanes_are_there = true;
             let mut tried = Instant::now();
             while lanes_are_there {
-                let look_every = match back.waits_for_lanes() {
+                let look_every = match state.waits_for_lanes() {
                     false => LOOK_EVERY,
                     true => LOOK_AT_LANES_EVERY,
                 };
                 match messages.recv_timeout(look_every) {
-                    Ok(message) => back.take(message),
+                    Ok(message) => state.take(message),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => lanes_are_there = false,
                 }
                 // Neither messages without end nor a look at lanes change how often.
                 if tried.elapsed() >= LOOK_EVERY {
-                    back.try_again();
+                    state.try_again();
                     tried = Instant::now();
                 }
-                back.look_at_lanes();
+                state.look_at_lanes();
                 // Also of what failed last.
-                back.tell_replaced();
+                state.tell_replaced();
             }
         };
         let thread = thread::Builder::new().name("renewer".into()).spawn(work)?;
@@ -180,7 +162,11 @@ impl Renewer {
     }
 
     /// A lane's way to ask: with what each of its tunnels has that has keys.
-    pub(crate) fn desk(&self, selection: &Dispatch, tunnels: Vec<Option<Renewable>>) -> Desk {
+    pub(crate) fn client(
+        &self,
+        selection: &Dispatch,
+        tunnels: Vec<Option<Renewable>>,
+    ) -> RenewalClient {
         let asked = self.asked.sender();
         let mailbox = Arc::new(Mailbox::new());
         let join = |(tunnel, own): (usize, Option<Renewable>)| {
@@ -198,7 +184,7 @@ impl Renewer {
             number
         };
         let members: Vec<_> = tunnels.into_iter().enumerate().map(join).collect();
-        Desk {
+        RenewalClient {
             waiting: vec![false; members.len()],
             members,
             mailbox,
@@ -229,95 +215,5 @@ impl Drop for Renewer {
             // A panic there was told there.
             let _ = thread.join();
         }
-    }
-}
-
-/// Without the renewer nobody answers, and SAs stop where they must.
-fn send(asked: &mpsc::Sender<Message>, message: Message) {
-    let _ = asked.send(message);
-}
-
-/// Tells people; a log that nobody reads any more must not end a thread.
-pub(crate) fn warn(text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "warning: {text}");
-}
-
-/// Tells all lanes what has happened to a tunnel's ring ([`keying::KeyRing`]), after it has. Does not wait for them.
-#[derive(Debug, Clone)]
-pub struct Switchboard(mpsc::Sender<Message>);
-
-impl Switchboard {
-    /// The tunnel is to seal in another epoch.
-    pub fn switched(&self, tunnel: u16) {
-        send(&self.0, Message::Switched(tunnel));
-    }
-
-    /// The peer sends in some epoch no more.
-    pub fn retired(&self, tunnel: u16) {
-        send(&self.0, Message::Notice(Notice::Retired(tunnel)));
-    }
-}
-
-/// Where a lane tells of packets that have come.
-pub(crate) struct Reporter {
-    asked: mpsc::Sender<Message>,
-    lane: u16,
-}
-
-impl Reporter {
-    /// Has the epoch of a peer recorded, off the packet path.
-    pub(crate) fn record(&self, keys: &SharedKeys, epoch: u32) {
-        send(&self.asked, Message::Record(Arc::clone(keys), epoch));
-    }
-
-    /// Tells of a peer that has other keys.
-    pub(crate) fn desync(&self, tunnel: u16, news: Desync) {
-        send(&self.asked, Message::Desync(tunnel, self.lane, news));
-    }
-}
-
-/// Where one lane asks, and finds what it asked for.
-pub(crate) struct Desk {
-    asked: mpsc::Sender<Message>,
-    /// Of each tunnel.
-    members: Vec<usize>,
-    /// Tunnels that have asked.
-    waiting: Vec<bool>,
-    mailbox: Arc<Mailbox<NewSa>>,
-}
-
-impl Desk {
-    /// Asks for a new SA of a tunnel, in place of this one, once.
-    #[cold]
-    pub(crate) fn ask(&mut self, tunnel: u16, sa: &OutboundSa) {
-        let at = usize::from(tunnel);
-        if !std::mem::replace(&mut self.waiting[at], true) {
-            let message = Message::Renew {
-                member: self.members[at],
-                epoch: epoch_of(sa.spi()),
-                sealed: sa.sealed(),
-            };
-            send(&self.asked, message);
-        }
-    }
-
-    /// The lane goes to wait for packets: it will [wake](Self::wake), and look here, before it seals any.
-    pub(crate) fn rest(&self) {
-        self.mailbox.rest();
-    }
-
-    /// The lane has waited.
-    pub(crate) fn wake(&self) {
-        self.mailbox.wake();
-    }
-
-    /// What has come since the last time.
-    #[inline]
-    pub(crate) fn collect(&mut self) -> Vec<NewSa> {
-        let come = self.mailbox.take();
-        for (tunnel, _) in &come {
-            self.waiting[usize::from(*tunnel)] = false;
-        }
-        come
     }
 }

@@ -1,8 +1,8 @@
 //! What the configuration file says of keys that are negotiated.
 
 use encryptor::Config;
+use encryptor::config::Fault;
 use encryptor::config::{KeySource, Lifetime};
-use encryptor::renewal::Fault;
 use keying::chain::Policy;
 use std::path::Path;
 use std::time::Duration;

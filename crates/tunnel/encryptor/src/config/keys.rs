@@ -1,9 +1,8 @@
 //! Where keys come from: `identity`, `control_port`, `qkd` and `faults` of the file, `keys` of a peer.
 
-use super::peers::Common;
+use super::context::Context;
+use super::types::{Fault, Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
 use super::values::Consent;
-use super::{Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
-use crate::renewal::Fault;
 use keying::chain::{Policy, is_id};
 use keying::message::LINKS_MAX;
 use std::path::Path;
@@ -169,10 +168,10 @@ fn fault(node: Node<'_>, consent: Consent) -> Result<Fault, Reported> {
 /// Reads `keys` of a peer's map.
 pub(super) fn read(
     map: &Map<'_>,
-    common: &Common<'_, '_>,
+    context: &Context<'_, '_>,
     peer_port: Result<u16, Reported>,
 ) -> Result<Option<KeySource>, Reported> {
-    if common.keyless {
+    if context.keyless {
         return match map.optional("keys") {
             None => Ok(None),
             Some(node) => Err(node.mistake(
@@ -184,9 +183,9 @@ pub(super) fn read(
     let source = map.required("keys").and_then(|node| {
         node.map(
             |keys| match (keys.optional("static"), keys.optional("handshake")) {
-                (Some(file), None) => Ok(KeySource::Static(common.folder.join(file.path()?))),
+                (Some(file), None) => Ok(KeySource::Static(context.folder.join(file.path()?))),
                 (None, Some(node)) => {
-                    let handshake = handshake(node, common, peer_port)?;
+                    let handshake = handshake(node, context, peer_port)?;
                     Ok(KeySource::Handshake(Box::new(handshake)))
                 }
                 (Some(_), Some(other)) => Err(other.mistake(
@@ -205,10 +204,10 @@ pub(super) fn read(
 
 fn handshake(
     node: Node<'_>,
-    common: &Common<'_, '_>,
+    context: &Context<'_, '_>,
     peer_port: Result<u16, Reported>,
 ) -> Result<Handshake, Reported> {
-    let missing = (!common.has_identity).then(|| {
+    let missing = (!context.has_identity).then(|| {
         node.mistake(
             "keys are to be negotiated, but this gateway has no certificate",
             "write `identity: { certificate: …, key: …, ca: … }` at the top of the file \
@@ -220,8 +219,8 @@ fn handshake(
         let policy = map.with_default("policy", Policy::Pqc, |node| {
             node.one_of("policy", &Policy::ALL.map(|policy| (policy.name(), policy)))
         });
-        let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, common.folder));
-        let sae = read_sae(map, policy, common);
+        let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, context.folder));
+        let sae = read_sae(map, policy, context);
         let every = map.with_default("every", EVERY_DEFAULT, |node| {
             node.duration(EVERY_MIN..=EVERY_MAX)
         });
@@ -249,7 +248,7 @@ fn handshake(
         }
         Ok(Handshake {
             peer: peer?,
-            control_port: common.control_port.map_or(peer_port, Ok)?,
+            control_port: context.control_port.map_or(peer_port, Ok)?,
             policy: policy?,
             ppks: ppks?,
             sae: sae?,
@@ -280,7 +279,7 @@ fn name(node: Node<'_>) -> Result<String, Reported> {
 fn read_sae(
     map: &Map<'_>,
     policy: Result<Policy, Reported>,
-    common: &Common<'_, '_>,
+    context: &Context<'_, '_>,
 ) -> Result<Option<String>, Reported> {
     let given = map.optional("sae");
     let Ok(policy) = policy else {
@@ -294,7 +293,7 @@ fn read_sae(
         )),
         Some(node) => {
             let sae = sae(node)?;
-            if !common.has_qkd {
+            if !context.has_qkd {
                 return Err(map.node().mistake(
                     format!("the policy `{name}` has QKD keys, but there is no KME to ask"),
                     "write `qkd: { kme: URL, sae: ID, certificate: …, key: …, ca: … }` at the top of the file",

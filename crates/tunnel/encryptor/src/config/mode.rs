@@ -1,7 +1,7 @@
 //! What stands on the clear side: `mode`, `tunnel`, `interface`, `l2tpv3`.
 
+use super::types::{Encapsulation, Mode, Pseudowire, Tunnel};
 use super::values::{self, Consent};
-use super::{Encapsulation, Mode, Pseudowire, Tunnel};
 use units::Bytes;
 use yaml::{Map, Node, Reported};
 

@@ -1,6 +1,6 @@
 //! Checks across peers: no packet may belong to two tunnels, and none of the tunnels' own to any.
 
-use super::peers::Entry;
+use super::context::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use yaml::{Node, Prefix, Reported};

@@ -1,6 +1,6 @@
 //! Single values of the configuration that need more than a range.
 
-use super::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
+use super::types::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
 use dispatch::Choice;
 use esp::WindowSize;
 use port::{TunOffloads, UdpOffloads};

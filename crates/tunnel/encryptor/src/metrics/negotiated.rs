@@ -3,7 +3,7 @@
 //! A tunnel has two lines, whatever becomes of it: its epoch is a value, and no label, so that a rollover makes no new time
 //! series. There are as many tunnels as an SPI has room for, 4096, so that is the limit here.
 
-use super::{escape, header};
+use super::exposition::{escape, header};
 use crate::status::{Standing, Status};
 use std::fmt::Write as _;
 

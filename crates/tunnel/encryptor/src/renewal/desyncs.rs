@@ -1,6 +1,6 @@
 //! What the lanes of a tunnel tell of packets that cannot be opened, put together to one event.
 
-use crate::inbound::Desync;
+use crate::desync::Desync;
 use crate::status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::error::ServiceError;
 use crate::config::{Config, KeySource};
-use crate::lane::SharedKeys;
+use crate::shared_keys::SharedKeys;
 use keying::{KeyError, KeyFile, Keys};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;

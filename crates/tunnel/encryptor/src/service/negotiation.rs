@@ -3,9 +3,9 @@
 
 use super::error::ServiceError;
 use crate::config::{Config, Encapsulation, Handshake, Mode, Peer, Qkd};
-use crate::lane::{SharedKeys, lock};
 use crate::privileges::Network;
 use crate::renewal::{Renewer, Switchboard};
+use crate::shared_keys::{SharedKeys, lock};
 use crate::status::{Status, Tunnel};
 use control::{Control, Identity};
 use keying::chain::EpochSecret;

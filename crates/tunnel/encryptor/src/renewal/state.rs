@@ -1,87 +1,25 @@
 //! The renewer's thread: what lanes, the control channel and people say, and what is done about it.
 
 use super::desyncs::Desyncs;
-use super::{Control, Fault, NewSa, Renewable, warn};
-use crate::inbound::{Desync, Notice};
-use crate::lane::{SharedKeys, lock};
+use super::member::{Member, NewSa};
+use super::message::{Control, Message};
+use crate::config::Fault;
+use crate::desync::Desync;
+use crate::inbound_keys::Notice;
+use crate::log::warn;
 use crate::mailbox::Mailbox;
+use crate::shared_keys::{SharedKeys, lock};
 use crate::status::Status;
 use dispatch::Dispatch;
-use esp::{Limits, OutboundSa};
+use esp::Limits;
 use keying::KeyError;
 use keying::message::Cause;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What lanes, the control channel, and who asks for new keys say.
-pub(super) enum Message {
-    Join(Member),
-    /// A lane looks there for notices.
-    Notify(Arc<Mailbox<Notice>>),
-    /// Who is to be asked for new negotiated keys.
-    Control(Control),
-    /// The SA of that member, of that epoch, is nearly used up.
-    Renew {
-        member: usize,
-        epoch: u32,
-        sealed: Limits,
-    },
-    /// New keys for all.
-    Rekey,
-    /// A tunnel's ring has another epoch to seal in.
-    Switched(u16),
-    /// For all lanes.
-    Notice(Notice),
-    /// A packet of the peer's epoch was authentic: a restart must know.
-    Record(SharedKeys, u32),
-    /// Of a tunnel, from a lane.
-    Desync(u16, u16, Desync),
-    Inject(Fault),
-}
-
-/// An SA that may have to be renewed.
-pub(super) struct Member {
-    pub number: usize,
-    /// Its epoch is that of the SA that its lane has, or finds next.
-    pub own: Renewable,
-    pub selection: Dispatch,
-    pub tunnel: u16,
-    pub mailbox: Arc<Mailbox<NewSa>>,
-}
-
-impl Member {
-    /// Leaves its lane an SA of the epoch that its keys are to seal in, unless it has one.
-    fn renew(&mut self) {
-        let mut keys = lock(&self.own.keys);
-        let Some(epoch) = keys.outbound_epoch().filter(|new| *new != self.own.epoch) else {
-            return;
-        };
-        let Some(fresh) = keys.outbound(self.selection.suite(), self.own.slot) else {
-            return;
-        };
-        drop(keys);
-        self.own.epoch = epoch;
-        let transform = self.selection.sealing(&fresh.keymat);
-        let sa = OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime);
-        let tunnel = self.tunnel;
-        self.mailbox
-            .put((tunnel, sa), |(other, _)| *other == tunnel);
-    }
-
-    /// Why new keys are asked for when it has sealed so much.
-    fn cause(&self, sealed: Limits) -> Cause {
-        let of_cipher = Limits::of(self.selection.suite()).bytes / 2;
-        if sealed.bytes >= self.own.lifetime.bytes.min(of_cipher) {
-            Cause::Bytes
-        } else {
-            Cause::Packets
-        }
-    }
-}
-
 /// The thread's state.
-pub(super) struct Back {
+pub(super) struct RenewerState {
     dispatch: Dispatch,
     /// Engines whose failure was told.
     told: Vec<&'static str>,
@@ -100,7 +38,7 @@ pub(super) struct Back {
     desyncs: Desyncs,
 }
 
-impl Back {
+impl RenewerState {
     pub(super) fn new(dispatch: Dispatch, rekeys: Arc<AtomicU64>, status: Arc<Status>) -> Self {
         Self {
             dispatch,
