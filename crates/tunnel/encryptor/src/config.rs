@@ -1,6 +1,6 @@
 //! The configuration file of `cipherbench encrypt`; `docs/encryptor.md` has the reference.
 //!
-//! What it says is one [`Config`]; the modules below read its parts.
+//! The file is read into one [`Config`]; each module below reads a part of it.
 
 mod context;
 mod keys;

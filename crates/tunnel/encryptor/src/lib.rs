@@ -5,11 +5,12 @@
 //! TUN queue i <- join <- open <- train <- UDP port + i     one pair of SAs, nothing shared
 //! ```
 //!
-//! [`service::run`] is the whole service; [`worker::Worker`] is one lane over any ports, which tests drive
-//! without kernel. Control plane and data plane meet in a few places: the keys of a new inbound epoch, mailboxes,
-//! and the counters.
+//! [`service::run`] is the whole service; [`worker::Worker`] is one lane over any ports, so tests
+//! drive it without a kernel. Control plane and data plane share only the keys of a new inbound
+//! epoch, mailboxes and counters.
 //!
-//! It does not negotiate keys (`control`, `keying`), know packet formats (`wire`) or talk to the kernel (`port`).
+//! It does not negotiate keys (`control`, `keying`), know packet formats (`wire`) or talk to the
+//! kernel (`port`).
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Lines for people, on the standard error.
+//! Warnings on standard error.
 
 use std::io::{self, Write as _};
 
-/// Tells people; a log that nobody reads any more must not end a thread.
+/// Logs a warning. A closed standard error must not end the thread.
 pub(crate) fn warn(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "warning: {text}");
 }

@@ -1,3 +1,3 @@
-//! What the mailbox stands on; its test takes that of a model checker.
+//! Synchronisation primitives of the mailbox; its test substitutes those of a model checker.
 
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};

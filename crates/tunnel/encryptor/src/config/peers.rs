@@ -25,7 +25,7 @@ pub(super) fn read<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Vec<P
     Ok(entries.into_iter().map(|entry| entry.peer).collect())
 }
 
-/// The peer that is told by `remote`, `keys` and `tunnel.routes`.
+/// Reads the single peer given by `remote`, `keys` and `tunnel.routes`.
 fn read_single<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Entry<'d>, Reported> {
     let remote = map
         .required("remote")
@@ -36,7 +36,7 @@ fn read_single<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Entry<'d>
         let node = match context.routes {
             Some(routes) => Ok(routes),
             None => map.required("tunnel").and_then(|tunnel| {
-                // What is not a map has been told already.
+                // A value that is not a map has been reported already.
                 Err(tunnel.mistake("`tunnel` has no key `routes`", "it is required"))
             }),
         };
@@ -76,13 +76,13 @@ fn refuse_short_form(map: &Map<'_>, context: &Context<'_, '_>) -> Result<(), Rep
     let told = strays.into_iter().filter_map(|(key, node)| {
         let key = key.rsplit('.').next().unwrap_or(key);
         Some(node?.mistake(
-            format!("`{key}` stands beside `peers`"),
+            format!("`{key}` and `peers` are both given"),
             format!(
-                "it is short for one peer: write it into that peer's entry of `peers`, as `{key}`"
+                "it is the short form for a single peer: move it into that peer's entry of `peers`, as `{key}`"
             ),
         ))
     });
-    // Each is told on the way to the last.
+    // `last` evaluates, and so reports, every mistake.
     told.last().map_or(Ok(()), Err)
 }
 
@@ -99,7 +99,7 @@ fn read_list<'d>(list: Node<'d>, context: &Context<'_, 'd>) -> Result<Vec<Entry<
     if context.kind != Ok(Kind::L3) && entries.len() > 1 {
         return Err(list.mistake(
             format!("{} peers share one interface's frames", entries.len()),
-            "a bump in the wire has one peer: leave one, or write `mode: l3`",
+            "a bump in the wire has one peer: keep one, or write `mode: l3`",
         ));
     }
     let mut taken = BTreeMap::new();
@@ -158,7 +158,7 @@ fn read_entry<'d>(
     })
 }
 
-/// The number of a tunnel, if the SPIs of all its lanes have room for it.
+/// Checks that the SPIs of all lanes have room for a tunnel number.
 fn fits(node: Node<'_>, id: usize, context: &Context<'_, '_>) -> Result<u16, Reported> {
     let workers = context.workers.unwrap_or(1);
     let tunnels = LANES_MAX / workers;
@@ -167,7 +167,7 @@ fn fits(node: Node<'_>, id: usize, context: &Context<'_, '_>) -> Result<u16, Rep
         _ => Err(node.mistake(
             format!("there is no room for a tunnel with the number {id}"),
             format!(
-                "an SPI tells {LANES_MAX} tunnels times workers: {LANES_MAX} / {workers} = {tunnels} tunnels, \
+                "an SPI distinguishes {LANES_MAX} pairs of tunnel and worker: {LANES_MAX} / {workers} = {tunnels} tunnels, \
                  numbered from 0 to {}",
                 tunnels - 1
             ),

@@ -1,4 +1,4 @@
-//! The top of the file.
+//! The top level of the file.
 
 use super::context::Context;
 use super::keys::Sources;
@@ -12,7 +12,7 @@ use std::path::Path;
 use wire::Suite;
 use yaml::{Map, Mistakes, Node, Reported};
 
-/// Most lanes in one encryptor.
+/// Maximum number of lanes in one encryptor.
 const WORKERS_MAX: u16 = 256;
 /// ESP in UDP (RFC 3948 §2).
 const PORT_DEFAULT: u16 = 4500;
@@ -27,7 +27,7 @@ impl Config {
         yaml::load(path)?.decode(|root| root.map(|map| config(map, folder)))
     }
 
-    /// Checks a configuration that is at hand as text, `file` being its name in messages.
+    /// Reads and checks a configuration from text; `file` is its name in messages.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -130,18 +130,18 @@ fn aggregate(node: Node<'_>, kind: Result<Kind, Reported>) -> Result<bool, Repor
     }
 }
 
-/// Keys that are about IP packets.
+/// Keys that apply to IP packets.
 const OF_PACKETS: [&str; 3] = ["mss_clamp", "dscp", "ecn"];
-/// Keys that are about ESP.
+/// Keys that apply to ESP.
 const OF_ESP: [&str; 4] = ["suite", "legacy", "engine", "replay_window"];
 
-/// Refuses keys that would be taken and do nothing.
+/// Refuses keys that would have no effect.
 fn refuse_idle(map: &Map<'_>, kind: Result<Kind, Reported>, keyless: bool) -> Result<(), Reported> {
     let of_packets = OF_PACKETS.into_iter().filter_map(|key| {
         let node = map.optional(key)?;
         matches!(kind, Ok(Kind::L2 | Kind::L2tpv3)).then(|| {
             node.mistake(
-                format!("`{key}` does nothing to frames: it is about IP packets"),
+                format!("`{key}` does nothing to frames: it applies to IP packets"),
                 format!("remove `{key}`, or write `mode: l3`"),
             )
         })
@@ -150,11 +150,11 @@ fn refuse_idle(map: &Map<'_>, kind: Result<Kind, Reported>, keyless: bool) -> Re
         let node = map.optional(key)?;
         keyless.then(|| {
             node.mistake(
-                format!("`{key}` is about ESP, and L2TPv3 over UDP alone has none"),
+                format!("`{key}` applies to ESP, which L2TPv3 over UDP alone does not use"),
                 format!("remove `{key}`, or write `encapsulation: esp`"),
             )
         })
     });
-    // Each is told on the way to the last.
+    // `last` evaluates, and so reports, every mistake.
     of_packets.chain(of_esp).last().map_or(Ok(()), Err)
 }

@@ -12,102 +12,104 @@ use std::time::Duration;
 use wire::Suite;
 use yaml::Prefix;
 
-/// Everything that the encryptor is told, checked.
+/// The validated configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Own address on the cipher side.
+    /// Local address on the cipher side.
     pub local: IpAddr,
-    /// UDP port of lane 0 here; lane *i* has `port + i`.
+    /// Local UDP port of lane 0; lane *i* uses `port + i`.
     pub port: u16,
-    /// Who is at the other ends: at least one, and one in the modes of layer 2. A peer's place in this list is its
-    /// tunnel's number in the process.
+    /// The peers: at least one, and exactly one in the layer-2 modes. A peer's place in this list
+    /// is its tunnel's index in the process.
     pub peers: Vec<Peer>,
-    /// What stands on the clear side.
+    /// The interface of the clear side, and what is carried from it.
     pub mode: Mode,
     /// ESP suite.
     pub suite: Suite,
-    /// Whether the user has said that no protection is meant.
+    /// Whether the user has accepted operation without protection.
     pub insecure: bool,
-    /// Lanes, each a thread; both sides must have the same number.
+    /// Number of lanes, each with its own thread; equal on both sides.
     pub workers: u16,
-    /// Crypto engines, and which packets each gets.
+    /// Crypto engines, and which packets each processes.
     pub engine: Choice,
-    /// Sequence numbers that may arrive late, per tunnel and lane.
+    /// Size of the anti-replay window, per tunnel and lane.
     pub replay_window: WindowSize,
     /// Whether small packets share ESP packets (AGGFRAG, RFC 9347); only in [`Mode::L3`].
     pub aggregate: bool,
-    /// Whether a worker that has nothing to do looks again instead of sleeping.
+    /// Whether an idle worker polls instead of sleeping.
     pub busy_poll: bool,
-    /// CPUs for the workers, in turn; empty: wherever the kernel puts them.
+    /// CPUs that the workers are pinned to in turn; empty: not pinned.
     pub pin: Vec<usize>,
-    /// What is done to the MSS of TCP connections that pass.
+    /// Clamping of the MSS of forwarded TCP connections.
     pub mss_clamp: MssClamp,
     /// DSCP of the outer headers.
     pub dscp: Dscp,
-    /// Whether ECN goes from the inner to the outer header and back (RFC 6040).
+    /// Whether ECN is copied from the inner to the outer header and back (RFC 6040).
     pub ecn: bool,
-    /// Whether privileges are given up once all ports are open.
+    /// Whether privileges are dropped once all ports are open.
     pub privileges: Privileges,
-    /// Where counters are served to Prometheus.
+    /// Address at which counters are served to Prometheus.
     pub metrics: Option<SocketAddr>,
     /// Offloads to use where they work.
     pub offloads: Offloads,
-    /// Who this gateway is to peers with which it negotiates keys; there if there are such.
+    /// This gateway's identity in key negotiation; present if any peer negotiates keys.
     pub identity: Option<IdentityFiles>,
-    /// TCP port of the control channel here; nothing listens there unless keys are negotiated.
+    /// Local TCP port of the control channel; used only if keys are negotiated.
     pub control_port: u16,
-    /// Where QKD keys come from; there if some peer's policy has them.
+    /// Source of QKD keys; present if any peer's policy uses them.
     pub qkd: Option<Qkd>,
-    /// What SIGUSR2 does to negotiated keys: for tests.
+    /// Fault that SIGUSR2 injects into negotiated keys, for tests.
     pub fault: Option<Fault>,
 }
 
-/// One end of a tunnel: the other one.
+/// The remote end of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Number of the tunnel, the same on both sides: lane *i* has the SPIs whose low 12 bits are
+    /// Tunnel number, equal on both sides: the low 12 bits of lane *i*'s SPIs are
     /// `id * workers + i`.
     pub id: u16,
-    /// Its address, and its UDP port of lane 0; its lane *i* has that port + *i*.
+    /// Address and UDP port of the peer's lane 0; its lane *i* uses that port + *i*.
     pub remote: SocketAddr,
-    /// Where its keys come from; `None` only for [`Encapsulation::Udp`].
+    /// Source of its keys; `None` only for [`Encapsulation::Udp`].
     pub keys: Option<KeySource>,
-    /// What goes through the tunnel; matches nothing in the modes of layer 2, which need no choice.
+    /// Traffic selectors of the tunnel; they match nothing in the layer-2 modes, which have one
+    /// tunnel.
     pub selectors: Selectors,
 }
 
-/// Where the keys of a tunnel come from.
+/// Source of a tunnel's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// A key file.
     Static(PathBuf),
-    /// The peer and this side agree on them.
+    /// Negotiation with the peer.
     Handshake(Box<Handshake>),
 }
 
-/// How keys are agreed on with a peer.
+/// Configuration of the key negotiation with a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handshake {
     /// Name in the peer's certificate.
     pub peer: String,
     /// TCP port of the peer's control channel.
     pub control_port: u16,
-    /// What keys must come from.
+    /// Key sources that the keys must combine.
     pub policy: Policy,
-    /// Pre-shared keys that are mixed in: at most [`LINKS_MAX`](keying::message::LINKS_MAX), no id twice.
+    /// Pre-shared keys that are mixed in: at most [`LINKS_MAX`](keying::message::LINKS_MAX), with
+    /// distinct ids.
     pub ppks: Vec<Ppk>,
-    /// The peer's id as an SAE; there if the policy has QKD.
+    /// The peer's SAE id; present if the policy uses QKD.
     pub sae: Option<String>,
-    /// How long an epoch lasts.
+    /// Duration of an epoch.
     pub every: Duration,
-    /// How much is sealed in an epoch.
+    /// Volume that an epoch may seal.
     pub lifetime: Lifetime,
-    /// How long packets of the last epoch are taken after both sides have left it.
+    /// How long packets of the previous epoch are accepted after both sides have switched.
     pub grace: Duration,
 }
 
-/// How much is sealed in one epoch, in all lanes together and at most: each lane asks for the next when it has sealed its
-/// share. `None`: as much as the cipher allows.
+/// Volume that all lanes together may seal in one epoch. Each lane requests the next epoch when it
+/// has sealed its share. `None`: only the cipher's limit applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
     /// Bytes of inner packets, with ESP's padding and trailers.
@@ -119,47 +121,47 @@ pub struct Lifetime {
 /// A pre-shared key (RFC 8784).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ppk {
-    /// The same on both sides.
+    /// Identifier, equal on both sides.
     pub id: String,
-    /// Where it is.
+    /// File that holds the key.
     pub file: PathBuf,
-    /// Whether keys without it are good enough, if the peer has it not.
+    /// Whether keys may be negotiated without it if the peer lacks it.
     pub optional: bool,
 }
 
-/// A certificate with what belongs to it, in PEM.
+/// A certificate, its private key and the authority of the other side, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityFiles {
     /// Own certificate.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Certificate of the authority that signed the other side's.
+    /// Certificate of the authority that signed the other side's certificate.
     pub ca: PathBuf,
 }
 
-/// A key management entity, and who this side is to it (ETSI GS QKD 014).
+/// A key management entity, and this side's identity towards it (ETSI GS QKD 014).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qkd {
     /// URL.
     pub kme: String,
-    /// Own id as an SAE.
+    /// Own SAE id.
     pub sae: String,
     /// Certificate for the KME, key, and authority of the KME's certificate.
     pub files: IdentityFiles,
 }
 
-/// What stands on the clear side.
+/// The interface of the clear side, and what is carried from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// A TUN interface: IP packets.
     L3(Tunnel),
-    /// An interface of the host's: its Ethernet frames, one in each ESP packet.
+    /// A host interface: its Ethernet frames, one per ESP packet.
     L2 {
         /// Its name.
         interface: String,
     },
-    /// An interface of the host's: its Ethernet frames in an L2TPv3 pseudowire (RFC 3931, RFC 4719).
+    /// A host interface: its Ethernet frames in an L2TPv3 pseudowire (RFC 3931, RFC 4719).
     L2tpv3 {
         /// Its name.
         interface: String,
@@ -183,26 +185,27 @@ pub struct Tunnel {
     pub mtu: Option<u16>,
     /// Packets that may wait to be sealed.
     pub queue_length: u32,
-    /// Its own address, if it is to have one.
+    /// Address to assign, if any.
     pub address: Option<InterfaceAddress>,
 }
 
-/// A static L2TPv3 session (RFC 3931 §4.1). An identifier or cookie is what its owner expects to receive.
+/// A static L2TPv3 session (RFC 3931 §4.1). An identifier or cookie is what its owner expects to
+/// receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pseudowire {
-    /// Own session ID: in what is received. Not 0.
+    /// Own session ID, in received packets; not 0.
     pub session: u32,
-    /// The peer's session ID: in what is sent. Not 0.
+    /// The peer's session ID, in sent packets; not 0.
     pub peer_session: u32,
     /// Own cookie: 0, 4 or 8 bytes.
     pub cookie: Vec<u8>,
     /// The peer's cookie: 0, 4 or 8 bytes.
     pub peer_cookie: Vec<u8>,
-    /// What it travels in.
+    /// Its encapsulation.
     pub encapsulation: Encapsulation,
 }
 
-/// What a pseudowire travels in.
+/// Encapsulation of a pseudowire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encapsulation {
     /// ESP.
@@ -211,7 +214,7 @@ pub enum Encapsulation {
     Udp,
 }
 
-/// An interface's address with the length of its network.
+/// An interface address with its prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InterfaceAddress {
     /// The address.
@@ -226,14 +229,14 @@ impl std::fmt::Display for InterfaceAddress {
     }
 }
 
-/// What is done to the maximum segment size in the SYNs that pass (RFC 9293 §3.7.1).
+/// Clamping of the maximum segment size in forwarded SYNs (RFC 9293 §3.7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MssClamp {
-    /// Lowered to what the tunnel's MTU takes.
+    /// Lowered to fit the tunnel's MTU.
     Auto,
-    /// Left alone.
+    /// Unchanged.
     Off,
-    /// Lowered to so many bytes.
+    /// Lowered to this many bytes.
     At(u16),
 }
 
@@ -242,20 +245,20 @@ pub enum MssClamp {
 pub enum Dscp {
     /// The inner packet's (RFC 4301 §5.1.2.1).
     Copy,
-    /// This one, whatever the inner packet has: 0 … 63.
+    /// This value for every packet: 0 … 63.
     Fixed(u8),
 }
 
-/// Whether privileges are given up once all ports are open.
+/// Whether privileges are dropped once all ports are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privileges {
-    /// All that the kernel can take away.
+    /// Drop all that the kernel can take away.
     Drop,
-    /// Nothing is: for debuggers and profilers.
+    /// Keep all, for debuggers and profilers.
     Keep,
 }
 
-/// Offloads that may be used; each is still proven before use.
+/// Offloads that may be used; each is still tested before use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offloads {
     /// Super-packets on the clear side.
@@ -265,7 +268,7 @@ pub struct Offloads {
 }
 
 impl Offloads {
-    /// All that work.
+    /// Every offload that works.
     pub const ALL: Self = Self {
         tun: TunOffloads {
             tso: true,
@@ -278,26 +281,27 @@ impl Offloads {
     };
 }
 
-/// What a fault that is injected does to the keys that tunnels open with.
+/// A fault to inject into the keys that tunnels open with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// They are others than the peer's.
+    /// The keys differ from the peer's.
     WrongKeys,
-    /// Those of the epoch that the peer sends in are gone, as if the last rollover had been missed.
+    /// The keys of the epoch that the peer sends in are missing, as after a missed rollover.
     MissedRollover,
 }
 
-/// The addresses that lanes send to.
+/// The distinct addresses that lanes send to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remotes {
-    /// Each once, of the first lane.
+    /// Distinct addresses, with the port of lane 0.
     pub addresses: Vec<SocketAddr>,
-    /// Each peer's place in `addresses`.
+    /// Each peer's index in `addresses`.
     pub of_peer: Vec<u16>,
 }
 
 impl Config {
-    /// Where the peers are, each address once: many tunnels may lead to one gateway, whose datagrams then share trains.
+    /// Returns the peers' distinct addresses: tunnels to the same gateway share an address, so
+    /// their datagrams share trains.
     pub(crate) fn remotes(&self) -> Remotes {
         let mut numbers = BTreeMap::new();
         let mut addresses = Vec::new();
@@ -313,7 +317,7 @@ impl Config {
         }
     }
 
-    /// Peers with which keys are negotiated, with their places in `peers`.
+    /// Returns the peers that negotiate keys, with their indices in `peers`.
     pub fn handshakes(&self) -> impl Iterator<Item = (u16, &Peer, &Handshake)> {
         (0..)
             .zip(&self.peers)
@@ -323,7 +327,7 @@ impl Config {
             })
     }
 
-    /// Whether nothing is encrypted, so that there are no keys: [`Encapsulation::Udp`].
+    /// Whether nothing is encrypted and there are no keys: [`Encapsulation::Udp`].
     #[must_use]
     pub fn is_keyless(&self) -> bool {
         self.mode.is_keyless()

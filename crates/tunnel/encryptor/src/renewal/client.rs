@@ -1,4 +1,4 @@
-//! What lanes and the control channel send to the renewer's thread.
+//! Handles with which lanes and the control channel reach the renewer's thread.
 
 use super::member::NewSa;
 use super::message::{Message, send};
@@ -10,52 +10,53 @@ use esp::OutboundSa;
 use keying::epoch_of;
 use std::sync::{Arc, mpsc};
 
-/// Tells all lanes what has happened to a tunnel's ring ([`keying::KeyRing`]), after it has. Does not wait for them.
+/// Informs all lanes of a change to a tunnel's [`keying::KeyRing`]; called after the change. Does
+/// not wait for the lanes.
 #[derive(Debug, Clone)]
 pub struct Switchboard(pub(super) mpsc::Sender<Message>);
 
 impl Switchboard {
-    /// The tunnel is to seal in another epoch.
+    /// The tunnel now seals in another epoch.
     pub fn switched(&self, tunnel: u16) {
         send(&self.0, Message::Switched(tunnel));
     }
 
-    /// The peer sends in some epoch no more.
+    /// The peer no longer sends in some epoch.
     pub fn retired(&self, tunnel: u16) {
         send(&self.0, Message::Notice(Notice::Retired(tunnel)));
     }
 }
 
-/// Where a lane tells of packets that have come.
+/// A lane's reports on received packets.
 pub(crate) struct Reporter {
     pub(super) asked: mpsc::Sender<Message>,
     pub(super) lane: u16,
 }
 
 impl Reporter {
-    /// Has the epoch of a peer recorded, off the packet path.
+    /// Records the epoch of a peer, off the packet path.
     pub(crate) fn record(&self, keys: &SharedKeys, epoch: u32) {
         send(&self.asked, Message::Record(Arc::clone(keys), epoch));
     }
 
-    /// Tells of a peer that has other keys.
+    /// Reports that a peer has other keys, or the same again.
     pub(crate) fn desync(&self, tunnel: u16, news: Desync) {
         send(&self.asked, Message::Desync(tunnel, self.lane, news));
     }
 }
 
-/// Where one lane asks, and finds what it asked for.
+/// A lane's requests for new outbound SAs, and the mailbox in which they arrive.
 pub(crate) struct RenewalClient {
     pub(super) asked: mpsc::Sender<Message>,
-    /// Of each tunnel.
+    /// Member number of each tunnel.
     pub(super) members: Vec<usize>,
-    /// Tunnels that have asked.
+    /// Whether each tunnel has a pending request.
     pub(super) waiting: Vec<bool>,
     pub(super) mailbox: Arc<Mailbox<NewSa>>,
 }
 
 impl RenewalClient {
-    /// Asks for a new SA of a tunnel, in place of this one, once.
+    /// Requests a new SA of a tunnel in place of `sa`, unless a request is pending.
     #[cold]
     pub(crate) fn ask(&mut self, tunnel: u16, sa: &OutboundSa) {
         let at = usize::from(tunnel);
@@ -69,17 +70,18 @@ impl RenewalClient {
         }
     }
 
-    /// The lane goes to wait for packets: it will [wake](Self::wake), and look here, before it seals any.
+    /// Marks the lane as waiting for packets: before it seals one, it calls [`wake`](Self::wake)
+    /// and then [`collect`](Self::collect).
     pub(crate) fn rest(&self) {
         self.mailbox.rest();
     }
 
-    /// The lane has waited.
+    /// Marks the lane as running.
     pub(crate) fn wake(&self) {
         self.mailbox.wake();
     }
 
-    /// What has come since the last time.
+    /// Returns the SAs that arrived since the last call.
     #[inline]
     pub(crate) fn collect(&mut self) -> Vec<NewSa> {
         let come = self.mailbox.take();

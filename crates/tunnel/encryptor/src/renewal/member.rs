@@ -1,4 +1,4 @@
-//! The SAs that may have to be renewed.
+//! The outbound SAs that the renewer replaces.
 
 use crate::mailbox::Mailbox;
 use crate::shared_keys::{SharedKeys, lock};
@@ -7,23 +7,23 @@ use esp::{Limits, OutboundSa};
 use keying::message::Cause;
 use std::sync::Arc;
 
-/// A new SA for one of a lane's tunnels.
+/// A new SA, and the lane's tunnel that it is for.
 pub(crate) type NewSa = (u16, OutboundSa);
 
-/// A tunnel's SA in one lane, for which new ones are to be made.
+/// A tunnel's outbound SA in one lane, as the lane registers it.
 pub(crate) struct Renewable {
     pub slot: u16,
     pub keys: SharedKeys,
-    /// Of the SA that the lane has; 0: none.
+    /// Epoch of the lane's SA; 0: none.
     pub epoch: u32,
     /// As [`LaneTunnel::lifetime`](crate::lane::LaneTunnel::lifetime).
     pub lifetime: Limits,
 }
 
-/// An SA that may have to be renewed.
+/// A registered SA.
 pub(super) struct Member {
     pub number: usize,
-    /// Its epoch is that of the SA that its lane has, or finds next.
+    /// Its epoch is that of the newest SA that the lane has or finds in its mailbox.
     pub own: Renewable,
     pub selection: Dispatch,
     pub tunnel: u16,
@@ -31,7 +31,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Leaves its lane an SA of the epoch that its keys are to seal in, unless it has one.
+    /// Puts an SA of the keys' outbound epoch into the lane's mailbox, unless the lane was given
+    /// one.
     pub(super) fn renew(&mut self) {
         let mut keys = lock(&self.own.keys);
         let Some(epoch) = keys.outbound_epoch().filter(|new| *new != self.own.epoch) else {
@@ -49,7 +50,7 @@ impl Member {
             .put((tunnel, sa), |(other, _)| *other == tunnel);
     }
 
-    /// Why new keys are asked for when it has sealed so much.
+    /// The limit that makes new keys due for an SA that has sealed this much.
     pub(super) fn cause(&self, sealed: Limits) -> Cause {
         let of_cipher = Limits::of(self.selection.suite()).bytes / 2;
         if sealed.bytes >= self.own.lifetime.bytes.min(of_cipher) {

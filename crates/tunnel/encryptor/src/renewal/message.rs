@@ -1,4 +1,4 @@
-//! What the renewer's thread is sent.
+//! Messages to the renewer's thread.
 
 use super::member::Member;
 use crate::config::Fault;
@@ -10,36 +10,36 @@ use esp::Limits;
 use keying::message::Cause;
 use std::sync::{Arc, mpsc};
 
-/// Asks for new negotiated keys of a tunnel, or of all, and does not wait.
+/// Requests new negotiated keys of one tunnel, or of all tunnels for `None`, without waiting.
 pub type Control = Box<dyn Fn(Option<u16>, Cause) + Send>;
 
-/// What lanes, the control channel, and who asks for new keys say.
+/// A message from a lane, the control channel or a [`Rekeyer`](super::Rekeyer).
 pub(super) enum Message {
     Join(Member),
-    /// A lane looks there for notices.
+    /// A mailbox in which a lane receives notices.
     Notify(Arc<Mailbox<Notice>>),
-    /// Who is to be asked for new negotiated keys.
+    /// The function that requests new negotiated keys.
     Control(Control),
-    /// The SA of that member, of that epoch, is nearly used up.
+    /// The member's SA of this epoch has sealed this much, and nears its lifetime.
     Renew {
         member: usize,
         epoch: u32,
         sealed: Limits,
     },
-    /// New keys for all.
+    /// Renew all keys.
     Rekey,
-    /// A tunnel's ring has another epoch to seal in.
+    /// A tunnel's ring has a new epoch to seal in.
     Switched(u16),
-    /// For all lanes.
+    /// A notice for all lanes.
     Notice(Notice),
-    /// A packet of the peer's epoch was authentic: a restart must know.
+    /// A packet of the peer's epoch was authentic; record the epoch for a restart.
     Record(SharedKeys, u32),
-    /// Of a tunnel, from a lane.
+    /// A report on a tunnel, the first number, from a lane, the second.
     Desync(u16, u16, Desync),
     Inject(Fault),
 }
 
-/// Without the renewer nobody answers, and SAs stop where they must.
+/// Sends a message. Without the renewer it is dropped, and SAs stop at their limits.
 pub(super) fn send(asked: &mpsc::Sender<Message>, message: Message) {
     let _ = asked.send(message);
 }
