@@ -1,8 +1,8 @@
 //! Packets that share ESP packets (AGGFRAG, RFC 9347), on the way out and in.
 //!
-//! A packet waits for others only while its own batch is read: what is held goes when the clear port is dry, when
-//! the next packet does not fit or is another tunnel's, or after the reads of one turn. So on a quiet link it does
-//! not wait at all.
+//! A packet waits for others only while its own batch is read: the aggregate is sealed when the
+//! clear port is empty, when the next packet does not fit or belongs to another tunnel, or after
+//! the reads of one turn. On a quiet link a packet does not wait at all.
 
 use crate::counters::{DropReason, Tally};
 use crate::outgoing::{Labels, Outgoing, Source};
@@ -13,22 +13,23 @@ use wire::aggfrag::{AGGFRAG, Aggregator, HEADER_BYTES, Reassembler};
 use wire::coalesce::{Coalescer, Sink};
 use wire::headers::IpView;
 
-/// ECN: of many packets in one there is none that would be right (RFC 9347 §2.4.2 leaves it to the sender).
+/// The ECN bits: no value is right for many packets in one (RFC 9347 §2.4.2 leaves it to the
+/// sender).
 const ECN: u8 = 3;
 
-/// The ESP packet that is being filled, if there is one.
+/// The ESP packet that is being filled, if any.
 #[derive(Default)]
 pub(crate) struct Filling(Option<Filled>);
 
 struct Filled {
     labels: Labels,
-    /// Where its payload lies in the outgoing batch.
+    /// Range of its payload in the outgoing batch.
     place: Range<usize>,
     aggregator: Aggregator,
 }
 
 impl Filling {
-    /// Takes a packet, which may be sealed at once, or when others have joined it.
+    /// Takes a packet, which may be sealed immediately or after others have joined it.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -61,7 +62,7 @@ impl Filling {
         }
     }
 
-    /// Seals what is held.
+    /// Seals the aggregate.
     #[inline]
     pub(crate) fn close(
         &mut self,
@@ -76,7 +77,7 @@ impl Filling {
     }
 }
 
-/// A new ESP packet with `inner` in it; `None` when it has no room for the header beside it.
+/// Begins an ESP packet with `inner`; `None` if there is no room for it and the header.
 #[inline]
 fn begin(
     labels: Labels,
@@ -99,7 +100,7 @@ fn begin(
     })
 }
 
-/// Hands on the packets of one ESP packet of a tunnel. Each of them counts.
+/// Delivers and counts the packets of one ESP packet of a tunnel.
 #[inline]
 pub(crate) fn deliver<'a>(
     reassembler: &mut Reassembler,
@@ -118,7 +119,7 @@ pub(crate) fn deliver<'a>(
     if let Some(packet) = received.completed {
         packets += 1;
         match permitted(policy, tunnel, packet) {
-            // It lies in the reassembler, which is needed again before the batch is done.
+            // It is in the reassembler, which is needed again before the batch is done.
             Ok(view) => coalescer.pass(&packet[..view.total_bytes], sink),
             Err(reason) => tally.drop(reason, 1),
         }

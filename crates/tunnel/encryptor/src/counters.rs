@@ -1,11 +1,11 @@
 //! Counters: every packet in is a packet out or exactly one drop reason.
 //!
-//! A worker counts in its own [`Tally`], plain numbers, and publishes it once a batch with relaxed stores: one
-//! writer, any reader, no read-modify-write on the packet path.
+//! A worker counts in its own [`Tally`], plain numbers, and publishes it once a batch with relaxed
+//! stores: one writer, any reader, no read-modify-write on the packet path.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Declares the reasons with their names, so that none is forgotten in one place.
+/// Declares the reasons with their names in one place, so that none is forgotten.
 macro_rules! drop_reasons {
     ($($(#[doc = $doc:literal])+ $reason:ident = $name:literal,)+) => {
         /// Why a packet was dropped. Each dropped packet has exactly one reason.
@@ -30,19 +30,19 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Clear side: not a whole IP packet or Ethernet frame, or in contradiction to its virtio header.
+    /// Clear side: not a whole IP packet or Ethernet frame, or inconsistent with its virtio header.
     Malformed = "malformed",
-    /// Clear side: no tunnel's traffic selectors have it (RFC 4301 §4.4.1).
+    /// Clear side: no tunnel's traffic selectors match (RFC 4301 §4.4.1).
     NoTunnel = "no_tunnel",
-    /// Clear side: no keys are agreed on with the peer yet.
+    /// Clear side: no keys are negotiated with the peer yet.
     NoKeys = "no_keys",
     /// Clear side: the ESP packet would not fit the path's MTU.
     TooBig = "too_big",
     /// Clear side: the outbound SA has no sequence numbers or bytes left.
     SequenceExhausted = "sequence_exhausted",
-    /// Clear side: the crypto engine failed, and there was no other.
+    /// Clear side: the crypto engine failed, and there was no fallback.
     SealFailed = "seal_failed",
-    /// Clear side: the kernel did not take the datagram (no buffers, no route).
+    /// Clear side: the kernel rejected the datagram (no buffers, no route).
     SendFailed = "send_failed",
     /// Cipher side: a NAT keepalive (RFC 3948 §2.3).
     Keepalive = "keepalive",
@@ -58,31 +58,33 @@ drop_reasons! {
     IntegrityFailed = "integrity_failed",
     /// Cipher side: authentic, but its trailer is wrong.
     BadTrailer = "bad_trailer",
-    /// Cipher side: the crypto engine failed, and there was no other.
+    /// Cipher side: the crypto engine failed, and there was no fallback.
     OpenFailed = "open_failed",
     /// Cipher side: a dummy packet (RFC 4303 §2.6).
     Dummy = "dummy",
-    /// Cipher side: authentic, but its payload is not of the tunnel's kind: no IP packet, frame or aggregate.
+    /// Cipher side: authentic, but the payload is not of the tunnel's kind: no IP packet, frame or
+    /// aggregate.
     BadPayload = "bad_payload",
     /// Cipher side: a pseudowire's packet with another session or cookie (RFC 3931 §4.1).
     BadCookie = "bad_cookie",
-    /// Cipher side: the tunnel's traffic selectors do not have the inner packet (RFC 4301 §5.2).
+    /// Cipher side: the tunnel's traffic selectors do not match the inner packet (RFC 4301 §5.2).
     Policy = "policy",
-    /// Cipher side: congestion was signalled outside to an inner packet that cannot carry it (RFC 6040 §4.2).
+    /// Cipher side: the outer header signals congestion, which the inner packet cannot carry (RFC
+    /// 6040 §4.2).
     Congestion = "congestion",
-    /// Cipher side: the clear port did not take it.
+    /// Cipher side: the clear port rejected the packet.
     WriteFailed = "write_failed",
 }
 
 impl DropReason {
-    /// Number of reasons that the clear side has; the rest are the cipher side's.
+    /// Number of reasons of the clear side; the rest belong to the cipher side.
     const CLEAR_SIDE: usize = Self::Keepalive as usize;
 }
 
 /// Packets and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Packets as they are on a wire: the segments of a super-packet count each.
+    /// Packets as on a wire: each segment of a super-packet counts.
     pub packets: u64,
     /// Bytes: of IP on the clear side, of ESP on the cipher side.
     pub bytes: u64,
@@ -97,12 +99,12 @@ impl Flow {
     }
 }
 
-/// Everything that one lane counts.
+/// All counts of one lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Received on the clear side.
     pub clear_rx: Flow,
-    /// Lost in front of the clear side's port, so not received ([`port::ClearPort::missed`]).
+    /// Lost before the clear side's port, so not received ([`port::ClearPort::missed`]).
     pub clear_missed: u64,
     /// Sent on the clear side.
     pub clear_tx: Flow,
@@ -114,12 +116,12 @@ pub struct Tally {
     pub joined: u64,
     /// Clear packets that came in an ESP packet with one before them.
     pub split: u64,
-    /// ESP packets that held nothing but parts of packets, or padding.
+    /// ESP packets that held only parts of packets, or padding.
     pub absorbed: u64,
-    /// Packets that a peer has cut, and of which a part did not come, or is wrong: as many at least. In no
-    /// balance, for what came of them was received, and counted, as parts.
+    /// Packets that a peer has split, and of which a part is missing or wrong: a lower bound. Part
+    /// of no balance, because the parts that arrived are counted as received.
     pub incomplete: u64,
-    /// Answers to senders of packets that did not fit (RFC 1191, RFC 4443). Counted nowhere else.
+    /// ICMP errors sent for packets that did not fit (RFC 1191, RFC 4443). Counted nowhere else.
     pub icmp_sent: u64,
     /// Dropped packets, in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
@@ -203,7 +205,7 @@ impl std::ops::Add for Tally {
     }
 }
 
-/// Names of the counts that are no drops, in the order of [`Tally::values`].
+/// Names of the counts that are not drops, in the order of [`Tally::values`].
 const PLAIN: [&str; 14] = [
     "clear_rx_packets",
     "clear_rx_bytes",
@@ -222,7 +224,7 @@ const PLAIN: [&str; 14] = [
 ];
 const VALUES: usize = PLAIN.len() + DropReason::ALL.len();
 
-/// A lane's tally as others see it: up to one batch old.
+/// A lane's tally for readers on other threads: up to one batch old.
 #[derive(Debug)]
 pub struct Counters([AtomicU64; VALUES]);
 
@@ -233,7 +235,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Shows `tally` to readers.
+    /// Publishes `tally` to readers.
     #[inline]
     pub fn publish(&self, tally: &Tally) {
         for (counter, value) in self.0.iter().zip(tally.values()) {
@@ -241,7 +243,7 @@ impl Counters {
         }
     }
 
-    /// What was published last; single values may be one batch apart.
+    /// Returns the last published tally; single values may be one batch apart.
     #[must_use]
     pub fn read(&self) -> Tally {
         Tally::from_values(&std::array::from_fn(|at| self.0[at].load(Relaxed)))

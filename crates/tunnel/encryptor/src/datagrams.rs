@@ -3,12 +3,12 @@
 use port::Train;
 use std::ops::Range;
 
-/// Walks through the datagrams of a batch, and hands out stretches of its buffer.
+/// Iterates over the datagrams of a batch, and hands out parts of its buffer.
 pub(crate) struct Datagrams<'a, 't> {
     trains: std::slice::Iter<'t, Train>,
-    /// What is left of the train in hand: its end, the length of its datagrams, its outer DSCP and ECN.
+    /// The rest of the current train: its end, the length of its datagrams, its outer DSCP and ECN.
     train: Train,
-    /// Buffer behind what was handed out, and where that begins.
+    /// The buffer behind the parts that were handed out, and its offset.
     rest: &'a mut [u8],
     rest_at: usize,
 }
@@ -19,7 +19,7 @@ impl<'a, 't> Datagrams<'a, 't> {
         let train = trains.next().copied();
         Self {
             trains,
-            // An exhausted one counts no datagram: see `next`.
+            // `usize::MAX` marks the end: see `peek`.
             train: train.unwrap_or(Train {
                 start: usize::MAX,
                 ..Train::default()
@@ -29,7 +29,8 @@ impl<'a, 't> Datagrams<'a, 't> {
         }
     }
 
-    /// Where the next datagram lies in what is left of the buffer, and its outer DSCP and ECN.
+    /// Returns the range of the next datagram in the rest of the buffer, and its outer DSCP and
+    /// ECN.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(Range<usize>, u8)> {
         if self.train.start == usize::MAX {
@@ -40,13 +41,13 @@ impl<'a, 't> Datagrams<'a, 't> {
         Some((at..at + bytes, self.train.tos))
     }
 
-    /// The bytes that [`peek`](Self::peek) has told.
+    /// The bytes of a range that [`peek`](Self::peek) returned.
     #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.rest[range]
     }
 
-    /// Goes on to the next one.
+    /// Advances to the next datagram.
     #[inline]
     pub(crate) fn skip(&mut self) {
         let bytes = self.train.bytes.min(self.train.datagram_bytes);
@@ -61,7 +62,7 @@ impl<'a, 't> Datagrams<'a, 't> {
         }
     }
 
-    /// Takes the first `bytes` of what is left.
+    /// Takes the first `bytes` of the rest of the buffer.
     pub(crate) fn take(&mut self, bytes: usize) -> &'a mut [u8] {
         let (chunk, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes);
         self.rest = rest;

@@ -1,29 +1,29 @@
-//! Two ends that no longer have the same keys: noticed by the packets that cannot be opened.
+//! Detection of ends that no longer have the same keys, from packets that cannot be opened.
 //!
-//! A lane counts, for each tunnel, the packets in a row that fail: not authentic, or of an epoch that is not known. One
-//! authentic packet ends the row. A row that gets long is told, again only after a while, and so is its end, with what
-//! it cost.
+//! For each tunnel, a lane counts the packets in a row that fail: not authentic, or of an unknown
+//! epoch. One authentic packet ends the row. A long row is reported, and repeated only after
+//! [`REPORT_AGAIN_AFTER`]; its end is reported with the packets and the time lost.
 //!
-//! Who forges packets for a tunnel on which nothing else comes can make a long row. It costs that tunnel a new epoch, at
-//! most one every [`TOLD_AGAIN_AFTER`], and nothing else.
+//! An attacker who forges packets for a tunnel that is otherwise idle can cause a long row. It
+//! costs that tunnel a new epoch, at most one every [`REPORT_AGAIN_AFTER`], and nothing else.
 
 use std::time::{Duration, Instant};
 
-/// Packets in a row that fail until it is told. A network damages or delays single ones.
-pub(crate) const ROW_TOLD: u64 = 32;
-/// A row that goes on is told again then: what was done about it has not helped.
-pub(crate) const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// Length of a row that is reported. A network damages or delays single packets.
+pub(crate) const REPORTED_ROW: u64 = 32;
+/// Time after which an ongoing row is reported again: the repair has not helped.
+pub(crate) const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// What a lane tells of a tunnel.
+/// A lane's report on a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Desync {
-    /// So many packets in a row cannot be opened.
-    Goes(u64),
+    /// This many packets in a row could not be opened.
+    Ongoing(u64),
     /// Packets can be opened again.
     Over {
-        /// Packets that could not.
+        /// Packets that could not be opened.
         packets: u64,
-        /// From the first of them to the first that could.
+        /// Time from the first of them to the first that could be opened.
         outage: Duration,
     },
 }
@@ -31,16 +31,16 @@ pub enum Desync {
 /// The rows of a lane's tunnels.
 pub(crate) struct Watch {
     rows: Vec<Row>,
-    /// How many tunnels have one: mostly none, and then nothing is done for an authentic packet.
+    /// Number of tunnels with a row: usually none, and then an authentic packet costs nothing.
     begun: usize,
 }
 
-/// Of one tunnel; none while there are no packets.
+/// The row of one tunnel; there is none while `packets` is 0.
 #[derive(Clone, Copy, Default)]
 struct Row {
     packets: u64,
     since: Option<Instant>,
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Watch {
@@ -51,8 +51,8 @@ impl Watch {
         }
     }
 
-    /// A packet of the tunnel failed; what is to be told. Looks at the clock for the first of a row, and when the row
-    /// has grown by [`ROW_TOLD`].
+    /// Counts a failed packet of the tunnel, and returns the report that is due. Reads the clock
+    /// for the first packet of a row, and when the row has grown by [`REPORTED_ROW`].
     pub(crate) fn failed(&mut self, tunnel: u16) -> Option<Desync> {
         let row = &mut self.rows[usize::from(tunnel)];
         if row.packets == 0 {
@@ -60,15 +60,15 @@ impl Watch {
             self.begun += 1;
         }
         row.packets += 1;
-        if !row.packets.is_multiple_of(ROW_TOLD) {
+        if !row.packets.is_multiple_of(REPORTED_ROW) {
             return None;
         }
         let due = row
-            .told
-            .is_none_or(|told| told.elapsed() >= TOLD_AGAIN_AFTER);
+            .reported
+            .is_none_or(|reported| reported.elapsed() >= REPORT_AGAIN_AFTER);
         due.then(|| {
-            row.told = Some(Instant::now());
-            Desync::Goes(row.packets)
+            row.reported = Some(Instant::now());
+            Desync::Ongoing(row.packets)
         })
     }
 
@@ -78,13 +78,15 @@ impl Watch {
         self.begun > 0
     }
 
-    /// A packet of the tunnel was authentic; what is to be told.
+    /// Ends the tunnel's row at an authentic packet, and returns the report that is due.
     pub(crate) fn authentic(&mut self, tunnel: u16) -> Option<Desync> {
         let row = &mut self.rows[usize::from(tunnel)];
         let since = row.since?;
-        let Row { packets, told, .. } = std::mem::take(row);
+        let Row {
+            packets, reported, ..
+        } = std::mem::take(row);
         self.begun -= 1;
-        told.map(|_| Desync::Over {
+        reported.map(|_| Desync::Over {
             packets,
             outage: since.elapsed(),
         })
@@ -96,23 +98,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_long_row_is_told_once_and_so_is_its_end() {
+    fn a_long_row_and_its_end_are_reported_once() {
         let mut watch = Watch::new(2);
-        for _ in 0..ROW_TOLD - 1 {
+        for _ in 0..REPORTED_ROW - 1 {
             assert_eq!(watch.failed(1), None);
         }
         assert!(watch.any());
         // Not long enough to matter.
         assert_eq!(watch.authentic(1), None);
         assert!(!watch.any());
-        for number in 1..4 * ROW_TOLD {
-            let told = (number == ROW_TOLD).then_some(Desync::Goes(ROW_TOLD));
-            assert_eq!(watch.failed(1), told);
+        for number in 1..4 * REPORTED_ROW {
+            let reported = (number == REPORTED_ROW).then_some(Desync::Ongoing(REPORTED_ROW));
+            assert_eq!(watch.failed(1), reported);
             assert_eq!(watch.authentic(0), None, "another tunnel's");
         }
         let over = watch.authentic(1);
         assert!(
-            matches!(over, Some(Desync::Over { packets, .. }) if packets == 4 * ROW_TOLD - 1),
+            matches!(over, Some(Desync::Over { packets, .. }) if packets == 4 * REPORTED_ROW - 1),
             "{over:?}"
         );
         assert_eq!(watch.authentic(1), None);

@@ -1,8 +1,8 @@
 //! Cipher to clear: receive, open, join, write.
 //!
 //! 1. Receive trains of datagrams.
-//! 2. Open them, many at once (`open`).
-//! 3. Join packets of one flow to super-packets, and write each with one system call.
+//! 2. Open them in batches (`open`).
+//! 3. Join packets of one flow into super-packets, and write each with one system call.
 
 use crate::counters::{DropReason, Flow, Tally};
 use crate::datagrams::Datagrams;
@@ -17,7 +17,8 @@ use wire::coalesce::{Coalescer, Sink};
 use wire::l2tp::Session;
 use wire::vnet::VnetHeader;
 
-pub use crate::open::{Desync, InboundKeys, Notice};
+pub use crate::desync::Desync;
+pub use crate::inbound_keys::{InboundKeys, Notice};
 
 /// The opening half of a lane.
 pub struct Inbound<K> {
@@ -27,7 +28,7 @@ pub struct Inbound<K> {
 }
 
 impl<K: InboundKeys> Inbound<K> {
-    /// An opening half for that many tunnels, which are in the order of the policy's.
+    /// An opening half for that many tunnels, in the order of the policy.
     #[must_use]
     pub fn new(keys: K, tunnels: usize, payload: Payload, policy: Arc<Policy>, sum: Sum) -> Self {
         Self {
@@ -37,10 +38,10 @@ impl<K: InboundKeys> Inbound<K> {
         }
     }
 
-    /// Moves one batch; whether there was any.
+    /// Moves one batch; returns whether there was one.
     ///
     /// # Errors
-    /// When the cipher port is gone.
+    /// When the cipher port fails.
     pub fn run(
         &mut self,
         clear: &mut impl ClearPort,
@@ -78,7 +79,7 @@ impl<K: InboundKeys> Inbound<K> {
         let Writer {
             written, failed, ..
         } = writer;
-        // Of what was gathered.
+        // Packets that the port gathered and failed to write.
         let lost = clear.flush()?;
         let lost = lost.min(written.packets);
         tally.clear_tx.packets += written.packets - lost;
@@ -88,7 +89,7 @@ impl<K: InboundKeys> Inbound<K> {
     }
 }
 
-/// Opens datagrams, and hands what comes out on.
+/// Opens datagrams, and delivers the inner packets.
 #[inline]
 fn open<'a, K: InboundKeys>(
     opener: &mut Opener<K>,
@@ -103,7 +104,7 @@ fn open<'a, K: InboundKeys>(
     }
 }
 
-/// Takes frames out of a pseudowire that is not protected.
+/// Takes frames out of an unprotected pseudowire.
 #[inline]
 fn unwrap<'a>(
     session: &Session,
@@ -123,7 +124,7 @@ fn unwrap<'a>(
     }
 }
 
-/// Writes joined packets to the clear port, and counts.
+/// Writes joined packets to the clear port, and counts them.
 struct Writer<'c, C> {
     clear: &'c mut C,
     written: Flow,

@@ -1,61 +1,65 @@
 //! The two halves of a lane, from keys that all lanes share.
 
-use crate::inbound::{Desync, Inbound, InboundKeys, Notice};
+use crate::desync::Desync;
+use crate::inbound::Inbound;
+use crate::inbound_keys::{InboundKeys, Notice};
+use crate::log;
 use crate::mailbox::Mailbox;
 use crate::outbound::{Outbound, OutboundTunnel};
 use crate::payload::Payload;
 use crate::policy::Policy;
-use crate::renewal::{self, Renewable, Renewer, Reporter};
+use crate::renewal::{Renewable, Renewer, Reporter};
+use crate::shared_keys::lock;
 use dispatch::Dispatch;
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
-use keying::{Keys, LANES_MAX, epoch_of, lane_of};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use keying::{LANES_MAX, epoch_of, lane_of};
+use std::sync::Arc;
 
-/// Keys of a key file, which tunnels may share, or those that one tunnel has negotiated. Lanes share them, off the packet
-/// path.
-pub type SharedKeys = Arc<Mutex<Keys>>;
+pub use crate::shared_keys::SharedKeys;
 
-/// A tunnel as all its lanes have it.
+/// The properties of a tunnel that all its lanes share.
 pub struct LaneTunnel {
-    /// Its number, the same on both sides. With the lane it makes the slot that its SPIs tell.
+    /// Tunnel number, equal on both sides. With the lane it determines the slot in the low bits of
+    /// the SPIs.
     pub id: u16,
     /// Number of its peer at the cipher ports.
     pub peer: u16,
-    /// Where its keys come from; `None` for [`Payload::PlainPseudowire`] only.
+    /// Source of its keys; `None` for [`Payload::PlainPseudowire`] only.
     pub keys: Option<SharedKeys>,
-    /// What one SA seals until new keys are asked for; [`Limits::NONE`]: only what its cipher allows counts.
+    /// Volume that one SA seals before new keys are requested; [`Limits::NONE`]: only the cipher's
+    /// limit applies.
     pub lifetime: Limits,
-    /// The longest packet or frame that it carries, in bytes.
+    /// Length of the longest packet or frame that it carries, in bytes.
     pub inner_bytes_max: usize,
-    /// The largest segment that a TCP connection through it may announce, over IPv4 and over IPv6.
+    /// The largest MSS that a TCP connection through it may announce, over IPv4 and over IPv6.
     pub mss_max: [u16; 2],
 }
 
-/// What a lane is made of.
+/// The parts of a lane.
 pub struct LaneSettings<'a> {
-    /// Its number.
+    /// Number of the lane.
     pub lane: u16,
-    /// How many there are.
+    /// Number of lanes.
     pub lanes: u16,
     /// Its tunnels, in the order of the policy's.
     pub tunnels: &'a [LaneTunnel],
-    /// What it carries.
+    /// Payload that it carries.
     pub payload: &'a Payload,
-    /// Which packets take which tunnel.
+    /// Policy that assigns packets to tunnels.
     pub policy: Arc<Policy>,
-    /// The engines, for the suite that they were prepared for.
+    /// The engines, prepared for the suite.
     pub selection: &'a Dispatch,
     /// Anti-replay window of each SA.
     pub window: WindowSize,
-    /// Who gives new keys in time; without one an SA that is used up stops, and no keys are negotiated.
+    /// Provides new keys in time; without one an exhausted SA stops, and no keys are negotiated.
     pub renewer: Option<&'a Renewer>,
 }
 
-/// Makes both halves of a lane.
+/// Builds both halves of a lane.
 ///
 /// # Panics
-/// When a tunnel's slot, `id * lanes + lane`, is not below [`LANES_MAX`], or two share one, or the keys of one were
-/// handed out before.
+/// When a tunnel's slot, `id * lanes + lane`, is not below [`LANES_MAX`], or two share one, or the
+/// keys of one were handed out before.
 pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let sum = engine::checksum::fastest();
     let selection = settings.selection;
@@ -107,7 +111,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let tunnels = settings.tunnels.len();
     let mut sealing = Outbound::new(outbound, payload.clone(), Arc::clone(policy), sum);
     if let Some(renewer) = settings.renewer {
-        sealing = sealing.with_desk(renewer.desk(selection, renewable));
+        sealing = sealing.with_renewal(renewer.client(selection, renewable));
     }
     (
         sealing,
@@ -115,13 +119,13 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     )
 }
 
-/// No tunnel has the slot.
+/// Marks a slot without a tunnel.
 const NONE: u16 = u16::MAX;
 
-/// Inbound SAs of one lane, from the keys that all lanes share.
+/// Source of one lane's inbound SAs: the keys that all lanes share.
 pub struct LaneKeys {
     tunnel_of_slot: Box<[u16]>,
-    /// Of each tunnel.
+    /// The slot of each tunnel.
     slots: Vec<Slot>,
     reporter: Option<Reporter>,
     notices: Option<Arc<Mailbox<Notice>>>,
@@ -133,10 +137,10 @@ pub struct LaneKeys {
 struct Slot {
     slot: u16,
     keys: SharedKeys,
-    /// Which epochs its peer may send in is known, and told by notices.
+    /// Keys are negotiated: the peer's valid epochs are known, and notices report changes.
     negotiated: bool,
-    /// With static keys the newest epoch that a packet of this lane has proven: earlier ones are over. Other lanes and
-    /// tunnels with the same keys may be behind.
+    /// With static keys, the newest epoch that a packet of this lane has proven: earlier ones have
+    /// ended. Other lanes and tunnels with the same keys may be behind.
     floor: u32,
 }
 
@@ -176,8 +180,8 @@ impl InboundKeys for LaneKeys {
             return reporter.record(&slot.keys, epoch);
         }
         if let Err(error) = lock(&slot.keys).record_peer_epoch(epoch) {
-            // Packets flow all the same; what is lost is that a restart here remembers the peer's epoch.
-            renewal::warn(format_args!("the peer's epoch cannot be recorded: {error}"));
+            // Packets still flow; only a restart of this side would not remember the peer's epoch.
+            log::warn(format_args!("the peer's epoch cannot be recorded: {error}"));
         }
     }
 
@@ -192,9 +196,10 @@ impl InboundKeys for LaneKeys {
             .map_or_else(Vec::new, |mailbox| mailbox.take())
     }
 
-    /// As long as the ring has its keys. The ring never has an epoch's again once it was without, so no SA is made
-    /// twice. (After 2^20 rollovers it may, of another secret. A lane to which nothing has come meanwhile opens nothing
-    /// with the old one, which is told as any other desynchronisation, and mended.)
+    /// An SA stays valid as long as the ring has its keys. The ring never gets an epoch's keys
+    /// again once they are gone, so no SA is created twice. (After 2^20 rollovers the number may
+    /// return, with another secret. A lane that received nothing meanwhile opens nothing with the
+    /// old SA, which is reported and repaired like any other desynchronisation.)
     fn goes_on(&mut self, tunnel: u16, spi: u32) -> bool {
         let Slot { slot, keys, .. } = self.slot(tunnel);
         lock(keys)
@@ -203,15 +208,11 @@ impl InboundKeys for LaneKeys {
     }
 
     fn desync(&mut self, tunnel: u16, news: Desync) {
-        // With static keys there is nobody to ask.
+        // Static keys have no peer to negotiate new ones with.
         if let Some(reporter) = &self.reporter
             && self.slot(tunnel).negotiated
         {
             reporter.desync(tunnel, news);
         }
     }
-}
-
-pub(crate) fn lock(keys: &Mutex<Keys>) -> MutexGuard<'_, Keys> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

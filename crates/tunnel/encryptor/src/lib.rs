@@ -5,11 +5,12 @@
 //! TUN queue i <- join <- open <- train <- UDP port + i     one pair of SAs, nothing shared
 //! ```
 //!
-//! [`service::run`] is the whole service; [`worker::Worker`] is one lane over any ports, which tests drive
-//! without kernel. Control plane and data plane meet in a few places: the keys of a new inbound epoch, mailboxes,
-//! and the counters.
+//! [`service::run`] is the whole service; [`worker::Worker`] is one lane over any ports, so tests
+//! drive it without a kernel. Control plane and data plane share only the keys of a new inbound
+//! epoch, mailboxes and counters.
 //!
-//! It does not negotiate keys (`control`, `keying`), know packet formats (`wire`) or talk to the kernel (`port`).
+//! It does not negotiate keys (`control`, `keying`), know packet formats (`wire`) or talk to the
+//! kernel (`port`).
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +20,9 @@ pub mod counters;
 mod datagrams;
 mod desync;
 pub mod inbound;
+mod inbound_keys;
 pub mod lane;
+mod log;
 mod mailbox;
 pub mod metrics;
 mod open;
@@ -31,14 +34,11 @@ pub mod privileges;
 pub mod renewal;
 mod sas;
 pub mod service;
+mod shared_keys;
 pub mod status;
+mod sync;
 pub mod tunnel;
 pub mod worker;
-
-/// What the mailbox stands on; its test takes that of a model checker.
-mod sync {
-    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};
-}
 
 pub use config::Config;
 pub use service::{ServiceError, run};

@@ -1,15 +1,15 @@
-//! Where the control plane leaves things for one lane: the lane looks with one load, and never waits.
+//! Mailbox from the control plane to one lane: the lane checks it with one load, and never waits.
 
 use super::sync::atomic::{AtomicBool, Ordering, fence};
 use super::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Things on their way to a lane.
+/// Items on their way to a lane.
 #[derive(Debug)]
 pub(crate) struct Mailbox<T> {
-    /// Something is in, or was taken out a moment ago.
+    /// Set if there are items, or were a moment ago.
     flag: AtomicBool,
     things: Mutex<Vec<T>>,
-    /// The lane does nothing, and will look here before it does.
+    /// The lane is idle, and checks the mailbox before it does anything.
     resting: AtomicBool,
 }
 
@@ -22,8 +22,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Leaves a thing, and takes back what it `replaces` and the lane has not taken yet: so what waits for a lane that
-    /// does nothing for days stays as little as there are things.
+    /// Adds an item, and removes those that it `replaces` and the lane has not taken yet, so that
+    /// the mailbox of a lane that is idle for days does not grow.
     pub(crate) fn put(&self, thing: T, replaces: impl Fn(&T) -> bool) {
         let mut things = self.lock();
         things.retain(|old| !replaces(old));
@@ -32,25 +32,27 @@ impl<T> Mailbox<T> {
         self.flag.store(true, Ordering::Release);
     }
 
-    /// Whether the lane does nothing any more without the last thing that was put: it has taken it, or rests.
+    /// Whether the lane does nothing any more without the last item that was put: it has taken the
+    /// item, or rests.
     pub(crate) fn is_up_to_date(&self) -> bool {
-        // With the other fence: either the lane is seen to have woken, or it sees what was put before.
+        // Pairs with the fence in `wake`: either this sees that the lane has woken, or the lane
+        // sees what was put before.
         fence(Ordering::SeqCst);
         self.resting.load(Ordering::Acquire) || self.lock().is_empty()
     }
 
-    /// The lane says that it does nothing until it [wakes](Self::wake); then it looks here first.
+    /// Marks the lane as idle until it [wakes](Self::wake) and then checks the mailbox first.
     pub(crate) fn rest(&self) {
         self.resting.store(true, Ordering::Release);
     }
 
-    /// The lane is to look here next.
+    /// Ends the rest; the lane must check the mailbox next.
     pub(crate) fn wake(&self) {
         self.resting.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Takes everything out, in the order in which it was put. Costs one load when there is nothing.
+    /// Takes all items, in the order in which they were put. Costs one load if there are none.
     #[inline]
     pub(crate) fn take(&self) -> Vec<T> {
         if !self.flag.load(Ordering::Acquire) {
@@ -61,7 +63,7 @@ impl<T> Mailbox<T> {
 
     #[cold]
     fn take_all(&self) -> Vec<T> {
-        // Before the things: what is put in between raises the flag again.
+        // Before the items are taken: one that is put in between raises the flag again.
         self.flag.store(false, Ordering::Relaxed);
         std::mem::take(&mut *self.lock())
     }

@@ -1,6 +1,7 @@
-//! Counters for Prometheus, at `/metrics`: a lane's own, of all its tunnels together; and what has become of negotiated
-//! keys.
+//! Counters for Prometheus, at `/metrics`: those of each lane, over all its tunnels, and the state
+//! of negotiated keys.
 
+mod exposition;
 mod limit;
 mod negotiated;
 
@@ -11,17 +12,19 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use dispatch::Dispatch;
+use exposition::{escape, header};
 use limit::Limited;
 use std::fmt::Write as _;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-/// What does not change while the encryptor runs: `cipherbench_info` has it as labels.
+/// Properties that are constant while the encryptor runs: the labels of `cipherbench_info`.
 pub type Facts = Vec<(&'static str, String)>;
 
-/// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>. `replaced_sas`: SAs for which an
-/// engine failed and another took over, `rekeys`: how often keys were renewed on demand; of all lanes together.
+/// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+/// `replaced_sas` counts SAs for which an engine failed and another took over, `rekeys` renewals of
+/// keys on demand, both over all lanes.
 #[must_use]
 pub fn render(
     facts: &Facts,
@@ -100,7 +103,7 @@ pub fn render(
         &mut out,
         name,
         "counter",
-        "SAs for which an engine failed and was taken out.",
+        "SAs whose engine failed and was replaced or removed.",
     );
     let _ = writeln!(out, "{name} {replaced_sas}");
     let name = "cipherbench_rekeys_total";
@@ -108,17 +111,17 @@ pub fn render(
         &mut out,
         name,
         "counter",
-        "Times that new keys were asked for, and all lanes seal with them.",
+        "Requests for new keys after which all lanes seal with them.",
     );
     let _ = writeln!(out, "{name} {rekeys}");
     negotiated::render(&mut out, status);
     out
 }
 
-/// Name, meaning and value of a counter.
+/// Name, help text and value of a counter.
 type Counter = (&'static str, &'static str, fn(&Tally) -> u64);
 
-/// What is neither a flow nor a drop, under the names of [`Tally::named`].
+/// Counters that are neither flows nor drops, under the names of [`Tally::named`].
 const OTHERS: [Counter; 6] = [
     (
         "joined_packets",
@@ -127,17 +130,17 @@ const OTHERS: [Counter; 6] = [
     ),
     (
         "split_packets",
-        "Packets that came in an ESP packet with one before them.",
+        "Packets that arrived in an ESP packet with one before them.",
         |tally| tally.split,
     ),
     (
         "absorbed_packets",
-        "ESP packets that held nothing but parts of packets, or padding.",
+        "ESP packets that held only parts of packets, or padding.",
         |tally| tally.absorbed,
     ),
     (
         "incomplete_packets",
-        "Packets cut over several ESP packets that could not be put together, at least.",
+        "Packets split over several ESP packets that could not be reassembled, at least.",
         |tally| tally.incomplete,
     ),
     (
@@ -152,18 +155,7 @@ const OTHERS: [Counter; 6] = [
     ),
 ];
 
-fn header(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-fn escape(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
-/// Where what is served comes from.
+/// Sources of the served values.
 #[derive(Clone)]
 pub struct Source {
     /// Settings.
@@ -178,10 +170,11 @@ pub struct Source {
     pub status: Arc<Status>,
 }
 
-/// Serves the counters on a thread of its own, for as long as the process lives. Connections are few and short.
+/// Serves the counters on a thread of its own, for as long as the process lives. Connections are
+/// few and short.
 ///
 /// # Errors
-/// When the thread or its runtime cannot be made.
+/// When the thread or its runtime cannot be created.
 pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

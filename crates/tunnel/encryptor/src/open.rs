@@ -1,24 +1,27 @@
-//! Opens datagrams, and finds the inner packets.
+//! Opens datagrams, and extracts the inner packets.
 //!
-//! 1. Each one's tunnel is told by the low bits of its SPI, and its SA by the SPI. An SPI that no SA has may be a new
-//!    epoch of the peer: its keys are derived, and the SA is kept once a packet has proven it. Those of earlier epochs go
-//!    on beside it where keys are negotiated, until both sides have changed over (`sas`).
-//! 2. Replays are refused; the rest is opened in place, many at once; only then the sequence numbers are noted
-//!    (RFC 4303 §3.4.3).
-//! 3. What came out must be of the tunnel's kind, and one that its peer may send (RFC 4301 §5.2).
+//! 1. The SPI's low bits select the tunnel, and the whole SPI the SA. An SPI without an SA may be a
+//!    new epoch of the peer: its keys are derived, and the SA is kept once a packet has proven it.
+//!    With negotiated keys, SAs of earlier epochs stay valid beside it until both sides have
+//!    switched (`sas`).
+//! 2. Replays are refused; the rest is opened in place, in batches; only then are the sequence
+//!    numbers marked (RFC 4303 §3.4.3).
+//! 3. The inner packet must be of the tunnel's kind, and one that its peer may send (RFC 4301
+//!    §5.2).
 //!
-//! Packets that fail one after the other are told: the peer may have other keys (`desync`).
+//! Rows of packets that fail are reported: the peer may have other keys (`desync`).
 
 use crate::aggregate;
 use crate::counters::{DropReason, Tally};
 use crate::datagrams::Datagrams;
 use crate::desync::Watch;
+use crate::inbound_keys::{InboundKeys, Notice};
 use crate::payload::{ETHERNET, IpRules, Payload};
 use crate::policy::Policy;
 use crate::sas::{Place, Sas};
 use arrayvec::ArrayVec;
 use engine::Packet;
-use esp::{InboundSa, OpenError, Opened};
+use esp::{OpenError, Opened};
 use std::ops::Range;
 use std::sync::Arc;
 use wire::aggfrag::AGGFRAG;
@@ -28,60 +31,19 @@ use wire::ethernet::EthernetView;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, NO_NEXT_HEADER};
 use wire::l2tp::{IpSession, Refused};
 
-pub use crate::desync::Desync;
-
-/// Datagrams opened together.
+/// Maximum number of datagrams that are opened together.
 const CHUNK_MAX: usize = 128;
-/// What may be spent on packets of unknown SPIs in a batch: an attacker must not make us derive keys all day.
+/// Budget for packets of unknown SPIs in a batch: it bounds the key derivations that an attacker
+/// can cause.
 const BUDGET_PER_BATCH: u32 = 16;
-/// Keys are derived for a packet that is then not authentic.
+/// Cost of keys derived for a packet that is not authentic.
 const FORGED_COSTS: u32 = 8;
-/// There are no keys for a packet's epoch.
+/// Cost of a packet whose epoch has no keys.
 const UNKNOWN_COSTS: u32 = 1;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
-/// Where inbound SAs come from.
-pub trait InboundKeys: Send {
-    /// The tunnel that an SPI may belong to in this lane. Called for each packet: a look into a table.
-    fn tunnel(&self, spi: u32) -> Option<u16>;
 
-    /// A fresh SA of the tunnel for this SPI, when its keys can be known; nothing is proven yet. Called rarely.
-    fn candidate(&mut self, tunnel: u16, spi: u32) -> Option<InboundSa>;
-
-    /// A packet under this SPI was authentic: unless the tunnel [keeps older ones](Self::keeps_older), no candidate of
-    /// an older epoch must be given any more.
-    fn confirmed(&mut self, tunnel: u16, spi: u32);
-
-    /// Whether the tunnel's SAs of earlier epochs go on beside the newest until a [notice](Self::notices) ends them. No
-    /// candidate must be given then for an SPI whose SA has not ended: its window would forget what it has seen.
-    fn keeps_older(&self, _tunnel: u16) -> bool {
-        false
-    }
-
-    /// What has happened to keys since the last call. Called once a batch.
-    fn notices(&mut self) -> Vec<Notice> {
-        Vec::new()
-    }
-
-    /// Whether an SA of a tunnel that a notice tells goes on.
-    fn goes_on(&mut self, _tunnel: u16, _spi: u32) -> bool {
-        true
-    }
-
-    /// The peer seems to have other keys, or to have the same again. Called rarely.
-    fn desync(&mut self, _tunnel: u16, _news: Desync) {}
-}
-
-/// What has happened to the keys of a tunnel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notice {
-    /// Some epochs are over.
-    Retired(u16),
-    /// All are to be derived anew: a fault was injected.
-    Spoiled(u16),
-}
-
-/// What came out of a datagram, and where it lies in its chunk.
+/// The contents of a datagram, and their range in the chunk.
 pub(crate) struct Inner {
     pub range: Range<usize>,
     pub kind: InnerKind,
@@ -90,22 +52,22 @@ pub(crate) struct Inner {
 pub(crate) enum InnerKind {
     /// An IP packet.
     Ip(IpView),
-    /// Many of them, in a packet of this SA and sequence number.
+    /// An aggregate of IP packets, from an ESP packet with this SA and sequence number.
     Aggregate(Place, u64),
     /// An Ethernet frame.
     Frame,
 }
 
-/// What is known of a datagram of a chunk beside its place.
+/// Metadata of a datagram in a chunk.
 struct Note {
-    /// Its SA; [`Place::NONE`] when it was dropped already.
+    /// Its SA; [`Place::NONE`] if it has been dropped.
     place: Place,
     sequence: u64,
     /// Outer DSCP and ECN.
     tos: u8,
 }
 
-/// Opens datagrams, apart from the buffers.
+/// Opens datagrams; the buffers are kept elsewhere.
 pub(crate) struct Opener<K> {
     keys: K,
     sas: Sas,
@@ -113,19 +75,19 @@ pub(crate) struct Opener<K> {
     payload: Payload,
     policy: Arc<Policy>,
     budget: u32,
-    /// The datagrams of the chunk in hand, in their order.
+    /// The datagrams of the current chunk, in their order.
     packets: ArrayVec<Packet, CHUNK_MAX>,
     notes: ArrayVec<Note, CHUNK_MAX>,
     authentic: [bool; CHUNK_MAX],
-    /// What came out of them.
+    /// Their contents.
     inner: ArrayVec<Inner, CHUNK_MAX>,
 }
 
-/// Why a datagram is not opened with the SA of its tunnel.
+/// Why a datagram is not opened with an SA of its tunnel.
 enum Unexpected {
-    /// It is none of the SA's that are known; it may be of a new epoch of this tunnel's peer.
+    /// No SA has the SPI; it may be a new epoch of this tunnel's peer.
     NewEpoch(u16),
-    /// It cannot be opened, and ought to be, if it is of this tunnel's peer.
+    /// It cannot be opened, but should be if it is from this tunnel's peer.
     Failed(u16, DropReason),
     Drop(DropReason),
 }
@@ -150,7 +112,7 @@ impl<K: InboundKeys> Opener<K> {
         &self.payload
     }
 
-    /// Hands on what came out of the last chunk.
+    /// Delivers the contents of the last chunk.
     #[inline]
     pub(crate) fn deliver<'a>(
         &mut self,
@@ -174,7 +136,7 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// To be called before the first chunk of each batch.
+    /// Must be called before the first chunk of each batch.
     #[inline]
     pub(crate) fn begin_batch(&mut self) {
         self.budget = BUDGET_PER_BATCH;
@@ -189,8 +151,8 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// Opens the next datagrams together, and leaves in `inner` what came out; the stretch of the buffer that they
-    /// lie in. `None` when there are no more.
+    /// Opens the next datagrams together, leaves their contents in `inner`, and returns their part
+    /// of the buffer. `None` if there are no more.
     #[inline]
     pub(crate) fn open_chunk<'a>(
         &mut self,
@@ -215,11 +177,11 @@ impl<K: InboundKeys> Opener<K> {
                         tos,
                     });
                 }
-                // What is pending belongs to SAs that this one may end.
+                // The pending packets belong to SAs that this one may end.
                 Err(Unexpected::NewEpoch(_)) if !self.packets.is_empty() => break,
                 Err(Unexpected::NewEpoch(tunnel)) => {
                     match self.prove_epoch(tunnel, datagram) {
-                        // The same datagram again, with its SA in place.
+                        // Repeats the same datagram, with its SA in place.
                         Ok(()) => continue,
                         Err(reason) => {
                             tally.drop(reason, 1);
@@ -243,7 +205,7 @@ impl<K: InboundKeys> Opener<K> {
         Some(chunk)
     }
 
-    /// The SA of a datagram and the sequence number that it must have.
+    /// Returns the SA of a datagram and the sequence number that it must have.
     #[inline]
     fn expect(&self, datagram: &[u8]) -> Result<(Place, u64), Unexpected> {
         let Some(spi) = datagram.first_chunk::<4>() else {
@@ -268,7 +230,7 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// What is to be done with a packet of an SPI that has no SA.
+    /// Decides about a packet whose SPI has no SA.
     fn unexpected(&self, tunnel: u16, spi: u32) -> Unexpected {
         // In one slot an earlier epoch has the lower SPI.
         let is_over = self.sas.newest(tunnel).is_some_and(|newest| spi < newest);
@@ -278,7 +240,7 @@ impl<K: InboundKeys> Opener<K> {
         Unexpected::NewEpoch(tunnel)
     }
 
-    /// Counts a packet of a tunnel that could not be opened, and tells of it when there are many.
+    /// Counts a packet of a tunnel that could not be opened, and reports a long row of them.
     #[cold]
     fn failed(&mut self, tunnel: u16) {
         if let Some(news) = self.watch.failed(tunnel) {
@@ -286,8 +248,8 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// Tries a datagram of an unknown SPI, on a copy, with an SA made for it. When it is authentic, that is the
-    /// tunnel's SA from now on, which has accepted nothing yet.
+    /// Tries a datagram of an unknown SPI, on a copy, with an SA derived for it. If it is
+    /// authentic, that becomes the tunnel's SA, which has accepted nothing yet.
     #[cold]
     fn prove_epoch(&mut self, tunnel: u16, datagram: &[u8]) -> Result<(), DropReason> {
         let spi = datagram.first_chunk().ok_or(DropReason::Runt)?;
@@ -296,7 +258,7 @@ impl<K: InboundKeys> Opener<K> {
             self.budget = self.budget.saturating_sub(UNKNOWN_COSTS);
             return Err(DropReason::NoSa);
         };
-        // Only what is not authentic costs: a thousand tunnels may begin in one batch.
+        // Only forgeries cost: a thousand tunnels may start an epoch in one batch.
         if let Err(error) = candidate.authenticate(&mut datagram.to_vec()) {
             self.budget = self.budget.saturating_sub(FORGED_COSTS);
             return Err(reason(error));
@@ -307,7 +269,7 @@ impl<K: InboundKeys> Opener<K> {
         Ok(())
     }
 
-    /// Opens the packets of the chunk, each SA's together as far as they follow one another.
+    /// Opens the packets of the chunk; consecutive packets of one SA are opened together.
     #[inline]
     fn open_packets(&mut self, chunk: &mut [u8], tally: &mut Tally) {
         let mut at = 0;
@@ -326,7 +288,7 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// Notes sequence numbers, and finds the inner packets.
+    /// Marks sequence numbers, and extracts the inner packets.
     #[inline]
     fn accept_packets(&mut self, chunk: &mut [u8], tally: &mut Tally) {
         self.inner.clear();
@@ -354,8 +316,9 @@ impl<K: InboundKeys> Opener<K> {
         self.notes.clear();
     }
 
-    /// Looks which tunnels of the chunk have other keys than their peers, or no longer: first what failed, then what did
-    /// not, whatever their order. While nothing fails this is one look at each answer of the engine.
+    /// Updates the rows of failed packets of the chunk's tunnels: first with the failures, then
+    /// with the authentic packets, regardless of their order. While nothing fails this costs one
+    /// test of each of the engine's results.
     #[inline]
     fn note_failures(&mut self) {
         let authentic = &self.authentic[..self.notes.len()];
@@ -383,7 +346,7 @@ impl<K: InboundKeys> Opener<K> {
     }
 }
 
-/// What came out of an opened packet, if it is of the tunnel's kind.
+/// Returns the contents of an opened packet, if they are of the tunnel's kind.
 #[inline]
 fn find_inner(
     payload: &Payload,
@@ -423,7 +386,7 @@ fn find_inner(
     }
 }
 
-/// An IP packet that its peer may send, after its header has taken over what the outer one says.
+/// Parses an IP packet that the peer may send, and copies ECN from the outer header.
 #[inline]
 fn ip_packet(
     rules: &IpRules,
@@ -448,12 +411,13 @@ fn ip_packet(
     Ok(view)
 }
 
-/// Where the frame lies in a pseudowire's packet.
+/// Returns the range of the frame in a pseudowire's packet.
 #[inline]
 fn frame_of(session: &IpSession, packet: &[u8]) -> Result<Range<usize>, DropReason> {
     match session.parse(packet) {
         Ok(Some(frame)) => {
-            // The frame ends with the IP packet; padding for traffic-flow confidentiality may follow that.
+            // The frame ends with the IP packet; padding for traffic-flow confidentiality may
+            // follow that.
             let end = IpView::parse(packet).map_or(packet.len(), |view| view.total_bytes);
             Ok(end - frame.len()..end)
         }

@@ -1,11 +1,12 @@
-//! Clear to cipher: read, cut, find the tunnel, and put it into the outgoing batch.
+//! Clear to cipher: reads packets, segments them, selects the tunnel, and adds them to the outgoing
+//! batch.
 
 use crate::aggregate::Filling;
 use crate::counters::{DropReason, Tally};
 use crate::outgoing::{Labels, Outgoing, Source};
 use crate::payload::{ETHERNET, Payload};
 use crate::policy::Policy;
-use crate::renewal::Desk;
+use crate::renewal::RenewalClient;
 use port::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort};
 use std::io;
 use std::ops::Range;
@@ -20,11 +21,12 @@ use wire::{icmp, mss};
 
 pub use crate::outgoing::OutboundTunnel;
 
-/// Packets or super-packets read before the other direction has its turn.
+/// Maximum number of packets or super-packets read before the other direction takes its turn.
 const READS_MAX: usize = 64;
-/// Answers to senders of packets that do not fit, in one turn: a flood of such packets makes no flood of answers.
+/// Maximum number of ICMP answers in one turn: a flood of packets that do not fit must not cause a
+/// flood of answers.
 const ANSWERS_MAX: u32 = 2;
-/// The longest answer (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
+/// Length of the longest answer in bytes (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
 const ANSWER_BYTES: usize = 1280;
 
 /// The sealing half of a lane.
@@ -34,7 +36,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// A sealing half; `tunnels` are in the order of the policy's.
+    /// A sealing half; `tunnels` are in the order of the policy.
     #[must_use]
     pub fn new(
         tunnels: Vec<OutboundTunnel>,
@@ -56,25 +58,26 @@ impl Outbound {
         }
     }
 
-    /// The sealing half, with a way to new keys.
-    pub(crate) fn with_desk(mut self, desk: Desk) -> Self {
-        self.taker.outgoing.desk = Some(desk);
+    /// The sealing half, with a source of new keys.
+    pub(crate) fn with_renewal(mut self, client: RenewalClient) -> Self {
+        self.taker.outgoing.renewal = Some(client);
         self
     }
 
-    /// To be told around each time that the lane waits for packets: nothing is sealed meanwhile.
+    /// Must be called before (`true`) and after (`false`) the lane waits for packets: nothing is
+    /// sealed in between.
     pub(crate) fn waits(&self, waits: bool) {
-        match &self.taker.outgoing.desk {
-            Some(desk) if waits => desk.rest(),
-            Some(desk) => desk.wake(),
+        match &self.taker.outgoing.renewal {
+            Some(client) if waits => client.rest(),
+            Some(client) => client.wake(),
             None => {}
         }
     }
 
-    /// Moves what is there; whether there was anything.
+    /// Moves pending packets; returns whether there were any.
     ///
     /// # Errors
-    /// When the clear port is gone.
+    /// When the clear port fails.
     pub fn run(
         &mut self,
         clear: &mut impl ClearPort,
@@ -114,21 +117,21 @@ impl Outbound {
     }
 }
 
-/// Takes packets from the clear port's hands.
+/// Processes packets of the clear port.
 struct Taker {
     payload: Payload,
     policy: Arc<Policy>,
     sum: Sum,
     outgoing: Outgoing,
     filling: Filling,
-    /// An answer to the sender of the packet in hand, when it did not fit.
+    /// An answer to the sender of the current packet, if that did not fit.
     answer: Box<[u8; ANSWER_BYTES]>,
     answer_bytes: usize,
 }
 
 impl Taker {
-    /// Takes the packet or super-packet at the start of `packet`, `bytes` long with its virtio header; `None` when it
-    /// is malformed, and nothing was counted yet.
+    /// Takes the packet or super-packet at the start of `packet`, `bytes` long with its virtio
+    /// header; returns `None` if it is malformed, and has not been counted.
     #[inline]
     fn take(
         &mut self,
@@ -163,7 +166,7 @@ impl Taker {
         Some(())
     }
 
-    /// What is the same for all segments of a packet; `None` when no tunnel has it.
+    /// Returns the labels that all segments of a packet share; `None` if no tunnel matches.
     #[inline]
     fn labels(&self, packet: &[u8], view: Option<&IpView>) -> Option<Labels> {
         match (&self.payload, view) {
@@ -185,7 +188,7 @@ impl Taker {
         }
     }
 
-    /// Counts one wire packet, and puts it into the batch.
+    /// Counts one wire packet, and adds it to the batch.
     #[inline]
     fn put(
         &mut self,
@@ -251,11 +254,11 @@ impl Taker {
     }
 }
 
-/// Writes a frame with the headers of its pseudowire to `out`, which has just that length.
+/// Writes a frame with the headers of its pseudowire to `out`, which has exactly that length.
 #[inline]
 fn wrap(session: &IpSession, frame: &[u8], out: &mut [u8]) {
     let (headers, rest) = out.split_at_mut(session.header_bytes());
-    // A frame that no IP packet holds is longer than its tunnel takes.
+    // A frame too long for an IP packet exceeds its tunnel's limit, and was dropped before.
     session.write_headers(frame.len(), 0, headers);
     rest.copy_from_slice(frame);
 }

@@ -1,13 +1,13 @@
 //! The outgoing batch: packets are sealed into it, and leave in trains.
 //!
-//! 1. Long packets are sealed from where they lie straight into the batch, behind the one before: no payload byte is
-//!    copied but by the cipher. Short ones, and those of suites whose engines work on many packets at once, are
-//!    copied there and sealed together.
-//! 2. Datagrams of equal length to one peer make a train; a full train of large ones is sent at once, the rest when
-//!    the clear port is dry.
+//! 1. Long packets are sealed from their buffer straight into the batch, behind the previous one:
+//!    only the cipher copies payload bytes. Short ones, and those of suites whose engines process
+//!    many packets together, are copied into the batch and sealed together.
+//! 2. Datagrams of equal length to one peer form a train; a full train of large ones is sent
+//!    immediately, the rest when the clear port is empty.
 
 use crate::counters::{DropReason, Tally};
-use crate::renewal::Desk;
+use crate::renewal::RenewalClient;
 use arrayvec::ArrayVec;
 use engine::{EngineFailed, Packet};
 use esp::{OutboundSa, SealError};
@@ -16,29 +16,29 @@ use std::ops::Range;
 use wire::Suite;
 use wire::l2tp::Session;
 
-/// Packets that wait in the batch to be sealed together.
+/// Maximum number of packets that wait in the batch to be sealed together.
 const STAGED_MAX: usize = 64;
-/// From this length on a packet of an AEAD suite is sealed from where it lies: copying it would cost more than
-/// sealing it with others gains.
+/// From this length on a packet of an AEAD suite is sealed from its own buffer: copying it costs
+/// more than sealing it with others gains.
 const DIRECT_BYTES: usize = 512;
 const OUT_BYTES: usize = 4 * TRAIN_BYTES_MAX;
-/// From here on a batch is worth a system call.
+/// From this length on a batch is worth a system call.
 const FULL_BYTES: usize = TRAIN_BYTES_MAX - 2048;
 
-/// A tunnel as its sealing half knows it.
+/// A tunnel's state in the sealing half.
 pub struct OutboundTunnel {
-    /// Its SA in this lane; `None` while there are no keys: then packets are dropped; and for a pseudowire that is not
-    /// protected.
+    /// Its SA in this lane; `None` while there are no keys, when packets are dropped, and for an
+    /// unprotected pseudowire.
     pub sa: Option<OutboundSa>,
     /// Number of its peer at the cipher port.
     pub peer: u16,
-    /// The longest packet or frame that it carries, in bytes.
+    /// Length of the longest packet or frame that it carries, in bytes.
     pub inner_bytes_max: usize,
-    /// The largest segment that a TCP connection through it may announce, over IPv4 and over IPv6.
+    /// The largest MSS that a TCP connection through it may announce, over IPv4 and over IPv6.
     pub mss_max: [u16; 2],
 }
 
-/// What is known of a packet beside its bytes.
+/// Metadata of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Labels {
     pub tunnel: u16,
@@ -52,21 +52,21 @@ pub(crate) struct Outgoing {
     pub tunnels: Vec<OutboundTunnel>,
     batch: Batch,
     used: usize,
-    /// The last train got its short datagram, or is full.
+    /// The last train ends with a shorter datagram, and takes no more.
     closed: bool,
-    /// What lies in the batch in clear, with its tunnel.
+    /// Plaintext packets in the batch, with their tunnels.
     staged: ArrayVec<(u16, Packet), STAGED_MAX>,
     /// Where new SAs come from.
-    pub desk: Option<Desk>,
+    pub renewal: Option<RenewalClient>,
 }
 
-/// How a packet comes into the batch.
+/// Source of a packet for the batch.
 pub(crate) enum Source<'p> {
-    /// From where it lies, with room behind it.
+    /// A range of a buffer, with room behind it.
     Lying(&'p mut [u8], Range<usize>),
-    /// Written by a function, so many bytes.
+    /// Written by a function; its length in bytes.
     Written(usize, &'p dyn Fn(&mut [u8])),
-    /// It stands in its place already ([`Outgoing::place`]), so many bytes.
+    /// Already in its place in the batch ([`Outgoing::place`]); its length in bytes.
     InPlace(usize),
 }
 
@@ -87,22 +87,22 @@ impl Outgoing {
             used: 0,
             closed: false,
             staged: ArrayVec::new(),
-            desk: None,
+            renewal: None,
         }
     }
 
-    /// Puts new SAs in the place of those that are nearly used up. To be called when nothing is staged.
+    /// Replaces SAs by new ones that have arrived. Must be called when nothing is staged.
     #[inline]
     pub(crate) fn renew(&mut self) {
-        let Some(desk) = &mut self.desk else {
+        let Some(client) = &mut self.renewal else {
             return;
         };
-        for (tunnel, sa) in desk.collect() {
+        for (tunnel, sa) in client.collect() {
             self.tunnels[usize::from(tunnel)].sa = Some(sa);
         }
     }
 
-    /// Puts one packet into the batch, as an ESP packet. Whatever becomes of it is counted.
+    /// Adds one packet to the batch, as an ESP packet, and counts the outcome.
     #[inline]
     pub(crate) fn seal(
         &mut self,
@@ -122,7 +122,7 @@ impl Outgoing {
         if sealed > TRAIN_BYTES_MAX {
             return tally.drop(DropReason::TooBig, 1);
         }
-        // What stands in its place already was made room for.
+        // A packet that is in its place already has its room.
         let train = match source {
             Source::InPlace(_) => self.next_train(sealed, peer, labels.tos, cipher.train_max()),
             _ => self.make_room(sealed, peer, labels.tos, cipher, tally),
@@ -148,15 +148,15 @@ impl Outgoing {
             Source::InPlace(_) => sa.stage_in_place(inner, next_header, buffer, at).map(Some),
         };
         if sa.new_keys_are_due()
-            && let Some(desk) = &mut self.desk
+            && let Some(client) = &mut self.renewal
         {
-            desk.ask(labels.tunnel, sa);
+            client.ask(labels.tunnel, sa);
         }
         match staged {
             Ok(Some(packet)) => self.staged.push((labels.tunnel, packet)),
             Ok(None) => {}
             Err(SealError::Engine(_)) => return tally.drop(DropReason::SealFailed, 1),
-            // Both buffers have room, so what is left is that the SA is used up.
+            // Both buffers have room, so the SA must be exhausted.
             Err(_) => return tally.drop(DropReason::SequenceExhausted, 1),
         }
         self.add(train);
@@ -165,7 +165,7 @@ impl Outgoing {
         }
     }
 
-    /// Puts one frame into the batch behind a pseudowire's header, unprotected.
+    /// Adds one frame to the batch behind a pseudowire's header, unprotected.
     #[inline]
     pub(crate) fn copy(
         &mut self,
@@ -185,8 +185,8 @@ impl Outgoing {
         self.add(train);
     }
 
-    /// Where an ESP packet of a tunnel with an inner packet of up to `inner` bytes would have it, after room was made;
-    /// `None` where there can be no room.
+    /// Makes room for an ESP packet with an inner packet of up to `inner` bytes, and returns the
+    /// inner packet's range; `None` if it can never fit.
     #[inline]
     pub(crate) fn place(
         &mut self,
@@ -206,13 +206,13 @@ impl Outgoing {
         Some(start..start + inner)
     }
 
-    /// The bytes of the batch; for what [`place`](Self::place) has told.
+    /// The bytes of a range that [`place`](Self::place) returned.
     #[inline]
     pub(crate) fn buffer(&mut self, range: Range<usize>) -> &mut [u8] {
         &mut self.batch.buffer[range]
     }
 
-    /// A train of one datagram that may follow, after what is held was sent if there was no room.
+    /// Returns the train for the next datagram, after sending the batch if there was no room.
     #[inline]
     fn make_room(
         &mut self,
@@ -230,7 +230,7 @@ impl Outgoing {
         self.next_train(bytes, peer, tos, cipher.train_max())
     }
 
-    /// A datagram of `bytes` as the next one, and whether it may follow in the last train.
+    /// Returns the train for a next datagram of `bytes`, and whether it may join the last train.
     #[inline]
     fn next_train(&self, bytes: usize, peer: u16, tos: u8, train_max: usize) -> Next {
         let joins = self.batch.trains.last().is_some_and(|last| {
@@ -239,7 +239,7 @@ impl Outgoing {
                 && (peer, tos) == (last.peer, last.tos)
                 && last.bytes + bytes <= TRAIN_BYTES_MAX
                 && self.used + bytes <= OUT_BYTES
-                // A train is `train_max` full datagrams at most, and only the last one is shorter.
+                // A train has at most `train_max` datagrams, and only the last one may be shorter.
                 && last.bytes < train_max * last.datagram_bytes
         });
         let train = Train {
@@ -252,7 +252,7 @@ impl Outgoing {
         Next { train, joins }
     }
 
-    /// Adds the datagram that now stands at the end of the batch.
+    /// Adds the datagram that is now at the end of the batch.
     #[inline]
     fn add(&mut self, Next { train, joins }: Next) {
         match self.batch.trains.last_mut() {
@@ -268,9 +268,10 @@ impl Outgoing {
         self.used += train.bytes;
     }
 
-    /// Sends what is held when that is a train's worth: the peer can open while this side seals on. To be called
-    /// between the packets that are read, not between the segments of one: what a full train has no room for follows it
-    /// at once, so that the peer finds both, and writes one super-packet again.
+    /// Sends the batch if it holds a full train, so that the peer opens while this side seals. Must
+    /// be called between the packets that are read, not between the segments of one: segments
+    /// beyond a full train follow it immediately, so that the peer receives both and writes one
+    /// super-packet again.
     #[inline]
     pub(crate) fn send_if_full(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
         if self.used >= FULL_BYTES {
@@ -278,7 +279,7 @@ impl Outgoing {
         }
     }
 
-    /// Seals what waits, each SA's packets together as far as they follow one another.
+    /// Seals the staged packets; consecutive packets of one SA are sealed together.
     fn seal_staged(&mut self) -> Result<(), EngineFailed> {
         for run in self.staged.chunk_by(|one, other| one.0 == other.0) {
             let packets: ArrayVec<Packet, STAGED_MAX> =
@@ -292,7 +293,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Drops the batch: something in it could not be sealed.
+    /// Drops the batch, in which a packet could not be sealed.
     #[cold]
     fn give_up(&mut self, tally: &mut Tally) {
         let datagrams = self.batch.trains.iter().map(Train::datagrams).sum();
@@ -301,7 +302,7 @@ impl Outgoing {
         self.clear();
     }
 
-    /// Seals what waits and sends what is held.
+    /// Seals the staged packets and sends the batch.
     pub(crate) fn flush(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
         if self.batch.trains.is_empty() {
             return;
@@ -334,11 +335,11 @@ impl Outgoing {
 #[derive(Clone, Copy)]
 struct Next {
     train: Train,
-    /// In the last train, not in one of its own.
+    /// Whether it joins the last train instead of starting one.
     joins: bool,
 }
 
-/// Whether a packet of that length is sealed from where it lies.
+/// Whether a packet of that length is sealed from its own buffer.
 #[inline]
 const fn is_direct(suite: Suite, inner_bytes: usize) -> bool {
     !matches!(suite, Suite::EncryptThenMac(..) | Suite::Gost(_)) && inner_bytes >= DIRECT_BYTES

@@ -1,4 +1,4 @@
-//! What a lane carries, and in what.
+//! The payload of a lane and its encapsulation.
 
 use crate::config::Dscp;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use wire::l2tp::{IpSession, Session};
 /// Next header of an Ethernet frame (RFC 8986 §10.1).
 pub(crate) const ETHERNET: u8 = 143;
 
-/// What a lane carries, and in what. Both sides must have the same.
+/// The payload of a lane and its encapsulation. Equal on both sides.
 #[derive(Debug, Clone)]
 pub enum Payload {
     /// IP packets, in ESP.
@@ -31,22 +31,22 @@ pub enum Payload {
     },
 }
 
-/// What is done to IP packets beside sealing and opening.
+/// Processing of IP packets besides sealing and opening.
 #[derive(Debug, Clone, Copy)]
 pub struct IpRules {
     /// DSCP of the outer headers.
     pub dscp: Dscp,
-    /// Whether ECN goes from the inner to the outer header and back (RFC 6040).
+    /// Whether ECN is copied from the inner to the outer header and back (RFC 6040).
     pub ecn: bool,
     /// Whether packets share ESP packets (RFC 9347).
     pub aggregate: bool,
-    /// Who answers the sender of a packet that does not fit: an IPv4 and an IPv6 address of this host. Without
-    /// one, senders of that family get no answer.
+    /// Addresses of this host, IPv4 and IPv6, that answer the sender of a packet that does not fit.
+    /// Without one, senders of that family get no answer.
     pub icmp_source: [Option<IpAddr>; 2],
 }
 
 impl IpRules {
-    /// Nothing is taken over, nothing answered, and each packet has its own ESP packet.
+    /// No copied fields, no answers, and one ESP packet per packet.
     pub const NONE: Self = Self {
         dscp: Dscp::Fixed(0),
         ecn: false,
@@ -68,8 +68,9 @@ impl IpRules {
         }
     }
 
-    /// Whose address an answer to `packet` has. For IPv6 this host's. For IPv4 the packet's own destination: Linux
-    /// refuses packets that come in with an address of its own for their source, and never forwards them.
+    /// Returns the source address of an answer to `packet`: for IPv6 this host's, for IPv4 the
+    /// packet's own destination, since Linux drops received packets whose source is one of its own
+    /// addresses.
     pub(crate) fn answer_source(&self, version: u8, packet: &[u8]) -> Option<IpAddr> {
         let own = self.icmp_source[usize::from(version == 6)]?;
         if version == 6 {

@@ -1,18 +1,20 @@
-//! Which tunnel a packet belongs to: the security policy database (RFC 4301 §4.4.1).
+//! The security policy database (RFC 4301 §4.4.1): selects the tunnel of a packet.
 //!
-//! 1. The longest prefix that the far address lies in is looked up: one read a byte of the address (`trie`).
-//! 2. If one tunnel alone has that network, and nothing else is told of it, that is the answer.
-//! 3. Else the tunnels that have that network are asked in turn, a handful at most, whether the near address, the
-//!    protocol and the ports match; if none does, those of the next shorter prefix are.
+//! 1. The longest prefix of the remote address is looked up: one read per byte of the address
+//!    (`trie`).
+//! 2. If only one tunnel has that network, and no other selectors, that is the result.
+//! 3. Otherwise the local address, protocol and ports are compared with the selectors of each
+//!    tunnel that has the network, a handful at most; if none matches, the next shorter prefix
+//!    follows.
 //!
-//! Both directions go by it, so what may come in through a tunnel is exactly what would go out through it
-//! (RFC 4301 §5.2): a peer with a large network cannot speak for one with a smaller network inside.
+//! Both directions use it, so a tunnel may deliver exactly what would be sent through it (RFC 4301
+//! §5.2): a peer with a large network cannot impersonate one with a smaller network inside.
 //!
-//! A lookup among 1000 networks takes 4 ns for IPv4 and 11 ns for IPv6 (`examples/policy.rs`, on a core of a server), no
-//! more than looking into a cache of the flows would, so there is none.
+//! A lookup among 1000 networks takes 4 ns for IPv4 and 11 ns for IPv6 (`examples/policy.rs`, on a
+//! core of a server), no more than a lookup in a flow cache, so there is none.
 //!
-//! It holds no state of flows, and asks no fragment for the ports of another: a fragment that may belong to a tunnel that
-//! asks for ports belongs to none.
+//! It keeps no flow state, and does not infer a fragment's ports from another fragment: a fragment
+//! that may belong to a tunnel with port selectors belongs to none.
 
 mod selectors;
 mod trie;
@@ -26,37 +28,38 @@ use trie::Trie;
 use wire::headers::{IpView, source_address};
 use yaml::Prefix;
 
-/// In the trie: a tunnel's number is meant, and no group's.
+/// Flag in the trie: the value is a tunnel's number, not a group's.
 const TUNNEL: u32 = 1 << 30;
 
-/// Which tunnel each packet belongs to. Never changes; lanes share it.
+/// Assigns packets to tunnels. Immutable; lanes share it.
 #[derive(Debug, Clone)]
 pub struct Policy {
     v4: Trie,
     v6: Trie,
     groups: Vec<Group>,
-    /// Of each tunnel.
+    /// The selectors of each tunnel.
     selectors: Box<[Selectors]>,
 }
 
-/// The tunnels that have one network, when more must be asked than that.
+/// Tunnels with the same network, when other selectors must be compared.
 #[derive(Debug, Clone)]
 struct Group {
     tunnels: Vec<u16>,
-    /// What the trie has for the next shorter prefix.
+    /// The trie's value for the next shorter prefix.
     wider: Option<u32>,
 }
 
 impl Policy {
-    /// The policy of tunnels with these selectors, numbered in their order.
+    /// Builds the policy of tunnels with these selectors, numbered in their order.
     ///
-    /// Where two would match one packet with the same network, the first wins; a configuration has no such two.
+    /// If two match one packet with the same network, the first wins; a valid configuration has no
+    /// such pair.
     ///
     /// # Panics
     /// With more than 65536 tunnels.
     #[must_use]
     pub fn new(selectors: &[Selectors]) -> Self {
-        // Shorter prefixes first, as the trie wants them.
+        // Shorter prefixes first, as the trie requires.
         let mut networks: BTreeMap<(u8, Prefix), Vec<u16>> = BTreeMap::new();
         for (tunnel, own) in selectors.iter().enumerate() {
             let tunnel = u16::try_from(tunnel).expect("tunnels are numbered in 16 bits");
@@ -102,7 +105,7 @@ impl Policy {
         trie.insert(address, network.length(), value);
     }
 
-    /// The tunnel that a packet from the clear side belongs to; `None`: it must be dropped.
+    /// Returns the tunnel of a packet from the clear side; `None`: it must be dropped.
     #[inline]
     #[must_use]
     pub fn outbound(&self, packet: &[u8], view: &IpView) -> Option<u16> {
@@ -130,7 +133,7 @@ impl Policy {
         self.ask(found, packet, view, way)
     }
 
-    /// Asks the tunnels of a group and of the wider ones around it.
+    /// Compares the selectors of the tunnels in a group, then in the wider groups around it.
     fn ask(&self, group: u32, packet: &[u8], view: &IpView, way: Way) -> Option<u16> {
         let local = match way {
             Way::Out => source_address(packet),
@@ -147,7 +150,7 @@ impl Policy {
             let mut answers = tunnels.iter().map(|tunnel| (*tunnel, matches(*tunnel)));
             match answers.find(|(_, answer)| *answer != Match::No) {
                 Some((tunnel, Match::Yes)) => return Some(tunnel),
-                // It may be this tunnel's, so it is nobody else's.
+                // It may belong to this tunnel, so it must not match another.
                 Some(_) => return None,
                 None => {}
             }
@@ -157,7 +160,7 @@ impl Policy {
     }
 }
 
-/// The destination address of an IP packet; `None` when it is not one.
+/// The destination address of an IP packet; `None` if it is not one.
 fn destination_address(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?)),

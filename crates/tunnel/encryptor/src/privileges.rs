@@ -1,16 +1,18 @@
-//! What the process may still do once its ports are open: as little as the kernel can hold it to.
+//! Drops privileges once the ports are open: the process keeps as little as the kernel can enforce.
 //!
 //! 1. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
-//! 2. No new privileges by any program that it might run.
-//! 3. No capabilities: the interface, its routes and all sockets are there by now.
-//! 4. Landlock: no files but those in the folders of the key files, and no new TCP ports or connections but those to the
-//!    control ports of peers and to the KME, where keys are negotiated.
-//! 5. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with EPERM.
+//! 2. No new privileges through any program that it might execute.
+//! 3. No capabilities: the interface, its routes and all sockets already exist.
+//! 4. Landlock: only files in the folders of the key files, and new TCP ports or connections only
+//!    to the control ports of peers and to the KME, where keys are negotiated.
+//! 5. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with
+//!    EPERM.
 //!
-//! Certificates, their keys, and pre-shared keys were read before; nothing is needed to read them again.
+//! Certificates, their keys, and pre-shared keys have been read before and are not read again.
 //!
-//! Each holds for the thread that calls and for those that it starts later, so this is done before the first.
-//! Neither Landlock nor seccomp is in every kernel; what is in force is told, not assumed.
+//! Each measure applies to the calling thread and to those that it starts later, so this runs
+//! before the first is started. Neither Landlock nor seccomp is in every kernel; the measures in
+//! force are reported, not assumed.
 
 mod syscalls;
 
@@ -29,14 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Newest version of Landlock that the rules are written for; older ones do less.
+/// Newest version of Landlock that the rules are written for; older ones enforce less.
 const LANDLOCK: ABI = ABI::V5;
 
-/// A measure that the kernel has, and yet did not take.
+/// A measure that the kernel supports, but refused.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot give up privileges: {measure} says {said}\n\
-     help: look whether a container or sandbox forbids it; with `privileges: keep` the service keeps all that it has"
+    "cannot drop privileges: {measure} reports {said}\n\
+     help: check whether a container or sandbox forbids it; with `privileges: keep` the service keeps all privileges"
 )]
 pub struct PrivilegeError {
     measure: &'static str,
@@ -50,33 +52,33 @@ fn refused<E: std::fmt::Display>(measure: &'static str) -> impl Fn(E) -> Privile
     }
 }
 
-/// What is still done with the network, beside packets and metrics, once privileges are given up.
+/// Network access that is still needed, besides packets and metrics, once privileges are dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// TCP ports that are connected to: the control ports of peers, and the KME's.
+    /// TCP ports to connect to: the control ports of peers, and the KME's.
     pub connect: BTreeSet<u16>,
 }
 
-/// What the process is held to.
+/// The restrictions that are in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InForce {
     /// No thread of the process has a capability.
     pub no_caps: bool,
-    /// Only system calls of the list.
+    /// Only listed system calls are allowed.
     pub seccomp: bool,
-    /// Only files of the key folders.
+    /// Only files in the key folders are accessible.
     pub landlock: bool,
 }
 
 impl InForce {
-    /// Nothing is given up.
+    /// No restrictions.
     pub const NOTHING: Self = Self {
         no_caps: false,
         seccomp: false,
         landlock: false,
     };
 
-    /// For the ready line and the metrics.
+    /// Labels for the ready line and the metrics.
     #[must_use]
     pub fn facts(self) -> [(&'static str, String); 3] {
         let on = |on: bool| if on { "on" } else { "off" }.to_owned();
@@ -88,7 +90,7 @@ impl InForce {
         ]
     }
 
-    /// Holds the calling thread to what a worker does, if it is held to anything.
+    /// Restricts the calling thread to a worker's system calls, if seccomp is in force.
     ///
     /// # Errors
     /// [`PrivilegeError`].
@@ -101,11 +103,11 @@ impl InForce {
     }
 }
 
-/// Gives up everything but what a running service needs; there is no way back. `key_files` are those whose epoch
-/// files are still to be written; without `network` no connection is made any more.
+/// Drops everything that a running service does not need, irreversibly. The epoch files of
+/// `key_files` stay writable; without `network` no new connection is possible.
 ///
 /// # Errors
-/// [`PrivilegeError`]; part of it may be given up by then.
+/// [`PrivilegeError`]; some privileges may be dropped by then.
 pub fn give_up(
     key_files: &[PathBuf],
     network: Option<&Network>,
@@ -114,12 +116,12 @@ pub fn give_up(
     prctl::set_dumpable(false).map_err(refused("PR_SET_DUMPABLE"))?;
     prctl::set_no_new_privs().map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
     give_up_capabilities()?;
-    // Asked now: later `/proc` is out of reach.
+    // Read now: later `/proc` is inaccessible.
     let (no_caps, seccomp) = (no_thread_has_capabilities(), has_seccomp());
     let landlock = restrict(key_files, network)?;
     if seccomp {
         let filter = filter(syscalls::OF_THE_SERVICE, network)?;
-        // Threads that the program has started before are held to it, too.
+        // This restricts threads that were started before, too.
         seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
     }
     Ok(InForce {
@@ -131,7 +133,7 @@ pub fn give_up(
 
 fn give_up_capabilities() -> Result<(), PrivilegeError> {
     use caps::CapSet;
-    // Only with CAP_SETPCAP; without, no new privileges come by the bounding set anyway.
+    // This needs CAP_SETPCAP; without it, the bounding set grants no new privileges anyway.
     let _ = caps::clear(None, CapSet::Bounding);
     for set in [
         CapSet::Ambient,
@@ -144,25 +146,26 @@ fn give_up_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Whether that is so of each thread, also of those that were there before.
+/// Whether no thread has capabilities, including those that were started before.
 fn no_thread_has_capabilities() -> bool {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return caps::read(None, caps::CapSet::Permitted).is_ok_and(|set| set.is_empty());
     };
     threads.flatten().all(|thread| {
         let id = thread.file_name().to_string_lossy().parse().ok();
-        // A thread that has gone since has none.
+        // A thread that has ended since has none.
         id.is_none_or(|id| {
             caps::read(Some(id), caps::CapSet::Permitted).map_or(true, |set| set.is_empty())
         })
     })
 }
 
-/// Closes all of the file system but the folders of these files, and of TCP all but these ports; whether the kernel can.
+/// Restricts file access to the folders of these files, and TCP to these ports; returns whether the
+/// kernel enforces it.
 fn restrict(key_files: &[PathBuf], network: Option<&Network>) -> Result<bool, PrivilegeError> {
     let folders: BTreeSet<PathBuf> = key_files
         .iter()
-        // Where the file is, not where a link to it is.
+        // The folder of the file, not of a link to it.
         .filter_map(|file| fs::canonicalize(file).ok())
         .filter_map(|file| file.parent().map(Path::to_owned))
         .collect();
@@ -187,7 +190,7 @@ fn restrict(key_files: &[PathBuf], network: Option<&Network>) -> Result<bool, Pr
     for port in network.iter().flat_map(|network| &network.connect) {
         rules = rules
             .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
-            // From an address of our own, whatever port the kernel gives.
+            // The local end is bound to `local`, with a port chosen by the kernel.
             .and_then(|rules| rules.add_rule(NetPort::new(0, AccessNet::BindTcp)))
             .map_err(&landlock)?;
     }
@@ -200,7 +203,7 @@ fn has_seccomp() -> bool {
     fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false)
 }
 
-/// Allows the calls of a list, and those that the network needs, and lets others fail.
+/// Builds a filter that allows the listed calls and those that the network needs; others fail.
 fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, PrivilegeError> {
     let failed = refused("the filter of system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
@@ -215,9 +218,9 @@ fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, Priv
         .map_err(&failed)
 }
 
-/// The sockets that may be made: of TCP, over IPv4 or IPv6.
+/// Rules that allow TCP sockets over IPv4 and IPv6.
 fn tcp_sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    // Without the flags of the type: close on exec, and non-blocking.
+    // Ignores the flags in the type: close on exec, and non-blocking.
     let kind = SeccompCmpOp::MaskedEq(0xf);
     [libc::AF_INET, libc::AF_INET6]
         .into_iter()

@@ -1,56 +1,49 @@
-//! New keys for SAs that are nearly used up (RFC 4301 §4.4.2.1, lifetime), for all when somebody asks, and when both sides
-//! have agreed on some; and what else must reach the disk.
+//! Renewal of keys: when an SA nears its lifetime (RFC 4301 §4.4.2.1), on demand, and when both
+//! sides have negotiated new ones. Peers' epochs are written to disk here too, off the packet path.
 //!
-//! A lane asks in time, and goes on with the old SA meanwhile. For tunnels with static keys a thread of its own draws the
-//! next epoch, which writes to the disk, and leaves new SAs in the mailboxes of all lanes and tunnels that have keys of
-//! the same file: an epoch is one for all of them, and a peer that comes back knows the newest only. The peer learns of
-//! it by the first packet. What cannot be written is tried again; but who asks for new keys asks again.
+//! A lane requests new keys in time, and continues with the old SA meanwhile. For tunnels with
+//! static keys the renewer's thread draws the next epoch, which writes to disk, and puts new SAs
+//! into the mailboxes of all lanes and tunnels with keys from the same file: they share the epoch,
+//! because a peer that restarts knows only the newest. The peer learns of the epoch from its first
+//! packet. A failed write is retried, except for renewal on demand, which the caller must repeat.
 //!
-//! For tunnels with negotiated keys that thread asks the control channel ([`Renewer::set_control`]), which tells when both
-//! sides have new ones ([`Switchboard`]).
+//! For tunnels with negotiated keys the thread asks the control channel ([`Renewer::set_control`]),
+//! which reports through the [`Switchboard`] when both sides have new keys.
 
-mod back;
+mod client;
 mod desyncs;
+mod member;
+mod message;
+mod state;
 
-use crate::inbound::{Desync, Notice};
-use crate::lane::SharedKeys;
+pub use client::Switchboard;
+pub(crate) use client::{RenewalClient, Reporter};
+pub(crate) use member::Renewable;
+pub use message::Control;
+
+use crate::config::Fault;
+use crate::inbound_keys::Notice;
 use crate::mailbox::Mailbox;
 use crate::status::Status;
-use back::{Back, Member, Message};
 use dispatch::Dispatch;
-use esp::{Limits, OutboundSa};
-use keying::epoch_of;
-use keying::message::Cause;
-use std::io::{self, Write as _};
+use member::Member;
+use message::{Message, send};
+use state::RenewerState;
+use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often it looks whether an engine has failed, and tries again what did not work.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval of checks for failed engines, and of retries.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often it looks whether all lanes have the keys that somebody asked for.
-const LOOK_AT_LANES_EVERY: Duration = Duration::from_millis(1);
+/// Interval of checks whether all lanes have the keys that were requested on demand.
+const CHECK_LANES_EVERY: Duration = Duration::from_millis(1);
 
-/// A new SA for one of a lane's tunnels.
-pub(crate) type NewSa = (u16, OutboundSa);
-
-/// Asks for new negotiated keys of a tunnel, or of all, and does not wait.
-pub type Control = Box<dyn Fn(Option<u16>, Cause) + Send>;
-
-/// What a fault that is injected does to the keys that tunnels open with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// They are others than the peer's.
-    WrongKeys,
-    /// Those of the epoch that the peer sends in are gone, as if the last rollover had been missed.
-    MissedRollover,
-}
-
-/// The thread that draws keys. It ends, and is waited for, when this is dropped, after the lanes that may ask and the
-/// control channel that may tell.
+/// Owner of the thread that renews keys. Dropping it joins the thread, which ends once the lanes
+/// and the control channel, which send to it too, are dropped: drop them first.
 #[derive(Debug)]
 pub struct Renewer {
     asked: Rekeyer,
@@ -58,7 +51,7 @@ pub struct Renewer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A way to ask for new keys for all tunnels; clones are the same. It keeps nothing alive.
+/// Requests new keys for all tunnels. Clones share one renewer, and do not keep it alive.
 #[derive(Debug, Clone, Default)]
 pub struct Rekeyer {
     /// `None` when the renewer is gone.
@@ -67,20 +60,21 @@ pub struct Rekeyer {
 }
 
 impl Rekeyer {
-    /// Asks for a new epoch of every key file, and of every tunnel whose keys are negotiated, and does not wait. What
-    /// fails is told on the standard error.
+    /// Requests a new epoch of every key file and of every tunnel with negotiated keys, without
+    /// waiting. Failures are logged to standard error.
     pub fn ask(&self) {
         self.send(Message::Rekey);
     }
 
-    /// Makes negotiated keys to open with fail, in all tunnels that have some. For tests and measurements of what then
-    /// happens.
+    /// Injects a fault into the negotiated inbound keys of all tunnels, for tests and for
+    /// measurements of the recovery.
     pub fn inject(&self, fault: Fault) {
         self.send(Message::Inject(fault));
     }
 
-    /// How often new keys were asked for and are in use: from the moment that a number is up, no lane seals with keys
-    /// from before it was asked for. Tunnels that had no keys then do not count.
+    /// Number of requests that are fulfilled: once the count includes a request, no lane seals with
+    /// keys older than that request. Tunnels that had no keys at the time of the request do not
+    /// count.
     #[must_use]
     pub fn rekeys(&self) -> u64 {
         self.rekeys.load(Ordering::Acquire)
@@ -93,7 +87,9 @@ impl Rekeyer {
     }
 
     fn sender(&self) -> mpsc::Sender<Message> {
-        self.lock().clone().expect("it is there until dropped")
+        self.lock()
+            .clone()
+            .expect("the sender exists until the renewer is dropped")
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Message>>> {
@@ -101,54 +97,44 @@ impl Rekeyer {
     }
 }
 
-/// A tunnel's SA in one lane, for which new ones are to be made.
-pub(crate) struct Renewable {
-    pub slot: u16,
-    pub keys: SharedKeys,
-    /// Of the SA that the lane has; 0: none.
-    pub epoch: u32,
-    /// As [`LaneTunnel::lifetime`](crate::lane::LaneTunnel::lifetime).
-    pub lifetime: Limits,
-}
-
 impl Renewer {
-    /// Starts it. It also tells when an engine of `dispatch` failed and was replaced.
+    /// Starts the thread. It also logs when an engine of `dispatch` failed and was replaced.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the thread cannot be started.
     pub fn start(dispatch: &Dispatch) -> io::Result<Self> {
         Self::start_with(dispatch, Arc::default())
     }
 
-    /// Starts it; what happens to negotiated keys is noted in `status`.
+    /// As [`start`](Self::start), and records events of negotiated keys in `status`.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(dispatch: &Dispatch, status: Arc<Status>) -> io::Result<Self> {
         let (asked, messages) = mpsc::channel();
         let rekeys = Arc::default();
-        let mut back = Back::new(dispatch.clone(), Arc::clone(&rekeys), status);
+        let mut state = RenewerState::new(dispatch.clone(), Arc::clone(&rekeys), status);
         let work = move || {
-            let mut lanes_are_there = true;
+            let mut connected = true;
             let mut tried = Instant::now();
-            while lanes_are_there {
-                let look_every = match back.waits_for_lanes() {
-                    false => LOOK_EVERY,
-                    true => LOOK_AT_LANES_EVERY,
+            while connected {
+                let check_every = match state.waits_for_lanes() {
+                    false => CHECK_EVERY,
+                    true => CHECK_LANES_EVERY,
                 };
-                match messages.recv_timeout(look_every) {
-                    Ok(message) => back.take(message),
+                match messages.recv_timeout(check_every) {
+                    Ok(message) => state.take(message),
                     Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => lanes_are_there = false,
+                    Err(RecvTimeoutError::Disconnected) => connected = false,
                 }
-                // Neither messages without end nor a look at lanes change how often.
-                if tried.elapsed() >= LOOK_EVERY {
-                    back.try_again();
+                // Neither a flood of messages nor the shorter interval for lanes changes this one.
+                if tried.elapsed() >= CHECK_EVERY {
+                    state.try_again();
                     tried = Instant::now();
                 }
-                back.look_at_lanes();
-                // Also of what failed last.
-                back.tell_replaced();
+                state.check_lanes();
+                // After the last message too, so that the last failure is logged.
+                state.log_replaced();
             }
         };
         let thread = thread::Builder::new().name("renewer".into()).spawn(work)?;
@@ -162,25 +148,29 @@ impl Renewer {
         })
     }
 
-    /// A way to ask for new keys.
+    /// Returns a handle that requests new keys.
     #[must_use]
     pub fn rekeyer(&self) -> Rekeyer {
         self.asked.clone()
     }
 
-    /// Says who is to be asked for new negotiated keys.
+    /// Sets the function that requests new negotiated keys.
     pub fn set_control(&self, control: Control) {
         self.asked.send(Message::Control(control));
     }
 
-    /// What tells the lanes of the tunnels' negotiated keys.
+    /// Returns the handle that informs lanes of changes to negotiated keys.
     #[must_use]
     pub fn switchboard(&self) -> Switchboard {
         Switchboard(self.asked.sender())
     }
 
-    /// A lane's way to ask: with what each of its tunnels has that has keys.
-    pub(crate) fn desk(&self, selection: &Dispatch, tunnels: Vec<Option<Renewable>>) -> Desk {
+    /// Registers a lane's tunnels, `None` for those without keys, and returns the lane's client.
+    pub(crate) fn client(
+        &self,
+        selection: &Dispatch,
+        tunnels: Vec<Option<Renewable>>,
+    ) -> RenewalClient {
         let asked = self.asked.sender();
         let mailbox = Arc::new(Mailbox::new());
         let join = |(tunnel, own): (usize, Option<Renewable>)| {
@@ -198,7 +188,7 @@ impl Renewer {
             number
         };
         let members: Vec<_> = tunnels.into_iter().enumerate().map(join).collect();
-        Desk {
+        RenewalClient {
             waiting: vec![false; members.len()],
             members,
             mailbox,
@@ -206,14 +196,14 @@ impl Renewer {
         }
     }
 
-    /// Where a lane finds what has happened to the keys that it opens with.
+    /// Returns the mailbox in which a lane receives changes to its inbound keys.
     pub(crate) fn notices(&self) -> Arc<Mailbox<Notice>> {
         let mailbox = Arc::new(Mailbox::new());
         self.asked.send(Message::Notify(Arc::clone(&mailbox)));
         mailbox
     }
 
-    /// A lane's way to tell of what has come.
+    /// Returns the handle with which a lane reports on received packets.
     pub(crate) fn reporter(&self, lane: u16) -> Reporter {
         Reporter {
             asked: self.asked.sender(),
@@ -226,98 +216,8 @@ impl Drop for Renewer {
     fn drop(&mut self) {
         *self.asked.lock() = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there was told there.
+            // A panic of the thread was printed by the thread.
             let _ = thread.join();
         }
-    }
-}
-
-/// Without the renewer nobody answers, and SAs stop where they must.
-fn send(asked: &mpsc::Sender<Message>, message: Message) {
-    let _ = asked.send(message);
-}
-
-/// Tells people; a log that nobody reads any more must not end a thread.
-pub(crate) fn warn(text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "warning: {text}");
-}
-
-/// Tells all lanes what has happened to a tunnel's ring ([`keying::KeyRing`]), after it has. Does not wait for them.
-#[derive(Debug, Clone)]
-pub struct Switchboard(mpsc::Sender<Message>);
-
-impl Switchboard {
-    /// The tunnel is to seal in another epoch.
-    pub fn switched(&self, tunnel: u16) {
-        send(&self.0, Message::Switched(tunnel));
-    }
-
-    /// The peer sends in some epoch no more.
-    pub fn retired(&self, tunnel: u16) {
-        send(&self.0, Message::Notice(Notice::Retired(tunnel)));
-    }
-}
-
-/// Where a lane tells of packets that have come.
-pub(crate) struct Reporter {
-    asked: mpsc::Sender<Message>,
-    lane: u16,
-}
-
-impl Reporter {
-    /// Has the epoch of a peer recorded, off the packet path.
-    pub(crate) fn record(&self, keys: &SharedKeys, epoch: u32) {
-        send(&self.asked, Message::Record(Arc::clone(keys), epoch));
-    }
-
-    /// Tells of a peer that has other keys.
-    pub(crate) fn desync(&self, tunnel: u16, news: Desync) {
-        send(&self.asked, Message::Desync(tunnel, self.lane, news));
-    }
-}
-
-/// Where one lane asks, and finds what it asked for.
-pub(crate) struct Desk {
-    asked: mpsc::Sender<Message>,
-    /// Of each tunnel.
-    members: Vec<usize>,
-    /// Tunnels that have asked.
-    waiting: Vec<bool>,
-    mailbox: Arc<Mailbox<NewSa>>,
-}
-
-impl Desk {
-    /// Asks for a new SA of a tunnel, in place of this one, once.
-    #[cold]
-    pub(crate) fn ask(&mut self, tunnel: u16, sa: &OutboundSa) {
-        let at = usize::from(tunnel);
-        if !std::mem::replace(&mut self.waiting[at], true) {
-            let message = Message::Renew {
-                member: self.members[at],
-                epoch: epoch_of(sa.spi()),
-                sealed: sa.sealed(),
-            };
-            send(&self.asked, message);
-        }
-    }
-
-    /// The lane goes to wait for packets: it will [wake](Self::wake), and look here, before it seals any.
-    pub(crate) fn rest(&self) {
-        self.mailbox.rest();
-    }
-
-    /// The lane has waited.
-    pub(crate) fn wake(&self) {
-        self.mailbox.wake();
-    }
-
-    /// What has come since the last time.
-    #[inline]
-    pub(crate) fn collect(&mut self) -> Vec<NewSa> {
-        let come = self.mailbox.take();
-        for (tunnel, _) in &come {
-            self.waiting[usize::from(*tunnel)] = false;
-        }
-        come
     }
 }

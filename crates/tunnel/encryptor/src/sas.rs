@@ -1,40 +1,41 @@
-//! The SAs that a lane opens with: of each tunnel the one that was proven last, and those before it that still go on.
+//! The SAs that a lane opens with: for each tunnel the one that was proven last, and earlier ones
+//! that are still valid.
 //!
-//! A tunnel with negotiated keys has several while its peer changes over from one epoch to the next: packets of both may
-//! come in any order. Each has its own window and its own packets in the making.
+//! A tunnel with negotiated keys has several while its peer switches from one epoch to the next:
+//! packets of both may arrive in any order. Each SA has its own window and reassembler.
 
 use esp::InboundSa;
 use wire::aggfrag::Reassembler;
 
-/// Which SA of a lane. Holds as long as none is added or ended, so for a chunk.
+/// Identifies an SA of a lane. Valid until an SA is added or ended, so for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Its tunnel.
     pub tunnel: u16,
-    /// 0: the one that was proven last; n: the one at n - 1 of those before it.
+    /// 0: the SA that was proven last; n: index n - 1 of the earlier ones.
     older: u16,
 }
 
 impl Place {
-    /// Of no SA.
+    /// The place of no SA.
     pub(crate) const NONE: Self = Self {
         tunnel: u16::MAX,
         older: 0,
     };
 }
 
-/// All of a lane.
+/// All inbound SAs of a lane.
 pub(crate) struct Sas {
-    /// Of each tunnel, what was proven last. Apart from the rest, which is rarely looked at.
+    /// The SA of each tunnel that was proven last. Separate from the rest, which is rarely read.
     newest: Vec<Option<InboundSa>>,
-    /// Of each tunnel, what that one's peer has begun to send.
+    /// The reassembler of each tunnel's newest SA.
     reassemblers: Vec<Reassembler>,
-    /// Of each tunnel, those before it; empty but while its keys are changed.
+    /// The earlier SAs of each tunnel; empty except during a change of keys.
     older: Vec<Vec<(InboundSa, Reassembler)>>,
 }
 
 impl Sas {
-    /// None, for that many tunnels.
+    /// An empty set for that many tunnels.
     pub(crate) fn new(tunnels: usize) -> Self {
         Self {
             newest: (0..tunnels).map(|_| None).collect(),
@@ -43,7 +44,7 @@ impl Sas {
         }
     }
 
-    /// The SA of an SPI. For the newest it costs one comparison.
+    /// Finds the SA of an SPI. For the newest this costs one comparison.
     #[inline]
     pub(crate) fn find(&self, tunnel: u16, spi: u32) -> Option<(Place, &InboundSa)> {
         match &self.newest[usize::from(tunnel)] {
@@ -63,7 +64,7 @@ impl Sas {
         })
     }
 
-    /// The SPI of a tunnel's newest.
+    /// The SPI of a tunnel's newest SA.
     #[inline]
     pub(crate) fn newest(&self, tunnel: u16) -> Option<u32> {
         self.newest[usize::from(tunnel)]
@@ -71,7 +72,7 @@ impl Sas {
             .map(InboundSa::spi)
     }
 
-    /// The SA at a place that [`find`](Self::find) gave.
+    /// The SA at a place that [`find`](Self::find) returned.
     #[inline]
     pub(crate) fn at(&mut self, place: Place) -> &mut InboundSa {
         let tunnel = usize::from(place.tunnel);
@@ -84,7 +85,7 @@ impl Sas {
         }
     }
 
-    /// What the SA's peer has begun to send.
+    /// The reassembler of the SA at a place.
     #[inline]
     pub(crate) fn reassembler(&mut self, place: Place) -> &mut Reassembler {
         let tunnel = usize::from(place.tunnel);
@@ -94,7 +95,7 @@ impl Sas {
         }
     }
 
-    /// Takes a tunnel's newest. The one until now goes on, or ends.
+    /// Adds a tunnel's newest SA. The previous one stays valid if `keeps_older`, or ends.
     pub(crate) fn add(&mut self, tunnel: u16, sa: InboundSa, keeps_older: bool) {
         let at = usize::from(tunnel);
         let before = self.newest[at].replace(sa);
@@ -104,7 +105,7 @@ impl Sas {
         }
     }
 
-    /// Ends the SAs of a tunnel whose SPIs do not go on.
+    /// Ends the SAs of a tunnel for whose SPIs `goes_on` is false.
     pub(crate) fn retain(&mut self, tunnel: u16, mut goes_on: impl FnMut(u32) -> bool) {
         let at = usize::from(tunnel);
         self.older[at].retain(|(sa, _)| goes_on(sa.spi()));

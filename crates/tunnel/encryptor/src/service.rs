@@ -1,9 +1,9 @@
 //! The encryptor as a service: from a configuration to running lanes, and to a clean stop.
 //!
-//! Everything that can be refused is refused before the first packet moves, with one clear error: engine, CPUs,
-//! keys, certificates, addresses, interface, ports, privileges. Only then is an epoch drawn of each key file, and a peer
-//! asked for keys. A tunnel whose keys are negotiated has none until the peer has answered, and drops what is to go
-//! through it.
+//! All checks run before the first packet moves, and fail with one clear error: engine, CPUs, keys,
+//! certificates, addresses, interface, ports, privileges. Only then is an epoch of each key file
+//! drawn, and negotiation with the peers started. A tunnel with negotiated keys has none until the
+//! peer has answered, and drops its packets until then.
 
 mod error;
 mod keys;
@@ -30,16 +30,16 @@ use settings::Carried;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with what it found and a way to
-/// have it renew its keys.
-/// `version` is what the program calls itself, in one word.
+/// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with the
+/// facts that it found and a handle that renews its keys. `version` is the program's version, in
+/// one word.
 ///
-/// Unless the configuration says `privileges: keep`, the calling thread and all that it starts give up their
-/// privileges for good; a thread that was there before keeps its capabilities. What a program needs to end well, such as
-/// a thread that waits for signals, is best started by `ready`.
+/// Unless the configuration has `privileges: keep`, the calling thread and all that it starts drop
+/// their privileges for good; a thread that was started before keeps its capabilities. Start what
+/// the program needs for a clean end, for example a thread that waits for signals, in `ready`.
 ///
 /// # Errors
-/// [`ServiceError`]; nothing stays behind.
+/// [`ServiceError`]; no resources are left behind.
 pub fn run(
     config: &Config,
     version: &str,
@@ -80,7 +80,7 @@ pub fn run(
     }
 }
 
-/// What was found before the ports were opened.
+/// The results of the checks before the ports were opened.
 struct Start<'a> {
     config: &'a Config,
     selection: Dispatch,
@@ -110,7 +110,7 @@ impl Start<'_> {
         };
         facts.extend(in_force.facts());
 
-        // Nothing can be refused any more that would waste an epoch.
+        // From here on no check can fail and waste an epoch.
         let mut keys = self.key_files.draw_epochs(in_force.no_caps)?;
         let mut status = Arc::default();
         if let Some(negotiation) = &self.negotiation {
@@ -155,7 +155,8 @@ impl Start<'_> {
             };
             metrics::serve(listener, source).map_err(ServiceError::Resources)?;
         }
-        // Its thread begins when lanes are there to be told, and ends before the renewer, whom it tells.
+        // Its thread starts after the lanes, which it informs, and ends before the renewer, which
+        // it sends to.
         let control = self.negotiation.map(|own| own.start(&renewer));
         let _control = control.transpose()?;
         ready(&facts, renewer.rekeyer());
@@ -166,12 +167,12 @@ impl Start<'_> {
     }
 }
 
-/// Tells on the standard error what is not as good as it could be.
+/// Logs choices that weaken protection or speed to standard error.
 fn warn(config: &Config, selection: &Dispatch) {
     if config.is_keyless() {
         eprintln!(
-            "warning: L2TPv3 over UDP alone neither encrypts nor authenticates: everyone on the way can read and \
-             write"
+            "warning: L2TPv3 over UDP alone neither encrypts nor authenticates: anyone on the path can read and \
+             modify packets"
         );
         return;
     }

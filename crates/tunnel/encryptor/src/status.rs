@@ -1,8 +1,9 @@
-//! What people want to know of negotiated keys: counters for the metrics, and lines on the standard error.
+//! The state of negotiated keys: counters for the metrics, and log lines on standard error.
 //!
-//! A tunnel tells when it gets its first keys, when it loses its peer, when an attempt fails for another reason than the
-//! last, and when its peer has other keys. Rollovers that succeed are counted, not told. All tunnels together tell
-//! [`LINES_PER_SECOND`] lines at most; how many more there were is told in their place.
+//! A tunnel logs its first keys, the loss of its peer, an attempt that fails for another reason
+//! than the last one, and desynchronised keys. Rollovers that succeed are counted, not logged. All
+//! tunnels together log at most [`LINES_PER_SECOND`] lines; a line with the number of those left
+//! out follows.
 
 mod lines;
 
@@ -27,7 +28,7 @@ const CAUSES: [(Cause, &str); 7] = [
     (Cause::Retry, "retry"),
 ];
 
-/// Every reason of a failed handshake. Without a rule it was the connection, TLS, or a certificate.
+/// Every reason of a failed handshake. `None` is the connection, TLS, or a certificate.
 const REASONS: [(Option<Refusal>, &str); 13] = [
     (None, "connection"),
     (Some(Refusal::Version), "version"),
@@ -44,7 +45,7 @@ const REASONS: [(Option<Refusal>, &str); 13] = [
     (Some(Refusal::Superseded), "superseded"),
 ];
 
-/// What has become of negotiated keys; of all tunnels.
+/// The state of the negotiated keys of all tunnels.
 #[derive(Debug, Default)]
 pub struct Status {
     tunnels: Vec<Tunnel>,
@@ -64,53 +65,54 @@ pub struct Status {
 /// A tunnel whose keys are negotiated.
 #[derive(Debug)]
 pub struct Tunnel {
-    /// Its place among all tunnels of the process.
+    /// Index among all tunnels of the process.
     pub place: u16,
-    /// Its number, the same on both sides.
+    /// Tunnel number, equal on both sides.
     pub id: u16,
     /// Name of the peer.
     pub peer: String,
-    /// What its keys must come from.
+    /// Key sources that its keys must combine.
     pub policy: Policy,
     state: State,
 }
 
-/// What changes of a tunnel.
+/// The state of a tunnel that changes.
 #[derive(Debug, Default)]
 struct State {
     /// 0: none yet.
     epoch: AtomicU32,
-    /// 1 while the channel to the peer stands.
-    stands: AtomicU32,
-    /// What is in its keys, and what was told of it last.
+    /// 1 while the channel to the peer is up.
+    channel_up: AtomicU32,
+    /// Sources of its keys, and the last problem that was logged.
     text: Mutex<Text>,
 }
 
 #[derive(Debug, Default)]
 struct Text {
     sources: String,
-    told: String,
+    problem: String,
 }
 
-/// The standing of a tunnel, for the metrics.
+/// A snapshot of a tunnel, for the metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Of the tunnel.
+pub struct TunnelSnapshot {
+    /// Tunnel number.
     pub id: u16,
-    /// Of the peer.
+    /// Name of the peer.
     pub peer: String,
-    /// In force.
+    /// Policy in force.
     pub policy: Policy,
-    /// That both sides seal with; 0: none yet.
+    /// Epoch that both sides seal with; 0: none yet.
     pub epoch: u32,
-    /// Whether there are keys, and the channel to the peer stands.
+    /// Whether there are keys and the channel to the peer is up.
     pub is_established: bool,
-    /// What is in its keys, `handshake+ppk:alpha+qkd`; an absent one has `-` in front. Empty while there are none.
+    /// Sources of its keys, as in `handshake+ppk:alpha+qkd`; an absent one is prefixed with `-`.
+    /// Empty while there are no keys.
     pub sources: String,
 }
 
 impl Tunnel {
-    /// One that has no keys yet.
+    /// A tunnel that has no keys yet.
     #[must_use]
     pub fn new(place: u16, id: u16, peer: String, policy: Policy) -> Self {
         Self {
@@ -122,21 +124,21 @@ impl Tunnel {
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn snapshot(&self) -> TunnelSnapshot {
         let epoch = self.state.epoch.load(Relaxed);
-        Standing {
+        TunnelSnapshot {
             id: self.id,
             peer: self.peer.clone(),
             policy: self.policy,
             epoch,
-            is_established: epoch > 0 && self.state.stands.load(Relaxed) > 0,
+            is_established: epoch > 0 && self.state.channel_up.load(Relaxed) > 0,
             sources: lock(&self.state.text).sources.clone(),
         }
     }
 }
 
 impl Status {
-    /// Of these tunnels, in the order in which the control channel numbers them.
+    /// The status of these tunnels, in the order in which the control channel numbers them.
     #[must_use]
     pub fn new(tunnels: Vec<Tunnel>) -> Self {
         Self {
@@ -151,9 +153,9 @@ impl Status {
         self.tunnels.is_empty()
     }
 
-    /// All tunnels, as they are now.
-    pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
-        self.tunnels.iter().map(Tunnel::standing)
+    /// Returns a snapshot of each tunnel.
+    pub fn snapshots(&self) -> impl Iterator<Item = TunnelSnapshot> + '_ {
+        self.tunnels.iter().map(Tunnel::snapshot)
     }
 
     /// Epochs that both sides have switched to, by cause.
@@ -166,45 +168,45 @@ impl Status {
         named(REASONS.map(|(_, name)| name), &self.failed)
     }
 
-    /// What has no label, with its meaning.
+    /// Returns name, help text and value of the counters without labels.
     #[must_use]
     pub fn counters(&self) -> [(&'static str, &'static str, u64); 5] {
         [
             (
                 "connections_refused",
-                "Connections to the control port that were refused before they told their tunnel.",
+                "Connections to the control port that were refused before they identified their tunnel.",
                 self.refused.load(Relaxed),
             ),
             (
                 "peers_lost",
-                "Times that a control channel that stood was lost.",
+                "Times that an established control channel was lost.",
                 self.peers_lost.load(Relaxed),
             ),
             (
                 "epochs_without_qkd",
-                "Attempts that went on without QKD keys, as policy `either` allows.",
+                "Attempts that continued without QKD keys, as policy `either` allows.",
                 self.without_qkd.load(Relaxed),
             ),
             (
                 "desyncs",
-                "Times that a tunnel's packets could not be opened, one after the other.",
+                "Times that a tunnel's keys were out of step: packets in a row could not be opened.",
                 self.desyncs.load(Relaxed),
             ),
             (
                 "desync_lost_packets",
-                "Packets that could not be opened from then until they could again.",
+                "Packets that could not be opened until a tunnel's keys matched again.",
                 self.desync_packets.load(Relaxed),
             ),
         ]
     }
 
-    /// Seconds from the first packet that could not be opened to the first that could; of all times together.
+    /// Total time from the first packet that could not be opened to the first that could.
     #[must_use]
     pub fn desync_outage(&self) -> Duration {
         Duration::from_micros(self.desync_microseconds.load(Relaxed))
     }
 
-    /// Takes an event of a tunnel, by its number in the control channel.
+    /// Records an event of a tunnel, given by its number in the control channel.
     pub fn event(&self, number: usize, event: &Event) {
         let tunnel = &self.tunnels[number];
         match event {
@@ -218,16 +220,16 @@ impl Status {
                 let at = CAUSES.iter().position(|(known, _)| known == cause);
                 count(&self.established, at);
                 tunnel.state.epoch.store(*epoch, Relaxed);
-                tunnel.state.stands.store(1, Relaxed);
+                tunnel.state.channel_up.store(1, Relaxed);
                 let sources = summary(*handshake, sources);
                 let mut text = lock(&tunnel.state.text);
-                let is_news = !text.told.is_empty() || text.sources.is_empty();
+                let is_news = !text.problem.is_empty() || text.sources.is_empty();
                 text.sources.clone_from(&sources);
-                text.told.clear();
+                text.problem.clear();
                 drop(text);
                 if is_news {
                     let took = milliseconds(*took);
-                    self.tell(
+                    self.log(
                         tunnel,
                         format_args!("has keys, epoch {epoch}, of {sources}, after {took} ms"),
                     );
@@ -246,52 +248,52 @@ impl Status {
                     "no keys"
                 };
                 let reason = at.map_or("connection", |at| REASONS[at].1);
-                self.tell_news(tunnel, format!("{who} ({reason}): {}", for_people(detail)));
+                self.log_problem(tunnel, format!("{who} ({reason}): {}", for_people(detail)));
             }
             Event::PeerLost { detail } => {
                 self.peers_lost.fetch_add(1, Relaxed);
-                tunnel.state.stands.store(0, Relaxed);
+                tunnel.state.channel_up.store(0, Relaxed);
                 let detail = for_people(detail);
-                self.tell_news(tunnel, format!("lost its peer: {detail}"));
+                self.log_problem(tunnel, format!("lost its peer: {detail}"));
             }
             Event::WithoutQkd { detail } => {
                 self.without_qkd.fetch_add(1, Relaxed);
                 let detail = for_people(detail);
-                self.tell_news(tunnel, format!("goes on without QKD: {detail}"));
+                self.log_problem(tunnel, format!("continues without QKD: {detail}"));
             }
         }
     }
 
-    /// Somebody was turned away who did not tell which tunnel he wants.
+    /// Records a connection that was refused before it identified its tunnel.
     pub fn refused(&self, from: std::net::SocketAddr, reason: &str) {
         self.refused.fetch_add(1, Relaxed);
         let reason = for_people(reason);
-        lock(&self.lines).tell(format_args!(
+        lock(&self.lines).log(format_args!(
             "control channel: connection from {from} refused: {reason}"
         ));
     }
 
-    /// A tunnel's packets cannot be opened; by its place.
+    /// Records that packets of the tunnel at `place` cannot be opened.
     pub(crate) fn desync_begins(&self, place: u16, packets: u64) {
         self.desyncs.fetch_add(1, Relaxed);
         if let Some(tunnel) = self.at(place) {
-            self.tell(
+            self.log(
                 tunnel,
                 format_args!(
-                    "desync: {packets} packets in a row cannot be opened; asking for new keys"
+                    "desync: {packets} packets in a row cannot be opened; requesting new keys"
                 ),
             );
         }
     }
 
-    /// They can again.
+    /// Records that they can be opened again.
     pub(crate) fn desync_ends(&self, place: u16, packets: u64, outage: Duration) {
         self.desync_packets.fetch_add(packets, Relaxed);
         let microseconds = u64::try_from(outage.as_micros()).unwrap_or(u64::MAX);
         self.desync_microseconds.fetch_add(microseconds, Relaxed);
         if let Some(tunnel) = self.at(place) {
             let outage = milliseconds(outage);
-            self.tell(
+            self.log(
                 tunnel,
                 format_args!("desync over: {packets} packets lost in {outage} ms"),
             );
@@ -302,19 +304,19 @@ impl Status {
         self.tunnels.iter().find(|tunnel| tunnel.place == place)
     }
 
-    /// Tells what is another text than the last.
-    fn tell_news(&self, tunnel: &Tunnel, news: String) {
+    /// Logs a problem, unless it is the last one that was logged for the tunnel.
+    fn log_problem(&self, tunnel: &Tunnel, news: String) {
         let mut text = lock(&tunnel.state.text);
-        if text.told == news {
+        if text.problem == news {
             return;
         }
-        self.tell(tunnel, format_args!("{news}"));
-        text.told = news;
+        self.log(tunnel, format_args!("{news}"));
+        text.problem = news;
     }
 
-    fn tell(&self, tunnel: &Tunnel, what: std::fmt::Arguments<'_>) {
+    fn log(&self, tunnel: &Tunnel, what: std::fmt::Arguments<'_>) {
         let Tunnel { id, peer, .. } = tunnel;
-        lock(&self.lines).tell(format_args!("tunnel {id} with {peer}: {what}"));
+        lock(&self.lines).log(format_args!("tunnel {id} with {peer}: {what}"));
     }
 }
 
@@ -332,7 +334,7 @@ fn count(counters: &[AtomicU64], at: Option<usize>) {
     }
 }
 
-/// What keys were made of, without the ids of QKD keys, of which each is used once.
+/// Sources of keys, without the ids of QKD keys, each of which is used only once.
 fn summary(handshake: bool, sources: &[String]) -> String {
     let mut parts = Vec::new();
     if handshake {
@@ -380,7 +382,7 @@ mod tests {
         }
     }
 
-    fn told(status: &Status) -> Vec<String> {
+    fn logged(status: &Status) -> Vec<String> {
         lock(&status.lines).heard()
     }
 
@@ -400,21 +402,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_keys_are_told_and_rollovers_only_counted() {
+    fn the_first_keys_are_logged_and_rollovers_only_counted() {
         let status = status();
-        assert!(!status.standings().next().unwrap().is_established);
+        assert!(!status.snapshots().next().unwrap().is_established);
         status.event(0, &established(1, Cause::Start));
         for epoch in 2..9 {
             status.event(0, &established(epoch, Cause::Time));
         }
         assert_eq!(
-            told(&status),
+            logged(&status),
             [
                 "tunnel 7 with gw2: has keys, epoch 1, of handshake+ppk:alpha+-ppk:beta+qkd, after 3.200 ms"
             ]
         );
-        let standing = status.standings().next().unwrap();
-        assert_eq!((standing.epoch, standing.is_established), (8, true));
+        let snapshot = status.snapshots().next().unwrap();
+        assert_eq!((snapshot.epoch, snapshot.is_established), (8, true));
         let counts: Vec<_> = status
             .epochs_established()
             .filter(|(_, count)| *count > 0)
@@ -423,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_again_and_again_is_told_once() {
+    fn a_repeated_failure_is_logged_once() {
         let status = status();
         let failed = |refusal, detail: &str| Event::Failed {
             refusal,
@@ -437,14 +439,14 @@ mod tests {
         status.event(0, &established(1, Cause::Retry));
         let detail = "it is gone".to_owned();
         status.event(0, &Event::PeerLost { detail });
-        let heard = told(&status);
+        let heard = logged(&status);
         assert_eq!(heard.len(), 4, "{heard:?}");
         assert_eq!(
             heard[0],
             "tunnel 7 with gw2: the peer refuses (policy): pqc here, both there"
         );
         assert_eq!(heard[3], "tunnel 7 with gw2: lost its peer: it is gone");
-        assert!(!status.standings().next().unwrap().is_established);
+        assert!(!status.snapshots().next().unwrap().is_established);
         let counts: Vec<_> = status
             .handshakes_failed()
             .filter(|(_, count)| *count > 0)
@@ -453,14 +455,14 @@ mod tests {
     }
 
     #[test]
-    fn a_desync_has_its_cost() {
+    fn a_desync_is_logged_with_its_cost() {
         let status = status();
         status.desync_begins(3, 32);
         status.desync_ends(3, 1234, Duration::from_micros(56_789));
         assert_eq!(
-            told(&status),
+            logged(&status),
             [
-                "tunnel 7 with gw2: desync: 32 packets in a row cannot be opened; asking for new keys",
+                "tunnel 7 with gw2: desync: 32 packets in a row cannot be opened; requesting new keys",
                 "tunnel 7 with gw2: desync over: 1234 packets lost in 56.789 ms",
             ]
         );

@@ -1,6 +1,7 @@
-//! Setting up the TUN interface: MTU, queue, address, routes, by the system's `ip`.
+//! Configures the TUN interface with the system's `ip`: MTU, queue, address, routes.
 //!
-//! Nothing is to be undone: interface, address and routes go when the process ends, however it ends.
+//! Nothing needs to be undone: interface, address and routes disappear when the process ends,
+//! however it ends.
 
 use crate::config::{Peer, Tunnel};
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ pub enum TunnelError {
     NoIp(std::io::Error),
     /// `ip` refused.
     #[error(
-        "cannot set up the interface `{name}`: {said}\nhelp: an address or route of the tunnel may be taken \
-         already: look at `ip address` and `ip route`"
+        "cannot set up the interface `{name}`: {said}\nhelp: an address or route of the tunnel may already be \
+         in use: see `ip address` and `ip route`"
     )]
     Refused {
         /// Interface name.
@@ -27,9 +28,9 @@ pub enum TunnelError {
     },
 }
 
-/// Brings the interface up as configured, with the given IP MTU in bytes. `mtus` are those of the peers' tunnels: the
-/// routes to those that take less say so, and then the kernel fragments what may be fragmented, and tells the
-/// senders of the rest.
+/// Brings the interface up as configured, with the given IP MTU in bytes. `mtus` are those of the
+/// peers' tunnels: routes to narrower tunnels carry their MTU, so the kernel fragments packets that
+/// may be fragmented, and informs the senders of the others.
 ///
 /// # Errors
 /// [`TunnelError`] with what `ip` said.
@@ -42,7 +43,7 @@ pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> Result
         .spawn()
         .map_err(TunnelError::NoIp)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // When `ip` ends early, what it said tells more than the broken pipe.
+        // If `ip` exits early, its message says more than the broken pipe.
         let _ = stdin.write_all(commands(tunnel, peers, mtus, mtu).as_bytes());
     }
     let output = child.wait_with_output().map_err(TunnelError::NoIp)?;
@@ -74,7 +75,7 @@ fn commands(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> String {
     );
     // The kernel routes an address's own network by itself.
     let own = address.map(|address| address.network);
-    // Tunnels may share a network, which then takes what the narrowest of them does.
+    // Tunnels may share a network, which then gets the MTU of the narrowest.
     let mut routes = BTreeMap::new();
     for (peer, peer_mtu) in peers.iter().zip(mtus) {
         for route in &peer.selectors.remote {
@@ -84,7 +85,7 @@ fn commands(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> String {
     }
     for (route, narrowest) in routes {
         if narrowest < mtu {
-            // In place of the address's own, too.
+            // This also replaces the route of the address's own network.
             let _ = writeln!(lines, "route replace {route} dev {name} mtu {narrowest}");
         } else if Some(route) != own {
             let _ = writeln!(lines, "route add {route} dev {name}");

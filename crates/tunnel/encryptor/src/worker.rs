@@ -34,8 +34,8 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
         }
     }
 
-    /// The worker, which looks again at once instead of sleeping when there is nothing to do: it takes a whole core,
-    /// and saves each packet on a quiet link the time that waking takes.
+    /// Sets whether the worker polls instead of sleeping when idle: polling occupies a whole core,
+    /// and saves each packet on a quiet link the wake-up latency.
     #[must_use]
     pub fn with_busy_poll(self, busy_poll: bool) -> Self {
         Self { busy_poll, ..self }
@@ -47,15 +47,15 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
         Arc::clone(&self.counters)
     }
 
-    /// Moves what is there in both directions; whether there was anything.
+    /// Moves pending packets in both directions; returns whether there were any.
     ///
     /// # Errors
-    /// When a port is gone.
+    /// When a port fails.
     pub fn step(&mut self) -> io::Result<bool> {
         self.step_from(true)
     }
 
-    /// A step, of which the clear side is left out when it is known to have nothing.
+    /// Takes a step, without the clear side if that is known to be empty.
     fn step_from(&mut self, clear_too: bool) -> io::Result<bool> {
         let (clear, cipher, tally) = (&mut self.clear, &mut self.cipher, &mut self.tally);
         let sealed = clear_too && self.outbound.run(clear, cipher, tally)?;
@@ -73,10 +73,10 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
         Ok(any)
     }
 
-    /// Works until `stop` is raised.
+    /// Runs until `stop` is raised.
     ///
     /// # Errors
-    /// When a port is gone.
+    /// When a port fails.
     pub fn run(mut self, stop: &Stop) -> io::Result<()> {
         let mut waiter = Waiter::<3>::new()?;
         let mut clear_too = true;
@@ -84,7 +84,7 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
             if self.step_from(clear_too)? || !clear_too {
                 clear_too = true;
             } else if self.busy_poll {
-                // Whoever else could run on this core does: a packet may be what they make.
+                // Lets another thread of this core run: it may produce the next packet.
                 std::thread::yield_now();
             } else {
                 self.outbound.waits(true);
@@ -94,7 +94,7 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
                     Some(stop.as_fd()),
                 ])?;
                 self.outbound.waits(false);
-                // A packet on a quiet link is opened without a look at the other side first.
+                // A packet on a quiet link is opened without polling the clear side first.
                 clear_too = ready.has(0);
             }
         }

@@ -106,7 +106,7 @@ metric: 127.0.0.1:9464
     for expected in [
         "gw1.yaml:2:9  (remote)",
         "gw1.yaml:3:7  (port)",
-        "take at most 65532",
+        "use at most 65532",
         "gw1.yaml:5:8  (suite)",
         "aes-256-gcm",
         "write 2048",
@@ -279,7 +279,7 @@ fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
         (
             "peers:",
             "remote: 192.0.2.9\npeers:",
-            "`remote` stands beside `peers`",
+            "`remote` and `peers` are both given",
         ),
         ("id: 9", "id: 0", "two tunnels have the number 0"),
         (
@@ -287,7 +287,7 @@ fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
             "id: 1024",
             "4096 / 4 = 1024 tunnels, numbered from 0 to 1023",
         ),
-        ("port: 4600", "port: 65534", "take at most 65532"),
+        ("port: 4600", "port: 65534", "use at most 65532"),
         (
             "remote: 192.0.2.3",
             "remote: 2001:db8::1",
@@ -316,7 +316,7 @@ fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
         (
             "protocol: udp",
             "protocol: icmp",
-            "ports are given without a protocol that has any",
+            "ports are given without a protocol that has ports",
         ),
         ("protocol: udp", "protocol: upd", "did you mean `udp`"),
         (
@@ -427,7 +427,7 @@ fn the_modes_of_layer_2_have_an_interface_and_no_tunnel() {
     for (from, to, expected) in [
         ("mode: l2tpv3", "mode: l2", "write `mode: l2tpv3`"),
         ("interface: eth1\n", "", "the key `interface` is missing"),
-        ("eth1", "a/b", "`a/b` is no interface's name"),
+        ("eth1", "a/b", "`a/b` is not an interface name"),
         (
             "mode: l2tpv3",
             "aggregate: on\nmode: l2tpv3",
@@ -436,7 +436,7 @@ fn the_modes_of_layer_2_have_an_interface_and_no_tunnel() {
         (
             "mode: l2tpv3",
             "tunnel: { name: cb0 }\nmode: l2tpv3",
-            "no TUN interface",
+            "has no TUN interface",
         ),
         ("session: 1", "session: 0", "from 1 to 4294967295"),
         ("8899aabb", "8899aa", "a cookie of 6 hexadecimal digits"),
@@ -490,7 +490,7 @@ fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
     ] {
         let told = mistakes(&format!("{open}{key}: {value}\n"));
         let place = format!("({key})");
-        for expected in [&place, "is about ESP", "or write `encapsulation: esp`"] {
+        for expected in [&place, "applies to ESP", "or write `encapsulation: esp`"] {
             assert!(told.contains(expected), "{expected}: {told}");
         }
     }
@@ -505,7 +505,7 @@ fn suites_that_protect_nothing_want_to_be_asked_for() {
     assert!(told("suite: null-hmac-sha256\nlegacy: true").contains("write `insecure: true`"));
     for suite in ["kuznyechik-mgm-mac", "magma-mgm-mac"] {
         let told = told(&format!("suite: {suite}\nlegacy: true"));
-        assert!(told.contains("is no encryption"), "{told}");
+        assert!(told.contains("provides no encryption"), "{told}");
         assert!(told.contains("write `insecure: true`"), "{told}");
     }
     for suite in Suite::ALL {

@@ -1,8 +1,8 @@
-//! What the configuration file says of keys that are negotiated.
+//! The configuration of negotiated keys.
 
 use encryptor::Config;
+use encryptor::config::Fault;
 use encryptor::config::{KeySource, Lifetime};
-use encryptor::renewal::Fault;
 use keying::chain::Policy;
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn config(text: &str) -> Config {
 
 fn mistakes(text: &str) -> String {
     match Config::from_text("gw1.yaml", text) {
-        Ok(_) => panic!("it is taken: {text}"),
+        Ok(_) => panic!("accepted: {text}"),
         Err(mistakes) => mistakes.to_string(),
     }
 }
@@ -101,12 +101,12 @@ peers:
         .handshakes()
         .map(|(place, _, handshake)| (place, handshake.control_port))
         .collect();
-    // Where nothing else is said, TCP has the number of the peer's UDP port.
+    // By default the TCP port equals the peer's UDP port.
     assert_eq!(handshakes, [(1, 5000)]);
 }
 
 #[test]
-fn mistakes_about_keys_are_told_with_their_places() {
+fn mistakes_about_keys_are_reported_with_their_places() {
     let without = SMALLEST.replace(
         "identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }\n",
         "",
@@ -125,12 +125,12 @@ fn mistakes_about_keys_are_told_with_their_places() {
         (
             SMALLEST.replace("handshake: {", "static: a.key, handshake: {"),
             "(keys.handshake)",
-            "`handshake` stands beside `static`",
+            "`handshake` and `static` are both given",
         ),
         (
             SMALLEST.replace("handshake: { peer: gw2 }", ""),
             "(keys)",
-            "tells no source",
+            "names no source",
         ),
         (
             SMALLEST.replace("peer: gw2", ""),
@@ -140,7 +140,7 @@ fn mistakes_about_keys_are_told_with_their_places() {
         (
             SMALLEST.replace("gw2", "GW2"),
             "(keys.handshake.peer)",
-            "`GW2` is no name",
+            "`GW2` is not a valid name",
         ),
         (with("policy: pq"), "(keys.handshake.policy)", "pqc"),
         (with("policy: qkd"), "(keys.handshake)", "`sae` is missing"),
@@ -158,7 +158,7 @@ fn mistakes_about_keys_are_told_with_their_places() {
         (
             with("policy: both, sae: gw2") + &QKD.replace("https", "http"),
             "(qkd.kme)",
-            "is no URL of a KME",
+            "is not the URL of a KME",
         ),
         (
             with("ppk: [{ id: a, file: a.ppk }, { id: a, file: b.ppk }]"),
@@ -181,7 +181,7 @@ fn mistakes_about_keys_are_told_with_their_places() {
         (
             with("every: 100 ms, grace: 60 s"),
             "(keys.handshake.grace)",
-            "more than 64 epochs live at a time",
+            "more than 64 epochs are live at a time",
         ),
         (
             with("grace: 1 ms"),
@@ -216,7 +216,7 @@ fn mistakes_about_keys_are_told_with_their_places() {
 }
 
 #[test]
-fn all_mistakes_about_keys_are_told_at_once() {
+fn all_mistakes_about_keys_are_reported_together() {
     let more = "policy: both, ppk: [{ id: a }], every: 1, grace: 1 h";
     let told = mistakes(&(with(more) + "control_port: 70000\n"));
     for place in [
@@ -231,10 +231,10 @@ fn all_mistakes_about_keys_are_told_at_once() {
 }
 
 #[test]
-fn the_reference_has_every_key_of_them() {
+fn the_reference_lists_every_key_of_negotiation() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/encryptor.md");
     let reference = std::fs::read_to_string(path).unwrap();
-    // A key that nobody knows: the help lists those that are known.
+    // An unknown key: the help lists the known ones.
     for (text, front) in [
         (with("zzz: 1"), "keys.handshake."),
         (

@@ -2,11 +2,12 @@
 //! network.
 
 use dispatch::{Choice, Dispatch};
+use encryptor::config::Fault;
 use encryptor::counters::{DropReason, Tally};
 use encryptor::lane::{self, LaneKeys, LaneSettings, LaneTunnel, SharedKeys};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
-use encryptor::renewal::{Fault, Renewer, Switchboard};
+use encryptor::renewal::{Renewer, Switchboard};
 use encryptor::status::{Status, Tunnel};
 use encryptor::worker::Worker;
 use esp::{Limits, WindowSize};

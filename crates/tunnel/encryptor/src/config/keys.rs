@@ -1,9 +1,8 @@
-//! Where keys come from: `identity`, `control_port`, `qkd` and `faults` of the file, `keys` of a peer.
+//! Sources of keys: `identity`, `control_port`, `qkd` and `faults` of the file, `keys` of a peer.
 
-use super::peers::Common;
+use super::context::Context;
+use super::types::{Fault, Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
 use super::values::Consent;
-use super::{Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
-use crate::renewal::Fault;
 use keying::chain::{Policy, is_id};
 use keying::message::LINKS_MAX;
 use std::path::Path;
@@ -20,14 +19,14 @@ const GRACE_MIN: Duration = Duration::from_millis(10);
 const GRACE_MAX: Duration = Duration::from_secs(60);
 /// Epochs that may live beside the newest; each has SAs in every lane.
 const OLDER_EPOCHS_MAX: u32 = 64;
-/// As the KME's client takes them.
+/// The limit of the KME's client.
 const SAE_CHARS_MAX: usize = 255;
-/// Below that a rollover would cost more than what it is for.
+/// Below this a rollover would cost more than the traffic that it protects.
 const BYTES_MIN: Bytes = Bytes::new(1_000_000);
 const BYTES_MAX: Bytes = Bytes::new(1 << 62);
 const PACKETS_MIN: u64 = 1_000;
 
-/// What the top of the file says of negotiated keys.
+/// The top-level keys for negotiation, unread.
 pub(super) struct Sources<'d> {
     pub(super) identity: Option<Node<'d>>,
     pub(super) control_port: Option<Node<'d>>,
@@ -35,7 +34,7 @@ pub(super) struct Sources<'d> {
     pub(super) faults: Option<Node<'d>>,
 }
 
-/// The same, read.
+/// The top-level keys for negotiation, read.
 pub(super) struct Read {
     pub(super) identity: Option<IdentityFiles>,
     pub(super) control_port: Option<u16>,
@@ -67,7 +66,8 @@ impl<'d> Sources<'d> {
         })
     }
 
-    /// Refuses what would be taken and do nothing; `policies` are those of the peers whose keys are negotiated.
+    /// Refuses keys that would have no effect; `policies` are those of the peers whose keys are
+    /// negotiated.
     pub(super) fn refuse_idle(&self, policies: &[Policy]) -> Result<(), Reported> {
         let negotiated = [
             ("identity", self.identity),
@@ -84,11 +84,11 @@ impl<'d> Sources<'d> {
         let asks = policies.iter().any(|policy| policy.asks_qkd());
         let of_no_policy = self.qkd.filter(|_| !asks).map(|node| {
             node.mistake(
-                "`qkd` does nothing: no peer's policy has QKD keys",
+                "`qkd` does nothing: no peer's policy uses QKD keys",
                 "remove `qkd`, or write `policy: both`, `qkd` or `either` for a peer",
             )
         });
-        // Each is told on the way to the last.
+        // `last` evaluates, and so reports, every mistake.
         of_nobody.chain(of_no_policy).last().map_or(Ok(()), Err)
     }
 }
@@ -125,19 +125,19 @@ fn qkd(node: Node<'_>, folder: &Path) -> Result<Qkd, Reported> {
     })
 }
 
-/// As far as can be told without resolving its host.
+/// Checks a KME's URL as far as possible without resolving its host.
 fn kme_url(node: Node<'_>) -> Result<String, Reported> {
     let url = node.text()?;
     if url.starts_with("https://") && url.len() > "https://".len() {
         return Ok(url.to_owned());
     }
     Err(node.mistake(
-        format!("`{url}` is no URL of a KME"),
+        format!("`{url}` is not the URL of a KME"),
         "write `https://`, its address and its port, for example `\"https://10.9.0.1:8443\"`",
     ))
 }
 
-/// An SAE's id is one step of a path in a URL.
+/// Reads an SAE id, which is one segment of a URL's path.
 fn sae(node: Node<'_>) -> Result<String, Reported> {
     let id = node.text()?;
     let fits = !id.chars().any(char::is_control) && !matches!(id, "." | "..");
@@ -145,8 +145,8 @@ fn sae(node: Node<'_>) -> Result<String, Reported> {
         return Ok(id.to_owned());
     }
     Err(node.mistake(
-        "this is no id of an SAE that can stand in a URL",
-        "take up to 255 letters, digits and signs, as the KME knows the SAE",
+        "this is not an SAE id that fits into a URL",
+        "use up to 255 letters, digits and signs, as the KME knows the SAE",
     ))
 }
 
@@ -159,8 +159,8 @@ fn fault(node: Node<'_>, consent: Consent) -> Result<Fault, Reported> {
     // A switch that could not be read has been reported itself.
     if consent.insecure == Ok(false) {
         return Err(node.mistake(
-            "faults are for tests: whoever may signal the process can cut its tunnels",
-            "write `insecure: true` if that is meant",
+            "faults are for tests: anyone who may signal the process can cut its tunnels",
+            "write `insecure: true` if that is intended",
         ));
     }
     Ok(fault)
@@ -169,10 +169,10 @@ fn fault(node: Node<'_>, consent: Consent) -> Result<Fault, Reported> {
 /// Reads `keys` of a peer's map.
 pub(super) fn read(
     map: &Map<'_>,
-    common: &Common<'_, '_>,
+    context: &Context<'_, '_>,
     peer_port: Result<u16, Reported>,
 ) -> Result<Option<KeySource>, Reported> {
-    if common.keyless {
+    if context.keyless {
         return match map.optional("keys") {
             None => Ok(None),
             Some(node) => Err(node.mistake(
@@ -184,17 +184,17 @@ pub(super) fn read(
     let source = map.required("keys").and_then(|node| {
         node.map(
             |keys| match (keys.optional("static"), keys.optional("handshake")) {
-                (Some(file), None) => Ok(KeySource::Static(common.folder.join(file.path()?))),
+                (Some(file), None) => Ok(KeySource::Static(context.folder.join(file.path()?))),
                 (None, Some(node)) => {
-                    let handshake = handshake(node, common, peer_port)?;
+                    let handshake = handshake(node, context, peer_port)?;
                     Ok(KeySource::Handshake(Box::new(handshake)))
                 }
                 (Some(_), Some(other)) => Err(other.mistake(
-                    "`handshake` stands beside `static`",
-                    "a tunnel's keys have one source: remove the other",
+                    "`handshake` and `static` are both given",
+                    "a tunnel's keys have one source: remove one of them",
                 )),
                 (None, None) => Err(node.mistake(
-                    "`keys` tells no source",
+                    "`keys` names no source",
                     "write `static: FILE`, or `handshake: { peer: NAME }`",
                 )),
             },
@@ -205,10 +205,10 @@ pub(super) fn read(
 
 fn handshake(
     node: Node<'_>,
-    common: &Common<'_, '_>,
+    context: &Context<'_, '_>,
     peer_port: Result<u16, Reported>,
 ) -> Result<Handshake, Reported> {
-    let missing = (!common.has_identity).then(|| {
+    let missing = (!context.has_identity).then(|| {
         node.mistake(
             "keys are to be negotiated, but this gateway has no certificate",
             "write `identity: { certificate: …, key: …, ca: … }` at the top of the file \
@@ -220,8 +220,8 @@ fn handshake(
         let policy = map.with_default("policy", Policy::Pqc, |node| {
             node.one_of("policy", &Policy::ALL.map(|policy| (policy.name(), policy)))
         });
-        let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, common.folder));
-        let sae = read_sae(map, policy, common);
+        let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, context.folder));
+        let sae = read_sae(map, policy, context);
         let every = map.with_default("every", EVERY_DEFAULT, |node| {
             node.duration(EVERY_MIN..=EVERY_MAX)
         });
@@ -240,16 +240,16 @@ fn handshake(
             let node = map.optional("grace").unwrap_or(node);
             return Err(node.mistake(
                 format!(
-                    "with a new epoch every {} and a grace of {} more than {OLDER_EPOCHS_MAX} epochs live at a time",
+                    "with a new epoch every {} and a grace of {} more than {OLDER_EPOCHS_MAX} epochs are live at a time",
                     units::time::print(every),
                     units::time::print(grace)
                 ),
-                "take a shorter `grace`, or a longer `every`",
+                "use a shorter `grace`, or a longer `every`",
             ));
         }
         Ok(Handshake {
             peer: peer?,
-            control_port: common.control_port.map_or(peer_port, Ok)?,
+            control_port: context.control_port.map_or(peer_port, Ok)?,
             policy: policy?,
             ppks: ppks?,
             sae: sae?,
@@ -269,18 +269,18 @@ fn name(node: Node<'_>) -> Result<String, Reported> {
     let name = node.text()?;
     control::names::check(name).map_err(|_| {
         node.mistake(
-            format!("`{name}` is no name that a gateway's certificate can have"),
-            "take small letters, digits, `-` and `.`, as in `gw2` or `gw2.example.net`",
+            format!("`{name}` is not a valid name in a gateway's certificate"),
+            "use lower-case letters, digits, `-` and `.`, as in `gw2` or `gw2.example.net`",
         )
     })?;
     Ok(name.to_owned())
 }
 
-/// `sae`, and whether it and `qkd` are there where the policy has QKD.
+/// Reads `sae`; it and `qkd` are required where the policy uses QKD.
 fn read_sae(
     map: &Map<'_>,
     policy: Result<Policy, Reported>,
-    common: &Common<'_, '_>,
+    context: &Context<'_, '_>,
 ) -> Result<Option<String>, Reported> {
     let given = map.optional("sae");
     let Ok(policy) = policy else {
@@ -289,21 +289,21 @@ fn read_sae(
     let name = policy.name();
     match given {
         Some(node) if !policy.asks_qkd() => Err(node.mistake(
-            format!("`sae` does nothing: the policy `{name}` has no QKD keys"),
+            format!("`sae` does nothing: the policy `{name}` uses no QKD keys"),
             "remove it, or write `policy: both`",
         )),
         Some(node) => {
             let sae = sae(node)?;
-            if !common.has_qkd {
+            if !context.has_qkd {
                 return Err(map.node().mistake(
-                    format!("the policy `{name}` has QKD keys, but there is no KME to ask"),
+                    format!("the policy `{name}` uses QKD keys, but there is no KME to ask"),
                     "write `qkd: { kme: URL, sae: ID, certificate: …, key: …, ca: … }` at the top of the file",
                 ));
             }
             Ok(Some(sae))
         }
         None if policy.asks_qkd() => Err(map.node().mistake(
-            format!("the policy `{name}` has QKD keys, and `sae` is missing"),
+            format!("the policy `{name}` uses QKD keys, and `sae` is missing"),
             "write `sae: ID`, the id under which the peer is known to its KME",
         )),
         None => Ok(None),
@@ -318,8 +318,8 @@ fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
                 let id = node.text()?;
                 if !is_id(id) {
                     return Err(node.mistake(
-                        "this is no id of a PPK",
-                        "take 1 to 255 bytes without control characters",
+                        "this is not a valid PPK id",
+                        "use 1 to 255 bytes without control characters",
                     ));
                 }
                 if ids.iter().any(|other| other == id) {

@@ -1,7 +1,7 @@
-//! What stands on the clear side: `mode`, `tunnel`, `interface`, `l2tpv3`.
+//! The clear side: `mode`, `tunnel`, `interface`, `l2tpv3`.
 
+use super::types::{Encapsulation, Mode, Pseudowire, Tunnel};
 use super::values::{self, Consent};
-use super::{Encapsulation, Mode, Pseudowire, Tunnel};
 use units::Bytes;
 use yaml::{Map, Node, Reported};
 
@@ -14,7 +14,7 @@ const MTU_MAX: u16 = 65_535;
 /// Linux keeps 16 bytes, the last a zero.
 const INTERFACE_NAME_BYTES_MAX: usize = 15;
 
-/// The word behind `mode:`.
+/// The value of `mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     L3,
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// The clear side, and the routes of the short form of one peer, which stand beside it in the file.
+/// The clear side, and the routes of the short form of a single peer, which are part of `tunnel`.
 pub(super) struct ClearSide<'d> {
     pub(super) mode: Result<Mode, Reported>,
     pub(super) routes: Option<Node<'d>>,
@@ -62,18 +62,18 @@ fn read_mode<'d>(
     let strays = [
         tunnel.filter(|_| !is_l3).map(|node| {
             node.mistake(
-                "there is no TUN interface in a mode of layer 2",
+                "a layer-2 mode has no TUN interface",
                 "remove `tunnel`: frames come from `interface`",
             )
         }),
         interface.filter(|_| is_l3).map(|node| {
             node.mistake(
-                "`interface` is there, but the mode is `l3`",
+                "`interface` is given, but the mode is `l3`",
                 "write `mode: l2` to carry its frames, or `tunnel: { name: … }` to name the TUN interface",
             )
         }),
         l2tpv3.filter(|_| kind != Kind::L2tpv3).map(|node| {
-            node.mistake("`l2tpv3` is there, but the mode is another", "write `mode: l2tpv3`")
+            node.mistake("`l2tpv3` is given, but the mode is not `l2tpv3`", "write `mode: l2tpv3`")
         }),
     ];
     let mode = match kind {
@@ -136,7 +136,7 @@ fn read_tunnel<'d>(
     })
 }
 
-/// An interface of the host's: whatever the kernel takes for a name.
+/// Reads the name of a host interface, as the kernel accepts it.
 fn interface_name(map: &Map<'_>) -> Result<String, Reported> {
     let node = map.required("interface")?;
     let name = node.text()?;
@@ -145,7 +145,7 @@ fn interface_name(map: &Map<'_>) -> Result<String, Reported> {
         return Ok(name.to_owned());
     }
     Err(node.mistake(
-        format!("`{name}` is no interface's name"),
+        format!("`{name}` is not an interface name"),
         "write it as `ip link` shows it, for example `eth1`",
     ))
 }
@@ -165,7 +165,7 @@ fn read_pseudowire(map: &Map<'_>, consent: Consent) -> Result<Pseudowire, Report
         if encapsulation == Encapsulation::Udp && consent.insecure == Ok(false) {
             return Err(node.mistake(
                 "L2TPv3 over UDP alone neither encrypts nor authenticates",
-                "write `insecure: true` if that is meant",
+                "write `insecure: true` if that is intended",
             ));
         }
         Ok(encapsulation)
@@ -187,7 +187,7 @@ fn read_cookie(node: Node<'_>) -> Result<Vec<u8>, Reported> {
             8 => node.hex(4),
             16 => node.hex(8),
             digits => Err(node.mistake(
-                format!("a cookie of {digits} hexadecimal digits has no place in L2TPv3"),
+                format!("a cookie of {digits} hexadecimal digits is not valid in L2TPv3"),
                 "write 8 or 16 digits, in quotes: a cookie has 4 or 8 bytes",
             )),
         }

@@ -1,16 +1,18 @@
-//! Checks across peers: no packet may belong to two tunnels, and none of the tunnels' own to any.
+//! Checks across peers: no packet may belong to two tunnels, and no outer packet to any.
 
-use super::peers::Entry;
+use super::context::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use yaml::{Node, Prefix, Reported};
 
-/// Tunnels that may share a network, told apart by their other selectors: those are compared one by one.
+/// Maximum number of tunnels that share a network and differ in other selectors, which are compared
+/// one by one.
 const SHARERS_MAX: usize = 16;
-/// Networks behind all peers together; each may take some kilobytes in the lookup.
+/// Maximum number of networks behind all peers together; each may take some kilobytes in the
+/// lookup.
 const NETWORKS_MAX: usize = 16_384;
 
-/// Goes through all networks of all peers.
+/// Checks all networks of all peers.
 pub(super) fn check(entries: &[Entry<'_>]) -> Result<(), Reported> {
     let mut result = Ok(());
     let remotes: BTreeSet<IpAddr> = entries.iter().map(|entry| entry.peer.remote.ip()).collect();
@@ -38,7 +40,7 @@ pub(super) fn check(entries: &[Entry<'_>]) -> Result<(), Reported> {
     result
 }
 
-/// Whether some packets of the network would belong to `entry` and to one of the `others`.
+/// Checks that no packet of the network belongs to both `entry` and one of the `others`.
 fn check_sharers(
     entry: &Entry<'_>,
     node: Node<'_>,
@@ -62,7 +64,7 @@ fn check_sharers(
                     other.peer.id, entry.peer.id
                 ),
                 format!(
-                    "the other is at {place}: take another network, or tell them apart by `local`, `protocol` \
+                    "the other is at {place}: use another network, or distinguish them by `local`, `protocol` \
                      or ports"
                 ),
             )
@@ -80,6 +82,6 @@ fn check_sharers(
 fn leads_into_itself(node: Node<'_>, route: Prefix, remote: IpAddr) -> Reported {
     node.mistake(
         format!("the route {route} leads the tunnel's own packets to {remote} into the tunnel"),
-        "leave `remote` out of it: `cipherbench` does not route around its own packets",
+        "exclude `remote` from it: `cipherbench` does not route around its own packets",
     )
 }

@@ -1,70 +1,42 @@
 //! Peers: the short form of one at the top of the file, or a list under `peers`.
 
+use super::context::{Context, Entry};
 use super::mode::Kind;
-use super::{InterfaceAddress, Peer, keys, overlap, selectors, values};
+use super::types::Peer;
+use super::{keys, overlap, selectors, values};
 use crate::policy::Selectors;
 use keying::LANES_MAX;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use yaml::{Map, Node, Reported};
 
-/// What the rest of the file says that peers depend on.
-pub(super) struct Common<'c, 'd> {
-    pub(super) local: Result<IpAddr, Reported>,
-    pub(super) port: Result<u16, Reported>,
-    pub(super) workers: Result<u16, Reported>,
-    pub(super) kind: Result<Kind, Reported>,
-    /// `identity` is there.
-    pub(super) has_identity: bool,
-    /// `qkd` is there.
-    pub(super) has_qkd: bool,
-    /// `control_port`, if it is there: the peers' too.
-    pub(super) control_port: Option<u16>,
-    /// There is no ESP, so there are no keys.
-    pub(super) keyless: bool,
-    /// The TUN interface's.
-    pub(super) address: Option<InterfaceAddress>,
-    /// `tunnel.routes`: of the short form.
-    pub(super) routes: Option<Node<'d>>,
-    pub(super) folder: &'c Path,
-}
-
-/// A peer as it stands in the file, with the places that checks across peers tell.
-pub(super) struct Entry<'d> {
-    pub(super) peer: Peer,
-    pub(super) node: Node<'d>,
-    /// Where each network of the peer's selectors is told.
-    pub(super) routes: Vec<Node<'d>>,
-}
-
 /// Reads `peers`, or the one peer of the short form.
-pub(super) fn read<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Vec<Peer>, Reported> {
+pub(super) fn read<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Vec<Peer>, Reported> {
     let entries = match map.optional("peers") {
         Some(list) => {
-            let strays = refuse_short_form(map, common);
-            let entries = read_list(list, common);
+            let strays = refuse_short_form(map, context);
+            let entries = read_list(list, context);
             strays?;
             entries?
         }
-        None => vec![read_single(map, common)?],
+        None => vec![read_single(map, context)?],
     };
     overlap::check(&entries)?;
     Ok(entries.into_iter().map(|entry| entry.peer).collect())
 }
 
-/// The peer that is told by `remote`, `keys` and `tunnel.routes`.
-fn read_single<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Entry<'d>, Reported> {
+/// Reads the single peer given by `remote`, `keys` and `tunnel.routes`.
+fn read_single<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Entry<'d>, Reported> {
     let remote = map
         .required("remote")
-        .and_then(|node| read_remote(node, common));
-    let keys = keys::read(map, common, common.port);
+        .and_then(|node| read_remote(node, context));
+    let keys = keys::read(map, context, context.port);
     let (mut networks, mut routes) = (Vec::new(), Vec::new());
-    if common.kind == Ok(Kind::L3) {
-        let node = match common.routes {
+    if context.kind == Ok(Kind::L3) {
+        let node = match context.routes {
             Some(routes) => Ok(routes),
             None => map.required("tunnel").and_then(|tunnel| {
-                // What is not a map has been told already.
+                // A value that is not a map has been reported already.
                 Err(tunnel.mistake("`tunnel` has no key `routes`", "it is required"))
             }),
         };
@@ -75,7 +47,7 @@ fn read_single<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Entry<'d>, 
             })
         })?;
     }
-    if let Some(own) = common.address
+    if let Some(own) = context.address
         && let Some(first) = routes.first().copied()
         && !networks.contains(&own.network)
     {
@@ -85,7 +57,7 @@ fn read_single<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Entry<'d>, 
     Ok(Entry {
         peer: Peer {
             id: 0,
-            remote: SocketAddr::new(remote?, common.port?),
+            remote: SocketAddr::new(remote?, context.port?),
             keys: keys?,
             selectors: Selectors::to(networks),
         },
@@ -95,39 +67,39 @@ fn read_single<'d>(map: &Map<'d>, common: &Common<'_, 'd>) -> Result<Entry<'d>, 
 }
 
 /// The keys of the short form are mistakes beside `peers`.
-fn refuse_short_form(map: &Map<'_>, common: &Common<'_, '_>) -> Result<(), Reported> {
+fn refuse_short_form(map: &Map<'_>, context: &Context<'_, '_>) -> Result<(), Reported> {
     let strays = [
         ("remote", map.optional("remote")),
         ("keys", map.optional("keys")),
-        ("tunnel.routes", common.routes),
+        ("tunnel.routes", context.routes),
     ];
     let told = strays.into_iter().filter_map(|(key, node)| {
         let key = key.rsplit('.').next().unwrap_or(key);
         Some(node?.mistake(
-            format!("`{key}` stands beside `peers`"),
+            format!("`{key}` and `peers` are both given"),
             format!(
-                "it is short for one peer: write it into that peer's entry of `peers`, as `{key}`"
+                "it is the short form for a single peer: move it into that peer's entry of `peers`, as `{key}`"
             ),
         ))
     });
-    // Each is told on the way to the last.
+    // `last` evaluates, and so reports, every mistake.
     told.last().map_or(Ok(()), Err)
 }
 
-fn read_list<'d>(list: Node<'d>, common: &Common<'_, 'd>) -> Result<Vec<Entry<'d>>, Reported> {
+fn read_list<'d>(list: Node<'d>, context: &Context<'_, 'd>) -> Result<Vec<Entry<'d>>, Reported> {
     let mut place = 0;
     let entries = list.list(|node| {
-        let entry = node.map(|map| read_entry(map, place, common));
+        let entry = node.map(|map| read_entry(map, place, context));
         place += 1;
         entry
     })?;
     if entries.is_empty() {
         return Err(list.mistake("there is no peer", "give at least one"));
     }
-    if common.kind != Ok(Kind::L3) && entries.len() > 1 {
+    if context.kind != Ok(Kind::L3) && entries.len() > 1 {
         return Err(list.mistake(
             format!("{} peers share one interface's frames", entries.len()),
-            "a bump in the wire has one peer: leave one, or write `mode: l3`",
+            "a bump in the wire has one peer: keep one, or write `mode: l3`",
         ));
     }
     let mut taken = BTreeMap::new();
@@ -149,24 +121,24 @@ fn read_list<'d>(list: Node<'d>, common: &Common<'_, 'd>) -> Result<Vec<Entry<'d
 fn read_entry<'d>(
     map: &Map<'d>,
     place: usize,
-    common: &Common<'_, 'd>,
+    context: &Context<'_, 'd>,
 ) -> Result<Entry<'d>, Reported> {
     let id = match map.optional("id") {
         Some(node) => node
             .integer(0..=u16::MAX)
-            .and_then(|id| fits(node, usize::from(id), common)),
-        None => fits(map.node(), place, common),
+            .and_then(|id| fits(node, usize::from(id), context)),
+        None => fits(map.node(), place, context),
     };
     let remote = map
         .required("remote")
-        .and_then(|node| read_remote(node, common));
+        .and_then(|node| read_remote(node, context));
     let port = match map.optional("port") {
-        Some(node) => values::port(node, common.workers),
-        None => common.port,
+        Some(node) => values::port(node, context.workers),
+        None => context.port,
     };
-    let keys = keys::read(map, common, port);
+    let keys = keys::read(map, context, port);
     let mut routes = Vec::new();
-    let selectors = if common.kind == Ok(Kind::L3) {
+    let selectors = if context.kind == Ok(Kind::L3) {
         selectors::read(map, |node| {
             routes.push(node);
             node.prefix()
@@ -186,16 +158,16 @@ fn read_entry<'d>(
     })
 }
 
-/// The number of a tunnel, if the SPIs of all its lanes have room for it.
-fn fits(node: Node<'_>, id: usize, common: &Common<'_, '_>) -> Result<u16, Reported> {
-    let workers = common.workers.unwrap_or(1);
+/// Checks that the SPIs of all lanes have room for a tunnel number.
+fn fits(node: Node<'_>, id: usize, context: &Context<'_, '_>) -> Result<u16, Reported> {
+    let workers = context.workers.unwrap_or(1);
     let tunnels = LANES_MAX / workers;
     match u16::try_from(id) {
         Ok(id) if id < tunnels => Ok(id),
         _ => Err(node.mistake(
             format!("there is no room for a tunnel with the number {id}"),
             format!(
-                "an SPI tells {LANES_MAX} tunnels times workers: {LANES_MAX} / {workers} = {tunnels} tunnels, \
+                "an SPI distinguishes {LANES_MAX} pairs of tunnel and worker: {LANES_MAX} / {workers} = {tunnels} tunnels, \
                  numbered from 0 to {}",
                 tunnels - 1
             ),
@@ -203,9 +175,9 @@ fn fits(node: Node<'_>, id: usize, common: &Common<'_, '_>) -> Result<u16, Repor
     }
 }
 
-fn read_remote(node: Node<'_>, common: &Common<'_, '_>) -> Result<IpAddr, Reported> {
+fn read_remote(node: Node<'_>, context: &Context<'_, '_>) -> Result<IpAddr, Reported> {
     let remote = node.ip()?;
-    match common.local {
+    match context.local {
         Ok(local) if local.is_ipv4() != remote.is_ipv4() => Err(node.mistake(
             format!("`remote` {remote} and `local` {local} are of two address families"),
             "both must be IPv4, or both IPv6",

@@ -1,22 +1,43 @@
-//! The top of the file.
+//! The top level of the file.
 
+use super::context::Context;
 use super::keys::Sources;
 use super::mode::{self, ClearSide, Kind};
+use super::peers;
+use super::types::{Config, Dscp, KeySource, Mode, MssClamp, Offloads, Privileges};
 use super::values::{self, Consent};
-use super::{Config, Dscp, KeySource, Mode, MssClamp, Offloads, Privileges, peers};
 use dispatch::Choice;
 use esp::WindowSize;
 use std::path::Path;
 use wire::Suite;
-use yaml::{Map, Node, Reported};
+use yaml::{Map, Mistakes, Node, Reported};
 
-/// Most lanes in one encryptor.
+/// Maximum number of lanes in one encryptor.
 const WORKERS_MAX: u16 = 256;
 /// ESP in UDP (RFC 3948 §2).
 const PORT_DEFAULT: u16 = 4500;
 
+impl Config {
+    /// Reads and checks a configuration file. Paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// All mistakes of the file, each with its place.
+    pub fn load(path: &Path) -> Result<Self, Mistakes> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        yaml::load(path)?.decode(|root| root.map(|map| config(map, folder)))
+    }
+
+    /// Reads and checks a configuration from text; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_text(file: &str, text: &str) -> Result<Self, Mistakes> {
+        yaml::parse(file, text)?.decode(|root| root.map(|map| config(map, Path::new(""))))
+    }
+}
+
 /// Reads the whole file; paths in it are relative to `folder`.
-pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
+fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let consent = Consent::read(map);
     let local = map.required("local").and_then(Node::ip);
     let workers = map.with_default("workers", 1, |node| node.integer(1..=WORKERS_MAX));
@@ -43,7 +64,7 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let idle = refuse_idle(map, kind, mode.as_ref().is_ok_and(Mode::is_keyless));
     let sources = Sources::of(map);
     let read = sources.read(folder, consent);
-    let common = peers::Common {
+    let context = Context {
         local,
         port,
         has_identity: sources.identity.is_some(),
@@ -59,7 +80,7 @@ pub(super) fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         routes,
         folder,
     };
-    let peers = peers::read(map, &common);
+    let peers = peers::read(map, &context);
     if let Ok(peers) = &peers {
         let policies: Vec<_> = peers
             .iter()
@@ -109,18 +130,18 @@ fn aggregate(node: Node<'_>, kind: Result<Kind, Reported>) -> Result<bool, Repor
     }
 }
 
-/// Keys that are about IP packets.
+/// Keys that apply to IP packets.
 const OF_PACKETS: [&str; 3] = ["mss_clamp", "dscp", "ecn"];
-/// Keys that are about ESP.
+/// Keys that apply to ESP.
 const OF_ESP: [&str; 4] = ["suite", "legacy", "engine", "replay_window"];
 
-/// Refuses keys that would be taken and do nothing.
+/// Refuses keys that would have no effect.
 fn refuse_idle(map: &Map<'_>, kind: Result<Kind, Reported>, keyless: bool) -> Result<(), Reported> {
     let of_packets = OF_PACKETS.into_iter().filter_map(|key| {
         let node = map.optional(key)?;
         matches!(kind, Ok(Kind::L2 | Kind::L2tpv3)).then(|| {
             node.mistake(
-                format!("`{key}` does nothing to frames: it is about IP packets"),
+                format!("`{key}` does nothing to frames: it applies to IP packets"),
                 format!("remove `{key}`, or write `mode: l3`"),
             )
         })
@@ -129,11 +150,11 @@ fn refuse_idle(map: &Map<'_>, kind: Result<Kind, Reported>, keyless: bool) -> Re
         let node = map.optional(key)?;
         keyless.then(|| {
             node.mistake(
-                format!("`{key}` is about ESP, and L2TPv3 over UDP alone has none"),
+                format!("`{key}` applies to ESP, which L2TPv3 over UDP alone does not use"),
                 format!("remove `{key}`, or write `encapsulation: esp`"),
             )
         })
     });
-    // Each is told on the way to the last.
+    // `last` evaluates, and so reports, every mistake.
     of_packets.chain(of_esp).last().map_or(Ok(()), Err)
 }

@@ -7,7 +7,9 @@ use yaml::{Map, Node, Prefix, Reported};
 
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// Reads `routes`, `local`, `protocol`, `local_ports` and `remote_ports` of a peer's map. `route` checks one route.
+
+/// Reads `routes`, `local`, `protocol`, `local_ports` and `remote_ports` of a peer's map. `route`
+/// checks one route.
 pub(super) fn read<'d>(
     map: &Map<'d>,
     route: impl FnMut(Node<'d>) -> Result<Prefix, Reported>,
@@ -31,7 +33,8 @@ pub(super) fn read<'d>(
     })
 }
 
-/// `tcp`, `udp`, `icmp` or a number of the IANA's. `icmp` is ICMPv6 for a peer with IPv6 routes only.
+/// Reads `tcp`, `udp`, `icmp` or an IANA protocol number. `icmp` means ICMPv6 for a peer with only
+/// IPv6 routes.
 fn protocol(node: Node<'_>, routes: Option<&[Prefix]>) -> Result<u8, Reported> {
     let text = node.text()?;
     if text.starts_with(|first: char| first.is_ascii_digit()) {
@@ -45,7 +48,7 @@ fn protocol(node: Node<'_>, routes: Option<&[Prefix]>) -> Result<u8, Reported> {
         Some(first) if families.any(|other| other != first) && text == "icmp" => {
             return Err(node.mistake(
                 "`icmp` has two meanings for a peer with routes of both address families",
-                "write 1 for that of IPv4 or 58 for that of IPv6, or make it two peers",
+                "write 1 for ICMP or 58 for ICMPv6, or split it into two peers",
             ));
         }
         Some(false) => ICMPV6,
@@ -63,7 +66,7 @@ fn ports(
         && !protocol.is_some_and(has_ports)
     {
         return Err(node.mistake(
-            "ports are given without a protocol that has any",
+            "ports are given without a protocol that has ports",
             "write `protocol: tcp` or `protocol: udp` beside them",
         ));
     }

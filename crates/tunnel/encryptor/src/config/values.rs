@@ -1,6 +1,6 @@
 //! Single values of the configuration that need more than a range.
 
-use super::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
+use super::types::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
 use dispatch::Choice;
 use esp::WindowSize;
 use port::{TunOffloads, UdpOffloads};
@@ -12,15 +12,15 @@ use yaml::{Map, Node, Prefix, Reported};
 const DSCP_MAX: u8 = 63;
 /// Every IPv4 host takes segments of this payload, and no sane one offers less (RFC 9293 §3.7.1).
 const MSS_MIN: u16 = 536;
-/// CPUs that Linux can be built for.
+/// The highest CPU number that Linux can be built for.
 const CPU_MAX: usize = 8191;
 
-/// What the user has said about protection that is none: `insecure` and `legacy`.
+/// The user's consent to missing or broken protection: `insecure` and `legacy`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Consent {
-    /// Nothing need be protected.
+    /// Consent to no protection.
     pub(super) insecure: Result<bool, Reported>,
-    /// Broken algorithms are wanted for the sake of old peers.
+    /// Consent to broken algorithms, for old peers.
     pub(super) legacy: Result<bool, Reported>,
 }
 
@@ -41,19 +41,19 @@ pub(super) fn suite(node: Node<'_>, consent: Consent) -> Result<Suite, Reported>
     // A switch that could not be read has been reported itself.
     if suite.is_legacy() && consent.legacy == Ok(false) {
         return Err(node.mistake(
-            format!("the suite {suite} protects nothing any more: {why}"),
+            format!("the suite {suite} no longer protects anything: {why}"),
             "write `legacy: true` if an old peer has no other",
         ));
     }
     if suite.is_bare() && consent.insecure == Ok(false) {
         let (what, meant) = if suite.icv_bytes() == 0 {
-            ("no protection", "change packets")
+            ("no protection", "modify packets")
         } else {
-            ("no encryption", "read along")
+            ("no encryption", "read packets")
         };
         return Err(node.mistake(
-            format!("the suite {suite} is {what}: {why}"),
-            format!("write `insecure: true` if it is meant that everyone on the way can {meant}"),
+            format!("the suite {suite} provides {what}: {why}"),
+            format!("write `insecure: true` to accept that anyone on the path can {meant}"),
         ));
     }
     Ok(suite)
@@ -64,7 +64,7 @@ pub(super) fn engine(node: Node<'_>, consent: Consent) -> Result<Choice, Reporte
     Choice::read(node, consent.insecure.unwrap_or(true))
 }
 
-/// A UDP port that leaves room for those of all lanes.
+/// Reads a UDP port that leaves room for the ports of all lanes.
 pub(super) fn port(node: Node<'_>, workers: Result<u16, Reported>) -> Result<u16, Reported> {
     let port = node.port()?;
     let lanes = workers.unwrap_or(1);
@@ -74,7 +74,7 @@ pub(super) fn port(node: Node<'_>, workers: Result<u16, Reported>) -> Result<u16
     Err(node.mistake(
         format!("port {port} leaves no ports for {lanes} lanes"),
         format!(
-            "lane i uses port + i: take at most {}",
+            "lane i uses port + i: use at most {}",
             u16::MAX - (lanes - 1)
         ),
     ))
@@ -145,7 +145,7 @@ pub(super) fn privileges(node: Node<'_>) -> Result<Privileges, Reported> {
     )
 }
 
-/// A switch for each; what is not named is on.
+/// Reads a switch for each offload; the default is on.
 pub(super) fn offloads(node: Node<'_>) -> Result<Offloads, Reported> {
     node.map(|map| {
         let switch = |name| map.with_default(name, true, Node::bool);

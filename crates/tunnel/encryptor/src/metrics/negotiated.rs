@@ -1,29 +1,29 @@
 //! Metrics of negotiated keys.
 //!
-//! A tunnel has two lines, whatever becomes of it: its epoch is a value, and no label, so that a rollover makes no new time
-//! series. There are as many tunnels as an SPI has room for, 4096, so that is the limit here.
+//! A tunnel always has two lines: its epoch is a value, not a label, so that a rollover creates no
+//! new time series. An SPI has room for 4096 tunnels, which limits the lines here.
 
-use super::{escape, header};
-use crate::status::{Standing, Status};
+use super::exposition::{escape, header};
+use crate::status::{Status, TunnelSnapshot};
 use std::fmt::Write as _;
 
-/// Adds them; none where all keys are static.
+/// Appends the metrics; none if all keys are static.
 pub(super) fn render(out: &mut String, status: &Status) {
     if status.is_empty() {
         return;
     }
     // Writing to a string does not fail, here and below.
-    let standings: Vec<_> = status.standings().collect();
-    let established = standings.iter().filter(|tunnel| tunnel.is_established);
+    let snapshots: Vec<_> = status.snapshots().collect();
+    let established = snapshots.iter().filter(|tunnel| tunnel.is_established);
     let name = "cipherbench_tunnels_established";
     header(
         out,
         name,
         "gauge",
-        "Tunnels that have negotiated keys, and whose control channel stands.",
+        "Tunnels with negotiated keys and an established control channel.",
     );
     let _ = writeln!(out, "{name} {}", established.count());
-    tunnels(out, &standings);
+    tunnels(out, &snapshots);
     let name = "cipherbench_epochs_established_total";
     header(
         out,
@@ -35,7 +35,12 @@ pub(super) fn render(out: &mut String, status: &Status) {
         let _ = writeln!(out, "{name}{{cause=\"{cause}\"}} {value}");
     }
     let name = "cipherbench_handshakes_failed_total";
-    header(out, name, "counter", "Attempts at new keys that failed.");
+    header(
+        out,
+        name,
+        "counter",
+        "Attempts to negotiate keys that failed.",
+    );
     for (reason, value) in status.handshakes_failed() {
         let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {value}");
     }
@@ -55,15 +60,15 @@ pub(super) fn render(out: &mut String, status: &Status) {
     let _ = writeln!(out, "{name} {seconds:.6}");
 }
 
-fn tunnels(out: &mut String, standings: &[Standing]) {
+fn tunnels(out: &mut String, snapshots: &[TunnelSnapshot]) {
     let name = "cipherbench_tunnel_info";
     header(
         out,
         name,
         "gauge",
-        "1 while the tunnel has keys and its control channel stands, otherwise 0; and what its keys are made of.",
+        "1 while the tunnel has keys and its control channel is up, otherwise 0; with the sources of its keys.",
     );
-    for tunnel in standings {
+    for tunnel in snapshots {
         let _ = writeln!(
             out,
             "{name}{{tunnel=\"{}\",peer=\"{}\",policy=\"{}\",sources=\"{}\"}} {}",
@@ -81,7 +86,7 @@ fn tunnels(out: &mut String, standings: &[Standing]) {
         "gauge",
         "Epoch that both sides of the tunnel seal with; 0: none yet.",
     );
-    for tunnel in standings {
+    for tunnel in snapshots {
         let _ = writeln!(out, "{name}{{tunnel=\"{}\"}} {}", tunnel.id, tunnel.epoch);
     }
 }
@@ -96,7 +101,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_tunnel_shows_what_its_keys_are_made_of() {
+    fn a_tunnel_shows_the_sources_of_its_keys() {
         let gw2 = Tunnel::new(0, 5, "gw2".to_owned(), Policy::Both);
         let gw3 = Tunnel::new(1, 6, "gw3".to_owned(), Policy::Pqc);
         let status = Status::new(vec![gw2, gw3]);
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn static_keys_show_nothing_of_it() {
+    fn static_keys_add_no_metrics() {
         let mut text = String::new();
         render(&mut text, &Status::default());
         assert_eq!(text, "");

@@ -1,4 +1,4 @@
-//! What goes through a tunnel, and what of it a packet shows.
+//! Traffic selectors of a tunnel, and the fields of a packet that they match.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -8,13 +8,15 @@ use yaml::Prefix;
 /// All ports.
 pub const ANY_PORT: RangeInclusive<u16> = 0..=u16::MAX;
 
-/// Protocols whose first four bytes are a source and a destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
+/// Protocols whose first four bytes are a source and a destination port: TCP, UDP, DCCP, SCTP,
+/// UDP-Lite.
 const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 
-/// IPv6 extension headers (RFC 8200 §4, RFC 6275 §6.1): hop-by-hop, routing, destination options, mobility.
+/// IPv6 extension headers (RFC 8200 §4, RFC 6275 §6.1): hop-by-hop, routing, destination options,
+/// mobility.
 const EXTENSIONS: [u8; 6] = [0, 43, 60, 135, 139, 140];
 const FRAGMENT: u8 = 44;
-/// Headers of one packet that are gone through before it is given up: an attacker chooses their number.
+/// Maximum number of headers that are parsed in a packet: an attacker chooses their number.
 const EXTENSIONS_MAX: usize = 8;
 
 /// Whether the protocol has ports, so that selectors may name some.
@@ -23,7 +25,7 @@ pub fn has_ports(protocol: u8) -> bool {
     WITH_PORTS.contains(&protocol)
 }
 
-/// What goes through one tunnel, as seen from this side (RFC 4301 §4.4.1.1): all must match.
+/// The traffic selectors of one tunnel, as seen from this side (RFC 4301 §4.4.1.1): all must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selectors {
     /// Networks behind the peer: destinations of what is sent, sources of what is received.
@@ -32,8 +34,8 @@ pub struct Selectors {
     pub local: Vec<Prefix>,
     /// IP protocol; `None`: any.
     pub protocol: Option<u8>,
-    /// Ports on this side. Only with a protocol that [has ports](has_ports). Unless it is [`ANY_PORT`], fragments do not
-    /// match: not each of them shows its ports.
+    /// Ports on this side. Only with a protocol that [has ports](has_ports). Unless this is
+    /// [`ANY_PORT`], fragments do not match: not every fragment contains its ports.
     pub local_ports: RangeInclusive<u16>,
     /// Ports behind the peer, likewise.
     pub remote_ports: RangeInclusive<u16>,
@@ -71,7 +73,7 @@ impl Selectors {
             && ports(&self.remote_ports, &other.remote_ports)
     }
 
-    /// Whether the networks behind the peer are all that is told.
+    /// Whether only the networks behind the peer are restricted.
     pub(super) fn only_networks(&self) -> bool {
         self.local.is_empty()
             && self.protocol.is_none()
@@ -100,7 +102,8 @@ impl Selectors {
 pub(super) enum Match {
     Yes,
     No,
-    /// What it shows matches, but it hides something that is asked for: it must not pass for another's.
+    /// The visible fields match, but a required field is hidden: the packet must not match another
+    /// tunnel.
     Hidden,
 }
 
@@ -120,24 +123,24 @@ impl From<bool> for Match {
     }
 }
 
-/// Which way a packet goes, and so which of its ends is this side's.
+/// Direction of a packet, which determines its local end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Out,
     In,
 }
 
-/// What a packet shows to selectors.
+/// The fields of a packet that selectors match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shown {
     /// The end on this side.
     pub(super) local: IpAddr,
-    /// `None` behind headers that cannot be seen through.
+    /// `None` behind headers that cannot be parsed.
     protocol: Option<u8>,
-    /// `None` where the protocol has none, and where they cannot be seen.
+    /// `None` if the protocol has no ports, or they are hidden.
     local_port: Option<u16>,
     remote_port: Option<u16>,
-    /// It may have ports that cannot be seen: a fragment, or behind headers that cannot be seen through.
+    /// It may have hidden ports: a fragment, or behind headers that cannot be parsed.
     hides_ports: bool,
 }
 
@@ -180,7 +183,8 @@ impl Shown {
     }
 }
 
-/// Protocol behind the extension headers of an IPv6 packet, where it begins, and whether it is a fragment.
+/// Returns the protocol behind the extension headers of an IPv6 packet, its offset, and whether the
+/// packet is a fragment.
 fn behind_extensions(packet: &[u8], view: &IpView) -> Option<(u8, usize, bool)> {
     let (mut protocol, mut at) = (view.protocol, view.header_bytes);
     for _ in 0..EXTENSIONS_MAX {
@@ -190,7 +194,7 @@ fn behind_extensions(packet: &[u8], view: &IpView) -> Option<(u8, usize, bool)> 
         let header = packet.get(at..view.total_bytes)?.first_chunk::<8>()?;
         let is_fragment = protocol == FRAGMENT;
         protocol = header[0];
-        // Offset 0 and no more to come: an atomic fragment, which is whole (RFC 6946).
+        // Offset 0 and no more fragments: an atomic fragment, which is a whole packet (RFC 6946).
         if is_fragment && be16(header, 2) & 0xfff9 != 0 {
             return Some((protocol, at + 8, true));
         }

@@ -1,20 +1,22 @@
-//! Longest prefix match, a byte of the address a step.
+//! Longest prefix match, one byte of the address per step.
 //!
-//! Prefixes whose length is not a multiple of 8 are expanded, and what covers a node is pushed down into its
-//! leaves: a lookup reads one word a step, and ends at the first that is no node. So it takes four steps at most for
-//! IPv4, as many as bytes are in the longest prefix on the way for IPv6, and how many prefixes there are does not
-//! matter. A node takes 1 KB; addresses that have their first bytes in common share the nodes of those.
+//! Prefixes whose length is not a multiple of 8 are expanded, and what covers a node is pushed down
+//! into its leaves: a lookup reads one word per step, and ends at the first that is not a node. It
+//! takes at most four steps for IPv4, and for IPv6 as many as the longest prefix on the path has
+//! bytes, independent of the number of prefixes. A node takes 1 KB; addresses with common first
+//! bytes share their nodes.
 
 const NODE: u32 = 1 << 31;
-/// What an address has that lies in no prefix.
+/// The word of an address in no prefix.
 const NONE: u32 = 0;
-/// Largest value that can be kept.
+/// Largest value that can be stored.
 pub(super) const VALUE_MAX: u32 = NODE - 2;
 
 /// Values by prefix, for addresses of one length.
 #[derive(Debug, Clone)]
 pub(super) struct Trie {
-    /// The root is the first. A word is [`NONE`], a value plus one, or [`NODE`] with a node's number.
+    /// The root is the first. A word is [`NONE`], a value plus one, or [`NODE`] with a node's
+    /// number.
     nodes: Vec<[u32; 256]>,
 }
 
@@ -25,18 +27,18 @@ impl Trie {
         }
     }
 
-    /// Notes the value of a prefix, given as its address and its length in bits. A longer prefix must come after all
-    /// that are shorter.
+    /// Inserts the value of a prefix, given as its address and its length in bits. Prefixes must be
+    /// inserted in order of length, shorter ones first.
     pub(super) fn insert(&mut self, address: &[u8], length: u8, value: u32) {
         assert!(value <= VALUE_MAX, "values have 31 bits");
         let length = usize::from(length);
-        // The last byte that the prefix says anything of; the bytes before it lead there.
+        // The last byte that the prefix covers; the bytes before it lead to its node.
         let last = length.saturating_sub(1) / 8;
         let mut node = 0;
         for byte in &address[..last] {
             node = self.child(node, *byte);
         }
-        // Nodes hang only where a longer prefix leads, so none is overwritten.
+        // Only a longer prefix has a child node here, so none is overwritten.
         let free_bits = 8 * (last + 1) - length;
         let first = usize::from(address[last]);
         let words = &mut self.nodes[node][first..first + (1 << free_bits)];
@@ -44,7 +46,8 @@ impl Trie {
         words.fill(value + 1);
     }
 
-    /// The node under a word, made if there is none: then all its words are what that one was.
+    /// Returns the node under a word; a missing one is created, with all its words set to the old
+    /// word.
     fn child(&mut self, node: usize, byte: u8) -> usize {
         let word = self.nodes[node][usize::from(byte)];
         if word & NODE != 0 {
@@ -56,7 +59,7 @@ impl Trie {
         child
     }
 
-    /// The value of the longest prefix that the address lies in.
+    /// Returns the value of the longest prefix that contains the address.
     #[inline]
     pub(super) fn lookup(&self, address: &[u8]) -> Option<u32> {
         let mut node = 0;

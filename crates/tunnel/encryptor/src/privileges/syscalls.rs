@@ -1,7 +1,7 @@
-//! The system calls that are left.
+//! The allowed system calls.
 //!
-//! None but `socket` is allowed by its arguments: then the kernel keeps the answer in a table, and the filter costs a call
-//! some nanoseconds only.
+//! Only `socket` is filtered by its arguments: for the others the kernel caches the verdict in a
+//! table, and the filter costs a few nanoseconds per call.
 
 use libc::{
     SYS_accept4, SYS_bind, SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3,
@@ -17,10 +17,11 @@ use libc::{
     SYS_statx, SYS_tgkill, SYS_write, SYS_writev,
 };
 
-/// Moving packets, memory, time, threads' ends; and renewing an epoch file, which Landlock holds to its folder.
+/// A worker's calls: packets, memory, time, the end of threads; and the renewal of an epoch file,
+/// which Landlock confines to its folder.
 pub(super) const OF_A_WORKER: &[i64] = &joined::<{ WORKER.len() + OLD.len() }>(WORKER, OLD);
 
-/// What the whole process needs: a worker's, and those to start threads, serve metrics, and end.
+/// The process's calls: a worker's, and those to start threads, serve metrics, and end.
 pub(super) const OF_THE_SERVICE: &[i64] =
     &joined::<{ WORKER.len() + OLD.len() + SERVICE.len() }>(OF_A_WORKER, SERVICE);
 
@@ -69,7 +70,7 @@ const WORKER: &[i64] = &[
     SYS_tgkill,
     SYS_exit,
     SYS_exit_group,
-    // Those that cannot fail, by their callers' belief.
+    // Calls that callers assume cannot fail.
     libc::SYS_getuid,
     libc::SYS_geteuid,
     libc::SYS_getgid,
@@ -107,13 +108,13 @@ const SERVICE: &[i64] = &[
     SYS_ioctl,
 ];
 
-/// What a control channel needs beside a listener, which is there: to connect to peers, and to a KME. Sockets only of
-/// TCP, so that of these alone the arguments are looked at.
+/// Calls that a control channel needs besides its listener, which exists: to connect to peers, and
+/// to a KME. [`SOCKET`] is allowed separately, for TCP only, so its arguments are checked.
 pub(super) const TO_CONNECT: &[i64] = &[SYS_bind, SYS_connect, SYS_getpeername];
-/// As [`TO_CONNECT`], by its arguments.
+/// As [`TO_CONNECT`], filtered by its arguments.
 pub(super) const SOCKET: i64 = SYS_socket;
 
-/// Under their first names, which newer architectures do not have.
+/// Older calls, which newer architectures lack.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     libc::SYS_poll,
@@ -125,7 +126,7 @@ const OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[i64] = &[libc::SYS_fstat];
 
-/// Both lists; `N` is the sum of their lengths.
+/// Concatenates two lists; `N` is the sum of their lengths.
 const fn joined<const N: usize>(first: &[i64], second: &[i64]) -> [i64; N] {
     let mut all = [0; N];
     let mut at = 0;

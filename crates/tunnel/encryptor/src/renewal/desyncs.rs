@@ -1,25 +1,26 @@
-//! What the lanes of a tunnel tell of packets that cannot be opened, put together to one event.
+//! Merges the reports of a tunnel's lanes on packets that cannot be opened into one event.
 
-use crate::inbound::Desync;
+use crate::desync::Desync;
 use crate::status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tunnels whose peers have other keys, as far as lanes can tell.
+/// Tunnels whose peers seem to have other keys.
 pub(super) struct Desyncs {
     open: BTreeMap<u16, Episode>,
     status: Arc<Status>,
 }
 
-/// Of one tunnel, from the first lane that tells until the last can open packets again.
+/// The event of one tunnel, from the first lane's report until the last lane can open packets
+/// again.
 #[derive(Default)]
 struct Episode {
     lanes: BTreeSet<u16>,
     packets: u64,
-    /// The longest of its lanes'.
+    /// The longest outage of its lanes.
     outage: Duration,
-    /// There was a new epoch since.
+    /// Whether there was a new epoch since.
     repaired: bool,
 }
 
@@ -31,10 +32,10 @@ impl Desyncs {
         }
     }
 
-    /// Takes a lane's news; whether a new epoch is to be asked for.
+    /// Takes a lane's report; returns whether to request a new epoch.
     pub(super) fn take(&mut self, tunnel: u16, lane: u16, news: Desync) -> bool {
         match news {
-            Desync::Goes(packets) => {
+            Desync::Ongoing(packets) => {
                 let begins = self
                     .open
                     .get(&tunnel)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// No engine can do it.
+    /// No engine is usable.
     #[error(transparent)]
     Engine(#[from] engine::EngineError),
     /// The keys cannot be used.
@@ -31,22 +31,22 @@ pub enum ServiceError {
     ControlPort {
         /// `local` and `control_port`.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The control channel.
     #[error("cannot start the control channel: {0}")]
     Control(io::Error),
-    /// Root without capabilities is held to the modes of the key folder.
+    /// Root without capabilities is subject to the permissions of the key folder.
     #[error(
-        "epoch file {} cannot be written by user {user} without root's privileges, which the encryptor has given up\n\
+        "epoch file {} cannot be written by user {user} without root's privileges, which the encryptor has dropped\n\
          help: give the folder and its files to that user (`chown -R {user} {}`), or write `privileges: keep`",
         .path.display(), .path.parent().unwrap_or(Path::new(".")).display()
     )]
     KeyFolder {
         /// The epoch file.
         path: PathBuf,
-        /// Who the process runs as.
+        /// User id of the process.
         user: u32,
     },
     /// The TUN device.
@@ -58,7 +58,7 @@ pub enum ServiceError {
     /// The interface's settings.
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
-    /// Something that the kernel has to take away was not taken away.
+    /// Privileges could not be dropped.
     #[error(transparent)]
     Privileges(#[from] PrivilegeError),
     /// A lane's socket.
@@ -68,21 +68,19 @@ pub enum ServiceError {
         lane: u16,
         /// Its own address.
         local: SocketAddr,
-        /// The only peer's address, or how many there are.
+        /// The only peer's address, or the number of peers.
         peers: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
         /// What to do.
         help: &'static str,
     },
-    /// There is no way to a peer.
-    #[error(
-        "there is no route to the peer {remote}: {error}\nhelp: look at `ip route get {remote}`"
-    )]
+    /// There is no route to a peer.
+    #[error("there is no route to the peer {remote}: {error}\nhelp: see `ip route get {remote}`")]
     NoRoute {
         /// The peer's address.
         remote: IpAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The tunnel's packets would not fit the path.
@@ -102,8 +100,8 @@ pub enum ServiceError {
     },
     /// The link to bridge is the one to the peer.
     #[error(
-        "the interface {interface} has {local}, which is `local`: its frames would all go to the peer, its own among \
-         them\nhelp: `interface` is the link on the clear side, `local` an address of another one"
+        "the interface {interface} has {local}, which is `local`: all its frames would be sent to the peer, including \
+         the tunnel's own\nhelp: `interface` is the link on the clear side, `local` an address of another one"
     )]
     OwnInterface {
         /// `interface`.
@@ -112,11 +110,13 @@ pub enum ServiceError {
         local: IpAddr,
     },
     /// A CPU of `pin`.
-    #[error("there is no cpu {cpu} for a worker; this process may use {allowed}\nhelp: mend `pin`")]
+    #[error(
+        "there is no cpu {cpu} for a worker; this process may use {allowed}\nhelp: correct `pin`"
+    )]
     NoCpu {
         /// As configured.
         cpu: usize,
-        /// Those that there are, as `0-3,7`.
+        /// The usable CPUs, as in `0-3,7`.
         allowed: String,
     },
     /// The metrics port.
@@ -126,18 +126,18 @@ pub enum ServiceError {
     Metrics {
         /// Configured address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// A thread could not be started, or a flag not be made.
-    #[error("the system gives no thread or descriptor: {0}")]
+    /// A thread or a stop flag could not be created.
+    #[error("the system refused a thread or a descriptor: {0}")]
     Resources(io::Error),
     /// A lane ended by itself.
     #[error("lane {lane} lost its port: {error}\nhelp: was the interface removed?")]
     LaneEnded {
         /// Number of the lane.
         lane: u16,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
 }

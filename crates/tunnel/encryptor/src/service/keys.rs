@@ -1,8 +1,8 @@
-//! Opening key files: each once, however many tunnels take their keys from it.
+//! Opens each key file once, regardless of the number of tunnels that use it.
 
 use super::error::ServiceError;
 use crate::config::{Config, KeySource};
-use crate::lane::SharedKeys;
+use crate::shared_keys::SharedKeys;
 use keying::{KeyError, KeyFile, Keys};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 /// The key files of a configuration, locked and read; no epoch is drawn yet.
 pub(super) struct KeyFiles {
     files: BTreeMap<PathBuf, KeyFile>,
-    /// Of each peer.
+    /// Path of each peer's key file.
     paths: Vec<Option<PathBuf>>,
 }
 
@@ -37,13 +37,13 @@ impl KeyFiles {
         Ok(Self { files, paths })
     }
 
-    /// Where they are.
+    /// Paths of the files.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         self.files.keys().cloned().collect()
     }
 
-    /// Draws an epoch of each file, and gives each peer that has one its keys. `confined`: the process has no
-    /// capabilities.
+    /// Draws an epoch of each file, and returns the keys of each peer that has one. `confined`: the
+    /// process has no capabilities.
     pub(super) fn draw_epochs(
         self,
         confined: bool,
@@ -67,7 +67,7 @@ impl KeyFiles {
     }
 }
 
-/// One name for each file. One that cannot be followed is told when it is opened.
+/// Returns a unique path of the file. A broken path is reported when it is opened.
 fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

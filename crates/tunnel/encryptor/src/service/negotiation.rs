@@ -1,11 +1,11 @@
-//! Tunnels whose keys are negotiated: what the control channel needs to know of them, read before privileges are given up,
-//! and what it does to their lanes.
+//! Tunnels with negotiated keys: the control channel's setup, read before privileges are dropped,
+//! and its effects on lanes.
 
 use super::error::ServiceError;
 use crate::config::{Config, Encapsulation, Handshake, Mode, Peer, Qkd};
-use crate::lane::{SharedKeys, lock};
 use crate::privileges::Network;
 use crate::renewal::{Renewer, Switchboard};
+use crate::shared_keys::{SharedKeys, lock};
 use crate::status::{Status, Tunnel};
 use control::{Control, Identity};
 use keying::chain::EpochSecret;
@@ -17,26 +17,26 @@ use std::time::Duration;
 
 /// An attempt takes some round trips, and the time of two calls to each KME.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
-/// The first pause after a failed attempt: a peer that restarts is to be back soon.
+/// The first pause after a failed attempt: short, since a restarting peer is back soon.
 const RETRY_MIN: Duration = Duration::from_millis(100);
-/// And the longest, so that one that was away for long is soon found, too.
+/// The longest pause: a peer that was away for long is found soon, too.
 const RETRY_MAX: Duration = Duration::from_secs(1);
-/// How often a peer is asked whether it is there.
+/// Interval at which a peer is pinged.
 const PING_EVERY: Duration = Duration::from_secs(5);
-/// For each call to the KME; less than half of an attempt.
+/// Limit of each call to the KME; less than half of an attempt.
 const KME_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Everything that is read before privileges are given up.
+/// The state that is read before privileges are dropped.
 pub(super) struct Negotiation {
     setup: control::Setup,
     listener: TcpListener,
-    /// Of each tunnel, in the control channel's order.
+    /// The ring of each tunnel, in the control channel's order.
     rings: Vec<Ring>,
     status: Arc<Status>,
     network: Network,
 }
 
-/// A tunnel's keys, which come later.
+/// A tunnel's keys, empty until negotiated.
 struct Ring {
     /// Place of its peer in the configuration.
     place: u16,
@@ -44,7 +44,8 @@ struct Ring {
 }
 
 impl Negotiation {
-    /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` where all keys are static.
+    /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` where all
+    /// keys are static.
     pub(super) fn open(config: &Config) -> Result<Option<Self>, ServiceError> {
         let Some(files) = &config.identity else {
             return Ok(None);
@@ -99,23 +100,23 @@ impl Negotiation {
         }))
     }
 
-    /// What the control channel does with the network once it runs.
+    /// The network access that the control channel needs once it runs.
     pub(super) const fn network(&self) -> &Network {
         &self.network
     }
 
-    /// What becomes of the keys.
+    /// The status of the negotiated keys.
     pub(super) fn status(&self) -> Arc<Status> {
         Arc::clone(&self.status)
     }
 
-    /// The keys of each tunnel, to come, with the place of its peer.
+    /// The keys of each tunnel, still empty, with the place of its peer.
     pub(super) fn keys(&self) -> impl Iterator<Item = (u16, SharedKeys)> + '_ {
         let rings = self.rings.iter();
         rings.map(|ring| (ring.place, Arc::clone(&ring.keys)))
     }
 
-    /// Starts the control channel, when all lanes are there.
+    /// Starts the control channel; all lanes must exist.
     pub(super) fn start(self, renewer: &Renewer) -> Result<Control, ServiceError> {
         let places: Vec<_> = self.rings.iter().map(|ring| ring.place).collect();
         let installer = Installer {
@@ -188,7 +189,7 @@ fn settings(
     })
 }
 
-/// What both sides must carry alike.
+/// The payload, which must be equal on both sides.
 const fn payload(config: &Config) -> &'static str {
     match &config.mode {
         Mode::L3(_) if config.aggregate => "l3 aggregate",
@@ -201,7 +202,7 @@ const fn payload(config: &Config) -> &'static str {
     }
 }
 
-/// The data plane as the control channel sees it. On its thread nothing waits for lanes.
+/// Applies the control channel's events to the data plane, without waiting for lanes.
 struct Installer {
     rings: Vec<Ring>,
     lanes: Switchboard,
@@ -218,7 +219,7 @@ impl Installer {
 
 impl control::Lanes for Installer {
     fn install_inbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {
-        // Lanes find it as soon as a packet of that epoch comes.
+        // Lanes find the secret when a packet of that epoch arrives.
         self.change(tunnel, |ring| ring.install_inbound(Arc::clone(secret)));
     }
 

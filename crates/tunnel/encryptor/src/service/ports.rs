@@ -1,4 +1,4 @@
-//! Opening the ports: one UDP socket a lane for all peers, one TUN queue a lane for all tunnels.
+//! Opens the ports: per lane one UDP socket for all peers, and one TUN queue for all tunnels.
 
 use super::error::ServiceError;
 use crate::config::{Config, MTU_MIN, Peer, Remotes, Tunnel};
@@ -9,10 +9,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use wire::overhead::{self, Outer};
 
-/// Takes as many descriptors as the process may have: each key file keeps one.
+/// Raises the limit of descriptors to the maximum: each key file keeps one open.
 pub(super) fn allow_descriptors() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // What does not fit under the limit is refused when it is opened.
+        // A descriptor beyond the limit is refused when it is opened.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn open_lanes(config: &Config, remotes: &Remotes) -> Result<Vec<UdpLa
 }
 
 fn open_lane(config: &Config, remotes: &Remotes, lane: u16) -> Result<UdpLane, ServiceError> {
-    // `Config` holds no port so high that the last lane's would wrap.
+    // `Config` has checked that the last lane's port does not wrap.
     let at = |port: u16| port + lane;
     let local = SocketAddr::new(config.local, at(config.port));
     let peers: Vec<_> = remotes
@@ -40,9 +40,9 @@ fn open_lane(config: &Config, remotes: &Remotes, lane: u16) -> Result<UdpLane, S
             }
             io::ErrorKind::AddrNotAvailable => "`local` must be an address of this host",
             io::ErrorKind::PermissionDenied => {
-                "ports below 1024 need root, and a broadcast address is no peer"
+                "ports below 1024 need root, and a broadcast address is not a valid peer"
             }
-            _ => "`remote` must be reachable: look at `ip route get`",
+            _ => "`remote` must be reachable: see `ip route get`",
         };
         let peers = match &peers[..] {
             [only] => only.to_string(),
@@ -58,14 +58,14 @@ fn open_lane(config: &Config, remotes: &Remotes, lane: u16) -> Result<UdpLane, S
     })
 }
 
-/// What the route to each peer takes, in bytes of the longest outer IP packet.
+/// Returns the MTU of the route to each peer: the length of the longest outer IP packet in bytes.
 pub(super) fn path_mtus(remotes: &Remotes, lanes: &[UdpLane]) -> Result<Vec<usize>, ServiceError> {
     let mtus = (0..).zip(&remotes.addresses).map(|(number, remote)| {
         let remote = remote.ip();
-        // Lanes differ in their ports, not in their ways.
+        // Lanes differ in their ports, not in their routes.
         let mtu = lanes[0].path_mtu(number);
         let mtu = mtu.map_err(|error| ServiceError::NoRoute { remote, error })?;
-        // An IP packet is not longer, whatever an interface (loopback) says.
+        // The limit of IP packets; an interface (loopback) may report more.
         Ok(mtu.min(usize::from(u16::MAX)))
     });
     let mtus: Vec<_> = mtus.collect::<Result<_, ServiceError>>()?;
@@ -76,14 +76,14 @@ pub(super) fn path_mtus(remotes: &Remotes, lanes: &[UdpLane]) -> Result<Vec<usiz
 /// MTUs in [`Mode::L3`](crate::config::Mode::L3).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InnerMtus {
-    /// The interface's.
+    /// MTU of the interface.
     pub(super) interface: u16,
-    /// Of each tunnel: not larger than the interface's.
+    /// MTU of each tunnel: not larger than the interface's.
     pub(super) tunnels: Vec<u16>,
 }
 
-/// The interface's MTU as configured, or the smallest of what the peers' paths take. One that is configured may be
-/// larger than some paths take, whose senders are told so, but not than all.
+/// Returns the interface's MTU as configured, or the smallest that the peers' paths allow. A
+/// configured MTU may exceed some paths, whose senders are informed, but not all of them.
 pub(super) fn inner_mtus(
     config: &Config,
     tunnel: &Tunnel,
@@ -121,11 +121,11 @@ pub(super) fn inner_mtus(
     Ok(InnerMtus { interface, tunnels })
 }
 
-/// The way to a peer.
+/// The path to a peer.
 struct Path<'c> {
     peer: &'c Peer,
     path_mtu: usize,
-    /// The longest inner packet that it takes.
+    /// Length of the longest inner packet that it carries.
     inner: u16,
 }
 
@@ -148,16 +148,16 @@ impl Path<'_> {
     }
 }
 
-/// A TUN interface that is up, and what it can do.
+/// A TUN interface that is up, and its features.
 pub(super) struct OpenTun {
-    /// One a lane.
+    /// One queue per lane.
     pub(super) queues: Vec<Tun>,
     pub(super) offloads: TunOffloads,
-    /// Both directions of a flow take the same lane.
+    /// Whether both directions of a flow use the same lane.
     pub(super) steered: bool,
 }
 
-/// Makes the interface with its address and the routes of all tunnels.
+/// Creates the interface with its address and the routes of all tunnels.
 pub(super) fn open_tun(
     config: &Config,
     tunnel: &Tunnel,
@@ -185,7 +185,7 @@ pub(super) fn open_tun(
     })
 }
 
-/// Opens an interface of the host's for its frames. Datagrams may be longer than the path takes, then.
+/// Opens a host interface for its frames. Datagrams that exceed the path's MTU are then fragmented.
 pub(super) fn open_link(
     config: &Config,
     interface: &str,
@@ -206,7 +206,7 @@ pub(super) fn open_link(
     )?)
 }
 
-/// The host hears nothing of the interface any more, so its own address must not be there.
+/// The host no longer receives from the interface, so `local` must not be its address.
 fn refuse_own_interface(config: &Config, interface: &str) -> Result<(), ServiceError> {
     let addresses = nix::ifaddrs::getifaddrs()
         .map_err(|error| ServiceError::Resources(io::Error::from(error)))?;
@@ -274,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_takes_what_all_paths_do_unless_told_otherwise() {
+    fn the_interface_gets_the_smallest_mtu_of_all_paths_unless_configured() {
         let found = mtus("auto", &[1500, 1400]).unwrap();
         assert_eq!(
             (found.interface, &found.tunnels[..]),
             (1338, &[1338, 1338][..])
         );
-        // Larger than one path takes, whose senders are told.
+        // Larger than one path's MTU, whose senders are informed.
         let found = mtus("1438 B", &[1500, 1400]).unwrap();
         assert_eq!(
             (found.interface, &found.tunnels[..]),

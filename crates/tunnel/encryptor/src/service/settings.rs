@@ -1,4 +1,4 @@
-//! What the data path is told, and what the user is told of it.
+//! Settings of the data path, and the facts that are reported about it.
 
 use super::ports::{InnerMtus, OpenTun};
 use crate::config::{
@@ -15,13 +15,13 @@ use wire::l2tp::{self, Cookie, IpSession, Session};
 use wire::mss;
 use wire::overhead::{self, Outer};
 
-/// What all lanes carry, and how much of it each tunnel takes at once.
+/// The payload of all lanes, and each tunnel's limits.
 pub(super) struct Carried {
     pub(super) payload: Payload,
     limits: Vec<Limits>,
 }
 
-/// Of one tunnel.
+/// Limits of one tunnel.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     inner_bytes_max: usize,
@@ -29,7 +29,8 @@ struct Limits {
 }
 
 impl Carried {
-    /// The tunnels as all lanes have them, in the order of the configuration's peers; `keys` likewise.
+    /// Returns the tunnels as lanes share them, in the order of the configuration's peers, like
+    /// `keys`.
     pub(super) fn tunnels(&self, config: &Config, keys: &[Option<SharedKeys>]) -> Vec<LaneTunnel> {
         let remotes = config.remotes().of_peer;
         let peers = config.peers.iter().zip(remotes);
@@ -47,8 +48,8 @@ impl Carried {
     }
 }
 
-/// Of what is sealed in an epoch, what one lane seals until it asks for the next: then all of them together never seal
-/// more than was told before it is asked for, and no lane counts for another.
+/// Returns one lane's share of an epoch's volume, after which it requests the next epoch: all lanes
+/// together never exceed the configured volume before the request, and no lane counts for another.
 fn share_of_a_lane(peer: &Peer, lanes: u16) -> esp::Limits {
     let Some(KeySource::Handshake(handshake)) = &peer.keys else {
         return esp::Limits::NONE;
@@ -62,7 +63,7 @@ fn share_of_a_lane(peer: &Peer, lanes: u16) -> esp::Limits {
     }
 }
 
-/// IP packets of a TUN interface.
+/// Settings for the IP packets of a TUN interface.
 pub(super) fn packets(config: &Config, tunnel: &Tunnel, mtus: &InnerMtus) -> Carried {
     let addresses = [tunnel.address.map(|own| own.address), Some(config.local)];
     let own = |v4: bool| {
@@ -90,7 +91,8 @@ pub(super) fn packets(config: &Config, tunnel: &Tunnel, mtus: &InnerMtus) -> Car
     }
 }
 
-/// Ethernet frames of an interface. What does not fit the path is fragmented: no frame can be told to be smaller.
+/// Settings for the Ethernet frames of an interface. What does not fit the path is fragmented,
+/// since a sender of frames cannot be asked for smaller ones.
 pub(super) fn frames(config: &Config) -> Carried {
     let (payload, in_front) = match &config.mode {
         Mode::L2tpv3 { pseudowire, .. } => in_pseudowire(config, pseudowire),
@@ -116,7 +118,7 @@ pub(super) fn frames(config: &Config) -> Carried {
     }
 }
 
-/// The two sessions, and the bytes that stand in front of a frame.
+/// Returns the two sessions, and the number of bytes in front of a frame.
 fn in_pseudowire(config: &Config, pseudowire: &Pseudowire) -> (Payload, usize) {
     let encapsulation = match pseudowire.encapsulation {
         Encapsulation::Esp => l2tp::Encapsulation::Ip,
@@ -146,7 +148,7 @@ fn in_pseudowire(config: &Config, pseudowire: &Pseudowire) -> (Payload, usize) {
     (payload, outbound.header_bytes())
 }
 
-/// What is the same in all modes.
+/// The facts of all modes.
 pub(super) fn facts(
     config: &Config,
     version: &str,
@@ -187,7 +189,7 @@ pub(super) fn facts(
     facts
 }
 
-/// Where keys come from; in all tunnels together.
+/// The sources of keys, over all tunnels.
 fn key_facts(config: &Config) -> Facts {
     let policies: BTreeSet<_> = config
         .handshakes()
@@ -205,7 +207,7 @@ fn key_facts(config: &Config) -> Facts {
     if !policies.is_empty() {
         let policies: Vec<_> = policies.into_iter().collect();
         facts.push(("policy", policies.join("+")));
-        // The only one that either side takes, and asserted after each handshake.
+        // The only one that either side accepts, verified after each handshake.
         facts.push(("kx", KEY_EXCHANGE.to_owned()));
     }
     facts
@@ -214,7 +216,7 @@ fn key_facts(config: &Config) -> Facts {
 /// The control channel's, as TLS names it (draft-ietf-tls-ecdhe-mlkem).
 const KEY_EXCHANGE: &str = "X25519MLKEM768";
 
-/// What is so with a TUN interface.
+/// The facts of a TUN interface.
 pub(super) fn tun_facts(tunnel: &Tunnel, mtus: &InnerMtus, tun: &OpenTun) -> Facts {
     vec![
         ("interface", tunnel.name.clone()),
@@ -225,7 +227,7 @@ pub(super) fn tun_facts(tunnel: &Tunnel, mtus: &InnerMtus, tun: &OpenTun) -> Fac
     ]
 }
 
-/// What is so with a link.
+/// The facts of a link.
 pub(super) fn link_facts(interface: &str, links: &[LinkPort]) -> Facts {
     let joinable = links.first().map(port::ClearPort::joinable);
     let deaf = links.iter().all(LinkPort::host_is_deaf);
@@ -237,7 +239,7 @@ pub(super) fn link_facts(interface: &str, links: &[LinkPort]) -> Facts {
     ]
 }
 
-/// Facts are words, so that a line of them can be taken apart.
+/// Makes a fact a single word, so that a line of facts can be split at spaces.
 fn word(text: &str) -> String {
     text.replace(' ', "-")
 }

@@ -26,7 +26,8 @@ pub(super) fn check_cpus(pin: &[usize]) -> Result<(), ServiceError> {
     }
 }
 
-/// Runs each worker on a thread of its own, on the CPUs of `pin` in turn, until the stop flag is up or one of them fails.
+/// Runs each worker on its own thread, on the CPUs of `pin` in turn, until the stop flag is raised
+/// or one of them fails.
 pub(super) fn run<C, P, K>(
     pin: &[usize],
     in_force: InForce,
@@ -42,7 +43,8 @@ where
         let mut threads = Vec::new();
         for (lane, worker) in (0u16..).zip(workers) {
             let work = move || {
-                // One lane alone would carry its flows only: when it ends, however it ends, all stop.
+                // The other lanes would carry only their own flows: when one ends, for any reason,
+                // all stop.
                 let _all = RaiseOnDrop(stop);
                 settle(pin, in_force, lane)?;
                 let ended = worker.run(stop);
@@ -63,7 +65,7 @@ where
     })
 }
 
-/// Puts the calling thread on its CPU, and gives up what a worker does not need.
+/// Pins the calling thread to its CPU, and drops privileges that a worker does not need.
 fn settle(pin: &[usize], in_force: InForce, lane: u16) -> Result<(), ServiceError> {
     if !pin.is_empty() {
         let mut set = CpuSet::new();
@@ -74,7 +76,7 @@ fn settle(pin: &[usize], in_force: InForce, lane: u16) -> Result<(), ServiceErro
     Ok(in_force.restrict_worker()?)
 }
 
-/// As the calls on affinity have it.
+/// The calling thread, for the affinity calls.
 const fn this_thread() -> Pid {
     Pid::from_raw(0)
 }
@@ -83,7 +85,7 @@ fn resources(error: nix::errno::Errno) -> ServiceError {
     ServiceError::Resources(io::Error::from(error))
 }
 
-/// Raises the flag when it goes, also by a panic.
+/// Raises the flag when dropped, also by a panic.
 struct RaiseOnDrop<'s>(&'s Stop);
 
 impl Drop for RaiseOnDrop<'_> {
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_refused_and_those_that_are_told() {
+    fn a_missing_cpu_is_refused_and_the_usable_ones_are_listed() {
         let last = CpuSet::count() - 1;
         let told = check_cpus(&[last]).unwrap_err().to_string();
         assert!(told.contains(&format!("there is no cpu {last}")), "{told}");

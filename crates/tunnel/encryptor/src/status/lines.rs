@@ -1,19 +1,19 @@
-//! Lines on the standard error, not more than so many a second.
+//! Rate-limited lines on standard error.
 
 use std::fmt::Arguments;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-/// A thousand tunnels that lose their peers at once are no thousand lines.
+/// Maximum rate: a thousand tunnels that lose their peers at once must not log a thousand lines.
 pub const LINES_PER_SECOND: u32 = 20;
 
-/// Counts lines, and leaves some out.
+/// Writes lines up to the limit, and counts those left out.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// When the second began that is running.
+    /// Start of the current second.
     since: Option<Instant>,
-    /// In that second.
-    told: u32,
+    /// Lines written in that second.
+    written: u32,
     left_out: u64,
     #[cfg(test)]
     heard: Vec<String>,
@@ -21,33 +21,33 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Writes a line, or counts it as left out.
-    pub(super) fn tell(&mut self, line: Arguments<'_>) {
+    pub(super) fn log(&mut self, line: Arguments<'_>) {
         let now = Instant::now();
         let is_over = |since: Instant| now.duration_since(since) >= Duration::from_secs(1);
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
-            self.told = 0;
+            self.written = 0;
             let left_out = std::mem::take(&mut self.left_out);
             if left_out > 0 {
-                self.write(format_args!("{left_out} more events were not told"));
+                self.write(format_args!("{left_out} more events were not logged"));
             }
         }
-        if self.told == LINES_PER_SECOND {
+        if self.written == LINES_PER_SECOND {
             self.left_out += 1;
             return;
         }
-        self.told += 1;
+        self.written += 1;
         self.write(line);
     }
 
-    /// A log that nobody reads any more must not end a thread.
+    /// A closed standard error must not end a thread.
     fn write(&mut self, line: Arguments<'_>) {
         #[cfg(test)]
         self.heard.push(line.to_string());
         let _ = writeln!(io::stderr(), "{line}");
     }
 
-    /// Everything so far.
+    /// All lines so far.
     #[cfg(test)]
     pub(super) fn heard(&self) -> Vec<String> {
         self.heard.clone()
@@ -62,16 +62,16 @@ mod tests {
     fn a_flood_is_cut_and_what_is_left_out_is_counted() {
         let mut lines = Lines::default();
         for number in 0..100 {
-            lines.tell(format_args!("line {number}"));
+            lines.log(format_args!("line {number}"));
         }
         let left_out = lines.left_out;
         assert!(lines.heard.len() as u64 + left_out >= 100);
         assert!(lines.heard.len() >= LINES_PER_SECOND as usize);
         if left_out > 0 {
             lines.since = Some(Instant::now() - Duration::from_secs(2));
-            lines.tell(format_args!("again"));
+            lines.log(format_args!("again"));
             let expected = [
-                format!("{left_out} more events were not told"),
+                format!("{left_out} more events were not logged"),
                 "again".to_owned(),
             ];
             assert!(lines.heard.ends_with(&expected), "{:?}", lines.heard);

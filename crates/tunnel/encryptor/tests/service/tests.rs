@@ -33,7 +33,8 @@ pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The gateway in namespace A or B: `side` is 0 or 1, `rest` what follows the addresses in its file.
+/// The gateway in namespace A or B: `side` is 0 or 1, `rest` what follows the addresses in its
+/// file.
 pub(crate) fn start(
     side: usize,
     namespace: &Namespace,
@@ -257,7 +258,7 @@ pub(crate) fn an_engine_that_fails_is_replaced_told_and_counted() {
     );
     for gateway in gateways {
         let told = gateway.stop();
-        assert!(told.contains("failed and is used no more"), "{told}");
+        assert!(told.contains("failed and is no longer used"), "{told}");
     }
 }
 

@@ -1,114 +1,52 @@
-//! The renewer's thread: what lanes, the control channel and people say, and what is done about it.
+//! The state of the renewer's thread, and how it handles messages.
 
 use super::desyncs::Desyncs;
-use super::{Control, Fault, NewSa, Renewable, warn};
-use crate::inbound::{Desync, Notice};
-use crate::lane::{SharedKeys, lock};
+use super::member::{Member, NewSa};
+use super::message::{Control, Message};
+use crate::config::Fault;
+use crate::desync::Desync;
+use crate::inbound_keys::Notice;
+use crate::log::warn;
 use crate::mailbox::Mailbox;
+use crate::shared_keys::{SharedKeys, lock};
 use crate::status::Status;
 use dispatch::Dispatch;
-use esp::{Limits, OutboundSa};
+use esp::Limits;
 use keying::KeyError;
 use keying::message::Cause;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What lanes, the control channel, and who asks for new keys say.
-pub(super) enum Message {
-    Join(Member),
-    /// A lane looks there for notices.
-    Notify(Arc<Mailbox<Notice>>),
-    /// Who is to be asked for new negotiated keys.
-    Control(Control),
-    /// The SA of that member, of that epoch, is nearly used up.
-    Renew {
-        member: usize,
-        epoch: u32,
-        sealed: Limits,
-    },
-    /// New keys for all.
-    Rekey,
-    /// A tunnel's ring has another epoch to seal in.
-    Switched(u16),
-    /// For all lanes.
-    Notice(Notice),
-    /// A packet of the peer's epoch was authentic: a restart must know.
-    Record(SharedKeys, u32),
-    /// Of a tunnel, from a lane.
-    Desync(u16, u16, Desync),
-    Inject(Fault),
-}
-
-/// An SA that may have to be renewed.
-pub(super) struct Member {
-    pub number: usize,
-    /// Its epoch is that of the SA that its lane has, or finds next.
-    pub own: Renewable,
-    pub selection: Dispatch,
-    pub tunnel: u16,
-    pub mailbox: Arc<Mailbox<NewSa>>,
-}
-
-impl Member {
-    /// Leaves its lane an SA of the epoch that its keys are to seal in, unless it has one.
-    fn renew(&mut self) {
-        let mut keys = lock(&self.own.keys);
-        let Some(epoch) = keys.outbound_epoch().filter(|new| *new != self.own.epoch) else {
-            return;
-        };
-        let Some(fresh) = keys.outbound(self.selection.suite(), self.own.slot) else {
-            return;
-        };
-        drop(keys);
-        self.own.epoch = epoch;
-        let transform = self.selection.sealing(&fresh.keymat);
-        let sa = OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime);
-        let tunnel = self.tunnel;
-        self.mailbox
-            .put((tunnel, sa), |(other, _)| *other == tunnel);
-    }
-
-    /// Why new keys are asked for when it has sealed so much.
-    fn cause(&self, sealed: Limits) -> Cause {
-        let of_cipher = Limits::of(self.selection.suite()).bytes / 2;
-        if sealed.bytes >= self.own.lifetime.bytes.min(of_cipher) {
-            Cause::Bytes
-        } else {
-            Cause::Packets
-        }
-    }
-}
-
 /// The thread's state.
-pub(super) struct Back {
+pub(super) struct RenewerState {
     dispatch: Dispatch,
-    /// Engines whose failure was told.
-    told: Vec<&'static str>,
+    /// Engines whose failure was logged.
+    logged: Vec<&'static str>,
     members: Vec<Member>,
     notified: Vec<Arc<Mailbox<Notice>>>,
     control: Option<Control>,
-    /// What could not be done yet.
-    again: Vec<Message>,
-    /// Mailboxes of lanes that may seal with keys from before somebody asked for new ones.
+    /// Messages whose handling failed, to be retried.
+    retries: Vec<Message>,
+    /// Mailboxes of lanes that may still seal with keys older than a demand for new ones.
     lanes_behind: Vec<Arc<Mailbox<NewSa>>>,
-    /// Tunnels that had negotiated keys of this epoch then, and have no others yet.
+    /// Tunnels without newer negotiated keys since the demand, with their epoch at that time.
     tunnels_behind: BTreeMap<u16, u32>,
-    /// How often that was asked for, and is not done.
+    /// Number of demands that are not fulfilled yet.
     rekeying: u64,
     rekeys: Arc<AtomicU64>,
     desyncs: Desyncs,
 }
 
-impl Back {
+impl RenewerState {
     pub(super) fn new(dispatch: Dispatch, rekeys: Arc<AtomicU64>, status: Arc<Status>) -> Self {
         Self {
             dispatch,
-            told: Vec::new(),
+            logged: Vec::new(),
             members: Vec::new(),
             notified: Vec::new(),
             control: None,
-            again: Vec::new(),
+            retries: Vec::new(),
             lanes_behind: Vec::new(),
             tunnels_behind: BTreeMap::new(),
             rekeying: 0,
@@ -151,25 +89,26 @@ impl Back {
             (_, Ok(())) => {}
             (Message::Rekey, Err(error)) => warn(format_args!("keys are not renewed: {error}")),
             (message, Err(error)) => {
-                warn(format_args!("{error}; it is tried again"));
-                self.again.push(message);
+                warn(format_args!("{error}; retrying"));
+                self.retries.push(message);
             }
         }
     }
 
     pub(super) fn try_again(&mut self) {
-        for message in std::mem::take(&mut self.again) {
+        for message in std::mem::take(&mut self.retries) {
             self.take(message);
         }
     }
 
-    /// Whether it waits for lanes that are to have new keys.
+    /// Whether a demand for new keys is not fulfilled yet.
     pub(super) const fn waits_for_lanes(&self) -> bool {
         self.rekeying > 0
     }
 
-    /// Draws an epoch, and gives SAs of it to all that have keys of the same file; to the one that asks last, so that
-    /// the peer hears of the epoch when all have it. Of negotiated keys, asks for a new one.
+    /// Draws an epoch, and gives SAs of it to all members with keys from the same file: to the
+    /// requesting one last, so that the peer learns of the epoch when all have it. For negotiated
+    /// keys, requests a new epoch.
     fn renew(&mut self, number: usize, epoch: u32, sealed: Limits) -> Result<(), KeyError> {
         let asking = self
             .members
@@ -203,7 +142,8 @@ impl Back {
         }
     }
 
-    /// Draws an epoch of each key file, and gives SAs of it to all; asks for new ones of negotiated keys.
+    /// Draws an epoch of each key file, and gives SAs of it to all members; requests new epochs of
+    /// negotiated keys.
     fn rekey(&mut self) -> Result<(), KeyError> {
         let mut drawn: Vec<SharedKeys> = Vec::new();
         let mut negotiated = false;
@@ -251,8 +191,8 @@ impl Back {
         }
     }
 
-    /// Counts what was asked for as done when no lane is behind.
-    pub(super) fn look_at_lanes(&mut self) {
+    /// Counts the demands as fulfilled when no lane is behind.
+    pub(super) fn check_lanes(&mut self) {
         self.lanes_behind.retain(|lane| !lane.is_up_to_date());
         if self.lanes_behind.is_empty() && self.tunnels_behind.is_empty() {
             let done = std::mem::take(&mut self.rekeying);
@@ -267,7 +207,7 @@ impl Back {
     }
 
     fn desync(&mut self, tunnel: u16, lane: u16, news: Desync) {
-        // Without keys of its own it has just started, and its peer does not know yet.
+        // Without outbound keys this side has just started, and its peer does not know yet.
         let has_keys = self
             .members
             .iter()
@@ -278,7 +218,7 @@ impl Back {
         }
     }
 
-    /// Makes the keys to open with fail, of each tunnel whose keys are negotiated.
+    /// Injects a fault into the inbound keys of each tunnel with negotiated keys.
     fn inject(&self, fault: Fault) {
         let mut done: Vec<u16> = Vec::new();
         for member in &self.members {
@@ -300,21 +240,21 @@ impl Back {
         }
     }
 
-    /// Tells of engines that have failed since the last time.
-    pub(super) fn tell_replaced(&mut self) {
+    /// Logs engines that have failed since the last call.
+    pub(super) fn log_replaced(&mut self) {
         for replaced in self.dispatch.replaced() {
-            if !self.told.contains(&replaced.engine) {
+            if !self.logged.contains(&replaced.engine) {
                 warn(format_args!(
-                    "engine {} failed and is used no more: {}",
+                    "engine {} failed and is no longer used: {}",
                     replaced.engine, replaced.reason
                 ));
-                self.told.push(replaced.engine);
+                self.logged.push(replaced.engine);
             }
         }
     }
 }
 
-/// Notes a lane, once.
+/// Adds a lane to those that are behind, once.
 fn put_behind(lanes: &mut Vec<Arc<Mailbox<NewSa>>>, lane: &Arc<Mailbox<NewSa>>) {
     if !lanes.iter().any(|it| Arc::ptr_eq(it, lane)) {
         lanes.push(Arc::clone(lane));

@@ -1,0 +1,93 @@
+//! Handles with which lanes and the control channel reach the renewer's thread.
+
+use super::member::NewSa;
+use super::message::{Message, send};
+use crate::desync::Desync;
+use crate::inbound_keys::Notice;
+use crate::mailbox::Mailbox;
+use crate::shared_keys::SharedKeys;
+use esp::OutboundSa;
+use keying::epoch_of;
+use std::sync::{Arc, mpsc};
+
+/// Informs all lanes of a change to a tunnel's [`keying::KeyRing`]; called after the change. Does
+/// not wait for the lanes.
+#[derive(Debug, Clone)]
+pub struct Switchboard(pub(super) mpsc::Sender<Message>);
+
+impl Switchboard {
+    /// The tunnel now seals in another epoch.
+    pub fn switched(&self, tunnel: u16) {
+        send(&self.0, Message::Switched(tunnel));
+    }
+
+    /// The peer no longer sends in some epoch.
+    pub fn retired(&self, tunnel: u16) {
+        send(&self.0, Message::Notice(Notice::Retired(tunnel)));
+    }
+}
+
+/// A lane's reports on received packets.
+pub(crate) struct Reporter {
+    pub(super) asked: mpsc::Sender<Message>,
+    pub(super) lane: u16,
+}
+
+impl Reporter {
+    /// Records the epoch of a peer, off the packet path.
+    pub(crate) fn record(&self, keys: &SharedKeys, epoch: u32) {
+        send(&self.asked, Message::Record(Arc::clone(keys), epoch));
+    }
+
+    /// Reports that a peer has other keys, or the same again.
+    pub(crate) fn desync(&self, tunnel: u16, news: Desync) {
+        send(&self.asked, Message::Desync(tunnel, self.lane, news));
+    }
+}
+
+/// A lane's requests for new outbound SAs, and the mailbox in which they arrive.
+pub(crate) struct RenewalClient {
+    pub(super) asked: mpsc::Sender<Message>,
+    /// Member number of each tunnel.
+    pub(super) members: Vec<usize>,
+    /// Whether each tunnel has a pending request.
+    pub(super) waiting: Vec<bool>,
+    pub(super) mailbox: Arc<Mailbox<NewSa>>,
+}
+
+impl RenewalClient {
+    /// Requests a new SA of a tunnel in place of `sa`, unless a request is pending.
+    #[cold]
+    pub(crate) fn ask(&mut self, tunnel: u16, sa: &OutboundSa) {
+        let at = usize::from(tunnel);
+        if !std::mem::replace(&mut self.waiting[at], true) {
+            let message = Message::Renew {
+                member: self.members[at],
+                epoch: epoch_of(sa.spi()),
+                sealed: sa.sealed(),
+            };
+            send(&self.asked, message);
+        }
+    }
+
+    /// Marks the lane as waiting for packets: before it seals one, it calls [`wake`](Self::wake)
+    /// and then [`collect`](Self::collect).
+    pub(crate) fn rest(&self) {
+        self.mailbox.rest();
+    }
+
+    /// Marks the lane as running.
+    pub(crate) fn wake(&self) {
+        self.mailbox.wake();
+    }
+
+    /// Returns the SAs that arrived since the last call.
+    #[inline]
+    pub(crate) fn collect(&mut self) -> Vec<NewSa> {
+        let come = self.mailbox.take();
+        for (tunnel, _) in &come {
+            self.waiting[usize::from(*tunnel)] = false;
+        }
+        come
+    }
+}

@@ -1,0 +1,62 @@
+//! The outbound SAs that the renewer replaces.
+
+use crate::mailbox::Mailbox;
+use crate::shared_keys::{SharedKeys, lock};
+use dispatch::Dispatch;
+use esp::{Limits, OutboundSa};
+use keying::message::Cause;
+use std::sync::Arc;
+
+/// A new SA, and the lane's tunnel that it is for.
+pub(crate) type NewSa = (u16, OutboundSa);
+
+/// A tunnel's outbound SA in one lane, as the lane registers it.
+pub(crate) struct Renewable {
+    pub slot: u16,
+    pub keys: SharedKeys,
+    /// Epoch of the lane's SA; 0: none.
+    pub epoch: u32,
+    /// As [`LaneTunnel::lifetime`](crate::lane::LaneTunnel::lifetime).
+    pub lifetime: Limits,
+}
+
+/// A registered SA.
+pub(super) struct Member {
+    pub number: usize,
+    /// Its epoch is that of the newest SA that the lane has or finds in its mailbox.
+    pub own: Renewable,
+    pub selection: Dispatch,
+    pub tunnel: u16,
+    pub mailbox: Arc<Mailbox<NewSa>>,
+}
+
+impl Member {
+    /// Puts an SA of the keys' outbound epoch into the lane's mailbox, unless the lane was given
+    /// one.
+    pub(super) fn renew(&mut self) {
+        let mut keys = lock(&self.own.keys);
+        let Some(epoch) = keys.outbound_epoch().filter(|new| *new != self.own.epoch) else {
+            return;
+        };
+        let Some(fresh) = keys.outbound(self.selection.suite(), self.own.slot) else {
+            return;
+        };
+        drop(keys);
+        self.own.epoch = epoch;
+        let transform = self.selection.sealing(&fresh.keymat);
+        let sa = OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime);
+        let tunnel = self.tunnel;
+        self.mailbox
+            .put((tunnel, sa), |(other, _)| *other == tunnel);
+    }
+
+    /// The limit that makes new keys due for an SA that has sealed this much.
+    pub(super) fn cause(&self, sealed: Limits) -> Cause {
+        let of_cipher = Limits::of(self.selection.suite()).bytes / 2;
+        if sealed.bytes >= self.own.lifetime.bytes.min(of_cipher) {
+            Cause::Bytes
+        } else {
+            Cause::Packets
+        }
+    }
+}
