@@ -102,7 +102,7 @@ pub enum LabError {
         /// What happened, with its last words.
         reason: String,
     },
-    /// The run was told to stop (Ctrl-C).
+    /// The run was interrupted (Ctrl-C).
     #[error("interrupted")]
     Interrupted,
 }

@@ -462,7 +462,7 @@ impl Drop for NamespaceLab {
         }) = self.dut.take()
         {
             let site = self.site(&name, links, direction);
-            // Nobody is left to be told.
+            // No caller is left to report a failure to.
             let _ = adapter.stop(&site, RunningDut::default());
         }
         // All at once; each is waited for when it is dropped itself.

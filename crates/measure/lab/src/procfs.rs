@@ -177,7 +177,7 @@ fn parse_resident_pages(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Busy time of all cores since boot; what the hypervisor stole is told apart.
+/// Busy time of all cores since boot; time stolen by the hypervisor is separate.
 pub(crate) fn machine_cpu_time() -> Option<CpuTime> {
     parse_machine_cpu_time(&fs::read_to_string("/proc/stat").ok()?, tick_ns())
 }

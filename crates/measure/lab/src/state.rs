@@ -71,7 +71,7 @@ struct State {
     returns: bool,
 }
 
-/// A process that can be told from a later one with the same number.
+/// A process, distinguishable from a later one with the same number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Process {
     name: String,

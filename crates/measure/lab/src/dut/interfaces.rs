@@ -1,5 +1,5 @@
-//! Counters of a DUT that is the kernel itself: those of its interfaces, which tell where frames got
-//! lost.
+//! Counters of a DUT that is the kernel itself: those of its interfaces, which show where frames
+//! got lost.
 
 use super::Site;
 use crate::protocol::{Program, Request, Response};

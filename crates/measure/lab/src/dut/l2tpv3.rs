@@ -29,7 +29,7 @@ const TUNNEL: u32 = 1;
 /// Cookies are this and the session's number.
 const COOKIE: u64 = 0x6369_7068_6572_6200;
 
-/// How long `ip` may take to tell tunnels or sessions.
+/// How long `ip` may take to list tunnels or sessions.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A tunnel is gone only some time after it was deleted.

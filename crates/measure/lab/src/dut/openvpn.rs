@@ -1,8 +1,8 @@
 //! OpenVPN between the gateways: one process on each, UDP, TLS with certificates made for this one
 //! start.
 //!
-//! 1. `openssl` makes a key and a certificate on each gateway; the key stays there. Each is told the
-//!    other's fingerprint, and trusts nothing else.
+//! 1. `openssl` makes a key and a certificate on each gateway; the key stays there. Each gateway is
+//!    configured with the other's fingerprint, and trusts nothing else.
 //! 2. gw2, the TLS server, is started until its socket is bound, then gw1: so gw1's first packet finds
 //!    somebody who listens, and is not sent again seconds later.
 //! 3. Each one's interface is set up and the networks beyond are routed into it. It needs no address:

@@ -146,7 +146,7 @@ impl<'a> Site<'a> {
         Err(self.not_reached(PATH_LIMIT))
     }
 
-    /// Waits until A reaches B, for so long, or until the run is told to stop.
+    /// Waits until A reaches B, at most this long, or until the run is interrupted.
     pub(crate) fn await_path_within(
         &self,
         limit: Duration,

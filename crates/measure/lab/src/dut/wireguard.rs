@@ -48,7 +48,7 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 /// From one question whether it answers to the next.
 const READY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long `wg` may take, and a program to tell its version.
+/// How long `wg` may take, and a program to print its version.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A WireGuard interface on each gateway.

@@ -132,7 +132,7 @@ impl Tuning {
     /// somebody else has set another one in between.
     ///
     /// # Errors
-    /// [`TuneError`]: nothing was changed. A parameter that cannot be set is told in its
+    /// [`TuneError`]: nothing was changed. A parameter that cannot be set is reported in its
     /// [`Change`].
     pub fn apply(&self) -> Result<Vec<Change>, TuneError> {
         let mut record = self.read_record()?;

@@ -1,4 +1,4 @@
-//! Versions of the tools, as they tell them.
+//! Versions of the tools, as they report them.
 
 use crate::sync::Deadline;
 use crate::tools::search_path;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Tools with the argument that makes them tell their version.
+/// Tools with the argument that makes them print their version.
 const TOOLS: &[(&str, &str)] = &[
     ("bridge", "-V"),
     ("ethtool", "--version"),
@@ -44,7 +44,7 @@ pub(super) fn tools() -> BTreeMap<String, String> {
     })
 }
 
-/// The version of a tool; `?` when it is there but tells none; `None` when it is not there.
+/// The version of a tool; `?` when it is there but reports none; `None` when it is not there.
 fn version(tool: &str, argument: &str) -> Option<String> {
     let mut child = Command::new(tool)
         .arg(argument)
@@ -65,7 +65,7 @@ fn version(tool: &str, argument: &str) -> Option<String> {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    // Some tell it on standard error, some warn there first.
+    // Some print it on standard error, some warn there first.
     let mut text = String::new();
     let _ = child.stdout.take()?.read_to_string(&mut text);
     let _ = child.stderr.take()?.read_to_string(&mut text);

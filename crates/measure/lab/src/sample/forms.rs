@@ -1,4 +1,4 @@
-//! What a datagram on a DUT's own UDP port can be, told by its first bytes and its length.
+//! Kinds of datagram on a DUT's own UDP port, identified by their first bytes and length.
 //!
 //! One table for both who ask: [`super::classify`] reads it frame by frame, and [`super::filter`]
 //! makes it the kernel's program, so they cannot differ. Lengths are the least that a packet of its
@@ -208,7 +208,7 @@ mod tests {
         bytes
     }
 
-    /// An IKE message of so many bytes, its header included, that says that it is so long.
+    /// An IKE message of `length` bytes with its header, whose length field is `said`.
     fn ike(version: u8, length: usize, said: u32) -> Vec<u8> {
         let mut message = bytes(&[], length);
         message[17] = version;

@@ -83,7 +83,7 @@ impl Ending {
 /// Runs a program to its end, or its limit.
 fn run(program: &Program, limit: Duration, processes: &Processes) {
     if let Ok((handle, process)) = processes.spawn(program) {
-        // There is nobody to tell.
+        // No caller is left to report a failure to.
         let _ = process.wait(limit);
         processes.forget(handle);
     }

@@ -27,10 +27,10 @@ pub(super) struct Process {
     name: String,
     started: Instant,
     state: Mutex<State>,
-    /// Belongs to `state`: told when the process has been reaped.
+    /// Belongs to `state`: notified when the process has been reaped.
     reaped: Condvar,
     output: Mutex<Output>,
-    /// Belongs to `output`: told when there is more of it.
+    /// Belongs to `output`: notified when there is more of it.
     printed: Condvar,
     /// Wakes the pump when the process has been reaped.
     ended_event: EventFd,

@@ -83,7 +83,7 @@ impl Processes {
         })
     }
 
-    /// Forgets a program whose end has been told.
+    /// Forgets a program whose end has been reported.
     pub(super) fn forget(&self, handle: u64) {
         lock(&self.table).by_handle.remove(&handle);
     }

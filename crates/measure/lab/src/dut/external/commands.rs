@@ -11,7 +11,7 @@ use campaign::plan::{self, ExternalBox, Placeholder, fill_in};
 use std::thread;
 use std::time::Duration;
 
-/// A command that is not over is looked at this often, for the run may be told to stop meanwhile.
+/// Polling interval of a running command: the run may be interrupted meanwhile.
 const STEP: Duration = Duration::from_millis(10);
 
 /// From SIGTERM to SIGKILL.
@@ -37,7 +37,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// What it prints, of a command that must succeed; given up when the run is told to stop.
+    /// Returns the output of a command that must succeed; stops when the run is interrupted.
     pub(super) fn run(
         &self,
         id: NodeId,
@@ -47,7 +47,7 @@ impl<'a> Desk<'a> {
         self.carry_out(id, via, command, Some(&self.outside.interrupt))
     }
 
-    /// Likewise, but not given up.
+    /// Runs a required command to its end even when the run is interrupted.
     pub(super) fn run_to_the_end(
         &self,
         id: NodeId,

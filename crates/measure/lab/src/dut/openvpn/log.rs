@@ -5,7 +5,7 @@ use crate::LabError;
 /// How the line begins that it prints once its interface is there and its socket is bound.
 pub(super) const BOUND: &str = "UDPv4 link remote:";
 
-/// How the line begins that tells the cipher, once for each handshake.
+/// Start of the line that reports the cipher, once per handshake.
 pub(super) const DATA_CHANNEL: &str = "Data Channel: cipher ";
 
 /// What it printed until it was bound.

@@ -9,10 +9,10 @@ use std::time::Duration;
 /// How long one command may take.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(20);
 
-/// Characters of a command that an error tells.
+/// Characters of a command that an error quotes.
 const COMMAND_CHARS: usize = 200;
 
-/// Lines of a log that an error tells.
+/// Lines of a log that an error quotes.
 const LOG_LINES: usize = 4;
 
 /// A gateway, and where its files are.

@@ -1,4 +1,4 @@
-//! Keys, and the configuration as `wg setconf` reads it and `wg showconf` tells it.
+//! Keys, and the configuration as `wg setconf` reads it and `wg showconf` prints it.
 
 use super::{wg, wg_with};
 use crate::{LabError, Node};

@@ -1,4 +1,4 @@
-//! Suites in the kernel's words: as `ip xfrm` is told them, and as it tells them.
+//! Suites in the kernel's words: as `ip xfrm` accepts and prints them.
 
 use wire::{Cipher, Hmac, Suite};
 
@@ -8,7 +8,7 @@ const SALT_BYTES: usize = 4;
 /// A suite's algorithms.
 pub(super) struct Algorithms {
     pub(super) suite: Suite,
-    /// In the order in which `ip` tells them.
+    /// In the order in which `ip` prints them.
     list: Vec<Algorithm>,
 }
 
@@ -62,7 +62,7 @@ impl Algorithms {
         keys.filter(|key| !key.is_empty()).collect()
     }
 
-    /// As `ip xfrm state add` is told them.
+    /// As `ip xfrm state add` accepts them.
     pub(super) fn with_key(&self, keymat: &str) -> String {
         let words = self.parts(keymat).into_iter().map(|(algorithm, key)| {
             let key = match key {

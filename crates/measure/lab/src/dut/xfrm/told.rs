@@ -1,6 +1,6 @@
-//! What `ip -s xfrm state` tells of SAs. Keys go no further than this: only how long they are.
+//! Parser of `ip -s xfrm state`. Keys go no further than this: only their lengths do.
 
-/// An SA as the kernel tells it.
+/// An SA as the kernel reports it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) from: String,
@@ -118,7 +118,7 @@ fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// As iproute2 6.1 tells them of Linux 6.1; the keys are made up.
+    /// Output of iproute2 6.1 on Linux 6.1; the keys are made up.
     const TEXT: &str = "\
 src 192.0.2.2 dst 192.0.2.1
 \tproto esp spi 0x00001002(4098) reqid 1(0x00000001) mode tunnel
