@@ -34,6 +34,8 @@ pub(crate) struct Run<'a> {
     comparisons: BTreeMap<String, Vec<usize>>,
     /// Places in the palette by DUT.
     colors: BTreeMap<String, usize>,
+    /// DUTs by their printed name.
+    duts: BTreeMap<String, &'a Dut>,
 }
 
 /// Cells that differ only in DUT, MTU, cores and datagram size.
@@ -103,6 +105,7 @@ impl<'a> Run<'a> {
             cells: ids.enumerate().map(|(place, id)| (id, place)).collect(),
             comparisons,
             colors: colors(plan),
+            duts: duts(plan),
             results,
         }
     }
@@ -120,8 +123,7 @@ impl<'a> Run<'a> {
 
     /// The DUT with this printed name.
     pub(crate) fn device(&self, dut: &str) -> Option<&'a Dut> {
-        let mut duts = self.plan().cells.iter().map(|cell| &cell.dut);
-        duts.find(|known| shown(known) == dut)
+        self.duts.get(dut).copied()
     }
 
     /// A device's name where it stands for itself: of a control, with what it is a control for.
@@ -212,6 +214,14 @@ impl<'a> Run<'a> {
     pub(crate) fn cpus(&self) -> Option<u32> {
         Some(self.journal.header.environment.cpus).filter(|cpus| *cpus > 0)
     }
+}
+
+fn duts(plan: &Plan) -> BTreeMap<String, &Dut> {
+    let mut duts = BTreeMap::new();
+    for cell in &plan.cells {
+        duts.entry(shown(&cell.dut)).or_insert(&cell.dut);
+    }
+    duts
 }
 
 /// Colours in the palette, that of baselines included; with more DUTs, they are used again.

@@ -48,7 +48,8 @@ pub fn build(journal: &Journal) -> Documents {
 /// What `results.json` holds, as data.
 #[must_use]
 pub fn result(journal: &Journal) -> RunResult {
-    RunResult::of(&Run::of(journal), Results::of(journal))
+    let results = Results::of(journal);
+    RunResult::of(&Run::with(journal, results.clone()), results)
 }
 
 /// What a run ends with on a terminal of that many columns. `files` is the folder that its
