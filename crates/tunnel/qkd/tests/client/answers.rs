@@ -134,7 +134,10 @@ fn what_is_no_http_is_refused() {
 #[test]
 fn an_answer_is_whole_and_not_too_long() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"keys\":[";
-    says(&error_of(head, true), "ended before the answer was complete");
+    says(
+        &error_of(head, true),
+        "ended before the answer was complete",
+    );
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1048577\r\n\r\n";
     says(&error_of(head, true), "more than 1048576 bytes");
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n";
