@@ -1,9 +1,10 @@
 //! How many handshakes two of ours make a second, both on one core.
 //!
-//! `make bench-handshakes`. Client and server are the very configurations of the control channel: TLS 1.3, X25519MLKEM768,
-//! certificates of both sides, nothing resumed. Their bytes are passed on in memory, so no kernel is in it. Each
-//! handshake ends as a real one: what came out is looked at, and both sides have the same exported secret. The best of
-//! several turns counts; the others are shown as the range.
+//! `make bench-handshakes`. Client and server are the very configurations of the control channel:
+//! TLS 1.3, X25519MLKEM768, certificates of both sides, nothing resumed. Their bytes are passed on
+//! in memory, so no kernel is in it. Each handshake ends as a real one: what came out is looked at,
+//! and both sides have the same exported secret. The best of several turns counts; the others are
+//! shown as the range.
 
 use control::Identity;
 use control::certificates::{Authority, Texts, days_from_now};

@@ -1,8 +1,9 @@
-//! Makes what gateways show each other: a certificate authority, and certificates that carry a gateway's name.
+//! Creates a certificate authority, and certificates that carry a gateway's name.
 //!
-//! All keys are ECDSA on P-256, which every TLS library has. A certificate has exactly one name, as a DNS name in its
-//! subject's alternative names (RFC 5280 §4.2.1.6), and serves both ends of a connection. There is no revocation: a
-//! certificate is trusted until it expires, so it should not live longer than it must.
+//! All keys are ECDSA on P-256, which every TLS library supports. A certificate has exactly one
+//! name, a DNS name in its subject alternative names (RFC 5280 §4.2.1.6), and is valid for client
+//! and server authentication. There is no revocation: a certificate is trusted until it expires, so
+//! its lifetime should be no longer than necessary.
 
 use crate::files::{self, ReadError};
 use crate::names::{self, BadName};
@@ -18,25 +19,25 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::{Zeroize, Zeroizing};
 
-/// How long an authority is good for, in days: ten years.
+/// Lifetime of an authority in days: ten years.
 pub const AUTHORITY_DAYS: u32 = 3652;
-/// How long a certificate is good for unless told otherwise, in days.
+/// Default lifetime of a certificate in days.
 pub const CERTIFICATE_DAYS: u32 = 365;
-/// The most days that a certificate can be made for.
+/// Maximum lifetime of a certificate in days.
 pub const DAYS_MAX: u32 = 36_500;
-/// The authority's certificate, in its folder.
+/// File name of the authority's certificate.
 pub const AUTHORITY_CERTIFICATE: &str = "ca.pem";
-/// The authority's key, in its folder.
+/// File name of the authority's key.
 pub const AUTHORITY_KEY: &str = "ca.key";
 
-/// Certificates are valid from a little before they were made: clocks differ.
+/// Certificates are valid from this long before their creation, since clocks differ.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(3600);
 /// The longest common name (RFC 5280 appendix A, `ub-common-name`).
 const COMMON_NAME_MAX: usize = 64;
-/// Bytes that tell one authority's name from another's.
+/// Bytes of the key identifier in an authority's name.
 const AUTHORITY_NAME_BYTES: usize = 4;
 
-/// Why there is no new authority or certificate.
+/// Why an authority or certificate could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A name that a certificate cannot carry.
@@ -49,7 +50,7 @@ pub enum CertificateError {
         #[from]
         source: ReadError,
     },
-    /// A file of the authority is not what it ought to be.
+    /// A file of the authority has invalid content.
     #[error("{}: {what}", .path.display())]
     Malformed {
         /// File.
@@ -57,7 +58,7 @@ pub enum CertificateError {
         /// What is wrong.
         what: String,
     },
-    /// A new file cannot be made.
+    /// A new file cannot be created.
     #[error("{} cannot be made: {source}{}", .path.display(), exists_hint(.source))]
     NotCreated {
         /// File.
@@ -65,7 +66,7 @@ pub enum CertificateError {
         /// Why.
         source: io::Error,
     },
-    /// Making a key or a signature failed.
+    /// Generating a key or a signature failed.
     #[error("no certificate could be made: {0}")]
     Failed(#[from] rcgen::Error),
 }
@@ -75,11 +76,11 @@ pub enum CertificateError {
 pub struct Files {
     /// Certificate, PEM; public.
     pub certificate: PathBuf,
-    /// Key, PEM; for the owner alone.
+    /// Key, PEM; accessible to the owner only.
     pub key: PathBuf,
 }
 
-/// What those two files hold.
+/// Contents of the two files of an authority or a gateway.
 pub struct Texts {
     /// Certificate, PEM.
     pub certificate: String,
@@ -87,21 +88,21 @@ pub struct Texts {
     pub key: Zeroizing<String>,
 }
 
-/// Makes an authority in a folder, which must exist: `ca.pem`, which every gateway needs, and `ca.key`, which makes
-/// certificates and should be kept where no gateway is.
+/// Creates an authority in a folder, which must exist: `ca.pem`, which every gateway needs, and
+/// `ca.key`, which signs certificates and should not be kept on any gateway.
 ///
 /// # Errors
-/// [`CertificateError::NotCreated`], also when there is one already: nothing is ever overwritten.
+/// [`CertificateError::NotCreated`], also if a file already exists: nothing is ever overwritten.
 pub fn create_authority(folder: &Path) -> Result<Files, CertificateError> {
     let texts = Authority::generate()?.texts();
     write(folder, AUTHORITY_CERTIFICATE, AUTHORITY_KEY, &texts)
 }
 
-/// Makes a certificate for a gateway with the authority in a folder: `NAME.pem` and `NAME.key`, in another folder or the
-/// same.
+/// Creates a certificate for a gateway, signed by the authority in a folder: `NAME.pem` and
+/// `NAME.key`, in the same folder or another.
 ///
 /// # Errors
-/// [`CertificateError`], also when there is such a file already: nothing is ever overwritten.
+/// [`CertificateError`], also if a file already exists: nothing is ever overwritten.
 ///
 /// # Panics
 /// If `days` is 0 or more than [`DAYS_MAX`].
@@ -121,7 +122,7 @@ pub fn create_certificate(
     )
 }
 
-/// From about now on, for so many days.
+/// The validity period of `days` days, starting shortly before now.
 ///
 /// # Panics
 /// If `days` is 0 or more than [`DAYS_MAX`].
@@ -139,14 +140,15 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new one.
+    /// Generates a new authority.
     ///
     /// # Errors
     /// [`CertificateError::Failed`]: the operating system gives no randomness.
     pub fn generate() -> Result<Self, CertificateError> {
         let key = WipedKey(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?);
         let mut params = CertificateParams::default();
-        // A name of its own, so that a certificate of another authority is told as that, not as a wrong signature.
+        // A distinct name, so that a certificate of another authority is reported as such, not as a
+        // wrong signature.
         let identifier = params.key_identifier(&key);
         let digits: String = identifier[..AUTHORITY_NAME_BYTES]
             .iter()
@@ -163,7 +165,7 @@ impl Authority {
         })
     }
 
-    /// That of a folder.
+    /// Loads the authority of a folder.
     ///
     /// # Errors
     /// [`CertificateError::Read`] and [`CertificateError::Malformed`].
@@ -191,13 +193,13 @@ impl Authority {
         })
     }
 
-    /// The authority's certificate, PEM: what everybody who is to trust it needs.
+    /// The authority's certificate, PEM, which every gateway needs that trusts it.
     #[must_use]
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Certificate and key, as they are to be written.
+    /// Certificate and key as the contents of their files.
     #[must_use]
     pub fn texts(&self) -> Texts {
         Texts {
@@ -206,7 +208,7 @@ impl Authority {
         }
     }
 
-    /// A certificate with a fresh key, for a gateway's name, valid for that time.
+    /// Issues a certificate with a fresh key for a gateway's name, valid for the given period.
     ///
     /// # Errors
     /// [`CertificateError::Name`] and [`CertificateError::Failed`].
@@ -214,7 +216,7 @@ impl Authority {
         self.issue_for(name, None, valid)
     }
 
-    /// The same for a server that is reached by its address, such as a KME: the certificate has that too.
+    /// Issues a certificate that also contains an IP address, for a server such as a KME.
     ///
     /// # Errors
     /// As [`issue`](Self::issue).

@@ -1,4 +1,4 @@
-//! Files of certificates and keys: read whole with a limit, made once, never overwritten.
+//! Certificate and key files: read with a size limit, created once, never overwritten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -6,19 +6,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Owner only.
+/// Mode of key files: owner only.
 const SECRET_MODE: u32 = 0o600;
-/// For all to read.
+/// Mode of certificate files: readable by all.
 const PUBLIC_MODE: u32 = 0o644;
-/// What nobody but the owner may do with a key: anything.
+/// Mode bits that a key file must not have: any access by group or others.
 const SECRET_FORBIDDEN: u32 = 0o077;
-/// The longest file: a chain of certificates has a few kilobytes.
+/// Maximum file size; a certificate chain has a few kilobytes.
 const BYTES_MAX: usize = 64 * 1024;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The operating system says no, or it is no such file.
+    /// The operating system reports an error, or it is not a regular file of acceptable size.
     #[error("{} cannot be read: {source}", .path.display())]
     NotRead {
         /// File.
@@ -26,7 +26,7 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
-    /// Others than its owner may use a key.
+    /// Users other than its owner may use a key.
     #[error("{} has mode {mode:04o}: others than its owner may use the key (chmod 600 {})",
         .path.display(), .path.display())]
     TooOpen {
@@ -37,17 +37,17 @@ pub enum ReadError {
     },
 }
 
-/// What anybody may read.
+/// Reads a public file.
 pub(crate) fn read_public(path: &Path) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     read(path, 0)
 }
 
-/// A key: refused if anybody but its owner may use it.
+/// Reads a key file. Rejects it if anyone but its owner may use it.
 pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     read(path, SECRET_FORBIDDEN)
 }
 
-/// The whole file, in memory that is wiped afterwards and never moved meanwhile.
+/// Reads the complete file into memory that is wiped when dropped and never reallocated.
 fn read(path: &Path, forbidden: u32) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     let not_read = |source| ReadError::NotRead {
         path: path.to_owned(),
@@ -82,20 +82,20 @@ fn read(path: &Path, forbidden: u32) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     Ok(text)
 }
 
-/// Makes a certificate's file and its key's, durably: both, or neither.
+/// Creates a certificate file and its key file durably: both, or neither.
 pub(crate) fn create_both(
     certificate: (&Path, &[u8]),
     key: (&Path, &[u8]),
 ) -> Result<(), (PathBuf, io::Error)> {
-    // The key first: of a certificate whose key was never written nobody has any use.
+    // The key first: a certificate without its key is useless.
     create(key.0, key.1, SECRET_MODE)?;
     create(certificate.0, certificate.1, PUBLIC_MODE).inspect_err(|_| {
-        // What cannot be removed is an unused key: harmless, and the first error says more.
+        // A leftover unused key is harmless, and the first error is more informative.
         let _ = fs::remove_file(key.0);
     })
 }
 
-/// Makes a file that must not exist yet; removes what is half made.
+/// Creates a file that must not exist yet; removes it if writing fails.
 fn create(path: &Path, content: &[u8], mode: u32) -> Result<(), (PathBuf, io::Error)> {
     let open = OpenOptions::new()
         .write(true)
@@ -114,7 +114,7 @@ fn create(path: &Path, content: &[u8], mode: u32) -> Result<(), (PathBuf, io::Er
     .map_err(|error| (path.to_owned(), error))
 }
 
-/// Makes the name of a file durable.
+/// Makes the directory entry of a file durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

@@ -1,34 +1,35 @@
-//! Messages as they go over a connection: each behind its length in four bytes, big-endian.
+//! Framing of messages: each is preceded by its length in four bytes, big-endian.
 //!
-//! Bytes in, messages out, in whatever pieces they come. It never holds more than one message of the longest kind and what
-//! was pushed last.
+//! The decoder accepts bytes in pieces of any size. It buffers at most one message of maximum
+//! length plus the last piece.
 
 use keying::message::MESSAGE_BYTES_MAX;
 
-/// Of the length in front of each message.
+/// Size of the length prefix.
 const LENGTH_BYTES: usize = 4;
 
-/// A peer announces a message that is longer than any.
+/// A peer announces a message longer than [`MESSAGE_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a message of {0} bytes is announced: at most {MESSAGE_BYTES_MAX} are taken")]
 pub struct TooLong(pub usize);
 
-/// What came, and was not yet taken.
+/// A decoder: received bytes that do not yet form a message.
 #[derive(Default)]
 pub struct Frames {
     bytes: Vec<u8>,
 }
 
 impl Frames {
-    /// Takes what came. After each, take messages until there are no more: otherwise what is held has no bound.
+    /// Appends received bytes. The caller must then take all complete messages: otherwise the
+    /// buffer is unbounded.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message, if it is there.
+    /// Takes the next complete message, if any.
     ///
     /// # Errors
-    /// [`TooLong`]: where the next begins is not known any more; the connection is of no more use.
+    /// [`TooLong`]: the start of the next message is lost, so the connection is unusable.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, TooLong> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
@@ -45,20 +46,23 @@ impl Frames {
         Ok(Some(message))
     }
 
-    /// Whether part of a message is there.
+    /// Whether the buffer holds part of a message.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         !self.bytes.is_empty()
     }
 }
 
-/// A message as it goes out.
+/// Encodes a message with its length prefix.
 ///
 /// # Panics
 /// If it is longer than [`MESSAGE_BYTES_MAX`].
 #[must_use]
 pub fn framed(message: &[u8]) -> Vec<u8> {
-    assert!(message.len() <= MESSAGE_BYTES_MAX, "no message is so long");
+    assert!(
+        message.len() <= MESSAGE_BYTES_MAX,
+        "a message exceeds the maximum length"
+    );
     let length = u32::try_from(message.len()).expect("far below 4 GiB");
     [&length.to_be_bytes(), message].concat()
 }
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_out_however_the_bytes_come_in() {
+    fn messages_decode_from_pieces_of_any_size() {
         let messages = [&b"one"[..], b"", b"three", &[7; MESSAGE_BYTES_MAX]];
         let stream: Vec<u8> = messages
             .iter()
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long_is_refused_by_its_length_alone() {
+    fn an_overlong_message_is_rejected_by_its_length_alone() {
         let mut frames = Frames::default();
         frames.push(&u32::try_from(MESSAGE_BYTES_MAX + 1).unwrap().to_be_bytes());
         assert_eq!(frames.take(), Err(TooLong(MESSAGE_BYTES_MAX + 1)));

@@ -1,4 +1,4 @@
-//! Who this gateway is: its certificate and key, and the authority that it trusts.
+//! The gateway's identity: its certificate and key, and the authority that it trusts.
 
 use crate::files::{self, ReadError};
 use crate::names;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
-/// A gateway's certificate with its key, checked; ready for handshakes.
+/// A gateway's validated certificate and key, ready for handshakes.
 #[derive(Clone)]
 pub struct Identity {
     name: String,
@@ -28,10 +28,10 @@ pub struct Identity {
 /// Why an identity cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// A file cannot be read, or others may read it.
+    /// A file cannot be read, or others may use it.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file is not what it ought to be.
+    /// A file has invalid content.
     #[error("{}: {what}", .path.display())]
     Malformed {
         /// File.
@@ -39,9 +39,9 @@ pub enum IdentityError {
         /// What is wrong.
         what: String,
     },
-    /// The key is of another certificate.
+    /// The key does not match the certificate.
     #[error(
-        "the key {} is not that of the certificate {} (bring both from where they were made)",
+        "the key {} does not match the certificate {} (use the two files that were made together)",
         .key.display(), .certificate.display()
     )]
     KeyDiffers {
@@ -50,26 +50,26 @@ pub enum IdentityError {
         /// Certificate file.
         certificate: PathBuf,
     },
-    /// The certificate is one that no peer would take.
+    /// No peer would accept the certificate.
     #[error("the certificate {} cannot be used: {what}", .path.display())]
     Refused {
         /// Certificate file.
         path: PathBuf,
-        /// Why peers would not.
+        /// Why peers would reject it.
         what: String,
     },
-    /// TLS cannot be set up with it.
+    /// TLS cannot be configured with it.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
 }
 
 impl Identity {
-    /// Reads certificate (intermediates may follow in the same file), key and authority, all PEM, and checks what a peer
-    /// would check: the certificate's time, that the authority signed it, that it serves both ends of a connection, and
-    /// that it has one name.
+    /// Reads certificate (intermediates may follow in the same file), key and authority, all PEM.
+    /// Checks what a peer would check: the certificate's validity period, the authority's
+    /// signature, client and server authentication, and that it has exactly one name.
     ///
     /// # Errors
-    /// [`IdentityError`], with the file and what to do.
+    /// [`IdentityError`], with the file and the remedy.
     pub fn load(certificate: &Path, key: &Path, ca: &Path) -> Result<Self, IdentityError> {
         let chain = certificates(certificate)?;
         let roots = Arc::new(roots(ca)?);
@@ -117,21 +117,22 @@ impl Identity {
         &self.name
     }
 
-    /// For the side that connects. Whoever uses it without the rest of this crate has to ask [`tls::session`] what came
-    /// out of a handshake.
+    /// The TLS configuration of the connector. A caller that uses it without the rest of this crate
+    /// must verify each handshake with [`tls::session`].
     #[must_use]
     pub fn client_config(&self) -> &Arc<ClientConfig> {
         &self.client
     }
 
-    /// For the side that listens, as [`client_config`](Self::client_config).
+    /// The TLS configuration of the listener; [`client_config`](Self::client_config) applies here
+    /// too.
     #[must_use]
     pub fn server_config(&self) -> &Arc<ServerConfig> {
         &self.server
     }
 }
 
-/// Without what is inside: there is a key among it.
+/// Omits the contents, which include a key.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
@@ -140,7 +141,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// What a listener and a connector would do with this certificate, now.
+/// Verifies the certificate now as a listener and a connector would.
 fn check(
     chain: &[CertificateDer<'_>],
     roots: &Arc<RootCertStore>,
@@ -163,7 +164,7 @@ fn check(
     Ok(())
 }
 
-/// At least one certificate.
+/// Reads at least one certificate.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let text = files::read_public(path)?;
     let found: Vec<_> = CertificateDer::pem_slice_iter(&text)

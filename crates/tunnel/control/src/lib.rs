@@ -1,20 +1,23 @@
-//! The control channel: two gateways agree on keys over TLS, outside of the tunnel.
+//! The control channel: two gateways agree on keys over TLS, outside the tunnel.
 //!
-//! One thread, named `control`, drives one [`Rollover`](keying::rollover::Rollover) for each tunnel: it makes and takes
-//! connections, looks at what came out of each handshake ([`tls::session`]), carries messages, fetches keys of QKD, and tells
-//! the [`Lanes`] what to install, switch to and retire. The way of a connection that comes in:
+//! One thread, named `control`, drives one [`Rollover`](keying::rollover::Rollover) per tunnel. It
+//! opens and accepts connections, verifies the result of each handshake ([`tls::session`]),
+//! transfers messages, fetches QKD keys, and has the [`Lanes`] install, switch to and retire
+//! epochs. An inbound connection passes these steps:
 //!
-//! 1. Its source must be the address of some tunnel's peer. All others are closed before a byte is read.
-//! 2. TLS, with certificates of both sides; within [`OPEN_LIMIT`]. Of those that are not through, each address may have
-//!    [`PENDING_PER_ADDRESS_MAX`]; one more takes the place of the oldest, so one who opens many and says nothing only
-//!    drives out himself.
-//! 3. The first message, [`Open`](keying::message::Message::Open), names the tunnel. The name in the certificate and the
-//!    source address must be those of that tunnel's peer. Only then does its `Rollover` learn of the connection.
+//! 1. Its source must be the address of some tunnel's peer. All others are closed before a byte is
+//!    read.
+//! 2. A mutually authenticated TLS handshake, within [`OPEN_LIMIT`]. Each address may have
+//!    [`PENDING_PER_ADDRESS_MAX`] connections that have not completed it; a further one evicts the
+//!    oldest, so an address that opens many silent connections evicts only its own.
+//! 3. The first message, [`Open`](keying::message::Message::Open), names the tunnel. The name in
+//!    the certificate and the source address must be those of that tunnel's peer. Only then does
+//!    the connection reach the tunnel's `Rollover`.
 //!
-//! `docs/security.md` has the derivation of keys, and what all this does not promise.
+//! `docs/security.md` specifies the key derivation, and the guarantees that this does not give.
 //!
-//! What it deliberately does not do: it writes no log (events go to [`Lanes::event`]), checks no revocation, and has nothing to
-//! do with packets.
+//! What it deliberately does not do: it writes no log (events go to [`Lanes::event`]), checks no
+//! revocation, and handles no packets.
 
 #![forbid(unsafe_code)]
 
@@ -40,64 +43,66 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// Name of the thread.
+/// Name of the control thread.
 pub const THREAD_NAME: &str = "control";
 
-/// Everything that a control plane needs to know.
+/// Configuration of a control plane.
 pub struct Setup {
-    /// Who this gateway is.
+    /// This gateway's certificate and key.
     pub identity: Identity,
-    /// Where keys of QKD come from, if any tunnel's policy has them.
+    /// The KME, if any tunnel's policy uses QKD.
     pub qkd: Option<qkd::Kme>,
-    /// The tunnels; events and keys are told by the index in this list.
+    /// The tunnels; [`Lanes`] identifies each by its index in this list.
     pub tunnels: Vec<Tunnel>,
 }
 
 /// One tunnel.
 pub struct Tunnel {
-    /// What its keys must be, and when they change.
+    /// Key policy and rekey times.
     pub settings: Settings,
-    /// Address that connections go out from.
+    /// Source address of outbound connections.
     pub local: IpAddr,
-    /// Address and TCP port of the peer; connections of the peer come from that address.
+    /// Address and TCP port of the peer; the peer's connections come from this address.
     pub remote: SocketAddr,
-    /// The peer's SAE, as its KME knows it (ETSI GS QKD 014); needed where the policy has QKD.
+    /// The peer's SAE ID (ETSI GS QKD 014); required if the policy uses QKD.
     pub peer_sae: Option<String>,
 }
 
-/// The data plane, as the control plane sees it. Called on the control thread: no call may block for long.
+/// The control plane's interface to the data plane. Called on the control thread: no call may block
+/// for long.
 pub trait Lanes: Send {
-    /// Open what comes in this epoch from now on.
+    /// Opens inbound packets of this epoch from now on.
     fn install_inbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>);
-    /// Seal with this epoch from now on.
+    /// Seals outbound packets with this epoch from now on.
     fn switch_outbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>);
-    /// Open nothing of this epoch any more.
+    /// Stops opening inbound packets of this epoch.
     fn retire_inbound(&mut self, tunnel: usize, epoch: u32);
-    /// Something that people want to know.
+    /// Reports an event of a tunnel.
     fn event(&mut self, tunnel: usize, event: &Event);
-    /// A connection was refused before it could be told which tunnel it was for; not more than some a second are told.
+    /// Reports a connection that was refused before its tunnel was known. Calls are rate-limited.
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         let _ = (from, reason);
     }
 }
 
-/// The running control plane. It ends when this is dropped; peers notice at once.
+/// The running control plane. It ends when this is dropped, which closes all connections, so peers
+/// notice at once.
 pub struct Control {
     requests: Arc<Requests>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Asks the control plane for new keys; for any thread, and never blocks for long.
+/// Requests new keys from the control plane. May be used on any thread; never blocks for long.
 #[derive(Clone)]
 pub struct Handle {
     requests: Arc<Requests>,
 }
 
-/// Starts the control plane, on a bound listener.
+/// Starts the control plane on a bound listener.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] where tunnels contradict each other, the identity, or what is needed for QKD; others
-/// where the thread or its listener cannot be had.
+/// [`io::ErrorKind::InvalidInput`] if the tunnels contradict each other or the identity, or lack
+/// what QKD needs; other kinds if the thread, its runtime or the listener cannot be set up.
 pub fn start(
     setup: Setup,
     listener: TcpListener,
@@ -119,7 +124,7 @@ pub fn start(
         .name(THREAD_NAME.to_owned())
         .spawn(move || {
             runtime.block_on(async { Shell::new(setup, lanes).run(listener, &of_shell).await });
-            // Here all connections are closed, whatever their tasks were waiting for.
+            // Closes all connections, whatever their tasks wait for.
             drop(runtime);
         })?;
     Ok(Control {
@@ -129,7 +134,7 @@ pub fn start(
 }
 
 impl Control {
-    /// A way to ask for new keys.
+    /// Returns a handle for requesting new keys.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle {
@@ -142,21 +147,21 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.requests.stop();
         if let Some(thread) = self.thread.take() {
-            // If it panicked, the panic was told where it was.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }
 }
 
 impl Handle {
-    /// Asks for new keys of one tunnel, or of all. While the control plane has not yet got round to it, further requests for
-    /// the same change nothing.
+    /// Requests new keys for one tunnel, or for all. Further requests for the same are merged until
+    /// the control plane has handled the first.
     pub fn rekey(&self, tunnel: Option<usize>, cause: Cause) {
         self.requests.rekey(tunnel, cause);
     }
 }
 
-/// Whether this can work at all.
+/// Checks the configuration for contradictions.
 fn check(setup: &Setup) -> Result<(), String> {
     for (index, tunnel) in setup.tunnels.iter().enumerate() {
         let settings = &tunnel.settings;

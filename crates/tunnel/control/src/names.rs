@@ -1,19 +1,19 @@
-//! Names of gateways: what a certificate carries, and what a peer is configured by.
+//! Gateway names, as in certificates and in the configuration of peers.
 
 use rustls::pki_types::{CertificateDer, DnsName};
 
-/// The longest name (RFC 1035 §2.3.4, without the root's dot).
+/// Maximum length of a name in bytes (RFC 1035 §2.3.4, without the root's dot).
 pub const NAME_BYTES_MAX: usize = 253;
 
-/// A name that no certificate of a gateway can carry.
+/// An invalid gateway name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no name for a gateway: take small letters, digits, `-` and `.`, as in gw1 or \
+    "`{0}` is no name for a gateway: use small letters, digits, `-` and `.`, as in gw1 or \
      gw1.example.net"
 )]
 pub struct BadName(pub String);
 
-/// Whether a gateway can have that name: a DNS name in small letters, so that it has one way to be written only.
+/// Checks a gateway name: a DNS name in lower case, so that it has one spelling only.
 ///
 /// # Errors
 /// [`BadName`].
@@ -28,9 +28,9 @@ pub fn check(name: &str) -> Result<(), BadName> {
     }
 }
 
-/// The one name of a certificate; otherwise what is wrong with it, for people.
+/// Returns the only name of a certificate, or a description of what is wrong with it.
 ///
-/// It only tells the name. That the certificate is good for it is for TLS to check.
+/// Extracts the name only. TLS verifies that the certificate is valid for it.
 pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<String, String> {
     let parsed = webpki::EndEntityCert::try_from(certificate)
         .map_err(|error| format!("it cannot be read as an X.509 certificate: {error}"))?;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_one_way_to_be_written() {
+    fn names_have_one_spelling() {
         for good in ["gw1", "a-b.example.net", "x1.2y", &"a".repeat(63)] {
             assert_eq!(check(good), Ok(()), "{good}");
         }

@@ -1,9 +1,9 @@
-//! Why a connection came to nothing, in words for people.
+//! Human-readable reasons for failed connections.
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use std::io;
 
-/// Of anything that goes wrong on a connection.
+/// Describes an I/O or TLS error of a connection.
 pub(crate) fn of_io(error: &io::Error) -> String {
     if let Some(tls) = error
         .get_ref()
@@ -12,13 +12,13 @@ pub(crate) fn of_io(error: &io::Error) -> String {
         return of_tls(tls);
     }
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the peer broke off".to_owned(),
+        io::ErrorKind::UnexpectedEof => "the peer closed the connection unexpectedly".to_owned(),
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// Of TLS.
+/// Describes a TLS error.
 pub(crate) fn of_tls(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(_) => {
@@ -28,14 +28,14 @@ pub(crate) fn of_tls(error: &Error) -> String {
         Error::AlertReceived(alert) => of_alert(*alert),
         Error::PeerIncompatible(what) => of_incompatible(what),
         Error::DecryptError => {
-            "what came was not sealed with the keys of this connection".to_owned()
+            "received data was not sealed with the keys of this connection".to_owned()
         }
         Error::InvalidMessage(what) => format!("what the peer sends is not TLS: {what:?}"),
         other => format!("TLS failed: {other}"),
     }
 }
 
-/// What is wrong with a certificate, own or of a peer.
+/// Describes a certificate error, of this side's certificate or the peer's.
 pub(crate) fn of_certificate(error: &Error) -> String {
     let Error::InvalidCertificate(what) = error else {
         return error.to_string();
@@ -84,7 +84,7 @@ fn names(presented: &[String]) -> String {
     presented.iter().map(plain).collect::<Vec<_>>().join(", ")
 }
 
-/// What the peer says before it hangs up (RFC 8446 §6.2).
+/// Describes the alert of a peer that closes the connection (RFC 8446 §6.2).
 fn of_alert(alert: AlertDescription) -> String {
     let what = match alert {
         AlertDescription::CertificateExpired => {
@@ -125,7 +125,7 @@ fn of_incompatible(what: &PeerIncompatible) -> String {
     }
 }
 
-/// The time between two points, roughly.
+/// The approximate time between two points.
 fn about(later_s: u64, earlier_s: u64) -> String {
     let seconds = later_s.saturating_sub(earlier_s);
     match seconds {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_the_unit_that_fits() {
+    fn times_are_printed_in_the_unit_that_fits() {
         assert_eq!(about(100, 30), "70 s");
         assert_eq!(about(7000, 0), "116 min");
         assert_eq!(about(100_000, 0), "27 h");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_without_their_type() {
+    fn names_are_printed_without_their_type() {
         assert_eq!(names(&["DnsName(\"gw3\")".to_owned()]), "gw3");
         assert_eq!(names(&[]), "nobody");
     }

@@ -1,8 +1,8 @@
-//! The control thread: one loop that owns all tunnels' machines, and one task for each connection.
+//! The control thread: one loop that owns all tunnels' state machines, and one task per connection.
 //!
-//! A machine is only ever handled here, in the order in which things happened. What it puts out is done at once: orders to
-//! connections are left in their queues, keys are told to the lanes, and what takes time (connecting, asking a KME) becomes a
-//! task that reports later. So nothing in the loop waits for a peer.
+//! Only the loop drives a state machine, in the order of events, and executes its outputs at once:
+//! messages go to the queues of connection tasks, keys go to the lanes, and slow work (connecting,
+//! calling a KME) becomes a task that reports later. So the loop never waits for a peer.
 
 mod admission;
 mod connection;
@@ -33,36 +33,38 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time;
 
-/// Connections of one tunnel. It needs two: the one that stands, and the one that takes its place.
+/// Maximum connections of one tunnel. It needs two: the standing one and its replacement.
 pub const LINKS_PER_TUNNEL_MAX: usize = 8;
-/// Connections that go out to one address at once and are not yet answered; fewer than it lets in.
+/// Maximum unanswered outbound connections to one address; fewer than
+/// [`PENDING_PER_ADDRESS_MAX`], which the peer accepts.
 const UNDER_WAY_PER_ADDRESS_MAX: usize = 64;
-/// Reports that wait for the loop; tasks that have more wait themselves.
+/// Capacity of the report queue; tasks wait when it is full.
 const REPORTS_MAX: usize = 1024;
-/// Refused connections that are told in a second; the rest are counted.
+/// Maximum refused connections reported per second; the rest are counted.
 const REFUSED_PER_SECOND_MAX: u32 = 20;
-/// How long no connection is taken when the operating system has no room for one.
+/// Pause before the next accept when the operating system is out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// A machine is not woken again before that: one that asks to be woken in the past must not take the thread for itself.
+/// Minimum time between wake-ups of one state machine, so that a wake-up time in the past cannot
+/// monopolize the thread.
 const WAKE_PAUSE: Duration = Duration::from_millis(1);
 
-/// A connection, in or out; numbers are never used again.
+/// ID of an inbound or outbound connection; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct LinkId(u64);
 
-/// A connection, as the loop sees it.
+/// The loop's state of a connection.
 struct Link {
     owner: Owner,
     orders: mpsc::Sender<Message>,
     task: AbortHandle,
 }
 
-/// Whose a connection is.
+/// The owner of a connection.
 #[derive(Clone, Copy)]
 enum Owner {
-    /// It came in from there, and has not said which tunnel it is for.
-    Nobody(IpAddr),
-    /// A tunnel's; `up` once TLS is through.
+    /// None yet: an inbound connection from this address that has not named its tunnel.
+    Pending(IpAddr),
+    /// A tunnel; `up` once the TLS handshake is complete.
     Tunnel {
         tunnel: usize,
         attempt: Attempt,
@@ -70,7 +72,7 @@ enum Owner {
     },
 }
 
-/// A tunnel, as the loop sees it.
+/// The loop's state of a tunnel.
 struct Driven {
     rollover: Rollover,
     settings: Tunnel,
@@ -85,15 +87,15 @@ pub(crate) struct Shell<L> {
     quantum: Option<Quantum>,
     started: Instant,
     tunnels: Vec<Driven>,
-    /// Tunnels of which this side listens, by their number on the wire.
+    /// Tunnels for which this side listens, by their number on the wire.
     by_number: HashMap<u16, Vec<usize>>,
-    /// Where their peers are.
+    /// The addresses of their peers.
     sources: HashSet<IpAddr>,
     timers: Timers,
     admission: Admission,
     links: HashMap<LinkId, Link>,
     next_link: u64,
-    /// What the loop itself found out while it did what a machine wants; handled after that.
+    /// Inputs that arise while the loop executes outputs; handled afterwards.
     found: VecDeque<(usize, Input)>,
     outputs: Vec<Output>,
     refused: Refused,
@@ -101,11 +103,12 @@ pub(crate) struct Shell<L> {
     replies: (mpsc::Sender<Reply>, mpsc::Receiver<Reply>),
 }
 
-/// Of refused connections, how many were told in the second that began then.
+/// Rate limit of reports about refused connections.
 struct Refused {
+    /// Start of the current interval of one second.
     since: Instant,
-    told: u32,
-    untold: u32,
+    reported: u32,
+    suppressed: u32,
 }
 
 impl<L: Lanes> Shell<L> {
@@ -148,21 +151,21 @@ impl<L: Lanes> Shell<L> {
             sources,
             admission: Admission::default(),
             links: HashMap::new(),
-            // A machine has seen attempt 0 when it has seen none.
+            // A new `Rollover` starts with attempt 0 as the newest seen.
             next_link: 1,
             found: VecDeque::new(),
             outputs: Vec::new(),
             refused: Refused {
                 since: started,
-                told: 0,
-                untold: 0,
+                reported: 0,
+                suppressed: 0,
             },
             reports: mpsc::channel(REPORTS_MAX),
             replies: mpsc::channel(REPORTS_MAX),
         }
     }
 
-    /// Until it is told to stop.
+    /// Runs the loop until a request to stop.
     pub(crate) async fn run(mut self, listener: TcpListener, requests: &Requests) {
         for tunnel in 0..self.tunnels.len() {
             self.drive(tunnel, Input::Tick);
@@ -187,7 +190,7 @@ impl<L: Lanes> Shell<L> {
                 accepted = listener.accept(), if pause_until.is_none() => match accepted {
                     Ok((stream, from)) => self.admit(stream, from),
                     Err(error) if is_of_one_connection(&error) => {}
-                    // No descriptor or no memory is left: without a pause this would be asked for ever.
+                    // Out of descriptors or memory: without a pause the loop would spin.
                     Err(_) => pause_until = Some(time::Instant::now() + ACCEPT_PAUSE),
                 },
             }
@@ -219,7 +222,7 @@ impl<L: Lanes> Shell<L> {
         }
     }
 
-    /// Handles one thing that happened to a tunnel, and what follows from it.
+    /// Handles one input of a tunnel, and all inputs that follow from it.
     fn drive(&mut self, tunnel: usize, input: Input) {
         self.found.push_back((tunnel, input));
         while let Some((tunnel, input)) = self.found.pop_front() {
@@ -275,13 +278,13 @@ impl<L: Lanes> Shell<L> {
             return;
         };
         match self.links[&link].orders.try_send(message) {
-            // A task that has ended has reported why.
+            // A task that has ended has already reported the reason.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
             Err(mpsc::error::TrySendError::Full(_)) => {
                 if let Some(link) = self.take_link(tunnel, attempt) {
                     link.task.abort();
                 }
-                let reason = "the peer does not take what is sent to it".to_owned();
+                let reason = "the peer does not read what is sent to it".to_owned();
                 self.found
                     .push_back((tunnel, Input::Disconnected { attempt, reason }));
             }
@@ -307,7 +310,7 @@ impl<L: Lanes> Shell<L> {
             return self.refuse(from, "no peer connects from there");
         }
         let config = Arc::clone(&self.identity.server);
-        let link = self.spawn(Owner::Nobody(address), |ends| {
+        let link = self.spawn(Owner::Pending(address), |ends| {
             connection::accept(stream, from, config, ends)
         });
         if let Some(leaver) = self.admission.enter(address, link)
@@ -316,7 +319,7 @@ impl<L: Lanes> Shell<L> {
             link.task.abort();
             self.refuse(
                 from,
-                "too many connections are on their way: the oldest had to go for this one",
+                "too many connections are in the handshake: the oldest was closed for this one",
             );
         }
     }
@@ -382,8 +385,8 @@ impl<L: Lanes> Shell<L> {
         }
     }
 
-    /// Gives a connection that came in to the tunnel that its first message names, if it is one of that peer's. Otherwise
-    /// the peer is told what is wrong, and so is the caller.
+    /// Assigns an inbound connection to the tunnel that its first message names, if it is a tunnel
+    /// with that peer. Otherwise sends the reason to the peer and returns it.
     fn opened(
         &mut self,
         id: LinkId,
@@ -400,7 +403,7 @@ impl<L: Lanes> Shell<L> {
                     why,
                     detail: detail.clone(),
                 };
-                // There is room: nothing was sent yet.
+                // The queue has room: nothing was sent yet.
                 let _ = link.orders.try_send(refuse);
                 link.close();
                 return Err(detail);
@@ -430,18 +433,18 @@ impl<L: Lanes> Shell<L> {
         let number = offer.tunnel;
         let refuse = |detail: String| Err((Refusal::Tunnel, detail));
         let Some(candidates) = self.by_number.get(&number) else {
-            return refuse(format!("there is no tunnel {number} that connects to here"));
+            return refuse(format!("no tunnel {number} is configured to listen here"));
         };
         let of_peer = candidates
             .iter()
             .find(|index| self.tunnels[**index].settings.settings.peer_name == peer);
         let Some(&tunnel) = of_peer else {
-            return refuse(format!("tunnel {number} is none with {peer}"));
+            return refuse(format!("tunnel {number} is not with {peer}"));
         };
         let driven = &self.tunnels[tunnel];
         if driven.settings.remote.ip().to_canonical() != from {
             return refuse(format!(
-                "tunnel {number} with {peer} is none with the address {from}"
+                "tunnel {number} with {peer} is not with the address {from}"
             ));
         }
         if driven.links.len() >= LINKS_PER_TUNNEL_MAX {
@@ -451,7 +454,7 @@ impl<L: Lanes> Shell<L> {
         Ok(tunnel)
     }
 
-    /// A new connection's task, with its place in the table.
+    /// Spawns a connection's task and adds the connection to the table.
     fn spawn<F>(&mut self, owner: Owner, task: impl FnOnce(Ends) -> F) -> LinkId
     where
         F: Future<Output = ()> + Send + 'static,
@@ -478,49 +481,50 @@ impl<L: Lanes> Shell<L> {
             Owner::Tunnel {
                 tunnel, attempt, ..
             } => Some((tunnel, attempt)),
-            Owner::Nobody(_) => None,
+            Owner::Pending(_) => None,
         }
     }
 
-    /// Takes a tunnel's connection out of the tables.
+    /// Removes a tunnel's connection from the tables.
     fn take_link(&mut self, tunnel: usize, attempt: Attempt) -> Option<Link> {
         let id = self.tunnels[tunnel].link(attempt)?;
         self.tunnels[tunnel].links.retain(|(_, other)| *other != id);
         self.links.remove(&id)
     }
 
-    /// Takes a connection that is no tunnel's yet out of the tables.
+    /// Removes a pending connection from the tables.
     fn take_pending(&mut self, id: LinkId) -> Option<Link> {
-        let Owner::Nobody(from) = self.links.get(&id)?.owner else {
+        let Owner::Pending(from) = self.links.get(&id)?.owner else {
             return None;
         };
         self.admission.leave(from, id);
         self.links.remove(&id)
     }
 
-    /// Tells of a refused connection, unless there are too many.
+    /// Reports a refused connection, subject to the rate limit.
     fn refuse(&mut self, from: SocketAddr, reason: &str) {
         let refused = &mut self.refused;
         if refused.since.elapsed() >= Duration::from_secs(1) {
-            let untold = mem::take(&mut refused.untold);
+            let suppressed = mem::take(&mut refused.suppressed);
             refused.since = Instant::now();
-            refused.told = 0;
-            if untold > 0 {
-                let more = format!("so were {untold} more before");
+            refused.reported = 0;
+            if suppressed > 0 {
+                let more = format!("{suppressed} earlier refusals were not logged");
                 self.lanes.refused(from, &more);
             }
         }
-        if refused.told < REFUSED_PER_SECOND_MAX {
-            refused.told += 1;
+        if refused.reported < REFUSED_PER_SECOND_MAX {
+            refused.reported += 1;
             self.lanes.refused(from, reason);
         } else {
-            refused.untold += 1;
+            refused.suppressed += 1;
         }
     }
 }
 
 impl Link {
-    /// What is in its queue is sent; then it closes. One that is not up has nothing to send, and may take long to notice.
+    /// Closes the connection after its queued messages are sent. A connection that is not up has
+    /// nothing to send, and may take long to notice, so its task is aborted.
     fn close(self) {
         if let Owner::Tunnel { up: false, .. } = self.owner {
             self.task.abort();
@@ -537,7 +541,7 @@ impl Driven {
     }
 }
 
-/// Whether the error is of the connection that was to be taken, and the next may be taken at once.
+/// Whether an accept error concerns only that connection, so the next can be accepted at once.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -547,7 +551,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// For ever, where there is no such time.
+/// Sleeps until `at`; for ever if `None`.
 async fn sleep_until(at: Option<time::Instant>) {
     match at {
         Some(at) => time::sleep_until(at).await,

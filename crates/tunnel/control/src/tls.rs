@@ -1,10 +1,12 @@
-//! The handshake: TLS 1.3 with X25519MLKEM768 and AES-256-GCM, both sides with certificates, and nothing else.
+//! The handshake: TLS 1.3 with X25519MLKEM768 and AES-256-GCM, mutually authenticated, nothing
+//! else.
 //!
-//! There is no second choice to fall back to: another version, group or cipher is not offered, sessions are never resumed, no
-//! tickets are given, no data goes with the first flight. And what came out of a handshake is looked at again ([`session`]):
-//! a mistake in a configuration must not become a weaker key.
+//! There is no fallback: no other version, group or cipher is offered, sessions are never resumed,
+//! no tickets are issued, and there is no early data. [`session`] verifies the result of each
+//! handshake again: a configuration mistake must not result in a weaker key.
 //!
-//! Sources: RFC 8446; draft-ietf-tls-ecdhe-mlkem for the group; RFC 8446 §7.5 and RFC 5705 for the exporter.
+//! Sources: RFC 8446; draft-ietf-tls-ecdhe-mlkem for the group; RFC 8446 §7.5 and RFC 5705 for the
+//! exporter.
 
 use crate::names;
 use keying::chain::{CHAIN_BYTES, Secret};
@@ -24,45 +26,45 @@ use std::ops::Deref;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The key exchange, as it is told to people.
+/// Name of the key exchange in messages.
 pub const KEY_EXCHANGE: &str = "X25519MLKEM768";
-/// What the keys of a tunnel come from in the handshake (RFC 8446 §7.5). It takes no context: what keys are bound to enters
-/// later derivations.
+/// Exporter label for the secret that a tunnel's keys derive from (RFC 8446 §7.5). It has no
+/// context: later derivations bind the keys to theirs.
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-cipherbench-esp";
 
-/// What a handshake gave, once all of it was found to be as it must be.
+/// The verified result of a handshake.
 pub struct Session {
-    /// From the exporter; the same on both sides, and nowhere else.
+    /// The exported secret, known to the two sides only.
     pub secret: Secret,
     /// The name in the peer's certificate.
     pub peer: String,
 }
 
-/// What a handshake should never have given.
+/// A handshake result that must not be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// It is not yet done, or does not tell.
-    #[error("the handshake told no {0}")]
-    Untold(&'static str),
-    /// Another version, group or cipher.
-    #[error("the handshake gave {what} {got}, where only {expected} may be")]
+    /// The handshake is not complete, or a property is unknown.
+    #[error("the handshake is incomplete: no {0}")]
+    Missing(&'static str),
+    /// Another version, group, cipher or kind of handshake.
+    #[error("the handshake negotiated {what} {got}, but only {expected} is permitted")]
     Other {
-        /// What sort of thing.
+        /// The property.
         what: &'static str,
-        /// What it gave.
+        /// The negotiated value.
         got: String,
-        /// What it must give.
+        /// The only permitted value.
         expected: &'static str,
     },
-    /// The peer's certificate names nobody, or several.
+    /// The peer's certificate has no name, or several.
     #[error("the peer's certificate cannot be used: {0}")]
     Name(String),
-    /// No secret could be had.
-    #[error("the handshake gave no secret: {0}")]
+    /// The exporter failed.
+    #[error("the handshake exported no secret: {0}")]
     Exporter(String),
 }
 
-/// Cryptography of which only what is wanted is there.
+/// A crypto provider with the only permitted key exchange and cipher suite.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         kx_groups: vec![kx_group::X25519MLKEM768],
@@ -71,7 +73,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// Of the side that connects.
+/// The TLS configuration of the connector.
 pub(crate) fn client(
     provider: &Arc<CryptoProvider>,
     roots: &Arc<RootCertStore>,
@@ -88,12 +90,12 @@ pub(crate) fn client(
         .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
-    // The peer's name would be sent in clear, and one who listens has no certificates to choose from.
+    // SNI would send the peer's name in clear, and a listener has one certificate only.
     config.enable_sni = false;
     Ok(config)
 }
 
-/// Of the side that listens.
+/// The TLS configuration of the listener.
 pub(crate) fn server(
     provider: &Arc<CryptoProvider>,
     roots: &Arc<RootCertStore>,
@@ -101,7 +103,8 @@ pub(crate) fn server(
 ) -> Result<ServerConfig, String> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
-            // Nobody has another certificate to choose; without hints a foreign one is shown, and told as that.
+            // A client has one certificate only; without hints it sends it even if another
+            // authority signed it, and the error says so.
             .clear_root_hint_subjects()
             .build()
             .map_err(|error| error.to_string())?;
@@ -118,16 +121,16 @@ pub(crate) fn server(
     Ok(config)
 }
 
-/// The secret and the peer of a handshake that is done, if it is one that may be used.
+/// Verifies a completed handshake and returns its secret and peer.
 ///
 /// # Errors
-/// [`Breach`]: the connection is to be closed, and nothing of it used.
+/// [`Breach`]: the connection must be closed, and nothing of it used.
 pub fn session<Data>(connection: &ConnectionCommon<Data>) -> Result<Session, Breach>
 where
     ConnectionCommon<Data>: Deref<Target = CommonState>,
 {
     if connection.is_handshaking() {
-        return Err(Breach::Untold("end"));
+        return Err(Breach::Missing("end"));
     }
     let version = connection.protocol_version();
     if version != Some(ProtocolVersion::TLSv1_3) {
@@ -155,9 +158,9 @@ where
     let certificate = connection
         .peer_certificates()
         .and_then(<[_]>::first)
-        .ok_or(Breach::Untold("certificate of the peer"))?;
+        .ok_or(Breach::Missing("certificate of the peer"))?;
     let peer = names::of_certificate(certificate).map_err(Breach::Name)?;
-    // What told the name is not what is made to check it.
+    // The name was extracted by other code than TLS verifies names with, so verify it as TLS does.
     let name =
         ServerName::try_from(peer.as_str()).map_err(|error| Breach::Name(error.to_string()))?;
     ParsedCertificate::try_from(certificate)

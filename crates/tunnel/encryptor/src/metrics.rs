@@ -13,7 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use dispatch::Dispatch;
 use exposition::{escape, header};
-use limit::Limited;
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io;
 use std::net::TcpListener;
@@ -202,7 +202,7 @@ pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
         .spawn(move || {
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                axum::serve(Limited::new(listener), router).await
+                Ok::<Infallible, io::Error>(limit::serve(listener, router).await)
             })
         })?;
     Ok(())

@@ -1,14 +1,16 @@
-//! From the handshake's secret, pre-shared keys and QKD keys to the secret of one epoch, and from that to SAs.
+//! Derives the secret of one epoch from the handshake's secret, pre-shared keys and QKD keys, and
+//! from the epoch's secret the keys of its SAs.
 //!
-//! 1. The chain begins with the handshake's exported secret, or without it where the policy leaves it out.
-//! 2. Each key is mixed in as RFC 8784 §3 mixes a PPK: it is the key of a PRF over what came before. PPKs come first, by
-//!    id, then QKD keys in the order in which they were agreed on. A key that is not there is told as absent, never as
-//!    zeros.
-//! 3. Keys of an SA, and the confirmations that both sides show each other first, are HKDF-Expand of the chain's end,
-//!    bound to all that both sides agreed on.
+//! 1. The chain begins with the handshake's exported secret, or without it if the policy excludes
+//!    it.
+//! 2. Each key is mixed in as RFC 8784 §3 mixes a PPK: it keys a PRF over the previous link. PPKs
+//!    come first, ordered by ID, then QKD keys in the agreed order. A missing key is encoded as
+//!    absent, never as zeros.
+//! 3. SA keys, and the confirmations that both sides exchange first, are HKDF-Expand of the last
+//!    link, bound to everything that both sides agreed on.
 //!
-//! `docs/security.md` has the derivation byte by byte. What is mixed in when is decided elsewhere
-//! ([`rollover`](crate::rollover)); here is only made sure that nothing that the policy requires is missing.
+//! `docs/security.md` specifies the derivation byte by byte. [`rollover`](crate::rollover) decides
+//! what is mixed in; this module only ensures that nothing that the policy requires is missing.
 
 use crate::derive::{OutputLength, framed};
 use crate::message::Confirmation;
@@ -24,46 +26,47 @@ use std::sync::Arc;
 use wire::Suite;
 use zeroize::Zeroizing;
 
-/// Bytes of the exporter's secret, of each link of the chain, and of a confirmation (SHA-384).
+/// Length in bytes of the exported secret, of each link's output, and of a confirmation (SHA-384).
 pub const CHAIN_BYTES: usize = 48;
-/// The longest id of a PPK or of a QKD key, in bytes.
+/// Maximum length of the ID of a PPK or QKD key in bytes.
 pub const ID_BYTES_MAX: usize = 255;
-/// Version of the derivation: the first thing that all keys are bound to.
+/// Version of the derivation, the first field that all keys are bound to.
 const VERSION: u16 = 1;
 
-/// The chain's beginning.
+/// PRF keys for the chain's beginning.
 const HANDSHAKE: &[u8] = b"cipherbench handshake v1";
 const NO_HANDSHAKE: &[u8] = b"cipherbench no handshake v1";
-/// What no two connections have in common, and is no secret.
+/// PRF key for the session fingerprint, which is unique per connection and not secret.
 const SESSION: &[u8] = b"cipherbench session v1";
-/// What is made of the chain's end.
+/// Labels of what the chain's end derives.
 const SA: &[u8] = b"cipherbench sa v1";
 const CONFIRM: &[u8] = b"cipherbench confirm v1";
-/// Of fault injection.
+/// PRF key for fault injection.
 const SPOILED: &[u8] = b"cipherbench spoiled v1";
 
 /// A secret of the chain's length.
 pub type Secret = Zeroizing<[u8; CHAIN_BYTES]>;
 
-/// What keys must come from; what is not there is not replaced by something weaker.
+/// The required key sources. A missing source is never replaced by a weaker one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// The hybrid handshake. QKD is not asked for.
+    /// The hybrid handshake. QKD is not used.
     Pqc,
-    /// QKD alone: the handshake authenticates and carries key ids, its secret is not mixed in.
+    /// QKD alone: the handshake authenticates the peers and carries the key IDs, but its secret is
+    /// not mixed in.
     Qkd,
-    /// The handshake and QKD, both.
+    /// Both the handshake and QKD.
     Both,
-    /// The handshake, and QKD as long as it delivers.
+    /// The handshake, and QKD while it delivers keys.
     Either,
 }
 
 impl Policy {
-    /// Every one.
+    /// All policies.
     pub const ALL: [Self; 4] = [Self::Pqc, Self::Qkd, Self::Both, Self::Either];
 
-    /// As configurations and messages have it: `pqc`, `qkd`, `both`, `either`.
+    /// The policy's name in configurations and messages: `pqc`, `qkd`, `both`, `either`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +77,7 @@ impl Policy {
         }
     }
 
-    /// The policy of that [`name`](Self::name).
+    /// The policy with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
@@ -86,7 +89,7 @@ impl Policy {
         !matches!(self, Self::Qkd)
     }
 
-    /// Whether a KME is asked for keys.
+    /// Whether keys are requested from a KME.
     #[must_use]
     pub const fn asks_qkd(self) -> bool {
         !matches!(self, Self::Pqc)
@@ -105,7 +108,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// What sort of key a link of the chain has.
+/// The kind of key of a link of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Post-quantum pre-shared key (RFC 8784).
@@ -115,7 +118,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As derivations and [`EpochSecret::sources`] have it.
+    /// Its name in derivations and [`EpochSecret::sources`].
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,19 +128,19 @@ impl Kind {
     }
 }
 
-/// One key to be mixed in.
+/// One key to mix in.
 #[derive(Clone)]
 pub struct Link {
-    /// Sort.
+    /// Kind of key.
     pub kind: Kind,
-    /// Its name: a PPK's id, a QKD key's UUID. See [`is_id`].
+    /// A PPK's ID or a QKD key's UUID. See [`is_id`].
     pub id: String,
-    /// At most 65535 bytes. `None`: one side has it not, and both may do without.
+    /// At most 65535 bytes. `None`: one side lacks the key, and both may do without it.
     pub key: Option<Arc<Zeroizing<Vec<u8>>>>,
 }
 
 impl Link {
-    /// What stands for QKD where [`Policy::Either`] goes on without it.
+    /// The placeholder for QKD if [`Policy::Either`] proceeds without it.
     #[must_use]
     pub fn no_qkd() -> Self {
         Self {
@@ -147,13 +150,13 @@ impl Link {
         }
     }
 
-    /// `field(kind) field(id)`, then 1 and `field(key)`, or 0 for a key that is absent.
+    /// `field(kind) field(id)`, followed by 1 and `field(key)`, or by 0 for an absent key.
     fn prf_key(&self) -> Zeroizing<Vec<u8>> {
         let name = framed(&[self.kind.name().as_bytes(), self.id.as_bytes()]);
         let key = self.key.as_ref();
         let key = key.map(|key| Zeroizing::new(framed(&[key.as_slice()])));
         let key_bytes = key.as_ref().map_or(0, |key| key.len());
-        // Never grows, so that no piece of it is left behind in memory.
+        // Never reallocates, so that no copy remains in freed memory.
         let mut bytes = Zeroizing::new(Vec::with_capacity(name.len() + 1 + key_bytes));
         bytes.extend_from_slice(&name);
         bytes.push(u8::from(key.is_some()));
@@ -174,35 +177,37 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Whether it can be the id of a PPK or of a QKD key: 1 to [`ID_BYTES_MAX`] bytes, no control characters.
+/// Whether the text is a valid ID of a PPK or QKD key: 1 to [`ID_BYTES_MAX`] bytes without control
+/// characters.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     (1..=ID_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// Everything that the keys of an epoch are bound to, beside the suite and the SA's own SPI and direction.
+/// The context that the keys of an epoch are bound to, in addition to the SA's SPI and direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// Name in the certificate of side a: the one that connects.
+    /// Name in the certificate of side a, the connector.
     pub connector: String,
-    /// Name in the certificate of side b: the one that listens.
+    /// Name in the certificate of side b, the listener.
     pub listener: String,
     /// Number of the tunnel, the same on both sides.
     pub tunnel: u16,
-    /// Lanes of each side.
+    /// Number of lanes of each side.
     pub lanes: u16,
     /// ESP suite.
     pub suite: Suite,
     /// Policy in force.
     pub policy: Policy,
-    /// Of both directions.
+    /// Epoch number, the same for both directions.
     pub epoch: u32,
 }
 
-/// The secret of one epoch of one tunnel: SAs of all its lanes come from it. Wiped when dropped.
+/// The secret of one epoch of one tunnel, from which the SAs of all its lanes derive. Wiped when
+/// dropped.
 pub struct EpochSecret {
     context: Context,
-    /// What the chain is made of, for people.
+    /// Names of the mixed keys, for messages.
     sources: Vec<String>,
     /// Context, session and sources, as they enter every derivation.
     bound: Vec<u8>,
@@ -211,21 +216,23 @@ pub struct EpochSecret {
 }
 
 impl EpochSecret {
-    /// Mixes the secret of an epoch.
+    /// Derives the secret of an epoch.
     ///
-    /// `exporter` is the secret of this one connection, of no other; also where the policy does not mix it in, for
-    /// then its fingerprint is what keeps two epochs with the same QKD key apart. `links` are all PPKs of either side, in
-    /// any order, and the QKD keys in the order of the message that named them. Where [`Policy::Either`] has none,
-    /// [`Link::no_qkd`] takes their place, given or not.
+    /// `exporter` is the secret of this connection and no other. It is needed even if the policy
+    /// does not mix it in, since its fingerprint then separates two epochs with the same QKD key.
+    /// `links` are all PPKs of either side, in any order, and the QKD keys in the order of the
+    /// message that named them. Without QKD keys, [`Policy::Either`] uses [`Link::no_qkd`], given
+    /// or not.
     ///
     /// # Panics
-    /// When the policy requires QKD keys that are not in `links`, or has no place for those that are; when the epoch is
-    /// not 1 to [`EPOCH_MAX`]. Whoever calls has refused a peer or a KME with which that would happen.
+    /// If the policy requires QKD keys that are not in `links`, or does not permit those that are;
+    /// if the epoch is not in 1 to [`EPOCH_MAX`]. The caller must already have rejected a peer or
+    /// KME that would cause this.
     #[must_use]
     pub fn derive(context: Context, exporter: &Secret, links: &[Link]) -> Self {
         assert!(
             (1..=EPOCH_MAX).contains(&context.epoch),
-            "an epoch has room in an SPI, and is not 0"
+            "an epoch fits in an SPI, and is not 0"
         );
         let links = in_order(context.policy, links);
         let mut last = if context.policy.mixes_handshake() {
@@ -250,23 +257,24 @@ impl EpochSecret {
         self.context.epoch
     }
 
-    /// What its keys are bound to.
+    /// The context that its keys are bound to.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// What was mixed in beside the handshake, in this order: `ppk:alpha`, `qkd:550e8400-…`. What is absent has `-` in
-    /// front; `-qkd:none` is QKD that [`Policy::Either`] goes on without.
+    /// The keys mixed in beside the handshake, in this order: `ppk:alpha`, `qkd:550e8400-…`. An
+    /// absent key has the prefix `-`; `-qkd:none` means that [`Policy::Either`] proceeds without
+    /// QKD.
     #[must_use]
     pub fn sources(&self) -> Vec<String> {
         self.sources.clone()
     }
 
-    /// The keys of the SA in which `sender` sends, in a slot: a lane of the tunnel.
+    /// The keys of the SA in which `sender` sends in a slot (a lane of the tunnel).
     ///
     /// # Panics
-    /// When `slot` is not below [`LANES_MAX`](crate::LANES_MAX).
+    /// If `slot` is not below [`LANES_MAX`](crate::LANES_MAX).
     #[must_use]
     pub fn sa_keys(&self, sender: Side, slot: u16) -> SaKeys {
         let (suite, spi) = (self.context.suite, spi_of(self.epoch(), slot));
@@ -275,7 +283,8 @@ impl EpochSecret {
         SaKeys { spi, suite, keymat }
     }
 
-    /// What one side shows the other to prove that it has the same keys for the same purpose. It tells nothing of them.
+    /// The proof by which one side shows the other that it has the same keys for the same purpose.
+    /// It reveals nothing about them.
     #[must_use]
     pub fn confirmation(&self, of: Side) -> Confirmation {
         let mut bytes = [0; CHAIN_BYTES];
@@ -283,13 +292,13 @@ impl EpochSecret {
         Confirmation(bytes)
     }
 
-    /// Whether `shown` is the confirmation of that side. In constant time.
+    /// Whether `shown` is the confirmation of side `of`. Compares in constant time.
     #[must_use]
     pub fn confirms(&self, of: Side, shown: &Confirmation) -> bool {
         self.confirmation(of).0.ct_eq(&shown.0).to_bool()
     }
 
-    /// One with the same context whose keys nobody else has.
+    /// A secret with the same context and keys that no peer has.
     pub(crate) fn spoiled(&self) -> Self {
         Self {
             context: self.context.clone(),
@@ -299,14 +308,15 @@ impl EpochSecret {
         }
     }
 
-    /// HKDF-Expand (RFC 5869 §2.3) of the chain's end; `purpose` begins with a label, which tells how many fields follow.
+    /// HKDF-Expand (RFC 5869 §2.3) of the chain's end. `purpose` begins with a label, which
+    /// determines the number of fields that follow.
     fn expand(&self, purpose: &[&[u8]], output: &mut [u8]) {
         let length = OutputLength(output.len());
         Prk::new_less_safe(HKDF_SHA384, &*self.last)
             .expand(&[&framed(purpose), &self.bound], length)
             .and_then(|expanded| expanded.fill(output))
             .expect(
-                "HKDF-SHA-384 gives up to 12240 bytes, and the buffer has the length asked for",
+                "HKDF-SHA-384 gives up to 12240 bytes, and the buffer has the requested length",
             );
     }
 }
@@ -320,7 +330,8 @@ impl fmt::Debug for EpochSecret {
     }
 }
 
-/// PPKs by their ids' bytes, then QKD keys as they come; nothing that the policy requires is missing.
+/// Orders the links: PPKs by the bytes of their IDs, then QKD keys as given. Panics if a key that
+/// the policy requires is missing.
 fn in_order(policy: Policy, links: &[Link]) -> Vec<Link> {
     let of = |kind| links.iter().filter(move |link| link.kind == kind).cloned();
     let mut ordered: Vec<Link> = of(Kind::Ppk).collect();
@@ -335,12 +346,15 @@ fn in_order(policy: Policy, links: &[Link]) -> Vec<Link> {
         Policy::Qkd | Policy::Both => !qkd.is_empty() && absent == 0,
         Policy::Either => absent == 0 || (qkd.len() == 1 && qkd[0].id == "none"),
     };
-    assert!(fits, "the QKD keys are those that policy {policy} asks for");
+    assert!(
+        fits,
+        "the QKD keys are those that policy {policy} permits and requires"
+    );
     ordered.append(&mut qkd);
     ordered
 }
 
-/// What is bound beside the purpose: a fixed number of fields, then three for each link.
+/// The bound context: a fixed number of fields, followed by three for each link.
 fn bound(context: &Context, session: &Secret, links: &[Link]) -> Vec<u8> {
     let mut bytes = framed(&[
         &VERSION.to_be_bytes(),
@@ -369,7 +383,7 @@ fn source(link: &Link) -> String {
     format!("{absent}{}:{}", link.kind.name(), link.id)
 }
 
-/// HMAC-SHA-384 (RFC 2104), straight into memory that is wiped.
+/// HMAC-SHA-384 (RFC 2104), computed into memory that is wiped.
 fn prf(key: &[u8], message: &[u8]) -> Secret {
     let mut mac = Hmac::<Sha384>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(message);

@@ -1,4 +1,4 @@
-//! From the secret of a key file to the keys of one SA.
+//! Derives the keys of one SA from the secret of a key file.
 
 use crate::{Side, spi_of};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -8,16 +8,17 @@ use zeroize::Zeroizing;
 
 /// Length of the secret in a key file.
 pub(crate) const SECRET_BYTES: usize = 32;
-/// What the derivation is for, and its version.
+/// Label of the derivation, with its version.
 const LABEL: &[u8] = b"cipherbench static v1";
 
 /// The keys of one SA.
 pub struct SaKeys {
     /// The SA's SPI.
     pub spi: u32,
-    /// The suite that they are for; others have other keys.
+    /// The suite; each suite has different keys.
     pub suite: Suite,
-    /// The keying material, of [`Suite::keymat_bytes`]: cipher key, then salt or HMAC key. Wiped when dropped.
+    /// The keying material, of [`Suite::keymat_bytes`]: cipher key, then salt or HMAC key. Wiped
+    /// when dropped.
     pub keymat: Zeroizing<Vec<u8>>,
 }
 
@@ -29,10 +30,11 @@ impl fmt::Debug for SaKeys {
     }
 }
 
-/// HKDF-SHA-256 (RFC 5869) with no salt; cipher key, then SA salt or HMAC key, are its output, in that order.
+/// HKDF-SHA-256 (RFC 5869) without salt. Its output is the cipher key, followed by the SA salt or
+/// the HMAC key.
 ///
-/// The context is a run of fields, each behind its length in two bytes, so that no two contexts are the same
-/// bytes: label, suite, direction, epoch in four bytes, lane in two.
+/// The context is a sequence of fields, each preceded by its length in two bytes, so that no two
+/// contexts encode to the same bytes: label, suite, direction, epoch in four bytes, lane in two.
 pub(crate) fn sa_keys(
     secret: &[u8; SECRET_BYTES],
     suite: Suite,
@@ -74,7 +76,7 @@ pub(crate) fn framed(fields: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// So many bytes are wanted of HKDF-Expand.
+/// The output length of HKDF-Expand in bytes.
 pub(crate) struct OutputLength(pub(crate) usize);
 
 impl KeyType for OutputLength {
@@ -96,7 +98,8 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Derived by another implementation (Python's `cryptography`) from what `docs/security.md` says.
+    /// Derived by another implementation (Python's `cryptography`) from what `docs/security.md`
+    /// says.
     #[test]
     fn keys_are_those_that_another_implementation_derives() {
         let cases = [

@@ -1,9 +1,10 @@
-//! Why there are no keys to be had.
+//! Errors of key files and PPK files.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why static keys or PPKs cannot be made, opened or kept. No message shows any part of a secret.
+/// Why static keys or PPKs cannot be created, opened or stored. No message contains any part of a
+/// secret.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The key file cannot be read.
@@ -24,7 +25,7 @@ pub enum KeyError {
         /// The key file.
         path: PathBuf,
     },
-    /// Others than its owner may do what only the owner should.
+    /// Users other than its owner have access that only the owner should have.
     #[error("{} has mode {mode:04o}: others than its owner may {may} it (chmod {fix} {})",
         .path.display(), .path.display())]
     TooOpen {
@@ -32,12 +33,12 @@ pub enum KeyError {
         path: PathBuf,
         /// Its mode bits.
         mode: u32,
-        /// What others may do with it.
+        /// The access that others have.
         may: &'static str,
         /// The mode it should have.
         fix: &'static str,
     },
-    /// The key file has a second name, under which its epochs would be counted anew.
+    /// The key file has a second name, under which its epochs would restart.
     #[error(
         "key file {} has {links} hard links: nonces could repeat (remove the other links)",
         .path.display()
@@ -45,15 +46,15 @@ pub enum KeyError {
     Linked {
         /// The key file.
         path: PathBuf,
-        /// How many names it has.
+        /// Its number of names.
         links: u64,
     },
-    /// A file is not what it ought to be.
+    /// A file has invalid content.
     #[error("{}:{line}: {what}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
         /// What is wrong, and what was expected.
         what: String,
@@ -66,7 +67,7 @@ pub enum KeyError {
         /// Why.
         source: io::Error,
     },
-    /// Which epochs have been used is not known.
+    /// The used epochs are unknown.
     #[error(
         "epoch file {} cannot be read: {source}; without it nonces could repeat, so the keys are not \
          used (make a new pair: cipherbench keys static A B)",
@@ -78,7 +79,7 @@ pub enum KeyError {
         /// Why.
         source: io::Error,
     },
-    /// That an epoch is used cannot be recorded.
+    /// The use of an epoch cannot be recorded.
     #[error(
         "epoch file {} cannot be written: {source}; without that nonces could repeat after a restart, \
          so its folder must be writable and have room",
@@ -90,7 +91,7 @@ pub enum KeyError {
         /// Why.
         source: io::Error,
     },
-    /// The key file has been opened as often as it can be.
+    /// The key file has used its last epoch.
     #[error(
         "key file {} has used its last epoch, {}: it needs to be replaced (make a new pair: \
          cipherbench keys static A B)",
@@ -100,7 +101,7 @@ pub enum KeyError {
         /// The key file.
         path: PathBuf,
     },
-    /// A new key file cannot be made.
+    /// A new key file cannot be created.
     #[error("{} cannot be made: {source}{}", .path.display(), exists_hint(.source))]
     NotCreated {
         /// The file.

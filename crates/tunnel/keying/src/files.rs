@@ -1,4 +1,5 @@
-//! Key, epoch and PPK files on the disk: made once; key files locked, epoch files replaced whole.
+//! Key, epoch and PPK files on the disk: created once; key files are locked, epoch files replaced
+//! atomically.
 
 use crate::KeyError;
 use crate::Side;
@@ -10,23 +11,24 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Owner only.
+/// Mode of created files: owner only.
 const KEY_MODE: u32 = 0o600;
-/// What nobody but the owner may do with a key file: anything.
+/// Mode bits that a key file must not have: any access by group or others.
 const KEY_FORBIDDEN: u32 = 0o077;
-/// What nobody but the owner may do with an epoch file: write it, for old epochs are old nonces.
+/// Mode bits that an epoch file must not have: write access by group or others, since an old epoch
+/// repeats nonces.
 const EPOCH_FORBIDDEN: u32 = 0o022;
 
-/// A key file and its epoch file, as they are to be written: for the owner's eyes only.
+/// Contents of a key file and its epoch file. Both must be accessible to the owner only.
 pub struct FileTexts {
-    /// Of the key file.
+    /// Content of the key file.
     pub key: Zeroizing<String>,
-    /// Of the epoch file, whose name is the key file's with `.epoch` behind it.
+    /// Content of the epoch file, whose name is the key file's name followed by `.epoch`.
     pub epochs: String,
 }
 
-/// Makes a pair of key files with a fresh secret in memory, for side a and side b. Each pair of
-/// texts is to be written once, and to one place: a copy of a key file repeats nonces.
+/// Generates a pair of key files with a fresh secret in memory, for side a and side b. Each pair of
+/// texts must be written once, to one place: a copy of a key file repeats nonces.
 ///
 /// # Errors
 /// [`KeyError::NoRandomness`].
@@ -45,11 +47,11 @@ pub fn pair_texts() -> Result<[FileTexts; 2], KeyError> {
     }))
 }
 
-/// Makes a pair of key files with a fresh secret, and the epoch file beside each: `<file>.epoch`.
+/// Creates a pair of key files with a fresh secret, each with its epoch file `<file>.epoch`.
 ///
 /// # Errors
-/// [`KeyError::NotCreated`], also when one of the four files exists: nothing is ever overwritten, and what was
-/// made until then is removed. [`KeyError::NoRandomness`].
+/// [`KeyError::NotCreated`], also if one of the four files exists: nothing is ever overwritten, and
+/// files created by this call are removed. [`KeyError::NoRandomness`].
 pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
     let texts = pair_texts()?;
     let [of_a, of_b] = &texts;
@@ -61,10 +63,10 @@ pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
     ])
 }
 
-/// Makes files that must not exist yet, durably, for the owner's eyes only; all or none.
+/// Creates files that must not exist yet, durably and accessible to the owner only: all or none.
 ///
 /// # Errors
-/// [`KeyError::NotCreated`]; what was made until then is removed.
+/// [`KeyError::NotCreated`]; files created by this call are removed.
 pub(crate) fn create_all(files: &[(PathBuf, &[u8])]) -> Result<(), KeyError> {
     let mut made = Vec::new();
     let result = files
@@ -72,14 +74,14 @@ pub(crate) fn create_all(files: &[(PathBuf, &[u8])]) -> Result<(), KeyError> {
         .try_for_each(|(path, content)| create(path, content, &mut made));
     if result.is_err() {
         for path in made {
-            // What cannot be removed is an unused key: harmless, and the first error says more.
+            // A leftover unused key is harmless, and the first error is more informative.
             let _ = fs::remove_file(path);
         }
     }
     result
 }
 
-/// Makes one of them, and adds it to `made` as soon as it exists.
+/// Creates one file, and adds it to `made` as soon as it exists.
 fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), KeyError> {
     let mut make = || {
         let mut file = OpenOptions::new()
@@ -98,9 +100,9 @@ fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), Ke
     })
 }
 
-/// A key file that no other process can open for as long as this value lives.
+/// A locked key file: no other process can open it while this value lives.
 pub(crate) struct LockedKeyFile {
-    /// Without symbolic links, so that there is one epoch file to one key file.
+    /// Canonical path without symbolic links, so that each key file has exactly one epoch file.
     pub(crate) path: PathBuf,
     pub(crate) content: KeyFile,
     /// The lock.
@@ -138,7 +140,7 @@ impl LockedKeyFile {
     }
 }
 
-/// The text of a PPK file, which only its owner may use.
+/// Reads a PPK file. Rejects it if anyone but its owner may use it.
 pub(crate) fn read_ppk(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let not_read = |source| KeyError::PpkNotRead {
         path: path.to_owned(),
@@ -159,7 +161,7 @@ fn metadata_of_file(file: &File) -> io::Result<Metadata> {
     }
 }
 
-/// The epoch file of a key file.
+/// The path of a key file's epoch file.
 pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
     path.push(".epoch");
@@ -178,8 +180,9 @@ pub(crate) fn read_epochs(path: &Path) -> Result<Epochs, KeyError> {
     Epochs::parse(&text).map_err(|error| malformed(path, error))
 }
 
-/// Replaces the epoch file whole: after a crash at any moment it is the old one or the new one, and once this
-/// has returned it is the new one. Only the holder of the key file's lock may call it.
+/// Replaces the epoch file atomically: after a crash at any moment it is the old or the new one,
+/// and once this has returned it is the new one. Only the holder of the key file's lock may call
+/// it.
 pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> {
     let replace = || {
         let mut fresh = path.as_os_str().to_owned();
@@ -201,7 +204,7 @@ pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> 
     })
 }
 
-/// Makes the name of a file durable.
+/// Makes the directory entry of a file durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -228,7 +231,7 @@ fn refuse_mode(
     })
 }
 
-/// The whole file, in memory that is wiped afterwards and never moved meanwhile.
+/// Reads the complete file into memory that is wiped when dropped and never reallocated.
 fn read(file: &mut File) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut text = Zeroizing::new(vec![0; FILE_BYTES_MAX + 1]);
     let mut length = 0;

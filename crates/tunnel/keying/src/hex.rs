@@ -1,6 +1,6 @@
-//! Hexadecimal digits, without copies of what they tell: it may be a secret.
+//! Hexadecimal encoding and decoding without intermediate copies, since the value may be a secret.
 
-/// Writes two digits a byte.
+/// Appends two digits per byte.
 pub(crate) fn push(text: &mut String, bytes: &[u8]) {
     let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
     for byte in bytes {
@@ -9,7 +9,8 @@ pub(crate) fn push(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Fills `bytes` with what the digits tell; `None`, and `bytes` is anything, when they are not exactly so many.
+/// Decodes `text` into `bytes`. Returns `None`, with unspecified `bytes`, if `text` is not exactly
+/// two hexadecimal digits per byte.
 pub(crate) fn read(text: &str, bytes: &mut [u8]) -> Option<()> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if pairs.len() != bytes.len() || !rest.is_empty() {

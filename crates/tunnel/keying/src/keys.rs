@@ -1,19 +1,20 @@
-//! The key source of one tunnel, whichever it is.
+//! The key source of one tunnel, static or negotiated.
 
 use crate::{KeyError, KeyRing, SaKeys, StaticKeys};
 use wire::Suite;
 
-/// Where a tunnel's SAs get their keys from: what lanes share, off the packet path.
+/// The key source of a tunnel's SAs, shared by its lanes and used off the packet path.
 #[derive(Debug)]
 pub enum Keys {
-    /// A key file, which other tunnels may share. New epochs are drawn by whoever sends, alone.
+    /// A key file, which several tunnels may share. The sender draws new epochs without the peer.
     Static(StaticKeys),
-    /// Epochs agreed on with the peer, of this tunnel alone. New ones come when both sides have them.
+    /// Epochs agreed with the peer, for this tunnel only. A new one is used once both sides have
+    /// it.
     Negotiated(KeyRing),
 }
 
 impl Keys {
-    /// The epoch to send in; `None` while none is agreed on: nothing may be sent.
+    /// The epoch for sending; `None` while none is agreed: then nothing may be sent.
     #[must_use]
     pub fn outbound_epoch(&self) -> Option<u32> {
         match self {
@@ -22,12 +23,12 @@ impl Keys {
         }
     }
 
-    /// The keys to send with in a slot; `None` while there is no epoch to send in.
+    /// The keys for sending in a slot; `None` if there is no epoch for sending.
     ///
     /// # Panics
-    /// When those of this slot and epoch were handed out before: a second SA would begin at the same sequence number and
-    /// repeat the first one's nonces. When `slot` is not below [`LANES_MAX`](crate::LANES_MAX), or an agreed epoch has
-    /// another suite.
+    /// If the keys of this slot and epoch were handed out before: a second SA would start at the
+    /// same sequence number and repeat the first one's nonces. If `slot` is not below
+    /// [`LANES_MAX`](crate::LANES_MAX), or an agreed epoch has another suite.
     pub fn outbound(&mut self, suite: Suite, slot: u16) -> Option<SaKeys> {
         match self {
             Self::Static(keys) => Some(keys.outbound(suite, slot)),
@@ -35,13 +36,13 @@ impl Keys {
         }
     }
 
-    /// The keys to receive with under an SPI; `None` when it tells another slot, or an epoch in which the peer may not
-    /// send (any more).
+    /// The keys for receiving under an SPI; `None` if it contains another slot, or an epoch in
+    /// which the peer must not send (any more).
     ///
-    /// Nothing shows yet that the peer sent the packet: an SPI is whatever a packet says.
+    /// The SPI is unauthenticated: a returned key does not imply that the peer sent the packet.
     ///
     /// # Panics
-    /// When an agreed epoch has another suite.
+    /// If an agreed epoch has another suite.
     #[must_use]
     pub fn inbound(&self, suite: Suite, spi: u32, slot: u16) -> Option<SaKeys> {
         match self {
@@ -50,8 +51,9 @@ impl Keys {
         }
     }
 
-    /// Records that a packet of the peer's `epoch` was authentic, so that a restart knows:
-    /// [`StaticKeys::record_peer_epoch`]. Agreed epochs do not outlive the process, so there is nothing to record.
+    /// Records durably that a packet of the peer's `epoch` was authentic:
+    /// [`StaticKeys::record_peer_epoch`]. Agreed epochs do not outlive the process, so nothing is
+    /// recorded for them.
     ///
     /// # Errors
     /// [`KeyError::EpochNotWritten`].
@@ -62,7 +64,7 @@ impl Keys {
         }
     }
 
-    /// The key file's keys, whose next epoch this side may [draw](StaticKeys::draw_epoch).
+    /// The static keys, if any, whose next epoch this side may [draw](StaticKeys::draw_epoch).
     pub fn as_static(&mut self) -> Option<&mut StaticKeys> {
         match self {
             Self::Static(keys) => Some(keys),
@@ -70,7 +72,7 @@ impl Keys {
         }
     }
 
-    /// The ring, in which the control plane puts epochs.
+    /// The key ring, if any, in which the control plane installs epochs.
     pub fn as_ring(&mut self) -> Option<&mut KeyRing> {
         match self {
             Self::Static(_) => None,
@@ -91,7 +93,8 @@ impl From<KeyRing> for Keys {
     }
 }
 
-/// Both sides agreed on the suite before they had keys; lanes have theirs from the same configuration.
+/// Checks the suite. Both sides agree on it before they derive keys, and lanes use the same
+/// configuration.
 fn check(keys: &SaKeys, suite: Suite) {
     assert_eq!(keys.suite, suite, "the epoch is of the lanes' suite");
 }

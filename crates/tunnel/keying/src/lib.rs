@@ -1,16 +1,18 @@
-//! Where security associations get their keys from.
+//! Key sources of security associations.
 //!
-//! There are two sources, and [`Keys`] is either:
+//! There are two sources; [`Keys`] is either:
 //!
 //! - [`StaticKeys`]: a secret in a file, for labs and tests.
-//! - [`KeyRing`]: epochs that two gateways agree on. A [`Rollover`](rollover::Rollover) says with the peer when there is a new one
-//!   and what goes into it; [`chain`] mixes the handshake's secret, pre-shared keys ([`PpkFile`]) and QKD keys to
-//!   its secret. [`message`] is what is said. TLS and the KME are elsewhere: all of this is without I/O and clock.
+//! - [`KeyRing`]: epochs that two gateways agree on. A [`Rollover`](rollover::Rollover) negotiates
+//!   with the peer when a new epoch starts and which keys it mixes; [`chain`] derives its secret
+//!   from the handshake's secret, pre-shared keys ([`PpkFile`]) and QKD keys; [`message`] defines
+//!   the protocol's messages. TLS and the KME client are in other crates: negotiated keys involve
+//!   no I/O and no clock.
 //!
-//! `docs/security.md` has the derivations, and what each source does not give.
+//! `docs/security.md` specifies the derivations, and the guarantees that each source does not give.
 //!
-//! All of this is the slow path: static keys may block on the disk, and workers share keys behind a mutex. It knows no
-//! packets; an SA is told by suite, direction, epoch and lane.
+//! This crate is the slow path: static keys may block on the disk, and workers share keys behind a
+//! mutex. It handles no packets; suite, direction, epoch and lane identify an SA.
 
 #![forbid(unsafe_code)]
 
@@ -35,15 +37,16 @@ pub use ppk::{PpkFile, create_ppk, ppk_text};
 pub use ring::KeyRing;
 pub use static_keys::{KeyFile, StaticKeys};
 
-/// Bits of an SPI that tell the lane; the 20 above them tell the epoch.
+/// Number of low bits of an SPI that contain the lane; the upper 20 contain the epoch.
 const LANE_BITS: u32 = 12;
-/// Lanes that an epoch has room for.
+/// Maximum number of lanes.
 pub const LANES_MAX: u16 = 1 << LANE_BITS;
-/// The last epoch; the first is 1. SPIs below 256 are reserved (RFC 4303 §2.1), so there is no epoch 0.
+/// The last epoch; the first is 1. SPIs below 256 are reserved (RFC 4303 §2.1), so there is no
+/// epoch 0.
 pub const EPOCH_MAX: u32 = (1 << (u32::BITS - LANE_BITS)) - 1;
 
-/// One end of a tunnel: with static keys as the key file says, otherwise a is the one that connects. For keys the
-/// ends differ only in the direction in which they send.
+/// One end of a tunnel. The key file defines it for static keys; otherwise side a is the connector.
+/// For keys the ends differ only in the direction in which they send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Sends from a to b.
@@ -62,7 +65,7 @@ impl Side {
         }
     }
 
-    /// As the key file has it: `a` or `b`.
+    /// Its name in the key file: `a` or `b`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,7 +74,7 @@ impl Side {
         }
     }
 
-    /// The direction in which this end sends, as derivations have it.
+    /// The direction in which this end sends, as an input to derivations.
     pub(crate) const fn direction(self) -> &'static [u8] {
         match self {
             Self::A => b"a-to-b",
@@ -85,18 +88,18 @@ impl Side {
 pub const fn spi_of(epoch: u32, lane: u16) -> u32 {
     assert!(
         epoch <= EPOCH_MAX && lane < LANES_MAX,
-        "epoch and lane have room in an SPI"
+        "epoch and lane fit in an SPI"
     );
     epoch << LANE_BITS | lane as u32
 }
 
-/// The epoch that an SPI tells; 0 is none.
+/// The epoch in an SPI; 0 means none.
 #[must_use]
 pub const fn epoch_of(spi: u32) -> u32 {
     spi >> LANE_BITS
 }
 
-/// The lane that an SPI tells.
+/// The lane in an SPI.
 #[must_use]
 pub const fn lane_of(spi: u32) -> u16 {
     (spi & (LANES_MAX as u32 - 1)) as u16
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_spi_tells_epoch_and_lane() {
+    fn an_spi_contains_epoch_and_lane() {
         for epoch in [1, 2, 0x1234, EPOCH_MAX] {
             for lane in [0, 1, 255, LANES_MAX - 1] {
                 let spi = spi_of(epoch, lane);
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "room in an SPI")]
+    #[should_panic(expected = "fit in an SPI")]
     fn a_lane_beyond_the_last_has_no_spi() {
         let _ = spi_of(1, LANES_MAX);
     }

@@ -1,9 +1,10 @@
-//! What two gateways say to each other over the control channel: JSON, one object a message, behind its length in four
-//! bytes, big-endian (`control` frames them).
+//! Messages of the control channel: one JSON object per message, preceded by its length in four
+//! bytes, big-endian (`control` does the framing).
 //!
-//! Nothing in a message is secret. Nothing is taken from a peer that is not checked: a message is refused whole.
-//! What is checked here is form: sizes, numbers in their ranges, no control characters in what people may be shown. What a
-//! message means, and whether it is its turn, is the matter of [`rollover`](crate::rollover).
+//! Nothing in a message is secret. Everything from a peer is checked, and an invalid message is
+//! rejected as a whole. This module checks form: sizes, ranges of numbers, no control characters in
+//! text that may be displayed. [`rollover`](crate::rollover) checks the meaning and the order of
+//! messages.
 
 use crate::chain::{CHAIN_BYTES, Policy};
 use crate::hex;
@@ -15,16 +16,16 @@ mod check;
 pub use check::{Garbled, for_people};
 use check::{foreign_version, garbled};
 
-/// Of the protocol, in [`Offer`].
+/// Version of the protocol, sent in [`Offer`].
 pub const VERSION: u16 = 1;
-/// The longest message, in bytes, without its length.
+/// Maximum length of a message in bytes, without its length prefix.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
-/// PPKs and QKD keys that one epoch may mix, each.
+/// Maximum number of PPKs and of QKD keys, each, per epoch.
 pub const LINKS_MAX: usize = 8;
-/// Epochs that one side may have keys of: who has more gives up the oldest.
+/// Maximum number of epochs for which one side has keys; a side with more drops the oldest.
 pub const LIVE_MAX: usize = 64;
 
-/// What one side has, and wants; each side says it once, first.
+/// What one side has and requires. It is in each side's first message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
@@ -32,33 +33,32 @@ pub struct Offer {
     pub version: u16,
     /// The tunnel's number.
     pub tunnel: u16,
-    /// Name of the ESP suite. At most 64 bytes.
+    /// Name of the ESP suite, at most 64 bytes.
     pub suite: String,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: u16,
-    /// What it carries: `l3`, `l2`, `l2tpv3`, with what changes the format behind it (`l3 aggregate`). At
-    /// most 64 bytes.
+    /// Payload of the tunnel: `l3`, `l2` or `l2tpv3`, followed by modifiers of the format
+    /// (`l3 aggregate`). At most 64 bytes.
     pub payload: String,
-    /// What keys must come from.
+    /// The required key sources.
     pub policy: Policy,
-    /// The PPKs that it has, sorted by their ids' bytes, none twice; each with whether it may be left out. At most
-    /// [`LINKS_MAX`].
+    /// Its PPKs, sorted by the bytes of their IDs, without duplicates. At most [`LINKS_MAX`].
     pub ppks: Vec<OfferedPpk>,
-    /// The latest epoch that it took part in since it started, as numbers go round; 0: none.
+    /// Its latest epoch since it started, in serial-number order; 0 if none.
     pub last_epoch: u32,
-    /// Epochs of which it still has keys: a new one is none of them. At most [`LIVE_MAX`].
+    /// Epochs for which it still has keys; a new epoch must differ from them. At most [`LIVE_MAX`].
     pub live: Vec<u32>,
-    /// The epoch that it sends in, if any: its peer keeps the keys of that one.
+    /// The epoch that it sends in, if any; its peer keeps the keys of that epoch.
     pub sends_in: Option<u32>,
 }
 
-/// A PPK's id, and what its owner thinks of it.
+/// A PPK's ID, and whether its owner requires it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfferedPpk {
-    /// Id: see [`is_id`](crate::chain::is_id).
+    /// ID: see [`is_id`](crate::chain::is_id).
     pub id: String,
-    /// No keys without it.
+    /// Whether there are no keys without it.
     pub required: bool,
 }
 
@@ -66,83 +66,85 @@ pub struct OfferedPpk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Message {
-    /// Connector, first.
+    /// Connector's first message.
     Open {
-        /// Its own.
+        /// The connector's offer.
         offer: Offer,
-        /// Why it wants a new epoch.
+        /// Why a new epoch is wanted.
         cause: Cause,
     },
-    /// Listener: its own offer, and the epoch that both will use.
+    /// Listener: its offer, and the epoch that both will use.
     Accept {
-        /// Its own.
+        /// The listener's offer.
         offer: Offer,
         /// The new epoch.
         epoch: u32,
     },
-    /// Connector: the QKD keys to be mixed in, in this order; none where the policy needs none, or `either` has none.
+    /// Connector: the QKD keys to mix in, in this order; none if the policy uses none, or `either`
+    /// has none.
     Keys {
-        /// UUIDs, none twice. At most [`LINKS_MAX`].
+        /// Distinct UUIDs, at most [`LINKS_MAX`].
         qkd: Vec<String>,
     },
-    /// Listener: it cannot get those QKD keys. With `either` the connector says `Keys` again, with none.
+    /// Listener: it cannot get those QKD keys. With `either` the connector repeats `Keys` without
+    /// any.
     KeysMissing {
-        /// Why, for people. Cut after 512 bytes.
+        /// The reason, for display. Truncated to 512 bytes.
         reason: String,
     },
-    /// Listener: it opens packets of the epoch, and has these keys.
+    /// Listener: it opens packets of the epoch, and proves that it has the keys.
     Ready {
         /// [`EpochSecret::confirmation`](crate::chain::EpochSecret::confirmation) of side b, hex.
         confirmation: Confirmation,
     },
-    /// Connector: it opens packets of the epoch, and seals with it from now on.
+    /// Connector: it opens packets of the epoch and seals with it from now on.
     Switched {
-        /// Of side a.
+        /// Confirmation of side a.
         confirmation: Confirmation,
     },
     /// Listener: it seals with the epoch from now on. The new epoch is established.
     Done,
-    /// Over an established channel, listener: please make a new epoch.
+    /// Listener, over an established channel: requests a new epoch.
     Rekey {
-        /// Why.
+        /// Why a new epoch is wanted.
         cause: Cause,
     },
-    /// Over an established channel, either: I am here.
+    /// Either side, over an established channel: a liveness check.
     Ping {
-        /// Comes back.
+        /// Returned in the `Pong`.
         number: u64,
     },
-    /// The answer.
+    /// The response to a `Ping`.
     Pong {
-        /// Of the ping.
+        /// Number of the `Ping`.
         number: u64,
     },
-    /// Either, and then it closes: why there will be no keys on this channel.
+    /// Either side, before it closes the channel: why there will be no keys.
     Refuse {
-        /// Which rule.
+        /// The violated rule.
         why: Refusal,
-        /// For people. Cut after 512 bytes.
+        /// The reason, for display. Truncated to 512 bytes.
         detail: String,
     },
 }
 
-/// Proof of having the same keys; hexadecimal in a message.
+/// Proof of having the same keys; hexadecimal in messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Confirmation(pub [u8; CHAIN_BYTES]);
 
-/// Why there is to be a new epoch.
+/// Why a new epoch is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// There is none yet, or the peer was away.
+    /// There is no epoch yet, or the peer was unreachable.
     Start,
-    /// The time is over.
+    /// The epoch's time limit has been reached.
     Time,
-    /// So many bytes were sealed.
+    /// The epoch's limit of sealed bytes has been reached.
     Bytes,
-    /// So many packets were sealed.
+    /// The epoch's limit of sealed packets has been reached.
     Packets,
-    /// Somebody asked for it.
+    /// The user requested it.
     Demand,
     /// Packets of the peer cannot be opened.
     Desync,
@@ -150,29 +152,29 @@ pub enum Cause {
     Retry,
 }
 
-/// Why one side will have no keys with the other.
+/// Why one side refuses to agree on keys with the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// Another version of the protocol.
+    /// Different versions of the protocol.
     Version,
-    /// There is no such tunnel between these two.
+    /// No such tunnel between the two gateways.
     Tunnel,
-    /// Another suite.
+    /// Different suites.
     Suite,
-    /// Another number of lanes.
+    /// Different numbers of lanes.
     Lanes,
-    /// Another payload.
+    /// Different payloads.
     Payload,
-    /// Another policy.
+    /// Different policies.
     Policy,
-    /// A PPK that one side requires and the other has not.
+    /// One side requires a PPK that the other lacks.
     Ppk,
-    /// QKD keys that the policy requires cannot be had.
+    /// QKD keys that the policy requires are unavailable.
     Qkd,
-    /// Both have keys, and not the same.
+    /// The two sides derived different keys.
     KeysDiffer,
-    /// A message that cannot be read, is too long, or comes out of turn.
+    /// A message is invalid, too long, or out of order.
     Protocol,
     /// The other side was too slow.
     Timeout,
@@ -181,10 +183,11 @@ pub enum Refusal {
 }
 
 impl Message {
-    /// The message's bytes. Texts for people are [cut to fit](for_people), all else is as it is.
+    /// Encodes the message. Display texts are [truncated](for_people); nothing else is changed.
     ///
     /// # Panics
-    /// When a list or a name is longer than [`decode`](Self::decode) takes: the peer would refuse it.
+    /// If a list or a name is longer than [`decode`](Self::decode) accepts: the peer would reject
+    /// it.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut message = self.clone();
@@ -193,21 +196,21 @@ impl Message {
             *text = for_people(text).into_owned();
         }
         if let Err(garbled) = message.check() {
-            panic!("a message that no peer would take: {garbled}");
+            panic!("a message that every peer would reject: {garbled}");
         }
         let bytes = serde_json::to_vec(&message).expect("numbers, texts and lists are JSON");
         assert!(
             bytes.len() <= MESSAGE_BYTES_MAX,
-            "bounded parts, bounded message"
+            "bounded parts make a bounded message"
         );
         bytes
     }
 
-    /// The message that these bytes are, all of them.
+    /// Decodes a message from all of `bytes`.
     ///
     /// # Errors
-    /// [`Garbled`]: when they are longer than [`MESSAGE_BYTES_MAX`], no message, or one of which a part is beyond its
-    /// bounds.
+    /// [`Garbled`]: if it is longer than [`MESSAGE_BYTES_MAX`], not a message, or has a part that
+    /// exceeds its bounds.
     pub fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
         if bytes.len() > MESSAGE_BYTES_MAX {
             return Err(garbled(format_args!(
@@ -245,7 +248,7 @@ impl<'de> Deserialize<'de> for Confirmation {
     }
 }
 
-/// It is no secret once it was shown, but nobody needs to see it.
+/// Omits the bytes: not secret once sent, but of no use in a log.
 impl fmt::Debug for Confirmation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Confirmation(..)")

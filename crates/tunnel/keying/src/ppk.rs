@@ -6,8 +6,9 @@
 //! key: 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
 //! ```
 //!
-//! Both sides have the same file, and other programs may have made the key in it: hence base64 as well. The id is not in
-//! the file but where the file is named. A PPK may be used as often and by as many as there are: no nonce depends on it.
+//! Both sides have the same file. Base64 is supported for keys that other programs generated. The
+//! ID is in the configuration that names the file. A PPK may be used any number of times and by any
+//! number of gateways: no nonce depends on it.
 
 use crate::KeyError;
 use crate::files::{create_all, malformed, read_ppk};
@@ -20,9 +21,10 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The shortest: RFC 8784 §6 wants 256 bits, of which 128 are left against a quantum computer.
+/// Minimum length in bytes: RFC 8784 §6 requires 256 bits, which leaves 128 bits against a quantum
+/// computer.
 const KEY_BYTES_MIN: usize = 32;
-/// The longest, in bytes.
+/// Maximum length in bytes.
 const KEY_BYTES_MAX: usize = 1024;
 const FORMAT: &str = "cipherbench_ppk";
 
@@ -35,8 +37,8 @@ impl PpkFile {
     /// Reads a PPK file.
     ///
     /// # Errors
-    /// [`KeyError::PpkNotRead`], [`KeyError::TooOpen`] when others than its owner may use it, or [`KeyError::Malformed`],
-    /// also when the key has not 32 to 1024 bytes.
+    /// [`KeyError::PpkNotRead`], [`KeyError::TooOpen`] if anyone but its owner may use it, or
+    /// [`KeyError::Malformed`], also if the key does not have 32 to 1024 bytes.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let text = read_ppk(path)?;
         Self::parse(&text).map_err(|error| malformed(path, error))
@@ -82,9 +84,9 @@ fn from_hex(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
 }
 
 fn from_base64(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
-    // Room for whole groups, and cut afterwards: it never grows.
+    // Allocated for whole groups and truncated afterwards, so that it never reallocates.
     let mut bytes = Zeroizing::new(vec![0; key.value.len().div_ceil(4) * 3]);
-    // The decoder's own error shows a piece of the key.
+    // The decoder's error contains part of the key.
     let length = STANDARD
         .decode_slice(key.value, &mut bytes)
         .map_err(|_| key.malformed("expected base64 with its padding behind `key:`"))?;
@@ -92,14 +94,14 @@ fn from_base64(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
     Ok(bytes)
 }
 
-/// A file with a fresh PPK, as it is to be written: for the owner's eyes only, and once for each side.
+/// Content of a file with a fresh PPK. Each side needs a copy, accessible to the owner only.
 ///
 /// # Errors
 /// [`KeyError::NoRandomness`].
 pub fn ppk_text() -> Result<Zeroizing<String>, KeyError> {
     let mut key = Zeroizing::new([0; KEY_BYTES_MIN]);
     aws_lc_rs::rand::fill(&mut *key).map_err(|_| KeyError::NoRandomness)?;
-    // Never grows, so that no piece of it is left behind in memory.
+    // Never reallocates, so that no copy remains in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX));
     text.push_str(
         "# A post-quantum pre-shared key (RFC 8784). Secret. Both sides of a tunnel have the same.\n",
@@ -112,11 +114,11 @@ pub fn ppk_text() -> Result<Zeroizing<String>, KeyError> {
     Ok(text)
 }
 
-/// Makes a fresh PPK in one file, or the same in one for each side.
+/// Creates a fresh PPK in each of the given files, the same in all.
 ///
 /// # Errors
-/// [`KeyError::NotCreated`], also when one of the files exists: nothing is ever overwritten, and what was made until
-/// then is removed. [`KeyError::NoRandomness`].
+/// [`KeyError::NotCreated`], also if one of the files exists: nothing is ever overwritten, and
+/// files created by this call are removed. [`KeyError::NoRandomness`].
 pub fn create_ppk(paths: &[&Path]) -> Result<(), KeyError> {
     let text = ppk_text()?;
     let files: Vec<_> = paths
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn both_encodings_tell_the_same_key() {
+    fn both_encodings_give_the_same_key() {
         let key: Vec<u8> = (0..32).collect();
         for (encoding, value) in [("hex", DIGITS), ("base64", BASE64)] {
             let read = PpkFile::parse(text(encoding, value).as_bytes()).unwrap();
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_one_reads_back_and_is_never_the_same() {
+    fn fresh_keys_read_back_and_differ() {
         let texts = [ppk_text().unwrap(), ppk_text().unwrap()];
         let keys = texts.map(|text| PpkFile::parse(text.as_bytes()).unwrap().key().clone());
         assert_eq!(keys[0].len(), KEY_BYTES_MIN);
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_one_is_told_by_line_and_without_the_key() {
+    fn an_error_names_the_line_and_not_the_key() {
         let long = "00".repeat(KEY_BYTES_MAX + 1);
         let cases = [
             (

@@ -1,6 +1,7 @@
-//! The epochs of one tunnel that are in force: one to send in, some to receive in.
+//! The active epochs of one tunnel: one for sending, several for receiving.
 //!
-//! A [`Rollover`](crate::rollover::Rollover) says which. Nothing here outlives the process: who restarts agrees on a new epoch.
+//! A [`Rollover`](crate::rollover::Rollover) selects them. Nothing here outlives the process: after
+//! a restart the gateway negotiates a new epoch.
 
 use crate::chain::EpochSecret;
 use crate::{SaKeys, Side, epoch_of, lane_of};
@@ -8,19 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// The keys of one tunnel, as agreed on with the peer.
+/// The keys of one tunnel, as agreed with the peer.
 pub struct KeyRing {
     side: Side,
     inbound: BTreeMap<u32, Arc<EpochSecret>>,
     outbound: Option<Arc<EpochSecret>>,
-    /// Slots whose keys of the outbound epoch are out.
+    /// Slots whose keys of the outbound epoch have been handed out.
     slots_taken: BTreeSet<u16>,
-    /// Epochs among the inbound ones that have been sent in.
+    /// Inbound epochs that have been used for sending.
     sent_in: BTreeSet<u32>,
 }
 
 impl KeyRing {
-    /// Of that side, without any keys.
+    /// An empty ring for this side.
     #[must_use]
     pub fn new(side: Side) -> Self {
         Self {
@@ -32,10 +33,11 @@ impl KeyRing {
         }
     }
 
-    /// Receives in an epoch from now on, too.
+    /// Starts to receive in an additional epoch.
     ///
     /// # Panics
-    /// When there is one of that number: its SAs have anti-replay windows, which would not fit.
+    /// If an epoch with this number is installed: the anti-replay windows of its SAs would not
+    /// match.
     pub fn install_inbound(&mut self, secret: Arc<EpochSecret>) {
         let epoch = secret.epoch();
         let replaced = self.inbound.insert(epoch, secret);
@@ -45,18 +47,18 @@ impl KeyRing {
         );
     }
 
-    /// Receives in an epoch no more; nothing when there is none of that number. SAs made earlier live on with
-    /// whoever has them.
+    /// Stops receiving in an epoch; does nothing if it is not installed. SAs created earlier live
+    /// on with their owners.
     pub fn retire_inbound(&mut self, epoch: u32) {
         self.inbound.remove(&epoch);
         self.sent_in.remove(&epoch);
     }
 
-    /// Sends in an epoch from now on: each slot may have keys again, of that one.
+    /// Switches sending to an epoch: each slot may be given keys again, of this epoch.
     ///
     /// # Panics
-    /// When its inbound side is not installed, or was not since it was last sent in: its sequence numbers would begin
-    /// anew, and nonces repeat.
+    /// If its inbound side is not installed, or has not been reinstalled since the epoch was last
+    /// used for sending: sequence numbers would restart, and nonces repeat.
     pub fn switch_outbound(&mut self, secret: Arc<EpochSecret>) {
         let epoch = secret.epoch();
         assert!(
@@ -71,22 +73,23 @@ impl KeyRing {
         self.slots_taken.clear();
     }
 
-    /// The epoch to send in; `None` while there is none.
+    /// The epoch for sending, if any.
     #[must_use]
     pub fn outbound_epoch(&self) -> Option<u32> {
         self.outbound.as_ref().map(|secret| secret.epoch())
     }
 
-    /// The epochs that are received in, in their numbers' order.
+    /// The epochs for receiving, in ascending order.
     pub fn inbound_epochs(&self) -> impl Iterator<Item = u32> + '_ {
         self.inbound.keys().copied()
     }
 
-    /// The keys to send with in a slot; `None` while there is no epoch to send in.
+    /// The keys for sending in a slot; `None` if there is no epoch for sending.
     ///
     /// # Panics
-    /// When those of this slot and epoch were handed out before: a second SA would begin at the same sequence number and
-    /// repeat the first one's nonces. When `slot` is not below [`LANES_MAX`](crate::LANES_MAX).
+    /// If the keys of this slot and epoch were handed out before: a second SA would start at the
+    /// same sequence number and repeat the first one's nonces. If `slot` is not below
+    /// [`LANES_MAX`](crate::LANES_MAX).
     pub fn outbound(&mut self, slot: u16) -> Option<SaKeys> {
         let secret = self.outbound.as_ref()?;
         assert!(
@@ -96,7 +99,8 @@ impl KeyRing {
         Some(secret.sa_keys(self.side, slot))
     }
 
-    /// The keys to receive with under an SPI; `None` when it tells another slot, or an epoch that is not received in.
+    /// The keys for receiving under an SPI; `None` if it contains another slot, or an epoch that is
+    /// not installed.
     #[must_use]
     pub fn inbound(&self, spi: u32, slot: u16) -> Option<SaKeys> {
         if lane_of(spi) != slot {
@@ -106,8 +110,8 @@ impl KeyRing {
         Some(secret.sa_keys(self.side.peer(), slot))
     }
 
-    /// Fault injection: from now on receives with keys that nobody sends with, as if this side's had been mixed up. SAs
-    /// made earlier stay good; so do epochs installed later.
+    /// Fault injection: replaces the installed inbound keys by keys that no peer has, as after a
+    /// key mismatch. SAs created earlier and epochs installed later are not affected.
     pub fn spoil_inbound(&mut self) {
         for secret in self.inbound.values_mut() {
             *secret = Arc::new(secret.spoiled());

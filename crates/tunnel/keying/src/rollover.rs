@@ -1,8 +1,9 @@
-//! One tunnel's epochs: when a new one is due, what is said to the peer, which keys are in force. Without I/O and clock:
-//! inputs and the time go in, outputs come out.
+//! The state machine of one tunnel's epochs: when a new one is due, the messages to the peer, and
+//! the active keys. It has no I/O and no clock: inputs and the time go in, outputs come out.
 //!
-//! One *attempt* is one TLS connection, made by the side that connects, and one epoch. The connection of the attempt that succeeded
-//! last stays open, to ask for the next and to notice that the peer is gone.
+//! One *attempt* is one TLS connection, opened by the connector, and one epoch. The connection of
+//! the last successful attempt stays open, to request the next epoch and to detect the loss of the
+//! peer.
 //!
 //! ```text
 //! connector                     listener
@@ -18,16 +19,17 @@
 //!    older inbound: grace
 //! ```
 //!
-//! Nobody seals with keys that the other side has not proven to have and to open with. Whatever message is lost: the side
-//! that misses it gives the attempt up after a time, keeps what its peer may still seal with, and a new attempt is made.
-//! What the peer still seals with is in its next offer. The listener heeds that only once `Keys` has come, which answers its
-//! own `Accept`: an `Open` alone may be one that was long under way.
+//! Neither side seals with keys before the other has proven that it has them and opens with them.
+//! If any message is lost, the side that misses it abandons the attempt after a timeout, keeps the
+//! keys that its peer may still seal with, and a new attempt follows. The peer's next offer
+//! contains the epoch that it still seals with. The listener acts on that only after `Keys`, which
+//! responds to its own `Accept`: an `Open` alone may be old and delayed.
 //!
-//! The connector alone makes attempts, one at a time, and after one that failed always another. So the listener never waits
-//! for more than to be connected to; when it wants a new epoch it asks for it (`Rekey`).
+//! Only the connector starts attempts, one at a time, and always another after a failed one. So the
+//! listener only ever waits for a connection; when it wants a new epoch it requests it (`Rekey`).
 //!
-//! What it deliberately does not do: it does not know whether the peer's name is right (TLS does), and it never goes on
-//! with less than the policy says.
+//! What it deliberately does not do: it does not verify the peer's name (TLS does), and it never
+//! proceeds with less than the policy requires.
 
 mod attempt;
 mod connector;
@@ -57,185 +59,187 @@ pub enum Role {
     Listener,
 }
 
-/// A TLS connection of one tunnel, as its own side numbers them; never used again.
+/// Number of a TLS connection of one tunnel, assigned by this side; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub u64);
 
-/// What does not change.
+/// Configuration of a [`Rollover`].
 #[derive(Clone)]
 pub struct Settings {
-    /// Side.
+    /// This side's role.
     pub role: Role,
-    /// Own name, as the certificate has it.
+    /// This side's name, as in its certificate.
     pub own_name: String,
-    /// The peer's name, as its certificate must have it.
+    /// The peer's name, which its certificate must have.
     pub peer_name: String,
     /// Number of the tunnel.
     pub tunnel: u16,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: u16,
     /// ESP suite.
     pub suite: Suite,
     /// [`Offer::payload`](crate::message::Offer::payload).
     pub payload: String,
-    /// What keys must come from.
+    /// The required key sources.
     pub policy: Policy,
-    /// PPKs that this side has, each id once.
+    /// This side's PPKs, with distinct IDs.
     pub ppks: Vec<Ppk>,
-    /// A new epoch is due this long after the last; both sides look, whoever is first asks.
+    /// A new epoch is due this long after the last; the first side that notices requests it.
     pub every: Duration,
-    /// How long the old inbound keys live on after both sides have switched.
+    /// How long old inbound keys live after both sides have switched.
     pub grace: Duration,
-    /// How long an attempt may take. With [`Policy::Either`] a KME has a third of it to answer.
+    /// Time limit of an attempt. With [`Policy::Either`] the KME has a third of it.
     pub attempt_limit: Duration,
-    /// The first pause after a failed attempt; it doubles up to [`retry_max`](Self::retry_max). Attempts that are asked for
-    /// one after the other begin so far apart, too.
+    /// The first pause after a failed attempt; it doubles up to [`retry_max`](Self::retry_max).
+    /// Also the minimum time between the starts of requested attempts.
     pub retry_min: Duration,
     /// The longest pause.
     pub retry_max: Duration,
-    /// How often the peer is asked whether it is there; a channel on which nothing came for three times that is closed.
+    /// Interval of pings to the peer; a channel without input for three intervals is closed.
     pub ping_every: Duration,
 }
 
 /// A pre-shared key of this side.
 #[derive(Clone)]
 pub struct Ppk {
-    /// Id, the same on both sides.
+    /// ID, the same on both sides.
     pub id: String,
     /// Key.
     pub key: Arc<zeroize::Zeroizing<Vec<u8>>>,
-    /// No keys without it.
+    /// Whether there are no keys without it.
     pub required: bool,
 }
 
-/// What happened.
+/// An input of the state machine.
 pub enum Input {
-    /// Nothing; the time that [`Rollover::wakes_at`] told has come.
+    /// The time of [`Rollover::wakes_at`] has come.
     Tick,
     /// A new epoch is wanted.
     Rekey(Cause),
-    /// A connection with the right peer is up: that asked for by [`Output::Connect`], or one that the listener took.
+    /// A connection with the right peer is up: requested by [`Output::Connect`], or accepted by the
+    /// listener.
     Connected {
-        /// Which.
+        /// The connection.
         attempt: Attempt,
-        /// From its exporter.
+        /// The connection's exported secret.
         exporter: Secret,
     },
-    /// A connection has failed or ended; not told for those closed by [`Output::Close`].
+    /// A connection failed or ended, other than by [`Output::Close`].
     Disconnected {
-        /// Which.
+        /// The connection.
         attempt: Attempt,
-        /// Why, for people.
+        /// The reason, for messages.
         reason: String,
     },
-    /// It came.
+    /// A message arrived.
     Received {
-        /// On which.
+        /// The connection.
         attempt: Attempt,
-        /// What.
+        /// The message.
         message: Message,
     },
-    /// What was received is no message.
+    /// Received data is not a valid message.
     Garbled {
-        /// On which.
+        /// The connection.
         attempt: Attempt,
-        /// What is wrong with it, for people.
+        /// What is wrong with it, for messages.
         detail: String,
     },
-    /// The answer to [`Output::FetchQkd`].
+    /// The result of [`Output::FetchQkd`].
     Qkd {
-        /// For which.
+        /// The attempt.
         attempt: Attempt,
-        /// The keys, as links; or why there are none, for people.
+        /// The keys as links, or the reason why there are none.
         keys: Result<Vec<Link>, String>,
     },
 }
 
-/// What is to be done, in this order.
+/// An output of the state machine. The caller executes outputs in order.
 pub enum Output {
     /// Connect to the peer.
     Connect(Attempt),
-    /// Send.
+    /// Send a message.
     Send(Attempt, Message),
-    /// Send what was to be sent, and close. Nothing more is told of it.
+    /// Send queued messages and close the connection. No further input of it is expected.
     Close(Attempt),
-    /// Ask the KME: for new keys (`None`), or for those with these ids.
+    /// Fetch keys from the KME: new ones (`None`), or those with these IDs.
     FetchQkd(Attempt, Option<Vec<String>>),
-    /// Open what comes in this epoch from now on.
+    /// Open inbound packets of this epoch from now on.
     InstallInbound(Arc<EpochSecret>),
-    /// Seal with this epoch from now on; its inbound side is installed.
+    /// Seal outbound packets with this epoch from now on; its inbound side is installed.
     SwitchOutbound(Arc<EpochSecret>),
-    /// Open nothing of this epoch any more.
+    /// Stop opening inbound packets of this epoch.
     RetireInbound(u32),
-    /// For logs, metrics and timelines.
+    /// Report an event for logs, metrics and timelines.
     Event(Event),
 }
 
-/// What people want to know.
+/// An event for logs, metrics and timelines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Both sides seal with a new epoch.
     Established {
-        /// Number.
+        /// Number of the epoch.
         epoch: u32,
-        /// Why there is a new one.
+        /// Why it was negotiated.
         cause: Cause,
-        /// From the attempt's start until now.
+        /// Time since the attempt's start.
         took: Duration,
-        /// Ids of what was mixed in: `ppk:alpha`, `qkd:550e8400-…`; an absent one has `-` in front.
+        /// IDs of the mixed keys: `ppk:alpha`, `qkd:550e8400-…`; an absent key has the prefix `-`.
         sources: Vec<String>,
-        /// Whether the handshake's secret is in.
+        /// Whether the handshake's secret is mixed in.
         handshake: bool,
     },
-    /// An attempt failed; `refusal` where one side said why.
+    /// An attempt failed.
     Failed {
-        /// Rule, where there is one.
+        /// The violated rule, if one side refused.
         refusal: Option<Refusal>,
-        /// Whether it was the peer who refused.
+        /// Whether the peer refused.
         by_peer: bool,
-        /// For people.
+        /// The reason, for messages.
         detail: String,
     },
-    /// The channel that stood is gone: peer restarted, path broken.
+    /// The standing channel is lost: the peer restarted, or the path failed.
     PeerLost {
-        /// For people.
+        /// The reason, for messages.
         detail: String,
     },
-    /// An attempt failed for want of QKD keys and goes on without, as policy `either` allows.
+    /// QKD keys are unavailable; the attempt proceeds without, as policy `either` allows.
     WithoutQkd {
-        /// For people.
+        /// The reason, for messages.
         detail: String,
     },
 }
 
-/// The machine; see the [module](self).
+/// The state machine; see the [module](self).
 pub struct Rollover {
     settings: Settings,
     epochs: Epochs,
     running: Option<Box<Running>>,
-    /// The channel of the attempt that succeeded last.
+    /// The channel of the last successful attempt.
     standing: Option<Standing>,
-    /// A new epoch is wanted, and no attempt that runs makes one.
+    /// A new epoch is wanted that the running attempt, if any, does not provide.
     wanted: Option<Cause>,
-    /// Listener: when it last asked for it.
+    /// Listener: when it last requested a new epoch.
     asked: Option<Duration>,
-    /// Connector: no attempt begins before.
+    /// Connector: earliest start of the next attempt.
     not_before: Duration,
-    /// Connector: attempts that failed in a row.
+    /// Connector: consecutive failed attempts.
     failures: u32,
-    /// When the epoch is old.
+    /// When the next epoch is due.
     due: Option<Duration>,
-    /// The highest number of an attempt so far.
+    /// The highest attempt number so far.
     newest: u64,
     established: Option<u32>,
     spent: Spent,
 }
 
 impl Rollover {
-    /// One without keys. The connector wants some: [`wakes_at`](Self::wakes_at) is in the past.
+    /// Creates a machine without keys. For the connector, [`wakes_at`](Self::wakes_at) is
+    /// immediately due.
     ///
     /// # Panics
-    /// When two PPKs have the same id, or one has none.
+    /// If two PPKs have the same ID, or an ID is invalid.
     #[must_use]
     pub fn new(mut settings: Settings) -> Self {
         let ppks = &mut settings.ppks;
@@ -243,7 +247,7 @@ impl Rollover {
         assert!(
             ppks.is_sorted_by(|one, other| one.id != other.id)
                 && ppks.iter().all(|ppk| crate::chain::is_id(&ppk.id)),
-            "each PPK has an id of its own"
+            "each PPK has a valid and unique id"
         );
         Self {
             wanted: (settings.role == Role::Connector).then_some(Cause::Start),
@@ -261,9 +265,10 @@ impl Rollover {
         }
     }
 
-    /// Takes in what happened, and adds to `out` what is to be done. `now` is since any start, and never goes back.
+    /// Handles an input and appends the resulting outputs to `out`. `now` counts from an arbitrary
+    /// start and never decreases.
     ///
-    /// What is told of connections that are closed already is ignored.
+    /// Inputs for connections that are already closed are ignored.
     pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Tick => {}
@@ -295,7 +300,8 @@ impl Rollover {
         self.look_at_clock(now, out);
     }
 
-    /// When [`Input::Tick`] is to come, if nothing else happens before; `None`: not by itself.
+    /// The time of the next [`Input::Tick`] if no other input arrives before; `None` if none is
+    /// needed.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Duration> {
         let running = self.running.as_deref().map(Running::wakes_at);
@@ -317,7 +323,8 @@ impl Rollover {
             .min()
     }
 
-    /// The newest epoch that both sides seal with, as far as this side knows; stays while the peer cannot be reached.
+    /// The newest epoch that both sides seal with, as far as this side knows. It stays while the
+    /// peer is unreachable.
     #[must_use]
     pub fn established(&self) -> Option<u32> {
         self.established
@@ -335,7 +342,7 @@ impl Rollover {
             .is_some_and(|standing| standing.attempt == attempt)
     }
 
-    /// What came is no message: the channel is given up.
+    /// Received data is not a valid message: abandons the channel.
     fn garbled(&mut self, now: Duration, attempt: Attempt, detail: String, out: &mut Vec<Output>) {
         let broken = Broken::refuse(Refusal::Protocol, detail);
         if self.is_running(attempt) {
@@ -345,18 +352,18 @@ impl Rollover {
         }
     }
 
-    /// A new epoch is wanted. One that is in the making will do, as long as its keys are not made.
+    /// Requests a new epoch. A running attempt satisfies it unless its keys are already derived.
     fn want(&mut self, cause: Cause) {
-        let in_the_making = self
+        let in_progress = self
             .running
             .as_ref()
             .is_some_and(|running| !running.has_keys());
-        if !in_the_making {
+        if !in_progress {
             self.wanted.get_or_insert(cause);
         }
     }
 
-    /// Does all that is due.
+    /// Executes everything that is due.
     fn look_at_clock(&mut self, now: Duration, out: &mut Vec<Output>) {
         self.epochs.retire(now, out);
         if let Some(running) = &self.running {
@@ -384,7 +391,7 @@ impl Rollover {
                 || self.running.is_some()
                 || self.standing.is_some()
                 || self.wanted.is_some(),
-            "a connector is never left with nothing to wait for"
+            "a connector always waits for something"
         );
     }
 }

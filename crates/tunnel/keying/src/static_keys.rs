@@ -1,9 +1,9 @@
-//! Keys from a secret in a file.
+//! Keys derived from a secret in a file.
 //!
-//! Sealing twice with one nonce under one key gives the traffic away, and for GCM the authentication key too.
-//! A static secret knows no sessions, so it is never used as a key: each time it is opened, a new
-//! *epoch* is drawn and recorded on the disk before any key is handed out, and every SA's key is
-//! derived for its epoch, lane, direction and suite.
+//! Sealing twice with the same nonce and key reveals traffic, and for GCM also the authentication
+//! key. A static secret has no sessions, so it is never used as a key itself. Each time it is
+//! opened, a new *epoch* is drawn and recorded on the disk before any key is handed out, and every
+//! SA's key is derived for its epoch, lane, direction and suite.
 
 use crate::derive::{SaKeys, sa_keys};
 use crate::files::{LockedKeyFile, epoch_path, read_epochs, write_epochs};
@@ -14,9 +14,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use wire::Suite;
 
-/// A key file that is valid and locked; no epoch is drawn yet.
+/// A valid and locked key file without a drawn epoch.
 ///
-/// While this value, or the [`StaticKeys`] made of it, lives, no other process can open the file.
+/// While this value or the [`StaticKeys`] created from it lives, no other process can open the
+/// file.
 pub struct KeyFile {
     file: LockedKeyFile,
     epoch_path: PathBuf,
@@ -27,7 +28,7 @@ impl KeyFile {
     /// Locks and reads a key file and the epoch file beside it.
     ///
     /// # Errors
-    /// [`KeyError`]: whenever it is not certain that nonces cannot repeat.
+    /// [`KeyError`] whenever it is not certain that nonces cannot repeat.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
         let file = LockedKeyFile::open(path)?;
         let epoch_path = epoch_path(&file.path);
@@ -42,11 +43,11 @@ impl KeyFile {
         })
     }
 
-    /// Draws the next outbound epoch, which is on the disk when this returns. An epoch that is drawn and not
-    /// used is lost; there are 2^20. So draw when all else is ready.
+    /// Draws the next outbound epoch, which is on the disk when this returns. A drawn but unused
+    /// epoch is lost, and there are 2^20: so draw it last, when everything else is ready.
     ///
     /// # Errors
-    /// [`KeyError::EpochNotWritten`]: there are no keys then.
+    /// [`KeyError::EpochNotWritten`]; then there are no keys.
     pub fn draw_epoch(self) -> Result<StaticKeys, KeyError> {
         let recorded = Epochs {
             outbound: self.recorded.outbound + 1,
@@ -71,15 +72,15 @@ impl fmt::Debug for KeyFile {
     }
 }
 
-/// An opened key file: one epoch to send in, and the keys to receive the peer's.
+/// An opened key file: one epoch for sending, and the keys for receiving the peer's epochs.
 pub struct StaticKeys {
     file: LockedKeyFile,
     epoch_path: PathBuf,
-    /// As on the disk.
+    /// The epochs recorded on the disk.
     recorded: Epochs,
-    /// Epochs of the peer below this are over; at least `recorded.peer`.
+    /// The peer's epochs below this have ended; at least `recorded.peer`.
     peer_floor: u32,
-    /// Lanes whose outbound keys are out.
+    /// Lanes whose outbound keys have been handed out.
     lanes_taken: BTreeSet<u16>,
 }
 
@@ -92,23 +93,23 @@ impl StaticKeys {
         KeyFile::open(path)?.draw_epoch()
     }
 
-    /// Which end this is.
+    /// This end of the tunnel.
     #[must_use]
     pub fn side(&self) -> Side {
         self.file.content.side
     }
 
-    /// The epoch to send in, from 1.
+    /// The epoch for sending, from 1.
     #[must_use]
     pub fn outbound_epoch(&self) -> u32 {
         self.recorded.outbound
     }
 
-    /// The keys to send with in a lane.
+    /// The keys for sending in a lane.
     ///
     /// # Panics
-    /// When they were handed out before, whatever the suite: a second SA would begin at the same sequence
-    /// number and repeat the first one's nonces. When `lane` is not below [`LANES_MAX`].
+    /// If they were handed out before, for any suite: a second SA would start at the same sequence
+    /// number and repeat the first one's nonces. If `lane` is not below [`LANES_MAX`].
     pub fn outbound(&mut self, suite: Suite, lane: u16) -> SaKeys {
         let first = self.lanes_taken.insert(lane);
         assert!(
@@ -125,11 +126,12 @@ impl StaticKeys {
         )
     }
 
-    /// Draws the next outbound epoch, which is on the disk when this returns: each lane may have keys again, of
-    /// that one.
+    /// Draws the next outbound epoch, which is on the disk when this returns. Each lane may then be
+    /// given keys again, of this epoch.
     ///
     /// # Errors
-    /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]: the epoch is the old one then.
+    /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]; the old epoch then stays in
+    /// use.
     pub fn draw_epoch(&mut self) -> Result<u32, KeyError> {
         if self.recorded.outbound == EPOCH_MAX {
             return Err(KeyError::EpochsUsedUp {
@@ -146,10 +148,10 @@ impl StaticKeys {
         Ok(fresh.outbound)
     }
 
-    /// The keys to receive with under an SPI; `None` when it tells another lane, or an epoch of the peer that
-    /// is over or cannot be.
+    /// The keys for receiving under an SPI; `None` if it contains another lane, or an epoch of the
+    /// peer that has ended or is invalid.
     ///
-    /// Nothing shows yet that the peer uses that epoch: an SPI is whatever a packet says.
+    /// The SPI is unauthenticated: a returned key does not imply that the peer uses this epoch.
     #[must_use]
     pub fn inbound(&self, suite: Suite, spi: u32, lane: u16) -> Option<SaKeys> {
         let epoch = epoch_of(spi);
@@ -166,19 +168,21 @@ impl StaticKeys {
         ))
     }
 
-    /// Notes that a packet of the peer's `epoch` was authentic: earlier epochs are over, also after a restart.
-    /// Does nothing unless `epoch` is the highest yet. SAs made earlier live on with whoever has them.
+    /// Notes that a packet of the peer's `epoch` was authentic, which ends earlier epochs, also
+    /// after a restart. Does nothing unless `epoch` is the highest so far. SAs created earlier live
+    /// on with their owners.
     ///
     /// # Errors
-    /// [`KeyError::EpochNotWritten`]; earlier epochs are then over until a restart, and noting the
-    /// same epoch again tries to write again.
+    /// [`KeyError::EpochNotWritten`]; earlier epochs have then ended only until a restart, and
+    /// noting the same epoch again retries the write.
     pub fn note_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
         self.peer_floor = self.peer_floor.max(epoch.min(EPOCH_MAX));
         self.record_peer_epoch(self.peer_floor)
     }
 
-    /// Records the peer's `epoch` as [`note_peer_epoch`](Self::note_peer_epoch) does, but earlier ones are over only
-    /// after a restart: for a caller who keeps a floor for each lane, since lanes may reach an epoch one by one.
+    /// Records the peer's `epoch` as [`note_peer_epoch`](Self::note_peer_epoch) does, but earlier
+    /// epochs end only after a restart. For callers that keep a floor per lane, since lanes may
+    /// reach an epoch one by one.
     ///
     /// # Errors
     /// [`KeyError::EpochNotWritten`].

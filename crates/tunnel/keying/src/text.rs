@@ -1,30 +1,30 @@
-//! The text of key, epoch and PPK files.
+//! Parsing and writing of key, epoch and PPK files.
 //!
-//! All are flat YAML, one `name: value` a line, and written by this program. They are read by the few lines
-//! below because a general parser copies what it reads: then copies of the secret would stay in
-//! freed memory.
+//! All are flat YAML, one `name: value` per line, written by this program. This module parses them
+//! itself because a general parser copies its input: copies of the secret would remain in freed
+//! memory.
 
 use crate::derive::SECRET_BYTES;
 use crate::{EPOCH_MAX, Side, hex};
 use std::fmt::Write;
 use zeroize::Zeroizing;
 
-/// A longer file is not one of ours.
+/// Maximum file size in bytes; no valid file is larger.
 pub(crate) const FILE_BYTES_MAX: usize = 4096;
 
 const KEY_FORMAT: &str = "cipherbench_static_key";
 const EPOCH_FORMAT: &str = "cipherbench_epochs";
-/// Of each format.
+/// Version of each format.
 pub(crate) const VERSION: &str = "1";
 
-/// What is wrong, and in which line from 1.
+/// A syntax error with its line number, from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub(crate) line: usize,
     pub(crate) what: String,
 }
 
-/// What a key file holds.
+/// Content of a key file.
 pub(crate) struct KeyFile {
     pub(crate) side: Side,
     pub(crate) secret: Zeroizing<[u8; SECRET_BYTES]>,
@@ -49,7 +49,7 @@ impl KeyFile {
     }
 
     pub(crate) fn text(&self) -> Zeroizing<String> {
-        // Never grows, so that no piece of it is left behind in memory.
+        // Never reallocates, so that no copy remains in freed memory.
         let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX));
         text.push_str(
             "# One end of a tunnel with static keys. Secret. Never use a copy of it, nor put back an old\n\
@@ -64,12 +64,12 @@ impl KeyFile {
     }
 }
 
-/// What an epoch file holds.
+/// Content of an epoch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epochs {
-    /// The last one that this end has sent in; 0 before the first.
+    /// The last epoch that this end has drawn for sending; 0 before the first.
     pub(crate) outbound: u32,
-    /// The highest one of the peer that a packet was authentic in; 0 before the first.
+    /// The highest epoch of the peer with an authentic packet; 0 before the first.
     pub(crate) peer: u32,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn push_field(text: &mut String, name: &str, value: impl std::fmt::Di
     writeln!(text, "{name}: {value}").expect("a string takes any text");
 }
 
-/// A value and its line from 1.
+/// A value and its line number, from 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'t> {
     pub(crate) line: usize,
@@ -131,7 +131,8 @@ impl Field<'_> {
     }
 }
 
-/// The values of exactly the fields `names`, in the order of `names` and any in the file.
+/// Parses the fields `names`, each exactly once and in any order. Returns their values in the order
+/// of `names`.
 pub(crate) fn fields<'t, const N: usize>(
     text: &'t [u8],
     names: [&str; N],
@@ -145,7 +146,7 @@ pub(crate) fn fields<'t, const N: usize>(
         if content.trim_start().starts_with('#') || content.trim().is_empty() {
             continue;
         }
-        // The line itself is not shown: it may be the secret, in the wrong place.
+        // The error does not quote the line, which may be a misplaced secret.
         let known = content.split_once(": ").and_then(|(name, value)| {
             let index = names.iter().position(|known| *known == name)?;
             Some((index, value.trim()))
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_file_is_told_by_line_and_without_the_secret() {
+    fn an_error_names_the_line_and_not_the_secret() {
         let good = format!("cipherbench_static_key: 1\nside: a\nsecret: {DIGITS}\n");
         assert!(KeyFile::parse(good.as_bytes()).is_ok());
         let hex = "expected 64 hexadecimal digits behind `secret:`";

@@ -1,4 +1,5 @@
-//! Epochs of two sides: what one sends with the other receives with, in the epochs in force and in no others.
+//! Epochs of two sides: what one sends with the other receives with, in the epochs in force and in
+//! no others.
 
 use keying::chain::{Context, EpochSecret, Policy, Secret};
 use keying::{KeyRing, Keys, LANES_MAX, SaKeys, Side, StaticKeys, create_pair, epoch_of, spi_of};

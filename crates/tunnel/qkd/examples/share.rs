@@ -1,11 +1,12 @@
-//! Shares keys between two SAEs by their KMEs, with our client, and tells what each call came to: to try a pair of KMEs.
+//! Shares keys between two SAEs by their KMEs, with our client, and tells what each call came to:
+//! to try a pair of KMEs.
 //!
 //! ```console
 //! $ cargo run -p cipherbench-qkd --example share -- gw1@https://10.9.0.1:8443 gw2@https://10.9.0.2:8443
 //! ```
 //!
-//! In the working directory are `ca.pem`, the KMEs' authority, and of each SAE `NAME.pem` and `NAME.key`. A third argument
-//! is the size of keys in bits, a fourth their number in one request.
+//! In the working directory are `ca.pem`, the KMEs' authority, and of each SAE `NAME.pem` and
+//! `NAME.key`. A third argument is the size of keys in bits, a fourth their number in one request.
 
 use qkd::types::KeyRequest;
 use qkd::{Kme, KmeError, Setup};

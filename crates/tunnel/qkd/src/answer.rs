@@ -1,4 +1,6 @@
-//! What a KME has answered, judged: status or keys, or why it is refused. Pure; `channel` brings the answers.
+//! Validation of a KME's responses: a status, keys, or the reason for rejecting the response.
+//!
+//! Performs no I/O; `channel` supplies the responses.
 
 use crate::QkdKey;
 use crate::error::{Failure, quoted};
@@ -9,43 +11,44 @@ use std::collections::HashSet;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// One answer of HTTP.
+/// An HTTP response.
 pub struct Answer {
-    /// Status.
+    /// Status code.
     pub status: u16,
     /// Content-Type.
     pub content_type: Option<String>,
-    /// Location, of a redirect.
+    /// Location of a redirect.
     pub location: Option<String>,
-    /// Retry-After; a date is not understood, and rare.
+    /// Retry-After in seconds; `None` for the rare HTTP date, which is not parsed.
     pub retry_after: Option<Duration>,
-    /// The whole body; wiped when dropped.
+    /// The complete body; wiped when dropped.
     pub body: Zeroizing<Vec<u8>>,
 }
 
 impl Answer {
-    /// As the answer to "Get status".
+    /// Parses the response to "Get status".
     ///
     /// # Errors
-    /// What the KME says, or what is wrong with the answer.
+    /// The KME's refusal, or the defect of the response.
     pub fn status(self) -> Result<Status, Failure> {
         self.read("a status")
     }
 
-    /// As the answer to "Get key": as many keys as `request` asks for, of its size, with ids all different.
+    /// Parses the response to "Get key": the requested number of keys, of the requested size, with
+    /// distinct IDs.
     ///
     /// # Errors
-    /// What the KME says, or what is wrong with the answer.
+    /// The KME's refusal, or the defect of the response.
     pub fn new_keys(self, request: &KeyRequest) -> Result<Vec<QkdKey>, Failure> {
         let size = request.size.map(|bits| bits as usize);
         self.keys(request.number.unwrap_or(1) as usize, size)
     }
 
-    /// As the answer to "Get key with key IDs": the keys with these ids, put in their order. A KME that writes ids in another
-    /// case is understood; the keys have the ids as they were asked for.
+    /// Parses the response to "Get key with key IDs": the keys with these IDs, in the order of
+    /// `ids`. IDs compare without case; the returned keys carry them as they were requested.
     ///
     /// # Errors
-    /// What the KME says, or what is wrong with the answer.
+    /// The KME's refusal, or the defect of the response.
     pub fn keys_by_id(self, ids: &[String]) -> Result<Vec<QkdKey>, Failure> {
         let keys = self.keys(ids.len(), None)?;
         let mut ordered: Vec<Option<QkdKey>> = ids.iter().map(|_| None).collect();
@@ -56,14 +59,14 @@ impl Answer {
             };
             let id = ids[place].clone();
             if ordered[place].replace(QkdKey { id, key }).is_some() {
-                // The ids asked for differ, and those delivered do too.
+                // Not reached for distinct `ids`: `keys` has rejected repeated ones.
                 return Err(Failure::SameId {
                     id: ids[place].clone(),
                 });
             }
         }
         let keys: Vec<_> = ordered.into_iter().flatten().collect();
-        // As many as were asked for, none unasked, none twice.
+        // `keys` checked the count, and the loop rejected unrequested and repeated IDs.
         assert_eq!(keys.len(), ids.len());
         Ok(keys)
     }
@@ -91,7 +94,7 @@ impl Answer {
                     what: format!("key {id} is empty"),
                 });
             }
-            // Where no size was asked for, the KME has one default: keys of two sizes are a mistake.
+            // Without a requested size the KME uses one default size: mixed sizes are an error.
             let expected = *expected.get_or_insert(bits);
             if bits != expected {
                 return Err(Failure::Size { id, bits, expected });
@@ -105,7 +108,7 @@ impl Answer {
         if self.status != 200 {
             return Err(self.refusal());
         }
-        // Serde would take a list of the members' values, too.
+        // Serde would also accept a JSON array of the field values.
         if !self.body.trim_ascii_start().starts_with(b"{") {
             return Err(Failure::Garbage {
                 what: format!("it is no JSON object, {}", self.described()),
@@ -117,8 +120,8 @@ impl Answer {
         })
     }
 
-    /// Where the JSON is wrong, and how. The parser's own message may quote what it has read: only the part of it that
-    /// cannot is taken.
+    /// Describes a JSON error and its position. The parser's message may quote its input, which may
+    /// contain a key, so only the known messages that cannot are used.
     fn json_problem(&self, error: &serde_json::Error, expected: &str) -> String {
         let place = format!("line {}, column {}", error.line(), error.column());
         match error.classify() {
@@ -165,8 +168,9 @@ impl Answer {
         }
     }
 
-    /// What the body of a refusal says, to stand behind the status: the message and the details of the standard's error,
-    /// or what is there instead. Other bodies are not quoted: nobody knows what is in them.
+    /// The suffix for the status in an error text: message and details of the standard's error
+    /// object, otherwise the body's length and type. Other bodies are not quoted, since their
+    /// content is unknown.
     fn said(&self) -> String {
         let Ok(error) = serde_json::from_slice::<Error>(&self.body) else {
             return format!(", {}", self.described());
@@ -189,7 +193,7 @@ impl Answer {
     }
 }
 
-/// Whether it is a UUID as text: 8-4-4-4-12 hexadecimal digits (RFC 9562 §4), of whatever version.
+/// Whether the text is a UUID of any version: 8-4-4-4-12 hexadecimal digits (RFC 9562 §4).
 pub(crate) fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -198,8 +202,10 @@ pub(crate) fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// Takes back, in place, what JSON need not escape and some encoders do: `\/`, and `\u002b` for `+` and its like, which stand
-/// in base64. The parser would collect a string with an escape in a buffer of its own, which nobody wipes.
+/// Decodes needless JSON escapes in place: `\/`, and `\u002b` for `+` and other characters of
+/// base64.
+///
+/// The parser would copy a string with an escape into a buffer of its own, which is never wiped.
 fn unescape(json: &mut [u8]) {
     let (mut from, mut to) = (0, 0);
     while from < json.len() {
@@ -224,11 +230,11 @@ fn unescape(json: &mut [u8]) {
         }
         from += length;
     }
-    // What is left over at the end is white space to a parser.
+    // A parser ignores trailing white space.
     json[to..].fill(b' ');
 }
 
-/// The printable character of ASCII with that code, if JSON lets it stand in a string as it is.
+/// The printable ASCII character with this code, if JSON allows it unescaped in a string.
 fn plain(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_was_asked_for() {
+    fn accepts_the_requested_keys() {
         let request = KeyRequest::new(2, 16);
         let keys = container(&[(ID[0], "AQI="), (ID[1], "AwQ=")])
             .new_keys(&request)
@@ -295,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn puts_keys_in_the_order_of_the_ids_asked_for() {
+    fn returns_keys_in_the_order_of_the_requested_ids() {
         let upper = ID[2].to_uppercase();
         let answer = container(&[(ID[1], "AwQ="), (&upper, "BQY="), (ID[0], "AQI=")]);
         let keys = answer.keys_by_id(&ids(&ID)).unwrap();
@@ -307,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_other_keys_than_asked_for() {
+    fn rejects_keys_that_do_not_match_the_request() {
         let two = KeyRequest::new(2, 16);
         let one = KeyRequest::new(1, 16);
         let new = |keys: &[(&str, &str)], request: &KeyRequest| container(keys).new_keys(request);
@@ -350,7 +356,7 @@ mod tests {
             refused(new(&[(id, "AQI=")], &one), "no UUID");
         }
         let by_id = |keys: &[(&str, &str)], of: &[&str]| container(keys).keys_by_id(&ids(of));
-        refused(by_id(&[(ID[1], "AQI=")], &ID[..1]), "not asked for");
+        refused(by_id(&[(ID[1], "AQI=")], &ID[..1]), "was not requested");
         refused(by_id(&[], &ID[..1]), "0 keys where 1");
         refused(
             by_id(&[(ID[0], "AQI="), (ID[0], "AQI=")], &ID[..2]),
@@ -359,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_is_wrong_with_an_answer_without_quoting_it() {
+    fn describes_a_malformed_response_without_quoting_it() {
         let one = KeyRequest::default();
         for (body, expected) in [
             ("", "no JSON object, without a body"),
@@ -389,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_refusals_of_the_standard_and_others() {
+    fn describes_refusals_of_the_standard_and_others() {
         let one = KeyRequest::default();
         let with_details = r#"{"message":"not all extension_mandatory parameters supported",
             "details":[{"extension_mandatory_unsupported":"abc_route_type"}]}"#;
@@ -417,7 +423,7 @@ mod tests {
             (404, "<html>", "status 404, with 6 bytes of"),
             (500, "", "does not know"),
             (204, "", "status 204"),
-            (302, "", "sends clients on to nowhere (status 302"),
+            (302, "", "redirects clients to nowhere (status 302"),
         ] {
             refused(answer(status, body).new_keys(&one), expected);
         }
@@ -427,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_back_needless_escapes_only() {
+    fn decodes_needless_escapes_only() {
         for text in [
             r#"{"a":"b\/c\u002b\u002F\u003d"}"#,
             r#""\\/\\u002b\u0022\u005c\n\ud83d\ude00""#,
@@ -451,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_a_uuid() {
+    fn recognizes_a_uuid() {
         assert!(is_uuid(ID[0]) && is_uuid(&ID[0].to_uppercase()));
         assert!(!is_uuid("bc490419-7d60-487f-adc1-4ddcc177c13g"));
         assert!(!is_uuid("bc490419x7d60x487fxadc1x4ddcc177c139"));

@@ -1,4 +1,4 @@
-//! Calls of HTTP/1.1 over TLS to one KME. Connections are kept for the next call, and made anew when they have gone stale.
+//! HTTP/1.1 calls over TLS to one KME. Idle connections are reused, and replaced when stale.
 
 use crate::answer::Answer;
 use crate::error::Failure;
@@ -20,43 +20,43 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
-/// The longest body that is taken, in bytes. 128 keys of 1 Kibit are some 40 KB.
+/// Maximum accepted body length in bytes. 128 keys of 1 Kibit take about 40 KB.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
-/// What hyper may buffer, head of the answer included, in bytes.
+/// Limit of hyper's buffer, including the response head, in bytes.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// Calls at a time; the others wait, within their time.
+/// Maximum concurrent calls; further calls wait, within their timeout.
 const CALLS_MAX: usize = 16;
-/// Connections that are kept while nobody calls.
+/// Maximum number of idle connections kept for reuse.
 const IDLE_MAX: usize = 2;
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Where a KME is.
+/// Address and names of a KME.
 pub(crate) struct Target {
     /// Its addresses, tried in this order.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// As the URL has it, for its certificate and for messages.
+    /// The host in the URL, for error messages.
     pub(crate) host: String,
-    /// The host as TLS knows it.
+    /// The host name that the certificate must carry.
     pub(crate) name: ServerName<'static>,
-    /// Host and port as HTTP wants them.
+    /// Host and port for the `Host` header.
     pub(crate) authority: String,
 }
 
-/// A request, as often as it must be made.
+/// A request, which may have to be sent more than once.
 pub(crate) struct Call {
     pub(crate) method: Method,
     /// Path and query, encoded.
     pub(crate) path: String,
-    /// JSON; empty: none.
+    /// JSON; empty if there is no body.
     pub(crate) body: Bytes,
 }
 
-/// The way to one KME.
+/// The connections to one KME.
 pub(crate) struct Channel {
     target: Target,
     tls: TlsConnector,
-    /// For a call with all that it needs.
+    /// Limit for a call, including queueing and connecting.
     limit: Duration,
     idle: Mutex<Vec<Sender>>,
     calls: Semaphore,
@@ -77,10 +77,10 @@ impl Channel {
         &self.target.addresses
     }
 
-    /// Makes a call and reads its answer whole, whatever its status.
+    /// Makes a call and reads the complete response, whatever its status.
     ///
     /// # Errors
-    /// What the connection, TLS and HTTP have to say; [`Failure::Slow`], [`Failure::TooLong`].
+    /// Failures of the connection, TLS and HTTP; [`Failure::Slow`], [`Failure::TooLong`].
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, Failure> {
         let slow = Failure::Slow {
             doing: "the call",
@@ -94,8 +94,9 @@ impl Channel {
     async fn call_unlimited(&self, call: &Call) -> Result<Answer, Failure> {
         let _turn = self.calls.acquire().await.expect("it is never closed");
         if let Some(mut sender) = self.kept().await {
-            // A server closes an idle connection when it likes, maybe just now: then nothing has been answered, and the call is
-            // made again. If the KME had already done it, keys are lost, none is delivered twice.
+            // A server may close an idle connection at any time. Then there is no response, and the
+            // call is retried. If the KME had already handled it, keys are lost, but none is
+            // delivered twice.
             if let Ok(response) = sender.send_request(self.request(call)).await {
                 return self.answer(sender, response).await;
             }
@@ -108,7 +109,7 @@ impl Channel {
         self.answer(sender, response).await
     }
 
-    /// A connection of an earlier call that is still good, as far as one can see.
+    /// Takes an idle connection that is not known to be closed.
     async fn kept(&self) -> Option<Sender> {
         loop {
             let mut sender = self.idle().pop()?;
@@ -123,7 +124,7 @@ impl Channel {
     }
 
     async fn connect(&self) -> Result<Sender, Failure> {
-        // Each address may take its share of the time; the answer needs some too.
+        // Each address gets an equal share of the time; one share is left for the response.
         let limit = self.limit / (self.target.addresses.len() as u32 + 1);
         let mut failure = None;
         for &address in &self.target.addresses {
@@ -146,7 +147,7 @@ impl Channel {
             cause: format!("{address}: {error}"),
         };
         let tcp = TcpStream::connect(address).await.map_err(unreachable)?;
-        // Requests are small and waited for.
+        // Requests are small, and the caller waits for the response.
         tcp.set_nodelay(true).map_err(unreachable)?;
         let stream = self
             .tls
@@ -164,7 +165,7 @@ impl Channel {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.broken(&error))?;
-        // Ends when the sender is dropped or the KME hangs up; who waits for an answer is told the error.
+        // Ends when the sender is dropped or the KME closes; a pending request receives the error.
         tokio::spawn(async move { drop(connection.await) });
         Ok(sender)
     }
@@ -183,7 +184,7 @@ impl Channel {
             .expect("path and host are encoded")
     }
 
-    /// Reads the answer to its end; only then the connection can carry another call.
+    /// Reads the response to its end; only then can the connection carry another call.
     async fn answer(
         &self,
         sender: Sender,
@@ -207,7 +208,7 @@ impl Channel {
         Ok(answer)
     }
 
-    /// The whole body, in memory that is wiped, also when it has to grow.
+    /// Reads the complete body into memory that is wiped, also when it grows.
     async fn body(&self, mut body: Incoming) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let too_long = || Failure::TooLong {
             limit: BODY_BYTES_MAX,
@@ -252,7 +253,8 @@ fn text(headers: &HeaderMap, name: hyper::header::HeaderName) -> Option<String> 
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// Growing in place would leave a copy behind, so the old memory is wiped.
+/// Appends `more`. Growing in place could leave a copy in freed memory, so this wipes the old
+/// buffer.
 fn append(whole: &mut Zeroizing<Vec<u8>>, more: &[u8]) {
     let needed = whole.len() + more.len();
     if needed > whole.capacity() {
@@ -268,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_grows_by_its_parts() {
+    fn appends_all_parts_of_a_body() {
         let mut whole = Zeroizing::new(Vec::new());
         let mut expected = Vec::new();
         for length in [0usize, 1, 2, 100, 3, 5000] {

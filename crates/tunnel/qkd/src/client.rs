@@ -1,4 +1,4 @@
-//! The client of one KME: the three calls of ETSI GS QKD 014 v1.1.1 clause 5.
+//! A client of one KME: the three calls of ETSI GS QKD 014 v1.1.1 clause 5.
 
 use crate::answer::{Answer, is_uuid};
 use crate::channel::{Call, Channel, Target};
@@ -16,34 +16,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Port of a URL that names none.
+/// The port of a URL without one.
 const HTTPS_PORT: u16 = 443;
-/// Characters of an SAE id at most.
+/// Maximum length of an SAE ID in characters.
 const SAE_CHARS_MAX: usize = 255;
 
-/// What a [`Kme`] is made of.
+/// Configuration of a [`Kme`].
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// `https://host:port`, with a path if the KME has `/api/v1/keys` behind one.
+    /// `https://host:port`, followed by a path if the KME serves `/api/v1/keys` below one.
     pub url: String,
-    /// Id of the SAE that this side is; its certificate tells the KME the same.
+    /// ID of this side's SAE; the KME derives the same ID from its certificate.
     pub sae: String,
-    /// Certificate of the SAE, PEM, with intermediate ones behind it.
+    /// PEM file of the SAE's certificate, followed by its intermediates.
     pub certificate: PathBuf,
-    /// Its private key, PEM, for its owner's eyes only (mode 600).
+    /// PEM file of the private key, accessible to its owner only (mode 600).
     pub key: PathBuf,
-    /// Certificates of the CAs that the KME's own may be signed by, PEM.
+    /// PEM file of the CAs that may have signed the KME's certificate.
     pub ca: PathBuf,
-    /// For each call, waiting for its turn and connecting included.
+    /// Limit for each call, including queueing and connecting.
     pub timeout: Duration,
 }
 
-/// A key of a QKD network, and the id by which the other side gets it too.
+/// A QKD key and the ID by which the other side gets the same key.
 #[derive(Clone)]
 pub struct QkdKey {
     /// UUID.
     pub id: String,
-    /// Wiped when dropped.
+    /// The key bytes; wiped when dropped.
     pub key: Zeroizing<Vec<u8>>,
 }
 
@@ -53,17 +53,18 @@ impl fmt::Debug for QkdKey {
     }
 }
 
-/// One SAE's client of its KME. A clone is the same client.
+/// One SAE's client of its KME. Clones share one client.
 ///
-/// All of it runs on the tokio runtime (one thread will do) on which it is called, and opens no file. It never gives a
-/// key a second time, whatever the KME delivers, as long as it remembers it (some 30 000 keys).
+/// Runs on the caller's tokio runtime (a single-threaded one suffices) and opens no file after
+/// construction. It never returns a key twice, whatever the KME delivers, as long as it remembers
+/// the key (about 30 000 keys).
 #[derive(Clone)]
 pub struct Kme {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// Before `/api/v1/keys`, without a slash at the end.
+    /// The URL up to `/api/v1/keys`, without a trailing slash.
     base: String,
     /// The path of `base`.
     prefix: String,
@@ -73,10 +74,10 @@ struct Inner {
 }
 
 impl Kme {
-    /// Reads the files and looks the host up; nothing is sent yet. May block for as long as name resolution takes.
+    /// Reads the files and resolves the host; sends nothing yet. Blocks during name resolution.
     ///
     /// # Errors
-    /// [`SetupError`]: which setting is wrong, and how.
+    /// [`SetupError`]: the invalid setting and the reason.
     pub fn new(setup: &Setup) -> Result<Self, SetupError> {
         if let Err(what) = check_sae(&setup.sae) {
             return Err(SetupError::Sae {
@@ -100,7 +101,7 @@ impl Kme {
         })
     }
 
-    /// Id of the SAE that this side is.
+    /// ID of this side's SAE.
     #[must_use]
     pub fn sae(&self) -> &str {
         &self.inner.sae
@@ -112,16 +113,17 @@ impl Kme {
         &self.inner.base
     }
 
-    /// Where it is connected to, as it was looked up.
+    /// The KME's addresses, as resolved.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         self.inner.channel.addresses()
     }
 
-    /// "Get status": what the KME has for this SAE as master and `slave`.
+    /// "Get status": the KME's status for this SAE as master and `slave`.
     ///
     /// # Errors
-    /// [`KmeError`]; [`Failure::WrongSae`] when the KME knows this SAE by another id than the configuration.
+    /// [`KmeError`]; [`Failure::WrongSae`] if the KME knows this SAE by an ID other than the
+    /// configured one.
     pub async fn status(&self, slave: &str) -> Result<Status, KmeError> {
         let url = self.url_of(slave, "status")?;
         let failed = |failure| url.failed(failure);
@@ -129,17 +131,18 @@ impl Kme {
         let status = answer.status().map_err(failed)?;
         if status.master_sae_id != self.inner.sae {
             return Err(failed(Failure::WrongSae {
-                told: quoted(&status.master_sae_id),
+                reported: quoted(&status.master_sae_id),
                 own: quoted(&self.inner.sae),
             }));
         }
         Ok(status)
     }
 
-    /// "Get key": new keys, which `slave` can get from its KME by their ids. By GET where that can say it, else by POST.
+    /// "Get key": new keys, which `slave` can get from its KME by their IDs. Uses GET if the query
+    /// can express the request, otherwise POST.
     ///
     /// # Errors
-    /// [`KmeError`]; then keys that the KME may have delivered are not used.
+    /// [`KmeError`]; keys that the KME may have delivered are then discarded.
     pub async fn new_keys(
         &self,
         slave: &str,
@@ -159,11 +162,11 @@ impl Kme {
         Ok(keys)
     }
 
-    /// "Get key with key IDs": the keys that `master` got from its KME, in the order of `ids`. By GET for one, by POST for
-    /// several.
+    /// "Get key with key IDs": the keys that `master` got from its KME, in the order of `ids`. Uses
+    /// GET for one key, POST for several.
     ///
     /// # Errors
-    /// [`KmeError`]; [`Failure::Used`] for an id that this client got a key of before.
+    /// [`KmeError`]; [`Failure::Used`] for an ID for which this client already received a key.
     pub async fn keys_by_id(&self, master: &str, ids: &[String]) -> Result<Vec<QkdKey>, KmeError> {
         let url = self.url_of(master, "dec_keys")?;
         let failed = |failure| url.failed(failure);
@@ -187,7 +190,7 @@ impl Kme {
         Ok(keys)
     }
 
-    /// Ids come from the peer: they are checked before they become part of a URL.
+    /// Checks the IDs, which come from the peer, before they become part of a URL.
     fn check_ids(&self, ids: &[String]) -> Result<(), Failure> {
         if ids.is_empty() {
             return Err(Failure::Request(
@@ -204,7 +207,7 @@ impl Kme {
             }
             if ids[..at].iter().any(|other| other.eq_ignore_ascii_case(id)) {
                 return Err(Failure::Request(format!(
-                    "key id {id} is asked for twice in one request"
+                    "key id {id} appears twice in one request"
                 )));
             }
             if ledger.knows(id) {
@@ -268,10 +271,10 @@ impl fmt::Debug for Kme {
     }
 }
 
-/// What is called.
+/// The URL of one call.
 struct CallUrl<'a> {
     base: &'a str,
-    /// Behind the base, encoded.
+    /// The path after the base, percent-encoded.
     path: String,
 }
 
@@ -284,7 +287,7 @@ impl CallUrl<'_> {
     }
 }
 
-/// Takes a URL apart, and looks its host up.
+/// Parses a URL and resolves its host. Returns the target and the path prefix.
 fn target(url: &str) -> Result<(Target, String), SetupError> {
     let bad = |what| SetupError::Url {
         url: url.escape_debug().to_string(),
@@ -300,7 +303,7 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
     let authority = uri.authority().ok_or_else(|| bad("it has no host"))?;
     if authority.as_str().contains('@') {
         return Err(bad(
-            "it has a user in it, but certificates tell who the client is",
+            "it has a user in it, but the certificate identifies the client",
         ));
     }
     if uri.query().is_some() {
@@ -308,9 +311,9 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
     }
     let prefix = uri.path().trim_end_matches('/').to_owned();
     if prefix.ends_with("/api/v1/keys") {
-        return Err(bad("leave /api/v1/keys out, every call begins with it"));
+        return Err(bad("leave /api/v1/keys out, every call appends it"));
     }
-    // The library's own view of the port is silent about one that is no number.
+    // The library's port accessor does not report a port that is not a number.
     let port = match authority.as_str().strip_prefix(authority.host()) {
         Some("") => HTTPS_PORT,
         rest => rest
@@ -341,7 +344,8 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
     Ok((target, prefix))
 }
 
-/// An SAE id is one segment of a path; `.` and `..` would be taken for steps in it, however they are encoded.
+/// Checks an SAE ID, which is one path segment; `.` and `..` would act as dot segments however they
+/// are encoded.
 fn check_sae(id: &str) -> Result<(), &'static str> {
     match id {
         "" => Err("it is empty"),
@@ -364,7 +368,7 @@ fn check_request(request: &KeyRequest) -> Result<(), Failure> {
     }
 }
 
-/// Number and size as a query; what is not told stays out, and so is the KME's default.
+/// Number and size as a query. Unset values are omitted, so the KME applies its defaults.
 fn query_of(request: &KeyRequest) -> String {
     let mut query = String::new();
     for (name, value) in [("number", request.number), ("size", request.size)] {
@@ -377,7 +381,7 @@ fn query_of(request: &KeyRequest) -> String {
     query
 }
 
-/// As one segment of a path: everything but the unreserved characters of RFC 3986 §2.3 as `%XX`.
+/// Encodes one path segment: all but the unreserved characters of RFC 3986 §2.3 become `%XX`.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -395,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_urls_apart() {
+    fn parses_urls() {
         let (kme, prefix) = target("https://127.0.0.1:8443/").unwrap();
         assert_eq!(kme.addresses, ["127.0.0.1:8443".parse().unwrap()]);
         assert_eq!((kme.host.as_str(), prefix.as_str()), ("127.0.0.1", ""));
@@ -412,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_urls_that_are_none_of_a_kme() {
+    fn rejects_urls_that_cannot_be_a_kme() {
         for (url, expected) in [
             ("", "not well formed"),
             ("10.0.0.1:443", "must begin with https://"),
@@ -437,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn encodes_what_a_path_would_take_for_its_own() {
+    fn encodes_reserved_characters_of_a_path() {
         assert_eq!(encoded("gw-2.lab_~A"), "gw-2.lab_~A");
         assert_eq!(encoded("a/b?c#d%e f+ä"), "a%2Fb%3Fc%23d%25e%20f%2B%C3%A4");
         for bad in ["", ".", "..", "a\nb", &"x".repeat(256)] {
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_tells_only_what_is_asked_for() {
+    fn a_query_omits_unset_values() {
         let mut request = KeyRequest::default();
         assert_eq!(query_of(&request), "");
         request.size = Some(256);

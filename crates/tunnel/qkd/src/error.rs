@@ -1,14 +1,14 @@
-//! What can go wrong with a KME, said so that who reads it knows what to do. No message shows any byte of a key.
+//! Errors of the KME client, with advice for the user. No message contains any byte of a key.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Characters of a foreign text that a message quotes at most.
+/// Maximum number of characters that a message quotes of foreign text.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Why there is no [`Kme`](crate::Kme) to be asked: the configuration or a file of it is at fault.
+/// Why a [`Kme`](crate::Kme) cannot be created: the configuration or one of its files is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The URL cannot be used.
@@ -29,7 +29,7 @@ pub enum SetupError {
         /// Why.
         source: io::Error,
     },
-    /// An SAE id cannot stand in a URL.
+    /// An SAE ID that cannot be part of a URL.
     #[error("SAE id {id} cannot be used: {what}")]
     Sae {
         /// Quoted.
@@ -37,7 +37,7 @@ pub enum SetupError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A limit that nothing can keep.
+    /// A timeout of zero.
     #[error("a timeout of 0 s for the KME lets no call succeed (a few seconds will do)")]
     NoTimeout,
     /// A file cannot be read.
@@ -48,7 +48,7 @@ pub enum SetupError {
         /// Why.
         source: io::Error,
     },
-    /// Others than its owner may read the private key.
+    /// Users other than its owner may use the private key.
     #[error("private key {} has mode {mode:04o}: others than its owner may use it (chmod 600 {})",
         .path.display(), .path.display())]
     TooOpen {
@@ -57,7 +57,7 @@ pub enum SetupError {
         /// Its mode bits.
         mode: u32,
     },
-    /// A file is not what it ought to be.
+    /// A file has invalid content.
     #[error("{}: {what}", .path.display())]
     Pem {
         /// The file.
@@ -78,17 +78,17 @@ pub enum SetupError {
     },
 }
 
-/// Why a call of a KME gave nothing. The whole answer is refused: no part of it is used.
+/// Why a call to a KME failed. The whole response is rejected: no part of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KmeError {
-    /// What was called, without the query.
+    /// The URL of the call, without the query.
     pub url: String,
     /// What went wrong.
     pub failure: Failure,
 }
 
 impl KmeError {
-    /// How long the KME wants to be left alone, where it has said so.
+    /// The KME's Retry-After, if it sent one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.failure {
@@ -106,13 +106,13 @@ impl fmt::Display for KmeError {
 
 impl std::error::Error for KmeError {}
 
-/// What went wrong in a call of a KME. What a KME wrote is quoted, escaped and cut.
+/// Why a call to a KME failed. Text from a KME is quoted, escaped and truncated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The caller asks for what no KME can give. Nothing was sent.
+    /// The request cannot be met by any KME. Nothing was sent.
     #[error("{0}")]
     Request(String),
-    /// The peer names a key that this side has already got.
+    /// The peer names a key that this side has already received.
     #[error(
         "key {id} was already delivered here, and no key is used twice (the peer must take another)"
     )]
@@ -120,13 +120,13 @@ pub enum Failure {
         /// Key id.
         id: String,
     },
-    /// No TCP connection.
+    /// No TCP connection could be made.
     #[error("no connection: {cause} (is the KME running, and its address right?)")]
     Unreachable {
         /// By the operating system.
         cause: String,
     },
-    /// No TLS connection: one side does not accept the other.
+    /// The TLS handshake failed: one side does not accept the other.
     #[error("TLS fails: {problem} ({advice})")]
     Tls {
         /// What is wrong.
@@ -134,26 +134,26 @@ pub enum Failure {
         /// What to do.
         advice: &'static str,
     },
-    /// Too slow.
+    /// A step took too long.
     #[error(
-        "{doing} took more than {limit:?} (the KME or the way there is overloaded, or the timeout too short)"
+        "{doing} took more than {limit:?} (the KME or the path to it is overloaded, or the timeout is too short)"
     )]
     Slow {
-        /// What.
+        /// The step.
         doing: &'static str,
         /// The limit.
         limit: Duration,
     },
     /// The connection ended too early.
     #[error(
-        "the connection ended before the answer was whole: {cause} (its log should tell; some KMEs hang up on a \
-         certificate that they do not accept)"
+        "the connection ended before the answer was complete: {cause} (see the KME's log; some KMEs close the \
+         connection on a certificate that they do not accept)"
     )]
     Broken {
         /// Why.
         cause: String,
     },
-    /// Status 400: the KME understands the request and does not grant it. An unknown key id is told so too.
+    /// Status 400: the KME rejects the request. An unknown key ID has this status too.
     #[error("the KME refuses the request: status 400{said}")]
     BadRequest {
         /// What its body says.
@@ -168,7 +168,7 @@ pub enum Failure {
         /// What its body says.
         said: String,
     },
-    /// Status 503: it has no keys now, or is not well.
+    /// Status 503: the KME has no keys at present, or an internal error.
     #[error("the KME cannot deliver now: status 503{said}")]
     Unavailable {
         /// What its body says.
@@ -187,48 +187,48 @@ pub enum Failure {
         /// What its body says.
         said: String,
     },
-    /// It sends the client somewhere else; keys are not fetched from where nobody said they should.
+    /// The KME redirects the client; keys are fetched from the configured URL only.
     #[error(
-        "the KME sends clients on to {location} (status {status}; if that is right, configure that URL)"
+        "the KME redirects clients to {location} (status {status}; if that is right, configure that URL)"
     )]
     Redirect {
         /// The status.
         status: u16,
-        /// Where to, quoted.
+        /// The target, quoted.
         location: String,
     },
-    /// The answer is too long to be one.
+    /// The response is too long.
     #[error("the answer has more than {limit} bytes (ask for fewer or smaller keys)")]
     TooLong {
-        /// In bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
-    /// The answer cannot be read.
+    /// The response cannot be parsed.
     #[error("the answer is not understood: {what}")]
     Garbage {
         /// What is wrong.
         what: String,
     },
-    /// The KME knows the client, but by another name.
+    /// The KME knows this SAE by another ID.
     #[error(
-        "the KME takes the certificate for that of SAE {told}, but the configuration says {own} (the peer could not fetch \
-         keys under that name: correct `sae`, or the certificate)"
+        "the KME takes the certificate for that of SAE {reported}, but the configuration says {own} (the peer could \
+         not fetch keys under that name: correct `sae`, or the certificate)"
     )]
     WrongSae {
-        /// Quoted, from the KME.
-        told: String,
-        /// Quoted, from the configuration.
+        /// The ID that the KME reports, quoted.
+        reported: String,
+        /// The configured ID, quoted.
         own: String,
     },
-    /// More or fewer keys than asked for.
-    #[error("the KME delivers {got} keys where {asked} were asked for")]
+    /// More or fewer keys than requested.
+    #[error("the KME delivers {got} keys where {asked} were requested")]
     Count {
         /// In the request.
         asked: usize,
         /// In the answer.
         got: usize,
     },
-    /// A key that is too long or too short.
+    /// A key of the wrong size.
     #[error("key {id} has {bits} bits, not {expected}")]
     Size {
         /// Key id.
@@ -238,29 +238,29 @@ pub enum Failure {
         /// In the request, or in the answer's first key.
         expected: usize,
     },
-    /// A key id that is no UUID.
+    /// A key ID that is not a UUID.
     #[error("{id} is delivered as a key id and is no UUID")]
     NoUuid {
         /// Quoted.
         id: String,
     },
-    /// A key that was not asked for.
-    #[error("key {id} is delivered and was not asked for")]
+    /// A key that was not requested.
+    #[error("key {id} is delivered and was not requested")]
     Unasked {
         /// Key id.
         id: String,
     },
-    /// A key id that stood in this answer or an earlier one.
+    /// A key ID that already occurred in this response or an earlier one.
     #[error(
-        "key id {id} is delivered twice: its keys are not used (the KME's log should tell how that can be)"
+        "key id {id} is delivered twice: its keys are not used (see the KME's log for the cause)"
     )]
     SameId {
         /// Key id.
         id: String,
     },
-    /// A key that was delivered before, under whatever id.
+    /// A key that was delivered before, under any ID.
     #[error(
-        "the key of {id} was delivered before: it is not used (the KME's log should tell how that can be)"
+        "the key of {id} was delivered before: it is not used (see the KME's log for the cause)"
     )]
     SameKey {
         /// Key id.
@@ -268,7 +268,7 @@ pub enum Failure {
     },
 }
 
-/// Foreign text for a message: in quotes, without control characters, cut.
+/// Quotes foreign text for a message: control characters escaped, truncated.
 pub(crate) fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_is_escaped_and_cut() {
+    fn foreign_text_is_escaped_and_truncated() {
         assert_eq!(quoted("a\n\u{1b}[31m\"b"), r#""a\n\u{1b}[31m\"b""#);
         let long = quoted(&"ä".repeat(500));
         assert_eq!(long.chars().count(), QUOTED_CHARS_MAX + 3);

@@ -1,10 +1,12 @@
-//! A simulator of the KMEs of a QKD network, for tests and labs: it serves ETSI GS QKD 014 v1.1.1 and makes its keys of
-//! random numbers.
+//! A simulator of the KMEs of a QKD network, for tests and labs. It serves ETSI GS QKD 014 v1.1.1
+//! and generates its keys from random numbers.
 //!
-//! [`start`] runs all KMEs of a [`Config`] on one thread, each with a listener, a certificate and SAEs of its own.
-//! What the standard leaves open is decided as `docs/kme.md` tells, and faults can be switched on while it runs.
+//! [`start`] runs all KMEs of a [`Config`] on one thread, each with its own listener, certificate
+//! and SAEs. `docs/kme.md` specifies what the standard leaves open. Faults can be injected at run
+//! time.
 //!
-//! It deliberately has no quantum channel, no peers in other processes, and no protection of keys from who runs it.
+//! It deliberately has no quantum channel, no peers in other processes, and no protection of keys
+//! from its operator.
 
 mod admin;
 mod bucket;
@@ -38,34 +40,34 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// When it is ended, answers that are being written have so long to go out.
+/// Time limit at shutdown for responses that are being written.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why the simulator does not run.
+/// Why the simulator cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A file of a KME is not what it should be.
+    /// A file of a KME is invalid.
     #[error("KME {kme}: {error}")]
     Files {
-        /// Its name.
+        /// The KME's name.
         kme: String,
         /// What is wrong.
         error: SetupError,
     },
-    /// An address cannot be listened at.
+    /// A listener cannot be bound.
     #[error("cannot listen at {address}: {error} (see what has that port: ss -ltnp)")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The operating system's error.
         error: io::Error,
     },
-    /// The process can have no thread, or no event queue.
+    /// The thread or its event queue cannot be created.
     #[error("cannot start a thread with an event queue: {0}")]
     Thread(io::Error),
 }
 
-/// What all KMEs share.
+/// State shared by all KMEs.
 struct Shared {
     network: Mutex<Network>,
     start: Instant,
@@ -73,7 +75,7 @@ struct Shared {
 
 impl Shared {
     fn network(&self) -> MutexGuard<'_, Network> {
-        // One panic ends one answer; the rest of the network goes on as well as it can.
+        // A panic ends one response; the other requests continue.
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,20 +84,20 @@ impl Shared {
     }
 }
 
-/// KMEs that run, until this is dropped.
+/// The running KMEs; they stop when this is dropped.
 pub struct Simulator {
     shared: Arc<Shared>,
     kmes: Vec<(String, SocketAddr)>,
     faults: Option<SocketAddr>,
-    /// The thread ends once this is gone.
+    /// Dropping it ends the thread.
     stop: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts all KMEs; they serve when this returns.
+/// Starts all KMEs. They accept connections when this returns.
 ///
 /// # Errors
-/// See [`StartError`]: nothing is left running.
+/// [`StartError`]; nothing is left running.
 pub fn start(config: &Config) -> Result<Simulator, StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -154,19 +156,19 @@ async fn listen<S>(
 }
 
 impl Simulator {
-    /// The KMEs' names, and where each serves.
+    /// Name and address of each KME.
     #[must_use]
     pub fn kmes(&self) -> &[(String, SocketAddr)] {
         &self.kmes
     }
 
-    /// Where faults are switched and metrics served, if the configuration has such an address.
+    /// The address for fault injection and metrics, if configured.
     #[must_use]
     pub const fn faults(&self) -> Option<SocketAddr> {
         self.faults
     }
 
-    /// Lets a fault strike at one KME, or at all; nowhere if no KME has the name.
+    /// Arms a fault at one KME, or at all; at none if no KME has the name.
     pub fn arm(&self, kme: Option<&str>, armed: Armed) {
         let mut network = self.shared.network();
         network.faults(kme).for_each(|faults| faults.arm(armed));
@@ -183,16 +185,16 @@ impl Drop for Simulator {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It panicked, if at all, in a task of one answer: nothing more is to be done about it.
+            // A panic can only have come from the task of one response; it was already reported.
             let _ = thread.join();
         }
     }
 }
 
-/// What runs on the thread.
+/// The servers on the thread.
 struct Servers {
     running: JoinSet<()>,
-    /// Closed when all is to end.
+    /// Closed at shutdown.
     stopped: watch::Receiver<()>,
 }
 
@@ -205,7 +207,7 @@ impl Servers {
         let service = router.into_make_service_with_connect_info::<Caller>();
         let server = axum::serve(door, service).with_graceful_shutdown(stopped);
         self.running.spawn(async {
-            // It never fails: connections do, each by itself.
+            // The server never fails; a connection fails alone.
             let _ = server.into_future().await;
         });
     }
@@ -218,13 +220,13 @@ impl Servers {
         runtime.block_on(async {
             wait_for(stopped).await;
             let all = async { while running.join_next().await.is_some() {} };
-            // What is still not done then is dropped with the runtime.
+            // Unfinished responses are dropped with the runtime.
             let _ = timeout(LINGER, all).await;
         });
     }
 }
 
-/// Ends when the sender is gone.
+/// Completes when the sender is dropped.
 async fn wait_for(mut stopped: watch::Receiver<()>) {
     while stopped.changed().await.is_ok() {}
 }

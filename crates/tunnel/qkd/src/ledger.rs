@@ -1,5 +1,5 @@
-//! What a KME has delivered until now, so that no key is used twice: neither one that it delivers again, nor one that a peer
-//! names again.
+//! A record of delivered keys, so that no key is used twice: neither a key that the KME delivers
+//! again, nor a key that the peer names again.
 
 use crate::QkdKey;
 use crate::error::Failure;
@@ -7,11 +7,11 @@ use std::collections::hash_map::RandomState;
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher;
 
-/// Keys that are remembered. At one a second that is nine hours; in memory, some two megabytes.
+/// Number of remembered keys: nine hours at one key per second, about 2 MB of memory.
 const KEYS_MAX: usize = 1 << 15;
 
-/// Ids and keys, each as a keyed hash of 64 bits: no key is kept. That two different ones have the same hash, and a good
-/// key is refused, is less likely than one in 10^14 a key.
+/// IDs and keys, each as a keyed 64-bit hash: no key is stored. The probability that a hash
+/// collision rejects a good key is less than 10^-14 per key.
 pub(crate) struct Ledger {
     hash: RandomState,
     seen: HashSet<u64>,
@@ -27,21 +27,23 @@ impl Ledger {
         }
     }
 
-    /// Whether a key of that id was delivered.
+    /// Whether a key with this ID was delivered.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.seen.contains(&self.of_id(id))
     }
 
-    /// Enters keys that were delivered.
+    /// Records delivered keys.
     ///
     /// # Errors
-    /// [`Failure::SameId`] and [`Failure::SameKey`]: one of them was entered before, so none of them is to be used.
+    /// [`Failure::SameId`] and [`Failure::SameKey`]: one of them was recorded before, so none of
+    /// them may be used.
     pub(crate) fn enter(&mut self, keys: &[QkdKey]) -> Result<(), Failure> {
         let mut twice = None;
         for QkdKey { id, key } in keys {
             let of_id = self.of_id(id);
             let of_key = self.hash.hash_one(("key", key.as_slice()));
-            // All are entered, the good ones beside a bad one too: they are not used now, so never.
+            // Records all of them, also good keys beside a rejected one: not used now, they never
+            // may be.
             if !self.insert(of_id) {
                 twice.get_or_insert(Failure::SameId { id: id.clone() });
             }
@@ -83,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_second_delivery_under_any_name() {
+    fn rejects_a_second_delivery_under_any_id() {
         let mut ledger = Ledger::new();
         assert_eq!(ledger.enter(&[key("a", 1), key("b", 2)]), Ok(()));
         let same_id = |id: &str| Err(Failure::SameId { id: id.to_owned() });
         let same_key = |id: &str| Err(Failure::SameKey { id: id.to_owned() });
         assert_eq!(ledger.enter(&[key("A", 3)]), same_id("A"));
         assert_eq!(ledger.enter(&[key("c", 1)]), same_key("c"));
-        // What came beside a key that was refused is used up as well.
+        // Keys delivered beside a rejected key are used up as well.
         assert_eq!(ledger.enter(&[key("d", 4), key("b", 5)]), same_id("b"));
         assert!(ledger.knows("d") && ledger.knows("D") && !ledger.knows("e"));
         assert_eq!(ledger.enter(&[key("e", 4)]), same_key("e"));
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_not_taken_for_a_key() {
+    fn an_id_and_a_key_of_the_same_bytes_differ() {
         let mut ledger = Ledger::new();
         let text = QkdKey {
             id: "same".to_owned(),

@@ -1,12 +1,13 @@
-//! Keys of a network of quantum key distribution, fetched from a key management entity (KME) as ETSI GS QKD 014 v1.1.1
-//! has it: JSON over HTTP/1.1 over TLS, both sides with certificates.
+//! Quantum key distribution (QKD) keys, fetched from a key management entity (KME) according to
+//! ETSI GS QKD 014 v1.1.1: JSON over HTTP/1.1 over mutually authenticated TLS.
 //!
-//! The *master* SAE (the side of a tunnel that connects) gets new keys and tells the *slave* their ids; the slave gets the same keys
-//! from its own KME. [`Kme`] makes the three calls, [`Pool`] fetches a master's keys before they are needed, [`types`] are what
-//! is sent, [`answer`] judges what comes, and [`kme`] is a simulator of KMEs for labs.
+//! The *master* SAE (the side of a tunnel that connects) gets new keys and sends their IDs to the
+//! *slave*, which gets the same keys from its own KME. [`Kme`] makes the three calls, [`Pool`]
+//! prefetches a master's keys, [`types`] defines the JSON bodies, [`answer`] validates responses,
+//! and [`kme`] simulates KMEs for labs.
 //!
-//! Keys and the text that they came in are wiped when they are dropped. The TLS library and hyper free the buffers that
-//! the text passed through without wiping them.
+//! Keys and the JSON text that contained them are wiped when dropped. The TLS library and hyper
+//! free the buffers that the text passed through without wiping them.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Keys fetched before they are needed, so that a new epoch does not wait for the KME.
+//! A pool of prefetched keys, so that a new epoch does not wait for the KME.
 
 use crate::client::{Kme, QkdKey};
 use crate::error::{Failure, KmeError};
@@ -11,29 +11,31 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// Keys that one request asks for at most, whatever the KME allows: their answer must fit.
+/// Maximum number of keys per request, whatever the KME allows: the response must fit its limit.
 const BATCH_MAX: usize = 128;
 
-/// How a [`Pool`] works.
+/// Configuration of a [`Pool`].
 #[derive(Debug, Clone)]
 pub struct PoolSettings {
     /// The SAE that gets the same keys.
     pub slave: String,
     /// Size of each key in bits, a multiple of 8.
     pub key_bits: u32,
-    /// Keys to have ready.
+    /// Number of keys to keep ready.
     pub target: usize,
-    /// Older keys are wiped: a KME may have forgotten its half of them. They are replaced when the next ones are taken, not
-    /// before, so that who rarely needs a key does not use up keys all the time.
+    /// Older keys are wiped: the peer's KME may have discarded its copies. They are replaced when
+    /// keys are next taken, not before, so that a pool that is rarely used does not consume keys
+    /// continuously.
     pub max_age: Duration,
-    /// The first pause after a failure, unless the KME asks for another; it doubles up to [`retry_max`](Self::retry_max).
+    /// The first pause after a failure, unless the KME requests another; it doubles up to
+    /// [`retry_max`](Self::retry_max).
     pub retry_min: Duration,
     /// The longest pause.
     pub retry_max: Duration,
 }
 
 impl PoolSettings {
-    /// Keys of 256 bits for `slave`: 8 of them, at most a minute old; pauses of 100 ms to 2 s.
+    /// 8 keys of 256 bits for `slave`, at most one minute old; pauses of 100 ms to 2 s.
     #[must_use]
     pub fn new(slave: impl Into<String>) -> Self {
         Self {
@@ -47,8 +49,8 @@ impl PoolSettings {
     }
 }
 
-/// A stock of new keys for one slave SAE, which a task of the runtime keeps full. Whoever needs a key of that SAE takes it
-/// from here; none is given twice. Keys that are left are wiped when the pool is dropped.
+/// A stock of new keys for one slave SAE, refilled by a task of the runtime. No key is returned
+/// twice. Remaining keys are wiped when the pool is dropped.
 pub struct Pool {
     shared: Arc<Shared>,
     refiller: JoinHandle<()>,
@@ -57,26 +59,26 @@ pub struct Pool {
 struct Shared {
     settings: PoolSettings,
     stock: Mutex<Stock>,
-    /// Tells the refiller that keys were taken or are waited for.
+    /// Wakes the refiller: keys were taken, or a caller waits for keys.
     taken: Notify,
-    /// Tells who waits that there are keys, or a failure.
+    /// Wakes waiting callers: keys arrived, or a request failed.
     filled: Notify,
 }
 
 #[derive(Default)]
 struct Stock {
-    /// With the time at which they were asked for, the oldest first.
+    /// The keys with the times at which they were requested, oldest first.
     keys: VecDeque<(Instant, QkdKey)>,
-    /// Keys that are waited for.
+    /// Number of keys that callers wait for.
     demand: usize,
-    /// Keys grew old with nobody taking any: no new ones until somebody does.
+    /// Keys expired without being taken: no refill until keys are next taken.
     resting: bool,
-    /// Of the last request, if it failed.
+    /// The failure of the last request, if it failed.
     failure: Option<KmeError>,
 }
 
 impl Pool {
-    /// Begins to fetch keys.
+    /// Starts fetching keys.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -92,10 +94,11 @@ impl Pool {
         Self { shared, refiller }
     }
 
-    /// Takes `count` keys, the oldest first. Waits for the KME if there are too few, but not while it fails: then the failure
-    /// of the last request is told at once, and requests go on in the background.
+    /// Takes `count` keys, the oldest first. Waits for the KME if there are too few, unless the
+    /// last request failed: then returns that failure at once, while requests go on in the
+    /// background.
     ///
-    /// Nothing is taken when the future is dropped.
+    /// Cancel safe: no key is taken if the future is dropped.
     ///
     /// # Errors
     /// [`KmeError`] of the last request.
@@ -104,7 +107,7 @@ impl Pool {
         let mut demand = None;
         loop {
             let mut filled = pin!(shared.filled.notified());
-            // Before the stock is looked at, so that nothing is missed.
+            // Registered before the stock is checked, so that no notification is missed.
             filled.as_mut().enable();
             {
                 let mut stock = shared.stock();
@@ -128,7 +131,7 @@ impl Pool {
         }
     }
 
-    /// Keys that are ready now.
+    /// Number of keys that are ready now.
     #[must_use]
     pub fn ready(&self) -> usize {
         let mut stock = self.shared.stock();
@@ -140,12 +143,12 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.refiller.abort();
-        // The task may live on for a moment, the keys need not.
+        // The aborted task may hold the stock a moment longer; the keys are wiped now.
         self.shared.stock().keys.clear();
     }
 }
 
-/// Somebody waits for keys, until this is dropped.
+/// A caller's demand for keys, until this is dropped.
 struct Demand<'a> {
     shared: &'a Shared,
     count: usize,
@@ -158,18 +161,18 @@ impl Drop for Demand<'_> {
 }
 
 impl Shared {
-    /// Never held over an await.
+    /// Locks the stock. The guard is never held across an await.
     fn stock(&self) -> MutexGuard<'_, Stock> {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many keys are missing, and when the oldest is too old.
+    /// The number of missing keys, and when the oldest key expires.
     fn missing(&self) -> (usize, Option<Instant>) {
         let mut stock = self.stock();
         stock.discard(self.settings.max_age);
         let wanted = match (stock.resting, &stock.failure) {
             (true, None) => stock.demand,
-            // A failure is forgotten only by a request that succeeds.
+            // Only a successful request clears a failure.
             (true, Some(_)) => stock.demand.max(1),
             (false, _) => stock.demand.max(self.settings.target),
         };
@@ -205,7 +208,7 @@ impl Stock {
     }
 }
 
-/// Keeps the stock full, for as long as the task lives.
+/// Keeps the stock full while the task lives.
 async fn refill(kme: Kme, shared: Arc<Shared>) {
     let settings = &shared.settings;
     let mut pause = settings.retry_min;
@@ -233,17 +236,17 @@ async fn refill(kme: Kme, shared: Arc<Shared>) {
         let retry = not_before.filter(|_| missing > 0);
         let taken = shared.taken.notified();
         match [expiry, retry].into_iter().flatten().min() {
-            // Whichever comes first, the stock tells what to do.
+            // Whichever comes first, the next round reads the stock.
             Some(time) => drop(timeout_at(time, taken).await),
             None => taken.await,
         }
     }
 }
 
-/// As many of the missing keys as the KME says that it has and gives at a time, at least one.
+/// Fetches as many of the missing keys as the KME's status allows, at least one.
 ///
-/// The status is asked for each time: it costs a round trip in the background, and spares a request that a KME whose store is
-/// nearly empty would refuse whole.
+/// Each fetch reads the status first: this costs a round trip in the background, and avoids a
+/// request that a KME with a nearly empty store would reject as a whole.
 async fn fetch(
     kme: &Kme,
     settings: &PoolSettings,
@@ -297,11 +300,11 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_what_is_missing_as_far_as_the_kme_has_and_gives_it() {
+    fn requests_the_missing_keys_within_the_limits_of_the_kme() {
         assert_eq!(batch(&status(128, 1000), 8), 8);
         assert_eq!(batch(&status(4, 1000), 8), 4);
         assert_eq!(batch(&status(128, 3), 8), 3);
-        assert_eq!(batch(&status(128, 0), 8), 1, "the KME is to say no itself");
+        assert_eq!(batch(&status(128, 0), 8), 1, "the KME itself must refuse");
         assert_eq!(batch(&status(0, 5), 8), 1);
         assert_eq!(batch(&status(u64::MAX, u64::MAX), usize::MAX), 128);
     }

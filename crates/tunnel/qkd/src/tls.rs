@@ -1,4 +1,5 @@
-//! TLS to a KME: TLS 1.2 or 1.3, since the standard allows both, with the SAE's certificate. The files are read once.
+//! TLS to a KME: TLS 1.2 or 1.3, since the standard allows both, with the SAE's certificate. The
+//! files are read once.
 
 use crate::error::{Failure, SetupError, quoted};
 use rustls::client::Resumption;
@@ -14,18 +15,20 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The largest file of certificates or of a key, in bytes.
+/// Maximum size of a certificate or key file in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// What nobody but the owner may do with a private key: anything.
+/// Mode bits that a private key must not have: any access by group or others.
 const KEY_FORBIDDEN: u32 = 0o077;
 
-/// What the client connects with.
+/// The client's TLS configuration.
 ///
-/// The hybrid key exchange is offered first: who records the traffic must not have the keys once X25519 is broken.
-/// A KME that knows it not takes another group. Sessions are not resumed, so that each connection is checked in full.
+/// The hybrid key exchange is offered first, so that recorded traffic does not reveal the keys once
+/// X25519 is broken. A KME without it selects another group. Sessions are not resumed, so each
+/// connection is verified in full.
 ///
 /// # Errors
-/// [`SetupError::NotRead`], [`TooOpen`](SetupError::TooOpen), [`Pem`](SetupError::Pem), [`Pair`](SetupError::Pair).
+/// [`SetupError::NotRead`], [`TooOpen`](SetupError::TooOpen), [`Pem`](SetupError::Pem),
+/// [`Pair`](SetupError::Pair).
 pub(crate) fn client_config(
     certificate: &Path,
     key: &Path,
@@ -63,7 +66,7 @@ pub(crate) fn client_config(
 fn pair_problem(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => {
-            "the key is not that of the certificate (name the two files that were made together)"
+            "the key does not match the certificate (configure the two files that were made together)"
                 .to_owned()
         }
         other => format!("{other} (RSA, ECDSA and Ed25519 will do)"),
@@ -97,7 +100,8 @@ pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SetupEr
     })
 }
 
-/// The whole file, in memory that is wiped afterwards; with `forbidden` mode bits it is refused.
+/// Reads the complete file into memory that is wiped when dropped. Rejects a file with `forbidden`
+/// mode bits.
 fn read(path: &Path, forbidden: Option<u32>) -> Result<Zeroizing<Vec<u8>>, SetupError> {
     let not_read = |source| SetupError::NotRead {
         path: path.to_owned(),
@@ -114,7 +118,7 @@ fn read(path: &Path, forbidden: Option<u32>) -> Result<Zeroizing<Vec<u8>>, Setup
             mode: metadata.mode() & 0o7777,
         });
     }
-    // With room for one byte more than there is, so that reading to the end does not move what was read.
+    // One byte larger than the file, so that reading to the end never reallocates.
     let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
     let mut text = Zeroizing::new(Vec::with_capacity(length.min(FILE_BYTES_MAX) + 1));
     let limit = FILE_BYTES_MAX as u64 + 1;
@@ -128,7 +132,7 @@ fn read(path: &Path, forbidden: Option<u32>) -> Result<Zeroizing<Vec<u8>>, Setup
     Ok(text)
 }
 
-/// The TLS error that is the cause of another, however deep it lies.
+/// The TLS error in the source chain of `error`, at any depth.
 pub(crate) fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -136,7 +140,7 @@ pub(crate) fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustl
             return Some(tls);
         }
         next = match error.downcast_ref::<io::Error>() {
-            // What an I/O error holds is not its source: its source is the source of what it holds.
+            // The `source` of an I/O error skips the error that it wraps.
             Some(outer) => outer.get_ref().map(|inner| inner as &(dyn Error + 'static)),
             None => error.source(),
         };
@@ -144,7 +148,7 @@ pub(crate) fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustl
     None
 }
 
-/// A TLS error, told so that one knows which side has to change what.
+/// Describes a TLS error, with advice on which side has to change what.
 pub(crate) fn failure(error: &rustls::Error, host: &str) -> Failure {
     use rustls::Error as Tls;
     let (problem, advice) = match error {
@@ -160,7 +164,7 @@ pub(crate) fn failure(error: &rustls::Error, host: &str) -> Failure {
         ),
         other => (
             other.to_string(),
-            "the KME, or something on the way, breaks TLS: its log should tell",
+            "the KME, or a device on the path, violates TLS: see the KME's log",
         ),
     };
     Failure::Tls { problem, advice }
@@ -175,7 +179,7 @@ fn certificate_problem(error: &CertificateError, host: &str) -> (String, &'stati
         ),
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => (
             format!("the KME's certificate is not valid yet: {error}"),
-            "set this machine's clock, or the one of who made it",
+            "set this machine's clock, or the clock of the machine that made the certificate",
         ),
         Bad::UnknownIssuer | Bad::BadSignature => (
             "the KME's certificate is not signed by a CA of the file `ca`".to_owned(),
@@ -197,7 +201,7 @@ fn certificate_problem(error: &CertificateError, host: &str) -> (String, &'stati
             "have a new one made",
         ),
         Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => (
-            "the KME's certificate is none for a server".to_owned(),
+            "the KME's certificate is not valid for a server".to_owned(),
             "have one made for server authentication",
         ),
         other => (
@@ -212,7 +216,7 @@ fn alert_problem(alert: AlertDescription) -> (String, &'static str) {
     match alert {
         Alert::CertificateExpired | Alert::CertificateRevoked => (
             format!("the KME takes the certificate of this SAE for expired or revoked ({alert:?})"),
-            "have it renewed, and look at the clocks of both machines",
+            "have it renewed, and check the clocks of both machines",
         ),
         Alert::NoCertificate
         | Alert::BadCertificate
@@ -234,8 +238,8 @@ fn alert_problem(alert: AlertDescription) -> (String, &'static str) {
             "use the name that it is configured with",
         ),
         other => (
-            format!("the KME breaks off ({other:?})"),
-            "its log should tell why",
+            format!("the KME aborts the handshake ({other:?})"),
+            "see the KME's log",
         ),
     }
 }
@@ -247,7 +251,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn finds_a_tls_error_under_others() {
+    fn finds_a_nested_tls_error() {
         let tls = rustls::Error::AlertReceived(AlertDescription::UnknownCA);
         let outer = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, tls.clone()));
         assert_eq!(cause_of(&outer), Some(&tls));
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_private_key_that_others_may_read() {
+    fn rejects_a_private_key_that_others_may_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o640)).unwrap();
         let error = private_key(file.path()).unwrap_err();
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_a_file_ought_to_be() {
+    fn describes_the_expected_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path();
         for (text, expected) in [

@@ -1,6 +1,7 @@
-//! What a KME and an SAE send each other, as ETSI GS QKD 014 v1.1.1 clause 6 has it: JSON with these very names.
+//! JSON bodies of requests and responses, with the field names of ETSI GS QKD 014 v1.1.1 clause 6.
 //!
-//! Members that the standard does not know are skipped when read: a KME may be newer than this. No `Debug` shows a key.
+//! Unknown fields are ignored when read: a KME may implement a newer version. No `Debug` shows a
+//! key.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -17,31 +18,31 @@ pub type Extension = Map<String, Value>;
 /// The answer to "Get status" (clause 6.1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The KME that was asked.
+    /// The KME that responds.
     #[serde(rename = "source_KME_ID")]
     pub source_kme_id: String,
     /// The KME of the slave SAE.
     #[serde(rename = "target_KME_ID")]
     pub target_kme_id: String,
-    /// The SAE that asked.
+    /// The calling SAE.
     #[serde(rename = "master_SAE_ID")]
     pub master_sae_id: String,
-    /// The SAE that it asked about.
+    /// The SAE named in the call.
     #[serde(rename = "slave_SAE_ID")]
     pub slave_sae_id: String,
-    /// Size of a key in bits, where a request names none.
+    /// Default size of a key in bits.
     pub key_size: u32,
-    /// Keys that the KME has ready.
+    /// Number of keys that the KME has stored.
     pub stored_key_count: u64,
-    /// Keys that it has room for.
+    /// Maximum number of stored keys.
     pub max_key_count: u64,
-    /// The most that one request may ask for.
+    /// Maximum number of keys per request.
     pub max_key_per_request: u64,
-    /// The longest key that it can deliver, in bits.
+    /// Maximum size of a key in bits.
     pub max_key_size: u32,
-    /// The shortest, in bits.
+    /// Minimum size of a key in bits.
     pub min_key_size: u32,
-    /// Further slave SAEs that one request may name; 0: none.
+    /// Maximum number of additional slave SAEs per request.
     #[serde(rename = "max_SAE_ID_count")]
     pub max_sae_id_count: u64,
     /// For future use.
@@ -49,32 +50,32 @@ pub struct Status {
     pub status_extension: Option<Value>,
 }
 
-/// What "Get key" asks for (clause 6.2); the default asks for one key of the KME's own size.
+/// The request of "Get key" (clause 6.2). The default requests one key of the KME's default size.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeyRequest {
-    /// How many keys; 1 where it is not told.
+    /// Number of keys; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
-    /// Size of each in bits, a multiple of 8; [`Status::key_size`] where it is not told.
+    /// Size of each key in bits, a multiple of 8; [`Status::key_size`] if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// Further SAEs that are to have the same keys.
+    /// Additional SAEs that may fetch the same keys.
     #[serde(
         rename = "additional_slave_SAE_IDs",
         default,
         skip_serializing_if = "Vec::is_empty"
     )]
     pub additional_slave_sae_ids: Vec<String>,
-    /// What the KME must obey, or refuse the request.
+    /// Extensions that the KME must meet, or reject the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extension_mandatory: Vec<Extension>,
-    /// What it may ignore.
+    /// Extensions that the KME may ignore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extension_optional: Vec<Extension>,
 }
 
 impl KeyRequest {
-    /// Asks for `number` keys of `size` bits each.
+    /// A request for `number` keys of `size` bits each.
     #[must_use]
     pub fn new(number: u32, size: u32) -> Self {
         Self {
@@ -84,7 +85,8 @@ impl KeyRequest {
         }
     }
 
-    /// Whether the query of a URL can say it: "Get key" by GET has nothing but number and size (clause 5.3).
+    /// Whether a URL query can express the request: "Get key" by GET has number and size only
+    /// (clause 5.3).
     #[must_use]
     pub fn is_simple(&self) -> bool {
         self.additional_slave_sae_ids.is_empty()
@@ -93,7 +95,7 @@ impl KeyRequest {
     }
 }
 
-/// Keys, as "Get key" and "Get key with key IDs" answer (clause 6.3).
+/// The response to "Get key" and "Get key with key IDs" (clause 6.3).
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeyContainer {
     /// The keys.
@@ -106,7 +108,7 @@ pub struct KeyContainer {
 /// One key of a [`KeyContainer`].
 #[derive(Serialize, Deserialize)]
 pub struct Key {
-    /// UUID, by which the other SAE gets the same key.
+    /// The UUID by which the other SAE gets the same key.
     #[serde(rename = "key_ID")]
     pub key_id: String,
     /// For future use.
@@ -123,7 +125,7 @@ pub struct Key {
     pub key_extension: Option<Value>,
 }
 
-/// Shows no extension either: what a vendor puts there may be as secret as the key.
+/// Omits extensions too: a vendor's content may be as secret as the key.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key")
@@ -133,10 +135,10 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What "Get key with key IDs" asks for (clause 6.4).
+/// The request of "Get key with key IDs" (clause 6.4).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeyIds {
-    /// The ids, in any order.
+    /// The IDs, in any order.
     #[serde(rename = "key_IDs")]
     pub key_ids: Vec<KeyId>,
     /// For future use.
@@ -148,7 +150,7 @@ pub struct KeyIds {
     pub key_ids_extension: Option<Value>,
 }
 
-/// One id of [`KeyIds`].
+/// One ID of [`KeyIds`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeyId {
     /// UUID.
@@ -163,12 +165,12 @@ pub struct KeyId {
     pub key_id_extension: Option<Value>,
 }
 
-/// The body of an answer with status 400, 401 or 503 (clause 6.5).
+/// The body of a response with status 400, 401 or 503 (clause 6.5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Error {
     /// What is wrong.
     pub message: String,
-    /// More of it: by the standard a list of objects with one string each.
+    /// Details; in the standard, a list of objects with one string each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Vec<Value>>,
 }
@@ -187,7 +189,7 @@ impl Error {
 /// The bytes of a key: base64 in JSON (RFC 4648 §4). Wiped when dropped, and never shown.
 pub struct KeyBytes(pub Zeroizing<Vec<u8>>);
 
-/// With or without padding: some KMEs leave it out, and it carries nothing.
+/// Accepts missing padding: some KMEs omit it, and it carries no information.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -195,7 +197,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 impl Serialize for KeyBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Of its full length from the beginning: growing would leave a copy behind.
+        // Allocated at full length: growing would leave a copy in freed memory.
         let length = base64::encoded_len(self.0.len(), true).expect("a key is not half the memory");
         let mut text = Zeroizing::new(String::with_capacity(length));
         BASE64.encode_string(&*self.0, &mut text);
@@ -220,7 +222,7 @@ impl Visitor<'_> for KeyBytesVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<KeyBytes, E> {
         let mut key = Zeroizing::new(vec![0; base64::decoded_len_estimate(text.len())]);
-        // The decoder's own error names the character it stumbled over, which is a piece of the key.
+        // The decoder's error names the invalid character, which is part of the key.
         let length = BASE64
             .decode_slice(text, &mut key)
             .map_err(|_| E::custom("a key is no base64"))?;
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_members_that_it_does_not_know() {
+    fn ignores_unknown_fields() {
         let error: Error = serde_json::from_str(r#"{"message":"m","code":7}"#).unwrap();
         assert_eq!(error, Error::new("m"));
     }

@@ -1,18 +1,20 @@
-//! How many connections may be on their way through TLS at once, and who has to go when there are more.
+//! Limits on concurrent connections that have not completed the handshake, with eviction of the
+//! oldest.
 //!
-//! A connection of a real peer is through within a few round trips. One that is meant to be in the way stays. So when there
-//! is no room the oldest goes: whoever fills the room with connections that say nothing drives out his own.
+//! A legitimate peer completes the handshake within a few round trips; a hostile connection stalls.
+//! So at a limit the oldest is evicted: an address that fills the table with silent connections
+//! evicts its own.
 
 use super::LinkId;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// Connections that are not through, of one address.
+/// Maximum pending connections of one address.
 pub const PENDING_PER_ADDRESS_MAX: usize = 128;
-/// Connections that are not through, of all.
+/// Maximum pending connections in total.
 pub const PENDING_MAX: usize = 1024;
 
-/// Those that are not through, by address, oldest first.
+/// The pending connections by address, oldest first.
 #[derive(Default)]
 pub(super) struct Admission {
     pending: HashMap<IpAddr, VecDeque<LinkId>>,
@@ -20,13 +22,13 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Lets a connection in; the one that is returned has to go for it.
+    /// Admits a connection. Returns the connection to close in exchange, if a limit is reached.
     pub(super) fn enter(&mut self, from: IpAddr, link: LinkId) -> Option<LinkId> {
         let of_address = self.pending.get(&from).map_or(0, VecDeque::len);
         let leaver = if of_address >= PENDING_PER_ADDRESS_MAX {
             self.oldest(from)
         } else if self.total >= PENDING_MAX {
-            // The address that has most; looked for only when all room is taken.
+            // Evict from the address with the most connections; searched only at the total limit.
             let heaviest = self.pending.iter().max_by_key(|(_, links)| links.len());
             heaviest
                 .map(|(address, _)| *address)
@@ -39,12 +41,12 @@ impl Admission {
         leaver
     }
 
-    /// A connection is through, or over. Nothing, if it had to go before.
+    /// Removes a connection that completed the handshake or ended. Does nothing if it was evicted.
     pub(super) fn leave(&mut self, from: IpAddr, link: LinkId) {
         let Some(links) = self.pending.get_mut(&from) else {
             return;
         };
-        // The oldest are first, and they are the first to be through.
+        // The oldest come first, and usually complete first.
         if let Some(place) = links.iter().position(|other| *other == link) {
             links.remove(place);
             self.total -= 1;
@@ -71,24 +73,24 @@ mod tests {
     }
 
     #[test]
-    fn one_more_than_an_address_may_have_drives_out_its_own_oldest() {
+    fn an_address_at_its_limit_evicts_its_own_oldest() {
         let mut admission = Admission::default();
         assert_eq!(admission.enter(address(1), LinkId(9999)), None);
         for link in 0..PENDING_PER_ADDRESS_MAX as u64 {
             assert_eq!(admission.enter(address(2), LinkId(link)), None);
         }
         assert_eq!(admission.enter(address(2), LinkId(1000)), Some(LinkId(0)));
-        // One that had to go may still be told to leave.
+        // `leave` after eviction does nothing.
         admission.leave(address(2), LinkId(0));
         assert_eq!(admission.enter(address(2), LinkId(1001)), Some(LinkId(1)));
-        // One that is through makes room.
+        // A completed handshake frees a place.
         admission.leave(address(2), LinkId(7));
         assert_eq!(admission.enter(address(2), LinkId(1002)), None);
         assert_eq!(admission.total, PENDING_PER_ADDRESS_MAX + 1);
     }
 
     #[test]
-    fn with_all_room_taken_the_address_that_has_most_makes_room() {
+    fn at_the_total_limit_the_address_with_the_most_connections_loses_one() {
         let mut admission = Admission::default();
         let mut link = 0;
         let full = PENDING_MAX / PENDING_PER_ADDRESS_MAX;
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_those_that_left() {
+    fn no_entry_remains_after_all_left() {
         let mut admission = Admission::default();
         for link in 0..10 {
             admission.enter(address(1), LinkId(link));

@@ -1,7 +1,7 @@
-//! One connection: a task that makes or takes it, and then carries messages both ways until it ends.
+//! One connection: a task that opens or accepts it, and transfers messages both ways until it ends.
 //!
-//! The shell gives orders by a queue; when it drops its end of that, the task sends what is left and closes. The task tells what
-//! happens by reports. It never decides anything about keys.
+//! The shell queues messages to send; when it drops its end of the queue, the task sends the rest
+//! and closes. The task sends reports to the shell. It makes no decision about keys.
 
 use super::LinkId;
 use crate::frame::{Frames, framed};
@@ -21,45 +21,45 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-/// From a connection's coming in to its first message: TLS, and one message more.
+/// Time limit from accepting a connection to its first message, including the TLS handshake.
 pub const OPEN_LIMIT: Duration = Duration::from_secs(5);
-/// For one message to go out.
+/// Time limit for sending one message.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// For the peer to read why it is closed.
+/// Time limit for the peer to read the reason before the connection closes.
 const LINGER: Duration = Duration::from_secs(1);
-/// What is read and thrown away meanwhile.
+/// Maximum bytes read and discarded meanwhile.
 const LINGER_BYTES: usize = 64 * 1024;
-/// What is read at once; most messages are shorter.
+/// Size of a read; most messages are shorter.
 const CHUNK_BYTES: usize = 2048;
-/// Messages that may wait to go out, on one connection. A side never has more than a few under way.
+/// Capacity of a connection's send queue. A side never has more than a few messages in flight.
 pub(super) const ORDERS_MAX: usize = 64;
 
-/// What a task tells the shell.
+/// A task's report to the shell.
 pub(super) enum Report {
-    /// The connection that was asked for is up, with the right peer.
+    /// An outbound connection is up, with the right peer.
     Up { link: LinkId, secret: Secret },
-    /// A connection came in, is through TLS, and its first message is there.
+    /// An inbound connection has completed TLS, and its first message has arrived.
     Opened {
         link: LinkId,
         from: SocketAddr,
         session: Session,
         message: Message,
     },
-    /// A message came.
+    /// A message arrived.
     Received { link: LinkId, message: Message },
-    /// Something came that is no message; nothing is read any more.
+    /// Received data is not a valid message; reading has stopped.
     Garbled { link: LinkId, detail: String },
-    /// A connection that came in is over before it was of use.
+    /// An inbound connection ended before its first message.
     Refused {
         link: LinkId,
         from: SocketAddr,
         reason: String,
     },
-    /// A connection is over.
+    /// A connection ended.
     Ended { link: LinkId, reason: String },
 }
 
-/// What a task needs beside its connection.
+/// A task's ends of the queues.
 pub(super) struct Ends {
     pub(super) link: LinkId,
     pub(super) orders: mpsc::Receiver<Message>,
@@ -67,38 +67,38 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// If nobody takes the report the shell is gone, and soon the task, too.
-    async fn tell(&self, report: Report) {
+    /// Sends a report. An error means that the shell has ended; the runtime then drops the task.
+    async fn report(&self, report: Report) {
         let _ = self.reports.send(report).await;
     }
 }
 
-/// Where to, as whom.
+/// Destination and identity of an outbound connection.
 pub(super) struct Target {
     pub(super) local: IpAddr,
     pub(super) remote: SocketAddr,
     pub(super) peer: String,
     pub(super) config: Arc<ClientConfig>,
-    /// Of the peer's address: how many connections may be under way to it.
+    /// Limits concurrent connection attempts to the peer's address.
     pub(super) gate: Arc<Semaphore>,
 }
 
-/// Makes a connection, and carries its messages.
+/// Opens a connection and transfers its messages.
 pub(super) async fn connect(target: Target, ends: Ends) {
     let link = ends.link;
-    // Nobody closes a gate; without a permit the connection would only be one too many.
+    // The semaphore is never closed; without a permit there would merely be one attempt too many.
     let permit = Arc::clone(&target.gate).acquire_owned().await.ok();
     match dial(&target).await {
         Ok((stream, session)) => {
             let secret = session.secret;
-            ends.tell(Report::Up { link, secret }).await;
+            ends.report(Report::Up { link, secret }).await;
             converse(stream, Frames::default(), permit, ends).await;
         }
-        Err(reason) => ends.tell(Report::Ended { link, reason }).await,
+        Err(reason) => ends.report(Report::Ended { link, reason }).await,
     }
 }
 
-/// Takes a connection, and carries its messages.
+/// Accepts a connection and transfers its messages.
 pub(super) async fn accept(
     stream: TcpStream,
     from: SocketAddr,
@@ -108,7 +108,7 @@ pub(super) async fn accept(
     let link = ends.link;
     match timeout(OPEN_LIMIT, open(stream, config)).await {
         Ok(Ok((stream, frames, session, message))) => {
-            ends.tell(Report::Opened {
+            ends.report(Report::Opened {
                 link,
                 from,
                 session,
@@ -117,10 +117,13 @@ pub(super) async fn accept(
             .await;
             converse(stream, frames, None, ends).await;
         }
-        Ok(Err(reason)) => ends.tell(Report::Refused { link, from, reason }).await,
+        Ok(Err(reason)) => ends.report(Report::Refused { link, from, reason }).await,
         Err(_) => {
-            let reason = format!("it said nothing of use for {} s", OPEN_LIMIT.as_secs());
-            ends.tell(Report::Refused { link, from, reason }).await;
+            let reason = format!(
+                "it sent no valid first message within {} s",
+                OPEN_LIMIT.as_secs()
+            );
+            ends.report(Report::Refused { link, from, reason }).await;
         }
     }
 }
@@ -199,14 +202,14 @@ async fn open(stream: TcpStream, config: Arc<ServerConfig>) -> Result<Opened, St
             }
         }
         match stream.read(&mut chunk).await {
-            Ok(0) => return Err(format!("{} closed without a word", session.peer)),
+            Ok(0) => return Err(format!("{} closed before its first message", session.peer)),
             Ok(length) => frames.push(&chunk[..length]),
             Err(error) => return Err(format!("{}: {}", session.peer, reason::of_io(&error))),
         }
     }
 }
 
-/// The next message that is wholly there; or what is wrong with it.
+/// The next complete message, if any; or what is wrong with it.
 fn message(frames: &mut Frames) -> Result<Option<Message>, String> {
     let bytes = frames.take().map_err(|error| error.to_string())?;
     bytes
@@ -215,8 +218,8 @@ fn message(frames: &mut Frames) -> Result<Option<Message>, String> {
         .map_err(|garbled| garbled.to_string())
 }
 
-/// Carries messages until the shell or the peer closes. The permit is given back when the peer has answered: then its side of
-/// the handshake is done, too.
+/// Transfers messages until the shell or the peer closes. Releases the permit on the peer's first
+/// message: by then the peer has completed the handshake, too.
 async fn converse<S>(
     mut stream: S,
     mut frames: Frames,
@@ -233,13 +236,13 @@ async fn converse<S>(
             match message(&mut frames) {
                 Ok(Some(message)) => {
                     drop(permit.take());
-                    ends.tell(Report::Received { link, message }).await;
+                    ends.report(Report::Received { link, message }).await;
                     continue;
                 }
                 Ok(None) => {}
                 Err(detail) => {
                     reading = false;
-                    ends.tell(Report::Garbled { link, detail }).await;
+                    ends.report(Report::Garbled { link, detail }).await;
                 }
             }
         }
@@ -262,7 +265,7 @@ async fn converse<S>(
             },
         }
     };
-    ends.tell(Report::Ended { link, reason }).await;
+    ends.report(Report::Ended { link, reason }).await;
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &Message) -> Result<(), String> {
@@ -281,7 +284,7 @@ async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &Message) -> Resu
     }
 }
 
-/// Says why, and closes.
+/// Sends the reason and closes.
 async fn refuse(mut stream: server::TlsStream<TcpStream>, detail: String) {
     let why = Refusal::Protocol;
     if send(&mut stream, &Message::Refuse { why, detail })
@@ -292,7 +295,8 @@ async fn refuse(mut stream: server::TlsStream<TcpStream>, detail: String) {
     }
 }
 
-/// Closes so that what was sent arrives: while bytes of the peer are unread, the operating system would throw it away.
+/// Closes such that sent data arrives: with unread bytes of the peer, the operating system would
+/// reset the connection and discard it.
 async fn close(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let polite = async {
         stream.shutdown().await?;
@@ -306,6 +310,6 @@ async fn close(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         }
         io::Result::Ok(())
     };
-    // It is over in any case.
+    // The connection closes in any case.
     let _ = timeout(LINGER, polite).await;
 }

@@ -1,7 +1,7 @@
-//! Keys of QKD for an attempt: asked for in a task, which replies later.
+//! QKD keys for an attempt, fetched in a task that replies later.
 //!
-//! The side that connects takes new keys, from a stock that is fetched ahead for each peer; the side that listens gets the
-//! same ones by their ids.
+//! The connector takes new keys from a prefetched pool per peer; the listener fetches the same keys
+//! by their IDs.
 
 use keying::chain::{Kind, Link};
 use keying::rollover::Attempt;
@@ -10,24 +10,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// QKD keys that one epoch mixes.
+/// Number of QKD keys per epoch.
 const KEYS_PER_EPOCH: usize = 1;
 
-/// The answer for one attempt.
+/// The keys for one attempt, or the reason why there are none.
 pub(super) struct Reply {
     pub(super) tunnel: usize,
     pub(super) attempt: Attempt,
     pub(super) keys: Result<Vec<Link>, String>,
 }
 
-/// The KME of this side.
+/// This side's KME, with the pools of prefetched keys.
 pub(super) struct Quantum {
     kme: Kme,
     pools: HashMap<String, Arc<Pool>>,
 }
 
 impl Quantum {
-    /// Begins to fetch new keys for those SAEs; on a tokio runtime.
+    /// Starts prefetching keys for the given SAEs. Must be called on a tokio runtime.
     pub(super) fn new(kme: Kme, slaves: impl IntoIterator<Item = String>) -> Self {
         let mut pools = HashMap::new();
         for slave in slaves {
@@ -38,7 +38,7 @@ impl Quantum {
         Self { kme, pools }
     }
 
-    /// New keys that the peer's SAE can get too, or the keys with those ids that it got.
+    /// Fetches new keys that the peer's SAE can get too, or with `ids` the keys that it got.
     pub(super) fn fetch(
         &self,
         tunnel: usize,
@@ -61,13 +61,13 @@ impl Quantum {
                 attempt,
                 keys,
             };
-            // If nobody takes it the shell is gone.
+            // An error means that the shell has ended.
             let _ = replies.send(reply).await;
         });
     }
 }
 
-/// Keys as they are mixed in.
+/// Converts keys to links of the derivation chain.
 fn links(keys: Result<Vec<QkdKey>, KmeError>) -> Result<Vec<Link>, String> {
     let keys = keys.map_err(|error| error.to_string())?;
     Ok(keys

@@ -1,4 +1,5 @@
-//! What other threads want of the control thread: a set, not a queue, so it never grows beyond one entry a tunnel.
+//! Requests of other threads to the control thread: a set, not a queue, so it never exceeds one
+//! entry per tunnel.
 
 use keying::message::Cause;
 use std::collections::BTreeMap;
@@ -6,28 +7,28 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Shared between the control thread and whoever asks.
+/// The requests, shared between the control thread and its clients.
 #[derive(Default)]
 pub(crate) struct Requests {
     wanted: Mutex<Wanted>,
     notify: Notify,
 }
 
-/// What is wanted and not yet done.
+/// Requests that are not yet handled.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// New keys of all tunnels.
+    /// New keys for all tunnels.
     pub(super) all: Option<Cause>,
-    /// New keys of single ones.
+    /// New keys for single tunnels.
     pub(super) tunnels: BTreeMap<usize, Cause>,
-    /// The end.
+    /// The control thread is to end.
     pub(super) stop: bool,
 }
 
 impl Requests {
     pub(crate) fn rekey(&self, tunnel: Option<usize>, cause: Cause) {
         let mut wanted = self.lock();
-        // Who asked first is the cause.
+        // The first request determines the cause.
         match tunnel {
             Some(tunnel) => {
                 wanted.tunnels.entry(tunnel).or_insert(cause);
@@ -45,13 +46,13 @@ impl Requests {
         self.notify.notify_one();
     }
 
-    /// Waits until something is wanted, and takes it. Nothing is lost if it is dropped meanwhile.
+    /// Waits for requests and takes them. Cancel safe: no request is lost.
     pub(super) async fn next(&self) -> Wanted {
         self.notify.notified().await;
         mem::take(&mut self.lock())
     }
 
-    /// Each change is made in one step, so what a panicking thread leaves is whole.
+    /// Locks the set. Each change is one step, so a panic elsewhere leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, Wanted> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,9 @@
-//! When which tunnel wants to be woken: one set, with at most one entry a tunnel.
+//! Wake-up times of tunnels: one ordered set with at most one entry per tunnel.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Points in time, since the shell's start, by tunnel.
+/// Wake-up times by tunnel, counted from the shell's start.
 pub(super) struct Timers {
     due: BTreeSet<(Duration, usize)>,
     of_tunnel: Vec<Option<Duration>>,
@@ -17,7 +17,7 @@ impl Timers {
         }
     }
 
-    /// Replaces what was set for the tunnel.
+    /// Sets, replaces or clears the tunnel's wake-up time.
     pub(super) fn set(&mut self, tunnel: usize, at: Option<Duration>) {
         let before = &mut self.of_tunnel[tunnel];
         if *before == at {
@@ -30,12 +30,12 @@ impl Timers {
         self.due.extend(at.map(|at| (at, tunnel)));
     }
 
-    /// When the next one is due.
+    /// The earliest wake-up time.
     pub(super) fn next(&self) -> Option<Duration> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The next tunnel that is due, which is then no longer set.
+    /// Returns the next tunnel that is due and clears its wake-up time.
     pub(super) fn take(&mut self, now: Duration) -> Option<usize> {
         let (at, tunnel) = *self.due.first()?;
         if at > now {

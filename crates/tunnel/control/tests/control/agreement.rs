@@ -79,7 +79,8 @@ fn both_sides_may_ask_at_once() {
         pair.connector.established(1 + round);
         pair.listener.established(1 + round);
     }
-    // Whatever was asked twice is done by now or will be; what counts is that both end in the same epoch.
+    // Whatever was asked twice is done by now or will be; what counts is that both end in the same
+    // epoch.
     let last = |gateway: &Gateway| gateway.told.with(|state| state.rings[0].outbound_epoch());
     pair.connector.told.wait("the same epoch", |state| {
         (state.rings[0].outbound_epoch() == last(&pair.listener)).then_some(())

@@ -1,4 +1,5 @@
-//! Peers that are none of ours: other TLS, other messages, none at all. Whatever they do, real peers come through.
+//! Peers that are none of ours: other TLS, other messages, none at all. Whatever they do, real
+//! peers come through.
 
 use crate::support::{Gateway, HERE, Site, listener, settings, tunnel};
 use control::OPEN_LIMIT;
@@ -256,7 +257,7 @@ fn connections_that_say_nothing_do_not_keep_real_peers_out() {
         took < OPEN_LIMIT,
         "not only once the others gave up: {took:?}"
     );
-    // The oldest had to go at once, the rest are closed in time.
+    // The oldest is closed at once, the rest when their time is over.
     for mut stream in silent.into_iter().chain([slow]) {
         let end = stream.read(&mut [0; 1]);
         assert!(!matches!(end, Ok(1..)), "it has nothing to say");
@@ -265,8 +266,10 @@ fn connections_that_say_nothing_do_not_keep_real_peers_out() {
         }
     }
     assert!(!matches!(mute.read(&mut [0; 1]), Ok(1..)));
-    listening.gateway.says("the oldest had to go");
-    listening.gateway.says("it said nothing of use for 5 s");
+    listening.gateway.says("the oldest was closed");
+    listening
+        .gateway
+        .says("it sent no valid first message within 5 s");
 }
 
 #[test]
@@ -278,7 +281,8 @@ fn addresses_of_no_peer_are_closed_before_a_byte_is_read() {
     assert!(!matches!((&socket).read(&mut [0; 1]), Ok(1..)));
 }
 
-/// TLS of another make. The OpenSSL of most distributions has no hybrid key exchange yet, or can be told to do without.
+/// TLS of another make. The OpenSSL of most distributions has no hybrid key exchange yet, or can be
+/// told to do without.
 #[test]
 fn openssl_without_the_hybrid_or_with_an_old_version_is_refused() {
     if Command::new("openssl").arg("version").output().is_err() {

@@ -101,7 +101,7 @@ fn a_key_of_another_certificate_is_refused() {
     site.identity("gw2");
     fs::copy(site.path("gw2.key"), site.path("gw1.key")).expect("a file");
     let error = load(&site, "gw1").expect_err("another key");
-    assert!(error.contains("is not that of the certificate"), "{error}");
+    assert!(error.contains("does not match the certificate"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Two control planes over loopback, with real certificates, TLS and key rings; and peers that are none of ours.
+//! Two control planes over loopback, with real certificates, TLS and key rings; and peers that are
+//! none of ours.
 
 mod agreement;
 mod hostile;

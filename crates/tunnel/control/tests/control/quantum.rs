@@ -1,4 +1,5 @@
-//! Keys of QKD, from two simulated KMEs over their real interface; and what is done when there are none.
+//! Keys of QKD, from two simulated KMEs over their real interface; and what is done when there are
+//! none.
 
 use crate::support::{Gateway, HERE, Pair, Site, listener, settings, tunnel, write_secret};
 use keying::chain::Policy;

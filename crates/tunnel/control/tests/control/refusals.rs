@@ -141,7 +141,7 @@ fn a_certificate_of_another_name_is_refused() {
     let (connector, listener) = meet(site.identity("gw9"), site.identity("gw2"));
     let (by_peer, detail) = connector.fails(Refusal::Tunnel);
     assert!(by_peer && detail.contains("none with gw9"), "{detail}");
-    listener.says("gw9: tunnel 0 is none with gw9");
+    listener.says("gw9: tunnel 0 is not with gw9");
     assert_no_keys(&[&connector, &listener]);
 }
 
@@ -150,7 +150,7 @@ fn a_tunnel_that_the_listener_has_not_is_refused() {
     let pair = Pair::with(|connects| connects.tunnel = 7, |_| {});
     let (by_peer, detail) = pair.connector.fails(Refusal::Tunnel);
     assert!(by_peer && detail.contains("no tunnel 7"), "{detail}");
-    pair.listener.says("gw1: there is no tunnel 7");
+    pair.listener.says("gw1: no tunnel 7");
 }
 
 #[test]

@@ -217,7 +217,8 @@ impl Pair {
         }
     }
 
-    /// Both sides have the same keys of their newest epoch, which has that number. Once for each epoch.
+    /// Both sides have the same keys of their newest epoch, which has that number. Once for each
+    /// epoch.
     pub(crate) fn assert_same_keys(&self, epoch: u32) {
         let both = [&self.connector, &self.listener];
         for gateway in both {

@@ -90,8 +90,8 @@ fn the_prf_is_hmac_sha_384() {
     }
 }
 
-/// Derived by another implementation (Python's `hmac`, and `HKDFExpand` of its `cryptography`) from what
-/// `docs/security.md` says.
+/// Derived by another implementation (Python's `hmac`, and `HKDFExpand` of its `cryptography`) from
+/// what `docs/security.md` says.
 #[test]
 fn keys_are_those_that_another_implementation_derives() {
     let (alpha, first, second) = ([0xa1; 32], [0x01; 32], [0x02; 48]);

@@ -1,4 +1,4 @@
-//! What makes a message one of bounded parts.
+//! Bounds of the parts of a message.
 
 use super::{LINKS_MAX, LIVE_MAX, Message, Offer, VERSION};
 use crate::EPOCH_MAX;
@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The longest name of a suite or a payload, in bytes.
+/// Maximum length of the name of a suite or payload in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// The longest text for people, in bytes; a longer one is cut.
+/// Maximum length of a display text in bytes; longer texts are truncated.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// What people may be shown of a text that comes from elsewhere: no control characters, which would steer a terminal, and
-/// at most 512 bytes.
+/// Makes foreign text safe to display: replaces control characters, which could control a terminal,
+/// and truncates it to 512 bytes.
 #[must_use]
 pub fn for_people(text: &str) -> Cow<'_, str> {
     if text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control) {
@@ -31,7 +31,7 @@ pub fn for_people(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// What is wrong with bytes that ought to be a message, for people.
+/// Why bytes are not a valid message, for display.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Garbled(String);
@@ -41,7 +41,7 @@ pub(super) fn garbled(what: fmt::Arguments<'_>) -> Garbled {
 }
 
 impl Message {
-    /// Whether all parts are within their bounds.
+    /// Checks that all parts are within their bounds.
     pub(crate) fn check(&self) -> Result<(), Garbled> {
         match self {
             Self::Open { offer, .. } => offer.check(),
@@ -134,7 +134,7 @@ fn check_length(what: &str, length: usize, most: usize) -> Result<(), Garbled> {
     )))
 }
 
-/// The version of an offer that is not of this one's form.
+/// The protocol version of an offer with a different version, whose form may differ too.
 pub(super) fn foreign_version(bytes: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let body = value.get("open").or_else(|| value.get("accept"))?;

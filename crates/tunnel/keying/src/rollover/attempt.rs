@@ -1,4 +1,4 @@
-//! One attempt, of either side: how it begins, goes on and ends.
+//! One attempt of either side, from start to end.
 
 use super::offer::Agreed;
 use super::{Attempt, Event, Output, Role, Rollover, Standing};
@@ -8,52 +8,53 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An attempt that runs.
+/// A running attempt.
 pub(super) struct Running {
     pub(super) attempt: Attempt,
     pub(super) began: Duration,
-    /// It takes no longer.
+    /// Its deadline.
     pub(super) ends: Duration,
     pub(super) cause: Cause,
     pub(super) is_connected: bool,
-    /// From its connection until the keys are made.
+    /// The connection's secret; `None` before it is up and after the keys are derived.
     exporter: Option<Secret>,
     stage: Stage,
 }
 
-/// What is waited for.
+/// The input that an attempt waits for.
 pub(super) enum Stage {
-    /// Connector: the connection.
+    /// Connector: waits for the connection.
     Connecting,
-    /// Connector: `Accept`, to that offer.
+    /// Connector: waits for `Accept`, the response to this offer.
     Opened(Offer),
-    /// Connector: new keys from the KME, with [`Policy::Either`] until then.
+    /// Connector: waits for new keys from the KME, with [`Policy::Either`] until this time.
     Asking(Agreed, Option<Duration>),
-    /// Connector: `Ready`, or `KeysMissing`; with these QKD keys.
+    /// Connector: waits for `Ready` or `KeysMissing`, having proposed these QKD keys.
     Proposed(Agreed, Vec<Link>),
-    /// Connector: `Done`.
+    /// Connector: waits for `Done`.
     Switched(Arc<EpochSecret>),
-    /// Listener: `Open`.
+    /// Listener: waits for `Open`.
     Accepted,
-    /// Listener: `Keys`; whether they were missing before.
+    /// Listener: waits for `Keys`; the flag is set after `KeysMissing`.
     Answered(Agreed, bool),
-    /// Listener: keys with these ids from the KME, with [`Policy::Either`] until then.
+    /// Listener: waits for the keys with these IDs from the KME, with [`Policy::Either`] until this
+    /// time.
     Looking(Agreed, Vec<String>, Option<Duration>),
-    /// Listener: `Switched`.
+    /// Listener: waits for `Switched`.
     Installed(Arc<EpochSecret>),
-    /// Nothing any more: both sides seal with it.
+    /// Complete: both sides seal with the epoch.
     Over(Arc<EpochSecret>),
 }
 
-/// What brings an attempt on.
+/// An input that advances an attempt.
 pub(super) enum Step {
     Message(Message),
     Qkd(Result<Vec<Link>, String>),
-    /// The KME has had its time.
+    /// The KME's time limit has passed.
     KmeLate,
 }
 
-/// Why an attempt, or a channel, comes to its end.
+/// Why an attempt or a channel failed.
 pub(super) struct Broken {
     pub(super) refusal: Option<Refusal>,
     pub(super) by_peer: bool,
@@ -78,7 +79,7 @@ impl Broken {
         }
     }
 
-    /// The connection has ended by itself.
+    /// The connection ended without a refusal.
     pub(super) fn gone(reason: String) -> Self {
         Self {
             refusal: None,
@@ -87,7 +88,7 @@ impl Broken {
         }
     }
 
-    /// A message that does not belong here.
+    /// A message is not expected in this state.
     pub(super) fn out_of_turn(message: &Message) -> Self {
         Self::refuse(
             Refusal::Protocol,
@@ -95,7 +96,7 @@ impl Broken {
         )
     }
 
-    /// What is to be done with the channel: nothing when it is gone.
+    /// Closes the channel, unless it is already gone. If this side refuses, sends the reason first.
     pub(super) fn close(&self, attempt: Attempt, out: &mut Vec<Output>) {
         let Some(why) = self.refusal else { return };
         if !self.by_peer {
@@ -147,7 +148,7 @@ impl Running {
         })
     }
 
-    /// When it has waited long enough for what it waits for.
+    /// When the current wait times out.
     pub(super) fn wakes_at(&self) -> Duration {
         match self.stage {
             Stage::Asking(_, Some(until)) | Stage::Looking(_, _, Some(until)) => {
@@ -157,7 +158,7 @@ impl Running {
         }
     }
 
-    /// What did not come.
+    /// Describes the missing input.
     pub(super) fn late(&self) -> String {
         let missing = match self.stage {
             Stage::Connecting => "connection",
@@ -173,7 +174,8 @@ impl Running {
         format!("no {missing} within {} ms", limit.as_millis())
     }
 
-    /// The keys are made: what was wanted before is done with them, what is wanted now is not.
+    /// Whether the keys are derived. They satisfy earlier requests for a new epoch, but not later
+    /// ones.
     pub(super) fn has_keys(&self) -> bool {
         matches!(
             self.stage,
@@ -181,7 +183,7 @@ impl Running {
         )
     }
 
-    /// Connector: the connection is up, and this offer is sent.
+    /// Connector: the connection is up and this offer has been sent.
     pub(super) fn opened(&mut self, exporter: Secret, own: Offer) {
         self.is_connected = true;
         self.exporter = Some(exporter);
@@ -190,12 +192,12 @@ impl Running {
 }
 
 impl Rollover {
-    /// Brings the running attempt on.
+    /// Advances the running attempt.
     pub(super) fn step(&mut self, now: Duration, step: Step, out: &mut Vec<Output>) {
         let Some(mut running) = self.running.take() else {
             return;
         };
-        // Whoever takes the stage gives the next one, or an end of the attempt.
+        // A placeholder: each step yields the next stage or ends the attempt.
         let stage = mem::replace(&mut running.stage, Stage::Connecting);
         let next = match step {
             Step::Message(Message::Refuse { why, detail }) => Err(Broken::refused(why, &detail)),
@@ -217,7 +219,7 @@ impl Rollover {
         }
     }
 
-    /// Both sides seal with a new epoch.
+    /// Completes an attempt: both sides seal with the new epoch.
     fn establish(
         &mut self,
         now: Duration,
@@ -231,7 +233,8 @@ impl Rollover {
         self.established = Some(epoch);
         self.failures = 0;
         self.not_before = running.began + settings.retry_min;
-        // Where both sides have the same time, the connector comes first, and the listener need not ask.
+        // With equal settings on both sides the connector acts first, and the listener need not
+        // ask.
         let late = match settings.role {
             Role::Connector => Duration::ZERO,
             Role::Listener => (settings.every / 8).min(settings.attempt_limit),
@@ -250,7 +253,7 @@ impl Rollover {
         }));
     }
 
-    /// The running attempt has come to its end without keys; the old ones go on.
+    /// Ends the running attempt without keys. The old keys stay in use.
     pub(super) fn fail(&mut self, now: Duration, broken: Broken, out: &mut Vec<Output>) {
         let Some(running) = self.running.take() else {
             return;
@@ -270,8 +273,8 @@ impl Rollover {
         }));
     }
 
-    /// What the peer's offer tells beside what was agreed on: which keys it still needs, and whether it is another than the
-    /// one at the standing channel's end.
+    /// Applies the state in the peer's offer: which keys it still uses, and whether it has
+    /// restarted since the standing channel was established.
     pub(super) fn heed(&mut self, now: Duration, agreed: &Agreed, out: &mut Vec<Output>) {
         let grace_ends = now + self.settings.grace;
         self.epochs
@@ -280,17 +283,18 @@ impl Rollover {
             && let Some(standing) = self.standing.take()
         {
             out.push(Output::Close(standing.attempt));
-            let detail = format!("{} has started anew", self.settings.peer_name);
+            let detail = format!("{} has restarted", self.settings.peer_name);
             out.push(Output::Event(Event::PeerLost { detail }));
         }
     }
 
-    /// Until when a KME is waited for: policies that need its keys wait as long as the attempt may take.
+    /// The deadline of the KME. `None`: a policy that requires its keys waits until the attempt's
+    /// end.
     pub(super) fn kme_until(&self, now: Duration) -> Option<Duration> {
         (self.settings.policy == Policy::Either).then(|| now + self.settings.attempt_limit / 3)
     }
 
-    /// Makes the keys. All that was wanted until now is done with them.
+    /// Derives the keys. They satisfy all requests for a new epoch so far.
     pub(super) fn derive(
         &mut self,
         running: &mut Running,
@@ -317,7 +321,7 @@ impl Rollover {
         let exporter = running
             .exporter
             .as_ref()
-            .expect("keys are made once in an attempt, on a connection that is up");
+            .expect("keys are derived once per attempt, on a connection that is up");
         let secret = Arc::new(EpochSecret::derive(context, exporter, &links));
         running.exporter = None;
         self.wanted = None;

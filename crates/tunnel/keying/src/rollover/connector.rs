@@ -1,4 +1,4 @@
-//! The side that connects: it alone makes attempts.
+//! The connector, which starts all attempts.
 
 use super::attempt::{Broken, Running, Stage, Step};
 use super::offer::{self, Agreed};
@@ -8,11 +8,11 @@ use crate::chain::{Link, Secret};
 use crate::message::{Cause, Message, Refusal};
 use std::time::Duration;
 
-/// Attempts in a row that failed, after which the pause does not double any more, whatever its longest is.
+/// Maximum number of doublings of the pause, whatever its limit.
 const DOUBLINGS_MAX: u32 = 20;
 
 impl Rollover {
-    /// Begins an attempt if one is wanted and it is time.
+    /// Starts an attempt if one is wanted and due.
     pub(super) fn begin(&mut self, now: Duration, out: &mut Vec<Output>) {
         if self.not_before > now {
             return;
@@ -27,7 +27,7 @@ impl Rollover {
         out.push(Output::Connect(attempt));
     }
 
-    /// An attempt has failed: there is another, after a pause.
+    /// Schedules another attempt after a failed one, with a pause.
     pub(super) fn pause(&mut self, now: Duration) {
         let doublings = self.failures.min(DOUBLINGS_MAX);
         let pause = self.settings.retry_min.saturating_mul(1 << doublings);
@@ -36,7 +36,7 @@ impl Rollover {
         self.wanted.get_or_insert(Cause::Retry);
     }
 
-    /// A connection is up: that of the running attempt, or one that is not wanted any more.
+    /// A connection is up: that of the running attempt, or one that is no longer wanted.
     pub(super) fn connected(
         &mut self,
         now: Duration,
@@ -63,7 +63,7 @@ impl Rollover {
         }
     }
 
-    /// What comes of it.
+    /// Advances an attempt of the connector.
     pub(super) fn step_connector(
         &mut self,
         now: Duration,
@@ -116,12 +116,12 @@ impl Rollover {
             }
             (Stage::Switched(secret), Step::Message(Message::Done)) => Ok(Stage::Over(secret)),
             (_, Step::Message(message)) => Err(Broken::out_of_turn(&message)),
-            // The answer of a KME that nobody waits for any more.
+            // A late result of the KME.
             (stage, Step::Qkd(_) | Step::KmeLate) => Ok(stage),
         }
     }
 
-    /// There are no QKD keys: only the policy `either` goes on.
+    /// Proceeds without QKD keys if the policy is `either`; otherwise refuses.
     fn go_without(
         &mut self,
         attempt: Attempt,

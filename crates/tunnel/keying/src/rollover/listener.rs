@@ -1,4 +1,5 @@
-//! The side that listens: it takes connections as they come, and asks for a new epoch over the standing channel.
+//! The listener: it handles inbound connections, and requests a new epoch over the standing
+//! channel.
 
 use super::attempt::{Broken, Running, Stage, Step};
 use super::offer::{self, Agreed};
@@ -9,7 +10,7 @@ use crate::message::{Cause, Message, Refusal, for_people};
 use std::time::Duration;
 
 impl Rollover {
-    /// Asks for a new epoch if one is wanted; again, if none came of it.
+    /// Requests a new epoch if one is wanted; repeats the request if it had no effect.
     pub(super) fn ask(&mut self, now: Duration, out: &mut Vec<Output>) {
         let limit = self.settings.attempt_limit;
         let waits = self.asked.is_some_and(|asked| asked + limit > now);
@@ -20,7 +21,8 @@ impl Rollover {
         }
     }
 
-    /// A connection was taken. Its peer makes one attempt at a time, so an older one is given up.
+    /// A connection was accepted. The peer runs one attempt at a time, so an older one is
+    /// abandoned.
     pub(super) fn taken(
         &mut self,
         now: Duration,
@@ -32,15 +34,15 @@ impl Rollover {
             return out.push(Output::Close(attempt));
         }
         self.newest = attempt.0;
-        let detail = "a newer connection has come";
+        let detail = "a newer connection was accepted";
         self.fail(now, Broken::refuse(Refusal::Superseded, detail), out);
         let limit = self.settings.attempt_limit;
-        // `Open` tells the cause.
+        // `Open` contains the actual cause.
         let running = Running::new(attempt, now, limit, Cause::Start, Some(exporter));
         self.running = Some(running);
     }
 
-    /// What comes of it.
+    /// Advances an attempt of the listener.
     pub(super) fn step_listener(
         &mut self,
         now: Duration,
@@ -79,11 +81,11 @@ impl Rollover {
                         Err(Broken::refuse(Refusal::Qkd, detail))
                     }
                     (Policy::Pqc, false) => {
-                        let detail = "policy pqc has no place for QKD keys";
+                        let detail = "policy pqc does not permit QKD keys";
                         Err(Broken::refuse(Refusal::Protocol, detail))
                     }
                     (_, false) if were_missing => {
-                        let detail = "QKD keys were missing, and others come in their place";
+                        let detail = "QKD keys were missing, and the peer proposes others";
                         Err(Broken::refuse(Refusal::Protocol, detail))
                     }
                     (_, false) => {
@@ -110,12 +112,12 @@ impl Rollover {
                 Ok(Stage::Over(secret))
             }
             (_, Step::Message(message)) => Err(Broken::out_of_turn(&message)),
-            // The answer of a KME that nobody waits for any more.
+            // A late result of the KME.
             (stage, Step::Qkd(_) | Step::KmeLate) => Ok(stage),
         }
     }
 
-    /// Opens packets of the new epoch, and says so.
+    /// Derives and installs the new epoch's inbound keys, and sends `Ready`.
     fn install(
         &mut self,
         running: &mut Running,
@@ -131,7 +133,8 @@ impl Rollover {
         Stage::Installed(secret)
     }
 
-    /// The peer's QKD keys cannot be had: only with [`Policy::Either`] it may go on without.
+    /// The KME does not deliver the peer's QKD keys: proceeds without them if the policy is
+    /// [`Policy::Either`]; otherwise refuses.
     fn miss(
         &mut self,
         attempt: Attempt,
@@ -146,7 +149,8 @@ impl Rollover {
         Ok(Stage::Answered(agreed, true))
     }
 
-    /// For people, why there are no QKD keys; refuses with every policy but [`Policy::Either`].
+    /// Returns the reason for missing QKD keys as a message; refuses with every policy but
+    /// [`Policy::Either`].
     pub(super) fn may_go_without(&self, detail: &str) -> Result<String, Broken> {
         match self.settings.policy {
             Policy::Either => Ok(for_people(detail).into_owned()),
@@ -154,7 +158,7 @@ impl Rollover {
         }
     }
 
-    /// Both have keys, and not the same.
+    /// The refusal for keys that differ between the two sides.
     pub(super) fn keys_differ(&self, secret: &EpochSecret) -> Broken {
         let sources = secret.sources().join(", ");
         let made_of = if sources.is_empty() {

@@ -1,14 +1,16 @@
-//! The epochs of which this side has keys: one that it sends in, some in which its peer may send.
+//! The epochs for which this side has keys: one that it sends in, several that its peer may send
+//! in.
 
 use super::Output;
 use crate::chain::EpochSecret;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Inbound epochs at once. One is retired before its time rather than that there are more; without haste there are two.
+/// Maximum concurrent inbound epochs. At the limit one is retired before its grace ends; without
+/// rapid rekeying there are two.
 pub const INBOUND_MAX: usize = 16;
 
-/// Which epochs live, and until when.
+/// The live epochs and when they end.
 #[derive(Default)]
 pub(super) struct Epochs {
     last: u32,
@@ -19,22 +21,22 @@ pub(super) struct Epochs {
 
 struct Inbound {
     epoch: u32,
-    /// Known when the peer has gone on to another.
+    /// End of the grace period; set once the peer has switched to another epoch.
     until: Option<Duration>,
 }
 
 impl Epochs {
-    /// The latest in which this side took part; 0: none.
+    /// The latest epoch of this side; 0 if none.
     pub(super) fn last(&self) -> u32 {
         self.last
     }
 
-    /// The one that this side sends in.
+    /// The epoch that this side sends in.
     pub(super) fn outbound(&self) -> Option<u32> {
         self.outbound
     }
 
-    /// Numbers that a new epoch cannot have, in order.
+    /// Numbers that a new epoch must not have, in ascending order.
     pub(super) fn live(&self) -> Vec<u32> {
         let mut live: Vec<u32> = self.inbound.iter().map(|inbound| inbound.epoch).collect();
         live.extend(self.outbound);
@@ -43,11 +45,11 @@ impl Epochs {
         live
     }
 
-    /// Opens a new epoch from now on.
+    /// Installs the inbound keys of a new epoch.
     pub(super) fn install(&mut self, secret: &Arc<EpochSecret>, out: &mut Vec<Output>) {
         let epoch = secret.epoch();
         if self.inbound.len() == INBOUND_MAX {
-            // Those that may be in use have no end set, and are two at most.
+            // Epochs that may be in use have no end, and are two at most.
             let ending = |inbound: &Inbound| inbound.until.is_some();
             let oldest = self.inbound.iter().position(ending).unwrap_or(0);
             out.push(Output::RetireInbound(self.inbound.remove(oldest).epoch));
@@ -57,15 +59,16 @@ impl Epochs {
         out.push(Output::InstallInbound(Arc::clone(secret)));
     }
 
-    /// Seals with an epoch that was installed from now on.
+    /// Switches sealing to an installed epoch.
     pub(super) fn switch(&mut self, secret: &Arc<EpochSecret>, out: &mut Vec<Output>) {
         self.outbound = Some(secret.epoch());
         out.push(Output::SwitchOutbound(Arc::clone(secret)));
     }
 
-    /// The peer seals with that epoch, and never goes back: what was installed before lives on for a grace, since its
-    /// packets may be under way; with what was installed after nothing was ever sealed, since attempts come one after the
-    /// other. `None`: it was started anew and has no keys yet.
+    /// Applies the epoch that the peer seals with. The peer never returns to an older epoch. Epochs
+    /// installed before it get a grace period, since their packets may be in flight. Epochs
+    /// installed after it are retired: nothing was ever sealed with them, since attempts are
+    /// sequential. `None`: the peer has restarted and has no keys yet.
     pub(super) fn peer_sends_in(
         &mut self,
         epoch: Option<u32>,
@@ -88,7 +91,7 @@ impl Epochs {
         }
     }
 
-    /// Retires what has had its grace.
+    /// Retires epochs whose grace period has ended.
     pub(super) fn retire(&mut self, now: Duration, out: &mut Vec<Output>) {
         self.inbound.retain(|inbound| {
             let over = inbound.until.is_some_and(|until| until <= now);
@@ -99,7 +102,7 @@ impl Epochs {
         });
     }
 
-    /// When there is next something to retire.
+    /// When the next epoch is to be retired.
     pub(super) fn next(&self) -> Option<Duration> {
         self.inbound
             .iter()

@@ -1,5 +1,5 @@
-//! What both sides say that they have, and what follows from it: whether there can be keys, from which PPKs, and the
-//! number of the epoch. Both sides come to the same by themselves.
+//! Comparison of the two sides' offers: whether they are compatible, which PPKs to mix, and the
+//! number of the new epoch. Each side computes the same result on its own.
 
 use super::live::Epochs;
 use super::{Broken, Settings};
@@ -10,19 +10,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What follows from two offers.
+/// The result of two compatible offers.
 pub(super) struct Agreed {
     /// Number of the new epoch.
     pub(super) epoch: u32,
-    /// All PPKs of either side; absent is what one has not and the other does not need.
+    /// All PPKs of either side. A PPK that one side lacks and the other does not require is absent.
     pub(super) ppks: Vec<Link>,
-    /// What the peer seals with.
+    /// The epoch that the peer seals with.
     pub(super) peer_sends_in: Option<u32>,
-    /// The peer never had keys since it started.
+    /// Whether the peer has had no keys since it started.
     pub(super) peer_is_new: bool,
 }
 
-/// This side's.
+/// This side's offer.
 pub(super) fn own(settings: &Settings, epochs: &Epochs) -> Offer {
     let ppks = settings.ppks.iter().map(|ppk| OfferedPpk {
         id: ppk.id.clone(),
@@ -42,10 +42,11 @@ pub(super) fn own(settings: &Settings, epochs: &Epochs) -> Offer {
     }
 }
 
-/// Compares the peer's offer, which is [well formed](crate::message::Message::check), with the own one as it was sent.
+/// Compares the peer's [well-formed](crate::message::Message::check) offer with this side's offer
+/// as it was sent.
 pub(super) fn agree(settings: &Settings, own: &Offer, peer: &Offer) -> Result<Agreed, Broken> {
     let same = |why, what: &str, own: &dyn Same, peer: &dyn Same| {
-        let (own, peer) = (own.told(), peer.told());
+        let (own, peer) = (own.printed(), peer.printed());
         if own == peer {
             return Ok(());
         }
@@ -83,22 +84,22 @@ pub(super) fn agree(settings: &Settings, own: &Offer, peer: &Offer) -> Result<Ag
     })
 }
 
-/// What is compared, as it is told to people: a string of the peer's may hold anything.
+/// A compared value, printed with escapes: a string of the peer may contain anything.
 trait Same {
-    fn told(&self) -> String;
+    fn printed(&self) -> String;
 }
 
 impl<T: fmt::Debug> Same for T {
-    fn told(&self) -> String {
+    fn printed(&self) -> String {
         format!("{self:?}")
     }
 }
 
-/// The first behind the latest of either side that is in use on neither.
+/// The first epoch after the latest of either side that neither side has in use.
 fn next_epoch(own: &Offer, peer: &Offer) -> u32 {
     let mut epoch = later(own.last_epoch, peer.last_epoch);
     loop {
-        // Behind the last comes 1; behind none too.
+        // 1 follows the last epoch, and 0 (none).
         epoch = epoch % EPOCH_MAX + 1;
         if !own.live.contains(&epoch) && !peer.live.contains(&epoch) {
             return epoch;
@@ -106,7 +107,8 @@ fn next_epoch(own: &Offer, peer: &Offer) -> u32 {
     }
 }
 
-/// Of two numbers on a circle, the one that comes less than half of it behind the other; 0 comes before all.
+/// The later of two epochs in serial-number order: less than half the circle after the other. 0
+/// precedes all.
 fn later(one: u32, other: u32) -> u32 {
     if one == 0 || other == 0 {
         return one.max(other);
@@ -115,13 +117,13 @@ fn later(one: u32, other: u32) -> u32 {
     if ahead <= EPOCH_MAX / 2 { other } else { one }
 }
 
-/// A PPK that both have is mixed in, whatever they think of it. One that only one side has must be one that it can do
-/// without.
+/// Chooses the PPKs. A PPK that both sides have is mixed in, required or not. If only one side has
+/// it, that side must not require it.
 fn choose_ppks(settings: &Settings, peer: &[OfferedPpk]) -> Result<Vec<Link>, Broken> {
     let refuse = |detail: String| Err(Broken::refuse(Refusal::Ppk, detail));
     let missing = |id: &str, has: &str, has_not: &str| {
         refuse(format!(
-            "PPK {id:?}: {has} requires it, {has_not} has it not"
+            "PPK {id:?}: {has} requires it, {has_not} does not have it"
         ))
     };
     let mut links = BTreeMap::new();
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_later_of_two_epochs_is_so_for_both_sides() {
+    fn both_sides_agree_on_the_later_of_two_epochs() {
         let cases = [
             (0, 0, 0),
             (0, EPOCH_MAX, EPOCH_MAX),

@@ -1,22 +1,23 @@
-//! What a KME gave: not trusted either.
+//! Checks of the keys from a KME, which is not trusted either.
 
 use crate::chain::{Kind, Link, is_id};
 use crate::message::LINKS_MAX;
 use std::collections::VecDeque;
 
-/// Key bytes that one epoch must have from QKD: as many as RFC 8784 §1 wants of a PPK.
+/// Minimum number of QKD key bytes per epoch: what RFC 8784 §1 requires of a PPK.
 const KEY_BYTES_MIN: usize = 32;
-/// The longest key: its length is in two bytes where it is mixed in.
+/// Maximum length of a key in bytes: the derivation encodes it in two bytes.
 const KEY_BYTES_MAX: usize = 65535;
-/// Ids that are remembered, to notice a key that is delivered twice.
+/// Number of remembered IDs, to detect a key that is delivered twice.
 const SPENT_MAX: usize = 64;
 
-/// The ids of keys that were mixed in.
+/// The IDs of the last keys that were accepted.
 #[derive(Default)]
 pub(super) struct Spent(VecDeque<String>);
 
 impl Spent {
-    /// Takes keys from a KME: fit to be mixed in, and not delivered before. Then they never are again.
+    /// Accepts keys from a KME if they are suitable and were not delivered before, and remembers
+    /// their IDs.
     pub(super) fn take(&mut self, keys: Vec<Link>) -> Result<Vec<Link>, String> {
         if keys.is_empty() || keys.len() > LINKS_MAX {
             let count = keys.len();
@@ -51,7 +52,7 @@ impl Spent {
         Ok(keys)
     }
 
-    /// Likewise, when keys with certain ids were asked for; they come back in that order.
+    /// Accepts keys that were requested by ID. Returns them in the order of `ids`.
     pub(super) fn take_named(
         &mut self,
         keys: Vec<Link>,
@@ -60,7 +61,7 @@ impl Spent {
         let named = |id: &String| keys.iter().find(|link| link.id == *id).cloned();
         match ids.iter().map(named).collect() {
             Some(named) if keys.len() == ids.len() => self.take(named),
-            _ => Err("the KME gave other keys than those asked for".to_owned()),
+            _ => Err("the KME gave other keys than those requested".to_owned()),
         }
     }
 }

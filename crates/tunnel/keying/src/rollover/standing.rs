@@ -1,19 +1,20 @@
-//! The channel of the attempt that succeeded last: requests for a new epoch, and whether the peer is there.
+//! The standing channel, of the last successful attempt: requests for a new epoch, and liveness of
+//! the peer.
 
 use super::attempt::Broken;
 use super::{Attempt, Event, Output, Role, Rollover};
 use crate::message::{Cause, Message, Refusal};
 use std::time::Duration;
 
-/// A channel on which nothing came for so many times the pings' interval is dead.
+/// A channel without input for this many ping intervals is dead.
 const PINGS_UNANSWERED: u32 = 3;
 
-/// The channel.
+/// The standing channel.
 pub(super) struct Standing {
     pub(super) attempt: Attempt,
-    /// When anything last came.
+    /// Time of the last input.
     heard: Duration,
-    /// When it was last asked whether the peer is there.
+    /// Time of the last ping.
     pinged: Duration,
     pings: u64,
 }
@@ -28,7 +29,7 @@ impl Standing {
         }
     }
 
-    /// When there is something to do: ask, or give up.
+    /// When the next ping or the timeout is due.
     pub(super) fn wakes_at(&self, ping_every: Duration) -> Duration {
         self.asks_at(ping_every).min(self.dies_at(ping_every))
     }
@@ -43,7 +44,7 @@ impl Standing {
 }
 
 impl Rollover {
-    /// A message over the standing channel.
+    /// Handles a message on the standing channel.
     pub(super) fn hear(&mut self, now: Duration, message: Message, out: &mut Vec<Output>) {
         let Some(standing) = &mut self.standing else {
             return;
@@ -62,7 +63,7 @@ impl Rollover {
         }
     }
 
-    /// Asks whether the peer is there, and notices that it is not.
+    /// Sends due pings, and closes the channel if the peer does not respond.
     pub(super) fn look_at_standing(&mut self, now: Duration, out: &mut Vec<Output>) {
         let ping_every = self.settings.ping_every;
         let Some(standing) = &mut self.standing else {
@@ -71,7 +72,7 @@ impl Rollover {
         if standing.dies_at(ping_every) <= now {
             let silent = (ping_every * PINGS_UNANSWERED).as_millis();
             let detail = format!(
-                "nothing came from {} for {silent} ms",
+                "nothing received from {} for {silent} ms",
                 self.settings.peer_name
             );
             self.drop_standing(Broken::refuse(Refusal::Timeout, detail), out);
@@ -91,9 +92,11 @@ impl Rollover {
         }
     }
 
-    /// There is no standing channel any more. The keys stay in force: packets may find their way all the same.
+    /// Handles the loss of the standing channel. The keys stay in use, since packets may still
+    /// pass.
     pub(super) fn lost(&mut self, detail: String, out: &mut Vec<Output>) {
-        // A listener closes it when it goes over to the new one; `Done` may come a moment later.
+        // A listener closes the old channel when it switches to the new one, possibly before `Done`
+        // arrives.
         let replaced = self
             .running
             .as_ref()

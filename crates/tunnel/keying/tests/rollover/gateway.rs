@@ -1,5 +1,5 @@
-//! A gateway of the simulation: the machine, the real key ring, and a data plane that is no more than keys, sequence numbers
-//! and what was received.
+//! A gateway of the simulation: the machine, the real key ring, and a data plane that is no more
+//! than keys, sequence numbers and what was received.
 
 use keying::chain::EpochSecret;
 use keying::rollover::{INBOUND_MAX, Role, Rollover, Settings};
@@ -19,7 +19,8 @@ pub(crate) fn identity(secret: &EpochSecret) -> Identity {
     secret.confirmation(Side::A).0.to_vec()
 }
 
-/// A packet: sealed means that it carries the key it was sealed with, opened that the receiver has the same.
+/// A packet: sealed means that it carries the key it was sealed with, opened that the receiver has
+/// the same.
 #[derive(Clone)]
 pub(crate) struct Packet {
     pub(crate) spi: u32,
@@ -195,7 +196,8 @@ impl Gateway {
         });
     }
 
-    /// Seals a packet with what the lane has. The peer must be able to open it, unless it was restarted.
+    /// Seals a packet with what the lane has. The peer must be able to open it, unless it was
+    /// restarted.
     pub(crate) fn seal(&mut self, now: Duration, peer: &Self, law: &Law) -> Option<Packet> {
         let sealer = self.sealer.as_mut()?;
         let epoch = epoch_of(sealer.spi);

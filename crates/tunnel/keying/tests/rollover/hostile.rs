@@ -1,4 +1,5 @@
-//! A peer that is who it says, and does not keep to the protocol: what it gets by that, and what it costs.
+//! A peer that is who it says, and does not keep to the protocol: what it gets by that, and what it
+//! costs.
 
 use crate::duo::Duo;
 use crate::turns::{halfway, offer};

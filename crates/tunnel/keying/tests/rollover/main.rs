@@ -1,7 +1,8 @@
-//! The rollover machine: two of them with all that can go wrong between them, and each against a peer that does not keep
-//! to the protocol.
+//! The rollover machine: two of them with all that can go wrong between them, and each against a
+//! peer that does not keep to the protocol.
 //!
-//! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying --test rollover` runs the simulation with one seed.
+//! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying --test rollover` runs the simulation with one
+//! seed.
 
 mod duo;
 mod gateway;

@@ -1,4 +1,5 @@
-//! The simulation with everything at once. What must hold all the time is asserted where it happens (`gateway`, `world`).
+//! The simulation with everything at once. What must hold all the time is asserted where it happens
+//! (`gateway`, `world`).
 
 use crate::random::Random;
 use crate::world::{Faults, World};
@@ -12,8 +13,9 @@ use std::time::Duration;
 use wire::Suite;
 use zeroize::Zeroizing;
 
-/// After the last fault both sides agree on an epoch within this time: a dead channel is noticed after 1.5 s, an attempt
-/// that hangs is given up after 2 s, the longest pause is 1 s, and what was late comes within 1 s.
+/// After the last fault both sides agree on an epoch within this time: a dead channel is noticed
+/// after 1.5 s, an attempt that hangs is given up after 2 s, the longest pause is 1 s, and what was
+/// late comes within 1 s.
 const CONVERGES_WITHIN: Duration = ms_const(6000);
 const SEEDS: u64 = 24;
 /// Of faults, then quiet.

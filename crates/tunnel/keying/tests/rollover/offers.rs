@@ -144,11 +144,11 @@ fn a_ppk_that_one_side_requires_and_the_other_has_not_is_refused() {
     for (ppks, told) in [
         (
             [vec![ppk("a", true)], vec![]],
-            "gw1 requires it, gw2 has it not",
+            "gw1 requires it, gw2 does not have it",
         ),
         (
             [vec![], vec![ppk("a", true)]],
-            "gw2 requires it, gw1 has it not",
+            "gw2 requires it, gw1 does not have it",
         ),
         (
             [vec![ppk("b", false)], vec![ppk("a", true), ppk("b", false)]],

@@ -186,7 +186,8 @@ fn a_request_that_is_lost_is_made_again() {
 fn after_a_restart_of_either_side_there_are_keys_again_within_two_seconds() {
     for side in 0..2 {
         for down in [0, 30, 200, 700, 3000] {
-            // With the connections' ends told, as when a process dies; without, as when a machine does.
+            // With the connections' ends told, as when a process dies; without, as when a machine
+            // does.
             for told in [true, false] {
                 let mut world = up(Policy::Both);
                 let before = world.established(1 - side);

@@ -1,4 +1,5 @@
-//! Messages that come twice, out of turn or from nobody: one side refuses, says why, keeps its keys, and both go on.
+//! Messages that come twice, out of turn or from nobody: one side refuses, says why, keeps its
+//! keys, and both go on.
 
 use crate::duo::Duo;
 use crate::{ms, settings};

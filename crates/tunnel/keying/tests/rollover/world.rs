@@ -1,5 +1,5 @@
-//! Two gateways, the network between them, and their KMEs, with a clock of their own. All that can go wrong does, as often as
-//! [`Faults`] says.
+//! Two gateways, the network between them, and their KMEs, with a clock of their own. All that can
+//! go wrong does, as often as [`Faults`] says.
 
 use crate::gateway::{Fate, Gateway, Law, Packet};
 use crate::random::Random;
@@ -524,7 +524,8 @@ impl World {
         }
     }
 
-    /// A packet is delivered: if the receiver took part in its epoch, and it was not too long under way, then it must be opened.
+    /// A packet is delivered: if the receiver took part in its epoch, and it was not too long under
+    /// way, then it must be opened.
     fn arrive(&mut self, side: usize, packet: &Packet) {
         if !self.is_up(side) {
             return;

@@ -1,10 +1,12 @@
-//! The address for tests: faults are switched at `/faults`, counters are at `/metrics`. Plain HTTP, on loopback alone.
+//! The test interface: fault injection at `/faults`, counters at `/metrics`. Plain HTTP, loopback
+//! only.
 //!
-//! - `POST /faults` with `{"fault": "unavailable", "kme": "kme-a", "count": 3}` lets a fault strike; without `kme` at all
-//!   KMEs, without `count` until it is cleared. What else can be said is in `fault::read`: it is what the configuration
-//!   has under `start_with`.
-//! - `DELETE /faults` clears all; with a body as above that names them, those of one KME, or one fault.
-//! - `GET /faults` tells what is to strike.
+//! - `POST /faults` with `{"fault": "unavailable", "kme": "kme-a", "count": 3}` arms a fault;
+//!   without `kme` at all KMEs, without `count` until it is cleared. `fault::read` defines the
+//!   other fields, which are those of `start_with` in the configuration.
+//! - `DELETE /faults` clears all faults; a body with `kme` or `fault` restricts it to one KME or
+//!   one fault.
+//! - `GET /faults` lists the armed faults.
 
 use super::Shared;
 use super::door::{Caller, Door};
@@ -48,22 +50,22 @@ async fn list(State(shared): State<Arc<Shared>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], text + "\n").into_response()
 }
 
-/// As it would be asked for.
+/// The armed fault as the body of the `POST` that would arm it.
 fn described(kme: &str, armed: &Armed) -> Value {
-    let mut told = Map::new();
-    told.insert("kme".to_owned(), kme.into());
-    told.insert("fault".to_owned(), armed.fault.name().into());
+    let mut fields = Map::new();
+    fields.insert("kme".to_owned(), kme.into());
+    fields.insert("fault".to_owned(), armed.fault.name().into());
     if armed.fault == Fault::Delay {
         let delay = units::time::print(armed.delay);
-        told.insert("delay".to_owned(), delay.into());
+        fields.insert("delay".to_owned(), delay.into());
     }
     if let Some(call) = armed.call {
-        told.insert("call".to_owned(), call.name().into());
+        fields.insert("call".to_owned(), call.name().into());
     }
     if let Some(count) = armed.count {
-        told.insert("count".to_owned(), count.into());
+        fields.insert("count".to_owned(), count.into());
     }
-    Value::Object(told)
+    Value::Object(fields)
 }
 
 async fn arm(State(shared): State<Arc<Shared>>, body: Body) -> Response {
@@ -120,7 +122,8 @@ fn read_kme(map: &yaml::Map<'_>, shared: &Shared) -> Result<Option<String>, Repo
     }
 }
 
-/// A body, read by the configuration's own reader: what it takes is YAML, and so JSON. An empty one is `{}`.
+/// Parses a body with the configuration's YAML reader, which also accepts JSON. An empty body means
+/// `{}`.
 async fn asked<T>(
     body: Body,
     read: impl FnOnce(Node<'_>) -> Result<T, Reported>,

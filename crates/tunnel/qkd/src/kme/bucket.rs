@@ -1,22 +1,23 @@
-//! Key material of one link: it grows at the link's rate, up to what there is room for.
+//! Key material of one link: it grows at the link's rate, up to the capacity.
 
 use std::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// A token bucket of bits. Exact: no bit is gained or lost by how often it is looked at.
+/// A token bucket of bits. Exact: the frequency of reads neither gains nor loses bits.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// Billionths of bits, so that a nanosecond at any rate adds a whole number of them.
+    /// In units of 10^-9 bit, so that a nanosecond at any rate adds a whole number.
     stored: u128,
     room: u128,
     bits_per_second: u64,
-    /// Up to when the rate has been credited.
+    /// The time up to which the rate has been credited.
     credited: Duration,
 }
 
 impl Bucket {
-    /// A bucket with `stored` bits at time 0. Times here and below are since any one start, and do not go back.
+    /// A bucket with `stored` bits at time 0. All times count from one arbitrary start and never
+    /// decrease.
     pub(super) fn new(stored: u64, room: u64, bits_per_second: u64) -> Self {
         Self {
             stored: u128::from(stored.min(room)) * NANOS_PER_SECOND,
@@ -26,7 +27,7 @@ impl Bucket {
         }
     }
 
-    /// Whole bits at this time.
+    /// The number of whole bits at time `now`.
     pub(super) fn bits(&mut self, now: Duration) -> u64 {
         let passed = now.saturating_sub(self.credited).as_nanos();
         self.credited = self.credited.max(now);
@@ -36,7 +37,7 @@ impl Bucket {
         (self.stored / NANOS_PER_SECOND) as u64
     }
 
-    /// Takes bits that are there: [`bits`](Self::bits) has told so.
+    /// Takes bits. The caller has checked with [`bits`](Self::bits) that they are available.
     pub(super) fn take(&mut self, bits: u64) {
         self.stored = self
             .stored
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fills_at_its_rate_however_often_it_is_looked_at() {
+    fn fills_at_its_rate_however_often_it_is_read() {
         let mut seldom = Bucket::new(0, 1_000_000, 333);
         let mut often = Bucket::new(0, 1_000_000, 333);
         for micros in 1..=3_000_000_u64 / 7 {
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_no_more_than_there_is_room_for_and_gives_each_bit_once() {
+    fn holds_at_most_its_capacity_and_gives_each_bit_once() {
         let mut bucket = Bucket::new(5_000, 1_000, 256);
         assert_eq!(bucket.bits(Duration::ZERO), 1_000);
         bucket.take(744);

@@ -1,7 +1,8 @@
-//! From an HTTP request to one of the three calls of the standard (ETSI GS QKD 014 v1.1.1, clause 5).
+//! Parses HTTP requests into the three calls of the standard (ETSI GS QKD 014 v1.1.1, clause 5).
 //!
-//! A request is read in two steps: its path tells the call and the SAE, by which faults strike and counters count; the
-//! rest is read only if it comes to that. Does not look at who calls, or at what there is.
+//! Parsing has two steps: the path identifies the call and the SAE, which fault injection and
+//! counters need; the rest is parsed only if the request gets that far. This module checks neither
+//! the caller nor the available keys.
 
 use super::refusal::Refusal;
 use crate::types::{Error, KeyIds, KeyRequest};
@@ -22,7 +23,7 @@ impl Call {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Status, Self::EncKeys, Self::DecKeys];
 
-    /// Its name, as paths have it.
+    /// The call's name in paths.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +34,7 @@ impl Call {
     }
 }
 
-/// A call with the SAE that its path names: the slave, or the master of "Get key with key IDs".
+/// A call and the SAE in its path: the slave, or for "Get key with key IDs" the master.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) call: Call,
@@ -41,7 +42,8 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads `/api/v1/keys/{SAE ID}/{call}`; the ID may be percent-encoded. `None`: the standard has no such path.
+    /// Parses `/api/v1/keys/{SAE ID}/{call}`; the ID may be percent-encoded. `None` for any other
+    /// path.
     pub(super) fn of_path(path: &str) -> Option<Self> {
         let (sae, call) = path.strip_prefix("/api/v1/keys/")?.split_once('/')?;
         let call = Call::ALL.into_iter().find(|known| known.name() == call)?;
@@ -50,17 +52,17 @@ impl Target {
     }
 }
 
-/// What is asked for.
+/// A parsed request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Ask {
     Status,
     NewKeys(KeyRequest),
-    /// IDs in the order asked for, in lower case: UUIDs are the same in either (RFC 9562 §4).
+    /// IDs in the requested order, in lower case: UUIDs compare without case (RFC 9562 §4).
     KeysById(Vec<String>),
 }
 
 impl Ask {
-    /// Reads what a call says beyond its path.
+    /// Parses method, query and body of a call.
     pub(super) fn read(
         call: Call,
         method: &Method,
@@ -92,7 +94,7 @@ impl Ask {
 }
 
 fn from_json<'b, T: serde::Deserialize<'b>>(body: &'b [u8], what: &str) -> Result<T, Refusal> {
-    // Serde would take a list of the members' values, too.
+    // Serde would also accept a JSON array of the field values.
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(Refusal::bad_request(format!(
             "the body is no {what}: it is no JSON object"
@@ -145,7 +147,7 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
         .collect()
 }
 
-/// RFC 3986 §2.1; `None` where what comes out is no text.
+/// Percent-decodes (RFC 3986 §2.1); `None` if malformed or not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
@@ -264,13 +266,13 @@ mod tests {
             (Call::DecKeys, "{}"),
             (Call::DecKeys, r#"{"key_IDs":["x"]}"#),
         ] {
-            let told = message(read(call, body).unwrap_err());
-            assert!(told.starts_with("the body is no "), "{body}: {told}");
+            let message = message(read(call, body).unwrap_err());
+            assert!(message.starts_with("the body is no "), "{body}: {message}");
         }
     }
 
     #[test]
-    fn other_methods_are_refused_as_http_has_it() {
+    fn other_methods_get_status_405() {
         for (call, method) in [
             (Call::Status, Method::POST),
             (Call::EncKeys, Method::PUT),

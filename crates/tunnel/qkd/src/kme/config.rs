@@ -9,18 +9,19 @@ use yaml::{Map, Mistakes, Node, Reported};
 
 const KMES_MAX: usize = 64;
 const SAES_MAX: usize = 4096;
-/// In bits. A client that asks for more at once wants a stream, which another standard gives (ETSI GS QKD 004).
+/// In bits. Larger amounts of key material are the domain of a streaming standard (ETSI GS QKD
+/// 004).
 const SIZE_MAX: u32 = 65_536;
 const NUMBER_MAX: u32 = 4096;
 
-/// Everything that the simulator is told, checked.
+/// The validated configuration of the simulator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The KMEs, at least one; each has a link to each, and one among its own SAEs.
+    /// The KMEs, at least one. Each pair has a link, and each KME a store for its own SAEs.
     pub kmes: Vec<KmeConfig>,
-    /// What keys there are.
+    /// Sizes, rates and limits of keys.
     pub keys: Keys,
-    /// Loopback address at which faults are switched and metrics are served, in plain HTTP.
+    /// Loopback address for fault injection and metrics, in plain HTTP.
     pub faults: Option<SocketAddr>,
 }
 
@@ -29,9 +30,9 @@ pub struct Config {
 pub struct KmeConfig {
     /// Its ID.
     pub name: String,
-    /// Where it serves; port 0 lets the kernel choose.
+    /// Listening address; with port 0 the kernel chooses the port.
     pub listen: SocketAddr,
-    /// PEM file of its certificate, and of those between it and the authority.
+    /// PEM file of its certificate and intermediates.
     pub certificate: PathBuf,
     /// PEM file of its private key.
     pub key: PathBuf,
@@ -39,30 +40,31 @@ pub struct KmeConfig {
     pub ca: PathBuf,
     /// IDs of its SAEs; each is a DNS name in the certificate of that SAE.
     pub saes: Vec<String>,
-    /// Faults from the start on.
+    /// Faults that are armed at start.
     pub start_with: Vec<Armed>,
 }
 
-/// What keys there are, at each KME alike. Sizes in bits.
+/// Sizes, rates and limits of keys, the same for all KMEs. Sizes are in bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// Size of a key where a request names none.
+    /// Default size of a key.
     pub size: u32,
-    /// The shortest.
+    /// Minimum size.
     pub min_size: u32,
-    /// The longest.
+    /// Maximum size.
     pub max_size: u32,
-    /// The most in one request.
+    /// Maximum number of keys per request.
     pub max_per_request: u32,
-    /// Further slave SAEs that one request may name.
+    /// Maximum number of additional slave SAEs per request.
     pub max_sae_ids: u32,
-    /// Keys of the default size that each link makes in a second; 0: no more than were there at first.
+    /// Keys of the default size that each link generates per second; 0: only the initial keys.
     pub rate: u64,
-    /// Keys of the default size that each link has room for.
+    /// Capacity of each link in keys of the default size.
     pub store: u64,
-    /// How many of these are there at first.
+    /// Keys of the default size that each link has at start.
     pub stored: u64,
-    /// Mandatory extensions that are taken, with the values that are; every value where there is none.
+    /// Supported mandatory extensions with their supported values; an empty list supports any
+    /// value.
     pub extensions: BTreeMap<String, Vec<String>>,
 }
 
@@ -83,16 +85,16 @@ impl Default for Keys {
 }
 
 impl Config {
-    /// Reads and checks a configuration file. Paths in it are relative to its folder.
+    /// Reads and validates a configuration file. Paths in it are relative to its folder.
     ///
     /// # Errors
-    /// All mistakes of the file, each with its place.
+    /// All mistakes in the file, each with its position.
     pub fn load(path: &Path) -> Result<Self, Mistakes> {
         let folder = path.parent().unwrap_or(Path::new(""));
         yaml::load(path)?.decode(|root| root.map(|map| read(map, folder)))
     }
 
-    /// Checks a configuration that is at hand as text, `file` being its name in messages.
+    /// Validates a configuration given as text; messages use `file` as its name.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -134,7 +136,7 @@ fn read_kmes(list: Node<'_>, folder: &Path) -> Result<Vec<KmeConfig>, Reported> 
     }
 }
 
-/// What is unique among all KMEs.
+/// Values that must be unique among all KMEs.
 #[derive(Default)]
 struct Taken {
     names: BTreeSet<String>,
@@ -194,7 +196,7 @@ fn read_sae(node: Node<'_>, taken: &mut BTreeSet<String>) -> Result<String, Repo
             "it must be a DNS name: use letters, digits, `-`, `_` and `.`",
         ));
     }
-    // DNS names, which SAEs are known by, are the same in either case.
+    // SAE IDs are DNS names, which compare without case.
     match taken.insert(sae.to_ascii_lowercase()) {
         true => Ok(sae.to_owned()),
         false => Err(node.mistake(
@@ -267,7 +269,7 @@ fn read_extensions(node: Node<'_>) -> Result<Vec<(String, Vec<String>)>, Reporte
     })
 }
 
-/// Whoever reaches it can break keys: only this host may.
+/// Reads the fault-injection address: its clients can break keys, so it must be a loopback address.
 fn read_faults(node: Node<'_>) -> Result<SocketAddr, Reported> {
     let address = node.socket_address()?;
     match address.ip().is_loopback() {
@@ -296,7 +298,7 @@ kmes:
     }
 
     #[test]
-    fn what_is_not_told_has_a_default() {
+    fn unset_fields_have_defaults() {
         let config = Config::from_text("kme.yaml", TWO).unwrap();
         assert_eq!(config.keys, Keys::default());
         assert_eq!(config.faults, None);
@@ -307,7 +309,7 @@ kmes:
     }
 
     #[test]
-    fn everything_can_be_told() {
+    fn all_fields_can_be_set() {
         let text = "\
 kmes:
   - name: kme-a
@@ -352,7 +354,7 @@ faults: 127.0.0.1:9480
             max_sae_ids: 0,
             rate: 5,
             store: 10,
-            // Where nothing is told of it, the store is full at first.
+            // Without `stored`, the store is full at start.
             stored: 10,
             extensions: extensions
                 .into_iter()
@@ -365,7 +367,7 @@ faults: 127.0.0.1:9480
     }
 
     #[test]
-    fn all_mistakes_of_a_file_are_told_with_their_places() {
+    fn all_mistakes_of_a_file_are_reported_with_their_positions() {
         let told = mistakes(
             "\
 kmes:

@@ -1,7 +1,7 @@
-//! Listeners with limits: so many connections at once, none for long that is silent, none served that has not shown
-//! who it is.
+//! A listener with limits: a maximum number of concurrent connections, an idle timeout, and no
+//! service before the caller is identified.
 //!
-//! Who connects beyond that waits in the kernel's queue, and is then turned away there.
+//! Further connections wait in the kernel's backlog; when that is full, the kernel refuses them.
 
 use super::network::Sae;
 use axum::extract::connect_info::Connected;
@@ -17,66 +17,67 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-/// Connections to one address. Clients keep theirs: a gateway has a few.
+/// Maximum concurrent connections to one address. Clients keep them open: a gateway has a few.
 const CONNECTIONS_MAX: usize = 256;
-/// For what comes before the first request.
-const GREETING_TIME_MAX: Duration = Duration::from_secs(10);
-/// A connection on which nothing has come or gone for so long is closed. Longer than any delay among the faults.
+/// Time limit for the handshake, before the first request.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Idle timeout of a connection. Longer than any delay that a fault can inject.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// Who is at the other end of a connection: one of the KME's SAEs, or nobody it knows.
+/// The identity of a connection's client: one of the KME's SAEs, or `None` if unknown.
 #[derive(Debug, Clone)]
 pub(super) struct Caller(pub(super) Option<Sae>);
 
-/// Connections that have been greeted.
+/// A listener that yields identified connections.
 pub(super) struct Door<S> {
-    greeted: mpsc::Receiver<(Connection<S>, Caller)>,
+    identified: mpsc::Receiver<(Connection<S>, Caller)>,
     address: SocketAddr,
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + 'static> Door<S> {
-    /// Accepts connections from now on, on a task of its own. `greet` finds out who each is from; one on which it fails
-    /// is closed.
+    /// Accepts connections in a task. `identify` performs the handshake and identifies the client;
+    /// if it fails, the connection is closed.
     pub(super) fn open<F>(
         listener: TcpListener,
-        greet: impl Fn(TcpStream) -> F + Send + 'static,
+        identify: impl Fn(TcpStream) -> F + Send + 'static,
     ) -> io::Result<Self>
     where
         F: Future<Output = io::Result<(S, Caller)>> + Send + 'static,
     {
         let address = listener.local_addr()?;
-        let (hand_over, greeted) = mpsc::channel(1);
-        tokio::spawn(accept(listener, greet, hand_over));
-        Ok(Self { greeted, address })
+        let (sender, identified) = mpsc::channel(1);
+        tokio::spawn(accept(listener, identify, sender));
+        Ok(Self {
+            identified,
+            address,
+        })
     }
 }
 
 async fn accept<S, F>(
     mut listener: TcpListener,
-    greet: impl Fn(TcpStream) -> F,
-    hand_over: mpsc::Sender<(Connection<S>, Caller)>,
+    identify: impl Fn(TcpStream) -> F,
+    sender: mpsc::Sender<(Connection<S>, Caller)>,
 ) where
     S: Send + 'static,
     F: Future<Output = io::Result<(S, Caller)>> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let place = Arc::clone(&places)
+        let permit = Arc::clone(&permits)
             .acquire_owned()
             .await
             .expect("the semaphore is never closed");
-        // Waits by itself where the process is out of descriptors.
+        // axum's listener pauses and retries when the process is out of file descriptors.
         let (stream, _) = Listener::accept(&mut listener).await;
-        // An answer is one short segment: it is not to wait for the acknowledgement of the one before.
+        // A response is one short segment; Nagle's algorithm would delay it.
         let _ = stream.set_nodelay(true);
-        let greeting = greet(stream);
-        let hand_over = hand_over.clone();
+        let identifying = identify(stream);
+        let sender = sender.clone();
         tokio::spawn(async move {
-            if let Ok(Ok((stream, caller))) = timeout(GREETING_TIME_MAX, greeting).await {
-                // Fails where the server has ended.
-                let _ = hand_over
-                    .send((Connection::new(stream, place), caller))
-                    .await;
+            if let Ok(Ok((stream, caller))) = timeout(HANDSHAKE_TIME_MAX, identifying).await {
+                // Fails only if the server has ended.
+                let _ = sender.send((Connection::new(stream, permit), caller)).await;
             }
         });
     }
@@ -87,8 +88,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listener for Door<S> {
     type Addr = Caller;
 
     async fn accept(&mut self) -> (Connection<S>, Caller) {
-        match self.greeted.recv().await {
-            Some(greeted) => greeted,
+        match self.identified.recv().await {
+            Some(identified) => identified,
             // The task that accepts lives as long as the runtime.
             None => std::future::pending().await,
         }
@@ -100,7 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Listener for Door<S> {
 }
 
 impl<S> Door<S> {
-    /// Where it listens.
+    /// The listening address.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -114,24 +115,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connected<IncomingStrea
     }
 }
 
-/// A connection that fails once it has been silent for too long.
+/// A connection that fails after [`SILENCE_MAX`] without progress.
 pub(super) struct Connection<S> {
     stream: S,
     silence: Pin<Box<Sleep>>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl<S> Connection<S> {
-    fn new(stream: S, place: OwnedSemaphorePermit) -> Self {
+    fn new(stream: S, permit: OwnedSemaphorePermit) -> Self {
         Self {
             stream,
             silence: Box::pin(sleep(SILENCE_MAX)),
-            _place: place,
+            _permit: permit,
         }
     }
 
-    /// What was to be done: done, so the silence begins anew; failed for the silence; or still to be done.
-    fn heard<T>(
+    /// Restarts the idle timer if the operation completed; otherwise fails if the timer has
+    /// expired.
+    fn limited<T>(
         &mut self,
         context: &mut Context<'_>,
         result: Poll<io::Result<T>>,
@@ -154,7 +156,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.heard(context, result)
+        self.limited(context, result)
     }
 }
 
@@ -165,16 +167,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.heard(context, result)
+        self.limited(context, result)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
-        self.heard(context, result)
+        self.limited(context, result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.heard(context, result)
+        self.limited(context, result)
     }
 }

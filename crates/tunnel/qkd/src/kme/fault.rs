@@ -1,29 +1,30 @@
-//! What can be made to go wrong at a KME, when, and how often.
+//! Fault injection at a KME: which faults, for which calls, and how often.
 
 use super::call::Call;
 use std::time::Duration;
 use yaml::{Map, Node, Reported};
 
-/// Longest delay that can be asked for; clients give up much sooner.
+/// Maximum delay; clients time out much sooner.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
-/// Something that goes wrong at one KME.
+/// A fault of one KME.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Calls are refused with 503.
+    /// Calls fail with status 503.
     Unavailable,
-    /// Answers come late.
+    /// Responses are delayed.
     Delay,
-    /// The KME's links have no key: none can be requested, and the status says 0.
+    /// The KME's links have no keys: requests fail, and the status reports 0 keys.
     Depleted,
-    /// A key that is handed out is another one than the other side has under the same ID.
+    /// A delivered key differs from the other side's key with the same ID.
     WrongKey,
-    /// "Get key" hands out the key again that it handed out before, with its ID; "Get key with key IDs" hands out keys and
-    /// keeps them, so that they can be had again.
+    /// "Get key" delivers the previous key again, with its ID; "Get key with key IDs" keeps the
+    /// keys that it delivers, so that they can be fetched again.
     DoubleDelivery,
-    /// Keys that the other side has are lost here: "Get key with key IDs" does not find them, now or later.
+    /// Keys that the other side has are lost: "Get key with key IDs" does not find them, now or
+    /// later.
     LostKey,
-    /// Answers are no JSON.
+    /// Responses are not JSON.
     Garbage,
 }
 
@@ -39,7 +40,7 @@ impl Fault {
         Self::Garbage,
     ];
 
-    /// Its name in configurations, requests and metrics.
+    /// The fault's name in configurations, requests and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +54,7 @@ impl Fault {
         }
     }
 
-    /// Whether it can strike such a call.
+    /// Whether the fault can affect the call.
     pub(super) const fn concerns(self, call: Call) -> bool {
         match self {
             Self::Unavailable | Self::Delay | Self::Garbage => true,
@@ -64,21 +65,21 @@ impl Fault {
     }
 }
 
-/// A fault that is to strike.
+/// An armed fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Armed {
-    /// Which.
+    /// The fault.
     pub fault: Fault,
-    /// How late answers come; zero for faults other than [`Fault::Delay`].
+    /// Delay of responses; zero for faults other than [`Fault::Delay`].
     pub delay: Duration,
-    /// The calls that it strikes; `None`: all that it can.
+    /// The affected call; `None`: all that the fault can affect.
     pub call: Option<Call>,
-    /// How many calls it strikes; `None`: until it is cleared.
+    /// Number of affected calls; `None`: until it is cleared.
     pub count: Option<u64>,
 }
 
 impl Armed {
-    /// Strikes all calls that it can, until it is cleared.
+    /// Affects all calls that the fault can affect, until it is cleared.
     #[must_use]
     pub const fn new(fault: Fault) -> Self {
         Self {
@@ -94,7 +95,7 @@ impl Armed {
     }
 }
 
-/// Reads a fault: an entry of `start_with` in the configuration, or what the address for faults is sent.
+/// Reads a fault: an entry of `start_with` in the configuration, or a body sent to `/faults`.
 pub(super) fn read(map: &Map<'_>) -> Result<Armed, Reported> {
     let fault = map.required("fault").and_then(|node| {
         let known = Fault::ALL.map(|fault| (fault.name(), fault));
@@ -109,7 +110,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Armed, Reported> {
     let delay = match (fault?, delay) {
         (Fault::Delay, Some(node)) => node.duration(Duration::from_millis(1)..=DELAY_MAX),
         (Fault::Delay, None) => Err(map.node().mistake(
-            "it is not told how long the delay is",
+            "the key `delay` is missing: it says how long the delay is",
             "add it, for example `delay: 200 ms`",
         )),
         (fault, Some(node)) => Err(node.mistake(
@@ -141,7 +142,7 @@ fn read_call(node: Node<'_>, fault: Result<Fault, Reported>) -> Result<Call, Rep
     }
 }
 
-/// The faults of one KME, and how often each has struck.
+/// The armed faults of one KME, and how often each fault has struck.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     armed: Vec<Armed>,
@@ -149,20 +150,21 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Adds a fault; it takes the place of one that strikes the same calls in the same way.
+    /// Arms a fault. It replaces an armed fault of the same kind for the same calls.
     pub(super) fn arm(&mut self, armed: Armed) {
         self.armed
             .retain(|old| (old.fault, old.call) != (armed.fault, armed.call));
         self.armed.push(armed);
     }
 
-    /// Takes a fault away, or all.
+    /// Clears one fault, or all.
     pub(super) fn clear(&mut self, fault: Option<Fault>) {
         self.armed
             .retain(|armed| fault.is_some_and(|fault| armed.fault != fault));
     }
 
-    /// Whether the fault is to strike such a call: then it has.
+    /// Applies the fault to a call if it is armed for it, and counts it. Returns the fault if it
+    /// strikes.
     pub(super) fn strike(&mut self, fault: Fault, call: Call) -> Option<Armed> {
         let place = self
             .armed
@@ -180,17 +182,17 @@ impl Faults {
         Some(armed)
     }
 
-    /// Whether the fault would strike such a call.
+    /// Whether the fault is armed for the call.
     pub(super) fn is_armed(&self, fault: Fault, call: Call) -> bool {
         self.armed.iter().any(|armed| armed.strikes(fault, call))
     }
 
-    /// What is to strike, in the order it was asked for.
+    /// The armed faults, in the order in which they were armed.
     pub(super) fn armed(&self) -> &[Armed] {
         &self.armed
     }
 
-    /// How many calls a fault has struck.
+    /// Number of calls that the fault has struck.
     pub(super) fn struck(&self, fault: Fault) -> u64 {
         self.struck[fault as usize]
     }
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_as_often_as_it_was_told_to_and_only_what_it_concerns() {
+    fn strikes_as_often_as_configured_and_only_calls_that_it_concerns() {
         let mut faults = Faults::default();
         faults.arm(Armed {
             count: Some(2),

@@ -1,9 +1,10 @@
-//! What the KMEs of a network have and do: links that make keys, keys that wait for their slaves, faults, counts. No
-//! I/O and no clock: times are given, since any one start.
+//! State of the simulated network: links that generate keys, keys that wait for their slaves,
+//! faults and counters. No I/O and no clock: the caller passes times, counted from one arbitrary
+//! start.
 //!
-//! Two KMEs are joined by a link with a store of key material of its own; SAEs of one KME share keys through a store
-//! like that, too. A key for slaves at several KMEs is taken from the links to all of them, as if it were carried there
-//! under one-time pads.
+//! Each pair of KMEs has a link with its own store of key material; SAEs of one KME share keys
+//! through such a store, too. A key for slaves at several KMEs consumes material of the links to
+//! all of them, as if it were transported under one-time pads.
 
 use super::bucket::Bucket;
 use super::call::Call;
@@ -17,28 +18,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Keys that may wait for their slaves; beyond, the oldest are forgotten.
+/// Maximum number of keys that wait for their slaves; beyond it, the oldest are discarded.
 const WAITING_MAX: usize = 100_000;
 
 /// An SAE's ID.
 pub(super) type Sae = Arc<str>;
 
-/// All KMEs with their links. A KME is known by its place in the configuration.
+/// All KMEs with their links. KMEs are identified by their index in the configuration.
 pub(super) struct Network {
     settings: Keys,
     kmes: Vec<KmeState>,
     /// The KME of each SAE.
     homes: HashMap<Sae, usize>,
-    /// Between a KME and one at the same or a later place.
+    /// Links between a KME and one with the same or a higher index.
     links: BTreeMap<(usize, usize), Bucket>,
-    /// By ID.
+    /// Keys that wait for slaves, by ID.
     waiting: HashMap<String, Waiting>,
     /// The IDs of `waiting` by age.
     by_age: BTreeMap<u64, String>,
-    /// Keys that were made.
+    /// Number of generated keys.
     made: u64,
     forgotten: u64,
-    /// The last key that a master got for a slave, kept for [`Fault::DoubleDelivery`].
+    /// The last key of each pair of master and slave, kept for [`Fault::DoubleDelivery`].
     last: HashMap<(Sae, Sae), (String, Waiting)>,
 }
 
@@ -48,25 +49,25 @@ struct KmeState {
     counts: Counts,
 }
 
-/// What happened at one KME.
+/// Counters of one KME.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Answers, by call and status code.
+    /// Responses, by call and status code.
     pub(super) answers: BTreeMap<(Call, u16), u64>,
-    /// Keys handed out to masters.
+    /// Keys delivered to masters.
     pub(super) to_masters: u64,
-    /// Keys handed out to slaves.
+    /// Keys delivered to slaves.
     pub(super) to_slaves: u64,
 }
 
-/// A key that a master has, and some slave has not.
+/// A key that its master has received, and at least one slave has not.
 #[derive(Clone)]
 struct Waiting {
     age: u64,
     master: Sae,
     /// All SAEs that the master named.
     slaves: BTreeSet<Sae>,
-    /// Those of them that have not fetched it.
+    /// The slaves that have not fetched it.
     left: BTreeSet<Sae>,
     key: Zeroizing<Vec<u8>>,
 }
@@ -111,7 +112,7 @@ impl Network {
         }
     }
 
-    /// "Get status": what `master` can have for `slave`.
+    /// "Get status": the keys available to `master` for `slave`.
     pub(super) fn status(
         &mut self,
         now: Duration,
@@ -257,7 +258,7 @@ impl Network {
         Ok(keys)
     }
 
-    /// Number and size of the keys that are asked for, if this KME can meet the request.
+    /// Number and size of the requested keys, if this KME can meet the request.
     fn checked(&self, request: &KeyRequest) -> Result<(u32, u32), Refusal> {
         let settings = &self.settings;
         let number = request.number.unwrap_or(1);
@@ -289,7 +290,8 @@ impl Network {
         Refusal::bad_request(format!("a request is for 1 to {most} keys"))
     }
 
-    /// Mandatory extensions are met or refused (clause 6.2). Optional ones may be ignored, and are.
+    /// Checks mandatory extensions, which are met or rejected (clause 6.2). Optional extensions are
+    /// ignored, as the standard allows.
     fn check_extensions(&self, mandatory: &[Extension]) -> Result<(), Refusal> {
         let known = &self.settings.extensions;
         let asked = || mandatory.iter().flatten();
@@ -302,7 +304,7 @@ impl Network {
         }
         let is_met = |name: &String, value: &Value| {
             let values = &known[name];
-            // A number or the like is compared as JSON writes it.
+            // Values other than strings are compared in their JSON form.
             let text = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
@@ -339,7 +341,7 @@ impl Network {
         }
     }
 
-    /// Puts other keys in the place of those that are handed out, where that fault strikes.
+    /// Replaces the delivered keys by random ones if [`Fault::WrongKey`] strikes.
     fn spoil(&mut self, kme: usize, call: Call, keys: &mut [Key]) -> Result<(), Refusal> {
         if self.strikes(kme, Fault::WrongKey, call) {
             for key in keys {
@@ -353,18 +355,18 @@ impl Network {
         self.strike(kme, fault, call).is_some()
     }
 
-    /// Whether a fault is to strike a call at a KME: then it has.
+    /// Applies a fault to a call at a KME, if it is armed: see [`Faults::strike`].
     pub(super) fn strike(&mut self, kme: usize, fault: Fault, call: Call) -> Option<Armed> {
         self.kmes[kme].faults.strike(fault, call)
     }
 
-    /// Counts an answer.
+    /// Counts a response.
     pub(super) fn count(&mut self, kme: usize, call: Call, status: u16) {
         let answers = &mut self.kmes[kme].counts.answers;
         *answers.entry((call, status)).or_default() += 1;
     }
 
-    /// The faults of the KME with a name, or of all of them; none where no KME has the name.
+    /// The faults of the KME with this name, or of all KMEs; none if no KME has the name.
     pub(super) fn faults(&mut self, kme: Option<&str>) -> impl Iterator<Item = &mut Faults> {
         self.kmes
             .iter_mut()
@@ -372,14 +374,14 @@ impl Network {
             .map(|state| &mut state.faults)
     }
 
-    /// Names of the KMEs, their counts and their faults.
+    /// Name, counters and faults of each KME.
     pub(super) fn kmes(&self) -> impl Iterator<Item = (&str, &Counts, &Faults)> {
         self.kmes
             .iter()
             .map(|kme| (kme.name.as_str(), &kme.counts, &kme.faults))
     }
 
-    /// Keys of the default size that each link has.
+    /// Number of keys of the default size that each link has.
     pub(super) fn stored(&mut self, now: Duration) -> Vec<([&str; 2], u64)> {
         let (kmes, size) = (&self.kmes, u64::from(self.settings.size));
         let links = self.links.iter_mut();
@@ -391,7 +393,7 @@ impl Network {
             .collect()
     }
 
-    /// Keys that wait for slaves, and how many were forgotten.
+    /// The number of keys that wait for slaves, and of those discarded.
     pub(super) fn waiting(&self) -> (usize, u64) {
         (self.waiting.len(), self.forgotten)
     }
@@ -430,7 +432,7 @@ fn new_id() -> Result<String, Refusal> {
 
 fn fill(bytes: &mut [u8]) -> Result<(), Refusal> {
     getrandom::fill(bytes)
-        .map_err(|error| Refusal::unavailable(format!("no random numbers are to be had: {error}")))
+        .map_err(|error| Refusal::unavailable(format!("no random numbers are available: {error}")))
 }
 
 #[cfg(test)]

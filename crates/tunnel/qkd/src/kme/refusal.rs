@@ -1,18 +1,18 @@
-//! Why a KME does not do what it was asked for: status codes and texts (ETSI GS QKD 014 v1.1.1, clauses 5 and 6).
+//! Error responses of a KME: status codes and texts (ETSI GS QKD 014 v1.1.1, clauses 5 and 6).
 //!
-//! Where the standard has a text, this is it, letter by letter; for the rest it has status codes only, and the texts
-//! are ours.
+//! Texts of the standard are used verbatim; where it defines a status code only, the text is ours.
 
 use crate::types::Error;
 use axum::http::StatusCode;
 use serde_json::Value;
 
-/// A refusal.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Refusal {
-    /// 401: the caller is none of this KME's SAEs, or the keys are not for it. Without a body (tables 4, 6 and 8).
+    /// 401: the caller is not one of this KME's SAEs, or the keys are not for it. Without a body
+    /// (tables 4, 6 and 8).
     Unauthorized,
-    /// 400, 503, or what HTTP itself has for calls that the standard does not know.
+    /// 400, 503, or an HTTP status for calls that the standard does not define.
     Error(StatusCode, Error),
 }
 
@@ -27,17 +27,17 @@ impl Refusal {
         Self::Error(StatusCode::SERVICE_UNAVAILABLE, Error::new(message))
     }
 
-    /// The standard's text for a size that is no whole number of bytes.
+    /// The standard's text for a size that is not a whole number of bytes.
     pub(super) fn size_is_no_multiple() -> Self {
         Self::bad_request("size shall be a multiple of 8")
     }
 
-    /// The standard's text for IDs that do not stand for a key, or no longer.
+    /// The standard's text for IDs without a key, or whose key is no longer available.
     pub(super) fn keys_not_found() -> Self {
         Self::bad_request("one or more keys specified are not found on KME")
     }
 
-    /// The standard's text for mandatory extensions that this KME does not know, which are named in the details.
+    /// The standard's text for unknown mandatory extensions, which the details name.
     pub(super) fn unsupported(names: &[&str]) -> Self {
         let detail = |name: &&str| {
             let text = format!("{name} is not supported");
@@ -56,7 +56,7 @@ impl Refusal {
         )
     }
 
-    /// The standard's text for mandatory extensions that this KME knows, but not with such a value.
+    /// The standard's text for known mandatory extensions with an unsupported value.
     pub(super) fn unmet() -> Self {
         Self::bad_request("not all extension_mandatory request options could be met")
     }

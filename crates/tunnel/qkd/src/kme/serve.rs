@@ -1,4 +1,4 @@
-//! One KME as its SAEs see it: from a request to an answer.
+//! The HTTP service of one KME: from a request to a response.
 
 use super::Shared;
 use super::call::{Ask, Call, Target};
@@ -26,13 +26,14 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// A request for the most keys by their IDs has half of it.
+/// Twice the body of a request for the maximum number of keys by ID.
 const BODY_BYTES_MAX: usize = 512 * 1024;
-/// What is too long is still taken up to here: a client that is still sending does not hear why it is refused.
+/// Longer bodies are still read up to this length: a client does not read the refusal while it
+/// sends.
 const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Accepts connections over TLS; SAEs of others than this KME are let in, to be told that they are.
+/// Accepts TLS connections. SAEs of other KMEs may connect too; their calls get status 401.
 pub(super) fn open(
     listener: TcpListener,
     config: ServerConfig,
@@ -53,7 +54,7 @@ pub(super) fn open(
     })
 }
 
-/// A KME by its place in the network.
+/// A KME by its index in the network.
 #[derive(Clone)]
 struct Kme {
     shared: Arc<Shared>,
@@ -77,7 +78,7 @@ async fn answer(
         return refused(&Refusal::Error(StatusCode::NOT_FOUND, error));
     };
     let call = target.call;
-    // Read whatever becomes of it, for the same reason.
+    // The body is read even if the call is refused: see `DRAINED_BYTES_MAX`.
     let body = read_body(body).await;
     if let Some(delay) = kme.strike(Fault::Delay, call) {
         sleep(delay.delay).await;
@@ -85,7 +86,7 @@ async fn answer(
     let response = if kme.strike(Fault::Garbage, call).is_some() {
         (StatusCode::OK, "{\"keys\": [").into_response()
     } else {
-        let done = body.and_then(|body| kme.obey(caller, &target, &parts, &body));
+        let done = body.and_then(|body| kme.execute(caller, &target, &parts, &body));
         done.unwrap_or_else(|refusal| refused(&refusal))
     };
     let mut network = kme.shared.network();
@@ -124,8 +125,8 @@ impl Kme {
         self.shared.network().strike(self.place, fault, call)
     }
 
-    /// Does what is asked for, if that may be.
-    fn obey(
+    /// Executes a call, if it is permitted.
+    fn execute(
         &self,
         caller: Option<Sae>,
         target: &Target,
@@ -172,7 +173,7 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let body = serde_json::to_vec(value).expect("names and numbers can be written as JSON");
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        // Keys are for the caller alone, and for once.
+        // A key must reach its caller only, and once.
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     (status, headers, body).into_response()

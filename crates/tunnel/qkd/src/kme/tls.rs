@@ -1,4 +1,4 @@
-//! TLS of a KME: its own certificate, and who its callers are by theirs.
+//! TLS of a KME: its own certificate, and identification of callers by theirs.
 
 use super::config::KmeConfig;
 use super::network::Sae;
@@ -11,11 +11,11 @@ use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVeri
 use rustls::{RootCertStore, ServerConfig};
 use std::sync::Arc;
 
-/// What a KME serves with: TLS 1.2 or 1.3, as the standard has it (clause 5.1), with clients whose certificates its
-/// authority signed. Sessions are not resumed, so that each connection is checked in full.
+/// A KME's TLS configuration: TLS 1.2 or 1.3 (clause 5.1), for clients whose certificates its
+/// authority signed. Sessions are not resumed, so each connection is verified in full.
 ///
 /// # Errors
-/// That a file cannot be read, or is not what it should be.
+/// [`SetupError`]: a file cannot be read or is invalid.
 pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let unfit = |error: &dyn std::fmt::Display| SetupError::Pem {
@@ -46,7 +46,7 @@ pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError>
     Ok(config)
 }
 
-/// The SAEs of one KME, as their certificates name them.
+/// The SAEs of one KME by the DNS names in their certificates.
 pub(super) struct Names(Vec<(Sae, ServerName<'static>)>);
 
 impl Names {
@@ -61,7 +61,8 @@ impl Names {
         Self(named.collect())
     }
 
-    /// The SAE whose certificate this is; `None` when it is none of them, or could be two (by a wildcard).
+    /// The SAE that the certificate identifies; `None` if it matches no SAE, or more than one
+    /// (several names, or a wildcard).
     pub(super) fn sae(&self, certificate: &CertificateDer<'_>) -> Option<Sae> {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
         let mut named = self
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_tells_which_sae_calls() {
+    fn a_certificate_identifies_the_calling_sae() {
         let names = Names::new(&["gw1".to_owned(), "gw2.x".to_owned(), "gw3.x".to_owned()]);
         let sae = |names_in_it: &[&str]| names.sae(&certificate(names_in_it));
         assert_eq!(sae(&["gw1"]).as_deref(), Some("gw1"));

@@ -79,7 +79,7 @@ fn a_redirect_is_not_followed() {
     let error = error_of(answer, false);
     says(
         &error,
-        r#"sends clients on to "https://127.0.0.1:1/" (status 302"#,
+        r#"redirects clients to "https://127.0.0.1:1/" (status 302"#,
     );
 }
 
@@ -124,17 +124,20 @@ fn what_is_no_http_is_refused() {
     says(&error_of("HTTP/1.1 abc\r\n\r\n", true), "no HTTP/1.1");
     let heads = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "a".repeat(1 << 20));
     says(&error_of(heads, true), "no HTTP/1.1");
-    says(&error_of("", true), "ended before the answer was whole");
+    says(&error_of("", true), "ended before the answer was complete");
     says(
         &error_of("HTTP/1.1 200 OK\r\nContent-", true),
-        "ended before the answer was whole",
+        "ended before the answer was complete",
     );
 }
 
 #[test]
 fn an_answer_is_whole_and_not_too_long() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"keys\":[";
-    says(&error_of(head, true), "ended before the answer was whole");
+    says(
+        &error_of(head, true),
+        "ended before the answer was complete",
+    );
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1048577\r\n\r\n";
     says(&error_of(head, true), "more than 1048576 bytes");
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n";

@@ -40,7 +40,8 @@ fn a_connection_that_the_kme_has_closed_is_made_anew() {
 
 #[test]
 fn a_call_on_a_connection_that_has_gone_stale_is_made_again() {
-    // It takes the second request, and hangs up instead of an answer: as if it had closed just before.
+    // It takes the second request, and hangs up instead of an answer: as if it had closed just
+    // before.
     let server = Server::new(|request| match (request.connection, request.number) {
         (0, 0) => json(&container(&[(
             "bc490419-7d60-487f-adc1-4ddcc177c139",

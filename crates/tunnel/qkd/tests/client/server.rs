@@ -176,7 +176,8 @@ fn serve(
     let mut tls = ServerConnection::new(config).unwrap();
     while tls.is_handshaking() {
         if let Err(error) = tls.complete_io(&mut tcp) {
-            // The alert is out. To hang up with bytes unread would reset the connection, and the client might never see it.
+            // The alert is out. To hang up with bytes unread would reset the connection, and the
+            // client might never see it.
             io::copy(&mut tcp, &mut io::sink())?;
             return Err(error);
         }

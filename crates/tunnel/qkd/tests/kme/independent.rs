@@ -1,5 +1,6 @@
-//! Clients of ETSI GS QKD 014 that others wrote, run against the simulator: `etsi-qkd-014-client` of the Sorbonne and
-//! `qkdsec`, which has probes of a KME's conformance. Both are on PyPI; `scripts/peers.sh` installs them.
+//! Clients of ETSI GS QKD 014 that others wrote, run against the simulator: `etsi-qkd-014-client`
+//! of the Sorbonne and `qkdsec`, which has probes of a KME's conformance. Both are on PyPI;
+//! `scripts/peers.sh` installs them.
 
 use crate::lab::{Lab, skip};
 use serde_json::Value;
@@ -100,8 +101,8 @@ print(json.dumps(done))
     assert_eq!(done, expected);
 }
 
-/// All probes of `qkdsec doctor` pass but one, which wants 404 for a key that is not there, where the standard has 400
-/// (clause 5.4, table 8); for that it warns.
+/// All probes of `qkdsec doctor` pass but one, which wants 404 for a key that is not there, where
+/// the standard has 400 (clause 5.4, table 8); for that it warns.
 #[test]
 fn the_probes_of_qkdsec_find_nothing() {
     let lab = Lab::new("{}");

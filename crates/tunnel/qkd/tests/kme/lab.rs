@@ -177,7 +177,8 @@ pub(crate) fn wait_for<T>(what: &str, mut state: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// Says loudly that a program is missing; in CI, where the set-up has installed it, that is a failure.
+/// Says loudly that a program is missing; in CI, where the set-up has installed it, that is a
+/// failure.
 pub(crate) fn skip(what: &str) {
     eprintln!("SKIPPED: {what}");
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");

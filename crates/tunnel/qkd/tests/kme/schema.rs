@@ -1,4 +1,5 @@
-//! What bodies look like by ETSI GS QKD 014 v1.1.1, clause 6: written from the standard's tables, not from our types.
+//! What bodies look like by ETSI GS QKD 014 v1.1.1, clause 6: written from the standard's tables,
+//! not from our types.
 
 use serde_json::{Value, json};
 

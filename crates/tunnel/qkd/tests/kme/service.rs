@@ -46,7 +46,8 @@ fn what_keeps_it_from_starting_is_told_with_its_place() {
         let error = assert_does_not_start(&config(&lab, old, new), words);
         assert!(matches!(error, StartError::Files { .. }), "{error}");
     }
-    // Faults of that name are refused by the configuration's reader; an address that is in use, here.
+    // Faults of that name are refused by the configuration's reader; an address that is in use,
+    // here.
     let taken = lab.simulator().faults().unwrap().to_string();
     let config_faults = config(&lab, "faults: 127.0.0.1:0", &format!("faults: {taken}"));
     assert_does_not_start(&config_faults, &taken);
@@ -118,7 +119,8 @@ fn metrics(address: SocketAddr) -> String {
 fn many_connections_are_served_in_turn() {
     let lab = Lab::new("{}");
     let address = lab.simulator().faults().unwrap();
-    // More than it serves at once: those that say nothing are greeted, and the last ones wait in the kernel's queue.
+    // More than it serves at once: those that say nothing are greeted, and the last ones wait in
+    // the kernel's queue.
     let silent: Vec<_> = (0..255)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
