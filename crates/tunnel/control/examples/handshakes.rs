@@ -52,7 +52,7 @@ fn main() -> Outcome<()> {
          best of {TURNS} turns of {} ms",
         TURN.as_millis()
     );
-    // What is made once, such as tables of the library, is made here.
+    // One-time initialization, such as the library's tables, happens here.
     handshake(&client, &server)?;
     let mut turns = Vec::new();
     for _ in 0..TURNS {

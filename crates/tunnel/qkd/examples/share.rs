@@ -1,5 +1,5 @@
-//! Shares keys between two SAEs by their KMEs, with our client, and tells what each call came to:
-//! to try a pair of KMEs.
+//! Shares keys between two SAEs through their KMEs with our client, and prints the result of each
+//! call: a check of a pair of KMEs.
 //!
 //! ```console
 //! $ cargo run -p cipherbench-qkd --example share -- gw1@https://10.9.0.1:8443 gw2@https://10.9.0.2:8443

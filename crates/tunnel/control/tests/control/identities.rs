@@ -1,4 +1,4 @@
-//! What makes an identity that can be used, and what is told of one that cannot.
+//! Valid identities, and the errors of invalid ones.
 
 use crate::support::{Site, write_secret};
 use control::Identity;

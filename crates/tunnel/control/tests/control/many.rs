@@ -58,7 +58,7 @@ fn a_thousand_tunnels_come_up_and_change_their_keys_in_time() {
     }
 }
 
-/// Until each tunnel has had so many epochs.
+/// Waits until each tunnel has had this many epochs.
 fn wait_for_all(gateway: &Gateway, epochs: usize) {
     let mut missing: BTreeSet<usize> = (0..usize::from(TUNNELS)).collect();
     gateway.told.wait("all tunnels", |state| {

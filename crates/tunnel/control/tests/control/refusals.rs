@@ -1,4 +1,4 @@
-//! Two of ours that must not come to keys: each says why, on both sides, and there is no key.
+//! Pairs of gateways that must not agree on keys: both sides report why, and there are no keys.
 
 use crate::support::{Gateway, Pair, Site, listener, ppk, settings, tunnel};
 use control::Identity;
@@ -140,7 +140,7 @@ fn a_certificate_of_another_name_is_refused() {
     // The one that connects is not.
     let (connector, listener) = meet(site.identity("gw9"), site.identity("gw2"));
     let (by_peer, detail) = connector.fails(Refusal::Tunnel);
-    assert!(by_peer && detail.contains("none with gw9"), "{detail}");
+    assert!(by_peer && detail.contains("not with gw9"), "{detail}");
     listener.says("gw9: tunnel 0 is not with gw9");
     assert_no_keys(&[&connector, &listener]);
 }
@@ -203,7 +203,7 @@ fn assert_no_keys(gateways: &[&Gateway]) {
     }
 }
 
-/// Where nothing is to be told.
+/// Lanes that ignore all events.
 struct NoLanes;
 
 impl control::Lanes for NoLanes {

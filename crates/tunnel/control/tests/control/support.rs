@@ -1,4 +1,4 @@
-//! Gateways without a data plane: what the control plane tells is kept, and can be waited for.
+//! Gateways without a data plane: events of the control plane are stored, and can be awaited.
 
 use control::certificates::{Authority, Texts, days_from_now};
 use control::{Control, Handle, Identity, Lanes, Setup, Tunnel};
@@ -115,7 +115,7 @@ pub(crate) fn listener() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// A running control plane, with what it told.
+/// A running control plane with its events.
 pub(crate) struct Gateway {
     pub(crate) control: Control,
     pub(crate) told: Arc<Told>,
@@ -149,7 +149,8 @@ impl Gateway {
         self.control.handle()
     }
 
-    /// Waits until so many epochs of the first tunnel were established; the last one's number.
+    /// Waits until this many epochs of the first tunnel were established; returns the last one's
+    /// number.
     pub(crate) fn established(&self, count: usize) -> u32 {
         self.told.wait(&format!("{count} epochs"), |state| {
             let epochs = state.epochs(0);
@@ -240,7 +241,7 @@ impl Pair {
     }
 }
 
-/// What a control plane told.
+/// The events of a control plane.
 pub(crate) struct Told {
     state: Mutex<State>,
     changed: Condvar,
@@ -264,7 +265,7 @@ impl State {
             .collect()
     }
 
-    /// Rule, whether the peer said so, and what is told to people.
+    /// The rule, whether the peer refused, and the message.
     fn failures(&self) -> impl Iterator<Item = (Option<Refusal>, bool, &str)> {
         self.events.iter().filter_map(|(_, event)| match event {
             Event::Failed {

@@ -503,7 +503,7 @@ fn debug_output_shows_no_key() {
     }
 }
 
-/// The fields that were framed, one after the other; `None` when the bytes are no such list.
+/// Parses a sequence of framed fields; `None` if the bytes are not one.
 fn fields_of(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

@@ -319,7 +319,7 @@ fn a_peer_of_another_version_is_told_by_its_version() {
             told
         );
     }
-    // One that can be read is for whoever reads it to refuse.
+    // An offer in a readable form is for the receiver to refuse.
     let text = changed("\"version\":1", "\"version\":2");
     let Ok(Message::Open { offer, .. }) = Message::decode(text.as_bytes()) else {
         panic!("an offer of this form is read");
@@ -328,7 +328,7 @@ fn a_peer_of_another_version_is_told_by_its_version() {
 }
 
 #[test]
-#[should_panic(expected = "a message that no peer would take: an epoch is a number from 1")]
+#[should_panic(expected = "a message that every peer would reject: an epoch is a number from 1")]
 fn a_message_that_would_be_refused_is_not_sent() {
     let _ = Message::Accept {
         offer: offer(),

@@ -1,4 +1,4 @@
-//! Two machines and a network that does at once what it is told, one message at a time.
+//! Two machines and a network that delivers immediately, one message at a time.
 
 use keying::chain::{Kind, Link};
 use keying::message::{Message, Refusal};
@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 pub(crate) struct Duo {
     pub(crate) now: Duration,
     pub(crate) sides: [Rollover; 2],
-    /// What is under way: to whom, on which of its attempts; `None` is the end of the connection.
+    /// Messages in flight: receiver, its attempt, and the message; `None` is the end of the
+    /// connection.
     pub(crate) messages: VecDeque<(usize, Attempt, Option<Message>)>,
     /// Attempts of both sides that are one connection.
     connections: Vec<[Attempt; 2]>,
@@ -117,7 +118,7 @@ impl Duo {
         true
     }
 
-    /// Delivers all, and lets the time go on; until a time.
+    /// Delivers all messages and advances the clock until a time.
     pub(crate) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -139,7 +140,7 @@ impl Duo {
         epoch.is_some() && self.sides[1].established() == epoch && self.outbound == [epoch; 2]
     }
 
-    /// The last failure of a side: the rule, whether the peer refused, and what people are told.
+    /// The last failure of a side: the rule, whether the peer refused, and the message.
     pub(crate) fn failure(&self, side: usize) -> Option<(Option<Refusal>, bool, &str)> {
         self.events[side]
             .iter()

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The slot that all packets are of.
 pub(crate) const SLOT: u16 = 3;
 
-/// What tells one secret from all others: the confirmation of side a.
+/// Identifies a secret: the confirmation of side a.
 pub(crate) type Identity = Vec<u8>;
 
 pub(crate) fn identity(secret: &EpochSecret) -> Identity {

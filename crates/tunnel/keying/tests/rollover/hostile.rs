@@ -167,7 +167,7 @@ fn an_epoch_whose_keys_live_is_not_chosen_whatever_the_peer_says() {
 
 #[test]
 fn a_peer_that_leaves_out_what_is_required_is_refused() {
-    // It says that it does not need what it has not, and that it needs what nobody has.
+    // The peer omits PPK `a`, which this side requires, or requires PPK `c`, which this side lacks.
     let required = |id: &str| OfferedPpk {
         id: id.to_owned(),
         required: true,
@@ -369,7 +369,7 @@ fn a_wrong_confirmation_of_either_side_is_told_to_both() {
 
 #[test]
 fn confirmations_of_one_side_are_not_those_of_the_other() {
-    // Whoever sends back what it was shown proves nothing.
+    // A reflected confirmation proves nothing.
     let mut duo = halfway(4);
     let Some((1, attempt, Some(Message::Switched { .. }))) = duo.messages.pop_front() else {
         panic!("`Switched` is under way");

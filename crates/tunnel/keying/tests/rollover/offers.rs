@@ -157,7 +157,7 @@ fn a_ppk_that_one_side_requires_and_the_other_has_not_is_refused() {
     ] {
         refused(&run(with_ppks(ppks)), Refusal::Ppk, &[told]);
     }
-    // So many of each that there is no room for them together.
+    // More PPKs of both sides together than an epoch may mix.
     let many = |letter: char| {
         (0..LINKS_MAX)
             .map(|n| ppk(&format!("{letter}{n}"), false))
@@ -185,7 +185,7 @@ fn a_ppk_with_two_values_makes_no_keys() {
 }
 
 #[test]
-#[should_panic(expected = "an id of its own")]
+#[should_panic(expected = "a valid and unique id")]
 fn two_ppks_of_one_id_are_a_mistake() {
     let [connector, _] = with_ppks([vec![ppk("a", true), ppk("a", false)], vec![]]);
     let _ = Rollover::new(connector);

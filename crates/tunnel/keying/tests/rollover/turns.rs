@@ -60,7 +60,7 @@ fn all() -> Vec<Message> {
     ]
 }
 
-/// A rollover, of whose messages so many are delivered.
+/// A rollover of which this many messages are delivered.
 pub(crate) fn halfway(delivered: usize) -> Duo {
     let mut duo = Duo::new(settings(Policy::Both));
     duo.feed(0, Input::Tick);
@@ -73,7 +73,7 @@ pub(crate) fn halfway(delivered: usize) -> Duo {
     duo
 }
 
-/// Whether a side may be told that when so many messages of the attempt were delivered.
+/// Whether a side may receive the message after this many messages of the attempt.
 fn has_turn(message: &Message, side: usize, delivered: usize) -> bool {
     match (side, message) {
         (0, Message::Accept { .. }) => delivered < 2,

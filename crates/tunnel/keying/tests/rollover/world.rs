@@ -15,14 +15,14 @@ use zeroize::Zeroizing;
 /// How often, in a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
-    /// A connection cannot be made: told, or not.
+    /// A connection cannot be opened: reported (`refused`), or not (`swallowed`).
     pub(crate) refused: u64,
     pub(crate) swallowed: u64,
     /// A message, and no more.
     pub(crate) message_lost: u64,
     /// A direction of a connection, from a message on.
     pub(crate) stalled: u64,
-    /// A connection, at a message; each side is told as often as not.
+    /// A connection fails at a message; each side gets a report with probability 1/2.
     pub(crate) cut: u64,
     /// A message is late by up to a second, and what is behind it.
     pub(crate) message_late: u64,
@@ -191,7 +191,7 @@ impl World {
         self.feed(side, Input::Rekey(cause));
     }
 
-    /// A gateway loses all it knew. The peer's connections end; it is told, or finds out.
+    /// A gateway loses its state. The peer's connections end, reported or detected later.
     pub(crate) fn restart(&mut self, side: usize, down: Duration, told: bool) {
         self.done("restart");
         let incarnation = self.gateways[side].incarnation;
@@ -328,7 +328,7 @@ impl World {
 
     fn deliver(&mut self, connection: usize, side: usize, bytes: &[u8]) {
         let Some(attempt) = self.end_of(connection, side) else {
-            // Whoever has no such connection answers with a reset.
+            // A side without this connection responds with a reset.
             if self.is_up(side) {
                 self.end(connection, 1 - side, "connection reset");
             }

@@ -125,7 +125,7 @@ fn a_slow_body_is_given_up() {
 #[test]
 fn who_accepts_and_says_nothing_is_too_slow() {
     let server = Server::new(|_| Reply::Silence);
-    // The kernel accepts for a listener that nobody serves.
+    // The kernel accepts connections for a listener without a server.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut setup = server.files.setup(&url(silent.local_addr().unwrap()));
     setup.timeout = SHORT;

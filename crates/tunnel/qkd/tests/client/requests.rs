@@ -208,7 +208,7 @@ fn a_key_is_given_once_whatever_the_kme_delivers() {
         let id = ["64A7E9A2-269C-4B2C-832C-5351F3AC5ADB".to_owned()];
         let keys = kme.keys_by_id("gw2", &id).await.unwrap();
         assert_eq!(keys[0].id, id[0], "as the peer names it");
-        // Nobody asks again for what is there, even if the peer says so.
+        // The client does not request a received key again, even if the peer names it.
         let error = kme.clone().keys_by_id("gw2", &id).await.unwrap_err();
         assert!(matches!(error.failure, Failure::Used { .. }), "{error}");
         let ids = [IDS[0].to_owned()];

@@ -208,7 +208,7 @@ fn serve(
             break;
         }
     }
-    // A whole end of TLS: what was cut off is told by the length of the answer.
+    // A complete TLS shutdown: only the length of the response reveals the truncation.
     let stream = stream.get_mut();
     stream.conn.send_close_notify();
     stream.flush()

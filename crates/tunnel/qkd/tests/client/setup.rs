@@ -114,11 +114,11 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn a_mistake_in_the_setup_is_told() {
+fn a_mistake_in_the_setup_is_reported() {
     let authority = Authority::new("CA");
     let files = Files::new(&authority.issue(&["gw1"]), &authority.pem());
     let good = files.setup("https://127.0.0.1:1");
-    let told = |change: &dyn Fn(&mut Setup)| {
+    let error_of = |change: &dyn Fn(&mut Setup)| {
         let mut setup = good.clone();
         change(&mut setup);
         Kme::new(&setup).unwrap_err().to_string()
@@ -127,17 +127,17 @@ fn a_mistake_in_the_setup_is_told() {
     assert_eq!((kme.sae(), kme.url()), ("gw1", "https://127.0.0.1:1"));
 
     let other = files.write("other.key", &authority.issue(&["gw1"]).key);
-    let error = told(&|setup| setup.key = other.clone());
-    assert!(error.contains("not that of the certificate"), "{error}");
-    let error = told(&|setup| setup.ca = files.path("none.pem"));
+    let error = error_of(&|setup| setup.key = other.clone());
+    assert!(error.contains("does not match the certificate"), "{error}");
+    let error = error_of(&|setup| setup.ca = files.path("none.pem"));
     assert!(error.contains("none.pem cannot be read"), "{error}");
-    let error = told(&|setup| setup.certificate = files.path("sae.key"));
+    let error = error_of(&|setup| setup.certificate = files.path("sae.key"));
     assert!(error.contains("holds no certificate"), "{error}");
-    let error = told(&|setup| setup.key = files.path("ca.pem"));
+    let error = error_of(&|setup| setup.key = files.path("ca.pem"));
     assert!(error.contains("has mode 0"), "{error}");
-    let error = told(&|setup| setup.sae = "a\nb".to_owned());
+    let error = error_of(&|setup| setup.sae = "a\nb".to_owned());
     assert!(error.contains(r#"SAE id "a\nb" cannot be used"#), "{error}");
-    let error = told(&|setup| setup.timeout = Duration::ZERO);
+    let error = error_of(&|setup| setup.timeout = Duration::ZERO);
     assert!(error.contains("timeout of 0 s"), "{error}");
 
     let mut setup = good.clone();

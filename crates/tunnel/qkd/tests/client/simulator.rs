@@ -148,7 +148,7 @@ fn a_pool_lives_through_faults() {
         );
         network.simulator.clear(None);
         let taken = loop {
-            // The failure of the last request is told until one succeeds.
+            // The failure of the last request is returned until one succeeds.
             match pool.take(2).await {
                 Ok(keys) => break keys,
                 Err(error) => assert!(matches!(error.failure, Failure::Unavailable { .. })),

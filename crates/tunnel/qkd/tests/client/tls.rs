@@ -14,7 +14,7 @@ fn server(sides: Sides, versions: &[&'static SupportedProtocolVersion]) -> Serve
     Server::with(sides, versions, |_| json(&status("gw1")))
 }
 
-/// What is told, with either version of TLS.
+/// The error text, with either version of TLS.
 #[track_caller]
 fn fails(sides: impl Fn() -> Sides, expected: &[&str]) {
     for version in [&TLS13, &TLS12] {
@@ -90,7 +90,7 @@ fn a_kme_of_another_name_or_purpose_is_refused() {
             params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
         })
     };
-    fails(client, &["none for a server"]);
+    fails(client, &["not valid for a server"]);
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn a_key_is_not_for_others_than_the_master_named() {
             "{other}"
         );
     }
-    // The path names the master; under the slave's own name there is no such key.
+    // The path names the master; under the slave's own name the key is not found.
     let own = format!("/api/v1/keys/gw2/dec_keys?key_ID={id}");
     assert_eq!(lab.get("gw2", &own).status, 400);
     assert_eq!(lab.get("gw2", &path).json(200), sent);

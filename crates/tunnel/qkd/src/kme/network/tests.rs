@@ -59,7 +59,7 @@ fn both_sides_get_the_same_keys_and_the_slave_once() {
     let (first, rest) = sent.split_at(1);
     let found = find(&mut network, "gw2", rest).unwrap();
     assert_eq!(bytes(&found), bytes(rest));
-    // One that is gone takes those asked for with it along: none of them is handed out.
+    // One missing key fails the whole request: none of the keys is delivered.
     assert_refused(find(&mut network, "gw2", &sent), 400, NOT_FOUND);
     let found = find(&mut network, "gw2", first).unwrap();
     assert_eq!(bytes(&found), bytes(first));
@@ -97,7 +97,7 @@ fn keys_are_for_those_whom_the_master_named() {
     assert_eq!(bytes(&found[1]), bytes(&shared));
     let refused = find(&mut network, "gw4", &own).unwrap_err();
     assert_eq!(refused, Refusal::Unauthorized);
-    // Under another master's name there is no such key.
+    // Under another master's name the key is not found.
     let ids = [own[0].key_id.clone()];
     let found = network.keys_by_id(B, &sae("gw2"), "gw3", &ids);
     assert_refused(found, 400, NOT_FOUND);
