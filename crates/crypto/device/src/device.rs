@@ -1,7 +1,6 @@
 //! What a device can be asked for.
 
-use crate::{Count, Operation};
-use serde::{Deserialize, Serialize};
+use crate::{Count, Facts, Keys, Operation, UnknownName};
 
 /// Why a device did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,15 +20,10 @@ pub enum DeviceError {
     Failed(String),
 }
 
-/// What is known of a device, for the report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
-    /// Library, provider, token: as it names itself.
-    pub name: String,
-    /// Its version, as it tells it.
-    pub version: String,
-    /// Anything else worth telling: path of the module, slot, kernels in use.
-    pub more: Vec<(String, String)>,
+impl From<UnknownName> for DeviceError {
+    fn from(error: UnknownName) -> Self {
+        Self::Unusable(error.to_string())
+    }
 }
 
 /// A device that is open. Shared by the threads of a process.
@@ -66,16 +60,12 @@ pub trait Device: Send + Sync {
 
 /// One thread's way to a device. Stays on its thread.
 pub trait Session {
-    /// Makes ready for an operation with the key that belongs to it ([`crate::spec::Keys`]): imported, scheduled. A session
+    /// Makes ready for an operation with the key that belongs to it ([`Keys`]): imported, scheduled. A session
     /// may have several jobs, which its thread does one after the other.
     ///
     /// # Errors
     /// [`DeviceError::NotOffered`] where the device has no such operation.
-    fn job(
-        &self,
-        operation: Operation,
-        keys: &crate::spec::Keys,
-    ) -> Result<Box<dyn Job + '_>, DeviceError>;
+    fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError>;
 }
 
 /// One operation made ready. What is timed is [`Self::run`], and nothing else.

@@ -16,6 +16,7 @@ mod tally;
 use std::time::Duration;
 
 use crate::crew::check_threads;
+use crate::operation::device::Fatigue as Test;
 use crate::orders::Orders;
 use crate::report::Fatigue;
 use crate::{Case, Device, DeviceError, Keys, Operation, Session};
@@ -36,20 +37,6 @@ const REOPENING: [Duration; 6] = [
     Duration::from_millis(800),
     Duration::from_millis(1600),
 ];
-
-/// What is to be done.
-pub(crate) struct Order {
-    pub(crate) operations: Vec<Operation>,
-    pub(crate) threads: u32,
-    /// Rounds through the operations; `None`: until `duration`.
-    pub(crate) loops: Option<u64>,
-    /// `None`: until the loops are done.
-    pub(crate) duration: Option<Duration>,
-    /// Every how many operations of a thread one has an invalid input; 0: none.
-    pub(crate) invalid_every: u32,
-    /// Whether a device that failed is opened again.
-    pub(crate) restart: bool,
-}
 
 /// What a device is tried against.
 #[derive(Clone, Copy)]
@@ -78,16 +65,21 @@ pub(crate) fn run(
     device: Box<dyn Device>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
     against: Against<'_>,
-    order: &Order,
+    test: &Test,
     ready: impl FnOnce() -> bool,
     say: &mut dyn FnMut(Fatigue),
 ) -> Result<(), DeviceError> {
-    check_threads(order.threads)?;
-    let tallies = Tallies::new(order.threads);
-    let inputs = inputs(&*device, against, order, &tallies)?;
+    let operations: Vec<Operation> = test
+        .operations
+        .iter()
+        .map(|name| Operation::parse(name))
+        .collect::<Result<_, _>>()?;
+    check_threads(test.threads)?;
+    let tallies = Tallies::new(test.threads);
+    let inputs = inputs(&*device, against, &operations, &tallies)?;
     tallies.set_round(inputs.len());
     let trial = Trial {
-        order,
+        test,
         inputs: &inputs,
         against,
         tallies: &tallies,
@@ -142,13 +134,13 @@ fn come_back(
 fn inputs(
     device: &dyn Device,
     Against { cpu, keys, .. }: Against<'_>,
-    order: &Order,
+    operations: &[Operation],
     tallies: &Tallies,
 ) -> Result<Vec<Inputs>, DeviceError> {
     let (device, cpu) = (device.session()?, cpu.session()?);
     let mut all = Vec::new();
     let mut lacking = None;
-    for &operation in &order.operations {
+    for &operation in operations {
         match device.job(operation, keys).map(drop) {
             Ok(()) => {}
             Err(error @ DeviceError::NotOffered(_)) => {

@@ -17,8 +17,9 @@
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
+use crate::operation::device::{KatOutcome, KatRow};
 use crate::operation::{Action, Algorithm, Family};
-use crate::report::{KatRow, Line, Outcome};
+use crate::report::Line;
 use crate::vectors;
 use crate::{Device, DeviceError, Job, Keys, Operation, Session};
 use std::time::{Duration, Instant};
@@ -114,7 +115,7 @@ struct Trial<'a> {
 /// What a row is made of while it grows.
 struct Row {
     tried: u32,
-    outcome: Outcome,
+    outcome: KatOutcome,
 }
 
 /// Where rows of one algorithm go.
@@ -140,10 +141,11 @@ impl Voice<'_> {
     /// Tells a row. `false`: stop.
     fn tell(&mut self, case: &str, row: Row) -> bool {
         // A row with nothing in it says nothing.
-        if row.tried == 0 && row.outcome == Outcome::Pass {
+        if row.tried == 0 && row.outcome == KatOutcome::Pass {
             return true;
         }
         (self.say)(Line::Kat(KatRow {
+            device: 0,
             algorithm: self.algorithm.name().to_owned(),
             case: case.to_owned(),
             tried: row.tried,
@@ -180,18 +182,18 @@ impl Trial<'_> {
                 Ok(_) => offered.push(operation),
                 Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
                 Err(error) => {
-                    let outcome = Outcome::Error(error.to_string());
+                    let outcome = KatOutcome::Error(error.to_string());
                     return voice.tell(operation.action.name(), Row { tried: 0, outcome });
                 }
             }
         }
         if offered.is_empty() {
             let why = missing.pop().map(|(_, why)| why).unwrap_or_default();
-            let outcome = Outcome::NotOffered(why);
+            let outcome = KatOutcome::NotOffered(why);
             return voice.tell("all", Row { tried: 0, outcome });
         }
         for (action, why) in missing {
-            let outcome = Outcome::NotOffered(why);
+            let outcome = KatOutcome::NotOffered(why);
             if !voice.tell(action.name(), Row { tried: 0, outcome }) {
                 return false;
             }
@@ -248,12 +250,12 @@ impl Trial<'_> {
         if vectors::of(self.algorithm).next().is_none() {
             return Row {
                 tried: 0,
-                outcome: Outcome::NonePublished,
+                outcome: KatOutcome::NonePublished,
             };
         }
         let mut row = Row {
             tried: 0,
-            outcome: Outcome::Pass,
+            outcome: KatOutcome::Pass,
         };
         for vector in vectors::of(self.algorithm) {
             for case in vector.cases() {
@@ -264,13 +266,13 @@ impl Trial<'_> {
                     Ok(job) => job,
                     // A nonce, a key or an IV of a length that the device does not take.
                     Err(DeviceError::NotOffered(_)) => continue,
-                    Err(error) => return row.ended(Outcome::Error(error.to_string())),
+                    Err(error) => return row.ended(KatOutcome::Error(error.to_string())),
                 };
                 let name = format!("{}, {}", vector.name(), case.operation().action.name());
                 match self.once(job, case, None, &name) {
                     Ok(()) => row.tried += 1,
                     // Some tell only now that they do not take its lengths.
-                    Err(Outcome::NotOffered(_)) => {}
+                    Err(KatOutcome::NotOffered(_)) => {}
                     Err(outcome) => return row.counted(outcome),
                 }
                 voice.still_trying(row.tried);
@@ -284,7 +286,7 @@ impl Trial<'_> {
         let max = plaintext_bytes_max(operation);
         let mut row = Row {
             tried: 0,
-            outcome: Outcome::Pass,
+            outcome: KatOutcome::Pass,
         };
         let mut done: Option<usize> = None;
         for (variant, &size) in (0..).zip(sizes) {
@@ -312,7 +314,7 @@ impl Trial<'_> {
     fn invalid(&self, operation: Operation, voice: &mut Voice<'_>) -> Row {
         let mut row = Row {
             tried: 0,
-            outcome: Outcome::Pass,
+            outcome: KatOutcome::Pass,
         };
         for (variant, size) in (0..).zip([16, 17, 32, 33, 64, 100, 1024, 4097]) {
             let made = Case::invalid(operation, size, variant, self.keys, self.cpu);
@@ -333,7 +335,7 @@ impl Trial<'_> {
         operation: Operation,
         made: Result<Option<Case>, DeviceError>,
         input: &str,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), KatOutcome> {
         let Some(case) = made.map_err(without_cpu)? else {
             return Ok(());
         };
@@ -354,7 +356,7 @@ impl Trial<'_> {
         case: &Case,
         mut inverse: Option<Box<dyn Job + '_>>,
         input: &str,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), KatOutcome> {
         // What was there before must not help.
         let mut output = vec![0xa5; 64];
         let authentic = match job.run(case.input(), &mut output) {
@@ -369,7 +371,7 @@ impl Trial<'_> {
         for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
             let inverse = inverse.as_deref_mut().map(|job| job as &mut dyn Job);
             case.check(authentic, output, inverse)
-                .map_err(|wrong| Outcome::Wrong {
+                .map_err(|wrong| KatOutcome::Wrong {
                     input: input.to_owned(),
                     first_differing: wrong.first_differing,
                     detail: wrong.detail,
@@ -385,20 +387,20 @@ impl Trial<'_> {
         mut job: Box<dyn Job + '_>,
         case: &Case,
         error: &DeviceError,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), KatOutcome> {
         let operation = case.operation();
         let valid = Case::valid(operation, VALID_BYTES, 0, self.keys, self.cpu);
         let input = format!("{VALID_BYTES} B, after an invalid input");
         self.try_case(operation, valid.map(Some), &input)
             .map_err(|outcome| match outcome {
-                Outcome::Error(then) => {
-                    Outcome::Error(format!("{error}; then at a valid input: {then}"))
+                KatOutcome::Error(then) => {
+                    KatOutcome::Error(format!("{error}; then at a valid input: {then}"))
                 }
                 other => other,
             })?;
         match job.run(case.input(), &mut Vec::new()) {
             Err(_) => Ok(()),
-            Ok(_) => Err(Outcome::Error(format!(
+            Ok(_) => Err(KatOutcome::Error(format!(
                 "{error}; it was an invalid input, at which it does not fail every time"
             ))),
         }
@@ -406,17 +408,17 @@ impl Trial<'_> {
 }
 
 impl Row {
-    fn ended(self, outcome: Outcome) -> Self {
+    fn ended(self, outcome: KatOutcome) -> Self {
         Self { outcome, ..self }
     }
 
     /// Ended by an input that counts, too.
-    fn counted(mut self, outcome: Outcome) -> Self {
+    fn counted(mut self, outcome: KatOutcome) -> Self {
         let outcome = match outcome {
-            Outcome::NotOffered(_) if self.tried == 0 => return self.ended(outcome),
+            KatOutcome::NotOffered(_) if self.tried == 0 => return self.ended(outcome),
             // It took others: a row that breaks off is no row that passed.
-            Outcome::NotOffered(why) => {
-                Outcome::Error(format!("not offered after {} inputs: {why}", self.tried))
+            KatOutcome::NotOffered(why) => {
+                KatOutcome::Error(format!("not offered after {} inputs: {why}", self.tried))
             }
             outcome => outcome,
         };
@@ -434,14 +436,14 @@ fn takes_nothing(operation: Operation) -> bool {
 }
 
 /// What a case comes to that the CPU cannot make: the device is not at fault.
-fn without_cpu(error: DeviceError) -> Outcome {
-    Outcome::NotOffered(format!("nothing to compare with: {error}"))
+fn without_cpu(error: DeviceError) -> KatOutcome {
+    KatOutcome::NotOffered(format!("nothing to compare with: {error}"))
 }
 
-fn outcome(error: DeviceError) -> Outcome {
+fn outcome(error: DeviceError) -> KatOutcome {
     match error {
-        DeviceError::NotOffered(why) => Outcome::NotOffered(why),
-        error => Outcome::Error(error.to_string()),
+        DeviceError::NotOffered(why) => KatOutcome::NotOffered(why),
+        error => KatOutcome::Error(error.to_string()),
     }
 }
 

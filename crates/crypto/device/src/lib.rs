@@ -31,13 +31,14 @@ mod vectors;
 
 pub use case::{Case, Wrong};
 pub use count::Count;
-pub use device::{Device, DeviceError, Facts, Job, Queue, Session};
+pub use device::{Device, DeviceError, Job, Queue, Session};
 pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;
 pub use pkcs11::SoftHsm;
 pub use serve::serve;
 // Names are a crate of their own, so that campaigns can be read without anything that a device needs.
 pub use ::operation;
+pub use ::operation::device::Facts;
 pub use ::operation::{
     ALGORITHMS, Action, Algorithm, Cipher, Curve, Family, Hash, MlDsa, MlKem, Mode, Operation,
     Padding, UnknownName,

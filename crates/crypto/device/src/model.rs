@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::keys::Fingerprint;
-use crate::spec::{Fault, Model};
+use crate::operation::device::{DeviceFault, DeviceModel};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
 use schedule::Schedule;
 
@@ -38,7 +38,7 @@ const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// The modelled device.
 pub(crate) struct Modelled {
-    model: Model,
+    model: DeviceModel,
     seed: u64,
     inside: Box<dyn Device>,
     origin: Instant,
@@ -57,7 +57,7 @@ struct State {
 /// What happens to an operation.
 struct Ticket {
     back: Instant,
-    fault: Option<Fault>,
+    fault: Option<DeviceFault>,
     /// Decides which byte is wrong.
     random: u64,
 }
@@ -83,7 +83,7 @@ impl Modelled {
     ///
     /// # Errors
     /// [`DeviceError::Unusable`] where the model can do nothing.
-    pub(crate) fn open(model: &Model, inside: Box<dyn Device>) -> Result<Self, DeviceError> {
+    pub(crate) fn open(model: &DeviceModel, inside: Box<dyn Device>) -> Result<Self, DeviceError> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut seed =
             since.map_or(0, |since| since.as_nanos() as u64) ^ u64::from(std::process::id()) << 40;
@@ -92,7 +92,7 @@ impl Modelled {
 
     /// The same with errors that can be had again.
     pub(crate) fn with_seed(
-        model: &Model,
+        model: &DeviceModel,
         inside: Box<dyn Device>,
         seed: u64,
     ) -> Result<Self, DeviceError> {
@@ -126,7 +126,7 @@ impl Modelled {
         let random = split_mix(&mut state.random);
         let faulty = random % PPM < u64::from(self.model.errors_ppm);
         let fault = faulty.then_some(self.model.fault);
-        state.stopped = fault == Some(Fault::Stops);
+        state.stopped = fault == Some(DeviceFault::Stops);
         drop(state);
 
         self.operations.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Modelled {
 }
 
 /// Whether a model can do anything.
-fn check(model: &Model) -> Result<(), DeviceError> {
+fn check(model: &DeviceModel) -> Result<(), DeviceError> {
     let mistake = if model.rate_bps == 0 {
         "its rate is 0; give the bit/s of one unit"
     } else if model.parallel == 0 || model.parallel > PARALLEL_MAX {
@@ -159,7 +159,7 @@ fn check(model: &Model) -> Result<(), DeviceError> {
 
 impl Device for Modelled {
     fn facts(&self) -> Facts {
-        let Model {
+        let DeviceModel {
             latency_ns,
             rate_bps,
             operation_ns,
@@ -181,9 +181,9 @@ impl Device for Modelled {
         ];
         if errors_ppm > 0 {
             let does = match fault {
-                Fault::Fails => "fails",
-                Fault::Wrong => "gives a wrong byte",
-                Fault::Stops => "stops the device",
+                DeviceFault::Fails => "fails",
+                DeviceFault::Wrong => "gives a wrong byte",
+                DeviceFault::Stops => "stops the device",
             };
             more.push((
                 "errors".to_owned(),
@@ -322,9 +322,9 @@ impl Queue for ModelJob<'_> {
             .ok_or_else(|| failed("nothing was handed to the modelled device"))?;
         thread::sleep(ticket.back.saturating_duration_since(Instant::now()));
         match ticket.fault {
-            Some(Fault::Fails) => return Err(failed("an error that the model is to have")),
-            Some(Fault::Stops) => return Err(failed("the modelled device stopped")),
-            Some(Fault::Wrong) | None => {}
+            Some(DeviceFault::Fails) => return Err(failed("an error that the model is to have")),
+            Some(DeviceFault::Stops) => return Err(failed("the modelled device stopped")),
+            Some(DeviceFault::Wrong) | None => {}
         }
         let result = result?;
         output.extend_from_slice(&result.output);

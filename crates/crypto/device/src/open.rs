@@ -1,18 +1,18 @@
 //! From what a spec says to an open device.
 
 use crate::model::Modelled;
-use crate::spec::DeviceSpec;
+use crate::operation::device::DeviceKind;
 use crate::{Device, DeviceError, cpu, openssl, pkcs11};
 
 /// Opens a device.
 ///
 /// # Errors
 /// [`DeviceError::Unusable`], with what to do: no such module, token, engine or kernel, a wrong PIN, a model that can do
-/// nothing. [`DeviceSpec::SoftHsm`] too, which is not opened but made: see [`crate::SoftHsm`].
-pub fn open(spec: &DeviceSpec) -> Result<Box<dyn Device>, DeviceError> {
+/// nothing. [`DeviceKind::SoftHsm`] too, which is not opened but made: see [`crate::SoftHsm`].
+pub fn open(spec: &DeviceKind) -> Result<Box<dyn Device>, DeviceError> {
     Ok(match spec {
-        DeviceSpec::Cpu { kernel } => Box::new(cpu::open(kernel.as_deref())?),
-        DeviceSpec::OpenSsl {
+        DeviceKind::Engine { kernel } => Box::new(cpu::open(kernel.as_deref())?),
+        DeviceKind::OpenSsl {
             provider,
             engine,
             module,
@@ -21,17 +21,17 @@ pub fn open(spec: &DeviceSpec) -> Result<Box<dyn Device>, DeviceError> {
             engine.as_deref(),
             module.as_deref(),
         )?),
-        DeviceSpec::Pkcs11 {
+        DeviceKind::Pkcs11 {
             module,
             slot,
             token,
             pin_file,
         } => Box::new(pkcs11::open(module, *slot, token.as_deref(), pin_file)?),
-        DeviceSpec::SoftHsm => {
+        DeviceKind::SoftHsm => {
             return Err(DeviceError::Unusable(
                 "a token of SoftHSM2 has to be made before it is opened".to_owned(),
             ));
         }
-        DeviceSpec::Model(model) => Box::new(Modelled::open(model, Box::new(cpu::open(None)?))?),
+        DeviceKind::Model(model) => Box::new(Modelled::open(model, Box::new(cpu::open(None)?))?),
     })
 }

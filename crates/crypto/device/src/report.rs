@@ -4,7 +4,7 @@
 //! line `stop`, or the end of standard input, ends a fatigue trial early: threads finish their operation, and what came of
 //! it is told as always. Any other trial it ends at once, without [`Line::End`].
 
-use crate::Facts;
+use operation::device::{Facts, KatRow};
 use serde::{Deserialize, Serialize};
 
 /// One line.
@@ -16,8 +16,6 @@ pub enum Line {
     /// All threads have their sessions and jobs, and wait for a line on standard input to begin (speed, fatigue): so that
     /// processes begin together.
     Ready,
-    /// Operations offered ([`crate::spec::Work::Probe`]).
-    Offers(Vec<String>),
     /// The functional trial comes to this now: an algorithm, or an algorithm and a case with the inputs tried so far. It
     /// tells whoever listens that the worker lives, and of what it died if it dies.
     Trying(String),
@@ -36,42 +34,6 @@ pub enum Line {
     NotOffered(String),
     /// Done.
     End,
-}
-
-/// One algorithm in the functional trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KatRow {
-    /// `aes-128-cbc`.
-    pub algorithm: String,
-    /// `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …: what was tried.
-    pub case: String,
-    /// Inputs tried.
-    pub tried: u32,
-    /// What came of it.
-    pub outcome: Outcome,
-}
-
-/// What came of a functional case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// All right.
-    Pass,
-    /// The first input with a wrong result.
-    Wrong {
-        /// Which: `vector 3`, `17 B`.
-        input: String,
-        /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
-        first_differing: Option<u32>,
-        /// What should have come, and what came, in words or hex, shortened.
-        detail: String,
-    },
-    /// The device said that it failed.
-    Error(String),
-    /// The device does not have it.
-    NotOffered(String),
-    /// Case `vectors`: nobody has published any for this algorithm, so that nothing was tried.
-    NonePublished,
 }
 
 /// Speed of one operation.

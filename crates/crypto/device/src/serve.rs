@@ -5,17 +5,17 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
+use crate::operation::device::{DeviceKind, DeviceTest};
 use crate::orders::Orders;
 use crate::pkcs11::SoftHsm;
 use crate::report::{Fatigue, Line};
-use crate::spec::{DeviceSpec, Spec, Work};
-use crate::{ALGORITHMS, Device, DeviceError, Keys, Operation, fatigue, kat, open, speed};
+use crate::spec::Spec;
+use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
 
 /// Does what the first line of `input` says, and tells what comes of it on `output`.
 ///
-/// A [`DeviceSpec::SoftHsm`] is done by a second process like this one, since the library finds its token by the environment
+/// A [`DeviceKind::SoftHsm`] is done by a second process like this one, since the library finds its token by the environment
 /// only: this program again, with the same arguments.
 ///
 /// # Errors
@@ -30,11 +30,11 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> io::Resul
     };
     match serde_json::from_str::<Spec>(&line) {
         Ok(Spec {
-            device: DeviceSpec::SoftHsm,
-            work,
+            device: DeviceKind::SoftHsm,
+            test,
             seed,
         }) => {
-            delegate(input, &mut voice, work, seed);
+            delegate(input, &mut voice, test, seed);
         }
         Ok(spec) => work(&spec, &Orders::listen(input), &mut voice),
         Err(error) => voice.say(&Line::Failed(format!(
@@ -92,65 +92,28 @@ fn work_on(
     voice: &mut Voice<impl Write>,
 ) -> Result<bool, DeviceError> {
     let keys = Keys::new(spec.seed);
-    let cpu = open(&DeviceSpec::Cpu { kernel: None })?;
-    let parse = |name: &String| {
-        Operation::parse(name).map_err(|error| DeviceError::Unusable(error.to_string()))
-    };
-    match &spec.work {
-        Work::Probe => {
-            voice.say(&Line::Offers(offers(&*device, &keys)?));
-            Ok(true)
-        }
-        Work::Kat { algorithms } => {
-            kat::run(&*device, &*cpu, &keys, algorithms, &mut |line| {
+    let cpu = open(&DeviceKind::Engine { kernel: None })?;
+    match &spec.test {
+        DeviceTest::Kat(kat) => {
+            kat::run(&*device, &*cpu, &keys, &kat.algorithms, &mut |line| {
                 voice.say(&line);
                 voice.failed.is_none() && !orders.stopped()
             })?;
             Ok(!orders.stopped())
         }
-        Work::Speed {
-            operation,
-            bytes,
-            threads,
-            depth,
-            duration_ns,
-            slices,
-        } => {
-            let order = speed::Order {
-                operation: parse(operation)?,
-                bytes: *bytes,
-                threads: *threads,
-                depth: *depth,
-                duration: Duration::from_nanos(*duration_ns),
-                slices: *slices,
-            };
+        DeviceTest::Speed(test) => {
             let ready = || {
                 voice.say(&Line::Ready);
                 orders.begin()
             };
-            let measured = speed::measure(&*device, &*cpu, &keys, &order, orders, ready)?;
+            let measured = speed::measure(&*device, &*cpu, &keys, test, orders, ready)?;
             let done = measured.is_some();
             measured
                 .into_iter()
                 .for_each(|speed| voice.say(&Line::Speed(speed)));
             Ok(done)
         }
-        Work::Fatigue {
-            operations,
-            threads,
-            loops,
-            duration_ns,
-            invalid_every,
-            restart,
-        } => {
-            let order = fatigue::Order {
-                operations: operations.iter().map(parse).collect::<Result<_, _>>()?,
-                threads: *threads,
-                loops: *loops,
-                duration: duration_ns.map(Duration::from_nanos),
-                invalid_every: *invalid_every,
-                restart: *restart,
-            };
+        DeviceTest::Fatigue(test) => {
             let voice = std::cell::RefCell::new(voice);
             let ready = || {
                 voice.borrow_mut().say(&Line::Ready);
@@ -169,27 +132,10 @@ fn work_on(
                 keys: &keys,
                 orders,
             };
-            fatigue::run(device, &again, against, &order, ready, &mut say)?;
+            fatigue::run(device, &again, against, test, ready, &mut say)?;
             Ok(true)
         }
     }
-}
-
-/// The operations that a device has, by name.
-fn offers(device: &dyn Device, keys: &Keys) -> Result<Vec<String>, DeviceError> {
-    let session = device.session()?;
-    let mut offers = Vec::new();
-    for operation in ALGORITHMS
-        .iter()
-        .flat_map(|algorithm| algorithm.operations())
-    {
-        match session.job(operation, keys).map(drop) {
-            Ok(()) => offers.push(operation.to_string()),
-            Err(DeviceError::NotOffered(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(offers)
 }
 
 /// Makes a token of SoftHSM2, has another process like this one work with it, and removes it when that has ended, however it
@@ -197,13 +143,13 @@ fn offers(device: &dyn Device, keys: &Keys) -> Result<Vec<String>, DeviceError> 
 fn delegate(
     input: BufReader<impl Read + Send + 'static>,
     voice: &mut Voice<impl Write>,
-    work: Work,
+    test: DeviceTest,
     seed: u64,
 ) {
     let ended = SoftHsm::make().and_then(|token| {
         let spec = Spec {
             device: token.spec(),
-            work,
+            test,
             seed,
         };
         let ended = pass_on(&token, &spec, input, voice);

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::count::{Count, Tally};
 use crate::crew::{Gate, check_threads, panicked, spawn};
+use crate::operation::device::DeviceSpeed;
 use crate::orders::Orders;
 use crate::report::Speed;
 use crate::{Action, Case, Device, DeviceError, Job, Keys, Operation, Queue};
@@ -34,16 +35,6 @@ const CHECKED_MIN: u32 = 64;
 const DIFFERENT: u64 = 16;
 /// How long is waited for the slowest thread to begin: this part of the measurement.
 const SETTLING_PART: u32 = 10;
-
-/// What is measured.
-pub(crate) struct Order {
-    pub(crate) operation: Operation,
-    pub(crate) bytes: u32,
-    pub(crate) threads: u32,
-    pub(crate) depth: u32,
-    pub(crate) duration: Duration,
-    pub(crate) slices: u32,
-}
 
 /// What a thread found out.
 struct Found {
@@ -69,31 +60,33 @@ pub(crate) fn measure(
     device: &dyn Device,
     cpu: &dyn Device,
     keys: &Keys,
-    order: &Order,
+    test: &DeviceSpeed,
     orders: &Orders,
     ready: impl FnOnce() -> bool,
 ) -> Result<Option<Speed>, DeviceError> {
-    check_threads(order.threads)?;
+    let operation = Operation::parse(&test.operation)?;
+    check_threads(test.concurrency)?;
     let maker = cpu.session()?;
-    let bytes = order.bytes as usize;
+    let bytes = test.bytes.unwrap_or(0) as usize;
     // The first is the one that is measured.
-    let different = if order.depth > 1 { DIFFERENT } else { 1 };
+    let different = if test.depth > 1 { DIFFERENT } else { 1 };
     let cases = (0..different)
         .map(|number| {
             let variant = keys.seed.wrapping_add(number);
-            Case::valid(order.operation, bytes, variant, keys, &*maker)
+            Case::valid(operation, bytes, variant, keys, &*maker)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let trial = Trial {
         device,
         cpu,
         keys,
-        order,
+        operation,
+        test,
         case: &cases[0],
         cases: &cases,
         gate: Gate::default(),
         stop: AtomicBool::new(false),
-        tallies: (0..order.threads).map(|_| Tally::default()).collect(),
+        tallies: (0..test.concurrency).map(|_| Tally::default()).collect(),
     };
     let measured = trial.run(orders, ready)?;
     device.present()?;
@@ -104,7 +97,8 @@ struct Trial<'a> {
     device: &'a dyn Device,
     cpu: &'a dyn Device,
     keys: &'a Keys,
-    order: &'a Order,
+    operation: Operation,
+    test: &'a DeviceSpeed,
     /// What is measured.
     case: &'a Case,
     /// That, and others for a device that has several at once.
@@ -158,19 +152,17 @@ impl Trial<'_> {
             }
         };
         let mut output = Vec::new();
-        let prepared = session
-            .job(self.order.operation, self.keys)
-            .and_then(|mut job| {
-                if self.order.depth > 1 && job.queue().is_none() {
-                    let text = "it takes no queue; leave `depth` at 1";
-                    return Err(DeviceError::NotOffered(text.to_owned()));
-                }
-                // Whatever else fails here will fail again, and be counted.
-                match job.run(self.case.input(), &mut output) {
-                    Err(error @ DeviceError::NotOffered(_)) => Err(error),
-                    _ => Ok(job),
-                }
-            });
+        let prepared = session.job(self.operation, self.keys).and_then(|mut job| {
+            if self.test.depth > 1 && job.queue().is_none() {
+                let text = "it takes no queue; leave `depth` at 1";
+                return Err(DeviceError::NotOffered(text.to_owned()));
+            }
+            // Whatever else fails here will fail again, and be counted.
+            match job.run(self.case.input(), &mut output) {
+                Err(error @ DeviceError::NotOffered(_)) => Err(error),
+                _ => Ok(job),
+            }
+        });
         let mut job = match prepared {
             Ok(job) => job,
             Err(error) => {
@@ -183,7 +175,7 @@ impl Trial<'_> {
         if !self.gate.wait() {
             return None;
         }
-        let depth = self.order.depth as usize;
+        let depth = self.test.depth as usize;
         let (samples, came) = match job.queue() {
             Some(queue) if depth > 1 => self.keep_full(queue, depth, &mut output, tally),
             _ => self.repeat(&mut *job, &mut output, tally),
@@ -193,9 +185,8 @@ impl Trial<'_> {
 
     /// Bytes that an operation counts for: of plaintext or message. Public keys do not count bytes.
     fn bytes_of(&self, output: &[u8]) -> u64 {
-        let operation = self.order.operation;
-        match operation.action {
-            _ if !operation.takes_size() => 0,
+        match self.operation.action {
+            _ if !self.operation.takes_size() => 0,
             Action::Decrypt => output.len() as u64,
             _ => self.case.input().len() as u64,
         }
@@ -268,7 +259,7 @@ impl Trial<'_> {
             .needs_inverse()
             .then(|| self.cpu.session().ok())
             .flatten();
-        let inverse = self.order.operation.inverse();
+        let inverse = self.operation.inverse();
         let inverse = cpu
             .as_ref()
             .zip(inverse)
@@ -282,8 +273,8 @@ impl Trial<'_> {
         if let Some(last) = last {
             judge(self.case, true, last);
         }
-        let each = CHECKED_MIN.div_ceil(self.order.threads) as usize;
-        let depth = self.order.depth as usize;
+        let each = CHECKED_MIN.div_ceil(self.test.concurrency) as usize;
+        let depth = self.test.depth as usize;
         match job.queue() {
             Some(queue) if depth > 1 => {
                 // As many as are in it at once, or no order would show.
@@ -310,22 +301,22 @@ impl Trial<'_> {
 
     /// Reads the counters at the beginning and after each slice. `None` where the order is to stop.
     fn observe(&self, orders: &Orders) -> Option<Vec<(SystemTime, Reading)>> {
-        let order = self.order;
-        let settled = Instant::now() + order.duration / SETTLING_PART;
+        let duration = Duration::from_nanos(self.test.duration_ns);
+        let settled = Instant::now() + duration / SETTLING_PART;
         let works = |tally: &Tally| tally.done() + tally.failed() > 0;
         while Instant::now() < settled && !self.tallies.iter().all(works) {
             if !orders.pause(Duration::from_millis(1)) {
                 return None;
             }
         }
-        let slices = order.slices.clamp(1, SLICES_MAX);
+        let slices = self.test.slices.clamp(1, SLICES_MAX);
         let start = Instant::now();
         let first = self.read(start);
         // Not from `start`: among a thousand threads this one may have waited for seconds before it read.
         let begun = start + first.at;
         let mut readings = vec![(SystemTime::now(), first)];
         for slice in 1..=slices {
-            let end = begun + order.duration.mul_f64(f64::from(slice) / f64::from(slices));
+            let end = begun + duration.mul_f64(f64::from(slice) / f64::from(slices));
             if !orders.wait_until(end, || false) {
                 return None;
             }

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod device;
 mod list;
 
 pub use list::ALGORITHMS;

@@ -8,7 +8,7 @@ mod frames;
 mod soak;
 
 pub use device::{
-    CpuReference, DeviceFacts, DeviceFatigue, DeviceResult, DeviceSpeed, FatiguePoint,
+    CpuReference, DeviceFacts, DeviceFatigue, DeviceResult, DeviceSpeed, Facts, FatiguePoint,
     FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
 };
 pub use frames::{

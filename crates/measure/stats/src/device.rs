@@ -156,11 +156,11 @@ impl DeviceFigures {
             .filter_map(|&(repeat, found)| Some((repeat, found.device.as_deref()?)))
             .collect();
         let last = repeats.last()?.1;
-        let members = last.devices.iter().map(|facts| DeviceMember {
-            member: facts.member.clone(),
-            name: facts.name.clone(),
-            version: facts.version.clone(),
-            more: facts.more.clone(),
+        let members = last.devices.iter().map(|device| DeviceMember {
+            member: device.member.clone(),
+            name: device.facts.name.clone(),
+            version: device.facts.version.clone(),
+            more: device.facts.more.clone(),
         });
         Some(Self {
             members: members.collect(),

@@ -20,11 +20,9 @@ mod speed;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::{Measurer, Trial, record};
-use campaign::plan::{
-    Adapter, Device, DeviceFault, DeviceKind, DeviceModel, DeviceTest, Devices, Measurement,
-};
+use campaign::plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use device::Facts;
-use device::spec::{DeviceSpec, Fault, Model, Spec, Work};
+use device::spec::Spec;
 use journal::record::{DeviceFacts, Measured, Outcome, TrialRecord};
 use lab::{Interrupt, LabError};
 use std::cell::RefCell;
@@ -182,67 +180,19 @@ fn problem(text: impl Into<String>) -> TrialError {
     }
 }
 
-/// What a worker is told of a device and its work.
-fn spec(device: &Device, work: Work) -> Spec {
+/// The spec of a worker.
+fn spec(device: &Device, test: DeviceTest) -> Spec {
     Spec {
-        device: device_spec(&device.kind),
-        work,
+        device: device.kind.clone(),
+        test,
         seed: SEED,
-    }
-}
-
-fn device_spec(kind: &DeviceKind) -> DeviceSpec {
-    match kind.clone() {
-        DeviceKind::OpenSsl {
-            provider,
-            engine,
-            module,
-        } => DeviceSpec::OpenSsl {
-            provider,
-            engine,
-            module,
-        },
-        DeviceKind::Pkcs11 {
-            module,
-            slot,
-            token,
-            pin_file,
-        } => DeviceSpec::Pkcs11 {
-            module,
-            slot,
-            token,
-            pin_file,
-        },
-        DeviceKind::SoftHsm => DeviceSpec::SoftHsm,
-        DeviceKind::Model(model) => DeviceSpec::Model(model_spec(&model)),
-        DeviceKind::Engine { kernel } => DeviceSpec::Cpu { kernel },
-        // A plan of a later version never gets here: its journal has another format.
-        _ => DeviceSpec::Cpu { kernel: None },
-    }
-}
-
-const fn model_spec(model: &DeviceModel) -> Model {
-    Model {
-        latency_ns: model.latency_ns,
-        rate_bps: model.rate_bps,
-        operation_ns: model.operation_ns,
-        parallel: model.parallel,
-        queue: model.queue,
-        errors_ppm: model.errors_ppm,
-        fault: match model.fault {
-            DeviceFault::Fails => Fault::Fails,
-            DeviceFault::Wrong => Fault::Wrong,
-            DeviceFault::Stops => Fault::Stops,
-        },
     }
 }
 
 fn facts(member: &Device, facts: Option<&Facts>) -> DeviceFacts {
     DeviceFacts {
         member: member.name.clone(),
-        name: facts.map_or_else(String::new, |facts| facts.name.clone()),
-        version: facts.map_or_else(String::new, |facts| facts.version.clone()),
-        more: facts.map_or_else(Vec::new, |facts| facts.more.clone()),
+        facts: facts.cloned().unwrap_or_default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::tally::{Tallies, Worker};
-use super::{Against, Inputs, Order};
+use super::{Against, Inputs, Test};
 use crate::crew::{Gate, panicked, spawn};
 use crate::report::Fatigue;
 use crate::{Case, Device, DeviceError, Job};
@@ -16,7 +16,7 @@ const AFTER_FAILURE: Duration = Duration::from_millis(1);
 
 /// A trial that is going on: what is the same in all lives of the device.
 pub(super) struct Trial<'a> {
-    pub(super) order: &'a Order,
+    pub(super) test: &'a Test,
     pub(super) inputs: &'a [Inputs],
     pub(super) against: Against<'a>,
     pub(super) tallies: &'a Tallies,
@@ -48,8 +48,7 @@ impl Trial<'_> {
     /// Whether time or loops are over.
     pub(super) fn is_over(&self) -> bool {
         let late = self
-            .order
-            .duration
+            .duration()
             .is_some_and(|end| self.tallies.elapsed() >= end);
         late || self
             .tallies
@@ -58,9 +57,13 @@ impl Trial<'_> {
             .all(|worker| self.is_done(worker))
     }
 
+    fn duration(&self) -> Option<Duration> {
+        self.test.duration_ns.map(Duration::from_nanos)
+    }
+
     fn is_done(&self, worker: &Worker) -> bool {
         let round = worker.steps.load(Ordering::Relaxed) / self.inputs.len() as u64;
-        self.order.loops.is_some_and(|loops| round >= loops)
+        self.test.loops.is_some_and(|loops| round >= loops)
     }
 
     /// Lets all threads work until something ends it.
@@ -88,7 +91,7 @@ impl Trial<'_> {
         if !life.failed.load(Ordering::Relaxed) {
             life.look();
         }
-        let again = life.failed.load(Ordering::Relaxed) && self.order.restart;
+        let again = life.failed.load(Ordering::Relaxed) && self.test.restart;
         Ok(
             if again && !self.against.orders.stopped() && !self.is_over() {
                 End::Failed
@@ -148,7 +151,7 @@ impl Life<'_> {
             || self.running.load(Ordering::Relaxed) == 0 || self.leave.load(Ordering::Relaxed);
         loop {
             let elapsed = trial.tallies.elapsed();
-            let left = trial.order.duration.map(|end| end.saturating_sub(elapsed));
+            let left = trial.duration().map(|end| end.saturating_sub(elapsed));
             let due = trial.tallies.due_in();
             let wake = Instant::now() + left.map_or(due, |left| due.min(left));
             let go_on = trial.against.orders.wait_until(wake, ended);
@@ -214,7 +217,7 @@ impl Life<'_> {
     }
 
     fn work(&self, number: u64, worker: &Worker, hands: &mut [Hand<'_>]) {
-        let every = u64::from(self.trial.order.invalid_every);
+        let every = u64::from(self.trial.test.invalid_every);
         let count = hands.len() as u64;
         let mut output = Vec::new();
         // Since the last invalid input. Threads begin at different places, so that not all are invalid at once.
@@ -283,7 +286,7 @@ impl Life<'_> {
             self.trial.tallies.fail();
         }
         self.trial.tallies.tell(reason());
-        if self.trial.order.restart {
+        if self.trial.test.restart {
             self.leave.store(true, Ordering::Relaxed);
             self.trial.against.orders.nudge();
         }

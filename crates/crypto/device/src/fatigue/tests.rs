@@ -21,14 +21,14 @@ fn tire_again(
     restart: bool,
     again: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
 ) -> (Result<(), DeviceError>, Option<Fatigue>) {
-    let parse = |name| Operation::parse(name).expect("it is known");
-    let order = Order {
-        operations: OPERATIONS.map(parse).to_vec(),
+    let test = Test {
+        operations: OPERATIONS.map(str::to_owned).to_vec(),
         threads: THREADS,
         loops: Some(LOOPS),
-        duration: None,
+        duration_ns: None,
         invalid_every: 4,
         restart,
+        snapshot_ns: 0,
     };
     let (keys, orders) = (Keys::new(7), Orders::default());
     let cpu = cpu::open(None).expect("our own engines");
@@ -40,7 +40,7 @@ fn tire_again(
     let mut last = None;
     let mut say = |fatigue| last = Some(fatigue);
     let device = Box::new(Meddled::new(how));
-    let done = run(device, again, against, &order, || true, &mut say);
+    let done = run(device, again, against, &test, || true, &mut say);
     (done, last)
 }
 

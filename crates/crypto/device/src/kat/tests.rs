@@ -3,7 +3,7 @@
 use super::*;
 use crate::meddled::{How, Meddled};
 use crate::model::Modelled;
-use crate::spec::{Fault, Model};
+use crate::operation::device::{DeviceFault, DeviceModel};
 use crate::{Facts, cpu, openssl};
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn faults(rows: &[KatRow]) -> Vec<&KatRow> {
     let fault = |row: &&KatRow| {
         !matches!(
             row.outcome,
-            Outcome::Pass | Outcome::NotOffered(_) | Outcome::NonePublished
+            KatOutcome::Pass | KatOutcome::NotOffered(_) | KatOutcome::NonePublished
         )
     };
     rows.iter().filter(fault).collect()
@@ -37,7 +37,7 @@ fn faults(rows: &[KatRow]) -> Vec<&KatRow> {
 fn offered(rows: &[KatRow]) -> Vec<&str> {
     let mut names: Vec<_> = rows
         .iter()
-        .filter(|row| row.outcome == Outcome::Pass)
+        .filter(|row| row.outcome == KatOutcome::Pass)
         .map(|row| row.algorithm.as_str())
         .collect();
     names.dedup();
@@ -61,21 +61,21 @@ fn our_own_engines_have_every_algorithm_right() {
     assert_eq!(offered(&rows), quick());
     let not_offered = rows
         .iter()
-        .find(|row| matches!(row.outcome, Outcome::NotOffered(_)));
+        .find(|row| matches!(row.outcome, KatOutcome::NotOffered(_)));
     assert_eq!(not_offered, None);
 }
 
 /// It keeps results, for inputs that come again; vectors have equal inputs under different keys.
 #[test]
 fn a_modelled_device_has_every_algorithm_right() {
-    let model = Model {
+    let model = DeviceModel {
         rate_bps: 1_000_000_000_000,
         latency_ns: 0,
         operation_ns: 0,
         parallel: 1,
         queue: 1,
         errors_ppm: 0,
-        fault: Fault::Fails,
+        fault: DeviceFault::Fails,
     };
     let inside = cpu::open(None).expect("our own engines");
     let device = Modelled::open(&model, Box::new(inside)).expect("a model");
@@ -234,7 +234,7 @@ fn an_engine_that_returns_a_wrong_byte_now_and_then_is_found_out() {
     let wrong: Vec<_> = rows
         .iter()
         .filter_map(|row| match &row.outcome {
-            Outcome::Wrong {
+            KatOutcome::Wrong {
                 first_differing, ..
             } => Some((row.case.as_str(), *first_differing)),
             _ => None,
@@ -262,7 +262,7 @@ fn ed25519_of_an_engine_is_the_engines() {
     assert!(
         matches!(
             signed,
-            Outcome::Wrong {
+            KatOutcome::Wrong {
                 first_differing: Some(63),
                 ..
             }
@@ -333,17 +333,18 @@ fn a_wrong_byte_is_found_in_every_row() {
         let rows = rows(&device, &[&names[..], &public].concat());
         assert!(rows.len() > 25, "{}", rows.len());
         // Of RSA's padding and of KEMs any other result is a refusal.
-        let lies = |row: &&KatRow| row.case != "invalid, decrypt" || row.outcome != Outcome::Pass;
+        let lies =
+            |row: &&KatRow| row.case != "invalid, decrypt" || row.outcome != KatOutcome::Pass;
         for row in rows.iter().filter(lies) {
             assert!(
-                matches!(row.outcome, Outcome::Wrong { .. }),
+                matches!(row.outcome, KatOutcome::Wrong { .. }),
                 "{what}: {row:?}"
             );
         }
     }
     let device = Liar(cpu::open(None).expect("our own engines"), 0);
     let rows = rows(&device, &["sha-256"]);
-    let Outcome::Wrong {
+    let KatOutcome::Wrong {
         input,
         first_differing,
         detail,
@@ -368,11 +369,11 @@ fn a_device_may_refuse_by_failing_but_not_fail_so() {
     let dies = rows(&Meddled::new(How::DiesOfInvalid), &["chacha20-poly1305"]);
     let errors = dies
         .iter()
-        .filter(|row| matches!(row.outcome, Outcome::Error(_)));
+        .filter(|row| matches!(row.outcome, KatOutcome::Error(_)));
     assert!(errors.count() >= 1, "{dies:?}");
     assert!(
         dies.iter()
-            .all(|row| row.case != "invalid, decrypt" || row.outcome != Outcome::Pass),
+            .all(|row| row.case != "invalid, decrypt" || row.outcome != KatOutcome::Pass),
         "{dies:?}"
     );
 
@@ -380,7 +381,7 @@ fn a_device_may_refuse_by_failing_but_not_fail_so() {
     let [fault] = faults(&once)[..] else {
         panic!("{once:?}");
     };
-    let Outcome::Error(text) = &fault.outcome else {
+    let KatOutcome::Error(text) = &fault.outcome else {
         panic!("{fault:?}");
     };
     assert!(text.contains("does not fail every time"), "{text}");
@@ -394,9 +395,9 @@ fn what_is_no_longer_offered_in_the_middle_of_a_row_is_no_pass() {
         &row.unwrap_or_else(|| panic!("no {case}: {rows:?}")).outcome
     };
     // Vectors may have lengths that a device does not take.
-    assert_eq!(*outcome("vectors"), Outcome::Pass);
+    assert_eq!(*outcome("vectors"), KatOutcome::Pass);
     let text = "not offered after 38 inputs: more than 100 B".to_owned();
-    assert_eq!(*outcome("sizes"), Outcome::Error(text));
+    assert_eq!(*outcome("sizes"), KatOutcome::Error(text));
 }
 
 #[test]
@@ -430,7 +431,7 @@ fn it_is_told_what_is_tried_before_it_is_tried() {
     assert!(seen.contains(&"magma-ctr-acpkm".to_owned()), "{seen:?}");
     let rows = rows(&device, &["magma-ctr-acpkm"]);
     assert_eq!(rows[0].case, "vectors");
-    assert_eq!(rows[0].outcome, Outcome::NonePublished);
+    assert_eq!(rows[0].outcome, KatOutcome::NonePublished);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{PS_PER_NS, Ps};
-use crate::spec::Model;
+use crate::operation::device::DeviceModel;
 
 /// The units and the queue.
 pub(super) struct Schedule {
@@ -16,7 +16,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// Of a device in which nothing is.
-    pub(super) fn new(model: &Model) -> Self {
+    pub(super) fn new(model: &DeviceModel) -> Self {
         Self {
             units: (0..model.parallel).map(|_| Reverse(0)).collect(),
             back: BinaryHeap::new(),
@@ -24,7 +24,7 @@ impl Schedule {
     }
 
     /// Puts an operation of so many bytes into it, now or once there is room. When it is back.
-    pub(super) fn submit(&mut self, model: &Model, now: Ps, bytes: usize) -> Ps {
+    pub(super) fn submit(&mut self, model: &DeviceModel, now: Ps, bytes: usize) -> Ps {
         while self.back.peek().is_some_and(|back| back.0 <= now) {
             self.back.pop();
         }
@@ -46,21 +46,21 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Fault;
+    use crate::operation::device::DeviceFault;
 
     /// 1000 operations a second and unit.
-    const MODEL: Model = Model {
+    const MODEL: DeviceModel = DeviceModel {
         latency_ns: 500_000,
         rate_bps: 1_000_000_000_000_000,
         operation_ns: 1_000_000,
         parallel: 4,
         queue: 64,
         errors_ppm: 0,
-        fault: Fault::Fails,
+        fault: DeviceFault::Fails,
     };
 
     /// Operations that are back in a second when each thread begins the next as soon as one of its own is back.
-    fn pace(model: &Model, threads: usize, depth: usize, bytes: usize) -> u64 {
+    fn pace(model: &DeviceModel, threads: usize, depth: usize, bytes: usize) -> u64 {
         let second = 1_000_000_000 * PS_PER_NS;
         let mut schedule = Schedule::new(model);
         let mut waiting: BinaryHeap<Reverse<Ps>> =
@@ -81,7 +81,7 @@ mod tests {
         // 1 ms for each and 0.5 ms for the first ones to come back.
         assert_eq!(pace(&MODEL, 16, 1, 0), 4 * 999);
         assert_eq!(pace(&MODEL, 1, 16, 0), 4 * 999);
-        let one = Model {
+        let one = DeviceModel {
             parallel: 1,
             ..MODEL
         };
@@ -90,14 +90,14 @@ mod tests {
         assert_eq!(pace(&MODEL, 1, 1, 0), 666);
         assert_eq!(pace(&MODEL, 2, 1, 0), 2 * 666);
         // Two in the device, each for 1.5 ms: more units than that are idle.
-        let short = Model { queue: 2, ..MODEL };
+        let short = DeviceModel { queue: 2, ..MODEL };
         assert_eq!(pace(&short, 16, 1, 0), 2 * 666);
     }
 
     #[test]
     fn bytes_cost_their_time() {
         // 1000 B are a millisecond, and 0.1 ms stand before each operation.
-        let slow = Model {
+        let slow = DeviceModel {
             rate_bps: 8_000_000,
             operation_ns: 100_000,
             parallel: 1,

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::token::unusable;
 use crate::DeviceError;
-use crate::spec::DeviceSpec;
+use crate::operation::device::DeviceKind;
 
 /// Where distributions put the module.
 const MODULES: [&str; 5] = [
@@ -95,8 +95,8 @@ impl SoftHsm {
 
     /// The token as a device, for a process with [`Self::environment`].
     #[must_use]
-    pub fn spec(&self) -> DeviceSpec {
-        DeviceSpec::Pkcs11 {
+    pub fn spec(&self) -> DeviceKind {
+        DeviceKind::Pkcs11 {
             module: self.module.to_owned(),
             slot: None,
             token: Some(LABEL.to_owned()),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cpu::{self, Cpu};
+use crate::operation::device::Workers;
 use crate::{Facts, Session};
 use std::sync::atomic::AtomicU32;
 
@@ -141,17 +142,18 @@ impl Queue for FaultyJob<'_> {
 }
 
 fn measured(device: &dyn Device, depth: u32) -> Result<Speed, DeviceError> {
-    let order = Order {
-        operation: Operation::parse("sha-256").expect("it is known"),
-        bytes: 64,
-        threads: 4,
+    let test = DeviceSpeed {
+        operation: "sha-256".to_owned(),
+        bytes: Some(64),
+        concurrency: 4,
+        workers: Workers::Threads,
         depth,
-        duration: Duration::from_millis(50),
+        duration_ns: 50_000_000,
         slices: 1,
     };
     let cpu = cpu::open(None).expect("our own engines");
     let (keys, orders) = (Keys::new(7), Orders::default());
-    let speed = measure(device, &cpu, &keys, &order, &orders, || true)?;
+    let speed = measure(device, &cpu, &keys, &test, &orders, || true)?;
     Ok(speed.expect("nothing stopped it"))
 }
 

@@ -1,9 +1,9 @@
 //! Trials on modelled coprocessors: what comes out must be what was put into the model.
 
+use device::operation::device::{DeviceFault, DeviceKind, DeviceModel, DeviceTest};
 use device::report::{Fatigue, Line, Speed};
-use device::spec::{DeviceSpec, Fault, Model, Work};
 
-use crate::worker::{Worker, endless, loops, speed};
+use crate::worker::{Worker, endless, kat, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
@@ -53,18 +53,18 @@ pub(crate) const ALL: &[(&str, fn())] = &[
 ];
 
 /// 1000 operations a second and unit, without an error.
-const MODEL: Model = Model {
+const MODEL: DeviceModel = DeviceModel {
     latency_ns: 500_000,
     rate_bps: 1_000_000_000_000,
     operation_ns: 1_000_000,
     parallel: 4,
     queue: 64,
     errors_ppm: 0,
-    fault: Fault::Fails,
+    fault: DeviceFault::Fails,
 };
 
-fn device(model: Model) -> DeviceSpec {
-    DeviceSpec::Model(model)
+fn device(model: DeviceModel) -> DeviceKind {
+    DeviceKind::Model(model)
 }
 
 /// Trials that are made at most for one that nothing held up.
@@ -75,7 +75,7 @@ const TRIES: usize = 20;
 /// A machine that has other things to do wakes threads up late, and may do so between two readings of counters: such a trial
 /// is made again. What the model's own clock says is held to the last operation in `model/schedule.rs`.
 #[track_caller]
-fn is_paced(model: &Model, work: &Work, above: f64, right: f64) {
+fn is_paced(model: &DeviceModel, work: &DeviceTest, above: f64, right: f64) {
     let trial = || {
         let speed = Worker::start(device(model.clone()), work.clone()).speed();
         assert_eq!((speed.failed, speed.wrong), (0, 0), "{speed:?}");
@@ -110,7 +110,7 @@ fn beyond(pace: f64) -> f64 {
 fn units_side_by_side_set_the_pace() {
     let crowd = speed("sha-256", 64, 16, 400);
     is_paced(&MODEL, &crowd, beyond(1000.0), 4000.0);
-    let single = Model {
+    let single = DeviceModel {
         parallel: 1,
         ..MODEL
     };
@@ -121,21 +121,21 @@ fn units_side_by_side_set_the_pace() {
 
 fn a_deep_queue_fills_the_units_from_one_thread() {
     let mut work = speed("sha-256", 64, 1, 400);
-    if let Work::Speed { depth, .. } = &mut work {
-        *depth = 16;
+    if let DeviceTest::Speed(test) = &mut work {
+        test.depth = 16;
     }
     is_paced(&MODEL, &work, beyond(667.0), 4000.0);
 }
 
 fn a_short_queue_holds_operations_back() {
     // Two in the device, each for 1.5 ms: more units than that are idle.
-    let short = Model { queue: 2, ..MODEL };
+    let short = DeviceModel { queue: 2, ..MODEL };
     is_paced(&short, &speed("sha-256", 64, 16, 400), 0.0, 1333.0);
 }
 
 fn bytes_set_the_pace() {
     // 1000 B are a millisecond.
-    let slow = Model {
+    let slow = DeviceModel {
         rate_bps: 8_000_000,
         operation_ns: 100_000,
         parallel: 1,
@@ -148,7 +148,7 @@ fn bytes_set_the_pace() {
 }
 
 /// A fatigue trial on a model, until `enough`.
-fn tire(model: Model, work: Work, enough: impl Fn(&Fatigue) -> bool) -> Fatigue {
+fn tire(model: DeviceModel, work: DeviceTest, enough: impl Fn(&Fatigue) -> bool) -> Fatigue {
     let mut worker = Worker::start(device(model), work).go();
     loop {
         match worker.line() {
@@ -161,7 +161,7 @@ fn tire(model: Model, work: Work, enough: impl Fn(&Fatigue) -> bool) -> Fatigue 
     worker.fatigue()
 }
 
-const QUICK: Model = Model {
+const QUICK: DeviceModel = DeviceModel {
     latency_ns: 10_000,
     operation_ns: 10_000,
     parallel: 8,
@@ -170,8 +170,8 @@ const QUICK: Model = Model {
 };
 
 fn wrong_bytes_are_found() {
-    let model = Model {
-        fault: Fault::Wrong,
+    let model = DeviceModel {
+        fault: DeviceFault::Wrong,
         ..QUICK
     };
     let work = endless(
@@ -220,8 +220,8 @@ fn failures_without_restarts_are_counted_on() {
 }
 
 fn a_device_that_stops_is_opened_anew() {
-    let model = Model {
-        fault: Fault::Stops,
+    let model = DeviceModel {
+        fault: DeviceFault::Stops,
         ..QUICK
     };
     let fatigue = tire(model, endless(&["sha-256"], 4, true), |fatigue| {
@@ -239,8 +239,8 @@ fn a_device_that_stops_is_opened_anew() {
 }
 
 fn a_device_that_stops_for_good() {
-    let model = Model {
-        fault: Fault::Stops,
+    let model = DeviceModel {
+        fault: DeviceFault::Stops,
         errors_ppm: 1_000_000,
         ..QUICK
     };
@@ -252,8 +252,8 @@ fn a_device_that_stops_for_good() {
 }
 
 fn wrong_results_are_found_in_a_speed_trial() {
-    let model = Model {
-        fault: Fault::Wrong,
+    let model = DeviceModel {
+        fault: DeviceFault::Wrong,
         errors_ppm: 500_000,
         ..QUICK
     };
@@ -265,15 +265,15 @@ fn wrong_results_are_found_in_a_speed_trial() {
 }
 
 fn an_invalid_input_that_fails_is_not_refused() {
-    for fault in [Fault::Fails, Fault::Stops] {
-        let model = Model {
+    for fault in [DeviceFault::Fails, DeviceFault::Stops] {
+        let model = DeviceModel {
             fault,
             errors_ppm: 1_000_000,
             ..QUICK
         };
         let mut work = loops(&["aes-128-gcm decrypt"], 4, 10);
-        if let Work::Fatigue { invalid_every, .. } = &mut work {
-            *invalid_every = 2;
+        if let DeviceTest::Fatigue(test) = &mut work {
+            test.invalid_every = 2;
         }
         let fatigue = Worker::start(device(model), work).go().fatigue();
         assert_eq!((fatigue.refused, fatigue.failed), (0, 40), "{fatigue:?}");
@@ -283,11 +283,11 @@ fn an_invalid_input_that_fails_is_not_refused() {
 
 fn a_model_that_can_do_nothing_is_refused() {
     let told = Worker::start(
-        device(Model {
+        device(DeviceModel {
             rate_bps: 0,
             ..MODEL
         }),
-        Work::Probe,
+        kat(&["sha-256"]),
     )
     .refusal();
     assert_eq!(

@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use device::SoftHsm;
-use device::report::{Line, Outcome};
-use device::spec::{DeviceSpec, Work};
+use device::operation::device::{DeviceKind, DeviceTest, KatOutcome};
+use device::report::Line;
 
-use crate::worker::{Worker, endless, loops, speed};
+use crate::worker::{Worker, endless, kat, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
@@ -55,7 +55,7 @@ const MIXED: [&str; 7] = [
 ];
 
 /// A worker on a token that the test keeps.
-fn start(token: &SoftHsm, device: DeviceSpec, work: Work) -> Worker {
+fn start(token: &SoftHsm, device: DeviceKind, work: DeviceTest) -> Worker {
     let (name, value) = token.environment();
     Worker::start_with(device, work, |command| _ = command.env(name, value))
 }
@@ -86,13 +86,12 @@ fn its_algorithms_are_right_or_not_offered() {
         "ml-kem-768",
         "kuznyechik-ctr",
     ];
-    let algorithms = names.iter().map(|&name| name.to_owned()).collect();
-    let rows = Worker::start(DeviceSpec::SoftHsm, Work::Kat { algorithms }).kat();
+    let rows = Worker::start(DeviceKind::SoftHsm, kat(&names)).kat();
     let mut offered: Vec<&str> = Vec::new();
     for row in &rows {
         match &row.outcome {
-            Outcome::Pass => offered.push(&row.algorithm),
-            Outcome::NotOffered(_) | Outcome::NonePublished => {}
+            KatOutcome::Pass => offered.push(&row.algorithm),
+            KatOutcome::NotOffered(_) | KatOutcome::NonePublished => {}
             wrong => panic!("{}, {}: {wrong:?}", row.algorithm, row.case),
         }
     }
@@ -112,7 +111,7 @@ fn its_algorithms_are_right_or_not_offered() {
 
 fn its_speed_is_measured() {
     let speed = Worker::start(
-        DeviceSpec::SoftHsm,
+        DeviceKind::SoftHsm,
         speed("aes-256-gcm encrypt", 1024, 4, 100),
     )
     .speed();
@@ -123,10 +122,10 @@ fn its_speed_is_measured() {
 
 fn its_operations_are_verified() {
     let mut work = loops(&MIXED, 10, 6);
-    if let Work::Fatigue { invalid_every, .. } = &mut work {
-        *invalid_every = 4;
+    if let DeviceTest::Fatigue(test) = &mut work {
+        test.invalid_every = 4;
     }
-    let fatigue = Worker::start(DeviceSpec::SoftHsm, work).go().fatigue();
+    let fatigue = Worker::start(DeviceKind::SoftHsm, work).go().fatigue();
     assert_eq!(
         fatigue.right + fatigue.refused,
         10 * 6 * MIXED.len() as u64,
@@ -144,7 +143,7 @@ fn a_made_token_goes_with_its_trial() {
     let folder = tempfile::tempdir().unwrap();
     let within = |command: &mut std::process::Command| _ = command.env("TMPDIR", folder.path());
     let mut worker =
-        Worker::start_with(DeviceSpec::SoftHsm, endless(&["sha-256"], 1, false), within).go();
+        Worker::start_with(DeviceKind::SoftHsm, endless(&["sha-256"], 1, false), within).go();
     assert_ne!(entries(folder.path()), 0);
     worker.tell("stop");
     worker.fatigue();
@@ -206,9 +205,9 @@ fn a_token_that_is_gone_has_no_speed() {
 fn changed(
     token: &SoftHsm,
     change: impl FnOnce(&mut PathBuf, &mut PathBuf, &mut Option<String>),
-) -> DeviceSpec {
+) -> DeviceKind {
     let mut spec = token.spec();
-    if let DeviceSpec::Pkcs11 {
+    if let DeviceKind::Pkcs11 {
         module,
         pin_file,
         token,
@@ -227,7 +226,7 @@ fn a_wrong_pin_is_told() {
     fs::write(&file, "00000000\n").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let spec = changed(&token, |_, pin, _| pin.clone_from(&file));
-    let told = match start(&token, spec, Work::Probe).lines().pop() {
+    let told = match start(&token, spec, kat(&["sha-256"])).lines().pop() {
         Some(Line::PinRefused(text)) => text,
         other => panic!("it was not refused: {other:?}"),
     };
@@ -245,23 +244,23 @@ fn a_pin_that_others_can_read_is_refused() {
     let spec = changed(&token, |_, pin, _| {
         fs::set_permissions(&*pin, Permissions::from_mode(0o640)).unwrap();
     });
-    let told = start(&token, spec, Work::Probe).refusal();
+    let told = start(&token, spec, kat(&["sha-256"])).refusal();
     assert!(told.contains("can be read by others (mode 640)"), "{told}");
     let spec = changed(&token, |_, pin, _| pin.push("nothing"));
-    let told = start(&token, spec, Work::Probe).refusal();
+    let told = start(&token, spec, kat(&["sha-256"])).refusal();
     assert!(told.starts_with("cannot read the PIN in "), "{told}");
 }
 
 fn a_missing_module_or_token_is_told() {
     let token = SoftHsm::make().unwrap();
     let spec = changed(&token, |module, _, _| *module = "/nowhere/module.so".into());
-    let told = start(&token, spec, Work::Probe).refusal();
+    let told = start(&token, spec, kat(&["sha-256"])).refusal();
     assert!(
         told.starts_with("/nowhere/module.so is no PKCS#11 module"),
         "{told}"
     );
     let spec = changed(&token, |_, _, label| *label = Some("other".to_owned()));
-    let told = start(&token, spec, Work::Probe).refusal();
+    let told = start(&token, spec, kat(&["sha-256"])).refusal();
     assert!(
         told.starts_with("there is no token \"other\"; there are: \"cipherbench\" in slot "),
         "{told}"

@@ -1,15 +1,11 @@
 //! Trials on our own engines.
 
+use device::operation::device::DeviceTest;
 use device::report::Line;
-use device::spec::Work;
 
 use crate::worker::{CPU, Worker, endless, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
-    (
-        "a_probe_tells_what_is_offered",
-        a_probe_tells_what_is_offered,
-    ),
     ("speed_counts_what_was_done", speed_counts_what_was_done),
     (
         "speed_is_told_of_what_counts_no_bytes",
@@ -49,19 +45,6 @@ const MIXED: [&str; 8] = [
     "ed25519 verify",
     "magma-ctr encrypt",
 ];
-
-fn a_probe_tells_what_is_offered() {
-    let lines = Worker::start(CPU, Work::Probe).lines();
-    let [Line::Open(_), Line::Offers(offers), Line::End] = &lines[..] else {
-        panic!("{lines:?}");
-    };
-    for name in MIXED {
-        assert!(
-            offers.iter().any(|offer| offer == name),
-            "{name} is not in {offers:?}"
-        );
-    }
-}
 
 fn speed_counts_what_was_done() {
     let speed = Worker::start(CPU, speed("aes-128-gcm decrypt", 1000, 2, 400)).speed();
@@ -105,8 +88,8 @@ fn every_operation_of_every_thread_is_verified() {
 
 fn invalid_inputs_are_refused() {
     let mut work = loops(&MIXED, 4, 50);
-    if let Work::Fatigue { invalid_every, .. } = &mut work {
-        *invalid_every = 3;
+    if let DeviceTest::Fatigue(test) = &mut work {
+        test.invalid_every = 3;
     }
     let fatigue = Worker::start(CPU, work).go().fatigue();
     assert_eq!(
@@ -145,8 +128,8 @@ fn fatigue_ends_when_it_is_told_to() {
 
 fn fatigue_ends_in_time() {
     let mut work = endless(&MIXED, 2, false);
-    if let Work::Fatigue { duration_ns, .. } = &mut work {
-        *duration_ns = Some(300_000_000);
+    if let DeviceTest::Fatigue(test) = &mut work {
+        test.duration_ns = Some(300_000_000);
     }
     let fatigue = Worker::start(CPU, work).go().fatigue();
     assert!(fatigue.elapsed_ns >= 300_000_000, "{fatigue:?}");

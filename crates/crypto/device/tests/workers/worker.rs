@@ -3,8 +3,11 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use device::report::{Fatigue, KatRow, Line, Speed};
-use device::spec::{DeviceSpec, Spec, Work};
+use device::operation::device::{
+    DeviceKind, DeviceSpeed, DeviceTest, Fatigue as FatigueTest, Kat, KatRow, Workers,
+};
+use device::report::{Fatigue, Line, Speed};
+use device::spec::Spec;
 
 /// A worker that was told its trial. It is killed when this is dropped.
 pub(crate) struct Worker {
@@ -14,18 +17,18 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn start(device: DeviceSpec, work: Work) -> Self {
-        Self::start_with(device, work, |_| {})
+    pub(crate) fn start(device: DeviceKind, test: DeviceTest) -> Self {
+        Self::start_with(device, test, |_| {})
     }
 
     pub(crate) fn start_with(
-        device: DeviceSpec,
-        work: Work,
+        device: DeviceKind,
+        test: DeviceTest,
         how: impl FnOnce(&mut Command),
     ) -> Self {
         let spec = Spec {
             device,
-            work,
+            test,
             seed: 7,
         };
         Self::start_text(&serde_json::to_string(&spec).unwrap(), how)
@@ -129,38 +132,44 @@ impl Drop for Worker {
     }
 }
 
-pub(crate) const CPU: DeviceSpec = DeviceSpec::Cpu { kernel: None };
+pub(crate) const CPU: DeviceKind = DeviceKind::Engine { kernel: None };
 
-pub(crate) fn speed(operation: &str, bytes: u32, threads: u32, ms: u64) -> Work {
-    Work::Speed {
+pub(crate) fn kat(algorithms: &[&str]) -> DeviceTest {
+    DeviceTest::Kat(Kat {
+        algorithms: algorithms.iter().map(|&name| name.to_owned()).collect(),
+    })
+}
+
+pub(crate) fn speed(operation: &str, bytes: u32, threads: u32, ms: u64) -> DeviceTest {
+    DeviceTest::Speed(DeviceSpeed {
         operation: operation.to_owned(),
-        bytes,
-        threads,
+        bytes: Some(bytes),
+        concurrency: threads,
+        workers: Workers::Threads,
         depth: 1,
         duration_ns: ms * 1_000_000,
         slices: 4,
-    }
+    })
 }
 
-pub(crate) fn loops(operations: &[&str], threads: u32, loops: u64) -> Work {
-    Work::Fatigue {
-        operations: operations.iter().map(|&name| name.to_owned()).collect(),
-        threads,
-        loops: Some(loops),
-        duration_ns: None,
-        invalid_every: 0,
-        restart: false,
-    }
+/// Without invalid inputs and restarts.
+pub(crate) fn loops(operations: &[&str], threads: u32, loops: u64) -> DeviceTest {
+    fatigue(operations, threads, Some(loops), false)
 }
 
 /// Without an end, and with invalid inputs.
-pub(crate) fn endless(operations: &[&str], threads: u32, restart: bool) -> Work {
-    Work::Fatigue {
+pub(crate) fn endless(operations: &[&str], threads: u32, restart: bool) -> DeviceTest {
+    fatigue(operations, threads, None, restart)
+}
+
+fn fatigue(operations: &[&str], threads: u32, loops: Option<u64>, restart: bool) -> DeviceTest {
+    DeviceTest::Fatigue(FatigueTest {
         operations: operations.iter().map(|&name| name.to_owned()).collect(),
         threads,
-        loops: None,
+        loops,
         duration_ns: None,
-        invalid_every: 5,
+        invalid_every: if loops.is_none() { 5 } else { 0 },
         restart,
-    }
+        snapshot_ns: 0,
+    })
 }

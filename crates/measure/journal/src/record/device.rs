@@ -4,6 +4,8 @@
 //! Counts and times are integers, as everywhere in a journal. Of a trial on several devices at once each has its own
 //! entry, in the order of the plan ([`campaign::plan::Devices::members`]).
 
+pub use operation::device::{Facts, KatOutcome, KatRow};
+
 use serde::{Deserialize, Serialize};
 
 /// The result of a trial on crypto devices. What the trial does not measure is empty.
@@ -40,58 +42,9 @@ impl DeviceResult {
 pub struct DeviceFacts {
     /// Name of the member in the plan: `card 1`.
     pub member: String,
-    /// Library, provider or token as it names itself.
-    pub name: String,
-    /// Its version, as it tells it.
-    pub version: String,
-    /// Anything else: path of the module, slot, kernels in use.
-    pub more: Vec<(String, String)>,
-}
-
-/// One algorithm and case of the functional trial on one device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KatRow {
-    /// Index in [`DeviceResult::devices`].
-    pub device: usize,
-    /// `aes-128-cbc`.
-    pub algorithm: String,
-    /// `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …: what was tried.
-    pub case: String,
-    /// Inputs tried.
-    pub tried: u32,
-    /// What came of it.
-    pub outcome: KatOutcome,
-}
-
-/// What came of a functional case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KatOutcome {
-    /// All right.
-    Pass,
-    /// The first input with a wrong result.
-    Wrong {
-        /// Which: `vector 3`, `17 B`.
-        input: String,
-        /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
-        first_differing: Option<u32>,
-        /// What should have come, and what came, shortened.
-        detail: String,
-    },
-    /// The device said that it failed, or its process died of it.
-    Error(String),
-    /// The device does not have it.
-    NotOffered(String),
-    /// Official vectors that nobody has published: nothing was tried, and nothing speaks against the device.
-    NonePublished,
-}
-
-impl KatOutcome {
-    /// Whether the device has failed. One that is not offered has not.
-    #[must_use]
-    pub const fn is_bad(&self) -> bool {
-        matches!(self, Self::Wrong { .. } | Self::Error(_))
-    }
+    /// The facts.
+    #[serde(flatten)]
+    pub facts: Facts,
 }
 
 /// One operation done again and again by everything that works at once.

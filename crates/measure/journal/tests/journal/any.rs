@@ -255,9 +255,11 @@ fn device() -> impl Strategy<Value = DeviceResult> {
     let facts = (text(), text(), vec((text(), text()), 0..3)).prop_map(|(member, name, more)| {
         DeviceFacts {
             member,
-            name,
-            version: String::new(),
-            more,
+            facts: Facts {
+                name,
+                version: String::new(),
+                more,
+            },
         }
     });
     let outcome = prop_oneof![

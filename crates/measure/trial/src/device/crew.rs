@@ -380,7 +380,7 @@ pub(super) fn is_interrupted(interrupt: &Interrupt) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use device::spec::{DeviceSpec, Work};
+    use campaign::plan::{DeviceKind, DeviceTest, Kat};
     use std::cell::RefCell;
     use std::ffi::OsString;
     use std::fs;
@@ -399,8 +399,10 @@ mod tests {
 
     fn start(crew: &mut Crew<'_>) -> usize {
         let spec = Spec {
-            device: DeviceSpec::Cpu { kernel: None },
-            work: Work::Probe,
+            device: DeviceKind::Engine { kernel: None },
+            test: DeviceTest::Kat(Kat {
+                algorithms: Vec::new(),
+            }),
             seed: 1,
         };
         crew.start(&spec).unwrap()

@@ -16,10 +16,9 @@ use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use crate::event::{EventSink, TrialEvent};
 use crate::measurer::{Trial, unix_ns};
-use campaign::plan::{Device, Devices, Fatigue as Test};
+use campaign::plan::{Device, DeviceTest, Devices, Fatigue as Test};
 use device::Facts;
 use device::report::{Fatigue, Line};
-use device::spec::Work;
 use journal::record::{
     DeviceFacts, DeviceFatigue, DeviceResult, FatiguePoint, FatigueProgress, FatigueSegment,
     Measured, Outcome,
@@ -184,15 +183,12 @@ impl Run<'_> {
             member.phase = Phase::Over;
             return Ok(());
         };
-        let work = Work::Fatigue {
-            operations: test.operations.clone(),
-            threads: test.threads,
+        let left = DeviceTest::Fatigue(Test {
             loops,
             duration_ns,
-            invalid_every: test.invalid_every,
-            restart: test.restart,
-        };
-        member.worker = self.crew.start(&spec(member.device, work))?;
+            ..test.clone()
+        });
+        member.worker = self.crew.start(&spec(member.device, left))?;
         member.phase = Phase::Starting;
         member.moved = Instant::now();
         Ok(())

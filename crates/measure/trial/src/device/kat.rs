@@ -3,10 +3,9 @@
 use super::crew::{Crew, Heard};
 use super::{Context, facts, problem, spec};
 use crate::error::TrialError;
-use campaign::plan::{Device, Devices, Kat};
+use campaign::plan::{Device, DeviceTest, Devices, Kat};
 use device::Facts;
-use device::report::{self, Line};
-use device::spec::Work;
+use device::report::Line;
 use journal::record::{DeviceResult, KatOutcome, KatRow, Measured, Outcome};
 use std::time::Duration;
 
@@ -51,7 +50,10 @@ impl Context<'_> {
                 }
                 Line::Kat(row) => {
                     last = place(left, &row.algorithm).or(last);
-                    rows.push(recorded(index, row));
+                    rows.push(KatRow {
+                        device: index,
+                        ..row
+                    });
                 }
                 _ => {}
             })?;
@@ -98,10 +100,10 @@ impl Context<'_> {
         mut take: impl FnMut(Line),
     ) -> Result<Option<String>, TrialError> {
         let mut crew = Crew::new(self, false)?;
-        let work = Work::Kat {
+        let left = DeviceTest::Kat(Kat {
             algorithms: algorithms.to_vec(),
-        };
-        crew.start(&spec(device, work))?;
+        });
+        crew.start(&spec(device, left))?;
         let mut is_open = false;
         let silence = self.silence.unwrap_or(SILENCE);
         loop {
@@ -136,28 +138,4 @@ fn place(algorithms: &[String], text: &str) -> Option<usize> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', ':']))
     };
     algorithms.iter().position(is_of)
-}
-
-fn recorded(device: usize, row: report::KatRow) -> KatRow {
-    KatRow {
-        device,
-        algorithm: row.algorithm,
-        case: row.case,
-        tried: row.tried,
-        outcome: match row.outcome {
-            report::Outcome::Pass => KatOutcome::Pass,
-            report::Outcome::Wrong {
-                input,
-                first_differing,
-                detail,
-            } => KatOutcome::Wrong {
-                input,
-                first_differing,
-                detail,
-            },
-            report::Outcome::Error(text) => KatOutcome::Error(text),
-            report::Outcome::NotOffered(text) => KatOutcome::NotOffered(text),
-            report::Outcome::NonePublished => KatOutcome::NonePublished,
-        },
-    }
 }

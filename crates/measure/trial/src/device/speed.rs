@@ -5,10 +5,9 @@ use super::proof::{checks, proof};
 use super::{Context, facts, not_offered, problem, spec};
 use crate::error::TrialError;
 use crate::measurer::judge;
-use campaign::plan::{Device, DeviceKind, DeviceSpeed as Test, Devices, Workers};
+use campaign::plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
 use device::Facts;
 use device::report::{Line, Speed};
-use device::spec::Work;
 use journal::record::{
     Cpu, CpuReference, DeviceFacts, DeviceResult, DeviceSpeed, Evidence, Measured, Outcome,
     SpeedTrial,
@@ -112,15 +111,11 @@ impl Context<'_> {
                 Workers::Threads => (share.min(1), share),
                 Workers::Processes => (share, 1),
             };
-            let work = Work::Speed {
-                operation: test.operation.clone(),
-                bytes: test.bytes.unwrap_or(0),
-                threads,
-                depth: test.depth,
-                duration_ns: test.duration_ns,
-                slices: test.slices,
-            };
-            let spec = spec(member, work);
+            let own = DeviceTest::Speed(Test {
+                concurrency: threads,
+                ..test.clone()
+            });
+            let spec = spec(member, own);
             for _ in 0..processes {
                 crew.start(&spec)?;
                 uses.push(index);

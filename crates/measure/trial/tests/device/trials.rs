@@ -86,7 +86,7 @@ pub(crate) fn our_own_engines_pass_the_functional_trial() {
         "devices: [engine]\ntrials: [kat: { algorithms: [sha-256, aes-128-cbc] }]",
     );
     assert_eq!(result.devices.len(), 1);
-    assert!(!result.devices[0].name.is_empty());
+    assert!(!result.devices[0].facts.name.is_empty());
     for algorithm in ["sha-256", "aes-128-cbc"] {
         let rows = result.kat.iter().filter(|row| row.algorithm == algorithm);
         let passed = rows.filter(|row| row.outcome == KatOutcome::Pass && row.tried > 0);

@@ -1,8 +1,10 @@
 //! The programs that work on devices: the real one, and some that do what no device should.
 
+use campaign::plan::{DeviceKind, DeviceTest};
 use device::Facts;
-use device::report::{Fatigue, KatRow, Line, Outcome, Speed};
-use device::spec::{DeviceSpec, Spec, Work};
+use device::report::{Fatigue, Line, Speed};
+use device::spec::Spec;
+use journal::record::{KatOutcome, KatRow};
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -60,13 +62,14 @@ fn open() -> Spec {
 }
 
 fn die() {
-    match open().work {
-        Work::Kat { algorithms } => {
+    match open().test {
+        DeviceTest::Kat(kat) => {
             say(&Line::Kat(KatRow {
-                algorithm: algorithms[0].clone(),
+                device: 0,
+                algorithm: kat.algorithms[0].clone(),
                 case: "vectors".to_owned(),
                 tried: 1,
-                outcome: Outcome::Pass,
+                outcome: KatOutcome::Pass,
             }));
         }
         _ => {
@@ -130,7 +133,7 @@ fn hang() {
 
 fn be_refused() {
     let spec: Spec = serde_json::from_str(&told()).expect("a spec");
-    let DeviceSpec::Pkcs11 { module, .. } = spec.device else {
+    let DeviceKind::Pkcs11 { module, .. } = spec.device else {
         panic!("{spec:?}");
     };
     let file = OpenOptions::new().append(true).open(module);
@@ -139,20 +142,21 @@ fn be_refused() {
 }
 
 fn try_and_die() {
-    let Work::Kat { algorithms } = open().work else {
+    let DeviceTest::Kat(kat) = open().test else {
         panic!("only kat is tried");
     };
     let pass = |algorithm: &String| {
         say(&Line::Trying(algorithm.clone()));
         say(&Line::Kat(KatRow {
+            device: 0,
             algorithm: algorithm.clone(),
             case: "vectors".to_owned(),
             tried: 1,
-            outcome: Outcome::Pass,
+            outcome: KatOutcome::Pass,
         }));
     };
-    pass(&algorithms[0]);
-    if let Some(second) = algorithms.get(1) {
+    pass(&kat.algorithms[0]);
+    if let Some(second) = kat.algorithms.get(1) {
         say(&Line::Trying(format!("{second}, empty")));
         std::process::abort();
     }
