@@ -1,87 +1,22 @@
-//! RSA as in a textbook (RFC 8017 §5.1.1): a block to the public exponent, without padding.
+//! Textbook RSA (RFC 8017 §5.1.1): a block to the power of the public exponent, without padding.
 //!
-//! No library at hand encrypts a block whose padding is wrong on purpose, and a device that takes such a block must be found
-//! out. What it does not do: hide what it computes, which is public, or hurry.
+//! The libraries in use do not encrypt a deliberately malformed block, which a device must reject. The computation is not in
+//! constant time: its inputs are public, in tests as well, which decrypt with the built-in private keys.
 
 use crate::keys::RsaNumbers;
+use num_bigint::BigUint;
 
-/// A number, the least significant word first. All of one computation have the length of the modulus.
-type Words = Vec<u64>;
-
-/// The block to the power of the public exponent; as long as the modulus. `None`: it is not below the modulus.
+/// Returns the block to the power of the public exponent, as long as the modulus. `None`: the block is longer than the
+/// modulus or not below it.
 pub(crate) fn encrypt(block: &[u8], key: &RsaNumbers<'_>) -> Option<Vec<u8>> {
-    let length = key.n.len().div_ceil(8);
-    let modulus = words(key.n, length)?;
-    let base = words(block, length)?;
-    if !is_below(&base, &modulus) {
+    let [base, exponent, modulus] = [block, key.e, key.n].map(BigUint::from_bytes_be);
+    if block.len() > key.n.len() || base >= modulus {
         return None;
     }
-    let mut power = words(&[1], length)?;
-    for bit in bits(key.e) {
-        power = multiply(&power, &power, &modulus);
-        if bit {
-            power = multiply(&power, &base, &modulus);
-        }
-    }
-    let bytes: Vec<u8> = power
-        .iter()
-        .rev()
-        .flat_map(|word| word.to_be_bytes())
-        .collect();
-    Some(bytes[bytes.len() - key.n.len()..].to_vec())
-}
-
-/// Reads a big-endian number. `None`: it is too long.
-fn words(bytes: &[u8], length: usize) -> Option<Words> {
-    let mut words = vec![0; length];
-    for (place, &byte) in bytes.iter().rev().enumerate() {
-        *words.get_mut(place / 8)? |= u64::from(byte) << (place % 8 * 8);
-    }
-    Some(words)
-}
-
-/// Bits of a big-endian number, the most significant first.
-fn bits(bytes: &[u8]) -> impl Iterator<Item = bool> {
-    bytes
-        .iter()
-        .flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1 == 1))
-}
-
-/// The product, by doubling and adding: both factors are below the modulus.
-fn multiply(one: &[u64], other: &[u64], modulus: &[u64]) -> Words {
-    let mut product = vec![0; modulus.len()];
-    for word in one.iter().rev() {
-        for place in (0..64).rev() {
-            let twice = product.clone();
-            add(&mut product, &twice, modulus);
-            if word >> place & 1 == 1 {
-                add(&mut product, other, modulus);
-            }
-        }
-    }
-    product
-}
-
-/// Adds; both are below the modulus, and so is the sum then.
-fn add(sum: &mut [u64], other: &[u64], modulus: &[u64]) {
-    let mut carry = false;
-    for (word, &other) in sum.iter_mut().zip(other) {
-        let (sum, over) = word.overflowing_add(other);
-        let (sum, over_by_carry) = sum.overflowing_add(u64::from(carry));
-        (*word, carry) = (sum, over || over_by_carry);
-    }
-    if carry || !is_below(sum, modulus) {
-        let mut borrow = false;
-        for (word, &other) in sum.iter_mut().zip(modulus) {
-            let (difference, under) = word.overflowing_sub(other);
-            let (difference, under_by_borrow) = difference.overflowing_sub(u64::from(borrow));
-            (*word, borrow) = (difference, under || under_by_borrow);
-        }
-    }
-}
-
-fn is_below(one: &[u64], other: &[u64]) -> bool {
-    one.iter().rev().lt(other.iter().rev())
+    let power = base.modpow(&exponent, &modulus).to_bytes_be();
+    let mut bytes = vec![0; key.n.len() - power.len()];
+    bytes.extend(power);
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! As much of DER as takes apart the keys that are built in and those of vectors (RFC 5208, 5280, 5915, 8017 appendix A).
+//! Numbers and bare strings in DER keys: the built-in ones and those of vectors.
 
-const INTEGER: u8 = 0x02;
-const BIT_STRING: u8 = 0x03;
-const OCTET_STRING: u8 = 0x04;
-const SEQUENCE: u8 = 0x30;
+use pkcs1::{RsaPrivateKeyRef, RsaPublicKeyRef};
+use pkcs8::der::Decode;
+use pkcs8::der::asn1::OctetStringRef;
+use pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfoRef};
+use sec1::EcPrivateKey;
 
 /// The numbers of an RSA key (RFC 8017 §3), big-endian and without leading zeros. Those of the private key are empty where it
 /// is not there.
@@ -23,11 +24,10 @@ pub struct RsaNumbers<'a> {
 /// Numbers of a PKCS#8 key, or of a SubjectPublicKeyInfo where that is empty.
 pub(super) fn rsa<'a>(private: &'a [u8], public: &'a [u8]) -> Option<RsaNumbers<'a>> {
     if private.is_empty() {
-        let mut fields = Reader(Reader(public_bytes(public)?).take(SEQUENCE)?);
-        let (n, e) = (fields.number()?, fields.number()?);
+        let key = RsaPublicKeyRef::from_der(public_bytes(public)?).ok()?;
         return Some(RsaNumbers {
-            n,
-            e,
+            n: key.modulus.as_bytes(),
+            e: key.public_exponent.as_bytes(),
             d: &[],
             p: &[],
             q: &[],
@@ -36,82 +36,38 @@ pub(super) fn rsa<'a>(private: &'a [u8], public: &'a [u8]) -> Option<RsaNumbers<
             q_inverse: &[],
         });
     }
-    let mut fields = Reader(Reader(inner(private)?).take(SEQUENCE)?);
-    fields.take(INTEGER)?;
+    let key = RsaPrivateKeyRef::from_der(inner(private)?).ok()?;
     Some(RsaNumbers {
-        n: fields.number()?,
-        e: fields.number()?,
-        d: fields.number()?,
-        p: fields.number()?,
-        q: fields.number()?,
-        d_p: fields.number()?,
-        d_q: fields.number()?,
-        q_inverse: fields.number()?,
+        n: key.modulus.as_bytes(),
+        e: key.public_exponent.as_bytes(),
+        d: key.private_exponent.as_bytes(),
+        p: key.prime1.as_bytes(),
+        q: key.prime2.as_bytes(),
+        d_p: key.exponent1.as_bytes(),
+        d_q: key.exponent2.as_bytes(),
+        q_inverse: key.coefficient.as_bytes(),
     })
 }
 
-/// The bit string of a SubjectPublicKeyInfo.
+/// The bit string of a SubjectPublicKeyInfo (RFC 5280 §4.1).
 pub(super) fn public_bytes(spki: &[u8]) -> Option<&[u8]> {
-    let mut fields = Reader(Reader(spki).take_whole(SEQUENCE)?);
-    fields.take(SEQUENCE)?;
-    // Its first byte tells how many bits of the last are unused: none.
-    fields.take(BIT_STRING)?.strip_prefix(&[0])
+    let key = SubjectPublicKeyInfoRef::from_der(spki).ok()?;
+    key.subject_public_key.as_bytes()
 }
 
-/// Scalar of an ECPrivateKey or seed of Ed25519, from PKCS#8.
+/// The scalar of an ECPrivateKey (RFC 5915) or the seed of Ed25519 (RFC 8410), from PKCS#8.
 pub(super) fn private_bytes(pkcs8: &[u8]) -> Option<&[u8]> {
     let inner = inner(pkcs8)?;
-    if let Some(seed) = Reader(inner).take_whole(OCTET_STRING) {
-        return Some(seed);
+    match <&OctetStringRef>::from_der(inner) {
+        Ok(seed) => Some(seed.as_bytes()),
+        Err(_) => Some(EcPrivateKey::from_der(inner).ok()?.private_key),
     }
-    let mut fields = Reader(Reader(inner).take(SEQUENCE)?);
-    fields.take(INTEGER)?;
-    fields.take(OCTET_STRING)
 }
 
-/// What a PKCS#8 key wraps.
+/// The key that PKCS#8 wraps (RFC 5208).
 fn inner(pkcs8: &[u8]) -> Option<&[u8]> {
-    let mut fields = Reader(Reader(pkcs8).take_whole(SEQUENCE)?);
-    fields.take(INTEGER)?;
-    fields.take(SEQUENCE)?;
-    fields.take(OCTET_STRING)
-}
-
-/// What is not read yet.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    /// The content of the next element, which must have this tag.
-    fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
-        let (&[found, first], rest) = self.0.split_first_chunk()?;
-        let (length, rest) = if first < 0x80 {
-            (usize::from(first), rest)
-        } else {
-            // Two bytes of length are enough for 65535 bytes; more is no key of ours.
-            let (long, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            let length = match *long {
-                [a] => usize::from(a),
-                [a, b] => usize::from(u16::from_be_bytes([a, b])),
-                _ => return None,
-            };
-            (length, rest)
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        (found == tag).then_some(content)
-    }
-
-    /// As [`Self::take`], and nothing may follow.
-    fn take_whole(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.take(tag).filter(|_| self.0.is_empty())
-    }
-
-    /// A positive INTEGER without leading zeros.
-    fn number(&mut self) -> Option<&'a [u8]> {
-        let bytes = self.take(INTEGER)?;
-        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
-        Some(&bytes[zeros..])
-    }
+    let key = PrivateKeyInfoRef::from_der(pkcs8).ok()?;
+    Some(key.private_key.as_bytes())
 }
 
 #[cfg(test)]
