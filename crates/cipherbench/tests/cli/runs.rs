@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 const DOCUMENTS: [&str; 4] = ["report.html", "report.md", "results.csv", "results.json"];
 
@@ -148,7 +149,12 @@ pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
     if nix::unistd::geteuid().is_root() {
         // The program may lie where only root can look.
         let copy = sandbox.path("cipherbench");
-        fs::copy(PROGRAM, &copy).expect("a copy of the program");
+        // By another process: a child forked by another test would inherit a file open for
+        // writing, and the copy could not be executed (`ETXTBSY`).
+        let copied = Command::new("cp")
+            .args([PROGRAM.as_ref(), copy.as_path()])
+            .status();
+        assert!(copied.expect("cp runs").success());
         for path in [
             Path::new("."),
             Path::new("lab.yaml"),

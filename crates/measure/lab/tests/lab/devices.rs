@@ -1,8 +1,8 @@
 //! Devices under test: how they come up, are asked, die and are taken down.
 
 use crate::support::{
-    LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, ping, shell, start, this_program,
-    watch,
+    LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, install, ping, shell, start,
+    this_program, watch,
 };
 use campaign::plan::{Adapter, Direction, Dut, Encryptor};
 use dispatch::Choice;
@@ -186,7 +186,7 @@ pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
 pub(crate) fn a_run_stays_with_its_program_when_another_one_takes_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
-    std::fs::copy(this_program(), &program).unwrap();
+    install(&this_program(), &program);
     let output = Command::new(&program)
         .arg("replaced")
         .arg(folder.path())

@@ -9,8 +9,8 @@ use crate::devices::encryptor;
 use crate::faults::{HeldRun, signal};
 use crate::frames::{self, FRAMES, cross_both_ways, seal_and_open, with_dut};
 use crate::support::{
-    LINKS, PATIENCE, TestLab, assert_nothing_is_left, await_that, direct, dump, is_alive, ping,
-    plan_with_path, setup, shell, this_program,
+    LINKS, PATIENCE, TestLab, assert_nothing_is_left, await_that, direct, dump, install, is_alive,
+    ping, plan_with_path, setup, shell, this_program,
 };
 use campaign::plan::{Adapter, Direction, Element, IpVersion};
 use journal::record::InterfaceCounters;
@@ -18,7 +18,6 @@ use lab::protocol::{Request, Response};
 use lab::{Bench, LabError, Links, NamespaceLab, NodeId};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -241,9 +240,9 @@ fn ip_without_bridges(folder: &Path) {
                   esac\n\
                   PATH=${PATH#*:}\n\
                   printf '%s\\n' \"$input\" | ip \"$@\"\n";
-    let path = folder.join("ip");
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let written = folder.join("ip.sh");
+    std::fs::write(&written, script).unwrap();
+    install(&written, &folder.join("ip"));
 }
 
 pub(crate) fn an_element_that_cannot_be_made_is_told_in_words() {

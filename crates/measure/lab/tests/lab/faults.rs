@@ -1,7 +1,7 @@
 //! Runs that are killed, stopped, interrupted, or in each other's way.
 
 use crate::support::{
-    PATIENCE, TestLab, await_that, is_alive, plan, setup, shell, start, this_program,
+    PATIENCE, TestLab, await_that, install, is_alive, plan, setup, shell, start, this_program,
 };
 use lab::protocol::{Program, Request};
 use lab::{Bench, LabError, NamespaceLab, NodeId};
@@ -321,7 +321,7 @@ impl OrdinaryUser {
         // Where an ordinary user can execute it and write.
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        std::fs::copy(this_program(), folder.path().join("program")).unwrap();
+        install(&this_program(), &folder.path().join("program"));
         let state = folder.path().join("state");
         std::fs::create_dir(&state).unwrap();
         if is_root() {

@@ -104,6 +104,20 @@ pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
+/// Copies a file to where it can be executed.
+///
+/// Another process writes it: a file that this process has open for writing is inherited by every
+/// child that another test forks meanwhile, and cannot be executed until that child is gone
+/// (`ETXTBSY`).
+pub(crate) fn install(source: &Path, target: &Path) {
+    let installed = std::process::Command::new("install")
+        .args(["-m", "755"])
+        .args([source, target])
+        .status()
+        .unwrap();
+    assert!(installed.success());
+}
+
 pub(crate) fn plan(name: &str) -> LabPlan {
     plan_with_path(name, &[])
 }
