@@ -7,12 +7,12 @@ use units::{Bytes, Layer};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// The values of an axis as far as they could be read: so that one mistake does not hide the next.
-pub(crate) struct Axis<T> {
+pub(crate) struct AxisValues<T> {
     values: Vec<Spanned<T>>,
     outcome: Result<(), Reported>,
 }
 
-impl<T> Axis<T> {
+impl<T> AxisValues<T> {
     /// The values that could be read, no two alike.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Spanned<T>> {
         self.values.iter()
@@ -41,10 +41,10 @@ pub(crate) fn axis<'d, T: Clone + PartialEq>(
     key: &'static str,
     default: T,
     read: impl FnMut(Node<'d>) -> Result<T, Reported>,
-) -> Axis<T> {
+) -> AxisValues<T> {
     match map.optional(key) {
         Some(node) => read_values(node, read),
-        None => Axis {
+        None => AxisValues {
             values: vec![map.node().spanned(default)],
             outcome: Ok(()),
         },
@@ -56,10 +56,10 @@ pub(crate) fn required_axis<'d, T: Clone + PartialEq>(
     map: &Map<'d>,
     key: &'static str,
     read: impl FnMut(Node<'d>) -> Result<T, Reported>,
-) -> Axis<T> {
+) -> AxisValues<T> {
     match map.required(key) {
         Ok(node) => read_values(node, read),
-        Err(reported) => Axis {
+        Err(reported) => AxisValues {
             values: Vec::new(),
             outcome: Err(reported),
         },
@@ -70,7 +70,7 @@ pub(crate) fn required_axis<'d, T: Clone + PartialEq>(
 fn read_values<'d, T: Clone + PartialEq>(
     node: Node<'d>,
     mut read: impl FnMut(Node<'d>) -> Result<T, Reported>,
-) -> Axis<T> {
+) -> AxisValues<T> {
     let mut values: Vec<Spanned<T>> = Vec::new();
     let mut too_many = None;
     let outcome = node.one_or_many(|item| {
@@ -86,7 +86,7 @@ fn read_values<'d, T: Clone + PartialEq>(
         values.push(item.spanned(value));
         Ok(())
     });
-    Axis {
+    AxisValues {
         values,
         outcome: outcome.map(drop),
     }
@@ -154,7 +154,11 @@ fn in_steps(node: Node<'_>, time: Duration) -> Result<Duration, Reported> {
 }
 
 /// iperf3 runs whole seconds only: it drops the fraction of `-t` without a word.
-pub(crate) fn check_run(node: Node<'_>, durations: &Axis<Duration>, warmup: &Spanned<Duration>) {
+pub(crate) fn check_run(
+    node: Node<'_>,
+    durations: &AxisValues<Duration>,
+    warmup: &Spanned<Duration>,
+) {
     let print = units::time::print;
     for duration in durations.iter() {
         // A default has no place of its own.
@@ -192,7 +196,11 @@ pub(crate) fn check_run(node: Node<'_>, durations: &Axis<Duration>, warmup: &Spa
 pub(crate) const STREAMS_MAX: u16 = 128;
 
 /// Each core runs one process, which needs at least one stream.
-pub(crate) fn check_streams(node: Node<'_>, streams: &Axis<Option<u16>>, cores: &Axis<u16>) {
+pub(crate) fn check_streams(
+    node: Node<'_>,
+    streams: &AxisValues<Option<u16>>,
+    cores: &AxisValues<u16>,
+) {
     let most = cores.iter().map(|cores| cores.value).max().unwrap_or(1);
     for spanned in streams.iter() {
         if let Some(streams) = spanned.value.filter(|streams| *streams < most) {
@@ -216,7 +224,7 @@ pub(crate) fn check_searched<T>(
     node: Node<'_>,
     tune: &Result<Spanned<bool>, Reported>,
     key: &str,
-    values: &Axis<Option<T>>,
+    values: &AxisValues<Option<T>>,
 ) {
     let tune = tune.as_ref().is_ok_and(|tune| tune.value);
     if let Some(given) = values
@@ -245,7 +253,7 @@ pub(crate) fn check_payload(
     noun: &str,
     headers: usize,
     payloads: impl Iterator<Item = (u64, Place)>,
-    mtus: &Axis<u16>,
+    mtus: &AxisValues<u16>,
 ) {
     let Some(smallest) = mtus.iter().map(|mtu| u64::from(mtu.value)).min() else {
         return;

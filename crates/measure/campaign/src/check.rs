@@ -5,12 +5,12 @@ use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Direction, Disturbed, Event, Failure, FrameTest, IpVersion, LabKind, Measurement,
-    PortKind, Procedure, Traffic,
+    Adapter, Axis, Direction, Disturbed, Event, Failure, FrameTest, IpVersion, LabKind,
+    Measurement, PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
-use yaml::Mistake;
+use yaml::{Mistake, Place};
 
 /// Longest frames, FCS not counted, that an AF_XDP port of a virtual link takes: a page of memory, and on
 /// receipt what the kernel keeps free before them.
@@ -96,15 +96,12 @@ impl Draft {
             );
             return Some(self.dut.mistake(what, help));
         };
-        let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
+        let test = self.frame_test()?;
         if test.traffic.ip == IpVersion::V6 {
             let what =
                 format!("`{name}` is measured with IPv4 only: the stations have no IPv6 address");
-            return Some(
-                places
-                    .ip
-                    .mistake(what, "write `ip: 4`, or leave it out with `duts`"),
-            );
+            let help = "write `ip: 4`, or leave it out with `duts`";
+            return Some(self.place(Axis::Ip).mistake(what, help));
         }
         let cut = matches!(
             &test.procedure,
@@ -126,20 +123,31 @@ impl Draft {
     }
 
     fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
-        let (wanted, present) = (self.cell.cores_per_station, host.cores);
+        let (wanted, present) = (self.cell.stations?.cores, host.cores);
         (wanted > present).then(|| {
             let plural = if present == 1 { "core" } else { "cores" };
             let what = format!(
                 "{wanted} cores per station are more than the {present} {plural} of this host"
             );
-            self.cores.mistake(what, format!("write {present} or less"))
+            let help = format!("write {present} or less");
+            self.place(Axis::Cores).mistake(what, help)
         })
     }
 
     /// The longest packet of the cell's traffic.
     fn packet_bytes(&self) -> u16 {
-        self.frame_test()
-            .map_or(self.cell.mtu, |test| packet_bytes_max(&test.traffic.mix))
+        match self.frame_test() {
+            Some(test) => packet_bytes_max(&test.traffic.mix),
+            None => self.cell.stations.map_or(0, |stations| stations.mtu),
+        }
+    }
+
+    /// Where the campaign says how long packets are.
+    fn size_place(&self) -> &Place {
+        self.place(match self.frame_test() {
+            Some(_) => Axis::Frame,
+            None => Axis::Mtu,
+        })
     }
 
     /// Length of the longest packet on the cipher link.
@@ -181,7 +189,7 @@ impl Draft {
              {needed} B in {}",
             lab.file()
         );
-        Some(self.mtu.mistake(what, help))
+        Some(self.size_place().mistake(what, help))
     }
 
     /// A DUT may take no packets as long as its links do.
@@ -200,14 +208,14 @@ impl Draft {
                 limit.by
             );
             let help = format!("write {fits} B or less, or {}", limit.help);
-            self.mtu.mistake(what, help)
+            self.size_place().mistake(what, help)
         })
     }
 
     /// Links of a smaller MTU have no IPv6 (RFC 8200 §5).
     fn check_ipv6(&self, lab: &LabFile) -> Option<Mistake> {
         let limit = lab.plan().cipher_mtu.filter(|mtu| *mtu < LINK_MTU_MIN)?;
-        let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
+        let test = self.frame_test()?;
         (test.traffic.ip == IpVersion::V6).then(|| {
             let what = format!(
                 "the cipher link's MTU of {limit} B is too small for IPv6, which needs \
@@ -217,13 +225,13 @@ impl Draft {
                 "write `ip: 4`; or `cipher_mtu: auto` or {LINK_MTU_MIN} B in {}",
                 lab.file()
             );
-            places.ip.mistake(what, help)
+            self.place(Axis::Ip).mistake(what, help)
         })
     }
 
     fn check_ports(&self, lab: &LabFile) -> Option<Mistake> {
         let ports = self.frame_test()?.traffic.ports;
-        let place = &self.frames.as_ref()?.ports;
+        let place = self.place(Axis::Ports);
         let in_memory = lab.plan().kind == LabKind::Memory;
         let forced = [ports.tx, ports.rx];
         let wrong = forced
@@ -244,7 +252,7 @@ impl Draft {
 
     /// AF_XDP needs a queue for each core, of which a virtual link has one, and a page for each frame.
     fn check_xdp(&self, lab: &LabFile, cipher_mtu: usize) -> Option<Mistake> {
-        let (test, places) = (self.frame_test()?, self.frames.as_ref()?);
+        let test = self.frame_test()?;
         let Traffic {
             ports, direction, ..
         } = &test.traffic;
@@ -252,13 +260,13 @@ impl Draft {
         if lab.plan().kind == LabKind::Memory || !(is_xdp(ports.tx) || is_xdp(ports.rx)) {
             return None;
         }
-        let cores = self.cell.cores_per_station;
+        let cores = self.cell.stations?.cores;
         if cores > 1 {
             let what = format!(
                 "AF_XDP needs a queue for each of {cores} cores, and the lab's links have one"
             );
             let help = "write `ports: packet` or `auto`, or `cores: 1`";
-            return Some(places.ports.mistake(what, help));
+            return Some(self.place(Axis::Ports).mistake(what, help));
         }
         let packet = usize::from(self.packet_bytes());
         let encrypts = self.cell.dut.adapter.encrypts();
@@ -286,35 +294,34 @@ impl Draft {
             most + FCS_BYTES as usize
         );
         let help = format!("write `{key}: packet` or `auto` there, or shorter frames");
-        Some(places.ports.mistake(what, help))
+        Some(self.place(Axis::Ports).mistake(what, help))
     }
 
     /// In memory each station is one thread, and sends or receives.
     fn check_stations_in_memory(&self, lab: &LabFile) -> Vec<Mistake> {
-        let (Some(test), Some(places)) = (self.frame_test(), &self.frames) else {
+        let (Some(test), Some(stations)) = (self.frame_test(), self.cell.stations) else {
             return Vec::new();
         };
         if lab.plan().kind != LabKind::Memory {
             return Vec::new();
         }
         let help = "or use a lab of kind `namespaces`: `--lab namespaces`";
-        let cores = self.cell.cores_per_station;
+        let cores = stations.cores;
         let cores = (cores > 1).then(|| {
             let what = format!("{cores} cores per station are more than the one in memory");
-            self.cores
-                .mistake(what, format!("write `cores: 1`, {help}"))
+            let help = format!("write `cores: 1`, {help}");
+            self.place(Axis::Cores).mistake(what, help)
         });
         let duplex = test.traffic.duplex.then(|| {
             let what = "a lab in memory is loaded one way only";
-            places
-                .duplex
-                .mistake(what, format!("leave `duplex` off, {help}"))
+            let help = format!("leave `duplex` off, {help}");
+            self.place(Axis::Duplex).mistake(what, help)
         });
         cores.into_iter().chain(duplex).collect()
     }
 
     fn check_loads(&self, lab: &LabFile) -> Vec<Mistake> {
-        let (Some(test), Some(places)) = (self.frame_test(), &self.frames) else {
+        let (Some(test), Some(given)) = (self.frame_test(), &self.frames) else {
             return Vec::new();
         };
         let mix = &test.traffic.mix;
@@ -326,7 +333,7 @@ impl Draft {
         let sealed = sealed.map_or_else(String::new, |suite| {
             format!(" that the station sends as ESP ({suite})")
         });
-        let above = places.loads.iter().filter(|load| load.value > line_rate);
+        let above = given.loads.iter().filter(|load| load.value > line_rate);
         let mistakes = above.map(|load| {
             // Where no load stands, it is the default of the one that every search has.
             let (noun, key) = match load.place == self.trial {

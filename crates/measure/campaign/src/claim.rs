@@ -1,15 +1,13 @@
 //! Claims: what a data sheet says of a DUT, and which cells measure it.
 //!
-//! To let a claim be told by one more axis: a variant of [`Selector`], its key in [`Asked::read`], its value of
-//! a cell in [`Selector::of`], and its row in `docs/campaign.md`.
+//! To let a claim select by one more axis: see [`selector`].
 
 mod selector;
 
 use crate::dut::Listed;
 use crate::expand::Draft;
 use crate::frames::rate::{self, Rate};
-use crate::plan::{Bound, Claim, ClaimUnit, Measurement, Percentile, Procedure};
-use selector::Selector;
+use crate::plan::{Bound, Claim, ClaimUnit, Coordinate, Measurement, Percentile, Procedure};
 use std::time::Duration;
 use units::{BitRate, FrameRate, Layer, Ratio};
 use yaml::{Map, Node, Reported, Spanned};
@@ -60,7 +58,7 @@ pub(crate) struct Asked {
     percentile: Option<Spanned<Percentile>>,
     source: String,
     conditions: String,
-    selectors: Vec<Spanned<Selector>>,
+    selectors: Vec<Spanned<Coordinate>>,
 }
 
 /// Reads the list of claims.
@@ -114,7 +112,7 @@ impl Asked {
         let load = map.optional("load").map(load).transpose();
         let source = map.required("source").and_then(line);
         let conditions = map.with_default("conditions", String::new(), line);
-        let selectors = Selector::read_all(map);
+        let selectors = selector::read_all(map);
         let ((trial, _), percentile) = (trial?, percentile.transpose()?);
         if let Some(wrong) = percentile
             .as_ref()

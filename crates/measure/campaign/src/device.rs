@@ -6,9 +6,9 @@
 mod operations;
 mod points;
 
-use crate::axis::{Axis, RUN_MAX, axis, nanos};
+use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
+use crate::dut;
 use crate::plan::{self, Adapter, DeviceKind, DeviceTest, Workers};
-use crate::{dut, expand::Point};
 use operation::{Algorithm, Operation};
 use operations::{block_bytes, read_algorithms, read_operations};
 use std::time::Duration;
@@ -105,7 +105,7 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<DeviceTrial, Reported> {
 fn speed(map: &Map<'_>) -> Result<Speed, Reported> {
     let operations = map.required("operation").and_then(read_operations);
     let sizes_given = map.optional("size");
-    let size: Axis<u32> = axis(map, "size", SIZES_DEFAULT[0], size);
+    let size: AxisValues<u32> = axis(map, "size", SIZES_DEFAULT[0], size);
     let concurrency = axis(map, "concurrency", 1, |node| {
         node.integer(1..=CONCURRENCY_MAX)
     });
@@ -148,7 +148,7 @@ fn size(node: Node<'_>) -> Result<u32, Reported> {
 }
 
 /// Some modes know whole blocks only.
-fn check_sizes(node: Node<'_>, operations: &[Operation], sizes: &Axis<u32>) {
+fn check_sizes(node: Node<'_>, operations: &[Operation], sizes: &AxisValues<u32>) {
     for size in sizes.iter() {
         let broken = operations
             .iter()
@@ -248,25 +248,5 @@ pub(crate) fn wrong_for(
             ),
             "write `workers: threads`, or `devices:` with the others",
         )),
-    }
-}
-
-/// A point of a device trial: no link, no station.
-fn point<'a>(
-    trial: &'a crate::trial::Trial,
-    test: DeviceTest,
-    axes: Vec<crate::expand::AxisValue>,
-) -> Point<'a> {
-    Point {
-        trial,
-        mtu: 0,
-        mtu_place: &trial.place,
-        cores: 0,
-        cores_place: &trial.place,
-        offloads: false,
-        tune: false,
-        frames: None,
-        measurement: plan::Measurement::Device(test),
-        axes,
     }
 }

@@ -8,12 +8,18 @@
 //! Each group of frame tests has a cell without a DUT, the calibration, unless the campaign measures
 //! `straight` in it itself.
 
+mod grid;
 mod tools;
+
+pub(crate) use grid::{Grid, Placed};
 
 use crate::device;
 use crate::dut::{Listed, STRAIGHT, names, slug};
-use crate::frames::{self, Places};
-use crate::plan::{Adapter, Cell, Disturbed, Dut, Event, Measurement, Procedure};
+use crate::frames::{self, Given};
+use crate::plan::{
+    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, Measurement, Procedure, Stations,
+    group_of,
+};
 use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
 use yaml::{Node, Place, Reported};
@@ -28,11 +34,18 @@ pub(crate) struct Draft {
     pub(crate) cell: Cell,
     pub(crate) trial: Place,
     pub(crate) dut: Place,
-    /// Of the MTU, or of the frame size that it follows from.
-    pub(crate) mtu: Place,
-    pub(crate) cores: Place,
+    places: Vec<(Axis, Place)>,
     /// `None` for a trial by a tool.
-    pub(crate) frames: Option<Places>,
+    pub(crate) frames: Option<Given>,
+}
+
+impl Draft {
+    /// Of the value on an axis; of the trial where it has none.
+    pub(crate) fn place(&self, axis: Axis) -> &Place {
+        let mut places = self.places.iter();
+        let found = places.find(|(known, _)| *known == axis);
+        found.map_or(&self.trial, |(_, place)| place)
+    }
 }
 
 /// All cells, in the order of the campaign, the DUT varying fastest. Mistakes go to `node`, the
@@ -44,20 +57,16 @@ pub(crate) fn cells(
     calibrate: bool,
 ) -> Result<Vec<Draft>, Reported> {
     let selected = select_all(node, trials, duts)?;
-    let count = count(node, trials, &selected)?;
-    let points: Vec<_> = trials
-        .iter()
-        .zip(&selected)
-        .flat_map(|(trial, duts)| trial.points().into_iter().map(move |point| (point, duts)))
-        .collect();
+    let points = points(node, trials, &selected)?;
     let varying = varying_axes(points.iter().map(|(point, _)| point));
     let mut owners: HashMap<String, &Place> = HashMap::new();
-    let mut drafts = Vec::with_capacity(count);
+    let mut drafts = Vec::new();
     let mut result = Ok(());
     let mut repeated = HashSet::new();
     let mut told: Vec<(&Place, String)> = Vec::new();
     for (point, selected) in &points {
-        let group = point.group(&varying);
+        let coordinates = point.named(&varying);
+        let group = group_of(&point.measurement, coordinates.iter());
         if let Some(first) = owners.insert(group.clone(), &point.trial.place)
             && repeated.insert(point.trial.place.path.clone())
         {
@@ -76,9 +85,10 @@ pub(crate) fn cells(
         }
         let is_straight = |dut: &&Listed| dut.dut.adapter == Adapter::Straight;
         if calibrate && point.measurement.has_ceiling() && !selected.iter().any(is_straight) {
-            drafts.push(point.calibration(&group));
+            drafts.push(point.calibration(&group, &coordinates));
         }
-        drafts.extend(selected.iter().map(|dut| point.draft(&group, dut)));
+        let draft = |dut: &&Listed| point.draft(&group, &coordinates, dut);
+        drafts.extend(selected.iter().map(draft));
     }
     result.map(|()| drafts)
 }
@@ -120,53 +130,49 @@ fn select<'d>(
     result.map(|()| selected.collect())
 }
 
-/// How many cells there are, calibration counted.
-fn count(node: Node<'_>, trials: &[Trial], selected: &[Vec<&Listed>]) -> Result<usize, Reported> {
+/// The points of all trials with their DUTs.
+fn points<'a, 'd>(
+    node: Node<'_>,
+    trials: &'a [Trial],
+    selected: &'a [Vec<&'d Listed>],
+) -> Result<Vec<(Point<'a>, &'a Vec<&'d Listed>)>, Reported> {
+    let mut points = Vec::new();
     let mut count = 0_usize;
     for (trial, duts) in trials.iter().zip(selected) {
+        let own = trial.points();
         let calibration = usize::from(matches!(trial.kind, Kind::Frames(_)));
-        count = count.saturating_add(trial.cells().saturating_mul(duts.len() + calibration));
+        count = count.saturating_add(own.count().saturating_mul(duts.len() + calibration));
         if count > CELLS_MAX {
             let what = format!("with this trial the campaign has {count} cells");
             let help = format!("at most {CELLS_MAX} are possible: shorten a list");
             return Err(node.mistake_at(&trial.place, what, help));
         }
+        let own = own.into_points().into_iter();
+        points.extend(own.map(|(point, at)| (Point { at, ..point }, duts)));
     }
-    Ok(count)
+    Ok(points)
 }
 
 /// One combination of a trial's axes.
+#[derive(Clone)]
 pub(crate) struct Point<'a> {
     pub(crate) trial: &'a Trial,
-    pub(crate) mtu: u16,
-    pub(crate) mtu_place: &'a Place,
-    pub(crate) cores: u16,
-    pub(crate) cores_place: &'a Place,
-    pub(crate) offloads: bool,
+    /// All of its coordinates, those that ids leave out too.
+    pub(crate) at: Vec<Placed<'a>>,
+    pub(crate) stations: Option<Stations>,
     pub(crate) tune: bool,
-    pub(crate) frames: Option<Places>,
+    pub(crate) frames: Option<Given>,
     pub(crate) measurement: Measurement,
-    pub(crate) axes: Vec<AxisValue>,
 }
 
-/// The value of one axis, as ids print it.
-pub(crate) struct AxisValue {
-    name: &'static str,
-    value: String,
-    /// Part of every id.
-    always: bool,
-}
-
-/// Axes by kind and name that have more than one value in the campaign.
-fn varying_axes<'p>(
-    points: impl Iterator<Item = &'p Point<'p>>,
-) -> HashSet<(&'static str, &'static str)> {
-    let mut first: HashMap<(&str, &str), &str> = HashMap::new();
+/// Axes by kind that have more than one value in the campaign.
+fn varying_axes<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> HashSet<(&'static str, Axis)> {
+    let mut first = HashMap::new();
     let mut varying = HashSet::new();
     for point in points {
-        for axis in &point.axes {
-            let key = (point.measurement.name(), axis.name);
-            if *first.entry(key).or_insert(&axis.value) != axis.value {
+        for (coordinate, _) in &point.at {
+            let key = (point.measurement.name(), coordinate.axis);
+            if *first.entry(key).or_insert(&coordinate.value) != &coordinate.value {
                 varying.insert(key);
             }
         }
@@ -174,23 +180,40 @@ fn varying_axes<'p>(
     varying
 }
 
-impl Point<'_> {
-    fn group(&self, varying: &HashSet<(&'static str, &'static str)>) -> String {
-        let kind = self.measurement.name();
-        let mut group = kind.to_owned();
-        for axis in &self.axes {
-            if axis.always || varying.contains(&(kind, axis.name)) {
-                group.push_str(&format!("/{}={}", axis.name, axis.value));
-            }
+impl<'a> Point<'a> {
+    /// A point of one core, which no axis has placed yet.
+    pub(crate) const fn new(trial: &'a Trial, measurement: Measurement) -> Self {
+        Self {
+            trial,
+            at: Vec::new(),
+            stations: None,
+            tune: false,
+            frames: None,
+            measurement,
         }
-        group
+    }
+
+    /// The coordinates that ids have.
+    fn named(&self, varying: &HashSet<(&'static str, Axis)>) -> Vec<Coordinate> {
+        let kind = self.measurement.name();
+        let is_named =
+            |axis: Axis| axis.is_always_named(&self.measurement) || varying.contains(&(kind, axis));
+        let at = self.at.iter().map(|(coordinate, _)| coordinate);
+        at.filter(|at| is_named(at.axis)).cloned().collect()
+    }
+
+    /// Of the value on an axis; of the trial where it has none.
+    pub(crate) fn place(&self, axis: Axis) -> &Place {
+        let mut at = self.at.iter();
+        let found = at.find(|(coordinate, _)| coordinate.axis == axis);
+        found.map_or(&self.trial.place, |(_, place)| place)
     }
 
     /// What of this point some DUT cannot do: where, what, and what to do.
     fn wrong_for(&self, duts: &[&Listed], all: &[Listed]) -> Vec<(&Place, String, String)> {
         match (&self.measurement, &self.frames) {
-            (Measurement::Frames(test), Some(places)) => {
-                frames::for_duts(test, self.offloads, places, duts, all)
+            (Measurement::Frames(test), Some(given)) => {
+                frames::for_duts(test, self, given, duts, all)
             }
             (Measurement::Device(test), _) => {
                 let wrong = device::wrong_for(test, duts);
@@ -227,19 +250,21 @@ impl Point<'_> {
         Some((&self.trial.place, what, help))
     }
 
-    fn draft(&self, group: &str, dut: &Listed) -> Draft {
+    fn draft(&self, group: &str, coordinates: &[Coordinate], dut: &Listed) -> Draft {
+        let places = self.at.iter();
         Draft {
-            cell: self.cell(group, &dut.dut),
+            cell: self.cell(group, coordinates, &dut.dut),
             trial: self.trial.place.clone(),
             dut: dut.place.clone(),
-            mtu: self.mtu_place.clone(),
-            cores: self.cores_place.clone(),
+            places: places
+                .map(|(coordinate, place)| (coordinate.axis, (*place).clone()))
+                .collect(),
             frames: self.frames.clone(),
         }
     }
 
     /// The same without a DUT.
-    fn calibration(&self, group: &str) -> Draft {
+    fn calibration(&self, group: &str, coordinates: &[Coordinate]) -> Draft {
         let straight = Listed {
             dut: Dut {
                 name: STRAIGHT.to_owned(),
@@ -248,7 +273,7 @@ impl Point<'_> {
             entry: STRAIGHT.to_owned(),
             place: self.trial.place.clone(),
         };
-        let mut draft = self.draft(group, &straight);
+        let mut draft = self.draft(group, coordinates, &straight);
         draft.cell.calibration = true;
         draft
     }
@@ -256,15 +281,13 @@ impl Point<'_> {
     /// What is measured, the traffic spread over as many tunnels as the DUT has unless it was said.
     fn measurement_of(&self, dut: &Dut) -> Measurement {
         let mut measurement = self.measurement.clone();
-        if let (Measurement::Frames(test), Some(places)) = (&mut measurement, &self.frames)
-            && places.auto_tunnels
-        {
+        if let (Measurement::Frames(test), Some(given)) = (&mut measurement, &self.frames) {
             let traffic = &mut test.traffic;
-            traffic.tunnels = dut.adapter.profile().tunnels;
-            traffic.flows = places
-                .flows
-                .value
-                .unwrap_or_else(|| frames::flows_for(traffic.tunnels, self.cores));
+            let profile = || dut.adapter.profile().tunnels;
+            traffic.tunnels = given.tunnels.unwrap_or_else(profile);
+            let cores = self.stations.map_or(1, |stations| stations.cores);
+            let enough = || frames::flows_for(traffic.tunnels, cores);
+            traffic.flows = given.flows.unwrap_or_else(enough);
         }
         measurement
     }
@@ -284,14 +307,13 @@ impl Point<'_> {
         dut
     }
 
-    fn cell(&self, group: &str, dut: &Dut) -> Cell {
+    fn cell(&self, group: &str, coordinates: &[Coordinate], dut: &Dut) -> Cell {
         Cell {
             id: format!("{group}/{}", slug(&dut.name)),
             group: group.to_owned(),
+            coordinates: coordinates.to_vec(),
             dut: self.dut_for(dut),
-            mtu: self.mtu,
-            cores_per_station: self.cores,
-            offloads: self.offloads,
+            stations: self.stations,
             measurement: self.measurement_of(dut),
             tune: self.tune,
             estimate_ns: 0,
@@ -301,37 +323,12 @@ impl Point<'_> {
 }
 
 impl Trial {
-    /// How many points it has; saturates.
-    fn cells(&self) -> usize {
-        match &self.kind {
-            Kind::Tool(trial) => trial.count(),
-            Kind::Frames(trial) => trial.count(),
-            Kind::Device(trial) => trial.count(),
-        }
-    }
-
     /// Its points; the first axis of an id varies slowest.
-    fn points(&self) -> Vec<Point<'_>> {
+    fn points(&self) -> Grid<'_, Point<'_>> {
         match &self.kind {
             Kind::Tool(trial) => trial.points(self),
             Kind::Frames(trial) => trial.points(self),
             Kind::Device(trial) => trial.points(self),
         }
-    }
-}
-
-pub(crate) fn always(name: &'static str, value: impl ToString) -> AxisValue {
-    AxisValue {
-        name,
-        value: value.to_string(),
-        always: true,
-    }
-}
-
-pub(crate) fn sometimes(name: &'static str, value: impl ToString) -> AxisValue {
-    AxisValue {
-        name,
-        value: value.to_string(),
-        always: false,
     }
 }

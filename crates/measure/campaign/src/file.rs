@@ -259,8 +259,12 @@ impl Campaign {
     /// which must run on any host.
     #[must_use]
     pub fn within_cores(mut self, cores: u16) -> Self {
-        self.drafts
-            .retain(|draft| draft.cell.cores_per_station <= cores);
+        self.drafts.retain(|draft| {
+            draft
+                .cell
+                .stations
+                .is_none_or(|stations| stations.cores <= cores)
+        });
         for claim in &mut self.claims {
             let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
             claim.cells.retain(is_there);

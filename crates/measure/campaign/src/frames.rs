@@ -13,11 +13,11 @@ pub(crate) mod rate;
 mod search;
 mod soak;
 
-pub(crate) use check::{Places, for_duts};
+pub(crate) use check::{Given, for_duts};
 pub(crate) use points::{LINK_MTU_MIN, packet_bytes_max};
 pub(crate) use procedure::{NAMES, Name};
 
-use crate::axis::{Axis, CORES_MAX, axis, required_axis};
+use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
 use crate::plan::{Direction, IpVersion, PortKind, Ports};
 use procedure::Asked;
 use wire::mix::FrameMix;
@@ -70,15 +70,15 @@ pub(crate) fn flows_for(tunnels: u32, cores: u16) -> u32 {
 
 /// [`FrameTrial`] as it is read.
 struct RawTraffic {
-    frame: Axis<FrameMix>,
-    ip: Axis<IpVersion>,
-    direction: Axis<Direction>,
-    cores: Axis<u16>,
-    flows: Axis<Option<u32>>,
-    tunnels: Axis<Option<u32>>,
-    duplex: Axis<bool>,
-    ports: Axis<Ports>,
-    offloads: Axis<bool>,
+    frame: AxisValues<FrameMix>,
+    ip: AxisValues<IpVersion>,
+    direction: AxisValues<Direction>,
+    cores: AxisValues<u16>,
+    flows: AxisValues<Option<u32>>,
+    tunnels: AxisValues<Option<u32>>,
+    duplex: AxisValues<bool>,
+    ports: AxisValues<Ports>,
+    offloads: AxisValues<bool>,
 }
 
 /// Reads a frame trial of that kind.

@@ -4,6 +4,8 @@
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
+pub(crate) mod axis;
+mod cell;
 mod claim;
 mod device;
 mod disturbed;
@@ -19,6 +21,8 @@ pub use crate::adapter::{
     Ability, Adapter, Carrier, DataPath, Direction, DutProfile, Form, IkeAuth, L2tpEncapsulation,
     L2tpv3, OpenVpn, PacketLimit, Role, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
 };
+pub use axis::{Axis, Column, Coordinate, Value};
+pub use cell::{Cell, Stations};
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
@@ -31,6 +35,8 @@ pub use keys::KeySource;
 pub use published::{Published, PublishedUnit};
 pub use soak::{DriftBounds, Soak};
 pub use tool::Tool;
+
+pub(crate) use cell::group_of;
 
 pub use frames::{
     BackToBack, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind, Ports,
@@ -175,63 +181,6 @@ impl Addresses {
     pub const fn target(&self) -> std::net::Ipv4Addr {
         let [a, b, c, _] = self.station_b.octets();
         std::net::Ipv4Addr::new(a, b, c, 2)
-    }
-}
-
-/// One point of the matrix: everything that is fixed while a figure is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
-    /// Unique in the plan and stable between runs of the same campaign,
-    /// for example `tcp/mtu=1500/cores=1/cipherbench`.
-    pub id: String,
-    /// The id without the DUT: cells of one group are compared with one another.
-    pub group: String,
-    /// The device under test.
-    pub dut: Dut,
-    /// IP MTU of the stations' interfaces, in bytes.
-    pub mtu: u16,
-    /// Cores that each station's tools may use; the affinity is real.
-    pub cores_per_station: u16,
-    /// Whether TSO, GSO and GRO are on at the links' ends.
-    pub offloads: bool,
-    /// What is measured, and how.
-    pub measurement: Measurement,
-    /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
-    pub tune: bool,
-    /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
-    /// trial's share of the cell's search included ([`crate::estimate`]).
-    pub estimate_ns: u64,
-    /// Measured to know the tester, not a DUT of the campaign: its figure is the bound of the
-    /// verdicts of the cells with the same [`group`](Self::group).
-    #[serde(default)]
-    pub calibration: bool,
-}
-
-impl Cell {
-    /// Whether it measures the tester itself: added for it, or with the DUT `straight` of the
-    /// campaign, which then serves.
-    #[must_use]
-    pub fn calibrates(&self) -> bool {
-        let is_frames = matches!(self.measurement, Measurement::Frames(_));
-        self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
-    }
-
-    /// The [`group`](Self::group) without the tool: cells of one question differ in tool and DUT only.
-    #[must_use]
-    pub fn question(&self) -> String {
-        let parts = self.group.split('/');
-        let parts: Vec<_> = parts.filter(|part| !part.starts_with("tool=")).collect();
-        parts.join("/")
-    }
-
-    /// The [`group`](Self::group) without the size of the frames: cells of one series differ in size and DUT
-    /// only. What else varies in the campaign is in it as the campaign has it: a load of `1 Gbit/s L1` is
-    /// one, though it is another number of frames for each size.
-    #[must_use]
-    pub fn series(&self) -> String {
-        let parts = self.group.split('/');
-        let parts: Vec<_> = parts.filter(|part| !part.starts_with("frame=")).collect();
-        parts.join("/")
     }
 }
 

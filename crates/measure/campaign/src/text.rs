@@ -91,9 +91,11 @@ pub fn in_words(cell: &Cell) -> String {
 
 /// What is measured in the cells of a group, of which `cell` is one.
 fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
-    let cores = counted(cell.cores_per_station.into(), "core");
-    let offloads = if cell.offloads { "on" } else { "off" };
-    let path = format!("MTU {} B, offloads {offloads}", cell.mtu);
+    let (cores, path) = cell.stations.map_or_else(Default::default, |stations| {
+        let offloads = if stations.offloads { "on" } else { "off" };
+        let path = format!("MTU {} B, offloads {offloads}", stations.mtu);
+        (counted(stations.cores.into(), "core"), path)
+    });
     let tuned = if cell.tune {
         ", best parameters searched first"
     } else {
@@ -162,7 +164,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             let interval = print(Duration::from_nanos(*interval_ns));
             format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
         }
-        Measurement::Frames(test) => frames::in_words(cell, test, group),
+        Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),
     }
 }

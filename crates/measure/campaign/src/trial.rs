@@ -1,7 +1,7 @@
 //! Trials as a campaign asks for them: axes, checked one by one and against one another.
 
 use crate::axis::{
-    self, Axis, axis, check_payload, check_run, check_searched, check_streams, required_axis,
+    self, AxisValues, axis, check_payload, check_run, check_searched, check_streams, required_axis,
 };
 use crate::device::{self, DeviceTrial};
 use crate::frames::{self, FrameTrial};
@@ -160,10 +160,10 @@ fn tool(map: &Map<'_>, name: ToolName) -> Result<ToolTrial, Reported> {
 
 /// [`Load`] as it is read.
 struct RawLoad {
-    tool: Axis<plan::Tool>,
-    cores: Axis<u16>,
-    streams: Axis<Option<u16>>,
-    duration: Axis<Duration>,
+    tool: AxisValues<plan::Tool>,
+    cores: AxisValues<u16>,
+    streams: AxisValues<Option<u16>>,
+    duration: AxisValues<Duration>,
     warmup: Result<Spanned<Duration>, Reported>,
     tune: Result<Spanned<bool>, Reported>,
 }
@@ -218,7 +218,7 @@ fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
     })
 }
 
-fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
+fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
     let load = RawLoad::read(map);
     let datagram = axis(map, "datagram", None, |node| {
         node.word_or("auto", axis::datagram)
@@ -256,7 +256,7 @@ fn udp(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
 /// gateways.
 fn check_iperf2(
     node: Node<'_>,
-    tools: &Axis<plan::Tool>,
+    tools: &AxisValues<plan::Tool>,
     datagrams: impl Iterator<Item = (u32, Place)>,
 ) {
     if !tools.iter().any(|tool| tool.value == plan::Tool::Iperf2) {
@@ -271,7 +271,7 @@ fn check_iperf2(
     }
 }
 
-fn ping(map: &Map<'_>, mtu: &Axis<u16>) -> Result<Tool, Reported> {
+fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
     let node = map.node();
     let count = map.with_default("count", PING_COUNT_DEFAULT, |node| {
         node.integer(1..=PING_COUNT_MAX)

@@ -2,7 +2,7 @@
 
 use campaign::plan::{
     Adapter, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports, Procedure,
-    Profile, ThroughputSearch, Traffic,
+    Profile, Stations, ThroughputSearch, Traffic,
 };
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use proptest::collection::vec;
@@ -44,12 +44,13 @@ fn tests(plan: &Plan) -> Vec<&FrameTest> {
 fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
     let plan = plan("direct", "throughput: { frame: 64 B }");
     let cell = &plan.cells[1];
-    assert_eq!(
-        (cell.cores_per_station, cell.offloads, cell.tune),
-        (1, false, false)
-    );
-    // The least that IPv6 needs of a link.
-    assert_eq!(cell.mtu, 1280);
+    // The least MTU that IPv6 needs of a link.
+    let stations = Stations {
+        mtu: 1280,
+        cores: 1,
+        offloads: false,
+    };
+    assert_eq!((cell.stations, cell.tune), (Some(stations), false));
     let test = tests(&plan)[1];
     let expected = Traffic {
         mix: FrameMix::fixed(64),
@@ -106,7 +107,11 @@ fn the_mtu_is_that_of_the_largest_frame() {
         "straight",
         "load: { frame: [1298 B, 1299 B, 9216 B, imix] }",
     );
-    let mtus: Vec<_> = plan.cells.iter().map(|cell| cell.mtu).collect();
+    let mtus: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.stations.unwrap().mtu)
+        .collect();
     assert_eq!(mtus, [1280, 1281, 9198, 1500]);
 }
 

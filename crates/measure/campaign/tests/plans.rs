@@ -44,7 +44,11 @@ fn the_quick_campaign_fits_a_host_of_one_core() {
         .within_cores(1)
         .plan(&LabFile::built_in(), &host)
         .unwrap();
-    assert!(plan.cells.iter().all(|cell| cell.cores_per_station == 1));
+    assert!(
+        plan.cells
+            .iter()
+            .all(|cell| cell.stations.unwrap().cores == 1)
+    );
     assert_eq!(plan.cells.len(), 10);
 }
 
@@ -109,7 +113,7 @@ fn every_default_is_explicit_in_the_plan() {
     let suite = wire::Suite::Aes256Gcm;
     let adapter = Adapter::Cipherbench(Encryptor::new(suite));
     assert_eq!(
-        (&tcp.dut.adapter, tcp.offloads, tcp.tune),
+        (&tcp.dut.adapter, tcp.stations.unwrap().offloads, tcp.tune),
         (&adapter, true, false)
     );
     // One stream per core.
@@ -239,7 +243,7 @@ proptest! {
         for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
             prop_assert_eq!(group.len() * unique_groups(&plan), plan.cells.len());
             let settings = |cell: &Cell| {
-                (cell.mtu, cell.cores_per_station, cell.offloads, cell.measurement.clone())
+                (cell.stations, cell.measurement.clone())
             };
             prop_assert!(group.iter().all(|cell| settings(cell) == settings(&group[0])));
         }

@@ -1,8 +1,8 @@
 //! One row per trial, of a frame test one per figure, for spreadsheets: `results.csv` (RFC 4180).
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
-//! documentation (`docs/schema/results-csv.md`) come from one list, [`COLUMNS`], then
-//! [`frames::COLUMNS`], [`disturbed::COLUMNS`], [`soak::COLUMNS`], [`device::COLUMNS`], [`compared::COLUMNS`] and [`claims::COLUMNS`].
+//! documentation (`docs/schema/results-csv.md`) come from the lists that [`columns`] joins; those of axes are declared
+//! with the axes.
 
 mod claims;
 mod compared;
@@ -12,7 +12,7 @@ mod frames;
 mod soak;
 
 use crate::layout::Run;
-use campaign::plan::Cell;
+use campaign::plan::{Axis, Cell};
 use journal::record::{Cpu, Latency, Measured, Outcome, Transfer, TrialRecord};
 use stats::{CellResult, ClaimResult, percentile};
 use std::fmt::Write;
@@ -35,15 +35,45 @@ struct Context<'a> {
     claims: &'a [&'a ClaimResult],
 }
 
-type Column = (
+/// A column's key, what it means, and how it is read from a trial.
+type Declared = (
     &'static str,
     &'static str,
     fn(&Context<'_>) -> Option<String>,
 );
 
+/// A column, declared in a list of this module or by an axis.
+enum Column {
+    Declared(Declared),
+    Axis(Axis, campaign::plan::Column),
+}
+
+impl Column {
+    const fn key(&self) -> &'static str {
+        match self {
+            Self::Declared((key, ..)) => key,
+            Self::Axis(_, column) => column.key,
+        }
+    }
+
+    const fn meaning(&self) -> &'static str {
+        match self {
+            Self::Declared((_, meaning, _)) => meaning,
+            Self::Axis(_, column) => column.meaning,
+        }
+    }
+
+    fn read(&self, row: &Context<'_>) -> Option<String> {
+        match self {
+            Self::Declared((.., read)) => read(row),
+            Self::Axis(axis, _) => Some(axis.value(row.planned?)?.plain()),
+        }
+    }
+}
+
 /// Keys carry units. A figure of a trial that is invalid or failed is left empty, as is one that
 /// does not apply.
-const COLUMNS: &[Column] = &[
+const CELL: &[Declared] = &[
     ("cell", "id of the cell", |row| Some(row.cell.id.clone())),
     (
         "group",
@@ -64,17 +94,13 @@ const COLUMNS: &[Column] = &[
         "tcp, udp, ping, a frame test's procedure, or of crypto devices kat, speed or fatigue",
         |row| Some(row.cell.protocol.clone()),
     ),
-    ("mtu_bytes", "IP MTU of the stations' interfaces", |row| {
-        has_stations(row).then(|| row.cell.mtu_bytes.to_string())
-    }),
-    (
-        "cores_per_station",
-        "cores that each station's tools may use",
-        |row| has_stations(row).then(|| row.cell.cores_per_station.to_string()),
-    ),
-    ("offloads", "whether TSO, GSO and GRO are on", |row| {
-        has_stations(row).then(|| row.cell.offloads.to_string())
-    }),
+];
+
+/// Axes of all traffic; the others are of frame tests.
+const STATIONS: [Axis; 3] = [Axis::Mtu, Axis::Cores, Axis::Offloads];
+
+/// What became of the trial, and the figures of tools.
+const TRIAL: &[Declared] = &[
     ("repeat", "from 1", |row| text(row.trial.repeat)),
     ("started_utc", "moment at which the trial began", |row| {
         Some(journal::time::utc(row.trial.started_unix_ns))
@@ -200,21 +226,35 @@ const COLUMNS: &[Column] = &[
     }),
 ];
 
-fn columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS
-        .iter()
-        .chain(frames::COLUMNS)
-        .chain(disturbed::COLUMNS)
-        .chain(soak::COLUMNS)
-        .chain(device::COLUMNS)
-        .chain(compared::COLUMNS)
-        .chain(claims::COLUMNS)
+fn columns() -> Vec<Column> {
+    let declared = |list: &'static [Declared]| list.iter().copied().map(Column::Declared);
+    let axes = |of_stations: bool| {
+        let chosen = move |axis: &Axis| STATIONS.contains(axis) == of_stations;
+        let axes = Axis::all().filter(chosen);
+        axes.filter_map(|axis| Some(Column::Axis(axis, axis.column()?)))
+    };
+    declared(CELL)
+        .chain(axes(true))
+        .chain(declared(TRIAL))
+        .chain(declared(frames::TRAFFIC))
+        .chain(axes(false))
+        .chain(declared(frames::COLUMNS))
+        .chain(declared(disturbed::COLUMNS))
+        .chain(declared(soak::COLUMNS))
+        .chain(declared(device::COLUMNS))
+        .chain(declared(compared::COLUMNS))
+        .chain(declared(claims::COLUMNS))
+        .collect()
 }
 
 /// Writes a header and the rows of each trial in the order made.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
-    line(&mut page, columns().map(|(key, ..)| (*key).to_owned()));
+    let columns = columns();
+    line(
+        &mut page,
+        columns.iter().map(|column| column.key().to_owned()),
+    );
     let standings = compared::standings(&run.results.rankings);
     let claims = claims::by_cell(&run.results.claims);
     for trial in &run.journal.trials {
@@ -236,7 +276,9 @@ pub(crate) fn write(run: &Run<'_>) -> String {
             };
             line(
                 &mut page,
-                columns().map(|(.., read)| read(&row).unwrap_or_default()),
+                columns
+                    .iter()
+                    .map(|column| column.read(&row).unwrap_or_default()),
             );
         }
     }
@@ -253,9 +295,9 @@ pub(crate) fn documentation() -> String {
          the journal ([journal.md](../journal.md)).\n\nGenerated from the code; a test keeps it \
          true.\n\n| Column | Meaning |\n| --- | --- |\n",
     );
-    for (key, meaning, _) in columns() {
+    for column in columns() {
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "| `{key}` | {meaning} |");
+        let _ = writeln!(page, "| `{}` | {} |", column.key(), column.meaning());
     }
     page
 }
@@ -275,11 +317,6 @@ fn quoted(field: String) -> String {
 
 fn text(value: impl ToString) -> Option<String> {
     Some(value.to_string())
-}
-
-/// Crypto devices are worked on without any.
-fn has_stations(row: &Context<'_>) -> bool {
-    row.cell.device_test.is_none()
 }
 
 fn outcome(trial: &TrialRecord) -> &'static str {
@@ -347,9 +384,9 @@ mod tests {
 
     #[test]
     fn column_keys_are_unique() {
-        let mut keys: Vec<_> = columns().map(|(key, ..)| *key).collect();
+        let mut keys: Vec<_> = columns().iter().map(Column::key).collect();
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), columns().count());
+        assert_eq!(keys.len(), columns().len());
     }
 }

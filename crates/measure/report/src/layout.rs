@@ -262,7 +262,7 @@ impl Key {
         }
         Self {
             measurement,
-            offloads: cell.offloads,
+            offloads: cell.stations.is_some_and(|stations| stations.offloads),
             tune: cell.tune,
         }
     }

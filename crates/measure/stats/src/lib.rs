@@ -139,7 +139,7 @@ impl Results {
         let comparisons = compare::comparisons(&cells);
         let progress = Progress::of(journal, &cells);
         let scalings = scaling::scalings(journal, &cells, &comparisons);
-        let tool_checks = tools::checks(&cells);
+        let tool_checks = tools::checks(&journal.header.plan, &cells);
         let mut warnings = warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
         warnings.extend(warning::tools_disagree(&tool_checks));
         let device_series = device::all_series(journal, &cells);

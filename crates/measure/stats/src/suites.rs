@@ -91,7 +91,7 @@ struct Packets {
 impl Packets {
     /// `None` for measurements in which packets do not fill the path, and where they are fragmented.
     fn of(cell: &Cell, parameters: &Parameters) -> Option<Self> {
-        let mtu = usize::from(cell.mtu);
+        let mtu = usize::from(cell.stations?.mtu);
         let of_one = |packet: usize, payload: usize| Self {
             shares: vec![(1, packet)],
             payload_bytes: Some(payload),
@@ -158,7 +158,8 @@ pub(crate) fn sealed_bytes(cell: &Cell, carrier: Carrier, packet: usize) -> usiz
     match (&cell.dut.adapter, carrier.form) {
         (Adapter::WireGuard(_), Form::WireGuard) => {
             let unpadded = carrier.cipher_packet_bytes(0);
-            longest.min(unpadded + packet.max(cell.mtu.into()))
+            let mtu = cell.stations.map_or(0, |stations| stations.mtu);
+            longest.min(unpadded + packet.max(mtu.into()))
         }
         _ => longest,
     }

@@ -5,6 +5,8 @@
 
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
+use campaign::Plan;
+use campaign::plan::Axis;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -54,11 +56,12 @@ pub struct ToolFigure {
     pub payload_throughput_bps: Estimate,
 }
 
-pub(crate) fn checks(cells: &[CellResult]) -> Vec<ToolCheck> {
+pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
     let mut questions: BTreeMap<(String, &str), Vec<&CellResult>> = BTreeMap::new();
     let mut order = Vec::new();
-    for cell in cells.iter().filter(|cell| cell.bulk.is_some()) {
-        let key = (question(&cell.group), cell.dut.as_str());
+    let bulk = |(_, cell): &(_, &CellResult)| cell.bulk.is_some();
+    for (planned, cell) in plan.cells.iter().zip(cells).filter(bulk) {
+        let key = (planned.group_without(Axis::Tool), cell.dut.as_str());
         let alike = questions.entry(key.clone()).or_default();
         if alike.is_empty() {
             order.push(key);
@@ -81,14 +84,6 @@ pub(crate) fn checks(cells: &[CellResult]) -> Vec<ToolCheck> {
         (found.len() > 1).then(|| judge(key, &found))
     };
     order.into_iter().filter_map(check).collect()
-}
-
-fn question(group: &str) -> String {
-    let parts: Vec<_> = group
-        .split('/')
-        .filter(|part| !part.starts_with("tool="))
-        .collect();
-    parts.join("/")
 }
 
 fn figure(cell: &CellResult) -> Option<ToolFigure> {

@@ -12,7 +12,7 @@
 mod iperf2;
 
 use crate::timing::Timing;
-use campaign::plan::{Cell, Measurement, Tool};
+use campaign::plan::{Cell, Measurement, Stations, Tool};
 use journal::record::ToolParameters;
 use lab::protocol::{Program, Ready};
 use std::net::Ipv4Addr;
@@ -60,11 +60,14 @@ pub enum CommandError {
          set `cores` to {present} or less"
     )]
     TooFewCores {
-        /// [`Cell::cores_per_station`].
+        /// [`Stations::cores`].
         wanted: u16,
         /// Of the machine.
         present: u16,
     },
+    /// The cell is of crypto devices, which need no tool.
+    #[error("crypto devices have no stations, so no tool can run there")]
+    NoStations,
     /// Zero where at least one is needed.
     #[error("{what} is 0; set it to 1 or more")]
     Zero {
@@ -88,7 +91,7 @@ pub enum CommandError {
         "an MTU of {mtu} B has no room for a UDP datagram; IPv4 asks for 68 B or more (RFC 791)"
     )]
     Mtu {
-        /// [`Cell::mtu`].
+        /// [`Stations::mtu`].
         mtu: u16,
     },
     /// More than a station keeps of a tool's output.
@@ -173,9 +176,8 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
         } => ToolParameters {
             streams: Some(streams),
             window_bytes: Some(UDP_WINDOW_BYTES),
-            datagram_bytes: Some(
-                datagram_bytes.unwrap_or_else(|| largest_datagram_bytes(cell.mtu)),
-            ),
+            datagram_bytes: datagram_bytes
+                .or_else(|| Some(largest_datagram_bytes(cell.stations?.mtu))),
             rate_bps,
         },
         _ => ToolParameters::default(),
@@ -198,7 +200,8 @@ pub fn commands(
     target: Ipv4Addr,
     machine_cores: u16,
 ) -> Result<Commands, CommandError> {
-    let cores = Cores::assign(cell.cores_per_station, machine_cores)?;
+    let stations = cell.stations.ok_or(CommandError::NoStations)?;
+    let cores = Cores::assign(stations.cores, machine_cores)?;
     match cell.measurement {
         Measurement::Ping {
             count,
@@ -222,7 +225,13 @@ pub fn commands(
             duration_ns,
             warmup_ns,
             ..
-        } => bulk(cell, (duration_ns, warmup_ns), parameters, target, &cores),
+        } => bulk(
+            (cell, stations),
+            (duration_ns, warmup_ns),
+            parameters,
+            target,
+            &cores,
+        ),
         ref other => Err(CommandError::Unknown {
             measurement: other.name(),
         }),
@@ -290,7 +299,7 @@ struct Datagrams {
 }
 
 fn bulk(
-    cell: &Cell,
+    (cell, stations): (&Cell, Stations),
     (duration_ns, warmup_ns): (u64, u64),
     parameters: &ToolParameters,
     target: Ipv4Addr,
@@ -306,9 +315,9 @@ fn bulk(
         Measurement::Udp { .. } => {
             let bytes = parameters
                 .datagram_bytes
-                .unwrap_or_else(|| largest_datagram_bytes(cell.mtu));
+                .unwrap_or_else(|| largest_datagram_bytes(stations.mtu));
             if bytes == 0 {
-                return Err(CommandError::Mtu { mtu: cell.mtu });
+                return Err(CommandError::Mtu { mtu: stations.mtu });
             }
             let of_one = |rate: u64| (rate / u64::from(streams)).max(1);
             Some(Datagrams {
@@ -318,7 +327,7 @@ fn bulk(
         }
         _ => None,
     };
-    let processes = cell.cores_per_station.min(streams);
+    let processes = stations.cores.min(streams);
     let most = streams.div_ceil(processes);
     let timing = Timing::of_transfer(duration_ns, warmup_ns, most)
         .ok_or(CommandError::TooLong { streams: most })?;

@@ -10,15 +10,18 @@ use wire::overhead::{Outer, outer_bytes};
 /// encapsulated. All cells have the same, so that DUT and baseline cross the same link.
 #[must_use]
 pub fn cipher_mtu(plan: &Plan) -> u16 {
-    let needed = |cell: &Cell| match cell.dut.adapter {
-        // In one direction the stations do what an encryptor would.
-        Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
-            .into_iter()
-            .map(|suite| encapsulated(suite, cell.mtu))
-            .fold(0, usize::max),
-        ref adapter => adapter.profile().cipher_packet_bytes(cell.mtu.into()),
+    let needed = |cell: &Cell| {
+        let mtu = cell.stations?.mtu;
+        Some(match cell.dut.adapter {
+            // In one direction the stations do what an encryptor would.
+            Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
+                .into_iter()
+                .map(|suite| encapsulated(suite, mtu))
+                .fold(0, usize::max),
+            ref adapter => adapter.profile().cipher_packet_bytes(mtu.into()),
+        })
     };
-    let largest = plan.cells.iter().map(needed).max().unwrap_or(1500);
+    let largest = plan.cells.iter().filter_map(needed).max().unwrap_or(1500);
     plan.lab
         .cipher_mtu
         .unwrap_or_else(|| u16::try_from(largest).unwrap_or(u16::MAX))
@@ -38,10 +41,12 @@ fn is_one_way(measurement: &Measurement) -> bool {
 /// The links for one cell of a plan.
 #[must_use]
 pub fn links(plan: &Plan, cell: &Cell) -> Links {
+    let cipher_mtu = cipher_mtu(plan);
     Links {
-        mtu: cell.mtu,
-        cipher_mtu: cipher_mtu(plan),
-        offloads: cell.offloads,
+        // Trials of crypto devices have no stations and use no link.
+        mtu: cell.stations.map_or(cipher_mtu, |stations| stations.mtu),
+        cipher_mtu,
+        offloads: cell.stations.is_some_and(|stations| stations.offloads),
         rate_bps: plan.lab.link_bps,
     }
 }

@@ -11,6 +11,7 @@ mod gateways;
 mod rig;
 mod threads;
 
+use crate::command::CommandError;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, counted_since, dut_as_asked, frame_checks, gateways_balance};
@@ -53,14 +54,15 @@ fn attempt(
     interrupt: &Interrupt,
 ) -> Result<Outcome, TrialError> {
     let (cell, traffic) = (trial.cell, &test.traffic);
-    if cell.cores_per_station > 1 || traffic.duplex {
+    let stations = cell.stations.ok_or(CommandError::NoStations)?;
+    if stations.cores > 1 || traffic.duplex {
         return Err(TrialError::Frames {
             problem: "in memory each station has one core, and one direction is loaded: write \
                       `cores: 1` and leave `duplex` off"
                 .to_owned(),
         });
     }
-    let gateways = Gateways::start(&cell.dut, traffic.direction, cell.mtu)?;
+    let gateways = Gateways::start(&cell.dut, traffic.direction, stations.mtu)?;
     let way = Way {
         cell,
         traffic,

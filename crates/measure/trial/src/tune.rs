@@ -58,15 +58,18 @@ pub fn tune<E>(
         attempt,
         made: Vec::new(),
     };
-    match cell.measurement {
-        Measurement::Tcp { .. } => search.tcp(&start, cell.cores_per_station)?,
-        Measurement::Udp {
-            datagram_bytes,
-            rate_bps,
-            ..
-        } => {
+    match (&cell.measurement, cell.stations) {
+        (Measurement::Tcp { .. }, Some(stations)) => search.tcp(&start, stations.cores)?,
+        (
+            Measurement::Udp {
+                datagram_bytes,
+                rate_bps,
+                ..
+            },
+            Some(stations),
+        ) => {
             let lengths = if datagram_bytes.is_none() {
-                datagrams(cell.mtu)
+                datagrams(stations.mtu)
             } else {
                 Vec::new()
             };

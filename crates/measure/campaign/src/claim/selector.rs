@@ -1,168 +1,88 @@
-//! Axes by which a claim is held to some of the cells that measure it.
+//! Coordinates by which a claim is held to some of the cells that measure it.
 
 use crate::axis::{self, CORES_MAX, STREAMS_MAX};
 use crate::expand::Draft;
 use crate::frames::{self, mix};
-use crate::plan::{Cell, Direction, FrameTest, IpVersion, Measurement};
-use crate::words::on_off;
-use std::fmt;
-use wire::mix::FrameMix;
-use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+use crate::plan::{Axis, Cell, Coordinate, Measurement, Value};
+use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};
 
-/// A value that a cell must have on an axis.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Selector {
-    Mtu(u16),
-    Cores(u16),
-    Offloads(bool),
-    Streams(u16),
-    Datagram(u32),
-    Payload(u16),
-    Frame(FrameMix),
-    Direction(Direction),
-    Ip(IpVersion),
-    Flows(u32),
-    Tunnels(u32),
-    Workers(u16),
-    Duplex(bool),
+type Read = fn(Node<'_>) -> Result<Value, Reported>;
+
+/// The axes that can be given, and what they take: to be held to one more, add its line here, the value that a cell
+/// has in [`Axis::value`], and its row in `docs/campaign.md`.
+const SELECTORS: [(Axis, Read); 13] = [
+    (Axis::Mtu, |node| {
+        axis::mtu(node, axis::MTU_MAX).map(Value::from)
+    }),
+    (Axis::Cores, |node| integer(node, CORES_MAX.into())),
+    (Axis::Offloads, switch),
+    (Axis::Streams, |node| integer(node, STREAMS_MAX.into())),
+    (Axis::Datagram, |node| axis::datagram(node).map(Value::from)),
+    // No end but that of its type: what no cell has is reported with what they have.
+    (Axis::Payload, |node| {
+        let size = node.size(Bytes::new(1)..=Bytes::new(65_507));
+        size.map(|size| size.get().into())
+    }),
+    (Axis::Frame, |node| mix::read(node).map(Value::from)),
+    (Axis::Direction, |node| {
+        let direction = node.one_of("direction", &frames::DIRECTIONS);
+        direction.map(Value::from)
+    }),
+    (Axis::Ip, |node| {
+        let version = node.one_of("IP version", &frames::IP_VERSIONS);
+        version.map(Value::from)
+    }),
+    (Axis::Flows, |node| integer(node, u32::MAX)),
+    (Axis::Tunnels, |node| integer(node, u32::MAX)),
+    (Axis::Workers, |node| integer(node, u16::MAX.into())),
+    (Axis::Duplex, switch),
+];
+
+fn integer(node: Node<'_>, most: u32) -> Result<Value, Reported> {
+    node.integer(1..=most).map(Value::from)
 }
 
-impl Selector {
-    /// All that a claim has.
-    pub(super) fn read_all(map: &Map<'_>) -> Result<Vec<Spanned<Self>>, Reported> {
-        // No end but that of its type: what no cell has is told with what they have.
-        let payload = |node: Node<'_>| node.size(units::Bytes::new(1)..=units::Bytes::new(65_507));
-        let mut found: Vec<Result<Spanned<Self>, Reported>> = Vec::new();
-        let mut read = |key, of: &dyn Fn(Node<'_>) -> Result<Self, Reported>| {
-            if let Some(node) = map.optional(key) {
-                found.push(of(node).map(|selector| node.spanned(selector)));
-            }
-        };
-        read("mtu", &|node| axis::mtu(node, axis::MTU_MAX).map(Self::Mtu));
-        read("cores", &|node| {
-            node.integer(1..=CORES_MAX).map(Self::Cores)
-        });
-        read("offloads", &|node| node.bool().map(Self::Offloads));
-        read("streams", &|node| {
-            node.integer(1..=STREAMS_MAX).map(Self::Streams)
-        });
-        read("datagram", &|node| axis::datagram(node).map(Self::Datagram));
-        // In range, so it fits.
-        read("payload", &|node| {
-            payload(node).map(|size| Self::Payload(size.get() as u16))
-        });
-        read("frame", &|node| mix::read(node).map(Self::Frame));
-        read("direction", &|node| {
-            node.one_of("direction", &frames::DIRECTIONS)
-                .map(Self::Direction)
-        });
-        read("ip", &|node| {
-            node.one_of("IP version", &frames::IP_VERSIONS)
-                .map(Self::Ip)
-        });
-        read("flows", &|node| node.integer(1..=u32::MAX).map(Self::Flows));
-        read("tunnels", &|node| {
-            node.integer(1..=u32::MAX).map(Self::Tunnels)
-        });
-        read("workers", &|node| {
-            node.integer(1..=u16::MAX).map(Self::Workers)
-        });
-        read("duplex", &|node| node.bool().map(Self::Duplex));
-        found.into_iter().collect()
-    }
-
-    const fn key(&self) -> &'static str {
-        match self {
-            Self::Mtu(_) => "mtu",
-            Self::Cores(_) => "cores",
-            Self::Offloads(_) => "offloads",
-            Self::Streams(_) => "streams",
-            Self::Datagram(_) => "datagram",
-            Self::Payload(_) => "payload",
-            Self::Frame(_) => "frame",
-            Self::Direction(_) => "direction",
-            Self::Ip(_) => "ip",
-            Self::Flows(_) => "flows",
-            Self::Tunnels(_) => "tunnels",
-            Self::Workers(_) => "workers",
-            Self::Duplex(_) => "duplex",
-        }
-    }
-
-    /// What a cell has on the same axis; `None` when it has no such axis.
-    fn of(&self, cell: &Cell) -> Option<Self> {
-        let test = match &cell.measurement {
-            Measurement::Frames(FrameTest { traffic, .. }) => Some(traffic),
-            _ => None,
-        };
-        Some(match self {
-            Self::Mtu(_) if test.is_none() => Self::Mtu(cell.mtu),
-            Self::Mtu(_) => return None,
-            Self::Cores(_) if matches!(cell.measurement, Measurement::Ping { .. }) => return None,
-            Self::Cores(_) => Self::Cores(cell.cores_per_station),
-            Self::Offloads(_) => Self::Offloads(cell.offloads),
-            Self::Streams(_) => match cell.measurement {
-                Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
-                    Self::Streams(streams)
-                }
-                _ => return None,
-            },
-            Self::Datagram(_) => match cell.measurement {
-                Measurement::Udp { datagram_bytes, .. } => {
-                    let headers = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32;
-                    let largest = u32::from(cell.mtu).saturating_sub(headers);
-                    Self::Datagram(datagram_bytes.unwrap_or(largest))
-                }
-                _ => return None,
-            },
-            Self::Payload(_) => match cell.measurement {
-                Measurement::Ping { payload_bytes, .. } => Self::Payload(payload_bytes),
-                _ => return None,
-            },
-            Self::Frame(_) => Self::Frame(test?.mix.clone()),
-            Self::Direction(_) => Self::Direction(test?.direction),
-            Self::Ip(_) => Self::Ip(test?.ip),
-            Self::Flows(_) => Self::Flows(test?.flows),
-            Self::Tunnels(_) => Self::Tunnels(test?.tunnels),
-            Self::Workers(_) => Self::Workers(cell.dut.adapter.encryptor()?.workers),
-            Self::Duplex(_) => Self::Duplex(test?.duplex),
-        })
-    }
+fn switch(node: Node<'_>) -> Result<Value, Reported> {
+    node.bool().map(Value::from)
 }
 
-/// As campaigns have it.
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mtu(bytes) | Self::Payload(bytes) => write!(f, "{bytes} B"),
-            Self::Datagram(bytes) => write!(f, "{bytes} B"),
-            Self::Cores(count) | Self::Streams(count) | Self::Workers(count) => {
-                write!(f, "{count}")
-            }
-            Self::Offloads(on) | Self::Duplex(on) => f.write_str(on_off(*on)),
-            Self::Frame(mix) if mix.shares.len() == 1 => write!(f, "{} B", mix.name),
-            Self::Frame(mix) => f.write_str(&mix.name),
-            Self::Direction(direction) => f.write_str(direction.name()),
-            Self::Ip(version) => write!(f, "{}", version.number()),
-            Self::Flows(count) | Self::Tunnels(count) => write!(f, "{count}"),
-        }
+/// All that a claim has.
+pub(super) fn read_all(map: &Map<'_>) -> Result<Vec<Spanned<Coordinate>>, Reported> {
+    let given = SELECTORS.iter().filter_map(|(axis, read)| {
+        let node = map.optional(axis.key())?;
+        Some(read(node).map(|value| node.spanned(axis.at(value))))
+    });
+    let found: Vec<_> = given.collect();
+    found.into_iter().collect()
+}
+
+/// Where a cell is on an axis of its trial; `None` where the trial has no such axis.
+fn value(axis: Axis, cell: &Cell) -> Option<Value> {
+    match (axis, &cell.measurement) {
+        // The stations' interfaces have one, which follows from the frames.
+        (Axis::Mtu, Measurement::Frames(_)) => None,
+        (Axis::Cores, Measurement::Ping { .. }) => None,
+        _ => axis.value(cell),
     }
 }
 
 /// The cells that meet a selector; a mistake at its place when none does.
 pub(super) fn meeting<'d>(
     node: Node<'_>,
-    selector: &Spanned<Selector>,
+    selector: &Spanned<Coordinate>,
     trial: &str,
     found: Vec<&'d Draft>,
 ) -> Result<Vec<&'d Draft>, Reported> {
-    let (key, wanted) = (selector.value.key(), &selector.value);
-    let mut others: Vec<String> = Vec::new();
-    let meets = |draft: &&Draft| match wanted.of(&draft.cell) {
+    let Coordinate {
+        axis,
+        value: wanted,
+    } = &selector.value;
+    let (key, mut others) = (axis.key(), Vec::<String>::new());
+    let meets = |draft: &&Draft| match value(*axis, &draft.cell) {
         Some(value) if value == *wanted => true,
         Some(value) => {
-            let value = value.to_string();
+            let value = axis.in_words(&value);
             if !others.contains(&value) {
                 others.push(value);
             }
@@ -180,7 +100,10 @@ pub(super) fn meeting<'d>(
             format!("remove `{key}`"),
         ),
         false => (
-            format!("no `{trial}` here is measured with `{key}: {wanted}`"),
+            format!(
+                "no `{trial}` here is measured with `{key}: {}`",
+                axis.in_words(wanted)
+            ),
             format!("it is measured with {}", others.join(", ")),
         ),
     };

@@ -1,50 +1,27 @@
 //! Points of trials of crypto devices: every combination of their axes.
 
-use super::{DeviceTrial, Fatigue, SLICES, Speed, point};
+use super::{DeviceTrial, Fatigue, SLICES, Speed};
 use crate::axis::nanos;
-use crate::axis::product;
-use crate::expand::{AxisValue, Point, always, sometimes};
-use crate::plan::{DeviceSpeed, DeviceTest, Kat};
+use crate::expand::{Grid, Point};
+use crate::plan::{Axis, DeviceSpeed, DeviceTest, Kat, Measurement, Value, Workers};
 use crate::trial::Trial;
-use crate::words::{compact_time, on_off};
 use operation::Operation;
 use std::fmt::Display;
+use std::time::Duration;
 
 /// More names than that make an id too long.
 const NAMES_MAX: usize = 3;
 
 impl DeviceTrial {
-    /// How many points it has; saturates.
-    pub(crate) fn count(&self) -> usize {
-        match self {
-            Self::Kat(_) => 1,
-            Self::Fatigue(fatigue) => fatigue.threads.len(),
-            Self::Speed(speed) => {
-                let sizes = speed
-                    .operations
-                    .iter()
-                    .map(|operation| speed.sizes(*operation));
-                let first = sizes.fold(0_usize, |sum, sizes| sum.saturating_add(sizes.len()));
-                let others = [
-                    speed.concurrency.len(),
-                    speed.workers.len(),
-                    speed.depth.len(),
-                    speed.duration.len(),
-                ];
-                others.into_iter().fold(first, usize::saturating_mul)
-            }
-        }
-    }
-
     /// Its points; the first axis of an id varies slowest.
-    pub(crate) fn points<'a>(&'a self, trial: &'a Trial) -> Vec<Point<'a>> {
+    pub(crate) fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
         match self {
             Self::Kat(algorithms) => {
                 let test = DeviceTest::Kat(Kat {
                     algorithms: algorithms.iter().map(ToString::to_string).collect(),
                 });
-                let axes = vec![sometimes("algorithms", names(algorithms))];
-                vec![point(trial, test, axes)]
+                let point = Point::new(trial, Measurement::Device(test));
+                Grid::new(&trial.place, point).with(Axis::Algorithms, names(algorithms))
             }
             Self::Speed(speed) => speed.points(trial),
             Self::Fatigue(fatigue) => fatigue.points(trial),
@@ -53,91 +30,73 @@ impl DeviceTrial {
 }
 
 impl Speed {
-    /// Sizes of the input of an operation; one that is none where there is nothing to choose.
-    fn sizes(&self, operation: Operation) -> Vec<Option<u32>> {
-        match operation.takes_size() {
-            true => self.size.iter().map(|size| Some(size.value)).collect(),
-            false => vec![None],
-        }
+    /// Operations with the sizes of their input; of no size where there is nothing to choose.
+    fn sized(&self) -> Vec<(Operation, Option<u32>)> {
+        let of = |&operation: &Operation| match operation.takes_size() {
+            true => self
+                .size
+                .iter()
+                .map(|size| (operation, Some(size.value)))
+                .collect(),
+            false => vec![(operation, None)],
+        };
+        self.operations.iter().flat_map(of).collect()
     }
 
-    fn points<'a>(&'a self, trial: &'a Trial) -> Vec<Point<'a>> {
-        let what = self.operations.iter().flat_map(|operation| {
-            let sizes = self.sizes(*operation).into_iter();
-            sizes.map(move |bytes| (*operation, bytes))
-        });
-        let lengths = [
-            self.concurrency.len(),
-            self.workers.len(),
-            self.depth.len(),
-            self.duration.len(),
-        ];
-        what.flat_map(|what| product(lengths).map(move |at| self.point(trial, what, at)))
-            .collect()
-    }
-
-    fn point<'a>(
-        &'a self,
-        trial: &'a Trial,
-        (operation, bytes): (Operation, Option<u32>),
-        [concurrency, workers, depth, duration]: [usize; 4],
-    ) -> Point<'a> {
-        let concurrency = self.concurrency[concurrency].value;
-        let (workers, depth) = (self.workers[workers].value, self.depth[depth].value);
-        let duration = self.duration[duration].value;
-        let mut axes = vec![always("operation", operation.to_string().replace(' ', "-"))];
-        axes.extend(bytes.map(|bytes| always("bytes", bytes)));
-        axes.extend([
-            always("at-once", concurrency),
-            sometimes("workers", workers.name()),
-            sometimes("depth", depth),
-            sometimes("duration", compact_time(duration)),
-        ]);
-        let test = DeviceTest::Speed(DeviceSpeed {
-            operation: operation.to_string(),
-            bytes,
-            concurrency,
-            workers,
-            depth,
-            duration_ns: nanos(duration),
+    fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
+        let start = DeviceSpeed {
+            operation: String::new(),
+            bytes: None,
+            concurrency: 1,
+            workers: Workers::Threads,
+            depth: 1,
+            duration_ns: 0,
             slices: SLICES,
-        });
-        point(trial, test, axes)
+        };
+        Grid::new(&trial.place, start)
+            .over_each(&self.sized(), |mut speed, (operation, bytes)| {
+                speed.operation = operation.to_string();
+                speed.bytes = *bytes;
+                let mut at = vec![Axis::Operation.at(speed.operation.as_str())];
+                at.extend(bytes.map(|bytes| Axis::Bytes.at(bytes)));
+                (speed, at)
+            })
+            .over(Axis::AtOnce, &self.concurrency, |speed, concurrency| {
+                speed.concurrency = concurrency;
+            })
+            .over(Axis::Workers, &self.workers, |speed, workers| {
+                speed.workers = workers;
+            })
+            .over(Axis::Depth, &self.depth, |speed, depth| speed.depth = depth)
+            .over(Axis::Duration, &self.duration, |speed, time: Duration| {
+                speed.duration_ns = nanos(time);
+            })
+            .map(|speed| Point::new(trial, Measurement::Device(DeviceTest::Speed(speed))))
     }
 }
 
 impl Fatigue {
-    fn points<'a>(&'a self, trial: &'a Trial) -> Vec<Point<'a>> {
-        let make = |threads: u32| {
-            let axes: Vec<AxisValue> = vec![
-                sometimes("operations", names(&self.operations)),
-                always("threads", threads),
-                sometimes("loops", or_none(self.loops)),
-                sometimes("duration", or_none(self.duration.map(compact_time))),
-                sometimes("invalid-every", self.invalid_every),
-                sometimes("restart", on_off(self.restart)),
-            ];
-            point(trial, self.test(threads), axes)
-        };
-        let threads = self.threads.iter();
-        threads.map(|threads| make(threads.value)).collect()
+    fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
+        Grid::new(&trial.place, 0)
+            .with(Axis::Operations, names(&self.operations))
+            .over(Axis::Threads, &self.threads, |point, threads: u32| {
+                *point = threads;
+            })
+            .with(Axis::Loops, self.loops)
+            .with(Axis::Duration, self.duration)
+            .with(Axis::InvalidEvery, self.invalid_every)
+            .with(Axis::Restart, self.restart)
+            .map(|threads| Point::new(trial, Measurement::Device(self.test(threads))))
     }
 }
 
-fn or_none(value: Option<impl Display>) -> String {
-    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
-}
-
 /// A few names as they are, many by their number.
-fn names(of: &[impl Display]) -> String {
+fn names(of: &[impl Display]) -> Value {
     match of.len() {
         0..=NAMES_MAX => {
-            let names: Vec<_> = of
-                .iter()
-                .map(|name| name.to_string().replace(' ', "-"))
-                .collect();
-            names.join("+")
+            let names: Vec<_> = of.iter().map(ToString::to_string).collect();
+            names.join("+").into()
         }
-        many => many.to_string(),
+        many => (many as u64).into(),
     }
 }

@@ -1,7 +1,7 @@
 //! The settings of our own encryptor, each an axis, and which of them do not go together.
 
 use crate::adapter::entry::{DUTS_MAX, Entry, name, suite, with_suffix};
-use crate::axis::{Axis, RUN_MAX, axis, nanos, product};
+use crate::axis::{AxisValues, RUN_MAX, axis, nanos, product};
 use crate::plan::{Encryptor, KeySource, Mode};
 use crate::words::{compact, compact_time};
 use choice::{Choice, CpuChoice, EngineName};
@@ -65,15 +65,15 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
 }
 
 struct Axes {
-    mode: Axis<Mode>,
-    suite: Axis<Suite>,
-    workers: Axis<u16>,
-    tunnels: Axis<u16>,
-    engine: Axis<Choice>,
-    aggregate: Axis<bool>,
-    busy_poll: Axis<bool>,
-    keys: Axis<KeySource>,
-    rekey_every: Axis<Duration>,
+    mode: AxisValues<Mode>,
+    suite: AxisValues<Suite>,
+    workers: AxisValues<u16>,
+    tunnels: AxisValues<u16>,
+    engine: AxisValues<Choice>,
+    aggregate: AxisValues<bool>,
+    busy_poll: AxisValues<bool>,
+    keys: AxisValues<KeySource>,
+    rekey_every: AxisValues<Duration>,
 }
 
 struct Values {

@@ -1,8 +1,9 @@
 //! What axes of frame trials and DUTs do not go together.
 
 use crate::dut::{Listed, names};
+use crate::expand::Point;
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
-use crate::plan::{Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
+use crate::plan::{Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
@@ -10,19 +11,13 @@ use yaml::{Node, Place, Spanned};
 /// Smallest frame of IPv6: that of IPv4 and the longer header, since both carry the stamp.
 const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
 
-/// Places of what can still be wrong with some DUT, in some lab or on some host.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    pub(crate) ip: Place,
-    pub(crate) direction: Place,
-    pub(crate) tunnels: Place,
-    /// Whether the traffic has as many tunnels as the DUT.
-    pub(crate) auto_tunnels: bool,
-    /// Flows as they were given.
-    pub(crate) flows: Spanned<Option<u32>>,
-    pub(crate) ports: Place,
-    pub(crate) duplex: Place,
-    pub(crate) offloads: Place,
+/// What the campaign gives of a frame test, which can still be wrong with some DUT or in some lab.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    /// `None`: as many as suffice.
+    pub(crate) flows: Option<u32>,
+    /// `None`: as many as the DUT has.
+    pub(crate) tunnels: Option<u32>,
     /// Loads that were given, in frames/s.
     pub(crate) loads: Vec<Spanned<u64>>,
     /// Of what is done to the DUT.
@@ -153,8 +148,8 @@ impl RawTraffic {
 /// What of the traffic some of the DUTs cannot do: where, what and what to do about it.
 pub(crate) fn for_duts<'a>(
     test: &FrameTest,
-    offloads: bool,
-    places: &'a Places,
+    point: &'a Point<'_>,
+    given: &'a Given,
     duts: &[&Listed],
     all: &[Listed],
 ) -> Vec<(&'a Place, String, String)> {
@@ -182,12 +177,13 @@ pub(crate) fn for_duts<'a>(
                 others.join(", ")
             ));
         }
-        wrong.push((&places.direction, what, help));
+        wrong.push((point.place(Axis::Direction), what, help));
     }
-    wrong.extend(beyond_abilities(&test.procedure, places, duts, all));
-    wrong.extend(tunnels_and_flows(traffic, places, duts));
+    wrong.extend(beyond_abilities(&test.procedure, given, duts, all));
+    wrong.extend(tunnels_and_flows(traffic, point, given, duts));
     let in_trains = |dut: &&Listed| dut.dut.adapter.encrypts();
     let in_trains: Vec<_> = duts.iter().copied().filter(in_trains).collect();
+    let offloads = point.stations.is_some_and(|stations| stations.offloads);
     if offloads && !in_trains.is_empty() {
         let what = format!(
             "with `offloads` on, {} may hand packets on joined, and a station takes none apart: they \
@@ -195,20 +191,20 @@ pub(crate) fn for_duts<'a>(
             names(&in_trains)
         );
         let help = "leave `offloads` off in frame tests of encryptors";
-        wrong.push((&places.offloads, what, help.to_owned()));
+        wrong.push((point.place(Axis::Offloads), what, help.to_owned()));
     }
-    wrong.extend(no_esp_by_sockets(traffic, places, duts));
+    wrong.extend(no_esp_by_sockets(traffic, point, duts));
     wrong
 }
 
 /// What is to be done to DUTs that cannot have it done.
 fn beyond_abilities<'a>(
     procedure: &Procedure,
-    places: &'a Places,
+    given: &'a Given,
     duts: &[&Listed],
     all: &[Listed],
 ) -> Option<(&'a Place, String, String)> {
-    let (Procedure::Disturbed(test), Some(place)) = (procedure, &places.event) else {
+    let (Procedure::Disturbed(test), Some(place)) = (procedure, &given.event) else {
         return None;
     };
     let can = |dut: &Listed| {
@@ -244,7 +240,8 @@ fn beyond_abilities<'a>(
 /// Traffic that fills each of a DUT's tunnels, and no other.
 fn tunnels_and_flows<'a>(
     traffic: &Traffic,
-    places: &'a Places,
+    point: &'a Point<'_>,
+    given: &Given,
     duts: &[&Listed],
 ) -> Vec<(&'a Place, String, String)> {
     let mut wrong = Vec::new();
@@ -255,7 +252,7 @@ fn tunnels_and_flows<'a>(
         let chosen = encryptors.filter(|dut| is_wrong(dut.dut.adapter.profile().tunnels));
         chosen.copied().collect()
     };
-    if !places.auto_tunnels {
+    if given.tunnels.is_some() {
         let others = with(&|tunnels| tunnels != traffic.tunnels);
         if !others.is_empty() {
             let what = format!(
@@ -265,7 +262,7 @@ fn tunnels_and_flows<'a>(
             );
             let help = "write `tunnels: auto`, which is as many as the DUT has, or give the DUT as \
                         many `tunnels`";
-            wrong.push((&places.tunnels, what, help.to_owned()));
+            wrong.push((point.place(Axis::Tunnels), what, help.to_owned()));
         }
         return wrong;
     }
@@ -277,9 +274,9 @@ fn tunnels_and_flows<'a>(
             names(&many)
         );
         let help = "write `ports: packet` or `xdp`, or measure them in a trial of its own";
-        wrong.push((&places.ports, what, help.to_owned()));
+        wrong.push((point.place(Axis::Ports), what, help.to_owned()));
     }
-    if let Some(flows) = places.flows.value {
+    if let Some(flows) = given.flows {
         let starving = with(&|tunnels| tunnels > flows);
         if !starving.is_empty() {
             let plural = if flows == 1 { "flow is" } else { "flows are" };
@@ -288,7 +285,7 @@ fn tunnels_and_flows<'a>(
                 names(&starving)
             );
             let help = "each tunnel needs one: write more, or `flows: auto`";
-            wrong.push((&places.flows.place, what, help.to_owned()));
+            wrong.push((point.place(Axis::Flows), what, help.to_owned()));
         }
     }
     wrong
@@ -297,7 +294,7 @@ fn tunnels_and_flows<'a>(
 /// A station that seals or opens does so with whole frames: plain sockets have none.
 fn no_esp_by_sockets<'a>(
     traffic: &Traffic,
-    places: &'a Places,
+    point: &'a Point<'_>,
     duts: &[&Listed],
 ) -> Option<(&'a Place, String, String)> {
     let (station_does, dut_does, key, kind) = match traffic.direction {
@@ -317,5 +314,5 @@ fn no_esp_by_sockets<'a>(
         names(&duts)
     );
     let help = format!("write `{key}: packet` or `xdp` there, or `direction: both`");
-    Some((&places.ports, what, help))
+    Some((point.place(Axis::Ports), what, help))
 }

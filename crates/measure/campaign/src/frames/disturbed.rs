@@ -2,12 +2,10 @@
 //! `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
-use crate::expand::{AxisValue, always, sometimes};
 use crate::frames::procedure::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use crate::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
-use crate::words::{compact, compact_time};
+use crate::plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -246,15 +244,16 @@ impl Load {
         }
     }
 
-    /// The axes that a cell's id has of it where they vary.
-    pub(super) fn axes(&self) -> Vec<AxisValue> {
-        let (load, search) = match self {
-            Self::Given(rate) => (compact(&rate.value), Vec::new()),
-            Self::Share { percent, search } => (format!("{percent}%"), search.axes()),
-        };
-        let mut axes = vec![sometimes("load", load)];
-        axes.extend(search);
-        axes
+    /// Its coordinates, in the order of ids.
+    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
+        match self {
+            Self::Given(rate) => vec![Axis::Load.at(rate.value)],
+            Self::Share { percent, search } => {
+                let mut at = vec![Axis::Load.at(*percent)];
+                at.extend(search.coordinates());
+                at
+            }
+        }
     }
 
     /// A search's bounds, or a load of which there is no frame in that time, for some mix. The least share of the
@@ -328,41 +327,36 @@ impl Asked {
         (Duration::from_nanos(ns), percent)
     }
 
-    /// The axes that a cell's id has of it; most of them where they vary.
-    pub(super) fn axes(&self) -> Vec<AxisValue> {
-        let time = |ns: u64| compact_time(Duration::from_nanos(ns));
-        let mut axes = match &self.event {
+    /// Its coordinates, in the order of ids.
+    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
+        let mut at = match &self.event {
             Event::Rekey {
                 every_ns,
                 duration_ns,
                 ..
-            } => vec![
-                sometimes("every", time(*every_ns)),
-                sometimes("duration", time(*duration_ns)),
-            ],
+            } => vec![Axis::Every.at(*every_ns), Axis::Duration.at(*duration_ns)],
             Event::Failover {
                 failure,
                 times,
                 down_ns,
                 watch_ns,
             } => vec![
-                always("failure", failure.name()),
-                sometimes("times", times),
-                sometimes("down", time(*down_ns)),
-                sometimes("watch", time(*watch_ns)),
+                Axis::Failure.at(failure.name()),
+                Axis::Times.at(*times),
+                Axis::Down.at(*down_ns),
+                Axis::Watch.at(*watch_ns),
             ],
-            Event::Setup { times, watch_ns } => vec![
-                sometimes("times", times),
-                sometimes("watch", time(*watch_ns)),
-            ],
+            Event::Setup { times, watch_ns } => {
+                vec![Axis::Times.at(*times), Axis::Watch.at(*watch_ns)]
+            }
             Event::Desync {
                 cause,
                 times,
                 watch_ns,
             } => vec![
-                always("cause", cause.name()),
-                sometimes("times", times),
-                sometimes("watch", time(*watch_ns)),
+                Axis::Cause.at(cause.name()),
+                Axis::Times.at(*times),
+                Axis::Watch.at(*watch_ns),
             ],
             Event::Hostile {
                 attack,
@@ -371,13 +365,13 @@ impl Asked {
             } => {
                 let shares = percents.iter().map(|percent| format!("{percent}%"));
                 vec![
-                    always("attack", attack.name()),
-                    sometimes("shares", shares.collect::<Vec<_>>().join("+")),
-                    sometimes("duration", time(*trial_ns)),
+                    Axis::Attack.at(attack.name()),
+                    Axis::Shares.at(shares.collect::<Vec<_>>().join("+")),
+                    Axis::Duration.at(*trial_ns),
                 ]
             }
         };
-        axes.extend(self.load.axes());
-        axes
+        at.extend(self.load.coordinates());
+        at
     }
 }

@@ -1,13 +1,13 @@
 //! What is done with the frames: the keys that each kind of frame trial has of its own.
 
-use crate::axis::{Axis, RUN_MAX, axis, nanos};
-use crate::expand::{AxisValue, sometimes};
+use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
 use crate::frames::disturbed;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::frames::soak;
-use crate::plan::{BackToBack, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery};
-use crate::words::{compact, compact_time};
+use crate::plan::{
+    Axis, BackToBack, Coordinate, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery,
+};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;
@@ -128,7 +128,7 @@ fn all_disturbed(asked: Vec<disturbed::Asked>) -> Vec<Asked> {
 
 fn loads(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let rates = axis(map, "rate", None, |node| node.word_or("max", rate::read));
-    let durations: Axis<Duration> = axis(map, "duration", LOAD_DURATION_DEFAULT, trial_time);
+    let durations: AxisValues<Duration> = axis(map, "duration", LOAD_DURATION_DEFAULT, trial_time);
     let (rates, durations) = (rates.all()?, durations.all()?);
     let pairs = rates.iter().flat_map(|rate| {
         durations.iter().map(move |duration| Asked::Load {
@@ -290,7 +290,7 @@ impl Asked {
     }
 
     /// Loads and times that do not go together for some mix.
-    pub(crate) fn check(&self, node: Node<'_>, mixes: &Axis<FrameMix>) {
+    pub(crate) fn check(&self, node: Node<'_>, mixes: &AxisValues<FrameMix>) {
         let mixes = || mixes.iter().map(|mix| &mix.value);
         match self {
             Self::Throughput(search) | Self::Recovery { search, .. } => search.check(node, mixes),
@@ -343,32 +343,29 @@ impl Asked {
         }
     }
 
-    /// The axes that a cell's id has of it where they vary.
-    pub(crate) fn axes(&self) -> Vec<AxisValue> {
+    /// Its coordinates, in the order of ids.
+    pub(crate) fn coordinates(&self) -> Vec<Coordinate> {
         match self {
             Self::Load { rate, duration } => vec![
-                sometimes("rate", load_id(rate, "max")),
-                sometimes("duration", compact_time(*duration)),
+                Axis::Rate.at(rate.as_ref().map(|load| load.value)),
+                Axis::Duration.at(*duration),
             ],
-            Self::Throughput(search) => search.axes(),
+            Self::Throughput(search) => search.coordinates(),
             Self::LossCurve {
                 max_load,
                 step_percent,
                 trial,
                 drain,
             } => vec![
-                sometimes("max_load", load_id(max_load, "auto")),
-                sometimes("step", format!("{step_percent}%")),
-                sometimes("duration", compact_time(*trial)),
-                sometimes("drain", compact_time(*drain)),
+                Axis::MaxLoad.at(max_load.as_ref().map(|load| load.value)),
+                Axis::Step.at(*step_percent),
+                Axis::Duration.at(*trial),
+                Axis::Drain.at(*drain),
             ],
             Self::BackToBack(test) => vec![
-                sometimes(
-                    "burst",
-                    compact_time(Duration::from_nanos(test.burst_ns_max)),
-                ),
-                sometimes("bursts", test.bursts),
-                sometimes("drain", compact_time(Duration::from_nanos(test.drain_ns))),
+                Axis::Burst.at(test.burst_ns_max),
+                Axis::Bursts.at(test.bursts),
+                Axis::Drain.at(test.drain_ns),
             ],
             Self::Latency {
                 search,
@@ -379,9 +376,9 @@ impl Asked {
                     .iter()
                     .map(|percent| format!("{percent}%"))
                     .collect();
-                let mut axes = search.axes();
-                axes.push(sometimes("loads", loads.join("+")));
-                axes.push(sometimes("duration", compact_time(*trial)));
+                let mut axes = search.coordinates();
+                axes.push(Axis::Loads.at(loads.join("+")));
+                axes.push(Axis::Duration.at(*trial));
                 axes
             }
             Self::Recovery {
@@ -391,15 +388,15 @@ impl Asked {
                 overload,
                 relief,
             } => {
-                let mut axes = search.axes();
-                axes.push(sometimes("overload", format!("{overload_percent}%")));
-                axes.push(sometimes("relief", format!("{relief_percent}%")));
-                axes.push(sometimes("overload_time", compact_time(*overload)));
-                axes.push(sometimes("relief_time", compact_time(*relief)));
+                let mut axes = search.coordinates();
+                axes.push(Axis::Overload.at(*overload_percent));
+                axes.push(Axis::Relief.at(*relief_percent));
+                axes.push(Axis::OverloadTime.at(*overload));
+                axes.push(Axis::ReliefTime.at(*relief));
                 axes
             }
-            Self::Disturbed(asked) => asked.axes(),
-            Self::Soak(asked) => asked.axes(),
+            Self::Disturbed(asked) => asked.coordinates(),
+            Self::Soak(asked) => asked.coordinates(),
         }
     }
 }
@@ -408,11 +405,6 @@ impl Asked {
 fn lowest_percent(step_percent: u8) -> u64 {
     let step = u64::from(step_percent.max(1));
     100 - (100 - 1) / step * step
-}
-
-pub(super) fn load_id(load: &Option<Spanned<Rate>>, word: &str) -> String {
-    load.as_ref()
-        .map_or_else(|| word.to_owned(), |load| compact(&load.value))
 }
 
 /// Highest load; `None`: the line rate, or what the generator reaches.

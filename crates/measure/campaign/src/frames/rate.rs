@@ -1,5 +1,7 @@
 //! Loads as campaigns write them: frames per second, or bits per second at a layer.
 
+use crate::plan::Value;
+use crate::words::compact;
 use std::fmt;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -38,6 +40,12 @@ impl fmt::Display for Rate {
             Self::Frames(frames) => write!(f, "{}", FrameRate::new(*frames)),
             Self::Bits(rate) => write!(f, "{rate:#}"),
         }
+    }
+}
+
+impl From<Rate> for Value {
+    fn from(rate: Rate) -> Self {
+        compact(&rate).into()
     }
 }
 

@@ -1,11 +1,10 @@
 //! A search for throughput as a campaign asks for it.
 
 use crate::axis::{RUN_MAX, nanos};
-use crate::expand::{AxisValue, sometimes};
-use crate::frames::procedure::{drain, is_empty, load_id, max_load};
+use crate::frames::procedure::{drain, is_empty, max_load};
 use crate::frames::profile::{self, Times};
 use crate::frames::rate::{self, Rate};
-use crate::plan::{Goal, Profile, ThroughputSearch};
+use crate::plan::{Axis, Coordinate, Goal, Profile, ThroughputSearch, Value};
 use crate::words::{compact, compact_time};
 use std::time::Duration;
 use units::{FrameRate, Ratio};
@@ -134,24 +133,24 @@ impl Search {
         }
     }
 
-    /// The axes that a cell's id has of it where they vary.
-    pub(super) fn axes(&self) -> Vec<AxisValue> {
+    /// Its coordinates, in the order of ids.
+    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
         let goals = match self.profile {
             Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
             profile => profile.name().to_owned(),
         };
         // What is as the profile has it says nothing more than its name.
-        let own = |time, usual| match time == usual {
-            true => "usual".to_owned(),
-            false => compact_time(time),
+        let own = |time: Duration, usual| match time == usual {
+            true => Value::from("usual"),
+            false => time.into(),
         };
         let usual = timeout_for(self.profile, &self.goals);
         vec![
-            sometimes("profile", goals),
-            sometimes("max_load", load_id(&self.max_load, "auto")),
-            sometimes("min_load", compact(&self.min_load.value)),
-            sometimes("drain", own(self.drain, self.profile.times().drain)),
-            sometimes("timeout", own(self.timeout.value, usual)),
+            Axis::Profile.at(goals),
+            Axis::MaxLoad.at(self.max_load.as_ref().map(|load| load.value)),
+            Axis::MinLoad.at(self.min_load.value),
+            Axis::Drain.at(own(self.drain, self.profile.times().drain)),
+            Axis::Timeout.at(own(self.timeout.value, usual)),
         ]
     }
 }

@@ -1,11 +1,9 @@
 //! A load for minutes to hours: the keys of `soak`.
 
-use crate::axis::{Axis, RUN_MAX, axis, nanos};
-use crate::expand::{AxisValue, sometimes};
+use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
 use crate::frames::disturbed::Load;
 use crate::frames::rate::Rate;
-use crate::plan::{DriftBounds, Soak};
-use crate::words::compact_time;
+use crate::plan::{Axis, Coordinate, DriftBounds, Soak};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::Ratio;
@@ -49,7 +47,7 @@ const DRIFT: RangeInclusive<Ratio> = Ratio::from_ppm(1000)..=Ratio::from_percent
 
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let load = Load::read(map);
-    let durations: Axis<Duration> = axis(map, "duration", DURATION_DEFAULT, |node| {
+    let durations: AxisValues<Duration> = axis(map, "duration", DURATION_DEFAULT, |node| {
         node.duration(DURATION_MIN..=RUN_MAX)
     });
     let point = time(map, "point", POINT_MIN..=RUN_MAX);
@@ -199,11 +197,11 @@ impl Asked {
         self.load.check(node, mixes, (self.point, 100));
     }
 
-    /// The axes that a cell's id has of it where they vary.
-    pub(super) fn axes(&self) -> Vec<AxisValue> {
-        let mut axes = vec![sometimes("duration", compact_time(self.duration))];
-        axes.extend(self.load.axes());
-        axes
+    /// Its coordinates, in the order of ids.
+    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
+        let mut at = vec![Axis::Duration.at(self.duration)];
+        at.extend(self.load.coordinates());
+        at
     }
 }
 

@@ -1,8 +1,8 @@
 //! Frame tests in words.
 
 use crate::plan::{
-    BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Measurement,
-    Procedure, Soak, ThroughputSearch, Traffic,
+    Axis, BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Procedure,
+    Soak, ThroughputSearch,
 };
 use crate::words::counted;
 use std::time::Duration;
@@ -10,49 +10,20 @@ use units::human;
 use units::time::print;
 use units::{FrameRate, Ratio};
 
-/// The traffic of a group, in one line; `cell` is one of it.
-pub(super) fn in_words(cell: &Cell, test: &FrameTest, group: &[Cell]) -> String {
-    let Traffic {
-        mix,
-        ip,
-        direction,
-        duplex,
-        ports,
-        ..
-    } = &test.traffic;
+/// The traffic of a group, in one line.
+pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
+    let mix = &test.traffic.mix;
     let frames = match mix.shares.len() {
         1 => format!("frames of {mix} B"),
         _ if mix.name == "mix" => "a mix of frames".to_owned(),
         _ => format!("frames of {}", mix.name),
     };
-    let ways = if *duplex { " both ways" } else { "" };
-    let offloads = if cell.offloads { "on" } else { "off" };
-    format!(
-        "{}, {frames} over IPv{}{ways}, direction {}, {} in {}, {}, ports {ports}, MTU {} B, \
-         offloads {offloads}",
-        test.procedure.name(),
-        ip.number(),
-        direction.name(),
-        range(group, "flow", |traffic| traffic.flows.into()),
-        range(group, "tunnel", |traffic| traffic.tunnels.into()),
-        counted(cell.cores_per_station.into(), "core"),
-        cell.mtu,
-    )
-}
-
-/// `64 flows`, or `1 to 1000 tunnels` where that depends on the DUT.
-fn range(group: &[Cell], noun: &str, count: fn(&Traffic) -> u64) -> String {
-    let counts = group.iter().filter_map(|cell| match &cell.measurement {
-        Measurement::Frames(test) => Some(count(&test.traffic)),
-        _ => None,
-    });
-    let counts: Vec<u64> = counts.collect();
-    let least = counts.iter().copied().min().unwrap_or(0);
-    let most = counts.iter().copied().max().unwrap_or(0);
-    match least == most {
-        true => counted(most, noun),
-        false => format!("{least} to {}", counted(most, noun)),
-    }
+    let cells: Vec<&Cell> = group.iter().collect();
+    let mut parts = vec![test.procedure.name().to_owned(), frames];
+    parts.extend(Axis::all().filter_map(|axis| axis.phrase(&cells)));
+    let stations = group.first().and_then(|cell| cell.stations);
+    parts.extend(stations.map(|stations| format!("MTU {} B", stations.mtu)));
+    parts.join(", ")
 }
 
 /// What does not fit in that line of a group: the mix, its line rate, what is done.

@@ -28,7 +28,7 @@ fn compare(name: &str, actual: &str) {
 /// Stands for the commands of `trial`: enough to see where the plan prints them.
 fn commands(cell: &Cell) -> Vec<Vec<String>> {
     let words = |text: String| text.split(' ').map(str::to_owned).collect();
-    (0..cell.cores_per_station)
+    (0..cell.stations.map_or(0, |stations| stations.cores))
         .map(|core| {
             words(format!(
                 "{} -p {} 10.2.0.2",

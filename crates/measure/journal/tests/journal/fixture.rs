@@ -1,8 +1,8 @@
 //! A small plan and records that fit it.
 
 use campaign::plan::{
-    Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Dut, Encryptor, LabKind, LabPlan,
-    Measurement, Plan, Published, PublishedUnit, Tool,
+    Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
+    LabPlan, Measurement, Plan, Published, PublishedUnit, Stations, Tool,
 };
 use journal::Record;
 use journal::record::*;
@@ -79,13 +79,16 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
     Cell {
         id: cell_id(number),
         group: "tcp/mtu=1500/cores=1".into(),
+        coordinates: Coordinate::all_in("tcp/mtu=1500/cores=1"),
         dut: Dut {
             name: dut.into(),
             adapter,
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: true,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores: 1,
+            offloads: true,
+        }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),
             streams: 4,

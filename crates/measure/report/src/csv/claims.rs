@@ -1,6 +1,6 @@
 //! What a trial's cell scales with, and what is claimed of it: the same in each of its rows.
 
-use super::{Column, Context, text};
+use super::{Context, Declared, text};
 use campaign::plan::Encryptor;
 use stats::ClaimResult;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub(super) fn by_cell(claims: &[ClaimResult]) -> BTreeMap<&str, Vec<&ClaimResult
     found
 }
 
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const COLUMNS: &[Declared] = &[
     (
         "dut_workers",
         "worker threads of the device, where the campaign sets them",

@@ -1,6 +1,6 @@
 //! What a trial's cell comes to beside others: the same in each of its rows.
 
-use super::{Column, Context, text};
+use super::{Context, Declared, text};
 use stats::{Ceiling, CeilingBasis, Overhead, Ranking, Standing};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn standings(rankings: &[Ranking]) -> BTreeMap<&str, Standings<'_>> {
     found
 }
 
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const COLUMNS: &[Declared] = &[
     (
         "overhead_bytes",
         "what the device's suite adds to a packet of the cell, on average",

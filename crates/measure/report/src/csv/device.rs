@@ -4,7 +4,7 @@
 //! (`speed`), a fatigue trial one for each device and start (`fatigue`).
 
 use super::frames::Figure;
-use super::{Column, Context, text};
+use super::{Context, Declared, text};
 use journal::record::{
     DeviceFatigue, DeviceResult, DeviceSpeed, FatigueSegment, KatOutcome, KatRow, SpeedTrial,
 };
@@ -24,7 +24,7 @@ pub(super) fn figures(found: &DeviceResult) -> impl Iterator<Item = Figure<'_>> 
     known.chain(speeds).chain(fatigue)
 }
 
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const COLUMNS: &[Declared] = &[
     (
         "device",
         "name of the crypto device that the row is of",

@@ -4,7 +4,7 @@
 //! event in it (`event`).
 
 use super::frames::Figure;
-use super::{Column, Context, text};
+use super::{Context, Declared, text};
 use journal::record::{AttackTrial, Disturbance, DutEvent, FrameResult};
 
 /// The rows of a result: each frame trial, with its events behind it.
@@ -27,7 +27,7 @@ pub(super) const fn name(found: &Disturbance) -> &'static str {
     }
 }
 
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const COLUMNS: &[Declared] = &[
     (
         "hostile_percent",
         "intended rate of hostile packets in per cent of the load's",

@@ -1,6 +1,6 @@
 //! The columns of frame tests, and which rows a trial has.
 
-use super::{Column, Context, device, disturbed, soak, text};
+use super::{Context, Declared, device, disturbed, soak, text};
 use journal::record::{
     DeviceFatigue, DeviceSpeed, Disturbance, DutEvent, FatigueSegment, FrameResult, FrameTrial,
     GoalBounds, KatRow, LatencyBucket, LatencyTrial, Outcome, RecoveryTrial, SoakPoint,
@@ -70,7 +70,7 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
 }
 
 /// Rates are of one direction, sizes include the FCS.
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const TRAFFIC: &[Declared] = &[
     (
         "frame_mix",
         "frame size in bytes with FCS, or name of the mix",
@@ -84,23 +84,10 @@ pub(super) const COLUMNS: &[Column] = &[
     ("frame_bytes_mean", "mean frame size with FCS", |row| {
         text(traffic(row)?.mean_frame_bytes)
     }),
-    ("ip_version", "of the test packets", |row| {
-        text(traffic(row)?.ip_version)
-    }),
-    (
-        "direction",
-        "encrypt, decrypt or both: what part of the device is loaded",
-        |row| Some(traffic(row)?.direction.clone()),
-    ),
-    (
-        "duplex",
-        "whether the same load goes from B to A at the same time",
-        |row| text(traffic(row)?.duplex),
-    ),
-    ("flows", "flows", |row| text(traffic(row)?.flows)),
-    ("tunnels", "tunnels that the flows are spread over", |row| {
-        text(traffic(row)?.tunnels)
-    }),
+];
+
+/// What the row is of, and its figures.
+pub(super) const COLUMNS: &[Declared] = &[
     (
         "figure",
         "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point; \

@@ -3,7 +3,7 @@
 //! Such a trial has a row for each of its segments (`segment`), and one for each point in it (`point`).
 
 use super::frames::Figure;
-use super::{Column, Context, text};
+use super::{Context, Declared, text};
 use journal::record::{DevicePoint, FrameResult, SoakPoint, SoakSegment};
 
 /// The rows of a result: each segment, with its points behind it.
@@ -18,7 +18,7 @@ pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     })
 }
 
-pub(super) const COLUMNS: &[Column] = &[
+pub(super) const COLUMNS: &[Declared] = &[
     (
         "device_start",
         "which start of the device a segment ran on: more than one where the run had broken off",

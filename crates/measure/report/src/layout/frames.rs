@@ -7,7 +7,7 @@
 
 use super::{Run, disturbed, soak};
 use crate::format::counted;
-use campaign::plan::{Adapter, Cell, FrameTest, Measurement, Ports, Procedure};
+use campaign::plan::{Adapter, Axis, Cell, Coordinate, FrameTest, Measurement, Procedure};
 use stats::{CellResult, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
@@ -143,10 +143,11 @@ impl Run<'_> {
 /// All that the cells of a set have in common.
 #[derive(PartialEq)]
 struct Key {
-    series: String,
+    /// The coordinates but for the size of the frames.
+    series: Vec<Coordinate>,
     test: FrameTest,
-    cores: u16,
-    offloads: bool,
+    /// Cores and offloads; the MTU follows from the size.
+    stations: Option<(u16, bool)>,
 }
 
 impl Key {
@@ -171,11 +172,18 @@ impl Key {
             }
             _ => {}
         }
+        let not_the_size = |at: &&Coordinate| at.axis != Axis::Frame;
         Self {
-            series: cell.series(),
+            series: cell
+                .coordinates
+                .iter()
+                .filter(not_the_size)
+                .cloned()
+                .collect(),
             test,
-            cores: cell.cores_per_station,
-            offloads: cell.offloads,
+            stations: cell
+                .stations
+                .map(|stations| (stations.cores, stations.offloads)),
         }
     }
 }
@@ -186,13 +194,13 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     let same = (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
     let mut own = Vec::new();
     for other in same {
-        let theirs: Vec<&str> = keys[other].series.split('/').collect();
-        let parts = keys[at].series.split('/');
-        own.extend(parts.filter(|part| !theirs.contains(part)));
+        let theirs = &keys[other].series;
+        let ours = keys[at].series.iter();
+        own.extend(ours.filter(|coordinate| !theirs.contains(coordinate)));
     }
     own.sort_unstable();
     own.dedup();
-    own.iter().map(|part| format!(", {part}")).collect()
+    own.iter().map(|at| format!(", {at}")).collect()
 }
 
 impl<'a> FrameSet<'a> {
@@ -331,26 +339,10 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
 
 /// What all cells of a set have in common, for people.
 fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
-    let traffic = &test.traffic;
-    let mut parts = vec![format!("direction {}", traffic.direction.name())];
-    if traffic.duplex {
-        parts.push("both ways at once".into());
-    }
-    parts.push(format!("IPv{}", traffic.ip.number()));
-    parts.push(counted(traffic.flows.into(), "flow"));
-    if traffic.tunnels > 1 && cell.dut.adapter.encryptor().is_none() {
-        parts.push(counted(traffic.tunnels.into(), "tunnel"));
-    }
-    parts.push(format!(
-        "{} per station",
-        counted(cell.cores_per_station.into(), "core")
-    ));
-    if cell.offloads {
-        parts.push("offloads on".into());
-    }
-    if traffic.ports != Ports::default() {
-        parts.push(format!("ports {}", traffic.ports));
-    }
+    // Tunnels of the bundled encryptor are in its settings.
+    let is_its_own = |axis| axis == Axis::Tunnels && cell.dut.adapter.encryptor().is_some();
+    let axes = Axis::all().filter(|axis| !axis.is_usual(cell) && !is_its_own(*axis));
+    let mut parts: Vec<_> = axes.filter_map(|axis| axis.phrase(&[cell])).collect();
     let time = |ns: u64| duration_ns(ns as f64);
     match &test.procedure {
         Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),

@@ -1,7 +1,7 @@
 //! What the cells of a set have in common, in words.
 
 use crate::format::counted;
-use campaign::plan::{Cell, Measurement};
+use campaign::plan::{Axis, Cell, Measurement};
 
 /// What all cells of a set have in common, for people.
 pub(super) fn common(cell: &Cell, repeats: u32) -> String {
@@ -55,10 +55,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
         tool.filter(|tool| !tool.is_default())
             .map(|tool| format!("by {}", tool.name())),
     );
-    parts.push(format!(
-        "offloads {}",
-        if cell.offloads { "on" } else { "off" }
-    ));
+    parts.extend(Axis::Offloads.phrase(&[cell]));
     parts.push(format!("{repeats} × {trials}"));
     parts.join(", ")
 }

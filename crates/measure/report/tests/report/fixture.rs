@@ -2,8 +2,8 @@
 //! fixed seed.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan, Measurement,
-    Mode, OpenVpn, Plan, StrongSwan, Tool, WireGuard, WireGuardProgram,
+    Adapter, Addresses, Cell, Coordinate, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan,
+    Measurement, Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, WireGuard, WireGuardProgram,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -289,14 +289,17 @@ fn cell(
     let group = format!("{kind}/mtu={mtu}/cores={cores}/offloads={state}");
     Cell {
         id: format!("{group}/{name}"),
+        coordinates: Coordinate::all_in(&group),
         group,
         dut: Dut {
             name: name.into(),
             adapter,
         },
-        mtu,
-        cores_per_station: cores,
-        offloads,
+        stations: Some(Stations {
+            mtu,
+            cores,
+            offloads,
+        }),
         measurement,
         tune: false,
         estimate_ns: 3 * SECOND_NS,

@@ -2,7 +2,7 @@
 
 use crate::cell::CellResult;
 use crate::verdict::Limit;
-use campaign::plan::{Cell, FrameTest, Measurement, Procedure};
+use campaign::plan::{Axis, Cell, FrameTest, Measurement, Procedure};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,9 +71,9 @@ fn key(cell: &Cell) -> Option<Key<'_>> {
     }
     Some(Key {
         dut: &cell.dut.name,
-        series: cell.series(),
-        cores: cell.cores_per_station,
-        offloads: cell.offloads,
+        series: cell.group_without(Axis::Frame),
+        cores: cell.stations?.cores,
+        offloads: cell.stations?.offloads,
         calibration: cell.calibration,
         test,
     })

@@ -214,8 +214,7 @@ fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
             let other_cell = &plan.cells[*other];
             other_cell.dut == planned.dut
                 && other_cell.calibration == planned.calibration
-                && (other_cell.cores_per_station, other_cell.offloads)
-                    == (planned.cores_per_station, planned.offloads)
+                && other_cell.stations == planned.stations
                 && traffic(*other) == traffic(place)
         });
         if let Some((_, id, rate)) = same {

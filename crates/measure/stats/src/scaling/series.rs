@@ -1,10 +1,10 @@
 //! Which cells differ in one number only.
 //!
-//! A group's id says all that varies in the campaign as the campaign has it, so what a station's number is neutral
-//! to is the id without that part; workers and tunnels of a device are in its settings instead.
+//! A group's coordinates are all that varies in the campaign, as the campaign has it: cells that differ in one number
+//! have the others in common. Workers and tunnels of a device are in its settings instead.
 
 use super::ScalingAxis;
-use campaign::plan::{Adapter, Cell, Measurement, Plan, Procedure};
+use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, Value};
 
 /// Cells in rising order of their number.
 pub(super) struct Series<'a> {
@@ -71,35 +71,34 @@ fn is_at_its_most(cell: &Cell) -> bool {
     }
 }
 
+/// The axes of trials by which more is carried; workers and tunnels of a DUT are in its settings.
+const OF_TRIALS: [(ScalingAxis, Axis); 4] = [
+    (ScalingAxis::Cores, Axis::Cores),
+    (ScalingAxis::Streams, Axis::Streams),
+    (ScalingAxis::Flows, Axis::Flows),
+    (ScalingAxis::Tunnels, Axis::Tunnels),
+];
+
 type Membership<'a> = (ScalingAxis, u32, String, Key<'a>);
 
 /// The series that a cell may be in.
 fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
-    let of_trial = |axis, part: &str, n: u32| {
-        let common = without(&cell.group, part)?;
-        Some((axis, n, common, Key::Dut(&cell.dut.name)))
+    let of_trial = |(scaled, axis): (ScalingAxis, Axis)| {
+        let Value::Number(n) = axis.value(cell)? else {
+            return None;
+        };
+        let n = u32::try_from(n).ok()?;
+        let named = cell.is_named_by(axis);
+        named.then(|| {
+            (
+                scaled,
+                n,
+                cell.group_without(axis),
+                Key::Dut(&cell.dut.name),
+            )
+        })
     };
-    let mut found = vec![of_trial(
-        ScalingAxis::Cores,
-        "cores=",
-        cell.cores_per_station.into(),
-    )];
-    match &cell.measurement {
-        Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
-            found.push(of_trial(
-                ScalingAxis::Streams,
-                "streams=",
-                (*streams).into(),
-            ));
-        }
-        Measurement::Frames(test) => {
-            let traffic = &test.traffic;
-            found.push(of_trial(ScalingAxis::Flows, "flows=", traffic.flows));
-            found.push(of_trial(ScalingAxis::Tunnels, "tunnels=", traffic.tunnels));
-        }
-        _ => {}
-    }
-    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    let mut found: Vec<_> = OF_TRIALS.into_iter().filter_map(of_trial).collect();
     let mut of_dut = |axis, n: u16, others: Adapter| {
         found.push((axis, n.into(), cell.group.clone(), Key::Settings(others)));
     };
@@ -130,17 +129,6 @@ fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
         _ => {}
     }
     found
-}
-
-/// A group's id without one of its parts; `None` when it has no such part.
-fn without(group: &str, part: &str) -> Option<String> {
-    let parts: Vec<&str> = group.split('/').collect();
-    let others: Vec<&str> = parts
-        .iter()
-        .copied()
-        .filter(|found| !found.starts_with(part))
-        .collect();
-    (others.len() < parts.len()).then(|| others.join("/"))
 }
 
 impl<'a> Series<'a> {

@@ -47,13 +47,12 @@ pub(crate) fn cell(group: &str, dut: &str, test: DeviceTest) -> Cell {
     Cell {
         id: format!("{group}/{dut}"),
         group: group.into(),
+        coordinates: Coordinate::all_in(group),
         dut: Dut {
             name: dut.into(),
             adapter: Adapter::Device(devices(dut)),
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
+        stations: None,
         measurement: Measurement::Device(test),
         tune: false,
         estimate_ns: 0,

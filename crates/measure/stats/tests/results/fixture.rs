@@ -1,7 +1,8 @@
 //! Small journals, made cell by cell.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan, Tool,
+    Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
+    Stations, Tool,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -56,13 +57,16 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
     Cell {
         id: format!("{group}/{dut}"),
         group: group.into(),
+        coordinates: Coordinate::all_in(group),
         dut: Dut {
             name: dut.into(),
             adapter,
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores: 1,
+            offloads: false,
+        }),
         measurement,
         tune: false,
         estimate_ns: 0,

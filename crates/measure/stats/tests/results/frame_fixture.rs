@@ -40,14 +40,17 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
     Cell {
         id: format!("{group}/{dut}"),
         calibration: dut == "straight",
+        coordinates: Coordinate::all_in(&group),
         group,
         dut: Dut {
             name: dut.into(),
             adapter,
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores: 1,
+            offloads: false,
+        }),
         measurement: Measurement::Frames(FrameTest {
             traffic: Traffic {
                 mix: FrameMix::fixed(size),

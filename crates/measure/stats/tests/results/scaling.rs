@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
-use campaign::plan::{Adapter, Cell, Load, Measurement, Procedure, Tool};
+use campaign::plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool};
 use journal::Journal;
 use journal::record::{Measured, Outcome};
 use stats::{Results, ScalingAxis, WarningKind};
@@ -23,8 +23,9 @@ fn with_workers(workers: u16) -> Cell {
 fn with_cores(cores: u16, streams: &str) -> Cell {
     let mut cell = tcp("direct");
     cell.group = format!("tcp/mtu=1500/cores={cores}{streams}");
+    cell.coordinates = Coordinate::all_in(&cell.group);
     cell.id = format!("{}/direct", cell.group);
-    cell.cores_per_station = cores;
+    cell.stations.as_mut().unwrap().cores = cores;
     cell
 }
 
@@ -119,8 +120,9 @@ fn a_set_load_and_round_trips_scale_with_nothing() {
     let frames = [1, 2].map(|cores| {
         let mut cell = frame_fixture::cell("auto", 64, load.clone());
         cell.group = format!("load/frame=64/cores={cores}");
+        cell.coordinates = Coordinate::all_in(&cell.group);
         cell.id = format!("{}/auto", cell.group);
-        cell.cores_per_station = cores;
+        cell.stations.as_mut().unwrap().cores = cores;
         cell
     });
     let mut run = journal(frames.to_vec(), 1, 32);

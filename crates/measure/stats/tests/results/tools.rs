@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
-use campaign::plan::{Adapter, Cell, Load, Measurement, Procedure, Tool};
+use campaign::plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool};
 use journal::record::{FrameResult, Measured};
 use proptest::prelude::*;
 use stats::{Results, ToolCheck, WarningKind};
@@ -23,6 +23,7 @@ fn by(tool: Tool, mut cell: Cell) -> Cell {
         other => panic!("{other:?} has no tool"),
     }
     cell.group = format!("{}/tool={}", cell.group, tool.name());
+    cell.coordinates = Coordinate::all_in(&cell.group);
     cell.id = format!("{}/{}", cell.group, cell.dut.name);
     cell
 }
@@ -311,7 +312,7 @@ fn frames_of_the_same_load_stand_beside_datagrams() {
     let mut other_device = frames(FRAME_BYTES, FRAMES_PER_S, 8_000);
     other_device.0.dut.name = "router".into();
     let mut with_offloads = frames(FRAME_BYTES, FRAMES_PER_S, 8_000);
-    with_offloads.0.offloads = true;
+    with_offloads.0.stations.as_mut().unwrap().offloads = true;
     let mut both_ways = frames(FRAME_BYTES, FRAMES_PER_S, 8_000);
     if let Measurement::Frames(test) = &mut both_ways.0.measurement {
         test.traffic.duplex = true;

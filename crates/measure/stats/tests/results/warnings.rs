@@ -265,7 +265,8 @@ fn cores_that_stations_and_gateways_must_share_are_told() {
 #[test]
 fn super_packets_are_told_where_offloads_are_on() {
     let mut journal = healthy();
-    journal.header.plan.cells[1].offloads = true;
+    let stations = journal.header.plan.cells[1].stations.as_mut();
+    stations.unwrap().offloads = true;
     let found = only(&journal);
     assert_eq!(
         (found.kind, found.cells),

@@ -10,13 +10,16 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
     Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
+        coordinates: Vec::new(),
         dut: Dut {
             name: "direct".to_owned(),
             adapter: Adapter::Direct,
         },
-        mtu: 1500,
-        cores_per_station: cores,
-        offloads: true,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores,
+            offloads: true,
+        }),
         measurement,
         tune: false,
         estimate_ns: 0,
@@ -161,7 +164,7 @@ fn what_cannot_run_is_refused_with_the_setting_to_change() {
     assert!(error(&ping(1, 500_000, 56)).contains("multiple of 1 ms"));
     assert!(error(&ping(1, 1_000_000, 8)).contains("timestamp"));
     let mut tiny = cell(1, udp(None, None, 1));
-    tiny.mtu = 28;
+    tiny.stations.as_mut().unwrap().mtu = 28;
     assert!(error(&tiny).contains("MTU of 28 B"));
 }
 

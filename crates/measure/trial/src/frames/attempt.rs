@@ -10,7 +10,7 @@
 
 use super::station::StationRig;
 use super::{Found, FrameRun, RigLoad, carry_out};
-use crate::command::Cores;
+use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{CipherSeen, FrameObserved, PathSeen, frame_checks};
@@ -31,12 +31,13 @@ pub(crate) fn attempt(
     interrupt: &Interrupt,
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
+    let stations = trial.cell.stations.ok_or(CommandError::NoStations)?;
     expect_addresses(&test.traffic)?;
     bench.configure(trial.links)?;
     expect_ip(bench, trial, test.traffic.ip)?;
     // Before there is a DUT with interfaces of its own.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
-    let cores = Cores::assign(trial.cell.cores_per_station, machine_cores(bench)?)?;
+    let cores = Cores::assign(stations.cores, machine_cores(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
         let path = dut.frame_path.clone().ok_or_else(|| TrialError::Frames {
             problem: format!(

@@ -78,7 +78,7 @@ impl Way<'_> {
         Spec {
             interface: end.interface.clone(),
             port: port.map(port_kind),
-            threads: self.cell.cores_per_station,
+            threads: self.cell.stations.map_or(1, |stations| stations.cores),
             tag,
             role,
         }

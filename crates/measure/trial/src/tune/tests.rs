@@ -12,13 +12,16 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
     Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
+        coordinates: Vec::new(),
         dut: Dut {
             name: "direct".to_owned(),
             adapter: Adapter::Direct,
         },
-        mtu: 1500,
-        cores_per_station: cores,
-        offloads: true,
+        stations: Some(campaign::plan::Stations {
+            mtu: 1500,
+            cores,
+            offloads: true,
+        }),
         measurement,
         tune: true,
         estimate_ns: 0,

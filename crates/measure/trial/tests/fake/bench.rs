@@ -3,7 +3,8 @@
 
 use campaign::Plan;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool,
+    Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
+    Stations, Tool,
 };
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
@@ -524,14 +525,17 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
     let group = format!("{}/cores={cores}", measurement.name());
     Cell {
         id: format!("{group}/{name}"),
+        coordinates: Coordinate::all_in(&group),
         group,
         dut: Dut {
             name: name.to_owned(),
             adapter,
         },
-        mtu: 1500,
-        cores_per_station: cores,
-        offloads: true,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores,
+            offloads: true,
+        }),
         measurement,
         tune: false,
         estimate_ns: ESTIMATE_NS,

@@ -397,7 +397,7 @@ fn an_interrupt_ends_a_long_trial_within_a_second() {
 #[test]
 fn more_cores_than_there_are_is_a_failure_that_says_how_many() {
     let mut cell = cell(test());
-    cell.cores_per_station = 3;
+    cell.stations.as_mut().unwrap().cores = 3;
     let record = run(
         &mut StationBench::new(Script::default()),
         &cell,

@@ -6,7 +6,7 @@ mod node;
 use crate::bench::MS;
 use campaign::plan::{
     Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, Ports, Procedure,
-    Traffic,
+    Stations, Traffic,
 };
 use journal::record::{CipherLink, InterfaceCounters};
 use lab::{Bench, FrameEnd, FramePath, LabError, Links, Node, NodeId, RunningDut};
@@ -231,13 +231,16 @@ pub(crate) fn cell(test: FrameTest) -> Cell {
     Cell {
         id: "load/direct".to_owned(),
         group: "load".to_owned(),
+        coordinates: Vec::new(),
         dut: Dut {
             name: "direct".to_owned(),
             adapter: Adapter::Direct,
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores: 1,
+            offloads: false,
+        }),
         measurement: Measurement::Frames(test),
         tune: false,
         estimate_ns: 0,

@@ -157,7 +157,7 @@ fn tools_through_bridging_encryptors() {
             (tcp(5), false, 9000),
         ] {
             let mut cell = cell(adapter.clone(), 1, offloads, measurement);
-            cell.mtu = mtu;
+            cell.stations.as_mut().unwrap().mtu = mtu;
             assert_link(&lab.measured(&cell), &encryptor);
         }
     }
@@ -190,7 +190,7 @@ fn tagged_and_long_frames_of_any_kind_cross_a_bridge() {
     for mode in [Mode::L2, Mode::L2tpv3] {
         let adapter = Adapter::Cipherbench(self::mode(mode));
         let mut cell = cell(adapter, 1, false, ping());
-        cell.mtu = 9000;
+        cell.stations.as_mut().unwrap().mtu = 9000;
         let links = links(&plan(&cell), &cell);
         lab.lab.configure(links).unwrap();
         let dut = lab

@@ -2,7 +2,8 @@
 
 use campaign::Plan;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Dut, Encryptor, LabKind, LabPlan, Measurement, Tool,
+    Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Stations,
+    Tool,
 };
 use journal::record::{Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
@@ -149,14 +150,17 @@ pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Me
     let group = format!("{}/cores={cores}/offloads={offloads}", measurement.name());
     Cell {
         id: group.clone(),
+        coordinates: Coordinate::all_in(&group),
         group,
         dut: Dut {
             name: "dut".to_owned(),
             adapter,
         },
-        mtu: 1500,
-        cores_per_station: cores,
-        offloads,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores,
+            offloads,
+        }),
         measurement,
         tune: false,
         estimate_ns: 0,

@@ -2,7 +2,7 @@
 
 use campaign::plan::{
     Adapter, Cell, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports, Procedure,
-    Profile, ThroughputSearch, Traffic,
+    Profile, Stations, ThroughputSearch, Traffic,
 };
 use journal::record::{Check, FramePort, FrameTrial, LatencyBucket, SoakPoint};
 use lab::{Interrupt, Links};
@@ -228,13 +228,16 @@ pub(crate) fn cell(test: &FrameTest) -> Cell {
     Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
+        coordinates: Vec::new(),
         dut: Dut {
             name: "simulated".to_owned(),
             adapter: Adapter::Direct,
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
+        stations: Some(Stations {
+            mtu: 1500,
+            cores: 1,
+            offloads: false,
+        }),
         measurement: Measurement::Frames(test.clone()),
         tune: false,
         estimate_ns: 0,

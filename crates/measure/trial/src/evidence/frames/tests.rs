@@ -102,13 +102,16 @@ impl Fixture {
             cell: Cell {
                 id: "cell".to_owned(),
                 group: "group".to_owned(),
+                coordinates: Vec::new(),
                 dut: Dut {
                     name: "dut".to_owned(),
                     adapter,
                 },
-                mtu: 1500,
-                cores_per_station: 1,
-                offloads: false,
+                stations: Some(campaign::plan::Stations {
+                    mtu: 1500,
+                    cores: 1,
+                    offloads: false,
+                }),
                 measurement: Measurement::Frames(test.clone()),
                 tune: false,
                 estimate_ns: 0,

@@ -29,13 +29,16 @@ impl Fixture {
         let cell = Cell {
             id: "cell".to_owned(),
             group: "group".to_owned(),
+            coordinates: Vec::new(),
             dut: Dut {
                 name: "dut".to_owned(),
                 adapter,
             },
-            mtu: 1500,
-            cores_per_station: cores,
-            offloads: false,
+            stations: Some(campaign::plan::Stations {
+                mtu: 1500,
+                cores,
+                offloads: false,
+            }),
             measurement,
             tune: false,
             estimate_ns: 0,

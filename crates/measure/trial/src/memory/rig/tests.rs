@@ -30,13 +30,16 @@ fn cell(direction: Direction) -> Cell {
     Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
+        coordinates: Vec::new(),
         dut: Dut {
             name: "straight".to_owned(),
             adapter: Adapter::Straight,
         },
-        mtu: 1500,
-        cores_per_station: 1,
-        offloads: false,
+        stations: Some(campaign::plan::Stations {
+            mtu: 1500,
+            cores: 1,
+            offloads: false,
+        }),
         measurement: Measurement::Frames(FrameTest { traffic, procedure }),
         tune: false,
         estimate_ns: 0,
@@ -48,7 +51,12 @@ fn rig(cell: &Cell) -> MemoryRig<'_> {
     let Measurement::Frames(test) = &cell.measurement else {
         unreachable!("the cell has a frame test")
     };
-    let gateways = Gateways::start(&cell.dut, test.traffic.direction, cell.mtu).unwrap();
+    let gateways = Gateways::start(
+        &cell.dut,
+        test.traffic.direction,
+        cell.stations.unwrap().mtu,
+    )
+    .unwrap();
     let way = Way {
         cell,
         traffic: &test.traffic,

@@ -1,0 +1,645 @@
+//! Axes of the matrix, each declared once, and the coordinates of a cell.
+//!
+//! Expansion, ids, claims, texts and CSV columns read [`DECLARATIONS`]. To add an axis: a variant and its line
+//! there, the key of its trial, and whatever acts on its value.
+
+use crate::plan::{
+    Cell, Direction, FrameTest, IpVersion, Measurement, Ports, Tool, Traffic, Workers,
+};
+use crate::words::{compact, compact_time, counted, on_off};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+use units::{BitRate, Bytes, Layer};
+use wire::mix::FrameMix;
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+
+/// What a campaign can vary, or what tells one trial from another of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the declaration of each says what it is")]
+pub enum Axis {
+    Mtu,
+    Streams,
+    Window,
+    Datagram,
+    Payload,
+    Count,
+    Interval,
+    Frame,
+    Ip,
+    Direction,
+    Duplex,
+    Flows,
+    Tunnels,
+    Cores,
+    Offloads,
+    Ports,
+    Rate,
+    Load,
+    Loads,
+    MaxLoad,
+    MinLoad,
+    Step,
+    Profile,
+    Drain,
+    Timeout,
+    Burst,
+    Bursts,
+    Overload,
+    Relief,
+    OverloadTime,
+    ReliefTime,
+    Every,
+    Failure,
+    Cause,
+    Attack,
+    Shares,
+    Times,
+    Down,
+    Watch,
+    Operation,
+    Bytes,
+    AtOnce,
+    Algorithms,
+    Operations,
+    Threads,
+    Loops,
+    Workers,
+    Depth,
+    InvalidEvery,
+    Restart,
+    Duration,
+    Warmup,
+    Tune,
+    Tool,
+}
+
+/// A value on an axis: as the campaign asks for it in a [`Coordinate`], in force by [`Axis::value`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Left open: the DUT, the tool or another value decides.
+    Open,
+    /// On or off.
+    Switch(bool),
+    /// A number in the unit of the axis.
+    Number(u64),
+    /// A name, or a value of several parts; it has neither blank nor slash.
+    Word(String),
+}
+
+/// Where a cell is on one axis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// The axis.
+    pub axis: Axis,
+    /// As the campaign asks for it: a load of `1 Gbit/s L1` is one value, though it is another number of frames
+    /// for each size.
+    pub value: Value,
+}
+
+/// Unit of an axis's numbers, by which they are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// None: counts and words.
+    Plain,
+    /// Bytes, without a prefix; in ids without the unit.
+    Bytes,
+    /// Bytes, printed with a prefix.
+    Size,
+    /// Payload bits per second.
+    Rate,
+    /// Nanoseconds.
+    Time,
+    /// Per cent.
+    Percent,
+}
+
+/// Which ids have an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// Every id of its trials.
+    Always,
+    /// Those of campaigns that vary it.
+    IfVaried,
+    /// Every id of transfers by a tool; of other trials if it is varied.
+    AlwaysInTransfers,
+}
+
+/// A column of `results.csv`.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its key, with the unit.
+    pub key: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// All that the program knows of an axis.
+struct Declaration {
+    axis: Axis,
+    /// In ids; also the key in campaigns, but for the axes of crypto devices.
+    key: &'static str,
+    unit: Unit,
+    named: Named,
+    /// Word for [`Value::Open`].
+    open: &'static str,
+    /// The value in force in a cell; `None` where the axis does not apply, or nothing reads it.
+    value: fn(&Cell) -> Option<Value>,
+    /// In a sentence about the traffic.
+    phrase: Option<fn(&Value) -> String>,
+    /// Whether a value goes without saying beside a figure.
+    is_usual: fn(&Value) -> bool,
+    column: Option<Column>,
+}
+
+const fn declare(axis: Axis, key: &'static str, unit: Unit) -> Declaration {
+    Declaration {
+        axis,
+        key,
+        unit,
+        named: Named::IfVaried,
+        open: "auto",
+        value: |_| None,
+        phrase: None,
+        is_usual: |_| false,
+        column: None,
+    }
+}
+
+const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
+    Some(Column { key, meaning })
+}
+
+/// In the order in which texts and tables have them.
+static DECLARATIONS: [Declaration; 54] = [
+    Declaration {
+        named: Named::Always,
+        value: |cell| Some(cell.stations?.mtu.into()),
+        column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
+        ..declare(Axis::Mtu, "mtu", Unit::Bytes)
+    },
+    Declaration {
+        value: |cell| match cell.measurement {
+            Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
+                Some(streams.into())
+            }
+            _ => None,
+        },
+        ..declare(Axis::Streams, "streams", Unit::Plain)
+    },
+    declare(Axis::Window, "window", Unit::Size),
+    Declaration {
+        named: Named::Always,
+        value: datagram_bytes,
+        ..declare(Axis::Datagram, "datagram", Unit::Bytes)
+    },
+    Declaration {
+        value: |cell| match cell.measurement {
+            Measurement::Ping { payload_bytes, .. } => Some(payload_bytes.into()),
+            _ => None,
+        },
+        ..declare(Axis::Payload, "payload", Unit::Bytes)
+    },
+    declare(Axis::Count, "count", Unit::Plain),
+    declare(Axis::Interval, "interval", Unit::Time),
+    Declaration {
+        named: Named::Always,
+        value: |cell| Some(traffic(cell)?.mix.clone().into()),
+        ..declare(Axis::Frame, "frame", Unit::Bytes)
+    },
+    Declaration {
+        value: |cell| Some(traffic(cell)?.ip.into()),
+        phrase: Some(|version| format!("IPv{}", version.plain())),
+        column: column("ip_version", "of the test packets"),
+        ..declare(Axis::Ip, "ip", Unit::Plain)
+    },
+    Declaration {
+        named: Named::Always,
+        value: |cell| Some(traffic(cell)?.direction.into()),
+        phrase: Some(|direction| format!("direction {}", direction.plain())),
+        column: column(
+            "direction",
+            "encrypt, decrypt or both: what part of the device is loaded",
+        ),
+        ..declare(Axis::Direction, "direction", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(traffic(cell)?.duplex.into()),
+        phrase: Some(|duplex| match duplex {
+            Value::Switch(true) => "both ways at once".to_owned(),
+            _ => "one-way traffic".to_owned(),
+        }),
+        is_usual: |on| *on == Value::Switch(false),
+        column: column(
+            "duplex",
+            "whether the same load goes from B to A at the same time",
+        ),
+        ..declare(Axis::Duplex, "duplex", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(traffic(cell)?.flows.into()),
+        phrase: Some(|flows| flows.counted("flow")),
+        column: column("flows", "flows"),
+        ..declare(Axis::Flows, "flows", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(traffic(cell)?.tunnels.into()),
+        phrase: Some(|tunnels| tunnels.counted("tunnel")),
+        is_usual: |tunnels| *tunnels == Value::Number(1),
+        column: column("tunnels", "tunnels that the flows are spread over"),
+        ..declare(Axis::Tunnels, "tunnels", Unit::Plain)
+    },
+    Declaration {
+        named: Named::AlwaysInTransfers,
+        value: |cell| Some(cell.stations?.cores.into()),
+        phrase: Some(|cores| format!("{} per station", cores.counted("core"))),
+        column: column(
+            "cores_per_station",
+            "cores that each station's tools may use",
+        ),
+        ..declare(Axis::Cores, "cores", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(cell.stations?.offloads.into()),
+        phrase: Some(|offloads| match offloads {
+            Value::Switch(true) => "offloads on".to_owned(),
+            _ => "offloads off".to_owned(),
+        }),
+        is_usual: |on| *on == Value::Switch(false),
+        column: column("offloads", "whether TSO, GSO and GRO are on"),
+        ..declare(Axis::Offloads, "offloads", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(traffic(cell)?.ports.into()),
+        phrase: Some(|ports| format!("ports {}", ports.plain())),
+        is_usual: |ports| *ports == Value::Open,
+        ..declare(Axis::Ports, "ports", Unit::Plain)
+    },
+    Declaration {
+        open: "max",
+        ..declare(Axis::Rate, "rate", Unit::Rate)
+    },
+    declare(Axis::Load, "load", Unit::Percent),
+    declare(Axis::Loads, "loads", Unit::Plain),
+    declare(Axis::MaxLoad, "max_load", Unit::Plain),
+    declare(Axis::MinLoad, "min_load", Unit::Plain),
+    declare(Axis::Step, "step", Unit::Percent),
+    declare(Axis::Profile, "profile", Unit::Plain),
+    declare(Axis::Drain, "drain", Unit::Time),
+    declare(Axis::Timeout, "timeout", Unit::Time),
+    declare(Axis::Burst, "burst", Unit::Time),
+    declare(Axis::Bursts, "bursts", Unit::Plain),
+    declare(Axis::Overload, "overload", Unit::Percent),
+    declare(Axis::Relief, "relief", Unit::Percent),
+    declare(Axis::OverloadTime, "overload_time", Unit::Time),
+    declare(Axis::ReliefTime, "relief_time", Unit::Time),
+    declare(Axis::Every, "every", Unit::Time),
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::Failure, "failure", Unit::Plain)
+    },
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::Cause, "cause", Unit::Plain)
+    },
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::Attack, "attack", Unit::Plain)
+    },
+    declare(Axis::Shares, "shares", Unit::Plain),
+    declare(Axis::Times, "times", Unit::Plain),
+    declare(Axis::Down, "down", Unit::Time),
+    declare(Axis::Watch, "watch", Unit::Time),
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::Operation, "operation", Unit::Plain)
+    },
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::Bytes, "bytes", Unit::Bytes)
+    },
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::AtOnce, "at-once", Unit::Plain)
+    },
+    declare(Axis::Algorithms, "algorithms", Unit::Plain),
+    declare(Axis::Operations, "operations", Unit::Plain),
+    Declaration {
+        named: Named::Always,
+        ..declare(Axis::Threads, "threads", Unit::Plain)
+    },
+    Declaration {
+        open: "none",
+        ..declare(Axis::Loops, "loops", Unit::Plain)
+    },
+    // Of the DUT, not of the trial: claims select by it. Of crypto devices, what works at once.
+    Declaration {
+        value: |cell| Some(cell.dut.adapter.encryptor()?.workers.into()),
+        ..declare(Axis::Workers, "workers", Unit::Plain)
+    },
+    declare(Axis::Depth, "depth", Unit::Plain),
+    declare(Axis::InvalidEvery, "invalid-every", Unit::Plain),
+    declare(Axis::Restart, "restart", Unit::Plain),
+    Declaration {
+        open: "none",
+        ..declare(Axis::Duration, "duration", Unit::Time)
+    },
+    declare(Axis::Warmup, "warmup", Unit::Time),
+    declare(Axis::Tune, "tune", Unit::Plain),
+    declare(Axis::Tool, "tool", Unit::Plain),
+];
+
+const fn traffic(cell: &Cell) -> Option<&Traffic> {
+    match &cell.measurement {
+        Measurement::Frames(FrameTest { traffic, .. }) => Some(traffic),
+        _ => None,
+    }
+}
+
+/// The UDP payload: the largest that the MTU carries whole, if the campaign leaves it open.
+fn datagram_bytes(cell: &Cell) -> Option<Value> {
+    let Measurement::Udp { datagram_bytes, .. } = cell.measurement else {
+        return None;
+    };
+    let headers = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32;
+    let largest = u32::from(cell.stations?.mtu).saturating_sub(headers);
+    Some(datagram_bytes.unwrap_or(largest).into())
+}
+
+impl Axis {
+    /// All, in the order in which texts and tables have them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        DECLARATIONS.iter().map(|declared| declared.axis)
+    }
+
+    fn declared(self) -> &'static Declaration {
+        &DECLARATIONS[self as usize]
+    }
+
+    /// As ids have it: `mtu`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        self.declared().key
+    }
+
+    /// Where a cell is by the values in force; `None` where the axis does not apply to it.
+    #[must_use]
+    pub fn value(self, cell: &Cell) -> Option<Value> {
+        (self.declared().value)(cell)
+    }
+
+    /// The axis in a sentence about the traffic of cells, for example `64 flows`, or `1 to 1000 tunnels` where cells
+    /// differ in a number; `None` where the axis does not apply, or sentences leave it out.
+    #[must_use]
+    pub fn phrase(self, cells: &[&Cell]) -> Option<String> {
+        let in_words = self.declared().phrase?;
+        let values = || cells.iter().filter_map(|cell| self.value(cell));
+        let (least, most) = (values().min()?, values().max()?);
+        Some(match least == most {
+            true => in_words(&most),
+            false => format!("{} to {}", least.plain(), in_words(&most)),
+        })
+    }
+
+    /// Whether the cell's value goes without saying beside a figure.
+    #[must_use]
+    pub fn is_usual(self, cell: &Cell) -> bool {
+        self.value(cell)
+            .is_some_and(|value| (self.declared().is_usual)(&value))
+    }
+
+    /// Its column in `results.csv`, where it has one.
+    #[must_use]
+    pub fn column(self) -> Option<Column> {
+        self.declared().column
+    }
+
+    /// Whether every id of trials of this kind has it, even when no other value is measured.
+    pub(crate) fn is_always_named(self, measurement: &Measurement) -> bool {
+        match self.declared().named {
+            Named::Always => true,
+            Named::IfVaried => false,
+            Named::AlwaysInTransfers => measurement.tool().is_some(),
+        }
+    }
+
+    /// A coordinate on this axis.
+    pub(crate) fn at(self, value: impl Into<Value>) -> Coordinate {
+        let value = value.into();
+        Coordinate { axis: self, value }
+    }
+
+    /// A value as people read it: `1500 B`.
+    pub(crate) fn in_words(self, value: &Value) -> String {
+        let unit = match (self.declared().unit, value) {
+            (Unit::Bytes, Value::Number(_)) => " B",
+            _ => "",
+        };
+        self.print(value) + unit
+    }
+
+    /// A value without the name of the axis, as ids have it.
+    fn print(self, value: &Value) -> String {
+        let Value::Number(number) = *value else {
+            return match value {
+                Value::Open => self.declared().open.to_owned(),
+                other => other.plain(),
+            };
+        };
+        match self.declared().unit {
+            Unit::Plain | Unit::Bytes => number.to_string(),
+            Unit::Size => compact(&Bytes::new(number)),
+            Unit::Rate => compact(&BitRate::new(number, Layer::Payload)),
+            Unit::Time => compact_time(Duration::from_nanos(number)),
+            Unit::Percent => format!("{number}%"),
+        }
+    }
+}
+
+impl Value {
+    /// Without a unit.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Open => "auto".to_owned(),
+            Self::Switch(on) => on_off(*on).to_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Word(word) => word.clone(),
+        }
+    }
+
+    fn counted(&self, noun: &str) -> String {
+        match self {
+            Self::Number(number) => counted(*number, noun),
+            other => format!("{} {noun}s", other.plain()),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(word: &str) -> Self {
+        Self::Word(word.replace(' ', "-"))
+    }
+}
+
+impl From<String> for Value {
+    fn from(word: String) -> Self {
+        word.as_str().into()
+    }
+}
+
+impl From<bool> for Value {
+    fn from(on: bool) -> Self {
+        Self::Switch(on)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<u8> for Value {
+    fn from(number: u8) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<u16> for Value {
+    fn from(number: u16) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<Duration> for Value {
+    fn from(time: Duration) -> Self {
+        crate::axis::nanos(time).into()
+    }
+}
+
+impl From<Tool> for Value {
+    fn from(tool: Tool) -> Self {
+        tool.name().into()
+    }
+}
+
+impl From<Direction> for Value {
+    fn from(direction: Direction) -> Self {
+        direction.name().into()
+    }
+}
+
+impl From<IpVersion> for Value {
+    fn from(version: IpVersion) -> Self {
+        version.number().into()
+    }
+}
+
+impl From<Workers> for Value {
+    fn from(workers: Workers) -> Self {
+        workers.name().into()
+    }
+}
+
+impl From<Ports> for Value {
+    fn from(ports: Ports) -> Self {
+        match ports == Ports::default() {
+            true => Self::Open,
+            false => ports.to_string().into(),
+        }
+    }
+}
+
+/// `64`, `imix1`, `7x64+4x594+1x1518`.
+impl From<FrameMix> for Value {
+    fn from(mix: FrameMix) -> Self {
+        if let [share] = mix.shares.as_slice() {
+            return share.frame_bytes.into();
+        }
+        if FrameMix::named(&mix.name).is_some() {
+            return mix.name.into();
+        }
+        let shares = mix.shares.iter();
+        let shares: Vec<_> = shares
+            .map(|share| format!("{}x{}", share.weight, share.frame_bytes))
+            .collect();
+        shares.join("+").into()
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Open, Into::into)
+    }
+}
+
+impl Coordinate {
+    /// The coordinates in the id of a group, which older journals have nowhere else.
+    #[must_use]
+    pub fn all_in(group: &str) -> Vec<Self> {
+        let parts = group.split('/').filter_map(|part| part.split_once('='));
+        let coordinate = |(key, text): (&str, &str)| {
+            let declared = DECLARATIONS.iter().find(|declared| declared.key == key)?;
+            let is_number = matches!(declared.unit, Unit::Plain | Unit::Bytes);
+            let number = text.parse().ok().filter(|_| is_number);
+            let value = number.map_or_else(|| Value::Word(text.to_owned()), Value::Number);
+            Some(declared.axis.at(value))
+        };
+        parts.filter_map(coordinate).collect()
+    }
+}
+
+/// As ids have it: `mtu=1500`.
+impl fmt::Display for Coordinate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.axis.key(), self.axis.print(&self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_axis_is_declared_at_its_place_under_its_own_key() {
+        for (place, declared) in DECLARATIONS.iter().enumerate() {
+            assert_eq!(declared.axis as usize, place, "{}", declared.key);
+            let same = DECLARATIONS
+                .iter()
+                .filter(|other| other.key == declared.key);
+            assert_eq!(same.count(), 1, "{}", declared.key);
+        }
+    }
+
+    #[test]
+    fn coordinates_print_as_ids_have_them() {
+        let printed = |coordinate: Coordinate| coordinate.to_string();
+        assert_eq!(printed(Axis::Mtu.at(1500_u16)), "mtu=1500");
+        assert_eq!(printed(Axis::Window.at(4_u64 << 20)), "window=4MiB");
+        assert_eq!(printed(Axis::Rate.at(1_500_000_000_u64)), "rate=1.5Gbps");
+        assert_eq!(printed(Axis::Rate.at(Value::Open)), "rate=max");
+        assert_eq!(printed(Axis::Streams.at(None::<u16>)), "streams=auto");
+        let time = Duration::from_millis(1500);
+        assert_eq!(printed(Axis::Duration.at(time)), "duration=1.5s");
+        assert_eq!(printed(Axis::Tune.at(true)), "tune=on");
+    }
+
+    #[test]
+    fn coordinates_of_old_journals_print_as_they_did() {
+        let group = "tcp/mtu=1500/cores=2/streams=auto/window=4MiB/duration=1.5s/tune=on";
+        let parts: Vec<_> = Coordinate::all_in(group)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(format!("tcp/{}", parts.join("/")), group);
+    }
+}

@@ -1,0 +1,162 @@
+//! One point of the matrix.
+
+use crate::plan::axis::{Axis, Coordinate};
+use crate::plan::{Adapter, Dut, Measurement};
+use serde::{Deserialize, Serialize};
+
+/// One point of the matrix: everything that is fixed while a figure is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Wire", into = "Wire")]
+pub struct Cell {
+    /// Unique in the plan and stable between runs of the same campaign,
+    /// for example `tcp/mtu=1500/cores=1/cipherbench`.
+    pub id: String,
+    /// The id without the DUT: cells of one group are compared with one another.
+    pub group: String,
+    /// Where the group is in the matrix: the axes that its id names, in that order.
+    pub coordinates: Vec<Coordinate>,
+    /// The device under test.
+    pub dut: Dut,
+    /// Settings of the stations; `None` where there are none: crypto devices have no traffic.
+    pub stations: Option<Stations>,
+    /// What is measured, and how.
+    pub measurement: Measurement,
+    /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
+    pub tune: bool,
+    /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
+    /// trial's share of the cell's search included ([`crate::estimate`]).
+    pub estimate_ns: u64,
+    /// Measured to know the tester, not a DUT of the campaign: its figure is the bound of the
+    /// verdicts of the cells with the same [`group`](Self::group).
+    pub calibration: bool,
+}
+
+/// Settings of the stations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stations {
+    /// IP MTU of their interfaces, in bytes.
+    pub mtu: u16,
+    /// Cores that the tools of each may use; the affinity is real.
+    pub cores: u16,
+    /// Whether TSO, GSO and GRO are on at the links' ends.
+    pub offloads: bool,
+}
+
+impl Cell {
+    /// Whether it measures the tester itself: added for it, or with the DUT `straight` of the
+    /// campaign, which then serves.
+    #[must_use]
+    pub fn calibrates(&self) -> bool {
+        let is_frames = matches!(self.measurement, Measurement::Frames(_));
+        self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
+    }
+
+    /// Whether the [`group`](Self::group) names this axis.
+    #[must_use]
+    pub fn is_named_by(&self, axis: Axis) -> bool {
+        self.coordinates.iter().any(|at| at.axis == axis)
+    }
+
+    /// The [`group`](Self::group) without one axis. Without the tool: cells of one question differ in tool and DUT
+    /// only. Without the size of the frames: cells of one series differ in size and DUT only.
+    #[must_use]
+    pub fn group_without(&self, axis: Axis) -> String {
+        if !self.is_named_by(axis) {
+            return self.group.clone();
+        }
+        let others = self.coordinates.iter().filter(|at| at.axis != axis);
+        group_of(&self.measurement, others)
+    }
+}
+
+/// The id of a group: the kind of trial and its coordinates.
+pub(crate) fn group_of<'c>(
+    measurement: &Measurement,
+    coordinates: impl Iterator<Item = &'c Coordinate>,
+) -> String {
+    let mut group = measurement.name().to_owned();
+    for coordinate in coordinates {
+        group.push_str(&format!("/{coordinate}"));
+    }
+    group
+}
+
+/// A cell as plans are written.
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    id: String,
+    group: String,
+    /// Absent in older journals: then the id of the group has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    coordinates: Vec<Coordinate>,
+    dut: Dut,
+    /// This and the next two: absent without stations; in older journals then 0, 0 and false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mtu: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cores_per_station: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offloads: Option<bool>,
+    measurement: Measurement,
+    tune: bool,
+    estimate_ns: u64,
+    #[serde(default)]
+    calibration: bool,
+}
+
+impl From<Cell> for Wire {
+    fn from(cell: Cell) -> Self {
+        Self {
+            id: cell.id,
+            group: cell.group,
+            coordinates: cell.coordinates,
+            dut: cell.dut,
+            mtu: cell.stations.map(|stations| stations.mtu),
+            cores_per_station: cell.stations.map(|stations| stations.cores),
+            offloads: cell.stations.map(|stations| stations.offloads),
+            measurement: cell.measurement,
+            tune: cell.tune,
+            estimate_ns: cell.estimate_ns,
+            calibration: cell.calibration,
+        }
+    }
+}
+
+impl TryFrom<Wire> for Cell {
+    type Error = String;
+
+    fn try_from(wire: Wire) -> Result<Self, String> {
+        let stations = match (
+            &wire.measurement,
+            wire.mtu,
+            wire.cores_per_station,
+            wire.offloads,
+        ) {
+            (Measurement::Device(_), ..) => None,
+            (_, Some(mtu), Some(cores), Some(offloads)) => Some(Stations {
+                mtu,
+                cores,
+                offloads,
+            }),
+            _ => {
+                let what = "has traffic, but not `mtu`, `cores_per_station` and `offloads`";
+                return Err(format!("cell `{}` {what}", wire.id));
+            }
+        };
+        let coordinates = match wire.coordinates.is_empty() {
+            true => Coordinate::all_in(&wire.group),
+            false => wire.coordinates,
+        };
+        Ok(Self {
+            id: wire.id,
+            group: wire.group,
+            coordinates,
+            dut: wire.dut,
+            stations,
+            measurement: wire.measurement,
+            tune: wire.tune,
+            estimate_ns: wire.estimate_ns,
+            calibration: wire.calibration,
+        })
+    }
+}
