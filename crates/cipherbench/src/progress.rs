@@ -3,8 +3,9 @@
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
-    DeviceFatigue, DeviceResult, DeviceSpeed, FatigueSegment, FrameResult, KatOutcome, Latency,
-    Measured, Outcome, ToolParameters, Transfer, TrialRecord,
+    DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Disturbance, FatigueSegment, Figures,
+    FrameFound, FrameResult, KatOutcome, KatRow, Latency, Measured, Outcome, SoakSegment,
+    SpeedTrial, ToolParameters, Transfer, TrialRecord,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -221,37 +222,39 @@ fn on_one_line(reason: &str) -> String {
 }
 
 fn figure(measured: &Measured) -> String {
-    if let Some(device) = &measured.device {
-        return device_figure(device);
-    }
-    match (&measured.transfer, &measured.latency, &measured.frames) {
-        (Some(transfer), ..) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
-        (None, Some(latency), _) => human::duration_ns(mean_ns(latency)),
-        (None, None, Some(frames)) => frames_figure(frames),
-        (None, None, None) => "nothing".to_owned(),
+    match &measured.figures {
+        Figures::Transfer(transfer) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
+        Figures::Latency(latency) => human::duration_ns(mean_ns(latency)),
+        Figures::Frames(frames) => frames_figure(frames),
+        Figures::Device(device) => device_figure(device),
+        Figures::None => "nothing".to_owned(),
     }
 }
 
 /// Of crypto devices: how many cases failed, the rate, or what came of a fatigue trial.
 fn device_figure(result: &DeviceResult) -> String {
-    if let Some(why) = &result.not_offered {
-        return format!("not offered: {}", on_one_line(why));
+    match &result.found {
+        DeviceFound::NotOffered(why) => format!("not offered: {}", on_one_line(why)),
+        DeviceFound::Kat(rows) => known_answers(rows),
+        DeviceFound::Speed(trial) => speed(trial),
+        DeviceFound::Fatigue(segments) => segments.last().map_or_else(String::new, fatigue),
     }
-    if let Some(speed) = &result.speed {
-        let sum = |of: fn(&DeviceSpeed) -> u64| speed.devices.iter().map(of).sum::<u64>() as f64;
-        let (operations, bytes) = (sum(|device| device.operations), sum(|device| device.bytes));
-        let seconds = speed.span_ns.max(1) as f64 / 1e9;
-        let rate = format!("{} operations/s", human::number(operations / seconds));
-        return match bytes > 0.0 {
-            true => format!("{rate}, {}", human::bit_rate(bytes * 8.0 / seconds)),
-            false => rate,
-        };
+}
+
+fn speed(trial: &SpeedTrial) -> String {
+    let sum = |of: fn(&DeviceSpeed) -> u64| trial.devices.iter().map(of).sum::<u64>() as f64;
+    let (operations, bytes) = (sum(|device| device.operations), sum(|device| device.bytes));
+    let seconds = trial.span_ns.max(1) as f64 / 1e9;
+    let rate = format!("{} operations/s", human::number(operations / seconds));
+    match bytes > 0.0 {
+        true => format!("{rate}, {}", human::bit_rate(bytes * 8.0 / seconds)),
+        false => rate,
     }
-    if let Some(last) = result.fatigue.last() {
-        return fatigue(last);
-    }
+}
+
+fn known_answers(rows: &[KatRow]) -> String {
     let count = |is: &dyn Fn(&KatOutcome) -> bool| {
-        let rows = result.kat.iter().filter(|row| is(&row.outcome));
+        let rows = rows.iter().filter(|row| is(&row.outcome));
         rows.count()
     };
     let absent = match count(&|outcome| matches!(outcome, KatOutcome::NotOffered(_))) {
@@ -279,20 +282,19 @@ fn fatigue(segment: &FatigueSegment) -> String {
 
 /// Of a frame test: what its procedure is for, or what the last frame trial forwarded.
 fn frames_figure(frames: &FrameResult) -> String {
-    if let Some(burst) = stats::longest_burst(frames) {
-        return format!("{} frames back to back", human::number(burst as f64));
-    }
-    if let Some(recovery) = &frames.recovery {
-        return format!(
-            "recovery in {}",
-            human::duration_ns(recovery.recovery_ns as f64)
-        );
-    }
-    if let Some(figure) = disturbed_figure(frames) {
-        return figure;
-    }
-    if let Some(figure) = soak_figure(frames) {
-        return figure;
+    let own = match &frames.found {
+        FrameFound::Nothing => None,
+        FrameFound::Bursts(_) => stats::longest_burst(frames)
+            .map(|burst| format!("{} frames back to back", human::number(burst as f64))),
+        FrameFound::Recovery(recovery) => {
+            let time = human::duration_ns(recovery.recovery_ns as f64);
+            Some(format!("recovery in {time}"))
+        }
+        FrameFound::Disturbed(disturbed) => disturbed_figure(frames, &disturbed.disturbances),
+        FrameFound::Soak(segments) => soak_figure(frames, segments),
+    };
+    if let Some(own) = own {
+        return own;
     }
     let found = frames.throughput.iter().flat_map(|found| &found.goals);
     let goals: Vec<String> = found
@@ -319,9 +321,10 @@ fn frames_figure(frames: &FrameResult) -> String {
 }
 
 /// How much was lost of a soak, and in how long.
-fn soak_figure(frames: &FrameResult) -> Option<String> {
-    let segments = frames.soak.iter();
-    let trials = segments.filter_map(|segment| frames.trials.get(segment.trial));
+fn soak_figure(frames: &FrameResult, segments: &[SoakSegment]) -> Option<String> {
+    let trials = segments
+        .iter()
+        .filter_map(|segment| frames.trials.get(segment.trial));
     let (time_ns, lost) = trials.fold((0, 0), |(time_ns, lost), trial| {
         (time_ns + trial.duration_ns, lost + trial.lost())
     });
@@ -334,16 +337,15 @@ fn soak_figure(frames: &FrameResult) -> Option<String> {
 }
 
 /// What happened to the DUT, and what it lost by it.
-fn disturbed_figure(frames: &FrameResult) -> Option<String> {
-    let disturbed = || frames.disturbances.iter();
-    let events = disturbed().flat_map(|found| &found.events);
+fn disturbed_figure(frames: &FrameResult, disturbances: &[Disturbance]) -> Option<String> {
+    let events = disturbances.iter().flat_map(|found| &found.events);
     let (count, lost) = events.fold((0_u64, 0), |(count, lost), event| {
         (count + 1, lost + event.lost)
     });
     if count > 0 {
         return Some(format!("{count} events, {lost} frames lost"));
     }
-    let attacked = disturbed().filter(|found| found.attack.is_some());
+    let attacked = disturbances.iter().filter(|found| found.attack.is_some());
     let trials = attacked.filter_map(|found| frames.trials.get(found.trial));
     let losses = trials.map(|trial| 100.0 * trial.lost() as f64 / trial.sent.max(1) as f64);
     let most = losses.reduce(f64::max)?;
@@ -438,7 +440,7 @@ mod tests {
             ..Default::default()
         };
         let measured = Measured {
-            transfer: Some(transfer),
+            figures: Figures::Transfer(transfer),
             ..Default::default()
         };
         record.outcome = Outcome::Measured(Box::new(measured.clone()));

@@ -6,7 +6,7 @@ use crate::{cli, output, signals};
 use campaign::Plan;
 use campaign::plan::{LabKind, LabPlan};
 use engine::EngineInfo;
-use journal::record::{Environment, Outcome};
+use journal::record::{DeviceResult, Environment, Outcome};
 use journal::{Journal, Writer};
 use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
 use stats::Results;
@@ -156,9 +156,7 @@ fn has_bad_device(journal: &Journal) -> bool {
         .latest_trials()
         .values()
         .any(|trial| match &trial.outcome {
-            Outcome::Measured(measured) => {
-                measured.device.as_ref().is_some_and(|found| found.is_bad())
-            }
+            Outcome::Measured(measured) => measured.device().is_some_and(DeviceResult::is_bad),
             Outcome::Invalid { .. } | Outcome::Failed { .. } => false,
         })
 }

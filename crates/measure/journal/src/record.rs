@@ -5,16 +5,19 @@
 
 mod device;
 mod frames;
+mod measured;
 mod soak;
 
 pub use device::{
-    CpuReference, DeviceFacts, DeviceFatigue, DeviceResult, DeviceSpeed, Facts, FatiguePoint,
-    FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
+    CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
+    FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
 };
 pub use frames::{
-    AttackTrial, BurstTrial, Disturbance, DutEvent, FramePort, FrameResult, FrameTrial, GoalBounds,
-    LatencyBucket, LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound, TimeBin, Timeline,
+    AttackTrial, BurstTrial, Disturbance, DisturbedTrials, DutEvent, FrameFound, FramePort,
+    FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial, RecoveryTrial, SearchEnd,
+    ThroughputFound, TimeBin, Timeline,
 };
+pub use measured::{Figures, Measured};
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 
 use campaign::Plan;
@@ -205,26 +208,6 @@ pub fn in_brief(reason: &str) -> &str {
     }
 }
 
-/// Everything read during a trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Bulk transfer, for `tcp` and `udp`.
-    pub transfer: Option<Transfer>,
-    /// Round-trip times, for `ping`.
-    pub latency: Option<Latency>,
-    /// Frames, for frame tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frames: Option<Box<FrameResult>>,
-    /// Crypto devices, for trials of these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<Box<DeviceResult>>,
-    /// CPU time by role, over the measured time. Of a frame test with several trials: over the one
-    /// whose evidence is here.
-    pub cpu: Cpu,
-    /// Proof that the figure is what it seems.
-    pub evidence: Evidence,
-}
-
 /// A bulk transfer as the receiving station saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
@@ -400,4 +383,24 @@ pub struct InterfaceCounters {
     pub tx_dropped: u64,
     /// Sent with an error.
     pub tx_errors: u64,
+}
+
+/// The one kind of figures that a record has.
+///
+/// # Errors
+/// When it has more than one of `keys`.
+fn at_most_one<T, E: serde::de::Error, const N: usize>(
+    found: [Option<T>; N],
+    keys: &str,
+) -> Result<Option<T>, E> {
+    let mut found = found.into_iter().flatten();
+    let first = found.next();
+    match found.next() {
+        None => Ok(first),
+        Some(_) => Err(E::custom(format!("at most one of {keys} has a value"))),
+    }
+}
+
+fn is_empty<T: Clone>(list: &[T]) -> bool {
+    list.is_empty()
 }

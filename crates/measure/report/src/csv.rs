@@ -344,11 +344,11 @@ fn measured<'a>(row: &Context<'a>) -> Option<&'a Measured> {
 }
 
 fn transfer<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
-    measured(row)?.transfer.as_ref()
+    measured(row)?.transfer()
 }
 
 fn latency<'a>(row: &Context<'a>) -> Option<&'a Latency> {
-    measured(row)?.latency.as_ref()
+    measured(row)?.latency()
 }
 
 fn cpu<'a>(row: &Context<'a>) -> Option<&'a Cpu> {

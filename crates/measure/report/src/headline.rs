@@ -212,8 +212,8 @@ fn latency(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
     let cell = set
         .points
         .iter()
-        .find_map(|point| point.cell(device).filter(|cell| cell.latency.is_some()))?;
-    let median = |cell: &CellResult| Some(cell.latency.as_ref()?.p50_ns.mean);
+        .find_map(|point| point.cell(device).filter(|cell| cell.latency().is_some()))?;
+    let median = |cell: &CellResult| Some(cell.latency()?.p50_ns.mean);
     let own = median(cell)?;
     let baseline = run
         .comparison(cell, Metric::LatencyP50)

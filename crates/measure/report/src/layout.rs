@@ -15,7 +15,7 @@ mod words;
 pub(crate) use names::{marked, shown};
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Cell, Dut, Measurement};
+use campaign::plan::{Adapter, Cell, Dut, Measurement, Stations};
 use journal::Journal;
 use journal::record::TrialRecord;
 use names::noted;
@@ -179,12 +179,9 @@ impl<'a> Run<'a> {
         let mut keys: Vec<Key> = Vec::new();
         let mut sets: Vec<Set<'_>> = Vec::new();
         for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
-            if matches!(
-                cell.measurement,
-                Measurement::Frames(_) | Measurement::Device(_)
-            ) {
+            let (false, Some(stations)) = (result.frame_cell().is_some(), cell.stations) else {
                 continue;
-            }
+            };
             let key = Key::of(cell);
             let index = keys
                 .iter()
@@ -194,7 +191,7 @@ impl<'a> Run<'a> {
                     keys.push(key);
                     sets.len() - 1
                 });
-            sets[index].add(result);
+            sets[index].add(result, stations);
         }
         for set in &mut sets {
             set.sort();
@@ -285,12 +282,8 @@ impl<'a> Set<'a> {
         }
     }
 
-    fn add(&mut self, cell: &'a CellResult) {
-        let (mtu, cores, payload) = (
-            cell.mtu_bytes,
-            cell.cores_per_station,
-            cell.parameters.datagram_bytes,
-        );
+    fn add(&mut self, cell: &'a CellResult, Stations { mtu, cores, .. }: Stations) {
+        let payload = cell.parameters.datagram_bytes;
         let here =
             |point: &&mut Point<'_>| point.cells.iter().any(|other| other.group == cell.group);
         // The DUT varies fastest: it is the last point, or a new one.

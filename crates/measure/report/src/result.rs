@@ -4,6 +4,10 @@
 //! removed or changes its meaning makes a new one, whatever the journal's format does. Keys carry
 //! their units.
 
+mod cell;
+
+pub(crate) use cell::CellInfo;
+
 use crate::evidence;
 use crate::layout::Run;
 use journal::record::{Environment, Outcome};
@@ -12,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{
-    CellResult, ClaimResult, Comparison, DeviceSeries, FatigueBatch, HybridGain, KeyCost, Progress,
+    ClaimResult, Comparison, DeviceSeries, FatigueBatch, HybridGain, KeyCost, Progress,
     PublishedResult, Ranking, Results, Scaling, SuiteMatrix, ToolCheck, Warning,
 };
 use std::collections::BTreeMap;
@@ -30,7 +34,7 @@ pub struct RunResult {
     /// How far the run came.
     pub progress: Progress,
     /// What each cell came to, in the plan's order.
-    pub cells: Vec<CellResult>,
+    pub cells: Vec<CellInfo>,
     /// Each DUT against the baseline of its group.
     pub comparisons: Vec<Comparison>,
     /// Each measurement that was made with several suites of one device.
@@ -171,7 +175,7 @@ impl RunResult {
             run: RunInfo::of(run),
             environment: EnvironmentInfo::of(&run.journal.header.environment),
             progress: results.progress,
-            cells: results.cells,
+            cells: results.cells.into_iter().map(Into::into).collect(),
             comparisons: results.comparisons,
             suites: results.suites,
             rankings: results.rankings,

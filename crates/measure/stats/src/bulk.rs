@@ -93,7 +93,7 @@ impl Bulk {
     pub(crate) fn of(measured: &[(u32, &Measured)]) -> Option<Self> {
         let transfers: Vec<(u32, &Transfer)> = measured
             .iter()
-            .filter_map(|&(repeat, measured)| Some((repeat, measured.transfer.as_ref()?)))
+            .filter_map(|&(repeat, measured)| Some((repeat, measured.transfer()?)))
             .collect();
         Some(Self {
             payload_throughput_bps: estimate(&transfers, |transfer| received_bps(transfer))?,
@@ -150,7 +150,7 @@ impl CpuResult {
             estimate(measured, |trial| {
                 let cores =
                     ratio(time_ns(trial)?, trial.cpu.wall_ns).filter(|cores| *cores > 0.0)?;
-                Some(received_bps(trial.transfer.as_ref()?)? / cores)
+                Some(received_bps(trial.transfer()?)? / cores)
             })
         };
         Some(Self {

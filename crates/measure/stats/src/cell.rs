@@ -1,20 +1,20 @@
 //! The result of one cell: its status, and its figures if it has any.
 
 use crate::bulk::{Bulk, CpuResult};
-use crate::device::{self, DeviceFigures, DeviceTestInfo};
+use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
 use crate::estimate::Estimate;
-use crate::frames::{FrameFigures, TrafficInfo};
+use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
 use crate::latency::LatencyResult;
 use crate::suites::{Ceiling, Overhead};
 use crate::verdict::Verdict;
-use campaign::plan::{Adapter, Cell, Measurement};
+use campaign::plan::{Adapter, Cell, Measurement, Stations};
 use journal::Journal;
-use journal::record::{FatigueProgress, Latency, Measured, Outcome, SoakProgress, ToolParameters};
+use journal::record::{FatigueProgress, Figures, Measured, Outcome, SoakProgress, ToolParameters};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What the trials of a cell say together.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CellResult {
     /// The cell's id in the plan.
     pub id: String,
@@ -32,12 +32,8 @@ pub struct CellResult {
     pub insecure: Option<String>,
     /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or `fatigue`.
     pub protocol: String,
-    /// IP MTU of the stations' interfaces, in bytes.
-    pub mtu_bytes: u16,
-    /// Cores that each station's tools may use.
-    pub cores_per_station: u16,
-    /// Whether TSO, GSO and GRO are on at the links' ends.
-    pub offloads: bool,
+    /// Settings of the stations; `None` for crypto devices.
+    pub stations: Option<Stations>,
     /// Tool parameters in force.
     pub parameters: Parameters,
     /// Whether there is a figure, and why not.
@@ -46,20 +42,8 @@ pub struct CellResult {
     pub reasons: Vec<Reason>,
     /// What became of the repeats.
     pub repeats: Repeats,
-    /// Bulk transfer, for `tcp` and `udp`; `null` when the cell has no figure.
-    pub bulk: Option<Bulk>,
-    /// Round-trip times, for `ping`; `null` when the cell has no figure.
-    pub latency: Option<LatencyResult>,
-    /// What the frames look like, for frame tests.
-    pub traffic: Option<TrafficInfo>,
-    /// Figures of a frame test; `null` when the cell has none.
-    pub frames: Option<FrameFigures>,
-    /// What is asked of which devices, for trials of crypto devices.
-    pub device_test: Option<DeviceTestInfo>,
-    /// Figures of such a trial; `null` when the cell has none.
-    pub device: Option<DeviceFigures>,
-    /// What limits the figure, for frame tests; `null` when the cell has none.
-    pub verdict: Option<Verdict>,
+    /// The figures, by kind.
+    pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
     /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing encrypts, where
@@ -67,6 +51,21 @@ pub struct CellResult {
     pub overhead: Option<Overhead>,
     /// What the path could carry of such packets, for the same; `null` where neither line rate nor baseline tells.
     pub ceiling: Option<Ceiling>,
+}
+
+/// Figures of a cell, by the kind of its measurement; `None` in one when the cell has no figure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellFigures {
+    /// Bulk TCP.
+    Tcp(Option<Bulk>),
+    /// UDP.
+    Udp(Option<Bulk>),
+    /// Round-trip times.
+    Ping(Option<LatencyResult>),
+    /// A frame test.
+    Frames(Box<FrameCell>),
+    /// A trial of crypto devices.
+    Device(Box<DeviceCell>),
 }
 
 /// A cell that is there to show what the rig does without a part of the DUT.
@@ -159,17 +158,80 @@ pub struct Repeats {
 }
 
 impl CellResult {
+    /// The bulk transfer of `tcp` or `udp`.
+    #[must_use]
+    pub const fn bulk(&self) -> Option<&Bulk> {
+        match &self.figures {
+            CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => bulk.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The round-trip times of `ping`.
+    #[must_use]
+    pub const fn latency(&self) -> Option<&LatencyResult> {
+        match &self.figures {
+            CellFigures::Ping(latency) => latency.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The frame test, where it is one.
+    #[must_use]
+    pub fn frame_cell(&self) -> Option<&FrameCell> {
+        match &self.figures {
+            CellFigures::Frames(frames) => Some(frames),
+            _ => None,
+        }
+    }
+
+    /// What the frames of a frame test look like.
+    #[must_use]
+    pub fn traffic(&self) -> Option<&TrafficInfo> {
+        Some(&self.frame_cell()?.traffic)
+    }
+
+    /// The figures of a frame test.
+    #[must_use]
+    pub fn frames(&self) -> Option<&FrameFigures> {
+        self.frame_cell()?.figures.as_ref()
+    }
+
+    /// What limits the figure of a frame test.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.frame_cell()?.verdict.as_ref()
+    }
+
+    /// What is asked of which crypto devices.
+    #[must_use]
+    pub fn device_test(&self) -> Option<&DeviceTestInfo> {
+        match &self.figures {
+            CellFigures::Device(device) => Some(&device.test),
+            _ => None,
+        }
+    }
+
+    /// The figures of a trial of crypto devices.
+    #[must_use]
+    pub fn device(&self) -> Option<&DeviceFigures> {
+        match &self.figures {
+            CellFigures::Device(device) => device.figures.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The cell's throughput, if it has one.
     #[must_use]
     pub fn throughput_bps(&self) -> Option<&Estimate> {
-        self.bulk.as_ref().map(|bulk| &bulk.payload_throughput_bps)
+        Some(&self.bulk()?.payload_throughput_bps)
     }
 
     /// The figure that a frame test is there for, in frames/s: the relevant lower bound of the first
     /// goal, or the highest forwarding rate.
     #[must_use]
     pub fn frame_rate(&self) -> Option<&Estimate> {
-        self.frames.as_ref()?.frame_rate()
+        self.frames()?.frame_rate()
     }
 
     /// How much it carried: the throughput in bit/s, or the frame rate where frames are counted.
@@ -183,7 +245,7 @@ impl CellResult {
     #[must_use]
     pub fn measures_rig(&self) -> bool {
         let nothing = self.control == Some(Control::NoDevice);
-        self.traffic.is_some() && (self.calibration || nothing)
+        self.frame_cell().is_some() && (self.calibration || nothing)
     }
 }
 
@@ -245,16 +307,12 @@ fn result(
             .collect(),
         Status::Invalid | Status::Failed | Status::NotRun => Vec::new(),
     };
-    let in_force = measured.last().and_then(|(_, last)| last.transfer.as_ref());
+    let in_force = measured.last().and_then(|(_, last)| last.transfer());
     let parameters = parameters(
         cell,
         in_force.map(|transfer| &transfer.parameters).or(tuned),
         tuned.is_some(),
     );
-    let latencies: Vec<(u32, &Latency)> = measured
-        .iter()
-        .filter_map(|&(repeat, measured)| Some((repeat, measured.latency.as_ref()?)))
-        .collect();
     CellResult {
         id: cell.id.clone(),
         group: cell.group.clone(),
@@ -264,27 +322,35 @@ fn result(
         control: Control::of(&cell.dut.adapter),
         insecure: cell.dut.adapter.insecure().map(str::to_owned),
         protocol: cell.measurement.name().into(),
-        mtu_bytes: cell.stations.map_or(0, |stations| stations.mtu),
-        cores_per_station: cell.stations.map_or(0, |stations| stations.cores),
-        offloads: cell.stations.is_some_and(|stations| stations.offloads),
+        stations: cell.stations,
         overhead: Overhead::of(cell, &parameters),
         ceiling: None,
         parameters,
         status,
         reasons,
         repeats: counts,
-        bulk: Bulk::of(&measured),
-        latency: LatencyResult::of(&latencies),
-        traffic: TrafficInfo::of(cell),
-        frames: FrameFigures::of(cell, &measured),
-        device_test: DeviceTestInfo::of(cell),
-        device: DeviceFigures::of(cell, &measured),
-        verdict: None,
+        figures: CellFigures::of(cell, &measured),
         cpu: match cell.measurement {
             // Their workers' CPU time is with their figures: there are no stations.
             Measurement::Device(_) => None,
             _ => CpuResult::of(&measured),
         },
+    }
+}
+
+impl CellFigures {
+    fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Self {
+        if let Some(frames) = FrameCell::of(cell, measured) {
+            return Self::Frames(Box::new(frames));
+        }
+        if let Some(device) = DeviceCell::of(cell, measured) {
+            return Self::Device(Box::new(device));
+        }
+        match cell.measurement {
+            Measurement::Udp { .. } => Self::Udp(Bulk::of(measured)),
+            Measurement::Ping { .. } => Self::Ping(LatencyResult::of(measured)),
+            _ => Self::Tcp(Bulk::of(measured)),
+        }
     }
 }
 
@@ -358,23 +424,23 @@ fn classify<'a>(
 
 /// What keeps a trial that counts as measured from having a figure.
 fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> {
-    match cell.measurement {
-        Measurement::Ping { .. } => match &measured.latency {
-            Some(latency) if !latency.round_trips_ns.is_empty() => None,
-            Some(_) => Some("no echo request was answered"),
-            None => Some("the record holds no round-trip times"),
+    match (&cell.measurement, &measured.figures) {
+        (Measurement::Ping { .. }, Figures::Latency(latency)) => match latency.round_trips_ns[..] {
+            [] => Some("no echo request was answered"),
+            _ => None,
         },
-        Measurement::Frames(_) => match &measured.frames {
-            Some(frames) if !frames.trials.is_empty() => None,
-            Some(_) => Some("the record holds no frame trial"),
-            None => Some("the record holds no frames"),
+        (Measurement::Ping { .. }, _) => Some("the record holds no round-trip times"),
+        (Measurement::Frames(_), Figures::Frames(frames)) => match frames.trials[..] {
+            [] => Some("the record holds no frame trial"),
+            _ => None,
         },
-        Measurement::Device(ref test) => device::missing(test, measured),
-        _ => match &measured.transfer {
-            Some(transfer) if transfer.duration_ns > 0 => None,
-            Some(_) => Some("the record's measured time is zero"),
-            None => Some("the record holds no transfer"),
+        (Measurement::Frames(_), _) => Some("the record holds no frames"),
+        (Measurement::Device(test), _) => device::missing(test, measured),
+        (_, Figures::Transfer(transfer)) => match transfer.duration_ns {
+            0 => Some("the record's measured time is zero"),
+            _ => None,
         },
+        _ => Some("the record holds no transfer"),
     }
 }
 

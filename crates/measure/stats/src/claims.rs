@@ -182,8 +182,8 @@ impl Judge<'_> {
         let group = || self.cells.iter().filter(|other| other.group == cell.group);
         let found: Vec<Figure> = match claim.trial.as_str() {
             "tcp" | "udp" => cell
-                .bulk
-                .iter()
+                .bulk()
+                .into_iter()
                 .map(|bulk| Figure {
                     value: Some(bulk.payload_throughput_bps.clone()),
                     offered: (claim.trial == "udp").then_some(bulk.offered_payload_bps.mean),
@@ -213,10 +213,7 @@ impl Judge<'_> {
                     .collect()
             }
             "recovery" => {
-                let recovery = cell
-                    .frames
-                    .as_ref()
-                    .and_then(|found| found.recovery.as_ref());
+                let recovery = cell.frames().and_then(|found| found.recovery());
                 let value = recovery.and_then(|found| found.recovery_ns.clone());
                 vec![Figure {
                     value,
@@ -319,7 +316,7 @@ impl Judge<'_> {
                 printed(claim.unit, offered)
             ));
         }
-        if let Some(verdict) = &cell.verdict
+        if let Some(verdict) = cell.verdict()
             && verdict.limit != Limit::DutLimited
         {
             return Some(format!(
@@ -379,7 +376,7 @@ fn no_figure(cell: &CellResult) -> String {
 }
 
 fn round_trip(cell: &CellResult, percentile: Option<Percentile>) -> Option<Estimate> {
-    let found = cell.latency.as_ref()?;
+    let found = cell.latency()?;
     match percentile {
         Some(Percentile::P99) => found.p99_ns.clone(),
         Some(Percentile::P50) | None => Some(found.p50_ns.clone()),
@@ -388,7 +385,7 @@ fn round_trip(cell: &CellResult, percentile: Option<Percentile>) -> Option<Estim
 
 /// Latency at the loads that a claim is about.
 fn one_way(cell: &CellResult, claim: &Claim) -> Vec<(Option<u8>, Estimate)> {
-    let Some(frames) = &cell.frames else {
+    let Some(frames) = cell.frames() else {
         return Vec::new();
     };
     let loads = frames
@@ -408,7 +405,7 @@ fn one_way(cell: &CellResult, claim: &Claim) -> Vec<(Option<u8>, Estimate)> {
 
 /// Throughput, or what was forwarded of a load.
 fn frames(cell: &CellResult, claim: &Claim) -> Figure {
-    let Some(frames) = &cell.frames else {
+    let Some(frames) = cell.frames() else {
         return Figure::default();
     };
     let of = |rates: &LayerRates| match claim.unit {

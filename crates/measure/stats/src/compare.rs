@@ -62,7 +62,7 @@ impl Metric {
         match self {
             Self::PayloadThroughput => cell.throughput_bps(),
             Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),
-            Self::LatencyP50 => Some(&cell.latency.as_ref()?.p50_ns),
+            Self::LatencyP50 => Some(&cell.latency()?.p50_ns),
             Self::FrameRate => cell.frame_rate(),
         }
     }

@@ -6,7 +6,7 @@
 //!                                                   -> FatigueBatch over devices
 //! ```
 //!
-//! To add a trial: a module here, and its field in [`DeviceFigures`].
+//! To add a trial: a module here, and its variant of [`DeviceOutcome`].
 
 mod curve;
 mod fatigue;
@@ -30,8 +30,8 @@ pub(crate) use fatigue::batches;
 pub(crate) use series::all as all_series;
 pub(crate) use speed::TOGETHER_MIN_RATIO;
 
-use campaign::plan::{Adapter, Cell, DeviceKind, DeviceTest, Measurement};
-use journal::record::{DeviceResult, Measured};
+use campaign::plan::{Adapter, Cell, DeviceKind, DeviceTest, Devices, Measurement};
+use journal::record::{DeviceFound, DeviceResult, Measured};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -56,19 +56,35 @@ pub struct DeviceTestInfo {
     pub depth: Option<u32>,
 }
 
-/// Figures of a trial on crypto devices. Which are there depends on the trial.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+/// A trial of crypto devices: what is asked, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceCell {
+    /// What is asked of which devices.
+    pub test: DeviceTestInfo,
+    /// Figures; `None` when the cell has none.
+    pub figures: Option<DeviceFigures>,
+}
+
+/// Figures of a trial on crypto devices.
+#[derive(Debug, Clone, PartialEq)]
 pub struct DeviceFigures {
     /// What the devices say of themselves, by the last repeat.
     pub members: Vec<DeviceMember>,
     /// Why there is no figure though nothing failed: the device does not have the operation.
     pub not_offered: Option<String>,
+    /// What the trial found; `None` when no repeat has it.
+    pub found: Option<DeviceOutcome>,
+}
+
+/// What a trial on crypto devices found, by its kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeviceOutcome {
     /// For `kat`.
-    pub kat: Option<KatResult>,
+    Kat(KatResult),
     /// For `speed`.
-    pub speed: Option<DeviceSpeedResult>,
+    Speed(Box<DeviceSpeedResult>),
     /// For `fatigue`.
-    pub fatigue: Option<FatigueResult>,
+    Fatigue(Box<FatigueResult>),
 }
 
 /// What a device says of itself.
@@ -88,18 +104,12 @@ pub struct DeviceMember {
 type Repeats<'a> = [(u32, &'a DeviceResult)];
 
 impl DeviceTestInfo {
-    /// `None` for other measurements.
-    pub(crate) fn of(cell: &Cell) -> Option<Self> {
-        let (Measurement::Device(test), Adapter::Device(devices)) =
-            (&cell.measurement, &cell.dut.adapter)
-        else {
-            return None;
-        };
+    fn of(test: &DeviceTest, devices: &Devices) -> Self {
         let speed = match test {
             DeviceTest::Speed(speed) => Some(speed),
             DeviceTest::Kat(_) | DeviceTest::Fatigue(_) => None,
         };
-        Some(Self {
+        Self {
             members: devices
                 .members
                 .iter()
@@ -116,7 +126,7 @@ impl DeviceTestInfo {
             },
             workers: speed.map(|speed| speed.workers.name().to_owned()),
             depth: speed.map(|speed| speed.depth),
-        })
+        }
     }
 
     /// Names of its devices, where the DUT's own does not say it all.
@@ -144,16 +154,26 @@ fn is_cpu(kind: &DeviceKind) -> bool {
     }
 }
 
-impl DeviceFigures {
-    /// Sums up the repeats; `None` for other measurements, and when there is none.
+impl DeviceCell {
+    /// `None` for other measurements.
     pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Option<Self> {
-        let (Measurement::Device(test), Some(info)) = (&cell.measurement, DeviceTestInfo::of(cell))
+        let (Measurement::Device(asked), Adapter::Device(devices)) =
+            (&cell.measurement, &cell.dut.adapter)
         else {
             return None;
         };
+        let test = DeviceTestInfo::of(asked, devices);
+        let figures = DeviceFigures::of(asked, &test, measured);
+        Some(Self { test, figures })
+    }
+}
+
+impl DeviceFigures {
+    /// Sums up the repeats; `None` when there is none.
+    fn of(test: &DeviceTest, info: &DeviceTestInfo, measured: &[(u32, &Measured)]) -> Option<Self> {
         let repeats: Vec<(u32, &DeviceResult)> = measured
             .iter()
-            .filter_map(|&(repeat, found)| Some((repeat, found.device.as_deref()?)))
+            .filter_map(|&(repeat, found)| Some((repeat, found.device()?)))
             .collect();
         let last = repeats.last()?.1;
         let members = last.devices.iter().map(|device| DeviceMember {
@@ -162,43 +182,64 @@ impl DeviceFigures {
             version: device.facts.version.clone(),
             more: device.facts.more.clone(),
         });
+        let not_offered = repeats.iter().find_map(|(_, found)| found.not_offered());
         Some(Self {
             members: members.collect(),
-            not_offered: repeats
-                .iter()
-                .find_map(|(_, found)| found.not_offered.clone()),
-            kat: match test {
-                DeviceTest::Kat(kat) => Some(KatResult::of(&kat.algorithms, &info, &repeats)),
-                _ => None,
-            },
-            speed: match test {
-                DeviceTest::Speed(_) => DeviceSpeedResult::of(&info, &repeats),
-                _ => None,
-            },
-            fatigue: match test {
-                DeviceTest::Fatigue(_) => FatigueResult::of(&info, &repeats),
-                _ => None,
+            not_offered: not_offered.map(str::to_owned),
+            found: match test {
+                DeviceTest::Kat(kat) => {
+                    let found = KatResult::of(&kat.algorithms, info, &repeats);
+                    Some(DeviceOutcome::Kat(found))
+                }
+                DeviceTest::Speed(_) => DeviceSpeedResult::of(info, &repeats)
+                    .map(|found| DeviceOutcome::Speed(Box::new(found))),
+                DeviceTest::Fatigue(_) => FatigueResult::of(info, &repeats)
+                    .map(|found| DeviceOutcome::Fatigue(Box::new(found))),
             },
         })
+    }
+
+    /// The figures of `kat`.
+    #[must_use]
+    pub const fn kat(&self) -> Option<&KatResult> {
+        match &self.found {
+            Some(DeviceOutcome::Kat(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `speed`.
+    #[must_use]
+    pub fn speed(&self) -> Option<&DeviceSpeedResult> {
+        match &self.found {
+            Some(DeviceOutcome::Speed(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `fatigue`.
+    #[must_use]
+    pub fn fatigue(&self) -> Option<&FatigueResult> {
+        match &self.found {
+            Some(DeviceOutcome::Fatigue(found)) => Some(found),
+            _ => None,
+        }
     }
 }
 
 /// What keeps a trial that counts as measured from having a figure.
 pub(crate) fn missing(test: &DeviceTest, measured: &Measured) -> Option<&'static str> {
-    let Some(found) = &measured.device else {
+    let Some(result) = measured.device() else {
         return Some("the record holds no device");
     };
-    if found.not_offered.is_some() {
-        return None;
-    }
-    match test {
-        DeviceTest::Kat(_) if found.kat.is_empty() => Some("the record holds no known answer"),
-        DeviceTest::Speed(_) => match &found.speed {
-            Some(speed) if speed.span_ns > 0 => None,
-            Some(_) => Some("the record's measured time is zero"),
-            None => Some("the record holds no speed"),
-        },
-        DeviceTest::Fatigue(_) if found.fatigue.is_empty() => Some("the record holds no fatigue"),
-        DeviceTest::Kat(_) | DeviceTest::Fatigue(_) => None,
+    match (test, &result.found) {
+        (_, DeviceFound::NotOffered(_)) => None,
+        (DeviceTest::Kat(_), DeviceFound::Kat(rows)) if !rows.is_empty() => None,
+        (DeviceTest::Kat(_), _) => Some("the record holds no known answer"),
+        (DeviceTest::Speed(_), DeviceFound::Speed(speed)) if speed.span_ns > 0 => None,
+        (DeviceTest::Speed(_), DeviceFound::Speed(_)) => Some("the record's measured time is zero"),
+        (DeviceTest::Speed(_), _) => Some("the record holds no speed"),
+        (DeviceTest::Fatigue(_), DeviceFound::Fatigue(segments)) if !segments.is_empty() => None,
+        (DeviceTest::Fatigue(_), _) => Some("the record holds no fatigue"),
     }
 }

@@ -1,7 +1,7 @@
 //! Frame tests: what the repeats of a cell say together.
 //!
 //! Rates are of one direction, also where both are loaded; counts are of all that was sent. A frame
-//! size includes the FCS. To add a procedure: a module here, its field in [`FrameFigures`], and how
+//! size includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and how
 //! it is judged in `question`.
 
 mod burst;
@@ -35,7 +35,8 @@ pub(crate) use mean::mean_frame_rates;
 pub(crate) use question::judge_all;
 
 use crate::estimate::Estimate;
-use campaign::plan::{Cell, FrameTest, Measurement, PortKind, Procedure};
+use crate::verdict::Verdict;
+use campaign::plan::{Cell, FrameTest, Measurement, PortKind, Procedure, Traffic};
 use journal::record::{FramePort, FrameResult, Measured};
 use rates::Lengths;
 use schemars::JsonSchema;
@@ -64,29 +65,53 @@ pub struct TrafficInfo {
     pub duplex: bool,
 }
 
-/// Figures of a frame test. Which are there depends on the procedure.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+/// A frame test: its traffic, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrameCell {
+    /// What the frames look like.
+    pub traffic: TrafficInfo,
+    /// Figures; `None` when the cell has none.
+    pub figures: Option<FrameFigures>,
+    /// What limits the figure; `None` when the cell has none.
+    pub verdict: Option<Verdict>,
+}
+
+/// Figures of a frame test.
+#[derive(Debug, Clone, PartialEq)]
 pub struct FrameFigures {
-    /// What the search found, for `throughput`, `latency` and `recovery`.
+    /// What the search found, for procedures that have one.
     pub throughput: Option<ThroughputResult>,
-    /// One load after the other, for `load` and `loss-curve`; the highest first.
-    pub loads: Vec<LoadResult>,
     /// Latency under each load; of procedures other than `latency`, under that of the evidence.
     pub latency: Vec<LoadLatency>,
-    /// Longest burst without loss, for `back-to-back`.
-    pub back_to_back: Option<BackToBackResult>,
-    /// For `recovery`.
-    pub recovery: Option<RecoveryResult>,
-    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
-    pub disturbance: Option<DisturbanceResult>,
-    /// For `soak`.
-    pub soak: Option<SoakResult>,
+    /// What the procedure found besides.
+    pub found: FrameOutcome,
     /// Counts of the trials whose evidence is recorded.
     pub at_evidence: Option<LoadResult>,
     /// How station A sent.
     pub sender: PortUsed,
     /// How the receiving station received.
     pub receiver: PortUsed,
+}
+
+/// What a procedure found besides a search and latency.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FrameOutcome {
+    /// Nothing: `latency`, and other procedures without a figure of their own.
+    Nothing,
+    /// Nothing more: `throughput`.
+    Throughput,
+    /// For `load`.
+    Load(Box<LoadResult>),
+    /// One load after the other, for `loss-curve`; the highest first.
+    LossCurve(Vec<LoadResult>),
+    /// Longest burst without loss, for `back-to-back`.
+    BackToBack(BackToBackResult),
+    /// For `recovery`.
+    Recovery(RecoveryResult),
+    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    Disturbance(Box<DisturbanceResult>),
+    /// For `soak`.
+    Soak(Box<SoakResult>),
 }
 
 /// How a station sent or received.
@@ -106,15 +131,12 @@ pub struct PortUsed {
 type Repeats<'a> = [(u32, &'a FrameResult)];
 
 impl TrafficInfo {
-    pub(crate) fn of(cell: &Cell) -> Option<Self> {
-        let Measurement::Frames(FrameTest { traffic, .. }) = &cell.measurement else {
-            return None;
-        };
+    fn of(traffic: &Traffic) -> Self {
         let only = |mix: &wire::mix::FrameMix| match mix.shares.as_slice() {
             [only] => Some(only.frame_bytes),
             _ => None,
         };
-        Some(Self {
+        Self {
             mix: traffic.mix.name.clone(),
             genome: traffic.mix.to_string(),
             frame_bytes: only(&traffic.mix),
@@ -124,42 +146,88 @@ impl TrafficInfo {
             tunnels: traffic.tunnels,
             direction: traffic.direction.name().into(),
             duplex: traffic.duplex,
+        }
+    }
+}
+
+impl FrameCell {
+    /// `None` for other measurements.
+    pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Option<Self> {
+        let Measurement::Frames(test) = &cell.measurement else {
+            return None;
+        };
+        Some(Self {
+            traffic: TrafficInfo::of(&test.traffic),
+            figures: FrameFigures::of(test, measured),
+            verdict: None,
         })
     }
 }
 
 impl FrameFigures {
-    /// Sums up the repeats; `None` for other measurements, and when there is none.
-    pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Option<Self> {
-        let Measurement::Frames(test) = &cell.measurement else {
-            return None;
-        };
+    /// Sums up the repeats; `None` when there is none.
+    fn of(test: &FrameTest, measured: &[(u32, &Measured)]) -> Option<Self> {
         let repeats: Vec<(u32, &FrameResult)> = measured
             .iter()
-            .filter_map(|&(repeat, found)| Some((repeat, found.frames.as_deref()?)))
+            .filter_map(|&(repeat, found)| Some((repeat, found.frames()?)))
             .collect();
         let last = repeats.last()?.1;
         let lengths = Lengths::of(&test.traffic);
         let search = test.procedure.search();
         Some(Self {
             throughput: search.and_then(|search| ThroughputResult::of(search, &lengths, &repeats)),
-            loads: match &test.procedure {
-                Procedure::Load(_) => loads::single(&lengths, &repeats),
-                Procedure::LossCurve(curve) => loads::curve(curve, &lengths, &repeats),
-                _ => Vec::new(),
-            },
             latency: latency::of(&repeats),
-            back_to_back: match &test.procedure {
-                Procedure::BackToBack(test) => BackToBackResult::of(test, &repeats),
-                _ => None,
-            },
-            recovery: RecoveryResult::of(&repeats),
-            disturbance: DisturbanceResult::of(test, &lengths, &repeats),
-            soak: SoakResult::of(test, &lengths, &repeats),
+            found: FrameOutcome::of(test, &lengths, &repeats),
             at_evidence: loads::at_evidence(&lengths, &repeats),
             sender: PortUsed::of(&repeats, |found| &found.sender, &last.sender),
             receiver: PortUsed::of(&repeats, |found| &found.receiver, &last.receiver),
         })
+    }
+
+    /// The loads of `load` and `loss-curve`; empty for others.
+    #[must_use]
+    pub fn loads(&self) -> &[LoadResult] {
+        match &self.found {
+            FrameOutcome::Load(load) => std::slice::from_ref(load),
+            FrameOutcome::LossCurve(loads) => loads,
+            _ => &[],
+        }
+    }
+
+    /// The longest burst of `back-to-back`.
+    #[must_use]
+    pub const fn back_to_back(&self) -> Option<&BackToBackResult> {
+        match &self.found {
+            FrameOutcome::BackToBack(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `recovery`.
+    #[must_use]
+    pub const fn recovery(&self) -> Option<&RecoveryResult> {
+        match &self.found {
+            FrameOutcome::Recovery(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    #[must_use]
+    pub fn disturbance(&self) -> Option<&DisturbanceResult> {
+        match &self.found {
+            FrameOutcome::Disturbance(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `soak`.
+    #[must_use]
+    pub fn soak(&self) -> Option<&SoakResult> {
+        match &self.found {
+            FrameOutcome::Soak(found) => Some(found),
+            _ => None,
+        }
     }
 
     /// The relevant lower bound of the first goal, or the highest forwarding rate; in frames/s.
@@ -175,7 +243,35 @@ impl FrameFigures {
     #[must_use]
     pub fn fastest(&self) -> Option<&LoadResult> {
         let rate = |load: &&LoadResult| load.forwarded.frames_per_s.mean;
-        self.loads.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        let loads = self.loads().iter();
+        loads.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    }
+}
+
+impl FrameOutcome {
+    fn of(test: &FrameTest, lengths: &Lengths, repeats: &Repeats<'_>) -> Self {
+        let found = match &test.procedure {
+            Procedure::Throughput(_) => Some(Self::Throughput),
+            Procedure::Load(_) => {
+                loads::single(lengths, repeats).map(|load| Self::Load(Box::new(load)))
+            }
+            Procedure::LossCurve(curve) => {
+                Some(Self::LossCurve(loads::curve(curve, lengths, repeats)))
+            }
+            Procedure::BackToBack(test) => {
+                BackToBackResult::of(test, repeats).map(Self::BackToBack)
+            }
+            Procedure::Recovery(_) => RecoveryResult::of(repeats).map(Self::Recovery),
+            Procedure::Disturbed(disturbed) => {
+                DisturbanceResult::of(&disturbed.event, &test.traffic, lengths, repeats)
+                    .map(|found| Self::Disturbance(Box::new(found)))
+            }
+            Procedure::Soak(plan) => {
+                SoakResult::of(plan, lengths, repeats).map(|found| Self::Soak(Box::new(found)))
+            }
+            _ => None,
+        };
+        found.unwrap_or(Self::Nothing)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Round-trip times: percentiles of all trials pooled, and how the repeats differ.
 
 use crate::estimate::{Estimate, Sample};
-use journal::record::Latency;
+use journal::record::{Latency, Measured};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,7 +68,11 @@ pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
 impl LatencyResult {
     /// Sums up the repeats, each with its number; `None` when one had no reply at all, or there is
     /// none.
-    pub(crate) fn of(trials: &[(u32, &Latency)]) -> Option<Self> {
+    pub(crate) fn of(measured: &[(u32, &Measured)]) -> Option<Self> {
+        let trials: Vec<(u32, &Latency)> = measured
+            .iter()
+            .filter_map(|&(repeat, measured)| Some((repeat, measured.latency()?)))
+            .collect();
         let requests_sent: u64 = trials.iter().map(|(_, latency)| latency.sent).sum();
         let replies_received: u64 = trials.iter().map(|(_, latency)| latency.received).sum();
         let sorted: Vec<(u32, Vec<u64>)> = trials
@@ -145,13 +149,17 @@ fn mean(times: &[u64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn latency(lost: u64, times: impl IntoIterator<Item = u64>) -> Latency {
+    fn latency(lost: u64, times: impl IntoIterator<Item = u64>) -> Measured {
         let round_trips_ns: Vec<u64> = times.into_iter().collect();
         let received = round_trips_ns.len() as u64;
-        Latency {
+        let latency = Latency {
             sent: received + lost,
             received,
             round_trips_ns,
+        };
+        Measured {
+            figures: journal::record::Figures::Latency(latency),
+            ..Measured::default()
         }
     }
 

@@ -36,25 +36,25 @@ mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use bulk::{Bulk, CpuResult, Datagrams};
-pub use cell::{CellResult, Control, Parameters, Reason, Repeats, Status};
+pub use cell::{CellFigures, CellResult, Control, Parameters, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
 pub use device::{
-    Course, Crossover, CrossoverPoint, DeviceAxis, DeviceComparison, DeviceCurve, DeviceFigures,
-    DeviceGain, DeviceMember, DevicePointResult, DeviceSeries, DeviceSpeedResult, DeviceStanding,
-    DeviceTestInfo, DeviceUnit, FatigueBatch, FatigueClass, FatigueDevice, FatigueResult,
-    KatAlgorithm, KatCase, KatResult, KatVerdict, MemberSpeed, ProofResult, REPORT_CLASSES_NS,
-    SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
+    Course, Crossover, CrossoverPoint, DeviceAxis, DeviceCell, DeviceComparison, DeviceCurve,
+    DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,
+    DeviceSpeedResult, DeviceStanding, DeviceTestInfo, DeviceUnit, FatigueBatch, FatigueClass,
+    FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict, MemberSpeed,
+    ProofResult, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
 pub use frames::{
     BackToBackResult, Calibration, CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult,
-    DisturbedLoad, EventPlace, EventTimes, FailoverResult, FrameFigures, GoalParameters,
-    GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates, LoadLatency, LoadResult,
-    LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult, STALL_NS, SetupResult,
-    SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo,
-    histogram_percentile, longest_burst,
+    DisturbedLoad, EventPlace, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome,
+    GoalParameters, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates,
+    LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult,
+    STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
+    TrafficInfo, histogram_percentile, longest_burst,
 };
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
@@ -75,7 +75,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Everything that a report says in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Results {
     /// How far the run came.
     pub progress: Progress,

@@ -73,13 +73,13 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
 /// A cell's figure in such a unit. Bits are those of a device's input, of a tool's payload, and of frames with FCS in one
 /// direction.
 fn measured(unit: PublishedUnit, cell: &CellResult) -> Option<Estimate> {
-    let device = cell.device.as_ref().and_then(|found| found.speed.as_ref());
+    let device = cell.device().and_then(|found| found.speed());
     match unit {
         PublishedUnit::BytesPerS => device?.bytes_per_s.clone(),
         PublishedUnit::OperationsPerS => Some(device?.operations_per_s.clone()),
         // How many of a batch fall in a class is told with the batch.
         PublishedUnit::PercentOfDevices => None,
-        PublishedUnit::BitsPerS => match (device, &cell.bulk, &cell.frames) {
+        PublishedUnit::BitsPerS => match (device, cell.bulk(), cell.frames()) {
             (Some(device), ..) => Some(device.bytes_per_s.as_ref()?.scaled(BITS_PER_BYTE)),
             (_, Some(bulk), _) => Some(bulk.payload_throughput_bps.clone()),
             (.., Some(frames)) => match &frames.throughput {

@@ -16,6 +16,7 @@
 use crate::cell::{CellResult, Control};
 use crate::compare::Metric;
 use crate::estimate::{Estimate, Interval95, Sample};
+use crate::frames::FrameOutcome;
 use campaign::plan::{Adapter, Cell};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -138,13 +139,17 @@ impl RankedBy {
     /// The quantity of a cell, if it has it.
     #[must_use]
     pub fn of(self, cell: &CellResult) -> Option<Estimate> {
-        let searched = matches!(cell.protocol.as_str(), "throughput" | "loss-curve");
+        let found = cell.frames().map(|frames| &frames.found);
+        let searched = matches!(
+            found,
+            Some(FrameOutcome::Throughput | FrameOutcome::LossCurve(_))
+        );
         match self {
             Self::PayloadThroughput => Metric::PayloadThroughput.of(cell).cloned(),
             Self::RoundTripP50 => Metric::LatencyP50.of(cell).cloned(),
             Self::FrameRate if searched => Metric::FrameRate.of(cell).cloned(),
             Self::LatencyP50 => {
-                let mut loads = cell.frames.as_ref()?.latency.iter();
+                let mut loads = cell.frames()?.latency.iter();
                 let lowest = loads.find(|load| load.percent == Some(0))?;
                 Some(lowest.p50_each_ns.clone())
             }
@@ -157,9 +162,9 @@ impl RankedBy {
 
 /// CPU time is read in the trial of the evidence alone, so it is that one's frames that it bought.
 fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
-    let carried = &cell.frames.as_ref()?.at_evidence.as_ref()?.forwarded.ip_bps;
+    let carried = &cell.frames()?.at_evidence.as_ref()?.forwarded.ip_bps;
     let busy = &cell.cpu.as_ref()?.busy_cores;
-    let directions = match cell.traffic.as_ref()?.duplex {
+    let directions = match cell.traffic()?.duplex {
         true => 2.0,
         false => 1.0,
     };

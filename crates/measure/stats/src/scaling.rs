@@ -196,7 +196,7 @@ impl ScalingPoint {
 
 /// What else than the device is known to limit a cell.
 pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Option<&'static str> {
-    match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+    match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => return Some("tester"),
         Some(Limit::LinkLimited) => return Some("link"),
         _ => {}
@@ -206,10 +206,11 @@ pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Optio
         .find(|found| found.cell == cell.id && found.metric == Metric::PayloadThroughput);
     let as_fast = of_baseline.is_some_and(|found| found.ratio >= TESTER_LIMITED_RATIO);
     // Tools on cores that are busy all the time.
-    let stations = cell.cpu.as_ref().filter(|_| cell.bulk.is_some());
+    let stations = cell.cpu.as_ref().filter(|_| cell.bulk().is_some());
     let is_full = stations.is_some_and(|cpu| {
         let streams = cell.parameters.streams.unwrap_or(u16::MAX);
-        let cores = f64::from(cell.cores_per_station.min(streams));
+        let cores = cell.stations.map_or(0, |stations| stations.cores);
+        let cores = f64::from(cores.min(streams));
         let fuller = cpu.station_a_cores.mean.max(cpu.station_b_cores.mean);
         fuller >= TESTER_LIMITED_RATIO * cores
     });
@@ -238,7 +239,7 @@ impl Scaling {
         let dut = series.dut();
         let places = series.places.iter();
         let points = places.map(|place| ScalingPoint::of(journal, *place, cells, comparisons));
-        let unit = match cells[series.places.first()?.1].traffic {
+        let unit = match cells[series.places.first()?.1].traffic() {
             Some(_) => ScalingUnit::FramesPerS,
             None => ScalingUnit::PayloadBps,
         };

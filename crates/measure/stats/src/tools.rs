@@ -5,6 +5,7 @@
 
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
+use crate::frames::FrameOutcome;
 use campaign::Plan;
 use campaign::plan::Axis;
 use schemars::JsonSchema;
@@ -59,7 +60,7 @@ pub struct ToolFigure {
 pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
     let mut questions: BTreeMap<(String, &str), Vec<&CellResult>> = BTreeMap::new();
     let mut order = Vec::new();
-    let bulk = |(_, cell): &(_, &CellResult)| cell.bulk.is_some();
+    let bulk = |(_, cell): &(_, &CellResult)| cell.bulk().is_some();
     for (planned, cell) in plan.cells.iter().zip(cells).filter(bulk) {
         let key = (planned.group_without(Axis::Tool), cell.dut.as_str());
         let alike = questions.entry(key.clone()).or_default();
@@ -97,22 +98,17 @@ fn figure(cell: &CellResult) -> Option<ToolFigure> {
 /// What a frame test of the same load found, counted as the payload of datagrams as long.
 fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
     let datagram_bytes = udp.parameters.datagram_bytes?;
-    let offered = &udp
-        .bulk
-        .as_ref()?
-        .datagrams
-        .as_ref()?
-        .offered_datagrams_per_s;
-    let traffic = cell.traffic.as_ref()?;
-    let [load] = cell.frames.as_ref()?.loads.as_slice() else {
+    let offered = &udp.bulk()?.datagrams.as_ref()?.offered_datagrams_per_s;
+    let traffic = cell.traffic()?;
+    let FrameOutcome::Load(load) = &cell.frames()?.found else {
         return None;
     };
     let same_frames =
         traffic.frame_bytes.map(u32::from) == Some(datagram_bytes + FRAME_OVERHEAD_BYTES);
     let mean = load.offered.frames_per_s.mean;
     let same_load = (mean - offered.mean).abs() <= SAME_LOAD_RATIO * offered.mean;
-    let same_path = cell.dut == udp.dut && cell.offloads == udp.offloads && !traffic.duplex;
-    if !(same_frames && same_load && same_path && cell.protocol == "load") {
+    let same_path = cell.dut == udp.dut && cell.stations?.offloads == udp.stations?.offloads;
+    if !(same_frames && same_load && same_path) || traffic.duplex {
         return None;
     }
     let payload = load
@@ -184,7 +180,7 @@ fn reason(slow: &(ToolFigure, &CellResult), fast: &(ToolFigure, &CellResult)) ->
 
 fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> {
     let (here, there) = (&slow.parameters, &fast.parameters);
-    if fast.bulk.is_none() || slow.bulk.is_none() {
+    if fast.bulk().is_none() || slow.bulk().is_none() {
         return None;
     }
     let said =
@@ -211,7 +207,7 @@ fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> 
 
 /// A tool whose cores are full is the bottleneck itself, unless the other's were as full.
 fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
-    let cores = f64::from(slow.cores_per_station);
+    let cores = f64::from(slow.stations?.cores);
     let (here, there) = (slow.cpu.as_ref()?, fast.cpu.as_ref()?);
     let stations = [
         ("A", &here.station_a_cores, &there.station_a_cores),
@@ -234,7 +230,7 @@ fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<Stri
 
 fn less_offered(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
     let offered = |cell: &CellResult| {
-        let bulk = cell.bulk.as_ref()?;
+        let bulk = cell.bulk()?;
         bulk.datagrams.as_ref()?;
         Some(bulk.offered_payload_bps.median)
     };
@@ -249,7 +245,7 @@ fn less_offered(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -
 }
 
 fn more_lost(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
-    let loss = |cell: &CellResult| Some(cell.bulk.as_ref()?.datagrams.as_ref()?.loss_ratio.mean);
+    let loss = |cell: &CellResult| Some(cell.bulk()?.datagrams.as_ref()?.loss_ratio.mean);
     let there = loss(fast).unwrap_or(0.0);
     let here = loss(slow)?;
     (here - there > LOSS_APART).then(|| {
@@ -263,7 +259,7 @@ fn more_lost(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String>
 }
 
 fn more_again(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
-    let again = |cell: &CellResult| Some(cell.bulk.as_ref()?.retransmits.as_ref()?.mean);
+    let again = |cell: &CellResult| Some(cell.bulk()?.retransmits.as_ref()?.mean);
     let here = again(slow)?;
     if here < RETRANSMITS_MIN {
         return None;

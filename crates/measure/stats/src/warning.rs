@@ -15,7 +15,7 @@ pub(crate) use machine::cores_wanted;
 pub(crate) use tools::disagree as tools_disagree;
 
 use crate::Progress;
-use crate::cell::CellResult;
+use crate::cell::{CellFigures, CellResult};
 use crate::compare::{Comparison, Metric};
 use crate::estimate::Estimate;
 use crate::scaling::{Scaling, told_otherwise};
@@ -215,12 +215,12 @@ fn spread_percent(cell: &CellResult) -> Option<f64> {
 
 /// The figure that a cell is there for.
 fn figure(cell: &CellResult) -> Option<&Estimate> {
-    let frames = cell.frames.as_ref();
-    let burst = frames.and_then(|found| found.back_to_back.as_ref());
-    let device = cell.device.as_ref().and_then(|found| found.speed.as_ref());
+    let frames = cell.frames();
+    let burst = frames.and_then(|found| found.back_to_back());
+    let device = cell.device().and_then(|found| found.speed());
     cell.throughput_bps()
         .or_else(|| device.map(|found| found.figure()))
-        .or_else(|| cell.latency.as_ref().map(|latency| &latency.p50_ns))
+        .or_else(|| cell.latency().map(|latency| &latency.p50_ns))
         .or_else(|| burst.map(|found| &found.burst_frames))
         .or_else(|| cell.frame_rate())
 }
@@ -296,11 +296,7 @@ fn large_spread(cells: &[CellResult]) -> Option<Warning> {
 }
 
 fn lost_ping(cells: &[CellResult]) -> Option<Warning> {
-    let lost = |cell: &CellResult| {
-        cell.latency
-            .as_ref()
-            .map_or(0, |latency| latency.requests_lost)
-    };
+    let lost = |cell: &CellResult| cell.latency().map_or(0, |latency| latency.requests_lost);
     about(
         WarningKind::LostPing,
         cells.iter().filter(|cell| lost(cell) > 0).collect(),
@@ -328,8 +324,8 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
         .collect();
     // Frame tests are judged by the rig, and crypto devices stand beside the CPU: neither has a baseline.
     let alone = |cell: &&CellResult| {
-        cell.traffic.is_none()
-            && cell.device_test.is_none()
+        cell.traffic().is_none()
+            && cell.device_test().is_none()
             && !compared.contains(cell.group.as_str())
     };
     about(
@@ -370,13 +366,12 @@ fn tester_limited(comparisons: &[Comparison]) -> Option<Warning> {
 fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
     let mut alike: BTreeMap<_, Vec<(&CellResult, u32, f64)>> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.baseline) {
-        let rate = cell.bulk.as_ref().and_then(|bulk| bulk.datagrams.as_ref());
+        let rate = cell.bulk().and_then(|bulk| bulk.datagrams.as_ref());
         if let (Some(rate), Some(bytes)) = (rate, cell.parameters.datagram_bytes) {
             let key = (
                 &cell.dut,
-                cell.mtu_bytes,
-                cell.cores_per_station,
-                cell.offloads,
+                cell.stations
+                    .map(|stations| (stations.mtu, stations.cores, stations.offloads)),
                 cell.parameters.streams,
             );
             alike
@@ -408,7 +403,7 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
 }
 
 fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
-    let short = |cell: &&CellResult| match (cell.parameters.intended_payload_bps, &cell.bulk) {
+    let short = |cell: &&CellResult| match (cell.parameters.intended_payload_bps, cell.bulk()) {
         (Some(intended), Some(bulk)) => {
             bulk.offered_payload_bps.mean < OFFERED_SHORTFALL_RATIO * intended as f64
         }
@@ -433,7 +428,10 @@ fn super_packets(cells: &[CellResult]) -> Option<Warning> {
         WarningKind::SuperPackets,
         cells
             .iter()
-            .filter(|cell| cell.offloads && ["tcp", "udp"].contains(&cell.protocol.as_str()))
+            .filter(|cell| {
+                let is_bulk = matches!(cell.figures, CellFigures::Tcp(_) | CellFigures::Udp(_));
+                is_bulk && cell.stations.is_some_and(|stations| stations.offloads)
+            })
             .collect(),
         |cells| {
             format!(

@@ -23,7 +23,9 @@ use crate::measurer::{Measurer, Trial, record};
 use campaign::plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use device::Facts;
 use device::spec::Spec;
-use journal::record::{DeviceFacts, Measured, Outcome, TrialRecord};
+use journal::record::{
+    DeviceFacts, DeviceFound, DeviceResult, Figures, Measured, Outcome, TrialRecord,
+};
 use lab::{Interrupt, LabError};
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -196,15 +198,11 @@ fn facts(member: &Device, facts: Option<&Facts>) -> DeviceFacts {
     }
 }
 
-/// A trial whose devices do not have the operation: nothing failed, and there is no figure.
-fn not_offered(devices: Vec<DeviceFacts>, why: String) -> Outcome {
-    let result = journal::record::DeviceResult {
-        devices,
-        not_offered: Some(why),
-        ..journal::record::DeviceResult::default()
-    };
+/// Measured, with neither CPU time nor evidence of the stations.
+fn measured(devices: Vec<DeviceFacts>, found: DeviceFound) -> Outcome {
+    let result = DeviceResult { devices, found };
     Outcome::Measured(Box::new(Measured {
-        device: Some(Box::new(result)),
+        figures: Figures::Device(Box::new(result)),
         ..Measured::default()
     }))
 }

@@ -20,7 +20,7 @@ use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
 use campaign::plan::{Direction, Measurement};
-use journal::record::{Evidence, Latency, Measured, Outcome, Transfer};
+use journal::record::{Evidence, Figures, Latency, Measured, Outcome, Transfer};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
 use std::time::{Duration, Instant};
@@ -166,15 +166,11 @@ impl Carrier<'_> {
             client_ends_ns: &ran.client_ends_ns,
         };
         evidence.checks = evidence::checks(&observed);
-        let (transfer, latency) = match report {
-            Report::Transfer(transfer, _) => (Some(transfer), None),
-            Report::Echo(latency, _) => (None, Some(latency)),
-        };
         Ok(Measured {
-            transfer,
-            latency,
-            frames: None,
-            device: None,
+            figures: match report {
+                Report::Transfer(transfer, _) => Figures::Transfer(transfer),
+                Report::Echo(latency, _) => Figures::Latency(latency),
+            },
             cpu: seen.cpu,
             evidence,
         })

@@ -19,7 +19,7 @@ use crate::frames::{Found, Rig, Way, carry_out};
 use crate::measurer::{Measurer, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
 use gateways::{Gateways, test_addresses};
-use journal::record::{Cpu, Evidence, Measured, Outcome, TrialRecord};
+use journal::record::{Cpu, Evidence, Figures, Measured, Outcome, TrialRecord};
 use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
 use rig::MemoryRig;
 use std::time::Instant;
@@ -117,7 +117,7 @@ fn with_evidence(
         Some(&run.trial),
     ));
     let measured = Measured {
-        frames: Some(Box::new(found.result)),
+        figures: Figures::Frames(Box::new(found.result)),
         cpu,
         evidence: Evidence {
             checks,
@@ -125,7 +125,6 @@ fn with_evidence(
             dut_facts: rig.gateways.facts.clone(),
             ..Evidence::default()
         },
-        ..Measured::default()
     };
     Ok((measured, found.objection))
 }

@@ -295,7 +295,7 @@ fn gain(outcome: Outcome) -> Gain {
     match outcome {
         Outcome::Failed { reason } => error(reason),
         Outcome::Invalid { reasons, .. } => error(reasons.join("; ")),
-        Outcome::Measured(measured) => match measured.transfer {
+        Outcome::Measured(measured) => match measured.transfer() {
             None => error("nothing was transferred".to_owned()),
             Some(transfer) => {
                 let bits = u128::from(transfer.received_bytes) * 8 * 1_000_000_000;

@@ -6,34 +6,129 @@
 
 pub use operation::device::{Facts, KatOutcome, KatRow};
 
-use serde::{Deserialize, Serialize};
+use super::{at_most_one, is_empty};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
-/// The result of a trial on crypto devices. What the trial does not measure is empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The result of a trial on crypto devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceResult {
     /// What the devices say of themselves.
     pub devices: Vec<DeviceFacts>,
+    /// What the trial found.
+    pub found: DeviceFound,
+}
+
+/// What a trial on crypto devices found, by its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceFound {
     /// Why there is no figure though nothing failed: the device does not have the operation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_offered: Option<String>,
+    NotOffered(String),
     /// For `kat`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kat: Vec<KatRow>,
+    Kat(Vec<KatRow>),
     /// For `speed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub speed: Option<SpeedTrial>,
+    Speed(SpeedTrial),
     /// For `fatigue`: one each time that the run was begun or taken up again, in that order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fatigue: Vec<FatigueSegment>,
+    Fatigue(Vec<FatigueSegment>),
+}
+
+/// No case was tried.
+impl Default for DeviceFound {
+    fn default() -> Self {
+        Self::Kat(Vec::new())
+    }
 }
 
 impl DeviceResult {
     /// Whether a device gave a wrong result, let an invalid input pass, or failed. (Of a speed trial the evidence says it.)
     #[must_use]
     pub fn is_bad(&self) -> bool {
-        let segments = self.fatigue.iter();
+        let segments = self.fatigue().iter();
         let mut devices = segments.flat_map(|segment| &segment.devices);
-        self.kat.iter().any(|row| row.outcome.is_bad()) || devices.any(|device| !device.is_sound())
+        self.kat().iter().any(|row| row.outcome.is_bad())
+            || devices.any(|device| !device.is_sound())
+    }
+
+    /// Why there is no figure though nothing failed.
+    #[must_use]
+    pub const fn not_offered(&self) -> Option<&str> {
+        match &self.found {
+            DeviceFound::NotOffered(why) => Some(why.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The rows of `kat`; empty for others.
+    #[must_use]
+    pub fn kat(&self) -> &[KatRow] {
+        match &self.found {
+            DeviceFound::Kat(rows) => rows,
+            _ => &[],
+        }
+    }
+
+    /// The trial of `speed`.
+    #[must_use]
+    pub const fn speed(&self) -> Option<&SpeedTrial> {
+        match &self.found {
+            DeviceFound::Speed(speed) => Some(speed),
+            _ => None,
+        }
+    }
+
+    /// The segments of `fatigue`; empty for others.
+    #[must_use]
+    pub fn fatigue(&self) -> &[FatigueSegment] {
+        match &self.found {
+            DeviceFound::Fatigue(segments) => segments,
+            _ => &[],
+        }
+    }
+}
+
+/// As journals have it: a key for each kind, of which one has a value.
+#[derive(Serialize, Deserialize)]
+struct Wire<'a> {
+    devices: Cow<'a, [DeviceFacts]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_offered: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    kat: Cow<'a, [KatRow]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    speed: Option<Cow<'a, SpeedTrial>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    fatigue: Cow<'a, [FatigueSegment]>,
+}
+
+impl Serialize for DeviceResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let wire = Wire {
+            devices: Cow::Borrowed(&self.devices),
+            not_offered: self.not_offered().map(Cow::Borrowed),
+            kat: Cow::Borrowed(self.kat()),
+            speed: self.speed().map(Cow::Borrowed),
+            fatigue: Cow::Borrowed(self.fatigue()),
+        };
+        wire.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(deserializer)?;
+        let found = [
+            wire.not_offered
+                .map(|why| DeviceFound::NotOffered(why.into_owned())),
+            (!wire.kat.is_empty()).then(|| DeviceFound::Kat(wire.kat.into_owned())),
+            wire.speed
+                .map(|speed| DeviceFound::Speed(speed.into_owned())),
+            (!wire.fatigue.is_empty()).then(|| DeviceFound::Fatigue(wire.fatigue.into_owned())),
+        ];
+        let keys = "`not_offered`, `kat`, `speed` and `fatigue`";
+        Ok(Self {
+            devices: wire.devices.into_owned(),
+            found: at_most_one(found, keys)?.unwrap_or_default(),
+        })
     }
 }
 

@@ -2,35 +2,24 @@
 //!
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
-use super::SoakSegment;
+use super::{SoakSegment, at_most_one, is_empty};
 use campaign::plan::PortKind;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The result of a frame test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrameResult {
     /// Every frame trial in the order made, those of a search too.
     pub trials: Vec<FrameTrial>,
     /// What a search found, where there was one.
     pub throughput: Option<ThroughputFound>,
-    /// Bursts tried and the longest without loss, for `back-to-back`.
-    pub bursts: Vec<BurstTrial>,
     /// Latency at each share of the throughput, for `latency`; for other procedures at the load that
     /// the evidence was read at.
     pub latency: Vec<LatencyTrial>,
-    /// For `recovery`.
-    pub recovery: Option<RecoveryTrial>,
-    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`, in the order made: the control, where there is one,
-    /// first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disturbances: Vec<Disturbance>,
-    /// What a search found while keys were renewed all the time, for a `rekey` that asks for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rekeyed_throughput: Option<ThroughputFound>,
-    /// For `soak`, in the order made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub soak: Vec<SoakSegment>,
+    /// What the procedure found besides.
+    pub found: FrameFound,
     /// The sending port in use.
     pub sender: FramePort,
     /// The receiving port in use.
@@ -38,8 +27,148 @@ pub struct FrameResult {
     /// Index in `trials` of the one whose CPU time and evidence are recorded.
     pub evidence_trial: Option<usize>,
     /// Index in `trials` of the one by which the highest load was found; no figure is read of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood_trial: Option<usize>,
+}
+
+/// What a procedure found besides its trials, a search and latency.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum FrameFound {
+    /// Nothing: `load`, `throughput`, `loss-curve` and `latency`, or a procedure that ended early.
+    #[default]
+    Nothing,
+    /// Bursts tried and the longest without loss, for `back-to-back`.
+    Bursts(Vec<BurstTrial>),
+    /// For `recovery`.
+    Recovery(RecoveryTrial),
+    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    Disturbed(DisturbedTrials),
+    /// For `soak`: its segments, in the order made.
+    Soak(Vec<SoakSegment>),
+}
+
+/// What happened to a DUT, and how it carried its load.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DisturbedTrials {
+    /// In the order made: the control, where there is one, first.
+    pub disturbances: Vec<Disturbance>,
+    /// What a search found while keys were renewed all the time, for a `rekey` that asks for it.
+    pub rekeyed_throughput: Option<ThroughputFound>,
+}
+
+impl FrameResult {
+    /// The bursts of `back-to-back`; empty for others.
+    #[must_use]
+    pub fn bursts(&self) -> &[BurstTrial] {
+        match &self.found {
+            FrameFound::Bursts(bursts) => bursts,
+            _ => &[],
+        }
+    }
+
+    /// The trial of `recovery`.
+    #[must_use]
+    pub const fn recovery(&self) -> Option<&RecoveryTrial> {
+        match &self.found {
+            FrameFound::Recovery(recovery) => Some(recovery),
+            _ => None,
+        }
+    }
+
+    /// The trials with disturbances and their controls; empty for others.
+    #[must_use]
+    pub fn disturbances(&self) -> &[Disturbance] {
+        self.disturbed().map_or(&[], |found| &found.disturbances)
+    }
+
+    /// What a search found with keys renewed all the time.
+    #[must_use]
+    pub fn rekeyed_throughput(&self) -> Option<&ThroughputFound> {
+        self.disturbed()?.rekeyed_throughput.as_ref()
+    }
+
+    /// The segments of `soak`; empty for others.
+    #[must_use]
+    pub fn soak(&self) -> &[SoakSegment] {
+        match &self.found {
+            FrameFound::Soak(segments) => segments,
+            _ => &[],
+        }
+    }
+
+    const fn disturbed(&self) -> Option<&DisturbedTrials> {
+        match &self.found {
+            FrameFound::Disturbed(disturbed) => Some(disturbed),
+            _ => None,
+        }
+    }
+}
+
+/// As journals have it: a key for what each procedure finds.
+#[derive(Serialize, Deserialize)]
+struct Wire<'a> {
+    trials: Cow<'a, [FrameTrial]>,
+    throughput: Option<Cow<'a, ThroughputFound>>,
+    bursts: Cow<'a, [BurstTrial]>,
+    latency: Cow<'a, [LatencyTrial]>,
+    recovery: Option<RecoveryTrial>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    disturbances: Cow<'a, [Disturbance]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rekeyed_throughput: Option<Cow<'a, ThroughputFound>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    soak: Cow<'a, [SoakSegment]>,
+    sender: Cow<'a, FramePort>,
+    receiver: Cow<'a, FramePort>,
+    evidence_trial: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flood_trial: Option<usize>,
+}
+
+impl Serialize for FrameResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let wire = Wire {
+            trials: Cow::Borrowed(&self.trials),
+            throughput: self.throughput.as_ref().map(Cow::Borrowed),
+            bursts: Cow::Borrowed(self.bursts()),
+            latency: Cow::Borrowed(&self.latency),
+            recovery: self.recovery().copied(),
+            disturbances: Cow::Borrowed(self.disturbances()),
+            rekeyed_throughput: self.rekeyed_throughput().map(Cow::Borrowed),
+            soak: Cow::Borrowed(self.soak()),
+            sender: Cow::Borrowed(&self.sender),
+            receiver: Cow::Borrowed(&self.receiver),
+            evidence_trial: self.evidence_trial,
+            flood_trial: self.flood_trial,
+        };
+        wire.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FrameResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(deserializer)?;
+        let disturbed = DisturbedTrials {
+            disturbances: wire.disturbances.into_owned(),
+            rekeyed_throughput: wire.rekeyed_throughput.map(Cow::into_owned),
+        };
+        let found = [
+            (!wire.bursts.is_empty()).then(|| FrameFound::Bursts(wire.bursts.into_owned())),
+            wire.recovery.map(FrameFound::Recovery),
+            (disturbed != DisturbedTrials::default()).then_some(FrameFound::Disturbed(disturbed)),
+            (!wire.soak.is_empty()).then(|| FrameFound::Soak(wire.soak.into_owned())),
+        ];
+        let keys = "`bursts`, `recovery`, `disturbances` and `soak`";
+        Ok(Self {
+            trials: wire.trials.into_owned(),
+            throughput: wire.throughput.map(Cow::into_owned),
+            latency: wire.latency.into_owned(),
+            found: at_most_one(found, keys)?.unwrap_or_default(),
+            sender: wire.sender.into_owned(),
+            receiver: wire.receiver.into_owned(),
+            evidence_trial: wire.evidence_trial,
+            flood_trial: wire.flood_trial,
+        })
+    }
 }
 
 /// One load for one time, in one direction or, with `duplex`, the sum of both.

@@ -113,43 +113,38 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             round_trips_ns,
         },
     );
-    (
-        option::of(transfer),
-        option::of(latency),
+    let figures = prop_oneof![
+        Just(Figures::None),
+        transfer.prop_map(Figures::Transfer),
+        latency.prop_map(Figures::Latency),
         // Boxed: what they hold is too much for the stack of a test.
-        (option::of(frames().boxed()), option::of(device().boxed())),
-        any::<[u64; 9]>(),
-        evidence(),
-    )
-        .prop_map(
-            |(
-                transfer,
-                latency,
-                (frames, device),
-                [wall, stations, a, b, dut, kernel, busy, steal, foreign],
-                evidence,
-            )| Measured {
-                transfer,
-                latency,
-                frames: frames.map(Box::new),
-                device: device.map(Box::new),
-                cpu: Cpu {
-                    wall_ns: wall,
-                    stations_ns: stations,
-                    station_a_ns: a,
-                    station_b_ns: b,
-                    dut_ns: (dut != 0).then_some(dut),
-                    kernel_ns: kernel,
-                    busy_ns: busy,
-                    steal_ns: steal,
-                    foreign_ns: foreign,
-                },
-                evidence,
+        frames()
+            .prop_map(|found| Figures::Frames(Box::new(found)))
+            .boxed(),
+        device()
+            .prop_map(|found| Figures::Device(Box::new(found)))
+            .boxed(),
+    ];
+    (figures, any::<[u64; 9]>(), evidence()).prop_map(
+        |(figures, [wall, stations, a, b, dut, kernel, busy, steal, foreign], evidence)| Measured {
+            figures,
+            cpu: Cpu {
+                wall_ns: wall,
+                stations_ns: stations,
+                station_a_ns: a,
+                station_b_ns: b,
+                dut_ns: (dut != 0).then_some(dut),
+                kernel_ns: kernel,
+                busy_ns: busy,
+                steal_ns: steal,
+                foreign_ns: foreign,
             },
-        )
+            evidence,
+        },
+    )
 }
 
-/// Any result of a frame test, also one that no procedure makes.
+/// Any result of a frame test.
 fn frames() -> impl Strategy<Value = FrameResult> {
     let burst = any::<(u64, u64, bool)>().prop_map(|(frames, lost, confirming)| BurstTrial {
         frames,
@@ -166,17 +161,26 @@ fn frames() -> impl Strategy<Value = FrameResult> {
             relief_lost,
         },
     );
+    let disturbed = (vec(disturbance(), 1..3), option::of(throughput())).prop_map(
+        |(disturbances, rekeyed_throughput)| {
+            FrameFound::Disturbed(DisturbedTrials {
+                disturbances,
+                rekeyed_throughput,
+            })
+        },
+    );
+    let found = prop_oneof![
+        Just(FrameFound::Nothing),
+        vec(burst, 1..3).prop_map(FrameFound::Bursts),
+        recovery.prop_map(FrameFound::Recovery),
+        disturbed,
+        vec(soak_segment(), 1..3).prop_map(FrameFound::Soak),
+    ];
     (
         vec(frame_trial(), 0..3),
         option::of(throughput()),
-        vec(burst, 0..3),
         vec(frame_latency(), 0..3),
-        (
-            option::of(recovery),
-            vec(disturbance(), 0..3),
-            option::of(throughput()),
-            vec(soak_segment(), 0..3),
-        ),
+        found,
         [frame_port(), frame_port()],
         any::<[Option<usize>; 2]>(),
     )
@@ -184,21 +188,16 @@ fn frames() -> impl Strategy<Value = FrameResult> {
             |(
                 trials,
                 throughput,
-                bursts,
                 latency,
-                (recovery, disturbances, rekeyed_throughput, soak),
+                found,
                 [sender, receiver],
                 [evidence_trial, flood_trial],
             )| {
                 FrameResult {
                     trials,
                     throughput,
-                    bursts,
                     latency,
-                    recovery,
-                    disturbances,
-                    rekeyed_throughput,
-                    soak,
+                    found,
                     sender,
                     receiver,
                     evidence_trial,
@@ -250,7 +249,7 @@ fn disturbance() -> impl Strategy<Value = Disturbance> {
         )
 }
 
-/// Any result of crypto devices, also one that no trial makes.
+/// Any result of crypto devices.
 fn device() -> impl Strategy<Value = DeviceResult> {
     let facts = (text(), text(), vec((text(), text()), 0..3)).prop_map(|(member, name, more)| {
         DeviceFacts {
@@ -313,20 +312,13 @@ fn device() -> impl Strategy<Value = DeviceResult> {
             }),
             proof,
         });
-    (
-        vec(facts, 0..3),
-        option::of(text()),
-        vec(row, 0..3),
-        option::of(speed),
-        vec(fatigue(), 0..3),
-    )
-        .prop_map(|(devices, not_offered, kat, speed, fatigue)| DeviceResult {
-            devices,
-            not_offered,
-            kat,
-            speed,
-            fatigue,
-        })
+    let found = prop_oneof![
+        text().prop_map(DeviceFound::NotOffered),
+        vec(row, 0..3).prop_map(DeviceFound::Kat),
+        speed.prop_map(DeviceFound::Speed),
+        vec(fatigue(), 1..3).prop_map(DeviceFound::Fatigue),
+    ];
+    (vec(facts, 0..3), found).prop_map(|(devices, found)| DeviceResult { devices, found })
 }
 
 fn fatigue() -> impl Strategy<Value = FatigueSegment> {

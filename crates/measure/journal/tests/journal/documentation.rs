@@ -66,31 +66,36 @@ fn records() -> Vec<Record> {
         streams: Some(1),
         ..ToolParameters::default()
     };
-    let measured = Measured {
-        transfer: Some(Transfer {
-            datagrams: Some(Datagrams::default()),
-            intervals: vec![Interval {
-                start_ns: 0,
-                end_ns: 1,
-                bytes: 2,
-            }],
-            ..Transfer::default()
-        }),
-        latency: Some(Latency::default()),
-        frames: Some(Box::new(frames())),
-        device: Some(Box::new(device())),
-        evidence: Evidence {
-            checks: vec![Check {
-                name: "x".into(),
-                passed: true,
-                detail: "x".into(),
-            }],
-            watch: Some(CipherWatch::default()),
-            interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
-            ..Evidence::default()
-        },
+    let evidence = Evidence {
+        checks: vec![Check {
+            name: "x".into(),
+            passed: true,
+            detail: "x".into(),
+        }],
+        watch: Some(CipherWatch::default()),
+        interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
+        ..Evidence::default()
+    };
+    let measured = |figures: Figures| Measured {
+        figures,
+        evidence: evidence.clone(),
         ..Measured::default()
     };
+    let transfer = Transfer {
+        datagrams: Some(Datagrams::default()),
+        intervals: vec![Interval {
+            start_ns: 0,
+            end_ns: 1,
+            bytes: 2,
+        }],
+        ..Transfer::default()
+    };
+    let mut figures = vec![
+        Figures::Transfer(transfer),
+        Figures::Latency(Latency::default()),
+    ];
+    figures.extend(frames().map(|found| Figures::Frames(Box::new(found))));
+    figures.extend(device().map(|found| Figures::Device(Box::new(found))));
     let attempt = TuneAttempt {
         parameters: parameters.clone(),
         payload_bps: 1,
@@ -99,7 +104,11 @@ fn records() -> Vec<Record> {
     };
     let (at_unix_ns, program) = (1, String::new());
     let environment = header.environment.clone();
-    vec![
+    let trials = figures.into_iter().map(|figures| {
+        let outcome = Outcome::Measured(Box::new(measured(figures)));
+        trial(0, 1, outcome)
+    });
+    let others = [
         Record::Header(Box::new(header)),
         Record::Resumed(Resumed {
             at_unix_ns,
@@ -125,13 +134,12 @@ fn records() -> Vec<Record> {
             devices: vec![DeviceFacts::default()],
             segment: fatigue(),
         })),
-        trial(0, 1, Outcome::Measured(Box::new(measured.clone()))),
         trial(
             0,
             2,
             Outcome::Invalid {
                 reasons: vec![],
-                measured: Box::new(measured),
+                measured: Box::new(measured(Figures::None)),
             },
         ),
         trial(
@@ -142,7 +150,8 @@ fn records() -> Vec<Record> {
             },
         ),
         Record::End(End { at_unix_ns }),
-    ]
+    ];
+    others.into_iter().chain(trials).collect()
 }
 
 /// A frame test by every procedure.
@@ -238,20 +247,9 @@ fn disturbed(event: Event) -> Procedure {
     Procedure::Disturbed(Disturbed { load, event })
 }
 
-/// A result with everything that any procedure leaves.
-fn frames() -> FrameResult {
-    FrameResult {
-        trials: vec![FrameTrial::default()],
-        throughput: Some(ThroughputFound {
-            goals: vec![GoalBounds::default()],
-            ..ThroughputFound::default()
-        }),
-        bursts: vec![BurstTrial::default()],
-        latency: vec![LatencyTrial {
-            histogram: vec![LatencyBucket::default()],
-            ..LatencyTrial::default()
-        }],
-        recovery: Some(RecoveryTrial::default()),
+/// Results of frame tests, with everything that any procedure leaves.
+fn frames() -> impl Iterator<Item = FrameResult> {
+    let disturbed = DisturbedTrials {
         disturbances: vec![Disturbance {
             events: vec![DutEvent {
                 slowest_ns: Some(1),
@@ -261,9 +259,26 @@ fn frames() -> FrameResult {
             ..Disturbance::default()
         }],
         rekeyed_throughput: Some(ThroughputFound::default()),
-        soak: vec![segment()],
+    };
+    let found = [
+        FrameFound::Bursts(vec![BurstTrial::default()]),
+        FrameFound::Recovery(RecoveryTrial::default()),
+        FrameFound::Disturbed(disturbed),
+        FrameFound::Soak(vec![segment()]),
+    ];
+    found.into_iter().map(|found| FrameResult {
+        trials: vec![FrameTrial::default()],
+        throughput: Some(ThroughputFound {
+            goals: vec![GoalBounds::default()],
+            ..ThroughputFound::default()
+        }),
+        latency: vec![LatencyTrial {
+            histogram: vec![LatencyBucket::default()],
+            ..LatencyTrial::default()
+        }],
+        found,
         ..FrameResult::default()
-    }
+    })
 }
 
 fn segment() -> SoakSegment {
@@ -341,8 +356,8 @@ fn device_tests() -> impl Iterator<Item = Measurement> {
     tests.into_iter().map(Measurement::Device)
 }
 
-/// A result with everything that any trial of devices leaves.
-fn device() -> DeviceResult {
+/// Results of devices, with everything that any trial of them leaves.
+fn device() -> impl Iterator<Item = DeviceResult> {
     let wrong = KatOutcome::Wrong {
         input: "x".into(),
         first_differing: Some(1),
@@ -361,21 +376,25 @@ fn device() -> DeviceResult {
         tried: 1,
         outcome,
     });
-    DeviceResult {
+    let speed = SpeedTrial {
+        devices: vec![DeviceSpeed {
+            device_operations: Some(1),
+            ..DeviceSpeed::default()
+        }],
+        reference: Some(CpuReference::default()),
+        proof: Some(Proof::EqualsCpu),
+        ..SpeedTrial::default()
+    };
+    let found = [
+        DeviceFound::NotOffered("x".into()),
+        DeviceFound::Kat(rows.into()),
+        DeviceFound::Speed(speed),
+        DeviceFound::Fatigue(vec![fatigue()]),
+    ];
+    found.into_iter().map(|found| DeviceResult {
         devices: vec![DeviceFacts::default()],
-        not_offered: Some("x".into()),
-        kat: rows.into(),
-        speed: Some(SpeedTrial {
-            devices: vec![DeviceSpeed {
-                device_operations: Some(1),
-                ..DeviceSpeed::default()
-            }],
-            reference: Some(CpuReference::default()),
-            proof: Some(Proof::EqualsCpu),
-            ..SpeedTrial::default()
-        }),
-        fatigue: vec![fatigue()],
-    }
+        found,
+    })
 }
 
 fn fatigue() -> FatigueSegment {

@@ -1,6 +1,6 @@
 //! Journals of older versions are still read.
 
-use journal::record::{FORMAT_VERSION, Outcome};
+use journal::record::{FORMAT_VERSION, Figures, Latency, Measured, Outcome, Transfer};
 use journal::{FILE_NAME, Journal, Record, Writer, read};
 use std::fs;
 use std::path::Path;
@@ -40,9 +40,9 @@ fn a_journal_of_version_1_is_read_and_what_it_lacks_is_none() {
         let Outcome::Measured(found) = &trial.outcome else {
             panic!("{}", trial.cell)
         };
-        assert_eq!(found.frames, None);
+        assert_eq!(found.frames(), None);
         assert_eq!((found.cpu.steal_ns, found.cpu.foreign_ns), (0, 0));
-        assert!(found.transfer.is_some() || found.latency.is_some());
+        assert!(found.transfer().is_some() || found.latency().is_some());
     }
     assert!(journal.end.is_some() && journal.warnings.is_empty());
 }
@@ -73,4 +73,20 @@ fn the_version_that_is_written_is_the_newest() {
     let dir = tempfile::tempdir().unwrap();
     drop(Writer::create(dir.path(), &crate::fixture::header()).unwrap());
     assert_eq!(read(dir.path()).unwrap().header.format, 5);
+}
+
+#[test]
+fn a_trial_with_figures_of_two_kinds_is_refused() {
+    let latency = Figures::Latency(Latency::default());
+    let measured = Measured {
+        figures: latency,
+        ..Measured::default()
+    };
+    let mut record = serde_json::to_value(&measured).unwrap();
+    record["transfer"] = serde_json::to_value(Transfer::default()).unwrap();
+    let error = serde_json::from_value::<Measured>(record).unwrap_err();
+    assert!(
+        error.to_string().contains("at most one of `transfer`"),
+        "{error}"
+    );
 }

@@ -54,7 +54,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
 impl<'r, 'a> Chart<'r, 'a> {
     fn new(run: &'r Run<'a>, set: &Set<'_>, id: &'r str) -> Option<Self> {
         let cells = || set.points.iter().flat_map(|point| &point.cells);
-        let bulks: Vec<&Bulk> = cells().filter_map(|cell| cell.bulk.as_ref()).collect();
+        let bulks: Vec<&Bulk> = cells().filter_map(|cell| cell.bulk()).collect();
         bulks.first()?;
         let most = |bulk: &&Bulk| {
             bulk.offered_payload_bps
@@ -148,7 +148,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         let name = shortened_name(&cell.dut, DUT_NAMES - 14.0);
         self.svg
             .text("label", (plot.x - 8.0, y + 18.0), Anchor::End, &name);
-        match &cell.bulk {
+        match cell.bulk() {
             Some(bulk) => {
                 let area = Area {
                     y: y + (ROW - BAR) / 2.0,
@@ -201,7 +201,7 @@ impl<'r, 'a> Chart<'r, 'a> {
 
 /// `2.68 of 4.69 Gbit/s, 42.9 % lost`.
 fn words(cell: &CellResult) -> String {
-    let Some(bulk) = &cell.bulk else {
+    let Some(bulk) = cell.bulk() else {
         return reason_cell(cell).text;
     };
     let scale = Scale::si(bulk.offered_payload_bps.mean, "bit/s");

@@ -35,7 +35,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, point: &Point<'_>, id: &str) ->
     let cells: Vec<(&CellResult, &[u64])> = point
         .cells
         .iter()
-        .filter_map(|cell| Some((*cell, cell.latency.as_ref()?.round_trips_ns.as_slice())))
+        .filter_map(|cell| Some((*cell, cell.latency()?.round_trips_ns.as_slice())))
         .collect();
     let low = cells.iter().filter_map(|(_, times)| times.first()).min()?;
     let high = cells.iter().filter_map(|(_, times)| times.last()).max()?;

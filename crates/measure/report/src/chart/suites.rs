@@ -37,7 +37,7 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     let highest = ceilings
         .filter(|found| *found <= 4.0 * most)
         .fold(most, f64::max);
-    let unit = match rows.iter().any(|(_, cell)| cell.bulk.is_some()) {
+    let unit = match rows.iter().any(|(_, cell)| cell.bulk().is_some()) {
         true => "bit/s",
         false => "pps",
     };

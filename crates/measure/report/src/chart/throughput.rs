@@ -81,13 +81,15 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
 
 /// What the chart shows, for those who cannot see it.
 fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
-    let cells = points.iter().flat_map(|point| &point.cells);
-    let values = cells.map(|cell| {
+    let cells = points
+        .iter()
+        .flat_map(|point| point.cells.iter().map(move |cell| (point, cell)));
+    let values = cells.map(|(point, cell)| {
         let value = cell
             .throughput_bps()
             .map_or_else(|| word(cell).to_owned(), format::bit_rate);
-        let cores = counted(cell.cores_per_station.into(), "core");
-        format!("MTU {} B, {cores}, {}: {value}", cell.mtu_bytes, cell.dut)
+        let cores = counted(point.cores.into(), "core");
+        format!("MTU {} B, {cores}, {}: {value}", point.mtu, cell.dut)
     });
     let values: Vec<String> = values.collect();
     format!("Bars of the mean, {}. {}.", set.common, values.join("; "))

@@ -186,14 +186,14 @@ fn trace(svg: &mut Svg, plot: Area, line: &Line, rates: &Linear, times: &Linear)
 impl Panel {
     /// The timelines of a point's measured trials.
     fn of(run: &Run<'_>, set: &Set<'_>, point: &Point<'_>) -> Self {
-        let shown = point.cells.iter().filter(|cell| cell.bulk.is_some());
+        let shown = point.cells.iter().filter(|cell| cell.bulk().is_some());
         let lines = shown.flat_map(|cell| {
             let color = run.color(&cell.dut);
             run.trials(cell).filter_map(move |trial| {
                 let Outcome::Measured(measured) = &trial.outcome else {
                     return None;
                 };
-                let steps = steps(&measured.transfer.as_ref()?.intervals);
+                let steps = steps(&measured.transfer()?.intervals);
                 let tooltip = format!("{}, repeat {}", cell.dut, trial.repeat);
                 (!steps.is_empty()).then_some(Line {
                     color,

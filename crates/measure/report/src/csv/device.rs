@@ -12,12 +12,12 @@ use stats::{DeviceTestInfo, KatVerdict, ProofResult};
 
 /// The rows of a result.
 pub(super) fn figures(found: &DeviceResult) -> impl Iterator<Item = Figure<'_>> {
-    let known = found.kat.iter().map(Figure::KnownAnswer);
-    let speeds = found.speed.iter().flat_map(|trial| {
+    let known = found.kat().iter().map(Figure::KnownAnswer);
+    let speeds = found.speed().into_iter().flat_map(|trial| {
         let devices = trial.devices.iter();
         devices.map(move |device| Figure::Speed(trial, device))
     });
-    let fatigue = found.fatigue.iter().flat_map(|segment| {
+    let fatigue = found.fatigue().iter().flat_map(|segment| {
         let devices = segment.devices.iter();
         devices.map(move |device| Figure::Fatigue(segment, device))
     });
@@ -245,7 +245,7 @@ pub(super) const COLUMNS: &[Declared] = &[
 ];
 
 fn info<'a>(row: &Context<'a>) -> Option<&'a DeviceTestInfo> {
-    row.cell.device_test.as_ref()
+    row.cell.device_test()
 }
 
 fn known_answer<'a>(row: &Context<'a>) -> Option<&'a KatRow> {

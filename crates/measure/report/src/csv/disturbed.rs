@@ -9,7 +9,7 @@ use journal::record::{AttackTrial, Disturbance, DutEvent, FrameResult};
 
 /// The rows of a result: each frame trial, with its events behind it.
 pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
-    found.disturbances.iter().flat_map(|one| {
+    found.disturbances().iter().flat_map(|one| {
         let trial = found.trials.get(one.trial);
         let trial = trial.map(|trial| Figure::Disturbance(one, trial));
         trial

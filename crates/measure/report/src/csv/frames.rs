@@ -43,9 +43,9 @@ pub(super) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
         Outcome::Measured(measured) => Some(measured),
         Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
     };
-    let frames = measured.and_then(|found| found.frames.as_deref());
+    let frames = measured.and_then(|found| found.frames());
     let mut figures = frames.map_or_else(Vec::new, of_result);
-    let devices = measured.and_then(|found| found.device.as_deref());
+    let devices = measured.and_then(|found| found.device());
     figures.extend(devices.into_iter().flat_map(device::figures));
     match figures.is_empty() {
         true => vec![None],
@@ -58,7 +58,7 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
     let mut figures: Vec<Figure<'_>> = goals.map(Figure::Goal).collect();
     let shares = found.latency.iter().filter(|trial| trial.percent.is_some());
     figures.extend(shares.map(Figure::Latency));
-    figures.extend(found.recovery.as_ref().map(Figure::Recovery));
+    figures.extend(found.recovery().map(Figure::Recovery));
     figures.extend(stats::longest_burst(found).map(Figure::Burst));
     figures.extend(disturbed::figures(found));
     figures.extend(soak::figures(found));
@@ -252,13 +252,13 @@ pub(super) const COLUMNS: &[Declared] = &[
         "what limits the cell's figure, over all repeats",
         |row| {
             row.figure?;
-            text(row.cell.verdict.as_ref()?.limit.name())
+            text(row.cell.verdict()?.limit.name())
         },
     ),
 ];
 
 fn traffic<'a>(row: &Context<'a>) -> Option<&'a TrafficInfo> {
-    row.cell.traffic.as_ref()
+    row.cell.traffic()
 }
 
 fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {

@@ -8,7 +8,7 @@ use journal::record::{DevicePoint, FrameResult, SoakPoint, SoakSegment};
 
 /// The rows of a result: each segment, with its points behind it.
 pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
-    found.soak.iter().flat_map(|segment| {
+    found.soak().iter().flat_map(|segment| {
         let trial = found.trials.get(segment.trial);
         let whole = trial.map(|trial| Figure::Segment(segment, trial));
         let points = segment.points.iter();
@@ -69,7 +69,7 @@ pub(super) const COLUMNS: &[Declared] = &[
         "whether the soak was stable: stable, inconclusive or unstable; of the repeat",
         |row| {
             segment(row)?;
-            let runs = &row.cell.frames.as_ref()?.soak.as_ref()?.runs;
+            let runs = &row.cell.frames()?.soak()?.runs;
             let run = runs.iter().find(|run| run.repeat == row.trial.repeat)?;
             text(run.verdict.name())
         },

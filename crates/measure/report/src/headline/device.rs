@@ -24,7 +24,7 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
 }
 
 fn functional(cell: &CellResult) -> Option<Fact> {
-    let found = figures(cell)?.kat.as_ref()?;
+    let found = figures(cell)?.kat()?;
     let all = found.passed + found.failed + found.not_offered;
     Some(Fact {
         label: "Functional trial".into(),

@@ -25,10 +25,10 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     };
     let own = |cell: &&CellResult| {
         let found = Device::of(cell);
-        found.dut == device && !found.calibration && cell.frames.is_some()
+        found.dut == device && !found.calibration && cell.frames().is_some()
     };
     let cell = set.rows().map(|(_, cell)| cell).find(own)?;
-    let found = cell.frames.as_ref()?.disturbance.as_ref()?;
+    let found = cell.frames()?.disturbance()?;
     let load = set
         .load()
         .map_or_else(String::new, |load| format!(", {load}"));

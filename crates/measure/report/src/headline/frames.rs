@@ -34,7 +34,7 @@ fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult
 fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let cells = cells(device, set);
     let (size, cell) = cells.iter().find(|(_, cell)| cell.frame_rate().is_some())?;
-    let goal = cell.frames.as_ref()?.throughput.as_ref()?.goals.first()?;
+    let goal = cell.frames()?.throughput.as_ref()?.goals.first()?;
     let rates = goal.lower.as_ref()?;
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
@@ -52,7 +52,7 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
             Scale::si(rate, "pps").value(rate)
         ));
     }
-    if let Some(verdict) = &cell.verdict {
+    if let Some(verdict) = cell.verdict() {
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
     detail.push_str(&few(rates.frames_per_s.n));
@@ -71,7 +71,7 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
 fn latency(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let cells = cells(device, set);
     let (size, found) = cells.iter().find_map(|(size, cell)| {
-        let latency = &cell.frames.as_ref()?.latency;
+        let latency = &cell.frames()?.latency;
         let distance = |found: &&LoadLatency| found.percent.unwrap_or(0).abs_diff(50);
         Some((size, latency.iter().min_by_key(distance)?))
     })?;

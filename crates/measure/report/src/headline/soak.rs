@@ -17,10 +17,10 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
 fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let own = |cell: &&CellResult| {
         let found = Device::of(cell);
-        found.dut == device && !found.calibration && cell.frames.is_some()
+        found.dut == device && !found.calibration && cell.frames().is_some()
     };
     let cell = set.rows().map(|(_, cell)| cell).find(own)?;
-    let found = cell.frames.as_ref()?.soak.as_ref()?;
+    let found = cell.frames()?.soak()?;
     let worst = found.runs.iter().max_by_key(|run| run.verdict)?;
     let rate = found.load.forwarded.frames_per_s.mean;
     let mut detail = format!(

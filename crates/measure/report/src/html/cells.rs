@@ -32,7 +32,7 @@ fn one(run: &Run<'_>, cell: &CellResult) -> Markup {
             }
             @if let Some(why) = &cell.insecure { p.small { b { "insecure" } ": " (rich(why)) } }
             @if let Some(tuned) = run.journal.tuned(&cell.id) { (table(&attempts(tuned))) }
-            @if let Some(found) = &cell.verdict {
+            @if let Some(found) = cell.verdict() {
                 p.small { b { (found.limit.name()) } ": " (rich(&found.reason)) }
             }
             (commands(&trials))
@@ -58,7 +58,7 @@ fn verdict(cell: &CellResult) -> String {
     if let Some(figure) = crate::tables::device::figure(cell) {
         return figure;
     }
-    match (cell.status, &cell.bulk, &cell.latency) {
+    match (cell.status, cell.bulk(), cell.latency()) {
         (Status::Measured | Status::Partly, Some(bulk), _) => {
             format::bit_rate(&bulk.payload_throughput_bps)
         }

@@ -29,7 +29,7 @@ impl Run<'_> {
         kind: DeviceKind,
     ) -> impl Iterator<Item = (&CellResult, &DeviceTestInfo)> {
         self.results.cells.iter().filter_map(move |cell| {
-            let info = cell.device_test.as_ref()?;
+            let info = cell.device_test()?;
             let Measurement::Device(test) = &self.planned(cell)?.measurement else {
                 return None;
             };
@@ -58,16 +58,16 @@ impl Run<'_> {
     /// Whether crypto devices are all that is measured.
     pub(crate) fn only_devices(&self) -> bool {
         let cells = &self.results.cells;
-        !cells.is_empty() && cells.iter().all(|cell| cell.device_test.is_some())
+        !cells.is_empty() && cells.iter().all(|cell| cell.device_test().is_some())
     }
 }
 
 /// The figures of a cell, if it has any.
 pub(crate) fn figures(cell: &CellResult) -> Option<&DeviceFigures> {
-    cell.device.as_ref()
+    cell.device()
 }
 
 /// What a fatigue cell came to.
 pub(crate) fn fatigue(cell: &CellResult) -> Option<&FatigueResult> {
-    figures(cell)?.fatigue.as_ref()
+    figures(cell)?.fatigue()
 }

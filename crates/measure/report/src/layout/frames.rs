@@ -99,7 +99,7 @@ impl Run<'_> {
         let mut keys: Vec<Key> = Vec::new();
         let mut sets: Vec<FrameSet<'_>> = Vec::new();
         for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
-            let (Measurement::Frames(test), Some(traffic)) = (&cell.measurement, &result.traffic)
+            let (Measurement::Frames(test), Some(traffic)) = (&cell.measurement, &result.traffic())
             else {
                 continue;
             };

@@ -22,7 +22,7 @@ pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
     let mut told: Vec<&str> = Vec::new();
     let cells = run.results.cells.iter();
     for one in cells
-        .filter_map(|cell| cell.device.as_ref())
+        .filter_map(|cell| cell.device())
         .flat_map(|found| &found.members)
     {
         if told.contains(&one.member.as_str()) {
@@ -46,25 +46,22 @@ pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
 
 /// The figure that a cell is there for, in a few words; `None` of one that has none.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
-    let found = cell.device.as_ref()?;
+    let found = cell.device()?;
     if found.not_offered.is_some() {
         return Some("not offered".into());
     }
-    if let Some(kat) = &found.kat {
+    if let Some(kat) = &found.kat() {
         return Some(kat::summary(kat));
     }
-    if let Some(speed) = &found.speed {
+    if let Some(speed) = &found.speed() {
         return Some(speed::figure(speed));
     }
-    found.fatigue.as_ref().map(fatigue::summary)
+    found.fatigue().map(fatigue::summary)
 }
 
 /// What stands in place of a figure: that the device does not have it, or why there is none.
 fn without_figure(cell: &CellResult) -> Cell {
-    let not_offered = cell
-        .device
-        .as_ref()
-        .and_then(|found| found.not_offered.as_ref());
+    let not_offered = cell.device().and_then(|found| found.not_offered.as_ref());
     match not_offered {
         Some(_) => not_offered_cell(),
         None => super::reason_cell(cell),

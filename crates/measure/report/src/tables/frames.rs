@@ -57,27 +57,27 @@ fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
 
 /// The figure that a frame test is there for, in a few words; `None` when it has none.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
-    let found = cell.frames.as_ref()?;
-    if let Some(disturbance) = &found.disturbance {
+    let found = cell.frames()?;
+    if let Some(disturbance) = &found.disturbance() {
         return disturbed::figure(disturbance);
     }
-    if let Some(soak) = &found.soak {
+    if let Some(soak) = &found.soak() {
         return Some(soak::figure(soak));
     }
-    let figure = match (&found.back_to_back, &found.recovery) {
+    let figure = match (&found.back_to_back(), &found.recovery()) {
         (Some(burst), _) => {
             format!("{} frames", Scale::plain().estimate(&burst.burst_frames))
         }
         (_, Some(recovery)) => format::time(recovery.recovery_ns.as_ref()?),
         _ => rate(found.frame_rate()?),
     };
-    let limit = cell.verdict.as_ref().map(|verdict| verdict.limit.name());
+    let limit = cell.verdict().map(|verdict| verdict.limit.name());
     Some(format!("{figure}, {}", limit.unwrap_or("not judged")))
 }
 
 /// The verdict in a word.
 fn verdict(cell: &CellResult) -> Cell {
-    match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+    match cell.verdict().map(|verdict| verdict.limit) {
         None => Cell::missing(),
         Some(limit @ Limit::Inconclusive) => Cell::word(limit.name()),
         Some(limit) => Cell::term(limit.name()),

@@ -28,7 +28,7 @@ pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
     }
     for (point, cell) in rows(set) {
         let mut cells = Labels::of(set).cells(point, cell);
-        match &cell.latency {
+        match cell.latency() {
             Some(latency) => cells.extend(figures(cell, latency)),
             None => {
                 cells.push(reason_cell(cell));

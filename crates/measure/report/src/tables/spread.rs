@@ -71,16 +71,12 @@ impl Unit {
 }
 
 fn figure(cell: &CellResult) -> Option<(&Estimate, Unit)> {
-    let frames = cell.frames.as_ref();
-    let burst = frames.and_then(|found| found.back_to_back.as_ref());
+    let frames = cell.frames();
+    let burst = frames.and_then(|found| found.back_to_back());
     let bits = cell.throughput_bps().map(|found| (found, Unit::Bits));
     bits.or_else(|| burst.map(|found| (&found.burst_frames, Unit::Burst)))
         .or_else(|| cell.frame_rate().map(|found| (found, Unit::Frames)))
-        .or_else(|| {
-            cell.latency
-                .as_ref()
-                .map(|found| (&found.p50_ns, Unit::Time))
-        })
+        .or_else(|| cell.latency().map(|found| (&found.p50_ns, Unit::Time)))
 }
 
 /// `401–403 kpps`, or that there are too few repeats for an interval.

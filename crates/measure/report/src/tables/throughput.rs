@@ -107,7 +107,7 @@ pub(crate) fn datagrams(run: &Run<'_>, set: &Set<'_>) -> Table {
     }
     for (point, cell) in rows(set) {
         let mut cells = Labels::of(set).cells(point, cell);
-        match &cell.bulk {
+        match cell.bulk() {
             Some(bulk) => cells.extend(datagram_cells(cell, bulk)),
             None => {
                 let (missing, reason) = (Cell::missing, reason_cell(cell));

@@ -4,6 +4,7 @@ use crate::fixture;
 use crate::golden::assert_golden;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
+use journal::record::{DeviceFound, Figures};
 use serde_json::Value;
 
 #[test]
@@ -150,17 +151,22 @@ fn names_and_words_of_devices_are_text() {
         let journal::record::Outcome::Measured(measured) = &mut trial.outcome else {
             continue;
         };
-        let Some(device) = &mut measured.device else {
+        let Figures::Device(device) = &mut measured.figures else {
             continue;
         };
-        for row in &mut device.kat {
-            row.case.push_str(evil);
-            row.outcome = journal::record::KatOutcome::Error(evil.into());
-        }
-        for segment in &mut device.fatigue {
-            for one in &mut segment.devices {
-                one.reasons = vec![evil.into()];
+        match &mut device.found {
+            DeviceFound::Kat(rows) => {
+                for row in rows {
+                    row.case.push_str(evil);
+                    row.outcome = journal::record::KatOutcome::Error(evil.into());
+                }
             }
+            DeviceFound::Fatigue(segments) => {
+                for one in segments.iter_mut().flat_map(|segment| &mut segment.devices) {
+                    one.reasons = vec![evil.into()];
+                }
+            }
+            _ => {}
         }
     }
     let documents = report::build(&journal);

@@ -4,7 +4,7 @@ use crate::fixture;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
 use journal::Journal;
-use journal::record::Outcome;
+use journal::record::{Figures, Outcome};
 use std::collections::BTreeSet;
 
 /// The rows of the first table whose caption begins so, each cell's text.
@@ -282,7 +282,10 @@ fn a_load_says_what_left_too_late_beside_what_never_left() {
     let Outcome::Measured(measured) = &mut journal.trials[0].outcome else {
         panic!("{:?}", journal.trials[0].outcome);
     };
-    let trial = &mut measured.frames.as_mut().unwrap().trials[0];
+    let Figures::Frames(frames) = &mut measured.figures else {
+        panic!("{measured:?}")
+    };
+    let trial = &mut frames.trials[0];
     // Twice the time that it should have taken: half of the frames were late.
     trial.elapsed_ns = 2 * trial.duration_ns;
     (trial.sent, trial.received) = (90_000, 90_000);

@@ -179,7 +179,7 @@ impl FatigueResult {
         let mut lives = Vec::new();
         for (repeat, found) in repeats {
             for (device, member) in info.members.iter().enumerate() {
-                let parts = Parts::of(&found.fatigue, device);
+                let parts = Parts::of(found.fatigue(), device);
                 lives.extend(parts.lives());
                 devices.extend(FatigueDevice::of(member, *repeat, &parts));
             }
@@ -261,7 +261,7 @@ impl FatigueDevice {
 pub(crate) fn batches(cells: &[CellResult]) -> Vec<FatigueBatch> {
     let mut groups: Vec<(&str, Vec<&CellResult>)> = Vec::new();
     let fatigue = |cell: &CellResult| -> Option<Vec<Life>> {
-        let found = cell.device.as_ref()?.fatigue.as_ref()?;
+        let found = cell.device()?.fatigue()?;
         Some(found.devices.iter().map(FatigueDevice::life).collect())
     };
     for cell in cells.iter().filter(|cell| fatigue(cell).is_some()) {

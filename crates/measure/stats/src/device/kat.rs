@@ -127,7 +127,7 @@ impl KatAlgorithm {
         let mut silent = None;
         for (repeat, found) in repeats {
             let own = |row: &&KatRow| row.device == device && row.algorithm == name;
-            let rows: Vec<&KatRow> = found.kat.iter().filter(own).collect();
+            let rows: Vec<&KatRow> = found.kat().iter().filter(own).collect();
             if rows.is_empty() {
                 silent = silent.or(Some(*repeat));
             }

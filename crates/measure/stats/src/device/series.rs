@@ -190,7 +190,7 @@ fn keys(info: &DeviceTestInfo) -> Vec<(Key, u32)> {
 pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> {
     let mut found: Vec<(Key, Vec<Member<'_>>)> = Vec::new();
     for (place, cell) in cells.iter().enumerate() {
-        let Some(info) = &cell.device_test else {
+        let Some(info) = cell.device_test() else {
             continue;
         };
         for (key, n) in keys(info) {
@@ -244,7 +244,7 @@ impl DeviceSeries {
             .collect();
         // What a device has counted itself is its own work, however fast the CPU is.
         let unproven = |name: &str| {
-            let proof = |place: usize| cells[place].device.as_ref()?.speed.as_ref()?.proof;
+            let proof = |place: usize| cells[place].device()?.speed()?.proof;
             own(name).iter().any(|(_, place, info)| {
                 info.offloads && proof(*place) != Some(ProofResult::Counted)
             })
@@ -338,7 +338,7 @@ fn figures(points: &[DevicePointResult]) -> impl Iterator<Item = Figure<'_>> {
 
 impl DevicePointResult {
     fn of(n: u32, cell: &CellResult) -> Self {
-        let speed = cell.device.as_ref().and_then(|found| found.speed.as_ref());
+        let speed = cell.device().and_then(|found| found.speed());
         Self {
             n,
             cell: cell.id.clone(),

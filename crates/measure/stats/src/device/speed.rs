@@ -105,7 +105,7 @@ impl DeviceSpeedResult {
     pub(super) fn of(info: &DeviceTestInfo, repeats: &Repeats<'_>) -> Option<Self> {
         let trials: Vec<(u32, &SpeedTrial)> = repeats
             .iter()
-            .filter_map(|(repeat, found)| Some((*repeat, found.speed.as_ref()?)))
+            .filter_map(|(repeat, found)| Some((*repeat, found.speed()?)))
             .collect();
         let sum = |trial: &SpeedTrial, of: fn(&DeviceSpeed) -> u64| -> u64 {
             trial.devices.iter().map(of).sum()

@@ -70,7 +70,7 @@ fn estimate(
 /// none was tried.
 #[must_use]
 pub fn longest_burst(found: &FrameResult) -> Option<u64> {
-    let bursts = &found.bursts;
+    let bursts = &found.bursts();
     bursts.first()?;
     let passed = || bursts.iter().filter(|burst| burst.lost == 0);
     let longest = match bursts.iter().any(|burst| burst.confirming) {
@@ -107,7 +107,7 @@ fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
     let mut sum: Option<LossAccount> = None;
     for (_, found) in repeats {
         let passed = longest_burst(found).unwrap_or(0);
-        let failed = found.bursts.iter().filter(|burst| burst.lost > 0);
+        let failed = found.bursts().iter().filter(|burst| burst.lost > 0);
         let lengths = failed.map(|burst| burst.frames);
         let Some(shortest) = lengths.filter(|frames| *frames > passed).min() else {
             continue;
@@ -115,8 +115,8 @@ fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
         // Each burst was a trial; before them came that for the highest load, after them that for the evidence.
         let end = found.evidence_trial.unwrap_or(found.trials.len());
         let own = &found.trials[..end.min(found.trials.len())];
-        let trials = &own[own.len().saturating_sub(found.bursts.len())..];
-        for (burst, trial) in found.bursts.iter().zip(trials) {
+        let trials = &own[own.len().saturating_sub(found.bursts().len())..];
+        for (burst, trial) in found.bursts().iter().zip(trials) {
             if burst.frames == shortest && burst.lost > 0 {
                 sum.get_or_insert_default().add(trial);
             }
@@ -134,7 +134,7 @@ impl BackToBackResult {
         let rates = repeats.iter().filter_map(|(_, found)| burst_rate(found));
         let rate = rates.max_by(f64::total_cmp);
         let confirming = || {
-            let bursts = repeats.iter().flat_map(|(_, found)| &found.bursts);
+            let bursts = repeats.iter().flat_map(|(_, found)| found.bursts());
             bursts.filter(|burst| burst.confirming)
         };
         Some(Self {
@@ -169,10 +169,10 @@ impl RecoveryResult {
     pub(super) fn of(repeats: &Repeats<'_>) -> Option<Self> {
         let of = |value: fn(&RecoveryTrial) -> Option<u64>| {
             estimate(repeats, |found| {
-                value(found.recovery.as_ref()?).map(|value| value as f64)
+                value(found.recovery()?).map(|value| value as f64)
             })
         };
-        let all = || repeats.iter().filter_map(|(_, found)| found.recovery);
+        let all = || repeats.iter().filter_map(|(_, found)| found.recovery());
         Some(Self {
             recovery_ns: of(|found| {
                 let counts = found.recovered && overloaded(found);

@@ -37,7 +37,7 @@ pub(super) fn rig<'a>(cells: &'a [CellResult], group: &str) -> Option<&'a CellRe
     cells
         .iter()
         .filter(|cell| cell.group == group && cell.measures_rig())
-        .min_by_key(|cell| (cell.frames.is_none(), !cell.calibration))
+        .min_by_key(|cell| (cell.frames().is_none(), !cell.calibration))
 }
 
 /// One per group that has a figure of the rig, in the plan's order.
@@ -48,7 +48,7 @@ pub(crate) fn calibrations(cells: &[CellResult]) -> Vec<Calibration> {
 }
 
 fn of(cell: &CellResult) -> Option<Calibration> {
-    let frames = cell.frames.as_ref()?;
+    let frames = cell.frames()?;
     let ceiling = match &frames.throughput {
         Some(found) => found.goals.first().and_then(|goal| goal.lower.clone()),
         None => frames.fastest().map(|load| load.forwarded.clone()),

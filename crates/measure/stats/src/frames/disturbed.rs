@@ -19,13 +19,13 @@ pub use rekey::{CleanRekeys, RekeyResult};
 
 pub(crate) use hostile::hostile_delivered_in;
 
+use super::Repeats;
 use super::latency::{self, LoadLatency};
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;
-use super::{FrameTest, Procedure, Repeats};
 use crate::bulk::ratio;
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::Event;
+use campaign::plan::{Event, Traffic};
 use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -65,12 +65,13 @@ struct Trial<'a> {
 }
 
 impl DisturbanceResult {
-    /// `None` for other procedures, and when nothing was recorded.
-    pub(super) fn of(test: &FrameTest, lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Self> {
-        let Procedure::Disturbed(disturbed) = &test.procedure else {
-            return None;
-        };
-        let event = &disturbed.event;
+    /// `None` when nothing was recorded.
+    pub(super) fn of(
+        event: &Event,
+        traffic: &Traffic,
+        lengths: &Lengths,
+        repeats: &Repeats<'_>,
+    ) -> Option<Self> {
         let (quiet, others) = sorted(event, repeats);
         (!quiet.is_empty() || !others.is_empty()).then_some(())?;
         let mut found = Self {
@@ -89,7 +90,7 @@ impl DisturbanceResult {
                 found.failover = FailoverResult::of(*failure, lengths, &others);
             }
             Event::Setup { .. } => {
-                found.setup = SetupResult::of(test.traffic.tunnels, lengths, &others);
+                found.setup = SetupResult::of(traffic.tunnels, lengths, &others);
             }
             Event::Desync { cause, .. } => {
                 found.desync = DesyncResult::of(*cause, lengths, &others);
@@ -145,7 +146,7 @@ fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Tria
     let has_control = matches!(event, Event::Rekey { .. } | Event::Hostile { .. });
     let (mut quiet, mut others) = (Vec::new(), Vec::new());
     for (repeat, found) in repeats {
-        for (place, disturbance) in found.disturbances.iter().enumerate() {
+        for (place, disturbance) in found.disturbances().iter().enumerate() {
             let Some(trial) = found.trials.get(disturbance.trial) else {
                 continue;
             };

@@ -124,12 +124,12 @@ fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
 }
 
 /// The trial of each repeat of a `load` procedure.
-pub(super) fn single(lengths: &Lengths, repeats: &Repeats<'_>) -> Vec<LoadResult> {
+pub(super) fn single(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<LoadResult> {
     let trials: Vec<(u32, &FrameTrial)> = repeats
         .iter()
         .filter_map(|(repeat, found)| Some((*repeat, own_first(found).next()?)))
         .collect();
-    result(lengths, None, &trials).into_iter().collect()
+    result(lengths, None, &trials)
 }
 
 /// The trials of a loss curve, those at the same share of the highest load together.

@@ -42,7 +42,7 @@ struct Key<'a> {
 pub(crate) fn mean_frame_rates(journal: &Journal, cells: &[CellResult]) -> Vec<MeanFrameRate> {
     let mut tables: Vec<(Key<'_>, Vec<(u16, &CellResult)>)> = Vec::new();
     for (cell, result) in journal.header.plan.cells.iter().zip(cells) {
-        let size = result.traffic.as_ref().and_then(|found| found.frame_bytes);
+        let size = result.traffic().and_then(|found| found.frame_bytes);
         let (Some(key), Some(size)) = (key(cell), size) else {
             continue;
         };
@@ -91,7 +91,7 @@ fn mean(dut: &str, mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
     };
     let mut sum = 0.0;
     for (size, cell) in found {
-        let verdict = cell.verdict.as_ref().map(|verdict| verdict.limit);
+        let verdict = cell.verdict().map(|verdict| verdict.limit);
         match cell.frame_rate() {
             None => mean.missing_frame_bytes.push(size),
             Some(_) if verdict == Some(Limit::LinkLimited) => {

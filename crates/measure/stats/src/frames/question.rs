@@ -2,8 +2,8 @@
 
 use super::calibration::rig;
 use super::rates::Lengths;
-use super::{FrameFigures, LoadResult, LossAccount};
-use crate::cell::CellResult;
+use super::{FrameFigures, FrameOutcome, LoadResult, LossAccount};
+use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
 use crate::suites::sealed_bytes;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
@@ -23,7 +23,9 @@ pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
         .map(|(planned, cell)| verdict(plan, planned, cell, cells))
         .collect();
     for (cell, verdict) in cells.iter_mut().zip(verdicts) {
-        cell.verdict = verdict;
+        if let CellFigures::Frames(frames) = &mut cell.figures {
+            frames.verdict = verdict;
+        }
     }
     correct_buffers(plan, cells);
 }
@@ -39,10 +41,10 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     ) {
         return None;
     }
-    let frames = cell.frames.as_ref()?;
+    let frames = cell.frames()?;
     let rig = match rig(all, &cell.group) {
         Some(rig) if rig.id == cell.id => Rig::Itself,
-        Some(rig) => match rig.frames.as_ref().and_then(figure) {
+        Some(rig) => match rig.frames().and_then(figure) {
             Some(value) => Rig::Known(&rig.id, value.mean),
             None => Rig::NoFigure(&rig.id),
         },
@@ -69,7 +71,7 @@ fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
 
 /// The quantity that a DUT and the rig are compared by.
 fn figure(frames: &FrameFigures) -> Option<&Estimate> {
-    match &frames.back_to_back {
+    match &frames.back_to_back() {
         Some(burst) => Some(&burst.burst_frames),
         None => frames.frame_rate(),
     }
@@ -94,7 +96,7 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
             ..Question::default()
         };
     }
-    if let Some(burst) = &frames.back_to_back {
+    if let Some(burst) = &frames.back_to_back() {
         return Question {
             figure: Some(&burst.burst_frames),
             upper: (!burst.longest_tried_passed).then_some(&burst.burst_frames),
@@ -103,7 +105,7 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
             ..Question::default()
         };
     }
-    let Some((fastest, highest)) = frames.fastest().zip(frames.loads.first()) else {
+    let Some((fastest, highest)) = frames.fastest().zip(frames.loads().first()) else {
         return Question::default();
     };
     let lossy = highest.account.received < highest.account.intended;
@@ -120,7 +122,7 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
             Some(_) => Bounded::Given,
             None => Bounded::Generator,
         },
-        failed: lossy.then(|| lossy_account(&frames.loads)),
+        failed: lossy.then(|| lossy_account(frames.loads())),
         ..Question::default()
     }
 }
@@ -197,16 +199,16 @@ fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
         .iter()
         .enumerate()
         .filter_map(|(place, cell)| {
-            cell.frames.as_ref()?.throughput.as_ref()?;
+            cell.frames()?.throughput.as_ref()?;
             Some((place, cell.id.clone(), cell.frame_rate()?.mean))
         })
         .collect();
     for (place, cell) in cells.iter_mut().enumerate() {
-        let Some(burst) = cell
-            .frames
-            .as_mut()
-            .and_then(|found| found.back_to_back.as_mut())
-        else {
+        let CellFigures::Frames(frames) = &mut cell.figures else {
+            continue;
+        };
+        let figures = frames.figures.as_mut().map(|figures| &mut figures.found);
+        let Some(FrameOutcome::BackToBack(burst)) = figures else {
             continue;
         };
         let planned = &plan.cells[place];

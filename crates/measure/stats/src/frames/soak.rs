@@ -10,7 +10,7 @@ use super::loads::{self, LoadResult};
 use super::rates::Lengths;
 use crate::bulk::ratio;
 use crate::drift::{Drift, DriftJudgement, Point};
-use campaign::plan::{FrameTest, Procedure, Soak};
+use campaign::plan::Soak;
 use journal::record::{
     DevicePoint, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakPoint, SoakSegment,
 };
@@ -126,11 +126,8 @@ pub struct SoakStall {
 }
 
 impl SoakResult {
-    /// `None` for other procedures, and when nothing was recorded.
-    pub(super) fn of(test: &FrameTest, lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Self> {
-        let Procedure::Soak(plan) = &test.procedure else {
-            return None;
-        };
+    /// `None` when nothing was recorded.
+    pub(super) fn of(plan: &Soak, lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Self> {
         let repeats: Vec<(u32, Segments<'_>)> = repeats
             .iter()
             .filter_map(|(repeat, found)| Some((*repeat, Segments::of(found)?)))
@@ -171,7 +168,7 @@ struct Placed<'a> {
 impl<'a> Segments<'a> {
     fn of(found: &'a FrameResult) -> Option<Self> {
         let own = |segment: &'a SoakSegment| Some((segment, found.trials.get(segment.trial)?));
-        let segments: Vec<_> = found.soak.iter().filter_map(own).collect();
+        let segments: Vec<_> = found.soak().iter().filter_map(own).collect();
         (!segments.is_empty()).then_some(Self(segments))
     }
 

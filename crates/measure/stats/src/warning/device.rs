@@ -25,12 +25,12 @@ pub(crate) fn warnings(cells: &[CellResult], series: &[DeviceSeries]) -> Vec<War
 }
 
 fn speed(cell: &CellResult) -> Option<&DeviceSpeedResult> {
-    cell.device.as_ref()?.speed.as_ref()
+    cell.device()?.speed()
 }
 
 /// Algorithms of a functional trial with a wrong result or an error, and wrong results of a speed trial.
 fn bad_results(cell: &CellResult) -> u64 {
-    let kat = cell.device.as_ref().and_then(|found| found.kat.as_ref());
+    let kat = cell.device().and_then(|found| found.kat());
     let kat = kat.map_or(0, |kat| {
         let algorithms = kat.algorithms.iter();
         algorithms.filter(|one| one.verdict.is_failure()).count() as u64
@@ -43,7 +43,7 @@ fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
     let text = |cells: &[&CellResult]| {
         let algorithms = cells
             .iter()
-            .filter_map(|cell| cell.device.as_ref()?.kat.as_ref())
+            .filter_map(|cell| cell.device()?.kat())
             .flat_map(|kat| &kat.algorithms);
         let of = |verdict: KatVerdict| {
             algorithms
@@ -92,10 +92,7 @@ fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
 
 fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
     let devices = |cell: &CellResult| -> Vec<FatigueDevice> {
-        let fatigue = cell
-            .device
-            .as_ref()
-            .and_then(|found| found.fatigue.as_ref());
+        let fatigue = cell.device().and_then(|found| found.fatigue());
         fatigue.map_or_else(Vec::new, |found| {
             let failed = found.devices.iter().filter(|device| device.has_failed);
             failed.cloned().collect()

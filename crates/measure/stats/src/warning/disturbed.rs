@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const HOSTILE_SHORTFALL_RATIO: f64 = 0.95;
 
 fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
-    cell.frames.as_ref()?.disturbance.as_ref()
+    cell.frames()?.disturbance()
 }
 
 fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec<&CellResult> {
@@ -27,7 +27,7 @@ fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
         else {
             continue;
         };
-        let frames = measured.frames.as_deref().map_or(0, hostile_delivered_in);
+        let frames = measured.frames().map_or(0, hostile_delivered_in);
         if frames > 0 {
             *found.entry(&trial.cell).or_default() += frames;
         }

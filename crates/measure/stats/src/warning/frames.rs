@@ -8,7 +8,7 @@ use journal::Journal;
 use std::collections::BTreeSet;
 
 fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&CellResult> {
-    let is = |cell: &&CellResult| cell.frames.as_ref().is_some_and(&found);
+    let is = |cell: &&CellResult| cell.frames().is_some_and(&found);
     cells.iter().filter(is).collect()
 }
 
@@ -75,7 +75,7 @@ pub(super) fn no_calibration(journal: &Journal) -> Option<Warning> {
 
 pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
     let limited = |cell: &&CellResult| {
-        let limit = cell.verdict.as_ref().map(|verdict| verdict.limit);
+        let limit = cell.verdict().map(|verdict| verdict.limit);
         limit == Some(Limit::TesterLimited) && !cell.measures_rig()
     };
     about(
@@ -97,7 +97,7 @@ pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
 pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     let short = |account: &LossAccount| 20 * account.not_sent > account.intended;
     let found = with(cells, |frames| {
-        frames.loads.iter().any(|load| short(&load.account))
+        frames.loads().iter().any(|load| short(&load.account))
     });
     about(
         WarningKind::OfferedShortfall,
@@ -143,7 +143,7 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
 
 pub(super) fn damaged(cells: &[CellResult]) -> Option<Warning> {
     let damaged = with(cells, |frames| {
-        let loads = frames.loads.iter().chain(&frames.at_evidence);
+        let loads = frames.loads().iter().chain(&frames.at_evidence);
         loads.into_iter().any(|load| load.account.corrupted > 0)
     });
     about(

@@ -74,8 +74,8 @@ fn an_invalid_repeat_takes_the_number_from_the_whole_cell() {
     let cell = &results.cells[0];
     assert_eq!(cell.status, Status::Invalid);
     assert_eq!(
-        (&cell.bulk, &cell.latency, &cell.cpu),
-        (&None, &None, &None)
+        (cell.bulk(), cell.latency(), &cell.cpu),
+        (None, None, &None)
     );
     let reasons: Vec<_> = cell
         .reasons
@@ -166,7 +166,7 @@ fn loss_is_counted_and_divided_once() {
         measured(datagrams(1000, 1_000, 500)),
     );
     let results = Results::of(&journal);
-    let bulk = results.cells[0].bulk.as_ref().unwrap();
+    let bulk = results.cells[0].bulk().unwrap();
     let found = bulk.datagrams.as_ref().unwrap();
     assert_eq!((found.sent, found.lost), (2_000, 500));
     assert!(close(found.loss_ratio.mean, 0.25));

@@ -18,7 +18,7 @@ fn kat(repeats: Vec<Vec<KatRow>>) -> Results {
     let mut run = journal(vec![one.clone()], repeats.len() as u32, 2);
     for (repeat, kat) in (1..).zip(repeats) {
         let found = DeviceResult {
-            kat,
+            found: DeviceFound::Kat(kat),
             ..DeviceResult::default()
         };
         record(&mut run, &one.id, repeat, device_result(found));
@@ -51,8 +51,8 @@ fn all_right() -> Vec<KatRow> {
 fn an_algorithm_passes_only_where_every_case_of_every_repeat_was_right() {
     let results = kat(vec![all_right(), all_right()]);
     let of = |results: &Results| -> stats::KatResult {
-        let found = results.cells[0].device.as_ref().unwrap();
-        found.kat.clone().unwrap()
+        let found = results.cells[0].device().unwrap();
+        found.kat().cloned().unwrap()
     };
     let found = of(&results);
     assert_eq!((found.passed, found.failed, found.not_offered), (3, 0, 1));
@@ -90,13 +90,7 @@ fn what_was_not_tried_does_not_pass() {
     let mut nothing = all_right();
     nothing[3].tried = 0;
     let found = kat(vec![silent, nothing]);
-    let found = found.cells[0]
-        .device
-        .as_ref()
-        .unwrap()
-        .kat
-        .as_ref()
-        .unwrap();
+    let found = found.cells[0].device().unwrap().kat().unwrap();
     let verdicts: Vec<KatVerdict> = found.algorithms.iter().map(|one| one.verdict).collect();
     let (pass, error) = (KatVerdict::Pass, KatVerdict::Error);
     assert_eq!(verdicts, [error, pass, error, KatVerdict::NotOffered]);
@@ -163,7 +157,7 @@ fn times_without_failure_add_up_over_segments_and_end_at_the_first_failure() {
     let mut run = journal(vec![one.clone(), two.clone()], 1, 2);
     let mut add = |cell: &Cell, fatigue: Vec<FatigueSegment>| {
         let found = DeviceResult {
-            fatigue,
+            found: DeviceFound::Fatigue(fatigue),
             ..DeviceResult::default()
         };
         record(&mut run, &cell.id, 1, device_result(found));
@@ -176,8 +170,8 @@ fn times_without_failure_add_up_over_segments_and_end_at_the_first_failure() {
     );
     let results = Results::of(&run);
     let of = |cell: usize| {
-        let found = results.cells[cell].device.as_ref().unwrap();
-        found.fatigue.as_ref().unwrap()
+        let found = results.cells[cell].device().unwrap();
+        found.fatigue().unwrap()
     };
     let sound = &of(0).devices[0];
     assert_eq!((sound.has_failed, sound.starts), (false, 2));
@@ -218,13 +212,13 @@ fn a_failure_that_no_life_tells_of_is_one_all_the_same() {
         bad: 1,
     }];
     let result = DeviceResult {
-        fatigue: vec![found],
+        found: DeviceFound::Fatigue(vec![found]),
         ..DeviceResult::default()
     };
     record(&mut run, &one.id, 1, device_result(result));
     let results = Results::of(&run);
-    let found = results.cells[0].device.as_ref().unwrap();
-    let device = &found.fatigue.as_ref().unwrap().devices[0];
+    let found = results.cells[0].device().unwrap();
+    let device = &found.fatigue().unwrap().devices[0];
     assert_eq!(
         (device.has_failed, device.without_failure_ns),
         (true, HOUR_NS)
@@ -238,13 +232,13 @@ fn lives_that_were_not_kept_count_in_the_time_between_failures() {
     let mut found = segment(1, 2, &[&[30]]);
     found.devices[0].lives_left_out = 99;
     let result = DeviceResult {
-        fatigue: vec![found],
+        found: DeviceFound::Fatigue(vec![found]),
         ..DeviceResult::default()
     };
     record(&mut run, &one.id, 1, device_result(result));
     let results = Results::of(&run);
-    let found = results.cells[0].device.as_ref().unwrap();
-    let found = found.fatigue.as_ref().unwrap();
+    let found = results.cells[0].device().unwrap();
+    let found = found.fatigue().unwrap();
     let device = &found.devices[0];
     assert_eq!((device.lives_kept, device.lives_left_out), (2, 99));
     // Two hours with a hundred failures.

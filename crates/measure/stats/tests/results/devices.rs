@@ -103,14 +103,14 @@ fn did(operations: &[u64], bytes: u64) -> SpeedTrial {
 
 pub(crate) fn device_result(found: DeviceResult) -> Outcome {
     measured(Measured {
-        device: Some(Box::new(found)),
+        figures: Figures::Device(Box::new(found)),
         ..Measured::default()
     })
 }
 
 fn add_speed(run: &mut Journal, cell: &Cell, repeat: u32, speed: SpeedTrial) {
     let found = DeviceResult {
-        speed: Some(speed),
+        found: DeviceFound::Speed(speed),
         ..DeviceResult::default()
     };
     record(run, &cell.id, repeat, device_result(found));
@@ -309,8 +309,8 @@ fn what_a_speed_costs_and_who_did_the_work_is_told() {
         add_speed(&mut run, &one, repeat, trial);
     }
     let results = Results::of(&run);
-    let found = results.cells[0].device.as_ref().unwrap();
-    let speed = found.speed.as_ref().unwrap();
+    let found = results.cells[0].device().unwrap();
+    let speed = found.speed().unwrap();
     let close = |found: f64, wanted: f64| (found - wanted).abs() < 1e-6 * wanted.max(1.0);
     assert!(close(speed.operations_per_s.mean, 2000.0));
     assert!(close(
@@ -368,15 +368,15 @@ fn what_a_device_does_not_have_is_no_failure() {
     let one = speed("ed25519 sign", None, 1, "card");
     let mut run = journal(vec![one.clone()], 1, 2);
     let found = DeviceResult {
-        not_offered: Some("no such mechanism".into()),
+        found: DeviceFound::NotOffered("no such mechanism".into()),
         ..DeviceResult::default()
     };
     record(&mut run, &one.id, 1, device_result(found));
     let results = Results::of(&run);
     assert_eq!(results.cells[0].status, Status::Measured);
-    let found = results.cells[0].device.as_ref().unwrap();
+    let found = results.cells[0].device().unwrap();
     assert_eq!(found.not_offered.as_deref(), Some("no such mechanism"));
-    assert!(found.speed.is_none());
+    assert!(found.speed().is_none());
 }
 
 #[test]

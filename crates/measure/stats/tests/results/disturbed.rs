@@ -59,8 +59,9 @@ type Trial = (FrameTrial, Vec<DutEvent>, Option<AttackTrial>);
 
 fn result(trials: Vec<Trial>) -> FrameResult {
     let mut found = FrameResult::default();
+    let mut disturbances = Vec::new();
     for (trial, events, attack) in trials {
-        found.disturbances.push(Disturbance {
+        disturbances.push(Disturbance {
             trial: found.trials.len(),
             events,
             attack,
@@ -72,7 +73,18 @@ fn result(trials: Vec<Trial>) -> FrameResult {
         });
         found.trials.push(trial);
     }
+    found.found = FrameFound::Disturbed(DisturbedTrials {
+        disturbances,
+        ..DisturbedTrials::default()
+    });
     found
+}
+
+fn disturbed(found: &mut FrameResult) -> &mut DisturbedTrials {
+    match &mut found.found {
+        FrameFound::Disturbed(disturbed) => disturbed,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A run of one cell, a repeat for each result.
@@ -86,8 +98,8 @@ fn run(procedure: Procedure, repeats: Vec<Vec<Trial>>) -> Results {
 }
 
 fn figures(results: &Results) -> &DisturbanceResult {
-    let frames = results.cells[0].frames.as_ref().unwrap();
-    frames.disturbance.as_ref().unwrap()
+    let frames = results.cells[0].frames().unwrap();
+    frames.disturbance().unwrap()
 }
 
 fn warned(results: &Results, kind: WarningKind) -> bool {
@@ -154,7 +166,7 @@ fn what_a_rekey_costs_is_over_rekeys_and_what_it_leaves_of_the_load_over_repeats
     assert_eq!(figure.clean, clean);
     assert!(!warned(&results, WarningKind::NotRecovered));
     assert!(!warned(&results, WarningKind::NoCalibration));
-    assert_eq!(results.cells[0].verdict, None);
+    assert_eq!(results.cells[0].verdict(), None);
 }
 
 #[test]
@@ -375,7 +387,7 @@ fn what_comes_through_is_shouted_of_a_cell_without_a_figure_too() {
     let mut attacked = attacked(10, 10_000, 1_001);
     attacked.0.duplicated = 3;
     let found = Measured {
-        frames: Some(Box::new(result(vec![quiet(10_000), attacked]))),
+        figures: Figures::Frames(Box::new(result(vec![quiet(10_000), attacked]))),
         ..Measured::default()
     };
     let invalid = Outcome::Invalid {
@@ -384,13 +396,13 @@ fn what_comes_through_is_shouted_of_a_cell_without_a_figure_too() {
     };
     record(&mut run, &cell.id, 1, invalid);
     let results = Results::of(&run);
-    assert!(results.cells[0].frames.is_none());
+    assert!(results.cells[0].frames().is_none());
     assert!(told(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
     // Without a figure it is no less what happens to a device, which no tester's limit bears on.
     assert!(!warned(&results, WarningKind::NoCalibration));
     // Nor does it go away when the trial is made again.
     let clean = Measured {
-        frames: Some(Box::new(result(vec![quiet(10_000)]))),
+        figures: Figures::Frames(Box::new(result(vec![quiet(10_000)]))),
         ..Measured::default()
     };
     record(&mut run, &cell.id, 1, Outcome::Measured(Box::new(clean)));
@@ -441,10 +453,10 @@ fn what_a_rekey_adds_is_held_against_the_same_time_of_the_control() {
         ]
     };
     let mut found = result(vec![quiet(10_000), (trial(10_000, 10_000), vec![], None)]);
-    found.disturbances[0].timeline = bins(20_000);
-    found.disturbances[0].histogram = histogram(30_000);
-    found.disturbances[1].events = vec![timed(200, 90_000), timed(700, 50_000)];
-    found.disturbances[1].histogram = histogram(90_000);
+    disturbed(&mut found).disturbances[0].timeline = bins(20_000);
+    disturbed(&mut found).disturbances[0].histogram = histogram(30_000);
+    disturbed(&mut found).disturbances[1].events = vec![timed(200, 90_000), timed(700, 50_000)];
+    disturbed(&mut found).disturbances[1].histogram = histogram(90_000);
     let goals = |lower| ThroughputFound {
         goals: vec![GoalBounds {
             lower: Some(lower),
@@ -453,7 +465,7 @@ fn what_a_rekey_adds_is_held_against_the_same_time_of_the_control() {
         ..ThroughputFound::default()
     };
     found.throughput = Some(goals(100_000));
-    found.rekeyed_throughput = Some(goals(98_000));
+    disturbed(&mut found).rekeyed_throughput = Some(goals(98_000));
     add(&mut run, &cell, 1, found);
     let results = Results::of(&run);
     let figure = figures(&results).rekey.as_ref().unwrap();
@@ -492,7 +504,7 @@ fn keys_out_of_step_are_told_by_frames_and_by_the_device() {
             ("gw2/desync_outage_ns", 70 * MS),
             ("gw2/rekeys", 2),
         ];
-        found.disturbances[0].dut_counters = counters
+        disturbed(&mut found).disturbances[0].dut_counters = counters
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect();

@@ -132,7 +132,7 @@ pub(crate) fn measured(measured: Measured) -> Outcome {
 /// half.
 pub(crate) fn transfer(megabytes: u64) -> Measured {
     Measured {
-        transfer: Some(Transfer {
+        figures: Figures::Transfer(Transfer {
             duration_ns: 2 * SECOND_NS,
             sent_bytes: megabytes * 1_000_000,
             received_bytes: megabytes * 1_000_000,
@@ -154,7 +154,7 @@ pub(crate) fn transfer(megabytes: u64) -> Measured {
 /// Two seconds of datagrams.
 pub(crate) fn datagrams(bytes: u64, sent: u64, lost: u64) -> Measured {
     let mut measured = transfer(0);
-    measured.transfer = Some(Transfer {
+    measured.figures = Figures::Transfer(Transfer {
         duration_ns: 2 * SECOND_NS,
         sent_bytes: sent * bytes,
         received_bytes: (sent - lost) * bytes,
@@ -173,7 +173,7 @@ pub(crate) fn round_trips(lost: u64, times_us: &[u64]) -> Measured {
     let received = times_us.len() as u64;
     let round_trips_ns = times_us.iter().map(|time| time * 1_000).collect();
     Measured {
-        latency: Some(Latency {
+        figures: Figures::Latency(Latency {
             sent: received + lost,
             received,
             round_trips_ns,

@@ -111,7 +111,7 @@ pub(crate) fn found(lower: Option<u64>, upper: Option<u64>) -> FrameResult {
 
 pub(crate) fn add(journal: &mut Journal, cell: &Cell, repeat: u32, frames: FrameResult) {
     let outcome = measured(Measured {
-        frames: Some(Box::new(frames)),
+        figures: Figures::Frames(Box::new(frames)),
         cpu: Cpu {
             wall_ns: 1,
             ..Cpu::default()
@@ -147,7 +147,7 @@ pub(crate) fn assert_close(found: f64, wanted: f64) {
 }
 
 pub(crate) fn limit(cell: &CellResult) -> Limit {
-    cell.verdict.as_ref().unwrap().limit
+    cell.verdict().unwrap().limit
 }
 
 pub(crate) fn kinds(results: &Results) -> Vec<WarningKind> {

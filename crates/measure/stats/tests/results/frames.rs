@@ -16,7 +16,7 @@ fn bounds_become_rates_at_every_layer_and_a_verdict_by_the_rig() {
     ]);
     let results = Results::of(&run);
     let cell = &results.cells[0];
-    let found = cell.frames.as_ref().unwrap().throughput.as_ref().unwrap();
+    let found = cell.frames().unwrap().throughput.as_ref().unwrap();
     let goal = &found.goals[0];
     let lower = goal.lower.as_ref().unwrap();
     assert_eq!(lower.frames_per_s.n, 3);
@@ -37,7 +37,7 @@ fn bounds_become_rates_at_every_layer_and_a_verdict_by_the_rig() {
 
     assert_eq!(limit(cell), Limit::DutLimited);
     assert_eq!(limit(&results.cells[1]), Limit::TesterLimited);
-    let verdict = cell.verdict.as_ref().unwrap();
+    let verdict = cell.verdict().unwrap();
     assert_close(verdict.rig.unwrap(), 1.4e6);
     assert_eq!(
         verdict.rig_cell.as_deref(),
@@ -68,7 +68,7 @@ fn a_load_that_failed_because_the_receiver_lost_frames_is_the_testers_limit() {
                 found(Some(1_400_000), Some(1_407_000)),
             );
         }
-        Results::of(&run).cells[0].verdict.clone().unwrap()
+        Results::of(&run).cells[0].verdict().cloned().unwrap()
     };
     // Of the 7 that were lost at the upper bound.
     let verdict = run(7);
@@ -113,16 +113,16 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
                 of(5_001, 0),
             ],
             evidence_trial: Some(4),
-            bursts: vec![
+            found: FrameFound::Bursts(vec![
                 burst(9_000, 1_000, false),
                 burst(5_001, 10, false),
                 burst(5_000, 0, true),
-            ],
+            ]),
             ..FrameResult::default()
         };
         frames.trials[2].receiver_dropped = dropped;
         add(&mut run, &cell, 1, frames);
-        Results::of(&run).cells[0].verdict.clone().unwrap()
+        Results::of(&run).cells[0].verdict().cloned().unwrap()
     };
     let found = verdict(10);
     assert_eq!(found.limit, Limit::TesterLimited, "{}", found.reason);
@@ -147,7 +147,7 @@ fn a_missing_bound_is_told_with_its_repeats_and_never_averaged_away() {
     ]);
     let results = Results::of(&run);
     let goal = |index: usize| {
-        let found = results.cells[index].frames.as_ref().unwrap();
+        let found = results.cells[index].frames().unwrap();
         &found.throughput.as_ref().unwrap().goals[0]
     };
     assert_eq!(goal(0).lower, None);
@@ -177,8 +177,7 @@ fn a_search_that_had_no_time_for_a_bound_is_not_taken_for_one_without_a_limit() 
     let run = searched(&[(throughput("auto", 64), &bounds)]);
     let results = Results::of(&run);
     let found = results.cells[0]
-        .frames
-        .as_ref()
+        .frames()
         .unwrap()
         .throughput
         .as_ref()
@@ -195,7 +194,7 @@ fn a_search_that_had_no_time_for_a_bound_is_not_taken_for_one_without_a_limit() 
         (throughput("auto", 64), &bounds),
         (throughput("straight", 64), &RIG),
     ]);
-    let verdict = Results::of(&run).cells[0].verdict.clone().unwrap();
+    let verdict = Results::of(&run).cells[0].verdict().cloned().unwrap();
     assert_eq!(verdict.limit, Limit::Inconclusive, "{verdict:?}");
     assert!(verdict.reason.contains("time was up"), "{verdict:?}");
 }
@@ -218,8 +217,7 @@ fn encryption_fills_the_cipher_link_before_the_clear_one() {
     assert_eq!(limit(&results.cells[0]), Limit::LinkLimited);
     assert!(
         results.cells[0]
-            .verdict
-            .as_ref()
+            .verdict()
             .unwrap()
             .reason
             .contains("cipher side")
@@ -240,7 +238,7 @@ fn the_cipher_sides_link_is_as_full_as_wireguard_pads() {
     let mut run = searched(&[(wireguard, &bounds)]);
     run.header.plan.lab.link_bps = Some(1_000_000_000);
     let results = Results::of(&run);
-    let verdict = results.cells[0].verdict.as_ref().unwrap();
+    let verdict = results.cells[0].verdict().unwrap();
     assert_close(verdict.l1_bps.unwrap(), 8.0 * 1598.0 * 80e3);
 }
 
@@ -288,7 +286,7 @@ fn a_loss_curve_pairs_repeats_by_share_of_their_highest_load() {
         add(&mut run, &curve, repeat, frames);
     }
     let results = Results::of(&run);
-    let loads = &results.cells[0].frames.as_ref().unwrap().loads;
+    let loads = &results.cells[0].frames().unwrap().loads();
     assert_eq!(
         loads.iter().map(|load| load.percent).collect::<Vec<_>>(),
         [Some(100), Some(90)]
@@ -325,8 +323,8 @@ fn the_trial_for_the_evidence_is_no_load_of_the_procedure() {
     };
     add(&mut run, &cell, 1, frames);
     let results = Results::of(&run);
-    let found = results.cells[0].frames.as_ref().unwrap();
-    let account = found.loads[0].account;
+    let found = results.cells[0].frames().unwrap();
+    let account = found.loads()[0].account;
     assert_eq!((account.lost, account.not_sent), (0, 0));
     // Half of it left in the second that makes the load.
     assert_eq!((account.too_late, account.lost_by_tester()), (500, 500));
@@ -359,7 +357,7 @@ fn the_trial_that_found_the_highest_load_is_no_row_of_the_curve() {
     };
     add(&mut run, &cell, 1, frames);
     let results = Results::of(&run);
-    let loads = &results.cells[0].frames.as_ref().unwrap().loads;
+    let loads = &results.cells[0].frames().unwrap().loads();
     let percents: Vec<_> = loads.iter().map(|load| load.percent).collect();
     assert_eq!(percents, [Some(100), Some(50)]);
 }
@@ -383,7 +381,7 @@ fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
     };
     let frames = FrameResult {
         trials: vec![trial(1_000_000, 1_000_000)],
-        bursts: vec![
+        found: FrameFound::Bursts(vec![
             length(9_000, false),
             BurstTrial {
                 lost: 1,
@@ -391,18 +389,12 @@ fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
             },
             length(5_000, true),
             length(5_000, true),
-        ],
+        ]),
         ..FrameResult::default()
     };
     add(&mut run, &burst, 1, frames);
     let results = Results::of(&run);
-    let found = results.cells[1]
-        .frames
-        .as_ref()
-        .unwrap()
-        .back_to_back
-        .as_ref()
-        .unwrap();
+    let found = results.cells[1].frames().unwrap().back_to_back().unwrap();
     assert_close(found.burst_frames.mean, 5_000.0);
     // 5000 frames at 1 Mpps are 5 ms, of which 40 % were forwarded meanwhile.
     assert!((found.implied_buffer_ns.unwrap() - 5e6).abs() < 1.0);
@@ -427,7 +419,7 @@ fn recovery_has_no_figure_when_loss_went_on_to_the_end() {
     let mut run = journal(vec![cell.clone()], 2, 8);
     for (repeat, recovered) in [(1, true), (2, false)] {
         let frames = FrameResult {
-            recovery: Some(RecoveryTrial {
+            found: FrameFound::Recovery(RecoveryTrial {
                 overload: 440_000,
                 relief: 200_000,
                 recovery_ns: 1_000_000,
@@ -440,13 +432,7 @@ fn recovery_has_no_figure_when_loss_went_on_to_the_end() {
         add(&mut run, &cell, repeat, frames);
     }
     let results = Results::of(&run);
-    let found = results.cells[0]
-        .frames
-        .as_ref()
-        .unwrap()
-        .recovery
-        .as_ref()
-        .unwrap();
+    let found = results.cells[0].frames().unwrap().recovery().unwrap();
     assert_eq!((found.recovery_ns.as_ref(), found.not_recovered), (None, 1));
     assert_eq!((found.overload_lost, found.relief_lost), (80, 4));
     assert_eq!(found.not_overloaded, 0);
@@ -464,7 +450,7 @@ fn recovery_has_no_figure_when_the_overload_lost_nothing() {
     let cell = cell("auto", 64, Procedure::Recovery(test));
     let mut run = journal(vec![cell.clone()], 1, 8);
     let frames = FrameResult {
-        recovery: Some(RecoveryTrial {
+        found: FrameFound::Recovery(RecoveryTrial {
             overload: 440_000,
             relief: 200_000,
             recovered: true,
@@ -474,8 +460,8 @@ fn recovery_has_no_figure_when_the_overload_lost_nothing() {
     };
     add(&mut run, &cell, 1, frames);
     let results = Results::of(&run);
-    let found = results.cells[0].frames.as_ref().unwrap();
-    let recovery = found.recovery.as_ref().unwrap();
+    let found = results.cells[0].frames().unwrap();
+    let recovery = found.recovery().unwrap();
     assert_eq!(
         (recovery.recovery_ns.as_ref(), recovery.not_overloaded),
         (None, 1)
@@ -503,7 +489,7 @@ fn rates_of_both_directions_at_once_are_per_direction() {
     };
     add(&mut run, &cell, 1, frames);
     let results = Results::of(&run);
-    let load = &results.cells[0].frames.as_ref().unwrap().loads[0];
+    let load = &results.cells[0].frames().unwrap().loads()[0];
     assert_close(load.offered.frames_per_s.mean, 1_000.0);
     assert_close(load.forwarded.frames_per_s.mean, 950.0);
     assert_eq!(load.account.lost, 100);
@@ -521,7 +507,7 @@ fn a_measured_trial_without_frames_is_failed_and_says_so() {
         "the record holds no frames"
     );
     assert_eq!(
-        (&results.cells[0].frames, &results.cells[0].verdict),
+        (&results.cells[0].frames(), &results.cells[0].verdict()),
         (&None, &None)
     );
 }

@@ -37,6 +37,7 @@ fn wiggle(number: u64, to: u64) -> u64 {
 /// Two segments of a steady device but for what `made` changes.
 fn result(made: Made) -> FrameResult {
     let mut found = FrameResult::default();
+    let mut segments = Vec::new();
     for segment in 0..2 {
         let points = (0..POINTS).map(|number| {
             let whole = segment * POINTS + number;
@@ -61,7 +62,7 @@ fn result(made: Made) -> FrameResult {
         });
         let points: Vec<SoakPoint> = points.collect();
         let received: u64 = points.iter().map(|point| point.received).sum();
-        found.soak.push(SoakSegment {
+        segments.push(SoakSegment {
             trial: found.trials.len(),
             start: 1,
             started_unix_ns: 1_000 * SECOND_NS + segment * (POINTS * SECOND_NS + 200 * MS),
@@ -83,7 +84,15 @@ fn result(made: Made) -> FrameResult {
             ..FrameTrial::default()
         });
     }
+    found.found = FrameFound::Soak(segments);
     found
+}
+
+fn segments(found: &mut FrameResult) -> &mut Vec<SoakSegment> {
+    match &mut found.found {
+        FrameFound::Soak(segments) => segments,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn results(found: Vec<FrameResult>) -> Results {
@@ -96,13 +105,7 @@ fn results(found: Vec<FrameResult>) -> Results {
 }
 
 fn figure(results: &Results) -> &SoakResult {
-    results.cells[0]
-        .frames
-        .as_ref()
-        .unwrap()
-        .soak
-        .as_ref()
-        .unwrap()
+    results.cells[0].frames().unwrap().soak().unwrap()
 }
 
 fn judged(found: FrameResult) -> SoakRun {
@@ -136,7 +139,7 @@ fn a_steady_device_is_stable_with_all_its_evidence() {
         assert_eq!(drift.unwrap().judged, DriftJudgement::Steady);
     }
     let results = results(vec![result(|_, _| ())]);
-    assert!(results.cells[0].verdict.is_none());
+    assert!(results.cells[0].verdict().is_none());
     assert_eq!(figure(&results).load.account.lost, 0);
 }
 
@@ -225,7 +228,7 @@ fn memory_that_fills_first_and_then_stays_is_steady() {
 #[test]
 fn too_little_of_anything_is_inconclusive() {
     let mut half = result(|_, _| ());
-    half.soak.truncate(1);
+    segments(&mut half).truncate(1);
     half.trials.truncate(1);
     let time = why(half, SoakVerdict::Inconclusive);
     assert!(
@@ -233,7 +236,7 @@ fn too_little_of_anything_is_inconclusive() {
         "{time}"
     );
     let mut few = result(|_, _| ());
-    for segment in &mut few.soak {
+    for segment in segments(&mut few) {
         segment.points.truncate(14);
     }
     let few = why(few, SoakVerdict::Inconclusive);
@@ -286,7 +289,7 @@ fn memory_of_a_device_that_was_started_again_is_no_drift() {
     });
     // Whether such a step is a drift cannot be told; that it is none, neither.
     assert_ne!(judged(found.clone()).verdict, SoakVerdict::Stable);
-    found.soak[1].start = 2;
+    segments(&mut found)[1].start = 2;
     let run = judged(found);
     assert_eq!(
         (run.verdict, run.starts),
@@ -307,7 +310,7 @@ fn a_soak_that_broke_off_says_how_far_it_came() {
         load: LOAD,
         throughput: None,
         trial: found.trials[0].clone(),
-        segment: found.soak[0].clone(),
+        segment: found.soak()[0].clone(),
     };
     run.accept(Record::Soaked(Box::new(progress))).unwrap();
     let results = Results::of(&run);

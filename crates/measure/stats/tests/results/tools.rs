@@ -3,7 +3,7 @@
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
 use campaign::plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool};
-use journal::record::{FrameResult, Measured};
+use journal::record::{Figures, FrameResult, Measured, Transfer};
 use proptest::prelude::*;
 use stats::{Results, ToolCheck, WarningKind};
 
@@ -41,6 +41,13 @@ fn sent(tool: Tool, sent: u64, lost: u64) -> Tried {
     (cell, vec![measured.clone(), measured])
 }
 
+fn transfer_in(measured: &mut Measured) -> &mut Transfer {
+    match &mut measured.figures {
+        Figures::Transfer(transfer) => transfer,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A load of frames, of which so many came through in each second.
 fn frames(frame_bytes: u16, frames_per_s: u64, forwarded: u64) -> Tried {
     let load = Procedure::Load(Load {
@@ -50,8 +57,7 @@ fn frames(frame_bytes: u16, frames_per_s: u64, forwarded: u64) -> Tried {
     let mut cell = frame_fixture::cell("router", frame_bytes, load);
     (cell.dut.name, cell.dut.adapter) = ("direct".into(), Adapter::Direct);
     let mut measured = transfer(0);
-    measured.transfer = None;
-    measured.frames = Some(Box::new(FrameResult {
+    measured.figures = Figures::Frames(Box::new(FrameResult {
         trials: vec![frame_fixture::trial(frames_per_s, forwarded)],
         ..FrameResult::default()
     }));
@@ -208,7 +214,7 @@ fn other_parameters_come_before_all_other_reasons() {
     };
     let mut short = full(sent(Tool::Iperf2, 10_000, 0));
     for measured in &mut short.1 {
-        let transfer = measured.transfer.as_mut().unwrap();
+        let transfer = transfer_in(measured);
         transfer.parameters.datagram_bytes = Some(512);
     }
     let found = reason(&[sent(Tool::Iperf3, 20_000, 0), short]);
@@ -227,7 +233,7 @@ fn other_parameters_come_before_all_other_reasons() {
     ] {
         let mut slow = received(Tool::Iperf2, &[500; 2]);
         for measured in &mut slow.1 {
-            let parameters = &mut measured.transfer.as_mut().unwrap().parameters;
+            let parameters = &mut transfer_in(measured).parameters;
             (parameters.streams, parameters.window_bytes) = (streams, window_bytes);
         }
         let found = reason(&[received(Tool::Iperf3, &[1000; 2]), slow]);
@@ -260,7 +266,7 @@ fn less_offered_comes_before_more_lost() {
 fn segments_sent_again_are_a_reason_when_they_are_many() {
     let again = |mut tried: Tried, count: u64| {
         for measured in &mut tried.1 {
-            measured.transfer.as_mut().unwrap().retransmits = Some(count);
+            transfer_in(measured).retransmits = Some(count);
         }
         tried
     };

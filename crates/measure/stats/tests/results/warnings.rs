@@ -206,7 +206,7 @@ fn two_sizes(small: u64, large: u64) -> Journal {
 }
 
 fn with_size(mut trial: journal::record::Measured, bytes: u32) -> Outcome {
-    if let Some(transfer) = &mut trial.transfer {
+    if let journal::record::Figures::Transfer(transfer) = &mut trial.figures {
         transfer.parameters.datagram_bytes = Some(bytes);
     }
     measured(trial)

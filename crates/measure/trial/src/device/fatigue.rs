@@ -11,7 +11,7 @@
 
 use super::crew::{Crew, Heard, allow_descriptors, is_interrupted};
 use super::lives::{End, add, note};
-use super::{Context, facts, not_offered, problem, spec};
+use super::{Context, facts, measured, problem, spec};
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use crate::event::{EventSink, TrialEvent};
@@ -20,8 +20,7 @@ use campaign::plan::{Device, DeviceTest, Devices, Fatigue as Test};
 use device::Facts;
 use device::report::{Fatigue, Line};
 use journal::record::{
-    DeviceFacts, DeviceFatigue, DeviceResult, FatiguePoint, FatigueProgress, FatigueSegment,
-    Measured, Outcome,
+    DeviceFacts, DeviceFatigue, DeviceFound, FatiguePoint, FatigueProgress, FatigueSegment, Outcome,
 };
 use lab::LabError;
 use std::time::{Duration, Instant};
@@ -134,7 +133,7 @@ impl Run<'_> {
             self.start(index)?;
         }
         if let Some(why) = self.open()? {
-            return Ok(not_offered(self.facts(), why));
+            return Ok(measured(self.facts(), DeviceFound::NotOffered(why)));
         }
         self.segment.started_unix_ns = unix_ns();
         self.began = Instant::now();
@@ -165,15 +164,7 @@ impl Run<'_> {
         self.sum_up();
         let mut fatigue: Vec<_> = earlier.iter().copied().cloned().collect();
         fatigue.push(self.segment.clone());
-        let result = DeviceResult {
-            devices: self.facts(),
-            fatigue,
-            ..DeviceResult::default()
-        };
-        Ok(Outcome::Measured(Box::new(Measured {
-            device: Some(Box::new(result)),
-            ..Measured::default()
-        })))
+        Ok(measured(self.facts(), DeviceFound::Fatigue(fatigue)))
     }
 
     /// Starts the worker of a device, with what is left to do; where nothing is, the device is through.

@@ -1,12 +1,12 @@
 //! The functional trial: one worker a device, and another one after each that died.
 
 use super::crew::{Crew, Heard};
-use super::{Context, facts, problem, spec};
+use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use campaign::plan::{Device, DeviceTest, Devices, Kat};
 use device::Facts;
 use device::report::Line;
-use journal::record::{DeviceResult, KatOutcome, KatRow, Measured, Outcome};
+use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
 use std::time::Duration;
 
 /// A worker that says nothing for so long hangs: it tells every few inputs what it tries, and the slowest take seconds.
@@ -17,16 +17,13 @@ const DEATHS_MAX: usize = 50;
 impl Context<'_> {
     /// Rows of all devices, one after the other. A row that tells of a wrong result is a result too.
     pub(super) fn kat(&self, devices: &Devices, kat: &Kat) -> Result<Outcome, TrialError> {
-        let mut result = DeviceResult::default();
+        let (mut members, mut all_rows) = (Vec::new(), Vec::new());
         for (index, device) in devices.members.iter().enumerate() {
             let (found, rows) = self.kat_of(index, device, kat)?;
-            result.devices.push(facts(device, found.as_ref()));
-            result.kat.extend(rows);
+            members.push(facts(device, found.as_ref()));
+            all_rows.extend(rows);
         }
-        Ok(Outcome::Measured(Box::new(Measured {
-            device: Some(Box::new(result)),
-            ..Measured::default()
-        })))
+        Ok(measured(members, DeviceFound::Kat(all_rows)))
     }
 
     fn kat_of(

@@ -2,15 +2,15 @@
 
 use super::crew::{Crew, Heard, allow_descriptors};
 use super::proof::{checks, proof};
-use super::{Context, facts, not_offered, problem, spec};
+use super::{Context, facts, problem, spec};
 use crate::error::TrialError;
 use crate::measurer::judge;
 use campaign::plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
 use device::Facts;
 use device::report::{Line, Speed};
 use journal::record::{
-    Cpu, CpuReference, DeviceFacts, DeviceResult, DeviceSpeed, Evidence, Measured, Outcome,
-    SpeedTrial,
+    Cpu, CpuReference, DeviceFacts, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures,
+    Measured, Outcome, SpeedTrial,
 };
 use std::time::Duration;
 
@@ -46,7 +46,12 @@ impl Context<'_> {
         let members = &devices.members;
         let (found, speeds) = match self.crew(members, test)? {
             Ran::Measured { facts, speeds } => (facts, speeds),
-            Ran::NotOffered { facts, why } => return Ok(not_offered(named(members, &facts), why)),
+            Ran::NotOffered { facts, why } => {
+                return Ok(super::measured(
+                    named(members, &facts),
+                    DeviceFound::NotOffered(why),
+                ));
+            }
         };
         let mut trial = added_up(&speeds, test, members.len());
         trial.reference = reference;
@@ -63,12 +68,10 @@ impl Context<'_> {
                 checks: checks(&trial, test),
                 ..Evidence::default()
             },
-            device: Some(Box::new(DeviceResult {
+            figures: Figures::Device(Box::new(DeviceResult {
                 devices: named(members, &found),
-                speed: Some(trial),
-                ..DeviceResult::default()
+                found: DeviceFound::Speed(trial),
             })),
-            ..Measured::default()
         };
         Ok(judge(measured, None, None))
     }

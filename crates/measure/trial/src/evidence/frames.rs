@@ -92,13 +92,13 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     match &observed.test.procedure {
         Procedure::Load(_) => last(1),
         Procedure::Latency(plan) if !result.latency.is_empty() => last(plan.percents.len()),
-        Procedure::Recovery(_) if result.recovery.is_some() => last(1),
+        Procedure::Recovery(_) if result.recovery().is_some() => last(1),
         Procedure::Disturbed(_) => {
-            let disturbed = result.disturbances.iter();
+            let disturbed = result.disturbances().iter();
             disturbed.filter_map(|one| trials.get(one.trial)).collect()
         }
         Procedure::Soak(_) => {
-            let segments = result.soak.iter();
+            let segments = result.soak().iter();
             segments.filter_map(|one| trials.get(one.trial)).collect()
         }
         _ => Vec::new(),

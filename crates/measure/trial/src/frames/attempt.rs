@@ -20,7 +20,7 @@ use crate::reading::{Counters, offloads};
 use crate::timing::Timing;
 use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
 use campaign::plan::{Adapter, FrameTest, IpVersion, PortKind, Traffic};
-use journal::record::{CipherWatch, Evidence, Measured, Outcome};
+use journal::record::{CipherWatch, Evidence, Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Measures with frames.
@@ -161,10 +161,9 @@ impl Carrier<'_> {
             path: Some(self.seen(&evidence, &watched, look)),
         });
         let measured = Measured {
-            frames: Some(Box::new(result)),
+            figures: Figures::Frames(Box::new(result)),
             cpu: watched.seen.cpu,
             evidence,
-            ..Measured::default()
         };
         Ok((measured, objection))
     }

@@ -8,6 +8,7 @@ use super::trials::{DRAIN_NS, Trials};
 use crate::error::TrialError;
 use campaign::estimate;
 use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, ThroughputSearch};
+use journal::record::FrameFound;
 use lab::{DutAction, NodeId};
 
 /// Load before the first event, so that it is seen what was normal.
@@ -73,6 +74,8 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Sta
             }
         }
     }
+    let found = std::mem::take(&mut trials.disturbed);
+    trials.result.found = FrameFound::Disturbed(found);
     Ok(Stand::on(share(load, QUIET_PERCENT), drain_ns))
 }
 
@@ -111,7 +114,7 @@ fn search_with_rekeys(
         let every_ns = every_ns.min(load.duration_ns.div_ceil(2)).max(1);
         trials.make_disturbed(load, &rekeys(every_ns, load.duration_ns))
     })?;
-    trials.result.rekeyed_throughput = Some(found);
+    trials.disturbed.rekeyed_throughput = Some(found);
     Ok(())
 }
 

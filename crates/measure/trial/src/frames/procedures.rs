@@ -26,7 +26,9 @@ use campaign::estimate;
 use campaign::plan::{
     BackToBack, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery, ThroughputSearch,
 };
-use journal::record::{BurstTrial, FrameResult, LatencyTrial, RecoveryTrial};
+use journal::record::{
+    BurstTrial, DisturbedTrials, FrameFound, FrameResult, LatencyTrial, RecoveryTrial,
+};
 use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
@@ -57,6 +59,8 @@ pub fn carry_out(
         events,
         interrupt,
         result: FrameResult::default(),
+        disturbed: DisturbedTrials::default(),
+        segments: Vec::new(),
         strays: Strays::default(),
         bounds: Vec::new(),
     };
@@ -158,17 +162,19 @@ fn loss_curve(trials: &mut Trials<'_>, plan: &LossCurve) -> Result<Stand, TrialE
 fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Stand, TrialError> {
     let (max_load, _) = trials.highest_load(None)?;
     let longest = RigLoad::new(Some(max_load), plan.burst_ns_max, 0).intended();
-    let mut bursts = search::BackToBack::new(longest, plan.bursts)?;
-    while let BurstStep::Send { frames, confirming } = bursts.next() {
+    let mut lengths = search::BackToBack::new(longest, plan.bursts)?;
+    let mut bursts = Vec::new();
+    while let BurstStep::Send { frames, confirming } = lengths.next() {
         let run = trials.make(&RigLoad::burst(frames, max_load, plan.drain_ns))?;
         let lost = counts(&run).lost();
-        bursts.record(lost);
-        trials.result.bursts.push(BurstTrial {
+        lengths.record(lost);
+        bursts.push(BurstTrial {
             frames,
             lost,
             confirming,
         });
     }
+    trials.result.found = FrameFound::Bursts(bursts);
     let load = max_load * EVIDENCE_PERCENT_OF_MAX / 100;
     Ok(Stand::on(load.max(1), plan.drain_ns))
 }
@@ -215,7 +221,7 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
     let after = run.relief.unwrap_or_default();
     let relief_lost = after.sent.saturating_sub(after.received);
     let quiet_from_ns = plan.relief_ns - plan.relief_ns / 100 * RECOVERED_PERCENT;
-    trials.result.recovery = Some(RecoveryTrial {
+    trials.result.found = FrameFound::Recovery(RecoveryTrial {
         overload,
         relief,
         // Gaps that reordering left and filled are no loss, and those of the overload were seen later.

@@ -7,7 +7,7 @@ use super::trials::Trials;
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use campaign::plan::Soak;
-use journal::record::SoakProgress;
+use journal::record::{FrameFound, SoakProgress};
 use units::human::duration_ns;
 
 /// Carries it out, or resumes it after the trial's checkpoints.
@@ -42,6 +42,8 @@ pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Stand, TrialE
         made.map_err(|error| after(error, measured_ns, plan))?;
         measured_ns = measured_ns.saturating_add(time_ns);
     }
+    let segments = std::mem::take(&mut trials.segments);
+    trials.result.found = FrameFound::Soak(segments);
     Ok(Stand::on(load, drain_ns))
 }
 

@@ -5,7 +5,9 @@ use crate::error::TrialError;
 use crate::event::{EventSink, FrameStep, TrialEvent};
 use crate::measurer::Trial;
 use campaign::estimate;
-use journal::record::{FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment};
+use journal::record::{
+    DisturbedTrials, FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment,
+};
 use lab::Interrupt;
 use search::Counts;
 
@@ -25,6 +27,10 @@ pub(super) struct Trials<'a> {
     /// Filled as the trials are made.
     pub(super) result: FrameResult,
     pub(super) strays: Strays,
+    /// Of `rekey`, `failover`, `setup`, `desync` and `hostile`, as they are made.
+    pub(super) disturbed: DisturbedTrials,
+    /// Of a soak, as they are made.
+    pub(super) segments: Vec<SoakSegment>,
     /// Of the search that is going on, or has ended.
     pub(super) bounds: Vec<GoalBounds>,
 }
@@ -48,7 +54,7 @@ impl Trials<'_> {
         let (run, mut disturbance) = self.rig.run_disturbed(load, happening, self.interrupt)?;
         disturbance.trial = self.result.trials.len();
         self.record(&run);
-        self.result.disturbances.push(disturbance);
+        self.disturbed.disturbances.push(disturbance);
         Ok(())
     }
 
@@ -91,7 +97,7 @@ impl Trials<'_> {
             segment: segment.clone(),
         };
         (self.events)(TrialEvent::Checkpoint(&progress.into()));
-        self.result.soak.push(segment);
+        self.segments.push(segment);
         Ok(())
     }
 
@@ -99,7 +105,7 @@ impl Trials<'_> {
     pub(super) fn take_up(&mut self, known: &SoakProgress) {
         let trial = self.result.trials.len();
         self.result.trials.push(known.trial.clone());
-        self.result.soak.push(SoakSegment {
+        self.segments.push(SoakSegment {
             trial,
             ..known.segment.clone()
         });

@@ -24,7 +24,7 @@ fn outcomes(on: &mut OnDevices, text: &str) -> Vec<Outcome> {
 
 fn only_result(on: &mut OnDevices, text: &str) -> DeviceResult {
     let outcome = outcomes(on, text).pop().expect("a cell");
-    *measured(outcome).device.expect("a result")
+    measured(outcome).device().cloned().expect("a result")
 }
 
 pub(crate) fn a_device_that_comes_no_further_has_failed_when_it_last_did() {
@@ -83,7 +83,7 @@ pub(crate) fn what_a_worker_tells_that_it_tries_is_blamed_for_its_death() {
         &mut worker(TRIES),
         "devices: [engine]\ntrials: [kat: { algorithms: [md5, sha-1, sha-256] }]",
     );
-    let rows = result.kat.iter().map(|row| (&*row.algorithm, &*row.case));
+    let rows = result.kat().iter().map(|row| (&*row.algorithm, &*row.case));
     assert_eq!(
         rows.collect::<Vec<_>>(),
         [
@@ -92,7 +92,7 @@ pub(crate) fn what_a_worker_tells_that_it_tries_is_blamed_for_its_death() {
             ("sha-256", "vectors")
         ]
     );
-    let KatOutcome::Error(how) = &result.kat[1].outcome else {
+    let KatOutcome::Error(how) = &result.kat()[1].outcome else {
         panic!("{result:?}");
     };
     assert!(how.contains("while it tried sha-1, empty"), "{how}");

@@ -65,19 +65,19 @@ pub(crate) fn measured(outcome: Outcome) -> Measured {
 }
 
 fn result(kind: &str, text: &str) -> DeviceResult {
-    *measured(outcome(kind, text)).device.expect("a result")
+    measured(outcome(kind, text))
+        .device()
+        .cloned()
+        .expect("a result")
 }
 
 fn speed(result: &DeviceResult) -> &SpeedTrial {
-    result
-        .speed
-        .as_ref()
-        .unwrap_or_else(|| panic!("{result:?}"))
+    result.speed().unwrap_or_else(|| panic!("{result:?}"))
 }
 
 pub(crate) fn only_segment(result: &DeviceResult) -> &FatigueSegment {
-    assert_eq!(result.fatigue.len(), 1);
-    &result.fatigue[0]
+    assert_eq!(result.fatigue().len(), 1);
+    &result.fatigue()[0]
 }
 
 pub(crate) fn our_own_engines_pass_the_functional_trial() {
@@ -88,7 +88,7 @@ pub(crate) fn our_own_engines_pass_the_functional_trial() {
     assert_eq!(result.devices.len(), 1);
     assert!(!result.devices[0].facts.name.is_empty());
     for algorithm in ["sha-256", "aes-128-cbc"] {
-        let rows = result.kat.iter().filter(|row| row.algorithm == algorithm);
+        let rows = result.kat().iter().filter(|row| row.algorithm == algorithm);
         let passed = rows.filter(|row| row.outcome == KatOutcome::Pass && row.tried > 0);
         assert!(passed.count() > 1, "{result:?}");
     }
@@ -101,7 +101,7 @@ pub(crate) fn a_device_that_dies_is_blamed_and_the_others_are_tried() {
         "devices: [engine]\ntrials: [kat: { algorithms: [md5, sha-1, sha-256] }]",
     );
     let rows: Vec<_> = result
-        .kat
+        .kat()
         .iter()
         .map(|row| (&*row.algorithm, &*row.case, row.outcome == KatOutcome::Pass))
         .collect();
@@ -109,8 +109,8 @@ pub(crate) fn a_device_that_dies_is_blamed_and_the_others_are_tried() {
         .into_iter()
         .flat_map(|name| [(name, "vectors", true), (name, "the rest", false)]);
     assert_eq!(rows, expected.collect::<Vec<_>>());
-    let KatOutcome::Error(how) = &result.kat[1].outcome else {
-        panic!("{:?}", result.kat[1]);
+    let KatOutcome::Error(how) = &result.kat()[1].outcome else {
+        panic!("{:?}", result.kat()[1]);
     };
     assert!(how.contains("signal 6") && how.contains("on fire"), "{how}");
     assert!(result.is_bad());
@@ -185,8 +185,8 @@ pub(crate) fn what_is_not_offered_is_no_failure() {
         "devices: [openssl]\n\
          trials: [speed: { operation: gost28147-cnt encrypt, size: 64 B, duration: 20 ms }]",
     );
-    assert!(result.not_offered.is_some(), "{result:?}");
-    assert_eq!(result.speed, None);
+    assert!(result.not_offered().is_some(), "{result:?}");
+    assert_eq!(result.speed(), None);
 }
 
 pub(crate) fn a_device_that_cannot_be_opened_fails_with_what_it_says() {
@@ -332,9 +332,10 @@ pub(crate) fn an_interrupted_fatigue_trial_is_recorded_and_goes_on() {
         &Interrupt::new(),
     );
     let result = measured(ended.expect("no interrupt"))
-        .device
+        .device()
+        .cloned()
         .expect("a result");
-    let [first, second] = &*result.fatigue else {
+    let [first, second] = result.fatigue() else {
         panic!("{result:?}");
     };
     assert_eq!((first.start, second.start), (1, 2));

@@ -71,7 +71,7 @@ fn a_load_is_measured_and_then_once_more_with_its_evidence() {
     assert_eq!(record.commands.len(), 2);
     assert_eq!(record.commands[0][..3], ["cipherbench", "frames", "<<<"]);
     let measured = measured(record.outcome);
-    let frames = measured.frames.unwrap();
+    let frames = measured.frames().cloned().unwrap();
     let counts = frames
         .trials
         .iter()
@@ -161,7 +161,7 @@ fn with_both_directions_loaded_counts_are_sums() {
         ..Script::default()
     });
     let record = run(&mut bench, &cell(test), &Interrupt::new()).unwrap();
-    let frames = measured(record.outcome).frames.unwrap();
+    let frames = measured(record.outcome).frames().cloned().unwrap();
     let trial = &frames.trials[0];
     assert_eq!(
         (trial.load, trial.sent, trial.received),
@@ -187,7 +187,7 @@ fn a_device_that_sends_frames_back_carries_none_of_the_other_direction() {
     let Outcome::Invalid { measured, .. } = outcome(script, test) else {
         panic!("what nobody counted as received did arrive")
     };
-    let trial = &measured.frames.unwrap().trials[0];
+    let trial = &measured.frames().cloned().unwrap().trials[0];
     assert_eq!((trial.sent, trial.received, trial.lost()), (2000, 0, 2000));
 }
 
@@ -219,7 +219,7 @@ fn a_receiver_that_misses_frames_is_stopped_when_the_drain_is_over() {
         ..Script::default()
     });
     let record = run(&mut bench, &cell(test()), &Interrupt::new()).unwrap();
-    let trial = &measured(record.outcome).frames.unwrap().trials[0];
+    let trial = &measured(record.outcome).frames().cloned().unwrap().trials[0];
     assert_eq!((trial.sent, trial.lost()), (1000, 500));
 }
 

@@ -78,7 +78,7 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
     assert!(record.started_unix_ns > 0 && record.duration_ns >= 950 * MS);
 
     let measured = measured(record.outcome);
-    let transfer = measured.transfer.unwrap();
+    let transfer = measured.transfer().cloned().unwrap();
     assert_eq!(transfer.received_bytes, TCP_BYTES);
     assert_eq!(transfer.parameters.streams, Some(2));
     // Between two readings every program of the fake takes 10 ms, and the machine 100 ms.
@@ -127,7 +127,7 @@ fn a_udp_trial_uses_the_socket_buffer_that_the_stations_allow() {
             .join(" ")
             .contains("-w 212992 -u -l 1472 -b 50000000")
     );
-    let transfer = measured(record.outcome).transfer.unwrap();
+    let transfer = measured(record.outcome).transfer().cloned().unwrap();
     assert_eq!(transfer.parameters.window_bytes, Some(212_992));
     let datagrams = transfer.datagrams.unwrap();
     assert_eq!((datagrams.sent, datagrams.lost), (8486, 0));
@@ -150,7 +150,7 @@ fn processes_run_on_cores_of_their_own_and_are_summed() {
     };
     let mut bench = FakeBench::new(script);
     let record = run(&mut bench, &tcp(Adapter::Direct, 2)).unwrap();
-    let transfer = measured(record.outcome).transfer.unwrap();
+    let transfer = measured(record.outcome).transfer().cloned().unwrap();
     assert_eq!(transfer.received_bytes, 1_466_595_976 + 1_453_387_056);
     let cores: Vec<_> = {
         let world = bench.world.lock().unwrap();
@@ -172,12 +172,12 @@ fn processes_run_on_cores_of_their_own_and_are_summed() {
 #[test]
 fn a_ping_trial_records_every_round_trip() {
     let measured = measured(outcome(Script::default(), &ping(Adapter::Direct)));
-    let latency = measured.latency.unwrap();
+    let latency = measured.latency().cloned().unwrap();
     assert_eq!(
         (latency.sent, latency.received, latency.round_trips_ns.len()),
         (20, 20, 20)
     );
-    assert_eq!(measured.transfer, None);
+    assert_eq!(measured.transfer(), None);
     assert_eq!(
         measured.evidence.cipher_link.frames, 100,
         "a short trial is sampled once"
@@ -196,7 +196,7 @@ fn evidence_against_a_figure_makes_it_invalid_with_the_reason() {
         reasons[0].starts_with("no-clear-text: 5 of 100 frames"),
         "{reasons:?}"
     );
-    assert!(measured.latency.is_some());
+    assert!(measured.latency().is_some());
 }
 
 #[test]

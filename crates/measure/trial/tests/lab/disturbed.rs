@@ -43,8 +43,8 @@ fn measured(lab: &mut TestLab, adapter: Adapter, traffic: Traffic, event: Event)
     let procedure = Procedure::Disturbed(Disturbed { load, event });
     let measured = lab.measured(&frames(adapter, traffic, procedure));
     assert!(passes(&measured, "carries-afterwards"));
-    let result = *measured.frames.unwrap();
-    for found in &result.disturbances {
+    let result = measured.frames().cloned().unwrap();
+    for found in result.disturbances() {
         let (trial, bins) = (&result.trials[found.trial], &found.timeline.bins);
         let intended: u64 = bins.iter().map(|bin| bin.intended).sum();
         let received: u64 = bins.iter().map(|bin| bin.received).sum();
@@ -102,7 +102,7 @@ fn a_link_that_fails_and_comes_back() {
                 ..short(Direction::Both)
             };
             let result = measured(&mut lab, adapter.clone(), traffic, failover(Failure::Link));
-            let [found] = &result.disturbances[..] else {
+            let [found] = result.disturbances() else {
                 panic!("{result:?}")
             };
             assert_eq!(
@@ -118,7 +118,7 @@ fn an_encryptor_that_crashes_and_starts_again() {
     let mut lab = TestLab::build();
     let event = failover(Failure::Crash);
     let result = measured(&mut lab, encrypting(), short(Direction::Both), event);
-    let [found] = &result.disturbances[..] else {
+    let [found] = result.disturbances() else {
         panic!("{result:?}")
     };
     assert_eq!(names(found), ["crash", "restart", "crash", "restart"]);
@@ -142,7 +142,7 @@ fn keys_renewed_and_tunnels_set_up_under_a_load() {
         throughput: false,
     };
     let result = measured(&mut lab, adapter.clone(), traffic.clone(), rekey);
-    let [control, found] = &result.disturbances[..] else {
+    let [control, found] = result.disturbances() else {
         panic!("{result:?}")
     };
     assert!(control.events.is_empty());
@@ -154,7 +154,7 @@ fn keys_renewed_and_tunnels_set_up_under_a_load() {
         watch_ns: 500 * MS,
     };
     let result = measured(&mut lab, adapter, traffic, set_up);
-    let [found] = &result.disturbances[..] else {
+    let [found] = result.disturbances() else {
         panic!("{result:?}")
     };
     assert_eq!(names(found), ["take-down", "set-up", "take-down", "set-up"]);
@@ -173,7 +173,7 @@ fn nothing_hostile_comes_out() {
         };
         let result = measured(&mut lab, encrypting(), short(Direction::Both), event);
         let sent = result
-            .disturbances
+            .disturbances()
             .iter()
             .map(|found| found.attack.map(|attack| attack.sent));
         let sent: Vec<_> = sent.collect();
@@ -206,10 +206,10 @@ fn a_soak_is_told_point_by_point_with_what_the_device_spends() {
             },
         });
         let measured = lab.measured(&frames(adapter, traffic, procedure));
-        let result = *measured.frames.unwrap();
-        assert_eq!(result.soak.len(), 2, "{result:?}");
+        let result = measured.frames().cloned().unwrap();
+        assert_eq!(result.soak().len(), 2, "{result:?}");
         let mut ends = Vec::new();
-        for segment in &result.soak {
+        for segment in result.soak() {
             let trial = &result.trials[segment.trial];
             let sum = |of: fn(&SoakPoint) -> u64| segment.points.iter().map(of).sum::<u64>();
             assert_eq!(sum(|point| point.intended), trial.intended);

@@ -85,7 +85,7 @@ pub(crate) fn frames(adapter: Adapter, traffic: Traffic, procedure: Procedure) -
 
 /// All frames of both trials, that of the figure and that with the evidence, came once and intact.
 pub(crate) fn assert_all_came(measured: &Measured, trial_ms: u64, ways: u64) -> &FrameResult {
-    let result = measured.frames.as_ref().unwrap();
+    let result = measured.frames().unwrap();
     let [figure, evidence] = &result.trials[..] else {
         panic!("{:?}", result.trials)
     };
@@ -279,7 +279,7 @@ fn a_search_on_a_slow_line_reaches_its_rate() {
     // A frame of 64 B takes 672 bits of the line.
     let mut links = links(&plan(&cell), &cell);
     links.rate_bps = Some(672 * FRAMES_PER_S);
-    let result = lab.measured_on(&cell, links).frames.unwrap();
+    let result = lab.measured_on(&cell, links).frames().cloned().unwrap();
     let found = result.throughput.unwrap();
     assert_eq!(
         (found.max_load, found.max_load_by.as_str()),
@@ -300,9 +300,9 @@ fn recovery_when_nothing_is_lost_takes_no_time() {
         relief_ns: 200 * MS,
     });
     let cell = frames(Adapter::Direct, short(Direction::Both), procedure);
-    let result = lab.measured(&cell).frames.unwrap();
-    let recovery = result.recovery.unwrap();
-    let throughput = result.throughput.unwrap().goals[0].lower.unwrap();
+    let result = lab.measured(&cell).frames().cloned().unwrap();
+    let recovery = result.recovery().unwrap();
+    let throughput = result.throughput.as_ref().unwrap().goals[0].lower.unwrap();
     assert_eq!(recovery.overload, throughput * 110 / 100);
     assert_eq!(recovery.relief, throughput / 2);
     assert_eq!((recovery.overload_lost, recovery.relief_lost), (0, 0));

@@ -224,14 +224,14 @@ fn tcp_in_clear_on_one_core() {
     let mut held_up = Vec::new();
     let measured = loop {
         let measured = lab.measured(&cell);
-        let transfer = measured.transfer.clone().unwrap();
+        let transfer = measured.transfer().cloned().unwrap();
         if is_whole(&transfer) {
             break measured;
         }
         held_up.push(transfer);
         assert!(held_up.len() < BUSY_MACHINE_ATTEMPTS, "{held_up:#?}");
     };
-    let transfer = measured.transfer.as_ref().unwrap();
+    let transfer = measured.transfer().unwrap();
     assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);
     assert!(transfer.retransmits.is_some());
     assert_cpu(&measured);
@@ -266,7 +266,7 @@ fn udp_in_clear_at_a_set_rate_loses_nothing() {
             true,
             udp(datagram_bytes, Some(10_000_000)),
         ));
-        let transfer = measured.transfer.unwrap();
+        let transfer = measured.transfer().cloned().unwrap();
         let datagrams = transfer.datagrams.unwrap();
         assert_eq!(datagrams.lost, 0, "{datagrams:?}");
         let bytes = u64::from(datagram_bytes.unwrap_or(1472));
@@ -288,7 +288,7 @@ fn iperf2_in_clear_and_through_the_encryptor() {
         for offloads in [true, false] {
             let tcp = by_iperf2(tcp(2));
             let measured = lab.measured(&cell(adapter.clone(), 1, offloads, tcp));
-            let transfer = measured.transfer.as_ref().unwrap();
+            let transfer = measured.transfer().unwrap();
             assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);
             assert_eq!((transfer.retransmits, transfer.datagrams), (None, None));
             assert!(
@@ -308,7 +308,7 @@ fn iperf2_in_clear_and_through_the_encryptor() {
         ] {
             let udp = by_iperf2(udp(datagram_bytes, rate_bps));
             let measured = lab.measured(&cell(adapter.clone(), 1, true, udp));
-            let transfer = measured.transfer.unwrap();
+            let transfer = measured.transfer().cloned().unwrap();
             let datagrams = transfer.datagrams.unwrap();
             assert!(datagrams.sent > datagrams.lost, "{datagrams:?}");
             if rate_bps.is_some() {
@@ -324,7 +324,7 @@ fn iperf2_in_clear_and_through_the_encryptor() {
 
 fn ping_in_clear() {
     let measured = TestLab::build().measured(&cell(Adapter::Direct, 1, true, ping()));
-    let latency = measured.latency.unwrap();
+    let latency = measured.latency().cloned().unwrap();
     assert_eq!((latency.sent, latency.received), (300, 300));
     assert_eq!(latency.round_trips_ns.len(), 300);
 }

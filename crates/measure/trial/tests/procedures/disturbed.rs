@@ -2,7 +2,7 @@
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
 use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure};
-use journal::record::{AttackTrial, Disturbance, DutEvent};
+use journal::record::{AttackTrial, Disturbance, DutEvent, FrameFound};
 use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
 use lab::{DutAction, Interrupt, NodeId};
 use search::simulate::Behaviour;
@@ -172,8 +172,8 @@ fn keys_are_renewed_after_the_same_time_without() {
     assert_eq!(nothing, &Happening::default());
     let expected = [(1000, Rekey), (2000, Rekey), (3000, Rekey)];
     assert_eq!(plan(rekeys), expected);
-    let [control, disturbed] = &found.result.disturbances[..] else {
-        panic!("{:?}", found.result.disturbances)
+    let [control, disturbed] = found.result.disturbances() else {
+        panic!("{:?}", found.result.disturbances())
     };
     assert_eq!((control.trial, disturbed.trial), (0, 1));
     assert_eq!((control.events.len(), disturbed.events.len()), (0, 3));
@@ -261,12 +261,12 @@ fn the_load_may_be_a_share_of_what_is_searched_first() {
             .iter()
             .all(|(asked, _)| asked.frames_per_s == load)
     );
-    let first = found.result.disturbances[0].trial;
+    let first = found.result.disturbances()[0].trial;
     assert_eq!(first + 2, found.result.trials.len());
 
     let mut rig = Acted::new(Behaviour::Hard { capacity: 0 });
     let found = rig.carry_out(shared()).unwrap();
-    assert!(rig.asked.is_empty() && found.result.disturbances.is_empty());
+    assert!(rig.asked.is_empty() && found.result.disturbances().is_empty());
     assert!(found.objection.unwrap().contains("lower `min_load`"));
 }
 
@@ -287,7 +287,7 @@ fn frames_that_an_attack_brings_out_are_counted_and_no_objection() {
     let found = rig.whole(procedure(hostile()));
     let all = checks(procedure(hostile()), &found);
     assert!(all.iter().all(|check| check.passed), "{all:?}");
-    let attacked = found.result.disturbances.iter();
+    let attacked = found.result.disturbances().iter();
     let through = attacked.map(|one| found.result.trials[one.trial].duplicated);
     assert_eq!(through.collect::<Vec<_>>(), [0, 0, 40]);
 }
@@ -311,7 +311,7 @@ fn a_load_that_was_not_offered_speaks_against_each_trial_in_the_tables() {
 fn a_sender_that_stood_still_may_have_missed_a_failure() {
     let passes = |event: fn() -> Event, late_ns| {
         let mut found = acted().whole(procedure(event()));
-        let trial = found.result.disturbances[0].trial;
+        let trial = found.result.disturbances()[0].trial;
         found.result.trials[trial].late_ns_max = late_ns;
         check(procedure(event()), &found, "offered-as-intended").passed
     };
@@ -332,7 +332,10 @@ fn an_attacker_that_was_too_slow_made_another_trial() {
         assert_eq!(found.passed, passed, "{found:?}");
     }
     let mut found = acted().whole(procedure(hostile()));
-    found.result.disturbances.pop();
+    let FrameFound::Disturbed(disturbed) = &mut found.result.found else {
+        panic!("{found:?}")
+    };
+    disturbed.disturbances.pop();
     assert!(!check(procedure(hostile()), &found, "hostile-packets-sent").passed);
 }
 
@@ -412,12 +415,12 @@ fn the_throughput_is_searched_once_more_with_rekeys_in_every_trial() {
         .unwrap();
     let result = &found.result;
     let first = result.throughput.as_ref().unwrap();
-    let again = result.rekeyed_throughput.as_ref().unwrap();
+    let again = result.rekeyed_throughput().unwrap();
     assert_eq!(again.max_load, first.max_load);
     // Each rekey of this device costs frames, so that no load meets the goal of zero loss.
     assert!(first.goals[0].lower.is_some() && again.goals[0].lower.is_none());
     // The quiet and the disturbed trial alone are recorded as such.
-    assert_eq!(result.disturbances.len(), 2);
+    assert_eq!(result.disturbances().len(), 2);
     let searched = &rig.asked[2..];
     assert!(!searched.is_empty());
     for (load, happening) in searched {

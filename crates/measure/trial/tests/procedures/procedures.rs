@@ -101,7 +101,7 @@ fn the_longest_burst_without_loss_is_confirmed() {
         drain_ns: MS,
     };
     let found = rig.carry_out(Procedure::BackToBack(plan)).unwrap();
-    let bursts = &found.result.bursts;
+    let bursts = found.result.bursts();
     // Half of a burst leaves while it comes.
     let longest = bursts
         .iter()
@@ -187,7 +187,7 @@ fn recovery_is_the_time_from_the_overloads_end_to_the_last_loss() {
     let throughput = found.result.throughput.as_ref().unwrap().goals[0]
         .lower
         .unwrap();
-    let recovery = found.result.recovery.unwrap();
+    let recovery = found.result.recovery().unwrap();
     assert_eq!(recovery.overload, throughput * 110 / 100);
     assert_eq!(recovery.relief, throughput / 2);
     assert_eq!((recovery.recovery_ns, recovery.recovered), (40 * MS, true));
@@ -200,7 +200,7 @@ fn a_device_that_still_loses_at_the_end_has_not_recovered() {
     let mut rig = hard();
     rig.recovers_in_ns = SECOND;
     let found = rig.carry_out(Procedure::Recovery(recovery())).unwrap();
-    assert!(!found.result.recovery.unwrap().recovered);
+    assert!(!found.result.recovery().unwrap().recovered);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_device_that_forwards_nothing_any_more_has_not_recovered() {
     let mut rig = hard();
     rig.dies = true;
     let found = rig.carry_out(Procedure::Recovery(recovery())).unwrap();
-    let recovery = found.result.recovery.unwrap();
+    let recovery = found.result.recovery().unwrap();
     assert!(recovery.relief_lost > 0 && !recovery.recovered);
 }
 
@@ -217,7 +217,7 @@ fn an_overload_is_no_more_than_the_line_carries() {
     let mut rig = hard();
     rig.line_rate = Some(CAPACITY + 1000);
     let found = rig.carry_out(Procedure::Recovery(recovery())).unwrap();
-    assert_eq!(found.result.recovery.unwrap().overload, CAPACITY + 1000);
+    assert_eq!(found.result.recovery().unwrap().overload, CAPACITY + 1000);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn without_a_throughput_there_are_no_shares_of_it_and_the_reason_is_told() {
             reason.contains("not even the lowest of 1000 frames/s"),
             "{reason}"
         );
-        assert!(found.result.latency.is_empty() && found.result.recovery.is_none());
+        assert!(found.result.latency.is_empty() && found.result.recovery().is_none());
     }
 }
 

@@ -245,7 +245,7 @@ fn a_burst_that_was_not_received_is_a_burst_with_loss() {
     };
     let found = rig.carry_out(Procedure::BackToBack(plan)).unwrap();
     // Its port holds nothing, so not even the shortest is slow enough.
-    let bursts = found.result.bursts.iter();
+    let bursts = found.result.bursts().iter();
     assert!(bursts.clone().all(|burst| burst.lost > 0), "{bursts:?}");
 }
 

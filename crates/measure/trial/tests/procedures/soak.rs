@@ -80,7 +80,7 @@ fn the_time_is_made_in_segments_and_each_is_told_as_it_ends() {
     let mut found = found.unwrap();
     assert_eq!(seconds(&rig), [30, 30, 30, 10]);
     assert_eq!(kept.len(), 4);
-    let segments = &found.result.soak;
+    let segments = found.result.soak();
     assert!(kept.iter().map(|kept| &kept.segment).eq(segments));
     assert!(segments.iter().all(|segment| segment.start == 1));
     assert!(segments.iter().map(|segment| segment.trial).eq(0..4));
@@ -94,7 +94,7 @@ fn a_soak_that_broke_off_goes_on_with_the_rest_at_the_same_load() {
     let mut first = rig();
     let (found, _) = carried_out(&mut first, shared(), &[]);
     let searched = first.loads.len() - 4;
-    let load = found.unwrap().result.soak[0].points[0].intended / 30;
+    let load = found.unwrap().result.soak()[0].points[0].intended / 30;
     // Ctrl-C in the third segment.
     let mut broken = rig();
     broken.interrupt_in = Some(searched + 3);
@@ -118,9 +118,9 @@ fn a_soak_that_broke_off_goes_on_with_the_rest_at_the_same_load() {
             .all(|made| made.frames_per_s == Some(load))
     );
     assert_eq!(rest.len(), 2);
-    let starts: Vec<u32> = found.soak.iter().map(|segment| segment.start).collect();
+    let starts: Vec<u32> = found.soak().iter().map(|segment| segment.start).collect();
     assert_eq!(starts, [1, 1, 2, 2]);
-    assert!(found.soak.iter().map(|segment| segment.trial).eq(0..4));
+    assert!(found.soak().iter().map(|segment| segment.trial).eq(0..4));
     let time: u64 = found.trials.iter().map(|trial| trial.duration_ns).sum();
     assert_eq!(time, 100 * SECOND);
     assert_eq!(found.throughput, kept[0].throughput);
@@ -142,7 +142,7 @@ fn nothing_to_take_a_share_of_is_no_soak() {
     let mut dead = Simulated::new(Behaviour::Hard { capacity: 100 });
     let (found, kept) = carried_out(&mut dead, shared(), &[]);
     let found = found.unwrap();
-    assert!(found.objection.is_some() && kept.is_empty() && found.result.soak.is_empty());
+    assert!(found.objection.is_some() && kept.is_empty() && found.result.soak().is_empty());
     assert!(
         dead.loads
             .iter()

@@ -132,7 +132,7 @@ impl<'a> Panel<'a> {
     /// The first repeat in which the device did not recover, else the first that has a figure; and in it the first
     /// trial in which something was done.
     fn of(run: &Run<'a>, cell: &'a CellResult, directions: f64) -> Option<Self> {
-        let figures = cell.frames.as_ref()?.disturbance.as_ref()?;
+        let figures = cell.frames()?.disturbance()?;
         let worst = figures.not_recovered().first().map(|event| event.repeat);
         let mut trials = run.trials(cell);
         trials.find_map(|trial| {
@@ -142,8 +142,8 @@ impl<'a> Panel<'a> {
             let Outcome::Measured(measured) = &trial.outcome else {
                 return None;
             };
-            let found: &FrameResult = measured.frames.as_deref()?;
-            let all = || found.disturbances.iter();
+            let found: &FrameResult = measured.frames()?;
+            let all = || found.disturbances().iter();
             let disturbance = all().find(|one| !one.events.is_empty())?;
             let steps = steps(&disturbance.timeline, directions);
             (!steps.is_empty()).then_some(Self {

@@ -34,9 +34,7 @@ pub(crate) fn draw(
     point: &FramePoint<'_>,
     id: &str,
 ) -> Option<Markup> {
-    let curves = found(set, point, |cell| {
-        dots(cell.frames.as_ref()?.disturbance.as_ref()?)
-    });
+    let curves = found(set, point, |cell| dots(cell.frames()?.disturbance()?));
     let all = || curves.iter().flat_map(|(_, dots)| dots);
     let most = all().map(|dot| dot.percent).max()?;
     let x_axis = Linear::new(f64::from(most), 8.0, Scale::plain());

@@ -28,9 +28,7 @@ pub(crate) fn draw(
     point: &FramePoint<'_>,
     id: &str,
 ) -> Option<Markup> {
-    let cells = found(set, point, |cell| {
-        Some(cell.frames.as_ref()?.latency.as_slice())
-    });
+    let cells = found(set, point, |cell| Some(cell.frames()?.latency.as_slice()));
     let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
     let low = all().map(|load| load.p50_ns).min()?;
     let high = all().map(|load| load.max_ns).max()?;

@@ -27,7 +27,7 @@ pub(crate) fn draw(
     id: &str,
 ) -> Option<Markup> {
     let curves = found(set, point, |cell| {
-        let loads = cell.frames.as_ref()?.loads.as_slice();
+        let loads = cell.frames()?.loads();
         (loads.len() > 1).then_some(loads)
     });
     curves.first()?;

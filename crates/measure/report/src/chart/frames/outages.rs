@@ -73,7 +73,7 @@ fn values(times: &EventTimes) -> impl Iterator<Item = f64> {
 
 impl<'a> Row<'a> {
     fn of(cell: &'a CellResult) -> Option<Self> {
-        let found = cell.frames.as_ref()?.disturbance.as_ref()?;
+        let found = cell.frames()?.disturbance()?;
         let failover = found.failover.as_ref();
         let failover = failover.map(|found| (&found.outage_ns, &found.first_frame_ns));
         let setup = found.setup.as_ref();

@@ -173,10 +173,10 @@ impl Times {
 impl<'a> Block<'a> {
     /// The worst repeat, and of those alike the first.
     fn of(run: &Run<'a>, cell: &'a CellResult) -> Option<Self> {
-        let runs = &cell.frames.as_ref()?.soak.as_ref()?.runs;
+        let runs = &cell.frames()?.soak()?.runs;
         let worst = runs.iter().map(|one| one.verdict).max()?;
         let shown = runs.iter().find(|one| one.verdict == worst)?;
-        let directions = match &cell.traffic {
+        let directions = match cell.traffic() {
             Some(traffic) if traffic.duplex => 2.0,
             _ => 1.0,
         };
@@ -187,8 +187,8 @@ impl<'a> Block<'a> {
             let Outcome::Measured(measured) = &trial.outcome else {
                 return None;
             };
-            let found: &FrameResult = measured.frames.as_deref()?;
-            let parts = parts(&found.soak, directions);
+            let found: &FrameResult = measured.frames()?;
+            let parts = parts(found.soak(), directions);
             (!parts.is_empty()).then_some(Self {
                 cell,
                 repeat: trial.repeat,

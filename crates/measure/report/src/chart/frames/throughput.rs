@@ -71,7 +71,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup
 }
 
 fn goal(cell: &CellResult) -> Option<&GoalResult> {
-    cell.frames.as_ref()?.throughput.as_ref()?.goals.first()
+    cell.frames()?.throughput.as_ref()?.goals.first()
 }
 
 /// What the axis must reach.
@@ -164,10 +164,7 @@ fn one(
         height,
         ..area
     };
-    let limit = cell
-        .verdict
-        .as_ref()
-        .map_or("", |verdict| verdict.limit.name());
+    let limit = cell.verdict().map_or("", |verdict| verdict.limit.name());
     let tooltip = format!("{}: {} {limit}", cell.id, mean_rate(lower));
     svg.rect(&format!("fill-{}", run.color(&cell.dut)), bar, &tooltip);
     let middle = bar.x + bar.width / 2.0;
@@ -180,7 +177,7 @@ fn one(
         above = above.min(y);
     }
     let scale = Scale::si(lower.mean, "pps");
-    let mark = match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+    let mark = match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => " T",
         Some(Limit::LinkLimited) => " L",
         Some(Limit::Inconclusive) => " ?",

@@ -53,7 +53,7 @@ pub(super) fn summary(found: &KatResult) -> String {
 }
 
 fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) -> Vec<Column<'r>> {
-    let found = cell.device.as_ref().and_then(|found| found.kat.as_ref());
+    let found = cell.device().and_then(|found| found.kat());
     let algorithms = found.map_or(&[][..], |found| &found.algorithms);
     let column = |member: &'r String| Column {
         name: match info.members.as_slice() {

@@ -287,7 +287,7 @@ fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Tab
             continue;
         }
         let mut row = labels(run, cell, info);
-        match cell.device.as_ref().and_then(|found| found.speed.as_ref()) {
+        match cell.device().and_then(|found| found.speed()) {
             Some(found) => row.extend(cost(cell, found)),
             None => {
                 row.push(without_figure(cell));

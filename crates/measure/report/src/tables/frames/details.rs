@@ -53,7 +53,7 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 }
 
 fn throughput(cell: &CellResult) -> Option<&ThroughputResult> {
-    cell.frames.as_ref()?.throughput.as_ref()
+    cell.frames()?.throughput.as_ref()
 }
 
 fn bound_cells(goal: &GoalResult) -> [Cell; 6] {
@@ -101,7 +101,7 @@ pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                 let percent = |share: Option<f64>| {
                     Cell::or_missing(share.map(|share| format!("{:.1} %", 100.0 * share)))
                 };
-                let judged = cell.verdict.as_ref();
+                let judged = cell.verdict();
                 cells.extend([
                     Cell::plain(mean_rate(&rates.frames_per_s)),
                     bits(&rates.l1_bps),
@@ -112,7 +112,7 @@ pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                     verdict(cell),
                 ]);
             }
-            None if cell.frames.is_some() => {
+            None if cell.frames().is_some() => {
                 let why = throughput(cell).and_then(|found| found.goals.first()?.irregular.first());
                 cells.push(Cell::reason(why.map_or("no lower bound", String::as_str)));
                 cells.extend((0..5).map(|_| Cell::missing()));
@@ -177,7 +177,7 @@ fn bounded_by(by: &str) -> &str {
 pub(crate) fn verdicts(run: &Run<'_>) -> Option<Table> {
     let judged = || {
         let cells = run.results.cells.iter();
-        cells.filter_map(|cell| Some((cell, cell.verdict.as_ref()?)))
+        cells.filter_map(|cell| Some((cell, cell.verdict()?)))
     };
     judged().next()?;
     let note = format!(

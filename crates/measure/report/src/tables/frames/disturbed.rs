@@ -91,7 +91,7 @@ fn caption(set: &FrameSet<'_>, what: &str) -> String {
 }
 
 fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
-    cell.frames.as_ref()?.disturbance.as_ref()
+    cell.frames()?.disturbance()
 }
 
 /// A row for each device: its figures, or why it has none.

@@ -30,7 +30,7 @@ pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figure("Corrupted")
         .text("Verdict");
     for (point, cell) in set.rows() {
-        let loads = cell.frames.as_ref().map_or(&[][..], |found| &found.loads);
+        let loads = cell.frames().map_or(&[][..], |found| found.loads());
         if loads.is_empty() {
             let mut cells = labels(run, set, point, cell);
             if curve {

@@ -23,12 +23,7 @@ pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
         ("receiver", |found| &found.receiver),
     ] {
         let mut different: Vec<(&PortUsed, u64)> = Vec::new();
-        for found in run
-            .results
-            .cells
-            .iter()
-            .filter_map(|cell| cell.frames.as_ref())
-        {
+        for found in run.results.cells.iter().filter_map(|cell| cell.frames()) {
             let used = port(found);
             match different.iter_mut().find(|(known, _)| *known == used) {
                 Some((_, cells)) => *cells += 1,
@@ -65,12 +60,7 @@ pub(crate) fn mixes(run: &Run<'_>) -> Option<Table> {
         .text("Genome")
         .figure("Mean size");
     let mut told: Vec<&str> = Vec::new();
-    for traffic in run
-        .results
-        .cells
-        .iter()
-        .filter_map(|cell| cell.traffic.as_ref())
-    {
+    for traffic in run.results.cells.iter().filter_map(|cell| cell.traffic()) {
         if traffic.frame_bytes.is_none() && !told.contains(&traffic.genome.as_str()) {
             told.push(&traffic.genome);
             table.push(vec![

@@ -29,7 +29,7 @@ pub(super) fn figure(found: &SoakResult) -> String {
 }
 
 fn of(cell: &CellResult) -> Option<&SoakResult> {
-    cell.frames.as_ref()?.soak.as_ref()
+    cell.frames()?.soak()
 }
 
 /// A row for each repeat of each device.

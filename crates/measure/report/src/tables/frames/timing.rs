@@ -26,7 +26,7 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figure("Jitter")
         .text("Verdict");
     for (point, cell) in set.rows() {
-        let found = cell.frames.as_ref().map_or(&[][..], |found| &found.latency);
+        let found = cell.frames().map_or(&[][..], |found| &found.latency);
         if found.is_empty() {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(""));
@@ -86,7 +86,7 @@ pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figure("With loss")
         .text("Verdict");
     fill(table, run, set, |cell, frames| {
-        Some(burst_cells(cell, frames.back_to_back.as_ref()?))
+        Some(burst_cells(cell, frames.back_to_back()?))
     })
 }
 
@@ -123,7 +123,7 @@ fn fill<const FIGURES: usize>(
 ) -> Table {
     for (point, cell) in set.rows() {
         let mut cells = labels(run, set, point, cell);
-        let found = cell.frames.as_ref();
+        let found = cell.frames();
         match found.and_then(|frames| figures(cell, frames)) {
             Some(figures) => cells.extend(figures),
             None => cells.extend(without_figure(cell, FIGURES)),
@@ -148,7 +148,7 @@ pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figure("Lost afterwards")
         .text("Verdict");
     fill(table, run, set, |cell, frames| {
-        Some(recovery_cells(cell, frames.recovery.as_ref()?))
+        Some(recovery_cells(cell, frames.recovery()?))
     })
 }
 

@@ -129,11 +129,7 @@ fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
 }
 
 fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
-    let Some(throughput) = cell
-        .frames
-        .as_ref()
-        .and_then(|found| found.throughput.as_ref())
-    else {
+    let Some(throughput) = cell.frames().and_then(|found| found.throughput.as_ref()) else {
         // The sentence has its place in the tables with a row per cell.
         return match cell.status {
             Status::Invalid => Cell::word("invalid"),
@@ -154,7 +150,7 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
         1 => String::new(),
         _ => format!(" ± {distance:.decimals$}"),
     };
-    let mark = match cell.verdict.as_ref().map(|verdict| verdict.limit) {
+    let mark = match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => " T",
         Some(Limit::LinkLimited) => " L",
         Some(Limit::Inconclusive) => " ?",

@@ -112,7 +112,10 @@ const fn delivered(trial: &FrameTrial) -> u64 {
 
 /// What came through of the hostile packets of one repeat.
 pub(crate) fn hostile_delivered_in(found: &FrameResult) -> u64 {
-    let attacked = found.disturbances.iter().filter(|one| one.attack.is_some());
+    let attacked = found
+        .disturbances()
+        .iter()
+        .filter(|one| one.attack.is_some());
     let trials = attacked.filter_map(|one| found.trials.get(one.trial));
     trials.map(delivered).sum()
 }

@@ -216,12 +216,12 @@ fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
 }
 
 fn throughput(repeats: &Repeats<'_>) -> Option<Estimate> {
-    let lower = |found: &Option<ThroughputFound>| found.as_ref()?.goals.first()?.lower;
+    let lower = |found: Option<&ThroughputFound>| found?.goals.first()?.lower;
     let sample = |(repeat, found): &(u32, &journal::record::FrameResult)| {
-        let without = lower(&found.throughput).filter(|load| *load > 0)?;
+        let without = lower(found.throughput.as_ref()).filter(|load| *load > 0)?;
         Some(Sample {
             repeat: *repeat,
-            value: lower(&found.rekeyed_throughput)? as f64 / without as f64,
+            value: lower(found.rekeyed_throughput())? as f64 / without as f64,
         })
     };
     Estimate::of(repeats.iter().filter_map(sample).collect())

@@ -40,7 +40,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
         return Vec::new();
     };
     // A search that found nothing leaves no load to do it under.
-    if observed.result.disturbances.is_empty() {
+    if observed.result.disturbances().is_empty() {
         return Vec::new();
     }
     let mut checks = vec![carries_afterwards(observed)];
@@ -86,7 +86,7 @@ fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
 
 /// What was planned was done.
 fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option<Check> {
-    let disturbances = observed.result.disturbances.iter();
+    let disturbances = observed.result.disturbances().iter();
     let events = || disturbances.clone().flat_map(|trial| &trial.events);
     let done = events().count() as u64;
     let longest_us = events().map(|event| event.took_ns).max().unwrap_or(0) / 1000;
@@ -102,7 +102,7 @@ fn attacks<'a>(
     observed: &FrameObserved<'a>,
 ) -> impl Iterator<Item = (&'a Disturbance, &'a FrameTrial)> {
     let result = observed.result;
-    let attacked = result.disturbances.iter();
+    let attacked = result.disturbances().iter();
     let attacked = attacked.filter(|disturbance| disturbance.attack.is_some());
     attacked.filter_map(|attacked| Some((attacked, result.trials.get(attacked.trial)?)))
 }

@@ -1,0 +1,120 @@
+//! What a trial measured: one kind of figures, with CPU time and evidence.
+
+use super::{Cpu, DeviceResult, Evidence, FrameResult, Latency, Transfer, at_most_one};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Everything read during a trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// What the trial is made for.
+    pub figures: Figures,
+    /// CPU time by role, over the measured time. Of a frame test with several trials: over the one
+    /// whose evidence is here.
+    pub cpu: Cpu,
+    /// Proof that the figure is what it seems.
+    pub evidence: Evidence,
+}
+
+/// The figures of a trial, by its kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Figures {
+    /// The trial failed before it had any.
+    #[default]
+    None,
+    /// Bulk transfer, for `tcp` and `udp`.
+    Transfer(Transfer),
+    /// Round-trip times, for `ping`.
+    Latency(Latency),
+    /// Frames, for frame tests.
+    Frames(Box<FrameResult>),
+    /// Crypto devices, for trials of these.
+    Device(Box<DeviceResult>),
+}
+
+impl Measured {
+    /// The bulk transfer of a `tcp` or `udp` trial.
+    #[must_use]
+    pub const fn transfer(&self) -> Option<&Transfer> {
+        match &self.figures {
+            Figures::Transfer(transfer) => Some(transfer),
+            _ => None,
+        }
+    }
+
+    /// The round-trip times of a `ping` trial.
+    #[must_use]
+    pub const fn latency(&self) -> Option<&Latency> {
+        match &self.figures {
+            Figures::Latency(latency) => Some(latency),
+            _ => None,
+        }
+    }
+
+    /// The result of a frame test.
+    #[must_use]
+    pub const fn frames(&self) -> Option<&FrameResult> {
+        match &self.figures {
+            Figures::Frames(frames) => Some(frames),
+            _ => None,
+        }
+    }
+
+    /// The result of a trial of crypto devices.
+    #[must_use]
+    pub const fn device(&self) -> Option<&DeviceResult> {
+        match &self.figures {
+            Figures::Device(device) => Some(device),
+            _ => None,
+        }
+    }
+}
+
+/// As journals have it: a key for each kind, of which one has a value.
+#[derive(Serialize, Deserialize)]
+struct Wire<'a> {
+    transfer: Option<Cow<'a, Transfer>>,
+    latency: Option<Cow<'a, Latency>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    frames: Option<Cow<'a, FrameResult>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    device: Option<Cow<'a, DeviceResult>>,
+    cpu: Cpu,
+    evidence: Cow<'a, Evidence>,
+}
+
+impl Serialize for Measured {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let wire = Wire {
+            transfer: self.transfer().map(Cow::Borrowed),
+            latency: self.latency().map(Cow::Borrowed),
+            frames: self.frames().map(Cow::Borrowed),
+            device: self.device().map(Cow::Borrowed),
+            cpu: self.cpu,
+            evidence: Cow::Borrowed(&self.evidence),
+        };
+        wire.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Measured {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(deserializer)?;
+        let found = [
+            wire.transfer
+                .map(|found| Figures::Transfer(found.into_owned())),
+            wire.latency
+                .map(|found| Figures::Latency(found.into_owned())),
+            wire.frames
+                .map(|found| Figures::Frames(Box::new(found.into_owned()))),
+            wire.device
+                .map(|found| Figures::Device(Box::new(found.into_owned()))),
+        ];
+        let keys = "`transfer`, `latency`, `frames` and `device`";
+        Ok(Self {
+            figures: at_most_one(found, keys)?.unwrap_or_default(),
+            cpu: wire.cpu,
+            evidence: wire.evidence.into_owned(),
+        })
+    }
+}

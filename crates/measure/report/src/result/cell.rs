@@ -1,0 +1,202 @@
+//! A cell for machines: a key for each kind of figures, of which those of other kinds are `null`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use stats::{
+    BackToBackResult, Bulk, Ceiling, CellFigures, CellResult, Control, CpuResult, DeviceFigures,
+    DeviceMember, DeviceOutcome, DeviceSpeedResult, DeviceTestInfo, DisturbanceResult,
+    FatigueResult, FrameFigures, FrameOutcome, KatResult, LatencyResult, LoadLatency, LoadResult,
+    Overhead, Parameters, PortUsed, Reason, RecoveryResult, Repeats, SoakResult, Status,
+    ThroughputResult, TrafficInfo, Verdict,
+};
+
+/// What the trials of a cell say together.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "CellResult")]
+pub struct CellInfo {
+    /// The cell's id in the plan.
+    pub id: String,
+    /// The id without the DUT: cells of one group are compared with one another.
+    pub group: String,
+    /// The DUT's name.
+    pub dut: String,
+    /// Whether this is the baseline: nothing is encrypted.
+    pub baseline: bool,
+    /// Whether it measures the tester and no DUT of the campaign.
+    pub calibration: bool,
+    /// What makes it a control, where it is one.
+    pub control: Option<Control>,
+    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never meant to.
+    pub insecure: Option<String>,
+    /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or `fatigue`.
+    pub protocol: String,
+    /// IP MTU of the stations' interfaces, in bytes; `null` for crypto devices, as are the next two.
+    pub mtu_bytes: Option<u16>,
+    /// Cores that each station's tools may use.
+    pub cores_per_station: Option<u16>,
+    /// Whether TSO, GSO and GRO are on at the links' ends.
+    pub offloads: Option<bool>,
+    /// Tool parameters in force.
+    pub parameters: Parameters,
+    /// Whether there is a figure, and why not.
+    pub status: Status,
+    /// Why trials are invalid or failed, in the order of the repeats.
+    pub reasons: Vec<Reason>,
+    /// What became of the repeats.
+    pub repeats: Repeats,
+    /// Bulk transfer, for `tcp` and `udp`; `null` when the cell has no figure.
+    pub bulk: Option<Bulk>,
+    /// Round-trip times, for `ping`; `null` when the cell has no figure.
+    pub latency: Option<LatencyResult>,
+    /// What the frames look like, for frame tests.
+    pub traffic: Option<TrafficInfo>,
+    /// Figures of a frame test; `null` when the cell has none.
+    pub frames: Option<FrameInfo>,
+    /// What is asked of which devices, for trials of crypto devices.
+    pub device_test: Option<DeviceTestInfo>,
+    /// Figures of such a trial; `null` when the cell has none.
+    pub device: Option<DeviceInfo>,
+    /// What limits the figure, for frame tests; `null` when the cell has none.
+    pub verdict: Option<Verdict>,
+    /// CPU by role; `null` when the cell has no figure.
+    pub cpu: Option<CpuResult>,
+    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing encrypts, where
+    /// packets are fragmented, and where it depends on more than the packet.
+    pub overhead: Option<Overhead>,
+    /// What the path could carry of such packets, for the same; `null` where neither line rate nor baseline tells.
+    pub ceiling: Option<Ceiling>,
+}
+
+/// Figures of a frame test. Which are there depends on the procedure.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "FrameFigures")]
+pub struct FrameInfo {
+    /// What the search found, for `throughput`, `latency` and `recovery`.
+    pub throughput: Option<ThroughputResult>,
+    /// One load after the other, for `load` and `loss-curve`; the highest first.
+    pub loads: Vec<LoadResult>,
+    /// Latency under each load; of procedures other than `latency`, under that of the evidence.
+    pub latency: Vec<LoadLatency>,
+    /// Longest burst without loss, for `back-to-back`.
+    pub back_to_back: Option<BackToBackResult>,
+    /// For `recovery`.
+    pub recovery: Option<RecoveryResult>,
+    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    pub disturbance: Option<DisturbanceResult>,
+    /// For `soak`.
+    pub soak: Option<SoakResult>,
+    /// Counts of the trials whose evidence is recorded.
+    pub at_evidence: Option<LoadResult>,
+    /// How station A sent.
+    pub sender: PortUsed,
+    /// How the receiving station received.
+    pub receiver: PortUsed,
+}
+
+/// Figures of a trial on crypto devices. Which are there depends on the trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DeviceFigures")]
+pub struct DeviceInfo {
+    /// What the devices say of themselves, by the last repeat.
+    pub members: Vec<DeviceMember>,
+    /// Why there is no figure though nothing failed: the device does not have the operation.
+    pub not_offered: Option<String>,
+    /// For `kat`.
+    pub kat: Option<KatResult>,
+    /// For `speed`.
+    pub speed: Option<DeviceSpeedResult>,
+    /// For `fatigue`.
+    pub fatigue: Option<FatigueResult>,
+}
+
+impl From<CellResult> for CellInfo {
+    fn from(cell: CellResult) -> Self {
+        let mut info = Self {
+            id: cell.id,
+            group: cell.group,
+            dut: cell.dut,
+            baseline: cell.baseline,
+            calibration: cell.calibration,
+            control: cell.control,
+            insecure: cell.insecure,
+            protocol: cell.protocol,
+            mtu_bytes: cell.stations.map(|stations| stations.mtu),
+            cores_per_station: cell.stations.map(|stations| stations.cores),
+            offloads: cell.stations.map(|stations| stations.offloads),
+            parameters: cell.parameters,
+            status: cell.status,
+            reasons: cell.reasons,
+            repeats: cell.repeats,
+            bulk: None,
+            latency: None,
+            traffic: None,
+            frames: None,
+            device_test: None,
+            device: None,
+            verdict: None,
+            cpu: cell.cpu,
+            overhead: cell.overhead,
+            ceiling: cell.ceiling,
+        };
+        match cell.figures {
+            CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk,
+            CellFigures::Ping(latency) => info.latency = latency,
+            CellFigures::Frames(frames) => {
+                info.traffic = Some(frames.traffic);
+                info.frames = frames.figures.map(Into::into);
+                info.verdict = frames.verdict;
+            }
+            CellFigures::Device(device) => {
+                info.device_test = Some(device.test);
+                info.device = device.figures.map(Into::into);
+            }
+        }
+        info
+    }
+}
+
+impl From<FrameFigures> for FrameInfo {
+    fn from(figures: FrameFigures) -> Self {
+        let mut info = Self {
+            throughput: figures.throughput,
+            loads: Vec::new(),
+            latency: figures.latency,
+            back_to_back: None,
+            recovery: None,
+            disturbance: None,
+            soak: None,
+            at_evidence: figures.at_evidence,
+            sender: figures.sender,
+            receiver: figures.receiver,
+        };
+        match figures.found {
+            FrameOutcome::Nothing | FrameOutcome::Throughput => {}
+            FrameOutcome::Load(load) => info.loads = vec![*load],
+            FrameOutcome::LossCurve(loads) => info.loads = loads,
+            FrameOutcome::BackToBack(found) => info.back_to_back = Some(found),
+            FrameOutcome::Recovery(found) => info.recovery = Some(found),
+            FrameOutcome::Disturbance(found) => info.disturbance = Some(*found),
+            FrameOutcome::Soak(found) => info.soak = Some(*found),
+        }
+        info
+    }
+}
+
+impl From<DeviceFigures> for DeviceInfo {
+    fn from(figures: DeviceFigures) -> Self {
+        let mut info = Self {
+            members: figures.members,
+            not_offered: figures.not_offered,
+            kat: None,
+            speed: None,
+            fatigue: None,
+        };
+        match figures.found {
+            None => {}
+            Some(DeviceOutcome::Kat(found)) => info.kat = Some(found),
+            Some(DeviceOutcome::Speed(found)) => info.speed = Some(*found),
+            Some(DeviceOutcome::Fatigue(found)) => info.fatigue = Some(*found),
+        }
+        info
+    }
+}
