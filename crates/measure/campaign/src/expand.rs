@@ -9,23 +9,21 @@
 //! `straight` in it itself.
 
 mod grid;
+mod point;
 mod tools;
 
-pub(crate) use grid::{Grid, Placed};
+pub(crate) use grid::{CELLS_MAX, Grid};
+pub(crate) use point::Point;
 
 use crate::device;
 use crate::dut::{Listed, STRAIGHT, names, slug};
 use crate::frames::{self, Given};
 use crate::plan::{
-    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, Measurement, Procedure, Stations,
-    group_of,
+    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, Measurement, Procedure, group_of,
 };
 use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
 use yaml::{Node, Place, Reported};
-
-/// More cells than this take weeks.
-pub(crate) const CELLS_MAX: usize = 10_000;
 
 /// A cell whose time is not estimated yet, with the places that can still be wrong in some lab or
 /// host.
@@ -153,18 +151,6 @@ fn points<'a, 'd>(
     Ok(points)
 }
 
-/// One combination of a trial's axes.
-#[derive(Clone)]
-pub(crate) struct Point<'a> {
-    pub(crate) trial: &'a Trial,
-    /// All of its coordinates, those that ids leave out too.
-    pub(crate) at: Vec<Placed<'a>>,
-    pub(crate) stations: Option<Stations>,
-    pub(crate) tune: bool,
-    pub(crate) frames: Option<Given>,
-    pub(crate) measurement: Measurement,
-}
-
 /// Axes by kind that have more than one value in the campaign.
 fn varying_axes<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> HashSet<(&'static str, Axis)> {
     let mut first = HashMap::new();
@@ -180,19 +166,7 @@ fn varying_axes<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> HashSet<(&'s
     varying
 }
 
-impl<'a> Point<'a> {
-    /// A point of one core, which no axis has placed yet.
-    pub(crate) const fn new(trial: &'a Trial, measurement: Measurement) -> Self {
-        Self {
-            trial,
-            at: Vec::new(),
-            stations: None,
-            tune: false,
-            frames: None,
-            measurement,
-        }
-    }
-
+impl Point<'_> {
     /// The coordinates that ids have.
     fn named(&self, varying: &HashSet<(&'static str, Axis)>) -> Vec<Coordinate> {
         let kind = self.measurement.name();
@@ -200,13 +174,6 @@ impl<'a> Point<'a> {
             |axis: Axis| axis.is_always_named(&self.measurement) || varying.contains(&(kind, axis));
         let at = self.at.iter().map(|(coordinate, _)| coordinate);
         at.filter(|at| is_named(at.axis)).cloned().collect()
-    }
-
-    /// Of the value on an axis; of the trial where it has none.
-    pub(crate) fn place(&self, axis: Axis) -> &Place {
-        let mut at = self.at.iter();
-        let found = at.find(|(coordinate, _)| coordinate.axis == axis);
-        found.map_or(&self.trial.place, |(_, place)| place)
     }
 
     /// What of this point some DUT cannot do: where, what, and what to do.

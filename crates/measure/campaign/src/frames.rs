@@ -5,6 +5,8 @@
 
 mod check;
 mod disturbed;
+mod given;
+mod keys;
 pub(crate) mod mix;
 mod points;
 mod procedure;
@@ -13,7 +15,8 @@ pub(crate) mod rate;
 mod search;
 mod soak;
 
-pub(crate) use check::{Given, for_duts};
+pub(crate) use check::for_duts;
+pub(crate) use given::Given;
 pub(crate) use points::{LINK_MTU_MIN, packet_bytes_max};
 pub(crate) use procedure::{NAMES, Name};
 

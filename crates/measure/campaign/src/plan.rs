@@ -4,9 +4,10 @@
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
-pub(crate) mod axis;
+mod axis;
 mod cell;
 mod claim;
+mod coordinate;
 mod device;
 mod disturbed;
 mod encryptor;
@@ -14,6 +15,7 @@ mod external;
 mod frames;
 mod keys;
 mod published;
+mod search;
 mod soak;
 mod tool;
 
@@ -21,15 +23,16 @@ pub use crate::adapter::{
     Ability, Adapter, Carrier, DataPath, Direction, DutProfile, Form, IkeAuth, L2tpEncapsulation,
     L2tpv3, OpenVpn, PacketLimit, Role, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
 };
-pub use axis::{Axis, Column, Coordinate, Value};
+pub use axis::Column;
 pub use cell::{Cell, Stations};
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
+pub use coordinate::{Axis, Coordinate, Value};
 pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,
 };
-pub use disturbed::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
-pub use encryptor::{Encryptor, Mode};
+pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
+pub use encryptor::{Desync, Encryptor, Mode};
 pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use keys::KeySource;
 pub use published::{Published, PublishedUnit};
@@ -39,9 +42,10 @@ pub use tool::Tool;
 pub(crate) use cell::group_of;
 
 pub use frames::{
-    BackToBack, FrameTest, Goal, IpVersion, LatencyTest, Load, LossCurve, PortKind, Ports,
-    Procedure, Profile, Recovery, ThroughputSearch, Traffic,
+    BackToBack, FrameTest, IpVersion, LatencyTest, Load, LossCurve, PortKind, Ports, Procedure,
+    Recovery, Traffic,
 };
+pub use search::{Goal, Profile, ThroughputSearch};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,10 @@
 //! Combinations of the values of axes.
 
-use super::CELLS_MAX;
 use crate::plan::{Axis, Coordinate, Value};
 use yaml::{Place, Spanned};
+
+/// More cells than this take weeks.
+pub(crate) const CELLS_MAX: usize = 10_000;
 
 /// A coordinate with the place of its value in the campaign.
 pub(crate) type Placed<'a> = (Coordinate, &'a Place);

@@ -2,27 +2,14 @@
 
 use crate::dut::{Listed, names};
 use crate::expand::Point;
-use crate::frames::{FLOWS_PER_TUNNEL_MAX, RawTraffic};
+use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, RawTraffic};
 use crate::plan::{Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
-use yaml::{Node, Place, Spanned};
+use yaml::{Node, Place};
 
 /// Smallest frame of IPv6: that of IPv4 and the longer header, since both carry the stamp.
 const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
-
-/// What the campaign gives of a frame test, which can still be wrong with some DUT or in some lab.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Given {
-    /// `None`: as many as suffice.
-    pub(crate) flows: Option<u32>,
-    /// `None`: as many as the DUT has.
-    pub(crate) tunnels: Option<u32>,
-    /// Loads that were given, in frames/s.
-    pub(crate) loads: Vec<Spanned<u64>>,
-    /// Of what is done to the DUT.
-    pub(crate) event: Option<Place>,
-}
 
 impl RawTraffic {
     /// Axes against one another.

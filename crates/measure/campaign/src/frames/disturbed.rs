@@ -2,7 +2,7 @@
 //! `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
-use crate::frames::procedure::{is_empty, trial_time, whole_percent};
+use crate::frames::keys::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
 use crate::plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure};

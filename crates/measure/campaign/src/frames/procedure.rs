@@ -1,7 +1,8 @@
 //! What is done with the frames: the keys that each kind of frame trial has of its own.
 
-use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
+use crate::axis::{AxisValues, axis, nanos};
 use crate::frames::disturbed;
+use crate::frames::keys::{drain, is_empty, max_load, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::frames::soak;
@@ -9,7 +10,6 @@ use crate::plan::{
     Axis, BackToBack, Coordinate, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery,
 };
 use std::time::Duration;
-use units::Ratio;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
 
@@ -89,8 +89,6 @@ pub(crate) enum Asked {
 
 const LOAD_DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const TRIAL_DEFAULT: Duration = Duration::from_secs(1);
-const TRIAL_MIN: Duration = Duration::from_millis(10);
-const DRAIN_MAX: Duration = Duration::from_secs(60);
 const STEP_PERCENT_DEFAULT: u8 = 10;
 /// RFC 9004 §5.
 const BURST_DEFAULT: Duration = Duration::from_secs(2);
@@ -405,44 +403,4 @@ impl Asked {
 fn lowest_percent(step_percent: u8) -> u64 {
     let step = u64::from(step_percent.max(1));
     100 - (100 - 1) / step * step
-}
-
-/// Highest load; `None`: the line rate, or what the generator reaches.
-pub(super) fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported> {
-    map.with_default("max_load", None, |node| {
-        let rate = node.word_or("auto", rate::read)?;
-        Ok(rate.map(|rate| node.spanned(rate)))
-    })
-}
-
-/// Time after the last frame in which stragglers still count.
-pub(super) fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Reported> {
-    map.with_default("drain", default, |node| {
-        node.duration(Duration::ZERO..=DRAIN_MAX)
-    })
-}
-
-/// Whether a trial is too short for one frame.
-pub(super) fn is_empty(frames_per_s: u64, trial: Duration) -> bool {
-    u128::from(frames_per_s) * trial.as_nanos() < Duration::from_secs(1).as_nanos()
-}
-
-pub(super) fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {
-    node.duration(TRIAL_MIN..=RUN_MAX)
-}
-
-pub(super) fn whole_percent(
-    node: Node<'_>,
-    range: std::ops::RangeInclusive<u16>,
-) -> Result<u16, Reported> {
-    let percent = |percent: &u16| Ratio::from_percent((*percent).into());
-    let ratio = node.ratio(percent(range.start())..=percent(range.end()))?;
-    match ratio.percent() {
-        // In range, so it fits.
-        Some(percent) => Ok(percent as u16),
-        None => Err(node.mistake(
-            format!("{ratio} is not a whole number of per cent"),
-            "write whole per cent",
-        )),
-    }
 }

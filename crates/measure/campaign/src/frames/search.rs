@@ -1,7 +1,7 @@
 //! A search for throughput as a campaign asks for it.
 
 use crate::axis::{RUN_MAX, nanos};
-use crate::frames::procedure::{drain, is_empty, max_load};
+use crate::frames::keys::{drain, is_empty, max_load};
 use crate::frames::profile::{self, Times};
 use crate::frames::rate::{self, Rate};
 use crate::plan::{Axis, Coordinate, Goal, Profile, ThroughputSearch, Value};

@@ -1,6 +1,6 @@
 //! One point of the matrix.
 
-use crate::plan::axis::{Axis, Coordinate};
+use crate::plan::coordinate::{Axis, Coordinate};
 use crate::plan::{Adapter, Dut, Measurement};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 //! After the methodology that the IETF's BMWG had begun for IPsec devices (draft-ietf-bmwg-ipsec-meth, expired),
 //! brought up to IKEv2 and AEADs: `docs/methodology.md` says what was taken over and what was not.
 
-use super::{Ability, ThroughputSearch};
+use super::{Ability, Desync, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 
 /// A constant load, and what happens under it.
@@ -108,16 +108,6 @@ pub enum Failure {
     Link,
 }
 
-/// How keys come out of step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Desync {
-    /// gw2 holds other keys for the epoch in force than gw1 seals with.
-    WrongKeys,
-    /// gw1 seals with the keys of a next epoch, of which gw2 has never heard.
-    MissedRollover,
-}
-
 /// Hostile packets, made of what is captured between the gateways. They are sent to gw2 from gw1's end of that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -190,20 +180,6 @@ impl Failure {
         match self {
             Self::Crash => "crash",
             Self::Link => "link",
-        }
-    }
-}
-
-impl Desync {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::WrongKeys, Self::MissedRollover];
-
-    /// As campaigns have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WrongKeys => "wrong-keys",
-            Self::MissedRollover => "missed-rollover",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What our own encryptor is told as a device under test.
 
-use super::{Desync, KeySource};
+use super::KeySource;
 use choice::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
@@ -175,4 +175,28 @@ fn engine<S: Serializer>(choice: &Choice, serializer: S) -> Result<S::Ok, S::Err
 
 const fn one() -> u16 {
     1
+}
+
+/// How keys come out of step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Desync {
+    /// gw2 holds other keys for the epoch in force than gw1 seals with.
+    WrongKeys,
+    /// gw1 seals with the keys of a next epoch, of which gw2 has never heard.
+    MissedRollover,
+}
+
+impl Desync {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::WrongKeys, Self::MissedRollover];
+
+    /// As campaigns have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WrongKeys => "wrong-keys",
+            Self::MissedRollover => "missed-rollover",
+        }
+    }
 }

@@ -1,0 +1,40 @@
+//! One combination of a trial's axes.
+
+use super::grid::Placed;
+use crate::frames::Given;
+use crate::plan::{Axis, Measurement, Stations};
+use crate::trial::Trial;
+use yaml::Place;
+
+/// One combination of a trial's axes.
+#[derive(Clone)]
+pub(crate) struct Point<'a> {
+    pub(crate) trial: &'a Trial,
+    /// All of its coordinates, those that ids leave out too.
+    pub(crate) at: Vec<Placed<'a>>,
+    pub(crate) stations: Option<Stations>,
+    pub(crate) tune: bool,
+    pub(crate) frames: Option<Given>,
+    pub(crate) measurement: Measurement,
+}
+
+impl<'a> Point<'a> {
+    /// A point of one core, which no axis has placed yet.
+    pub(crate) const fn new(trial: &'a Trial, measurement: Measurement) -> Self {
+        Self {
+            trial,
+            at: Vec::new(),
+            stations: None,
+            tune: false,
+            frames: None,
+            measurement,
+        }
+    }
+
+    /// Of the value on an axis; of the trial where it has none.
+    pub(crate) fn place(&self, axis: Axis) -> &Place {
+        let mut at = self.at.iter();
+        let found = at.find(|(coordinate, _)| coordinate.axis == axis);
+        found.map_or(&self.trial.place, |(_, place)| place)
+    }
+}

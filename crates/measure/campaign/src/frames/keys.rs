@@ -1,0 +1,50 @@
+//! Keys that several kinds of frame trials have.
+
+use crate::axis::RUN_MAX;
+use crate::frames::rate::{self, Rate};
+use std::time::Duration;
+use units::Ratio;
+use yaml::{Map, Node, Reported, Spanned};
+
+const TRIAL_MIN: Duration = Duration::from_millis(10);
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+
+/// Highest load; `None`: the line rate, or what the generator reaches.
+pub(super) fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported> {
+    map.with_default("max_load", None, |node| {
+        let rate = node.word_or("auto", rate::read)?;
+        Ok(rate.map(|rate| node.spanned(rate)))
+    })
+}
+
+/// Time after the last frame in which stragglers still count.
+pub(super) fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Reported> {
+    map.with_default("drain", default, |node| {
+        node.duration(Duration::ZERO..=DRAIN_MAX)
+    })
+}
+
+/// Whether a trial is too short for one frame.
+pub(super) fn is_empty(frames_per_s: u64, trial: Duration) -> bool {
+    u128::from(frames_per_s) * trial.as_nanos() < Duration::from_secs(1).as_nanos()
+}
+
+pub(super) fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {
+    node.duration(TRIAL_MIN..=RUN_MAX)
+}
+
+pub(super) fn whole_percent(
+    node: Node<'_>,
+    range: std::ops::RangeInclusive<u16>,
+) -> Result<u16, Reported> {
+    let percent = |percent: &u16| Ratio::from_percent((*percent).into());
+    let ratio = node.ratio(percent(range.start())..=percent(range.end()))?;
+    match ratio.percent() {
+        // In range, so it fits.
+        Some(percent) => Ok(percent as u16),
+        None => Err(node.mistake(
+            format!("{ratio} is not a whole number of per cent"),
+            "write whole per cent",
+        )),
+    }
+}

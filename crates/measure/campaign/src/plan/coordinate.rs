@@ -1,0 +1,216 @@
+//! Where a cell is in the matrix: a value on an axis.
+
+use crate::plan::{Direction, IpVersion, Ports, Tool, Workers};
+use crate::words::{counted, on_off};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wire::mix::FrameMix;
+
+/// What a campaign can vary, or what tells one trial from another of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the declaration of each says what it is")]
+pub enum Axis {
+    Mtu,
+    Streams,
+    Window,
+    Datagram,
+    Payload,
+    Count,
+    Interval,
+    Frame,
+    Ip,
+    Direction,
+    Duplex,
+    Flows,
+    Tunnels,
+    Cores,
+    Offloads,
+    Ports,
+    Rate,
+    Load,
+    Loads,
+    MaxLoad,
+    MinLoad,
+    Step,
+    Profile,
+    Drain,
+    Timeout,
+    Burst,
+    Bursts,
+    Overload,
+    Relief,
+    OverloadTime,
+    ReliefTime,
+    Every,
+    Failure,
+    Cause,
+    Attack,
+    Shares,
+    Times,
+    Down,
+    Watch,
+    Operation,
+    Bytes,
+    AtOnce,
+    Algorithms,
+    Operations,
+    Threads,
+    Loops,
+    Workers,
+    Depth,
+    InvalidEvery,
+    Restart,
+    Duration,
+    Warmup,
+    Tune,
+    Tool,
+}
+
+/// A value on an axis: as the campaign asks for it in a [`Coordinate`], in force by [`Axis::value`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Left open: the DUT, the tool or another value decides.
+    Open,
+    /// On or off.
+    Switch(bool),
+    /// A number in the unit of the axis.
+    Number(u64),
+    /// A name, or a value of several parts; it has neither blank nor slash.
+    Word(String),
+}
+
+/// Where a cell is on one axis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// The axis.
+    pub axis: Axis,
+    /// As the campaign asks for it: a load of `1 Gbit/s L1` is one value, though it is another number of frames
+    /// for each size.
+    pub value: Value,
+}
+
+impl Value {
+    /// Without a unit.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Open => "auto".to_owned(),
+            Self::Switch(on) => on_off(*on).to_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Word(word) => word.clone(),
+        }
+    }
+
+    pub(crate) fn counted(&self, noun: &str) -> String {
+        match self {
+            Self::Number(number) => counted(*number, noun),
+            other => format!("{} {noun}s", other.plain()),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(word: &str) -> Self {
+        Self::Word(word.replace(' ', "-"))
+    }
+}
+
+impl From<String> for Value {
+    fn from(word: String) -> Self {
+        word.as_str().into()
+    }
+}
+
+impl From<bool> for Value {
+    fn from(on: bool) -> Self {
+        Self::Switch(on)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<u8> for Value {
+    fn from(number: u8) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<u16> for Value {
+    fn from(number: u16) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<Duration> for Value {
+    fn from(time: Duration) -> Self {
+        crate::axis::nanos(time).into()
+    }
+}
+
+impl From<Tool> for Value {
+    fn from(tool: Tool) -> Self {
+        tool.name().into()
+    }
+}
+
+impl From<Direction> for Value {
+    fn from(direction: Direction) -> Self {
+        direction.name().into()
+    }
+}
+
+impl From<IpVersion> for Value {
+    fn from(version: IpVersion) -> Self {
+        version.number().into()
+    }
+}
+
+impl From<Workers> for Value {
+    fn from(workers: Workers) -> Self {
+        workers.name().into()
+    }
+}
+
+impl From<Ports> for Value {
+    fn from(ports: Ports) -> Self {
+        match ports == Ports::default() {
+            true => Self::Open,
+            false => ports.to_string().into(),
+        }
+    }
+}
+
+/// `64`, `imix1`, `7x64+4x594+1x1518`.
+impl From<FrameMix> for Value {
+    fn from(mix: FrameMix) -> Self {
+        if let [share] = mix.shares.as_slice() {
+            return share.frame_bytes.into();
+        }
+        if FrameMix::named(&mix.name).is_some() {
+            return mix.name.into();
+        }
+        let shares = mix.shares.iter();
+        let shares: Vec<_> = shares
+            .map(|share| format!("{}x{}", share.weight, share.frame_bytes))
+            .collect();
+        shares.join("+").into()
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Open, Into::into)
+    }
+}

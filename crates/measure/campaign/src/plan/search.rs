@@ -1,0 +1,66 @@
+//! A search for throughput: its goals and loads.
+
+use serde::{Deserialize, Serialize};
+
+/// A search for throughput.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThroughputSearch {
+    /// Where the goals came from.
+    pub profile: Profile,
+    /// What is searched for, all at once.
+    pub goals: Vec<Goal>,
+    /// Highest load tried, in frames/s; `None`: the line rate, or what the generator reaches.
+    pub max_load: Option<u64>,
+    /// Lowest load tried, in frames/s.
+    pub min_load: u64,
+    /// Time after the last frame was sent in which stragglers still count.
+    pub drain_ns: u64,
+    /// Longest time for the whole search.
+    pub timeout_ns: u64,
+}
+
+/// Sets of goals with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Short trials; NDR and PDR in seconds.
+    Fast,
+    /// Zero loss in 60 s trials: unconditionally compliant with RFC 2544.
+    Rfc2544,
+    /// ETSI GS NFV-TST 009: binary search with loss verification.
+    Tst009,
+    /// None: the campaign spells the goals out.
+    Custom,
+}
+
+impl Profile {
+    /// As campaigns and reports have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Rfc2544 => "rfc2544",
+            Self::Tst009 => "tst009",
+            Self::Custom => "custom",
+        }
+    }
+}
+
+/// A search goal (RFC 9971). Ratios are in parts per million.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goal {
+    /// `ndr`, `pdr` or another word for tables.
+    pub name: String,
+    /// Goal Loss Ratio: a trial that loses more is a high-loss trial.
+    pub loss_ratio_ppm: u32,
+    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take.
+    pub exceed_ratio_ppm: u32,
+    /// Goal Initial Trial Duration.
+    pub initial_trial_ns: u64,
+    /// Goal Final Trial Duration.
+    pub final_trial_ns: u64,
+    /// Goal Duration Sum.
+    pub duration_sum_ns: u64,
+    /// Goal Width: relative distance of the bounds at which the search ends.
+    pub width_ppm: u32,
+}
