@@ -12,8 +12,7 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use trial::frames::Happening;
-use trial::{Checkpoint, FrameStep, Progress, RunEvent, TrialEvent};
+use trial::{Checkpoint, FrameStep, PlannedDisturbance, Progress, RunEvent, TrialEvent};
 use units::human;
 
 /// How often the time left is drawn anew: seldom enough not to show in what is measured.
@@ -166,7 +165,7 @@ fn in_progress(step: &FrameStep<'_>) -> String {
         Some(load) => human::frame_rate(load as f64),
         None => "full speed".to_owned(),
     };
-    let happening = step.happening.map_or_else(String::new, happens);
+    let planned = step.planned.map_or_else(String::new, disturbance);
     let last = match step.last {
         Some(last) if last.sent > 0 => {
             let percent = 100.0 * last.lost() as f64 / last.sent as f64;
@@ -182,14 +181,14 @@ fn in_progress(step: &FrameStep<'_>) -> String {
     });
     let bounds: String = bounds.collect();
     format!(
-        "{}: {}. {load}{happening}{last}{bounds}",
+        "{}: {}. {load}{planned}{last}{bounds}",
         step.cell.id, step.number
     )
 }
 
 /// What happens to the DUT in a frame trial.
-fn happens(happening: &Happening) -> String {
-    match (&happening.hostile, happening.actions.len()) {
+fn disturbance(planned: &PlannedDisturbance) -> String {
+    match (&planned.hostile, planned.actions.len()) {
         (Some(hostile), _) => format!(
             " and {} % as many hostile packets ({})",
             hostile.percent,

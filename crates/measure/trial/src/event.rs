@@ -1,7 +1,7 @@
 //! Events of a run, and of the trials in it, for progress displays and the journal.
 
 use crate::checkpoint::Checkpoint;
-use crate::frames::Happening;
+use crate::disturbance::PlannedDisturbance;
 use campaign::plan::{Cell, TrialRef};
 use journal::record::{FrameTrial, GoalBounds, ToolParameters, TrialRecord, Tuned};
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub struct FrameStep<'a> {
     /// Intended duration, in nanoseconds.
     pub duration_ns: u64,
     /// Disturbance of the DUT in it; `None` in a trial without one.
-    pub happening: Option<&'a Happening>,
+    pub planned: Option<&'a PlannedDisturbance>,
     /// Counts of the previous frame trial.
     pub last: Option<&'a FrameTrial>,
     /// Of a search: bounds so far, one for each goal; empty otherwise.

@@ -1,8 +1,9 @@
 //! Proof that a figure is what it seems: pure checks over what was read beside it.
 //!
-//! Each check is a function from [`Observed`] to a [`Check`] whose detail holds the numbers, or to nothing
-//! where it does not apply. One that fails makes the trial invalid. docs/methodology.md says what each
-//! proves. To add one: write the function in the file of its kind, add it to `CHECKS`, describe it there.
+//! Each check is a function from [`ToolObserved`], [`FrameObserved`] or the [`ObservedPath`] of both to a [`Check`]
+//! whose detail holds the numbers, or to nothing where it does not apply. One that fails makes the trial invalid.
+//! docs/methodology.md says what each proves. To add one: write the function in the file of its kind, call it in
+//! [`checks`] or [`frame_checks`], describe it there.
 
 mod asked;
 mod bounds;
@@ -10,53 +11,30 @@ mod cipher;
 mod frames;
 mod gateway;
 mod link;
+mod path;
 mod tool;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherSeen;
-pub use frames::{FrameObserved, PathSeen, frame_checks};
+pub use frames::{FrameObserved, FramesSeen, frame_checks};
 pub(crate) use gateway::{counted_since, gateways_balance};
+pub use path::ObservedPath;
 
 use crate::command::Commands;
 use crate::transfer::Totals;
-use campaign::plan::Cell;
-use journal::record::{Check, CipherLink, CipherWatch, Cpu, InterfaceCounters, Latency, Transfer};
-use lab::Links;
-use std::collections::BTreeMap;
+use journal::record::{Check, Latency, Transfer};
 
-/// What was read in a trial, for the checks to look at.
+/// What was read in a trial by tools.
 #[derive(Debug, Clone)]
-pub struct Observed<'a> {
-    /// The cell measured.
-    pub cell: &'a Cell,
-    /// The links as they were asked for.
-    pub links: Links,
+pub struct ToolObserved<'a> {
+    /// Links and DUT.
+    pub path: ObservedPath<'a>,
     /// What ran on the stations.
     pub commands: &'a Commands,
     /// What the tools counted.
     pub load: Load<'a>,
-    /// Names of the interfaces of the path.
+    /// Interfaces of the stations, and between the gateways.
     pub interfaces: Interfaces,
-    /// Every interface of the path, as `node/interface`.
-    pub link_ends: &'a [String],
-    /// Counter differences over the trial, by `node/interface`.
-    pub counters: &'a BTreeMap<String, InterfaceCounters>,
-    /// Offloads in force, by `node/interface`.
-    pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
-    /// The DUT's counters as differences over the trial, by `gateway/counter`.
-    pub dut_counters: &'a BTreeMap<String, u64>,
-    /// What the DUT said of itself, by `gateway/key`.
-    pub dut_facts: &'a BTreeMap<String, String>,
-    /// What was sampled on the cipher link.
-    pub cipher_link: &'a CipherLink,
-    /// What did not belong there, of all frames; `None` where nobody looked.
-    pub watch: Option<&'a CipherWatch>,
-    /// Longest time that the samples of the cipher link may have looked, together.
-    pub sampling_ns: u64,
-    /// From reading the counters before to reading them after.
-    pub elapsed_ns: u64,
-    /// CPU time by role.
-    pub cpu: &'a Cpu,
     /// Datagrams that B's sockets dropped in the whole run.
     pub station_lost: u64,
     /// When each client ended, counted from the start of the first.
@@ -94,31 +72,27 @@ pub struct Interfaces {
     pub b: String,
 }
 
-/// All checks, in the order of the path.
-const CHECKS: [fn(&Observed<'_>) -> Option<Check>; 17] = [
-    link::offloads_as_asked,
-    tool::cores,
-    tool::machine_was_ours,
-    tool::processes_in_step,
-    tool::tool_agrees_with_itself,
-    tool::offered_as_intended,
-    tool::station_kept_up,
-    link::station_interfaces_agree,
-    link::encryption_not_proven,
-    link::clear_text_visible,
-    link::cipher_link_encrypted,
-    link::no_clear_text,
-    link::foreign_frames_visible,
-    link::no_foreign_frames,
-    link::cipher_link_amount,
-    link::dut_counters,
-    link::dut_as_asked,
-];
-
-/// Makes every check that applies.
+/// Makes every check that applies to a trial by tools, in the order of the path.
 #[must_use]
-pub fn checks(observed: &Observed<'_>) -> Vec<Check> {
-    CHECKS.iter().filter_map(|check| check(observed)).collect()
+pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
+    let path = &observed.path;
+    let mut checks = vec![
+        link::offloads_as_asked(observed),
+        tool::cores(observed),
+        tool::machine_was_ours(path.cpu),
+        tool::processes_in_step(observed),
+        tool::tool_agrees_with_itself(observed),
+        tool::offered_as_intended(observed),
+        tool::station_kept_up(observed),
+        link::station_interfaces_agree(observed),
+    ];
+    checks.extend(path.between_the_gateways());
+    checks.extend([
+        link::cipher_link_amount(observed),
+        link::dut_counters(observed),
+        dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),
+    ]);
+    checks.into_iter().flatten().collect()
 }
 
 /// Why a trial is invalid: the details of the checks that failed.

@@ -17,16 +17,16 @@ mod procedures;
 mod rig;
 mod soak;
 mod spec;
+mod stand;
 mod station;
 mod throughput;
 mod trials;
 
 pub(crate) use attempt::attempt;
 pub use outage::{Bins, Done};
-pub use points::Soaked;
 pub(crate) use points::{counted, soaked};
 pub use procedures::carry_out;
-pub use rig::{FrameRun, Happening, HostileLoad, PlannedAction, Relief, Rig, RigLoad, Strays};
+pub use rig::{FrameRun, Relief, Rig, RigLoad, Soaked, Strays};
 pub use spec::BURST_NS;
 pub(crate) use spec::{Way, peer_engine};
 pub(crate) use trials::was_offered;
@@ -51,7 +51,7 @@ impl Found {
     pub fn add_evidence(&mut self, run: &FrameRun) {
         // Where the procedure timed frames itself, nothing watched the links meanwhile.
         if self.result.latency.is_empty() {
-            self.result.latency.push(procedures::timed(None, run));
+            self.result.latency.push(stand::timed(None, run));
         }
         self.result.evidence_trial = Some(self.result.trials.len());
         self.result.trials.push(run.trial.clone());

@@ -12,7 +12,7 @@
 
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
-use crate::evidence::{self, Interfaces, Load, Observed};
+use crate::evidence::{self, CipherSeen, Interfaces, Load, ObservedPath, ToolObserved};
 use crate::measurer::{Trial, machine_cores, with_dut};
 use crate::quiet;
 use crate::reading::{Counters, offloads, station_lost};
@@ -146,22 +146,32 @@ impl Carrier<'_> {
             dut_counters: after.dut_since(&before),
             dut_facts: self.dut.facts.clone(),
         };
-        let observed = Observed {
+        let interfaces = self.interfaces();
+        let cipher = interfaces.cipher.as_ref().zip(watch.as_ref());
+        let cipher = cipher.map(|([name, _], watch)| CipherSeen {
+            link: &evidence.cipher_link,
+            watch,
+            marker: &self.commands.marker,
+            counters: evidence.interfaces.get(name).copied().unwrap_or_default(),
+            sampling_ns: seen.sampling_ns,
+        });
+        let path = ObservedPath {
             cell: self.trial.cell,
             links: self.trial.links,
-            commands: self.commands,
-            load: report.load(),
-            interfaces: self.interfaces(),
             link_ends: self.link_ends,
             counters: &evidence.interfaces,
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,
             dut_facts: &evidence.dut_facts,
-            cipher_link: &evidence.cipher_link,
-            watch: watch.as_ref(),
-            sampling_ns: seen.sampling_ns,
+            cipher,
             elapsed_ns: after.ns_since(&before),
             cpu: &seen.cpu,
+        };
+        let observed = ToolObserved {
+            path,
+            commands: self.commands,
+            load: report.load(),
+            interfaces: interfaces.clone(),
             station_lost,
             client_ends_ns: &ran.client_ends_ns,
         };

@@ -3,11 +3,8 @@
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use crate::event::EventSink;
-use crate::frames;
-use crate::measure::attempt;
-use crate::reading::places;
 use crate::{command, evidence};
-use campaign::plan::{Cell, Direction, Measurement};
+use campaign::plan::{Cell, Direction};
 use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
@@ -43,44 +40,6 @@ pub trait Measurer {
     ) -> Result<TrialRecord, LabError>;
 }
 
-/// Measures on a lab of stations: `NamespaceLab`.
-pub struct OnBench<'a> {
-    /// The lab.
-    pub bench: &'a mut dyn Bench,
-}
-
-impl Measurer for OnBench<'_> {
-    fn measure(
-        &mut self,
-        trial: &Trial<'_>,
-        events: EventSink<'_>,
-        interrupt: &Interrupt,
-    ) -> Result<TrialRecord, LabError> {
-        let record = record(trial, |words| match &trial.cell.measurement {
-            Measurement::Frames(test) => {
-                frames::attempt(self.bench, (trial, test), events, interrupt, words)
-            }
-            _ => attempt(self.bench, trial, interrupt, words),
-        })?;
-        if matches!(record.outcome, Outcome::Failed { .. }) {
-            expect_stations(self.bench)?;
-        }
-        Ok(record)
-    }
-}
-
-/// Makes a trial on a lab of stations, without progress reporting.
-///
-/// # Errors
-/// As [`Measurer::measure`].
-pub fn measure(
-    bench: &mut dyn Bench,
-    trial: &Trial<'_>,
-    interrupt: &Interrupt,
-) -> Result<TrialRecord, LabError> {
-    OnBench { bench }.measure(trial, &mut |_| (), interrupt)
-}
-
 /// The record of what `make` makes of a trial; the words of the commands that it runs are filled in by it.
 ///
 /// # Errors
@@ -107,16 +66,6 @@ pub(crate) fn record(
         commands,
         outcome,
     })
-}
-
-/// Expects that every station answers.
-fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
-    for id in places(bench) {
-        bench.node(id).call(Request::Hello {
-            protocol: PROTOCOL_VERSION,
-        })?;
-    }
-    Ok(())
 }
 
 /// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.

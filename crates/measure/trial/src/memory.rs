@@ -107,7 +107,7 @@ fn with_evidence(
         test,
         result: &found.result,
         strays: &found.strays,
-        path: None,
+        seen: None,
     });
     checks.extend(gateways_balance(&dut_counters));
     checks.extend(dut_as_asked(

@@ -7,7 +7,7 @@
 //! Of our own encryptor every byte is known. What others add is known from the form of their packets, and
 //! bounded: the least is without padding, the most with all of it, and with what they say to one another.
 
-use super::{Load, Observed};
+use super::{Load, ToolObserved};
 use campaign::plan::{Adapter, Carrier, Encryptor, Form};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, esp_bytes};
 
@@ -72,7 +72,7 @@ struct Packets {
 
 impl Packets {
     /// As packets of the longest that crosses the path in one piece.
-    fn of(observed: &Observed<'_>, mtu: u16) -> Self {
+    fn of(observed: &ToolObserved<'_>, mtu: u16) -> Self {
         let mtu = u64::from(mtu);
         let ip = IPV4_HEADER_BYTES as u64;
         let fragmented = |payload_bytes: u64, header_bytes: u64| {
@@ -144,9 +144,9 @@ impl Packets {
 }
 
 /// The largest IP packet that crosses the whole path in one piece: as far as is known, and at most.
-fn path_mtus(observed: &Observed<'_>) -> (u16, u16) {
-    let links = observed.links;
-    let adapter = &observed.cell.dut.adapter;
+fn path_mtus(observed: &ToolObserved<'_>) -> (u16, u16) {
+    let links = observed.path.links;
+    let adapter = &observed.path.cell.dut.adapter;
     let known = adapter.profile().clear_mtu(links.cipher_mtu).unwrap_or(0);
     // Others may fragment what they sealed.
     let most = match adapter.encryptor() {
@@ -223,7 +223,7 @@ struct Payload {
 }
 
 impl Payload {
-    fn of(observed: &Observed<'_>, packets: Packets) -> Self {
+    fn of(observed: &ToolObserved<'_>, packets: Packets) -> Self {
         match &observed.load {
             Load::Transfer { totals, .. } => Self {
                 sent: totals.sent_bytes,
@@ -258,13 +258,13 @@ pub(super) enum Place {
 }
 
 /// Bounds for what went from A to B at a place of the path.
-pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
+pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     let (mtu, mtu_most) = path_mtus(observed);
     let (packets, fullest) = (Packets::of(observed, mtu), Packets::of(observed, mtu_most));
     let payload = Payload::of(observed, packets);
     let udp = observed.commands.parameters.datagram_bytes.is_some();
     let extra = match place {
-        Place::Cipher => encapsulation_bytes(&observed.cell.dut.adapter),
+        Place::Cipher => encapsulation_bytes(&observed.path.cell.dut.adapter),
         Place::Source | Place::Sink => 0,
     };
     let least = match place {
@@ -286,15 +286,15 @@ pub(super) fn bounds(observed: &Observed<'_>, place: Place) -> Bounds {
 }
 
 /// The most that the gateways themselves said to one another.
-fn tunnel_bytes(observed: &Observed<'_>) -> u64 {
-    let seconds = observed.elapsed_ns.div_ceil(1_000_000_000);
-    match &observed.cell.dut.adapter {
+fn tunnel_bytes(observed: &ToolObserved<'_>) -> u64 {
+    let seconds = observed.path.elapsed_ns.div_ceil(1_000_000_000);
+    match &observed.path.cell.dut.adapter {
         Adapter::Cipherbench(encryptor) => {
             let Some(every_ns) = encryptor.rekey_every_ns else {
                 return 0;
             };
             // Of each tunnel: one that was under way, and those that came due.
-            let handshakes = 1 + observed.elapsed_ns.div_ceil(every_ns.max(1));
+            let handshakes = 1 + observed.path.elapsed_ns.div_ceil(every_ns.max(1));
             let said = handshakes.saturating_mul(HANDSHAKE_BYTES);
             let pinged = seconds.saturating_mul(TUNNEL_BYTES_PER_S);
             said.saturating_add(pinged)
@@ -309,11 +309,16 @@ fn tunnel_bytes(observed: &Observed<'_>) -> u64 {
 }
 
 /// The least bytes at a place for `payload_bytes`.
-fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_bytes: u64) -> u64 {
-    let adapter = &observed.cell.dut.adapter;
+fn least_bytes(
+    observed: &ToolObserved<'_>,
+    place: Place,
+    packets: Packets,
+    payload_bytes: u64,
+) -> u64 {
+    let adapter = &observed.path.cell.dut.adapter;
     let ip_bytes = packets.ip_least(payload_bytes);
     let count = packets.packets_least(payload_bytes);
-    let merged = observed.links.offloads;
+    let merged = observed.path.links.offloads;
     let pseudowire = match adapter {
         Adapter::L2tpv3(tunnel) => Some(tunnel.added_bytes().0 as u64),
         _ => None,
@@ -346,7 +351,7 @@ fn least_bytes(observed: &Observed<'_>, place: Place, packets: Packets, payload_
 }
 
 /// The least bytes of IP packets that the payload received makes: what both ends of a tunnel must have carried.
-pub(super) fn received_ip_bytes(observed: &Observed<'_>) -> u64 {
+pub(super) fn received_ip_bytes(observed: &ToolObserved<'_>) -> u64 {
     let (_, mtu_most) = path_mtus(observed);
     let packets = Packets::of(observed, mtu_most);
     packets.ip_least(Payload::of(observed, packets).received)

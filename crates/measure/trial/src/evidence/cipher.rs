@@ -22,8 +22,6 @@ pub struct CipherSeen<'a> {
     pub counters: InterfaceCounters,
     /// Longest time that the samples may have looked, together.
     pub sampling_ns: u64,
-    /// From reading the counters before to reading them after.
-    pub elapsed_ns: u64,
 }
 
 impl CipherSeen<'_> {
@@ -41,11 +39,12 @@ impl CipherSeen<'_> {
         check("clear-text-visible", passed, detail)
     }
 
-    /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed.
-    pub(super) fn encrypted(&self, adapter: &Adapter) -> Option<Check> {
+    /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed; the counters
+    /// are differences over `elapsed_ns`.
+    pub(super) fn encrypted(&self, adapter: &Adapter, elapsed_ns: u64) -> Option<Check> {
         let form = adapter.carrier()?.form;
         let link = self.link;
-        let wanted = self.frames_wanted();
+        let wanted = self.frames_wanted(elapsed_ns);
         let others = [link.esp_frames, link.channel_frames, link.other_frames];
         let control = others.into_iter().fold(link.frames, u64::saturating_sub);
         let control_most = (link.frames / 10).max(CONTROL_FRAMES);
@@ -73,10 +72,10 @@ impl CipherSeen<'_> {
 
     /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on beside, less by what
     /// that took of the samples.
-    fn frames_wanted(&self) -> u64 {
+    fn frames_wanted(&self, elapsed_ns: u64) -> u64 {
         let counters = self.counters;
         let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
-        let met = packets * u128::from(self.sampling_ns) / u128::from(self.elapsed_ns.max(1));
+        let met = packets * u128::from(self.sampling_ns) / u128::from(elapsed_ns.max(1));
         let wanted = u64::try_from(met / 4)
             .unwrap_or(u64::MAX)
             .min(FRAMES_ENOUGH);

@@ -4,13 +4,11 @@
 mod disturbed;
 mod path;
 
-use super::check;
-use super::cipher::CipherSeen;
+use super::{ObservedPath, check};
 use crate::frames::{Strays, was_offered};
-use campaign::plan::{Adapter, Cell, FrameTest, Procedure};
-use journal::record::{Check, Cpu, FrameResult, FrameTrial, InterfaceCounters};
-use lab::{FramePath, Links};
-use std::collections::BTreeMap;
+use campaign::plan::{Adapter, FrameTest, Procedure};
+use journal::record::{Check, FrameResult, FrameTrial};
+use lab::FramePath;
 
 /// Frames that others may send on a link in a trial: ARP, ND, a gateway's own.
 const CONTROL_FRAMES: u64 = 64;
@@ -32,34 +30,18 @@ pub struct FrameObserved<'a> {
     /// What came beside the frames, over all trials.
     pub strays: &'a Strays,
     /// The path during the trial with the evidence; `None` where there are no links.
-    pub path: Option<PathSeen<'a>>,
+    pub seen: Option<FramesSeen<'a>>,
 }
 
-/// What was read of links and DUT during the trial with the evidence.
+/// What was read during the trial with the evidence.
 #[derive(Debug, Clone)]
-pub struct PathSeen<'a> {
-    /// The cell measured.
-    pub cell: &'a Cell,
-    /// The links as they were asked for.
-    pub links: Links,
+pub struct FramesSeen<'a> {
+    /// Links and DUT.
+    pub path: ObservedPath<'a>,
     /// Where frames went in and came out.
-    pub path: &'a FramePath,
-    /// Every interface of the path, as `node/interface`.
-    pub link_ends: &'a [String],
-    /// Counter differences, by `node/interface`.
-    pub counters: &'a BTreeMap<String, InterfaceCounters>,
-    /// Offloads in force, by `node/interface`.
-    pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
-    /// The DUT's counters as differences, by `gateway/counter`.
-    pub dut_counters: &'a BTreeMap<String, u64>,
-    /// What the DUT said of itself, by `gateway/key`.
-    pub dut_facts: &'a BTreeMap<String, String>,
-    /// What was seen between the gateways; `None` where the path does not lead there.
-    pub cipher: Option<CipherSeen<'a>>,
+    pub ends: &'a FramePath,
     /// Cores of the stations: of the source's, and of the sink's.
     pub cores: (&'a [u16], &'a [u16]),
-    /// CPU time by role.
-    pub cpu: &'a Cpu,
 }
 
 /// Makes every check that applies to a frame test.
@@ -72,7 +54,7 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
         only_test_frames(observed),
     ];
     checks.extend(disturbed::checks(observed));
-    if let Some(seen) = &observed.path {
+    if let Some(seen) = &observed.seen {
         checks.extend(path::checks(observed, seen));
     }
     checks.into_iter().flatten().collect()
@@ -214,7 +196,10 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
         sum(|trial| trial.duplicated),
         sum(|trial| trial.reordered)
     );
-    let adapter = observed.path.as_ref().map(|seen| &seen.cell.dut.adapter);
+    let adapter = observed
+        .seen
+        .as_ref()
+        .map(|seen| &seen.path.cell.dut.adapter);
     let is_device = adapter != Some(&Adapter::Straight);
     check("frames-intact", corrupted == 0 || is_device, detail)
 }

@@ -1,9 +1,11 @@
 //! Every check passes on what a good trial reads, and fails on what it is there to catch.
 
+use super::path::FEATURES;
 use super::*;
-use campaign::plan::{Adapter, Dut, Encryptor, KeySource, Measurement, Tool};
-use journal::record::Datagrams;
+use campaign::plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
+use journal::record::{CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters};
 use lab::Links;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
 
@@ -14,13 +16,6 @@ mod tunnels;
 use fixture::{Fixture, encrypting};
 
 const MS: u64 = 1_000_000;
-const FEATURES: [&str; 4] = [
-    "tcp-segmentation-offload",
-    "generic-segmentation-offload",
-    "tx-udp-segmentation",
-    "generic-receive-offload",
-];
-
 const LINK_ENDS: [&str; 6] = ["a/a0", "gw1/a1", "gw1/w0", "gw2/w1", "gw2/b1", "b/b0"];
 
 #[test]

@@ -1,6 +1,6 @@
 //! Checks of the stations and of what their tools say.
 
-use super::{Load, Observed, check};
+use super::{Load, ToolObserved, check};
 use journal::record::{Check, Cpu};
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const TAKEN_PERCENT: u64 = 10;
 const SKEW_PERCENT: u64 = 5;
 
 /// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does not falsify.
-pub(super) fn cores(observed: &Observed<'_>) -> Option<Check> {
+pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
     let used = |programs: &[lab::protocol::Program]| -> BTreeSet<u16> {
         programs
             .iter()
@@ -59,14 +59,9 @@ pub(super) fn cores(observed: &Observed<'_>) -> Option<Check> {
     check("cores-of-stations", true, detail)
 }
 
-/// What else kept the machine busy. A fact rather than a test, as with shared cores. User time only: the kernel's work for the path is not told from others'.
-/// Our own program's and the stations' few milliseconds are in it.
-pub(super) fn machine_was_ours(observed: &Observed<'_>) -> Option<Check> {
-    machine(observed.cpu)
-}
-
-/// As [`machine_was_ours`], of CPU times.
-pub(super) fn machine(cpu: &Cpu) -> Option<Check> {
+/// What else kept the machine busy. A fact rather than a test, as with shared cores. User time only: the kernel's
+/// work for the path cannot be told from others'. Our own program's and the stations' few milliseconds are in it.
+pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     // The machine's time is counted in steps of 10 ms.
     if cpu.wall_ns < MACHINE_FROM_NS {
         return None;
@@ -89,7 +84,7 @@ pub(super) fn machine(cpu: &Cpu) -> Option<Check> {
 
 /// Several processes count as one load only when they send at one time. All send for as long as each other, so
 /// their ends tell; a process that is started may wait for long before it sends.
-pub(super) fn processes_in_step(observed: &Observed<'_>) -> Option<Check> {
+pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let processes = observed.commands.clients.len();
     if processes < 2 {
         return None;
@@ -119,7 +114,7 @@ pub(super) fn processes_in_step(observed: &Observed<'_>) -> Option<Check> {
 
 /// The intervals add up to the tool's own summary, and no more arrived than was sent: but for a block of each
 /// stream, which newer versions of iperf3 may send and not count.
-pub(super) fn tool_agrees_with_itself(observed: &Observed<'_>) -> Option<Check> {
+pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
     };
@@ -146,7 +141,7 @@ pub(super) fn tool_agrees_with_itself(observed: &Observed<'_>) -> Option<Check> 
 }
 
 /// The load that left A is the load that was asked for (RFC 2285 §3.5: intended and offered load).
-pub(super) fn offered_as_intended(observed: &Observed<'_>) -> Option<Check> {
+pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
     };
@@ -172,7 +167,7 @@ pub(super) fn offered_as_intended(observed: &Observed<'_>) -> Option<Check> {
 
 /// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of loss; a flood is
 /// expected to overrun somebody, and the record tells whom.
-pub(super) fn station_kept_up(observed: &Observed<'_>) -> Option<Check> {
+pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
     };

@@ -13,7 +13,7 @@ use super::{Found, FrameRun, RigLoad, carry_out};
 use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
-use crate::evidence::{CipherSeen, FrameObserved, PathSeen, frame_checks};
+use crate::evidence::{CipherSeen, FrameObserved, FramesSeen, ObservedPath, frame_checks};
 use crate::measurer::{Trial, machine_cores, with_dut};
 use crate::quiet;
 use crate::reading::{Counters, offloads};
@@ -158,7 +158,7 @@ impl Carrier<'_> {
             test: self.test,
             result: &result,
             strays: &strays,
-            path: Some(self.seen(&evidence, &watched, look)),
+            seen: Some(self.seen(&evidence, &watched, look)),
         });
         let measured = Measured {
             figures: Figures::Frames(Box::new(result)),
@@ -213,7 +213,7 @@ impl Carrier<'_> {
         evidence: &'a Evidence,
         watched: &'a Watched,
         look: Option<Look<'a>>,
-    ) -> PathSeen<'a> {
+    ) -> FramesSeen<'a> {
         let cipher = |look: Look<'a>| {
             let name = format!("{}/{}", look.gateway.name(), look.interface);
             Some(CipherSeen {
@@ -222,21 +222,24 @@ impl Carrier<'_> {
                 marker: look.marker,
                 counters: evidence.interfaces.get(&name).copied().unwrap_or_default(),
                 sampling_ns: watched.seen.sampling_ns,
-                elapsed_ns: watched.after.ns_since(&watched.before),
             })
         };
-        PathSeen {
+        let path = ObservedPath {
             cell: self.trial.cell,
             links: self.trial.links,
-            path: &self.path,
             link_ends: &self.link_ends,
             counters: &evidence.interfaces,
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,
             dut_facts: &evidence.dut_facts,
             cipher: look.and_then(cipher),
-            cores: (&self.cores.a, &self.cores.b),
+            elapsed_ns: watched.after.ns_since(&watched.before),
             cpu: &watched.seen.cpu,
+        };
+        FramesSeen {
+            path,
+            ends: &self.path,
+            cores: (&self.cores.a, &self.cores.b),
         }
     }
 }

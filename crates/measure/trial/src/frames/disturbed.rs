@@ -1,10 +1,10 @@
 //! What is done to a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and `hostile`.
 
 use super::RigLoad;
-use super::procedures::{Stand, searched, share};
-use super::rig::{Happening, HostileLoad, PlannedAction};
+use super::stand::{Stand, searched, share};
 use super::throughput::throughput_by;
 use super::trials::{DRAIN_NS, Trials};
+use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
 use campaign::estimate;
 use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, ThroughputSearch};
@@ -34,7 +34,7 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Sta
             throughput,
         } => {
             let load = load_for(*duration_ns);
-            trials.disturb(&load, &Happening::default())?;
+            trials.disturb(&load, &PlannedDisturbance::default())?;
             trials.disturb(&load, &rekeys(*every_ns, *duration_ns))?;
             if let Some(search) = plan.load.search().filter(|_| *throughput) {
                 search_with_rekeys(trials, search, *every_ns)?;
@@ -46,31 +46,31 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Sta
             down_ns,
             watch_ns,
         } => {
-            let (happening, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &happening)?;
+            let (planned, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
+            trials.disturb(&load_for(duration_ns), &planned)?;
         }
         Event::Setup { times, watch_ns } => {
             let once_ns = trials.rig.act(&[DutAction::TakeDown, DutAction::SetUp])?;
-            let (happening, duration_ns) = set_ups(*times, once_ns, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &happening)?;
+            let (planned, duration_ns) = set_ups(*times, once_ns, *watch_ns);
+            trials.disturb(&load_for(duration_ns), &planned)?;
         }
         Event::Desync {
             cause,
             times,
             watch_ns,
         } => {
-            let (happening, duration_ns) = desyncs(*cause, *times, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &happening)?;
+            let (planned, duration_ns) = desyncs(*cause, *times, *watch_ns);
+            trials.disturb(&load_for(duration_ns), &planned)?;
         }
         Event::Hostile {
             attack,
             percents,
             trial_ns,
         } => {
-            trials.disturb(&load_for(*trial_ns), &Happening::default())?;
+            trials.disturb(&load_for(*trial_ns), &PlannedDisturbance::default())?;
             for &percent in percents {
-                let happening = hostile(*attack, percent, load);
-                trials.disturb(&load_for(*trial_ns), &happening)?;
+                let planned = hostile(*attack, percent, load);
+                trials.disturb(&load_for(*trial_ns), &planned)?;
             }
         }
     }
@@ -119,7 +119,7 @@ fn search_with_rekeys(
 }
 
 /// None at the very beginning, and none at the very end, of which nothing could be seen.
-fn rekeys(every_ns: u64, duration_ns: u64) -> Happening {
+fn rekeys(every_ns: u64, duration_ns: u64) -> PlannedDisturbance {
     let times = (1..).map(|number| number * every_ns);
     let times = times.take_while(|at_ns| *at_ns < duration_ns);
     let actions = times.map(|at_ns| PlannedAction {
@@ -127,13 +127,18 @@ fn rekeys(every_ns: u64, duration_ns: u64) -> Happening {
         pause_ns: 0,
         action: DutAction::Rekey,
     });
-    Happening {
+    PlannedDisturbance {
         actions: actions.collect(),
         hostile: None,
     }
 }
 
-fn failures(failure: Failure, times: u32, down_ns: u64, watch_ns: u64) -> (Happening, u64) {
+fn failures(
+    failure: Failure,
+    times: u32,
+    down_ns: u64,
+    watch_ns: u64,
+) -> (PlannedDisturbance, u64) {
     let (breaks, mends) = match failure {
         Failure::Crash => (
             DutAction::Kill(NodeId::Gw2),
@@ -144,22 +149,22 @@ fn failures(failure: Failure, times: u32, down_ns: u64, watch_ns: u64) -> (Happe
     pairs((breaks, mends), times, (down_ns, watch_ns))
 }
 
-fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (Happening, u64) {
+fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (PlannedDisturbance, u64) {
     let begin = |number: u64| LEAD_NS.saturating_add(watch_ns.saturating_mul(number));
     let actions = (0..u64::from(times)).map(|number| PlannedAction {
         at_ns: begin(number),
         pause_ns: 0,
         action: DutAction::Desync(cause),
     });
-    let happening = Happening {
+    let planned = PlannedDisturbance {
         actions: actions.collect(),
         hostile: None,
     };
-    (happening, begin(times.into()))
+    (planned, begin(times.into()))
 }
 
 /// They are set up as soon as they are down.
-fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (Happening, u64) {
+fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (PlannedDisturbance, u64) {
     let both = (DutAction::TakeDown, DutAction::SetUp);
     pairs(
         both,
@@ -177,7 +182,7 @@ fn pairs(
     (first, second): (DutAction, DutAction),
     times: u32,
     (between_ns, after_ns): (u64, u64),
-) -> (Happening, u64) {
+) -> (PlannedDisturbance, u64) {
     let round_ns = between_ns.saturating_add(after_ns);
     let begin = |number: u64| LEAD_NS.saturating_add(round_ns.saturating_mul(number));
     let actions = (0..u64::from(times)).flat_map(|number| {
@@ -191,15 +196,15 @@ fn pairs(
             }
         })
     });
-    let happening = Happening {
+    let planned = PlannedDisturbance {
         actions: actions.collect(),
         hostile: None,
     };
-    (happening, begin(times.into()))
+    (planned, begin(times.into()))
 }
 
-fn hostile(attack: Attack, percent: u16, load: u64) -> Happening {
-    Happening {
+fn hostile(attack: Attack, percent: u16, load: u64) -> PlannedDisturbance {
+    PlannedDisturbance {
         actions: Vec::new(),
         hostile: Some(HostileLoad {
             attack,

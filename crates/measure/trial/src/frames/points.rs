@@ -3,8 +3,8 @@
 //! Points are of one grid on CLOCK_MONOTONIC, as the finer bins that they are made of ([`super::outage`]). Frames are
 //! in the point of their intended time, to the nanosecond where their latency is counted and to the bin where they are.
 
-use super::RigLoad;
 use super::outage::Bins;
+use super::rig::{RigLoad, Soaked};
 use super::spec::Way;
 use crate::measurer::unix_ns;
 use journal::record::{DevicePoint, SoakPoint};
@@ -17,15 +17,6 @@ use traffic::{Clock, Monotonic, intended_by_bin};
 const BIN_NS: u64 = 1_000_000;
 /// Bins of a segment at most.
 const BINS_MAX: u64 = 60_000;
-
-/// What one segment of a soak came to, beside its counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Soaked {
-    /// When its first frame was intended to leave, in nanoseconds since the Unix epoch.
-    pub started_unix_ns: u64,
-    /// Its points.
-    pub points: Vec<SoakPoint>,
-}
 
 /// What was read of a device at one moment, since it came up. `None`: it does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -16,19 +16,15 @@
 
 use super::disturbed::disturbed;
 use super::soak::soak;
-use super::throughput::throughput;
+use super::stand::{Stand, search, searched, share, timed};
 use super::trials::{DRAIN_NS, Trials, counts};
-use super::{Found, FrameRun, Rig, RigLoad, Strays};
+use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::Trial;
 use campaign::estimate;
-use campaign::plan::{
-    BackToBack, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery, ThroughputSearch,
-};
-use journal::record::{
-    BurstTrial, DisturbedTrials, FrameFound, FrameResult, LatencyTrial, RecoveryTrial,
-};
+use campaign::plan::{BackToBack, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery};
+use journal::record::{BurstTrial, DisturbedTrials, FrameFound, FrameResult, RecoveryTrial};
 use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
@@ -89,23 +85,6 @@ pub fn carry_out(
     })
 }
 
-/// What a procedure's figures stand on.
-pub(super) struct Stand {
-    load: Option<u64>,
-    drain_ns: u64,
-    objection: Option<String>,
-}
-
-impl Stand {
-    pub(super) const fn on(load: u64, drain_ns: u64) -> Self {
-        Self {
-            load: Some(load),
-            drain_ns,
-            objection: None,
-        }
-    }
-}
-
 fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Stand, TrialError> {
     let run = trials.make(&RigLoad::new(plan.frames_per_s, plan.duration_ns, DRAIN_NS))?;
     trials.result.latency.push(timed(None, &run));
@@ -114,33 +93,6 @@ fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Stand, TrialError> {
         drain_ns: DRAIN_NS,
         objection: None,
     })
-}
-
-fn search(trials: &mut Trials<'_>, plan: &ThroughputSearch) -> Result<Stand, TrialError> {
-    let found = throughput(trials, plan)?;
-    let lower = found.goals.first().and_then(|goal| goal.lower);
-    let lowest = plan.min_load.min(found.max_load);
-    trials.result.throughput = Some(found);
-    Ok(Stand::on(lower.unwrap_or(lowest), plan.drain_ns))
-}
-
-/// The throughput that shares are taken of, or why there is none.
-pub(super) fn searched(
-    trials: &mut Trials<'_>,
-    plan: &ThroughputSearch,
-) -> Result<Result<u64, Stand>, TrialError> {
-    let mut stand = search(trials, plan)?;
-    let goal = trials.bounds.first();
-    if let Some(lower) = goal.and_then(|goal| goal.lower) {
-        return Ok(Ok(lower));
-    }
-    let name = goal.map_or("", |goal| &goal.goal);
-    stand.objection = Some(format!(
-        "no load met the goal `{name}`, not even the lowest of {} frames/s, so there is no throughput to \
-         take shares of: set a lower `min_load`, or a goal that allows more loss",
-        plan.min_load
-    ));
-    Ok(Err(stand))
 }
 
 fn loss_curve(trials: &mut Trials<'_>, plan: &LossCurve) -> Result<Stand, TrialError> {
@@ -236,20 +188,4 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
         relief_lost,
     });
     Ok(Stand::on(throughput, plan.search.drain_ns))
-}
-
-/// A share of a load, at least one frame per second.
-pub(super) fn share(load: u64, percent: u64) -> u64 {
-    let share = u128::from(load) * u128::from(percent) / 100;
-    u64::try_from(share).unwrap_or(u64::MAX).max(1)
-}
-
-/// The latency of a frame trial.
-pub(super) fn timed(percent: Option<u8>, run: &FrameRun) -> LatencyTrial {
-    LatencyTrial {
-        percent,
-        load: run.trial.load,
-        frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
-        histogram: run.latency.clone(),
-    }
 }

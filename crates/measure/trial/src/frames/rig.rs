@@ -1,9 +1,8 @@
 //! The seam between procedures and whatever carries frames.
 
-use super::points::Soaked;
+use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
-use campaign::plan::Attack;
-use journal::record::{Disturbance, FramePort, FrameTrial, LatencyBucket};
+use journal::record::{Disturbance, FramePort, FrameTrial, LatencyBucket, SoakPoint};
 use lab::{DutAction, Interrupt};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +27,7 @@ pub trait Rig {
     fn run_disturbed(
         &mut self,
         _load: &RigLoad,
-        _happening: &Happening,
+        _planned: &PlannedDisturbance,
         _interrupt: &Interrupt,
     ) -> Result<(FrameRun, Disturbance), TrialError> {
         Err(cannot_act())
@@ -68,35 +67,13 @@ fn cannot_act() -> TrialError {
     }
 }
 
-/// What happens to a DUT in a frame trial; by default nothing.
+/// The points of one segment of a soak, beside its counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Happening {
-    /// What is done to it, in order.
-    pub actions: Vec<PlannedAction>,
-    /// Hostile packets, all the time.
-    pub hostile: Option<HostileLoad>,
-}
-
-/// Something that is done to a DUT at its time. The next waits until it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlannedAction {
-    /// From the start of the load, in nanoseconds.
-    pub at_ns: u64,
-    /// Not sooner after the one before was done, in nanoseconds.
-    pub pause_ns: u64,
-    /// What.
-    pub action: DutAction,
-}
-
-/// Hostile packets beside a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostileLoad {
-    /// Of what kind.
-    pub attack: Attack,
-    /// Their rate in per cent of the load's.
-    pub percent: u16,
-    /// The same as packets per second.
-    pub packets_per_s: u64,
+pub struct Soaked {
+    /// When its first frame was intended to leave, in nanoseconds since the Unix epoch.
+    pub started_unix_ns: u64,
+    /// Its points.
+    pub points: Vec<SoakPoint>,
 }
 
 /// What one frame trial sends.

@@ -2,7 +2,7 @@
 
 use super::RigLoad;
 use super::disturbed::base_load;
-use super::procedures::Stand;
+use super::stand::Stand;
 use super::trials::Trials;
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;

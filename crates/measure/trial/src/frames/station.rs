@@ -13,11 +13,11 @@
 mod disturb;
 mod soak;
 
-use super::points::Soaked;
-use super::rig::{Happening, HostileLoad};
+use super::rig::Soaked;
 use super::spec::Way;
 use super::{FrameRun, Rig, RigLoad};
 use crate::command::Cores;
+use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
 use crate::tools::{STOP_GRACE, Tools, tool_error};
@@ -324,10 +324,10 @@ impl Rig for StationRig<'_> {
     fn run_disturbed(
         &mut self,
         load: &RigLoad,
-        happening: &Happening,
+        planned: &PlannedDisturbance,
         interrupt: &Interrupt,
     ) -> Result<(FrameRun, Disturbance), TrialError> {
-        self.disturb(load, happening, interrupt)
+        self.disturb(load, planned, interrupt)
     }
 
     fn soak(

@@ -1,6 +1,7 @@
 //! The frame trials of one trial: made one after the other, reported and recorded.
 
-use super::{FrameRun, Happening, Rig, RigLoad, Strays};
+use super::{FrameRun, Rig, RigLoad, Strays};
+use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
 use crate::event::{EventSink, FrameStep, TrialEvent};
 use crate::measurer::Trial;
@@ -48,10 +49,10 @@ impl Trials<'_> {
     pub(super) fn disturb(
         &mut self,
         load: &RigLoad,
-        happening: &Happening,
+        planned: &PlannedDisturbance,
     ) -> Result<(), TrialError> {
-        self.begin(load, Some(happening))?;
-        let (run, mut disturbance) = self.rig.run_disturbed(load, happening, self.interrupt)?;
+        self.begin(load, Some(planned))?;
+        let (run, mut disturbance) = self.rig.run_disturbed(load, planned, self.interrupt)?;
         disturbance.trial = self.result.trials.len();
         self.record(&run);
         self.disturbed.disturbances.push(disturbance);
@@ -62,10 +63,10 @@ impl Trials<'_> {
     pub(super) fn make_disturbed(
         &mut self,
         load: &RigLoad,
-        happening: &Happening,
+        planned: &PlannedDisturbance,
     ) -> Result<FrameRun, TrialError> {
-        self.begin(load, Some(happening))?;
-        let (run, _) = self.rig.run_disturbed(load, happening, self.interrupt)?;
+        self.begin(load, Some(planned))?;
+        let (run, _) = self.rig.run_disturbed(load, planned, self.interrupt)?;
         self.record(&run);
         Ok(run)
     }
@@ -111,14 +112,18 @@ impl Trials<'_> {
         });
     }
 
-    fn begin(&mut self, load: &RigLoad, happening: Option<&Happening>) -> Result<(), TrialError> {
+    fn begin(
+        &mut self,
+        load: &RigLoad,
+        planned: Option<&PlannedDisturbance>,
+    ) -> Result<(), TrialError> {
         self.interrupt.check()?;
         (self.events)(TrialEvent::FrameTrial(&FrameStep {
             cell: self.trial.cell,
             number: self.result.trials.len() + 1,
             load: load.frames_per_s,
             duration_ns: load.duration_ns,
-            happening,
+            planned,
             last: self.result.trials.last(),
             bounds: &self.bounds,
         }));

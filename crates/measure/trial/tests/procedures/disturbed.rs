@@ -7,7 +7,8 @@ use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
 use lab::{DutAction, Interrupt, NodeId};
 use search::simulate::Behaviour;
 use trial::TrialError;
-use trial::frames::{Found, FrameRun, Happening, HostileLoad, Rig, RigLoad, carry_out};
+use trial::frames::{Found, FrameRun, Rig, RigLoad, carry_out};
+use trial::{HostileLoad, PlannedDisturbance};
 
 const CAPACITY: u64 = 500_000;
 const LOAD: u64 = 10_000;
@@ -17,7 +18,7 @@ const SETUP_NS: u64 = 300 * MS;
 /// A simulated device that things can be done to. It loses a tenth of a second's frames by each.
 struct Acted {
     frames: Simulated,
-    asked: Vec<(RigLoad, Happening)>,
+    asked: Vec<(RigLoad, PlannedDisturbance)>,
     at_once: Vec<DutAction>,
     /// Hostile packets of which a device lets one through.
     leaks_one_in: Option<u64>,
@@ -62,13 +63,13 @@ impl Rig for Acted {
     fn run_disturbed(
         &mut self,
         load: &RigLoad,
-        happening: &Happening,
+        planned: &PlannedDisturbance,
         interrupt: &Interrupt,
     ) -> Result<(FrameRun, Disturbance), TrialError> {
-        self.asked.push((*load, happening.clone()));
+        self.asked.push((*load, planned.clone()));
         let mut run = self.frames.run(load, interrupt)?;
         let lost = load.frames_per_s.unwrap() / 10;
-        let done = happening.actions.iter().take(self.done);
+        let done = planned.actions.iter().take(self.done);
         let events = done.map(|planned| DutEvent {
             name: format!("{:?}", planned.action),
             at_ns: planned.at_ns,
@@ -82,7 +83,7 @@ impl Rig for Acted {
         // A short trial has fewer frames than that.
         let lost = lost * events.len() as u64;
         run.trial.received = run.trial.received.saturating_sub(lost);
-        let attack = happening.hostile.map(|hostile| AttackTrial {
+        let attack = planned.hostile.map(|hostile| AttackTrial {
             percent: hostile.percent,
             sent: hostile.packets_per_s * load.duration_ns / SECOND * self.attacker_percent / 100,
             elapsed_ns: load.duration_ns,
@@ -150,8 +151,8 @@ fn set_up() -> Event {
 }
 
 /// Times in milliseconds and what was done, of a trial.
-fn plan(happening: &Happening) -> Vec<(u64, DutAction)> {
-    let actions = happening.actions.iter();
+fn plan(planned: &PlannedDisturbance) -> Vec<(u64, DutAction)> {
+    let actions = planned.actions.iter();
     actions
         .map(|planned| (planned.at_ns / MS, planned.action))
         .collect()
@@ -169,7 +170,7 @@ fn keys_are_renewed_after_the_same_time_without() {
         (load.frames_per_s, load.duration_ns),
         (Some(LOAD), 4 * SECOND)
     );
-    assert_eq!(nothing, &Happening::default());
+    assert_eq!(nothing, &PlannedDisturbance::default());
     let expected = [(1000, Rekey), (2000, Rekey), (3000, Rekey)];
     assert_eq!(plan(rekeys), expected);
     let [control, disturbed] = found.result.disturbances() else {
@@ -189,16 +190,13 @@ fn a_part_fails_and_comes_back_again_and_again() {
     ] {
         let mut rig = acted();
         rig.carry_out(procedure(failover(failure))).unwrap();
-        let [(load, happening)] = &rig.asked[..] else {
+        let [(load, planned)] = &rig.asked[..] else {
             panic!("{:?}", rig.asked)
         };
         let expected = [(1000, breaks), (1500, mends), (4500, breaks), (5000, mends)];
-        assert_eq!(plan(happening), expected);
+        assert_eq!(plan(planned), expected);
         // However long it takes to break, the time down is whole.
-        let pauses = happening
-            .actions
-            .iter()
-            .map(|planned| planned.pause_ns / MS);
+        let pauses = planned.actions.iter().map(|planned| planned.pause_ns / MS);
         assert_eq!(pauses.collect::<Vec<_>>(), [0, 500, 0, 500]);
         // A second before the first, and each watched whole.
         assert_eq!(load.duration_ns, 8 * SECOND);
@@ -210,7 +208,7 @@ fn a_set_up_is_given_the_time_that_it_takes_without_a_load() {
     let mut rig = acted();
     rig.carry_out(procedure(set_up())).unwrap();
     assert_eq!(rig.at_once, [TakeDown, SetUp]);
-    let [(load, happening)] = &rig.asked[..] else {
+    let [(load, planned)] = &rig.asked[..] else {
         panic!("{:?}", rig.asked)
     };
     // Each round: three times the 300 ms, and a second watched.
@@ -220,7 +218,7 @@ fn a_set_up_is_given_the_time_that_it_takes_without_a_load() {
         (2900, TakeDown),
         (2900, SetUp),
     ];
-    assert_eq!(plan(happening), expected);
+    assert_eq!(plan(planned), expected);
     assert_eq!(load.duration_ns, 4800 * MS);
 }
 
@@ -384,12 +382,12 @@ fn keys_are_put_out_of_step_after_a_second_of_load_and_each_is_watched() {
         watch_ns: 2 * SECOND,
     };
     let found = rig.whole(procedure(event.clone()));
-    let [(load, happening)] = &rig.asked[..] else {
+    let [(load, planned)] = &rig.asked[..] else {
         panic!("{:?}", rig.asked)
     };
     let action = DutAction::Desync(Desync::MissedRollover);
     let expected = [(1000, action), (3000, action), (5000, action)];
-    assert_eq!(plan(happening), expected);
+    assert_eq!(plan(planned), expected);
     assert_eq!(load.duration_ns, 7 * SECOND);
     assert!(check(procedure(event.clone()), &found, "events-carried-out").passed);
     rig.done = 2;
@@ -423,8 +421,8 @@ fn the_throughput_is_searched_once_more_with_rekeys_in_every_trial() {
     assert_eq!(result.disturbances().len(), 2);
     let searched = &rig.asked[2..];
     assert!(!searched.is_empty());
-    for (load, happening) in searched {
-        let times = plan(happening);
+    for (load, planned) in searched {
+        let times = plan(planned);
         let every = (300 * MS).min(load.duration_ns / 2) / MS;
         assert_eq!(times[0], (every, Rekey), "{load:?}");
         assert_eq!(

@@ -283,7 +283,7 @@ pub(crate) fn checks(procedure: Procedure, found: &Found) -> Vec<Check> {
         test: &test(procedure),
         result: &found.result,
         strays: &found.strays,
-        path: None,
+        seen: None,
     })
 }
 

@@ -1,43 +1,36 @@
 //! Checks of the links and the DUT during the frame trial whose evidence is read.
 
-use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, PathSeen};
-use crate::evidence::cipher::encryption_not_proven;
+use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::gateway::Gateway;
-use crate::evidence::{check, dut_as_asked, link, tool};
+use crate::evidence::{check, dut_as_asked, tool};
 use journal::record::{Check, FrameTrial};
 use lab::{FrameEnd, NodeId};
-use std::collections::BTreeSet;
 
 /// Ethernet header and FCS.
 const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
 
 /// Makes every check that applies.
-pub(super) fn checks(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Vec<Option<Check>> {
+pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {
+    let path = &seen.path;
     let mut checks = vec![
-        offloads(seen),
+        path.offloads_as_asked(&[]),
         cores(seen),
-        tool::machine(seen.cpu),
+        tool::machine_was_ours(path.cpu),
         interfaces_agree(observed, seen),
     ];
-    checks.extend(between_the_gateways(seen));
+    checks.extend(path.between_the_gateways());
     checks.push(dut_counters(observed, seen));
     checks.push(dut_as_asked(
-        seen.cell,
-        seen.dut_facts,
-        seen.dut_counters,
+        path.cell,
+        path.dut_facts,
+        path.dut_counters,
         evidence_trial(observed),
     ));
     checks
 }
 
-/// As for tools: every interface of the path.
-fn offloads(seen: &PathSeen<'_>) -> Option<Check> {
-    let ends: BTreeSet<&String> = seen.link_ends.iter().collect();
-    link::offloads(seen.links.offloads, &ends, seen.offloads)
-}
-
 /// On which cores the stations' programs ran: a fact.
-fn cores(seen: &PathSeen<'_>) -> Option<Check> {
+fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
     let list = |cores: &[u16]| {
         let words: Vec<String> = cores.iter().map(u16::to_string).collect();
         words.join(", ")
@@ -60,13 +53,13 @@ fn cores(seen: &PathSeen<'_>) -> Option<Check> {
 }
 
 /// What the stations' interfaces carried is what the generator says it sent, and the analyser that it got.
-fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Check> {
+fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let trial = evidence_trial(observed)?;
-    let ends = [&seen.path.source, &seen.path.sink];
+    let ends = [&seen.ends.source, &seen.ends.sink];
     let duplex = observed.test.traffic.duplex;
     let counters = |end: &FrameEnd| {
         let name = interface(end);
-        seen.counters.get(&name).copied().ok_or(name)
+        seen.path.counters.get(&name).copied().ok_or(name)
     };
     let (source, sink) = match (counters(ends[0]), counters(ends[1])) {
         (Ok(source), Ok(sink)) => (source, sink),
@@ -86,7 +79,7 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option
     let slack = CONTROL_FRAMES + trial.sent / COUNTED_ONE_IN;
     // A virtual link may count a super-packet as one.
     let least = |frames: u64| {
-        if seen.links.offloads {
+        if seen.path.links.offloads {
             0
         } else {
             frames.saturating_sub(slack)
@@ -109,35 +102,18 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option
 }
 
 /// Interfaces that dropped frames.
-fn dropped_on_the_way(seen: &PathSeen<'_>) -> String {
-    let dropped = seen.counters.iter().filter_map(|(name, found)| {
+fn dropped_on_the_way(seen: &FramesSeen<'_>) -> String {
+    let dropped = seen.path.counters.iter().filter_map(|(name, found)| {
         let frames = found.rx_dropped + found.tx_dropped;
         (frames > 0).then(|| format!("; {name} dropped {frames}"))
     });
     dropped.collect()
 }
 
-/// What applies of the checks of the link between the gateways.
-fn between_the_gateways(seen: &PathSeen<'_>) -> Vec<Option<Check>> {
-    let adapter = &seen.cell.dut.adapter;
-    let Some(cipher) = &seen.cipher else {
-        return vec![encryption_not_proven(adapter)];
-    };
-    if adapter.encrypts() {
-        vec![
-            cipher.encrypted(adapter),
-            cipher.no_clear_text(adapter),
-            cipher.no_foreign_frames(adapter),
-        ]
-    } else {
-        vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()]
-    }
-}
-
 /// The DUT's own counters say that it sealed and opened what was received, and every packet in is a packet out
 /// or a drop. As for tools, of ours only.
-fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Check> {
-    seen.cell.dut.adapter.encryptor()?;
+fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+    seen.path.cell.dut.adapter.encryptor()?;
     let trial = evidence_trial(observed)?;
     let ip_bytes = trial
         .received_bytes
@@ -145,15 +121,15 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &PathSeen<'_>) -> Option<Che
     let mut passed = true;
     let mut said = Vec::new();
     let (mut into, mut out) = (None::<u64>, None::<u64>);
-    for end in [&seen.path.source, &seen.path.sink] {
+    for end in [&seen.ends.source, &seen.ends.sink] {
         // Where the station seals and opens by itself, there is no gateway beside it.
         let Some(name) = gateway_beside(end) else {
             continue;
         };
-        let Some(gateway) = Gateway::of(seen.dut_counters, name) else {
+        let Some(gateway) = Gateway::of(seen.path.dut_counters, name) else {
             return check("dut-counters", false, format!("{name} shows no counters"));
         };
-        let is_source = end == &seen.path.source;
+        let is_source = end == &seen.ends.source;
         let duplex = observed.test.traffic.duplex;
         if is_source || duplex {
             *into.get_or_insert(0) += gateway.count("clear_rx_bytes");

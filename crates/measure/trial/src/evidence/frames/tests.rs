@@ -1,12 +1,15 @@
 //! Every check of the path passes on what a good frame test reads, and fails on what it is there to catch.
 
 use super::*;
+use crate::evidence::CipherSeen;
 use crate::evidence::tests::fixture::{told, tunnels};
 use campaign::plan::{
-    Adapter, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure, Traffic,
+    Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
+    Traffic,
 };
-use journal::record::{CipherLink, CipherWatch};
-use lab::{FrameEnd, NodeId, StationEsp};
+use journal::record::{CipherLink, CipherWatch, Cpu, InterfaceCounters};
+use lab::{FrameEnd, Links, NodeId, StationEsp};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
 use wire::mix::FrameMix;
@@ -202,33 +205,35 @@ impl Fixture {
             marker: &[198, 18, 0, 1],
             counters: InterfaceCounters::default(),
             sampling_ns: 300 * MS,
-            elapsed_ns: 1100 * MS,
         };
         let is_straight = self.cell.dut.adapter == Adapter::Straight;
         frame_checks(&FrameObserved {
             test: &self.test,
             result: &self.result,
             strays: &Strays::default(),
-            path: Some(PathSeen {
-                cell: &self.cell,
-                links: Links {
-                    mtu: 1500,
-                    cipher_mtu: 1564,
-                    offloads: false,
-                    rate_bps: None,
+            seen: Some(FramesSeen {
+                path: ObservedPath {
+                    cell: &self.cell,
+                    links: Links {
+                        mtu: 1500,
+                        cipher_mtu: 1564,
+                        offloads: false,
+                        rate_bps: None,
+                    },
+                    link_ends: &link_ends,
+                    counters: &self.counters,
+                    offloads: &offloads,
+                    dut_counters: &self.dut_counters,
+                    dut_facts: &told(&self.cell.dut.adapter),
+                    cipher: (!is_straight).then_some(cipher),
+                    elapsed_ns: 1100 * MS,
+                    cpu: &Cpu {
+                        wall_ns: 1000 * MS,
+                        ..Cpu::default()
+                    },
                 },
-                path: &self.path,
-                link_ends: &link_ends,
-                counters: &self.counters,
-                offloads: &offloads,
-                dut_counters: &self.dut_counters,
-                dut_facts: &told(&self.cell.dut.adapter),
-                cipher: (!is_straight).then_some(cipher),
+                ends: &self.path,
                 cores: (&[0], &[1]),
-                cpu: &Cpu {
-                    wall_ns: 1000 * MS,
-                    ..Cpu::default()
-                },
             }),
         })
     }

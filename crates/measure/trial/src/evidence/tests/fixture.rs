@@ -232,22 +232,30 @@ impl Fixture {
             cipher: Some(["gw1/w0", "gw2/w1"].map(str::to_owned)),
             b: "b/b0".to_owned(),
         };
-        checks(&Observed {
+        let cipher = CipherSeen {
+            link: &self.cipher_link,
+            watch: &self.watch,
+            marker: &self.commands.marker,
+            counters: self.counters.get("gw1/w0").copied().unwrap_or_default(),
+            sampling_ns: 300 * MS,
+        };
+        let path = ObservedPath {
             cell: &self.cell,
             links: self.links,
-            commands: &self.commands,
-            load,
-            interfaces,
             link_ends: &LINK_ENDS.map(str::to_owned),
             counters: &self.counters,
             offloads: &self.offloads,
             dut_counters: &self.dut_counters,
             dut_facts: &self.dut_facts,
-            cipher_link: &self.cipher_link,
-            watch: Some(&self.watch),
-            sampling_ns: 300 * MS,
+            cipher: Some(cipher),
             elapsed_ns: 1100 * MS,
             cpu: &self.cpu,
+        };
+        checks(&ToolObserved {
+            path,
+            commands: &self.commands,
+            load,
+            interfaces,
             station_lost: self.station_lost,
             client_ends_ns: &self.client_ends_ns,
         })

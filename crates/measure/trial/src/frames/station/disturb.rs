@@ -2,11 +2,11 @@
 //! program, on gw1.
 
 use super::{Running, StationRig, report};
+use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::evidence::counted_since;
 use crate::frames::outage::{Bins, Done, bins_for};
 use crate::frames::points::bins_of;
-use crate::frames::rig::{Happening, HostileLoad, PlannedAction};
 use crate::frames::{FrameRun, RigLoad};
 use campaign::plan::{Attack, Form};
 use journal::record::{AttackTrial, Disturbance};
@@ -23,7 +23,7 @@ impl StationRig<'_> {
     pub(super) fn disturb(
         &mut self,
         load: &RigLoad,
-        happening: &Happening,
+        planned: &PlannedDisturbance,
         interrupt: &Interrupt,
     ) -> Result<(FrameRun, Disturbance), TrialError> {
         let bins = bins_for(load.duration_ns);
@@ -33,13 +33,13 @@ impl StationRig<'_> {
         };
         // What the device says of it itself is held against what was measured.
         let is_told = |planned: &PlannedAction| matches!(planned.action, DutAction::Desync(_));
-        let is_told = happening.actions.iter().any(is_told);
+        let is_told = planned.actions.iter().any(is_told);
         let before = is_told.then(|| self.bench.dut_counters(self.dut));
         let before = before.transpose()?;
-        let mut running = self.start(&load, happening.hostile.as_ref())?;
-        let done = self.carry_out(&running, &happening.actions, interrupt)?;
+        let mut running = self.start(&load, planned.hostile.as_ref())?;
+        let done = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
-        let attack = match (happening.hostile, running.attacker) {
+        let attack = match (planned.hostile, running.attacker) {
             (Some(hostile), Some(attacker)) => {
                 let late = Instant::now() + ATTACKER_LIMIT;
                 let line = self.await_report_or_stop(attacker, late)?;

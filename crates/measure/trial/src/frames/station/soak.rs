@@ -2,7 +2,8 @@
 
 use super::{Running, StationRig};
 use crate::error::TrialError;
-use crate::frames::points::{self, DeviceReading, Soaked};
+use crate::frames::points::{self, DeviceReading};
+use crate::frames::rig::Soaked;
 use crate::frames::{FrameRun, RigLoad};
 use lab::{Interrupt, LabError};
 use std::time::{Duration, Instant};

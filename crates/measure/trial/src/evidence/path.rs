@@ -1,0 +1,97 @@
+//! What was read of links and DUT while traffic crossed them, and the checks that trials by tools and frame tests
+//! make of it alike.
+
+use super::check;
+use super::cipher::{CipherSeen, encryption_not_proven};
+use campaign::plan::Cell;
+use journal::record::{Check, Cpu, InterfaceCounters};
+use lab::Links;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Features that must be off when offloads are off (`ethtool -k` names them so).
+pub(super) const FEATURES: [&str; 4] = [
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "tx-udp-segmentation",
+    "generic-receive-offload",
+];
+/// Of those, the ones that must be on when offloads are on. GRO is left out: a virtual interface makes
+/// super-packets without it, and turning it on there turns on NAPI, which is another test.
+const FEATURES_ON: [&str; 3] = [FEATURES[0], FEATURES[1], FEATURES[2]];
+
+/// What was read of links and DUT in a trial.
+#[derive(Debug, Clone)]
+pub struct ObservedPath<'a> {
+    /// The cell measured.
+    pub cell: &'a Cell,
+    /// The links as the cell asks for them.
+    pub links: Links,
+    /// Every interface of the path, as `node/interface`.
+    pub link_ends: &'a [String],
+    /// Counter differences over the trial, by `node/interface`.
+    pub counters: &'a BTreeMap<String, InterfaceCounters>,
+    /// Offloads in force, by `node/interface`.
+    pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
+    /// The DUT's counters as differences over the trial, by `gateway/counter`.
+    pub dut_counters: &'a BTreeMap<String, u64>,
+    /// What the DUT reported of itself, by `gateway/key`.
+    pub dut_facts: &'a BTreeMap<String, String>,
+    /// What was seen between the gateways; `None` where nothing looked there.
+    pub cipher: Option<CipherSeen<'a>>,
+    /// From reading the counters before to reading them after.
+    pub elapsed_ns: u64,
+    /// CPU time by role.
+    pub cpu: &'a Cpu,
+}
+
+impl ObservedPath<'_> {
+    /// The path's interfaces, and these, have the offloads that the cell asks for.
+    pub(super) fn offloads_as_asked(&self, others: &[&String]) -> Option<Check> {
+        let asked = self.links.offloads;
+        let ends: BTreeSet<&String> = self
+            .link_ends
+            .iter()
+            .chain(others.iter().copied())
+            .collect();
+        let (features, wanted) = if asked {
+            (&FEATURES_ON[..], "on")
+        } else {
+            (&FEATURES[..], "off")
+        };
+        let mut wrong = Vec::new();
+        for &interface in &ends {
+            for feature in features {
+                let found = self.offloads.get(interface);
+                let state = found.and_then(|found| found.get(*feature));
+                if state.is_none_or(|state| state != wanted) {
+                    let state = state.map_or("not readable", String::as_str);
+                    wrong.push(format!("{feature} of {interface} is {state}"));
+                }
+            }
+        }
+        let detail = match wrong.is_empty() {
+            true => format!(
+                "{} are {wanted} at all {} ends of the links",
+                features.join(", "),
+                ends.len()
+            ),
+            false => format!("offloads are to be {wanted}, but {}", wrong.join(", ")),
+        };
+        check("offloads-as-asked", wrong.is_empty(), detail)
+    }
+
+    /// What applies of the checks of the link between the gateways.
+    pub(super) fn between_the_gateways(&self) -> Vec<Option<Check>> {
+        let adapter = &self.cell.dut.adapter;
+        let elapsed_ns = self.elapsed_ns;
+        match &self.cipher {
+            None => vec![encryption_not_proven(adapter)],
+            Some(cipher) if adapter.encrypts() => vec![
+                cipher.encrypted(adapter, elapsed_ns),
+                cipher.no_clear_text(adapter),
+                cipher.no_foreign_frames(adapter),
+            ],
+            Some(cipher) => vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()],
+        }
+    }
+}

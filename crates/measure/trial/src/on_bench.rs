@@ -1,0 +1,59 @@
+//! Trials on a lab of stations.
+
+use crate::event::EventSink;
+use crate::frames;
+use crate::measure::attempt;
+use crate::measurer::{Measurer, Trial, record};
+use crate::reading::places;
+use campaign::plan::Measurement;
+use journal::record::{Outcome, TrialRecord};
+use lab::protocol::{PROTOCOL_VERSION, Request};
+use lab::{Bench, Interrupt, LabError};
+
+/// Measures on a lab of stations: `NamespaceLab`.
+pub struct OnBench<'a> {
+    /// The lab.
+    pub bench: &'a mut dyn Bench,
+}
+
+impl Measurer for OnBench<'_> {
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        events: EventSink<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<TrialRecord, LabError> {
+        let record = record(trial, |words| match &trial.cell.measurement {
+            Measurement::Frames(test) => {
+                frames::attempt(self.bench, (trial, test), events, interrupt, words)
+            }
+            _ => attempt(self.bench, trial, interrupt, words),
+        })?;
+        if matches!(record.outcome, Outcome::Failed { .. }) {
+            expect_stations(self.bench)?;
+        }
+        Ok(record)
+    }
+}
+
+/// Makes a trial on a lab of stations, without progress reporting.
+///
+/// # Errors
+/// As [`Measurer::measure`].
+pub fn measure(
+    bench: &mut dyn Bench,
+    trial: &Trial<'_>,
+    interrupt: &Interrupt,
+) -> Result<TrialRecord, LabError> {
+    OnBench { bench }.measure(trial, &mut |_| (), interrupt)
+}
+
+/// Expects that every station answers.
+fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
+    for id in places(bench) {
+        bench.node(id).call(Request::Hello {
+            protocol: PROTOCOL_VERSION,
+        })?;
+    }
+    Ok(())
+}
