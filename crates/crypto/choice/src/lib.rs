@@ -11,4 +11,4 @@ mod engine;
 mod read;
 
 pub use choice::{Choice, Model, NotAChoice};
-pub use engine::{CpuChoice, EngineName, NULL, UnknownEngine, serves};
+pub use engine::{CpuChoice, NULL, UnknownEngine, engines, serves};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{Bytes, Layer, Ratio};
 use yaml::{Map, Node, Reported};
 
-use crate::{Choice, CpuChoice, EngineName, Model, NULL};
+use crate::{Choice, CpuChoice, Model, NULL, engines};
 
 /// The longest inner packet; a higher threshold divides nothing.
 const BELOW_MAX: u64 = 65_535;
@@ -144,11 +144,10 @@ fn read_one(
     words: &[&'static str],
     insecure: bool,
 ) -> Result<&'static str, Reported> {
-    let engines = EngineName::ALL.into_iter().map(EngineName::name);
     let known: Vec<_> = words
         .iter()
         .copied()
-        .chain(engines)
+        .chain(engines())
         .chain([NULL])
         .map(|name| (name, name))
         .collect();

@@ -194,7 +194,7 @@ mod tests {
     use std::time::Duration;
 
     fn identity() -> Identity {
-        let selection = engine::select(&engine::Choice::Auto, Suite::Aes256Gcm).unwrap();
+        let selection = engine::select(&engine::CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
         Identity::of(Suite::Aes256Gcm, &[selection])
     }
 

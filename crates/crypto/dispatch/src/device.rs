@@ -269,7 +269,7 @@ mod tests {
             queue,
             parallel,
             errors_ppm: 0,
-            engine: engine::Choice::Auto,
+            engine: engine::CpuChoice::Auto,
         })
     }
 
@@ -318,7 +318,7 @@ mod tests {
                 queue: 1,
                 parallel: 1,
                 errors_ppm,
-                engine: engine::Choice::Auto,
+                engine: engine::CpuChoice::Auto,
             });
             (0..10_000)
                 .map(|_| device.submit([64].into_iter()).fails)

@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn real_engines_have_curves_that_cost_something_in_every_direction() {
-        let choice = engine::Choice::Auto;
+        let choice = engine::CpuChoice::Auto;
         let selection = engine::select(&choice, Suite::Aes256Gcm).unwrap();
         let engines = [selection.clone(), selection];
         let measured = measure(Suite::Aes256Gcm, &engines).unwrap();

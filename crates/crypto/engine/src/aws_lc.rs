@@ -15,22 +15,17 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
-use choice::EngineName;
 use wire::{Cipher, Hmac, Suite};
 
 pub(crate) struct AwsLc;
 
 impl Engine for AwsLc {
     fn name(&self) -> &'static str {
-        EngineName::AwsLc.name()
+        "aws-lc"
     }
 
     fn probe(&self) -> Result<String, String> {
         Ok(concat!("aws-lc-rs ", env!("AWS_LC_RS_VERSION")).to_owned())
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::AwsLc.serves(suite)
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {

@@ -16,7 +16,6 @@ mod tests;
 use crate::selection::Engine;
 use crate::{Aead, Transform};
 use aead::AeadKey;
-use choice::EngineName;
 use transform::Sa;
 use wire::{Cipher, Suite};
 
@@ -24,15 +23,11 @@ pub(crate) struct IpsecMb;
 
 impl Engine for IpsecMb {
     fn name(&self) -> &'static str {
-        EngineName::IpsecMb.name()
+        NAME
     }
 
     fn probe(&self) -> Result<String, String> {
         manager::load()
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::IpsecMb.serves(suite)
     }
 
     fn is_outrun(&self, suite: Suite) -> bool {

@@ -22,7 +22,7 @@ mod selection;
 mod transform;
 pub mod vectors;
 
-pub use choice::{CpuChoice as Choice, NULL};
+pub use choice::{CpuChoice, NULL};
 pub use known_answers::Failure;
 pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select};
 pub use transform::{EngineFailed, Packet, Transform};

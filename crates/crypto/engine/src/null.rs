@@ -27,10 +27,6 @@ impl Engine for Null {
         Ok("control without encryption".to_owned())
     }
 
-    fn serves(&self, _: Suite) -> bool {
-        true
-    }
-
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {
         Box::new(Key(suite))
     }
@@ -128,12 +124,12 @@ impl Aead for Key {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Choice, NULL, Packet, TagMismatch, select};
+    use crate::{CpuChoice, NULL, Packet, TagMismatch, select};
     use wire::Suite;
 
     #[test]
     fn the_control_passes_text_through_and_is_had_by_name_only() {
-        let selection = select(&Choice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
+        let selection = select(&CpuChoice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
         assert_eq!(selection.engine(), NULL);
         let mut key = selection.aead(&[7; 32]);
         let mut sealed = [0; 3 + 16];
@@ -141,15 +137,15 @@ mod tests {
         assert_eq!(&sealed[..3], b"abc");
         assert_eq!(key.open(&[0; 12], b"", &mut sealed), Ok(()));
 
-        let auto = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
+        let auto = select(&CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
         assert_ne!(auto.engine(), NULL);
         assert!(crate::engines().iter().all(|engine| engine.name != NULL));
     }
 
     #[test]
     fn what_a_real_engine_has_sealed_is_refused() {
-        let real = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
-        let null = select(&Choice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
+        let real = select(&CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
+        let null = select(&CpuChoice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
         let mut sealed = [0; 3 + 16];
         real.aead(&[7; 32]).seal(&[0; 12], b"", b"abc", &mut sealed);
         let opened = null.aead(&[7; 32]).open(&[0; 12], b"", &mut sealed);
@@ -160,7 +156,7 @@ mod tests {
     #[test]
     fn every_suite_keeps_its_shape_and_text() {
         for suite in Suite::ALL {
-            let null = select(&Choice::Named(NULL.to_owned()), suite).unwrap();
+            let null = select(&CpuChoice::Named(NULL.to_owned()), suite).unwrap();
             let mut key = null.transform(&vec![7; suite.keymat_bytes()]);
             let (start, text) = (8 + suite.iv_bytes(), [5; 48]);
             let bytes = start + text.len() + suite.icv_bytes();

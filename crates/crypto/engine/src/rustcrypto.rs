@@ -17,7 +17,6 @@ use cbc::cipher::{
     InnerIvInit, KeyInit,
 };
 use chacha20poly1305::ChaCha20Poly1305;
-use choice::EngineName;
 use des::{Des, TdesEde3};
 use hmac::HmacReset;
 use hmac::digest::FixedOutputReset;
@@ -30,7 +29,7 @@ pub(crate) struct RustCrypto;
 
 impl Engine for RustCrypto {
     fn name(&self) -> &'static str {
-        EngineName::RustCrypto.name()
+        "rustcrypto"
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -43,10 +42,6 @@ impl Engine for RustCrypto {
             env!("HMAC_VERSION")
         )
         .to_owned())
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::RustCrypto.serves(suite)
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {

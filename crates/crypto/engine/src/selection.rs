@@ -12,7 +12,7 @@ use crate::known_answers::{self, Failure};
 use crate::null::Null;
 use crate::rustcrypto::RustCrypto;
 use crate::transform::EspAead;
-use choice::{CpuChoice as Choice, UnknownEngine};
+use choice::{CpuChoice, UnknownEngine};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -27,9 +27,11 @@ pub(crate) trait Engine: Sync {
     fn probe(&self) -> Result<String, String>;
 
     /// Whether it has the suite.
-    fn serves(&self, suite: Suite) -> bool;
+    fn serves(&self, suite: Suite) -> bool {
+        choice::serves(self.name(), suite)
+    }
 
-    /// Whether others are faster with it by far on this processor: [`Choice::Auto`] tries it last.
+    /// Whether others are faster with it by far on this processor: [`CpuChoice::Auto`] tries it last.
     fn is_outrun(&self, _suite: Suite) -> bool {
         false
     }
@@ -64,7 +66,7 @@ pub(crate) trait Engine: Sync {
     }
 }
 
-/// Every engine, in the order of [`choice::EngineName::ALL`], which says why.
+/// Every engine, in the order of [`choice::engines`].
 static ENGINES: [&dyn Engine; 6] = [
     &IpsecMb,
     &AwsLc,
@@ -83,7 +85,7 @@ pub struct EngineInfo {
     pub version: Result<String, String>,
 }
 
-/// Every engine, usable here or not, in the order in which [`Choice::Auto`] tries them.
+/// Every engine, usable here or not, in the order in which [`CpuChoice::Auto`] tries them.
 pub fn engines() -> &'static [EngineInfo] {
     static INFO: OnceLock<Vec<EngineInfo>> = OnceLock::new();
     INFO.get_or_init(|| {
@@ -129,7 +131,7 @@ pub enum EngineError {
         /// What it got wrong.
         failure: Failure,
     },
-    /// [`Choice::Auto`] found none.
+    /// [`CpuChoice::Auto`] found none.
     #[error("no engine can serve {suite}: {reasons}")]
     None {
         /// The suite.
@@ -148,7 +150,7 @@ impl EngineError {
     }
 }
 
-/// An engine that [`Choice::Auto`] would have taken, but could not.
+/// An engine that [`CpuChoice::Auto`] would have taken, but could not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// The engine.
@@ -242,25 +244,25 @@ impl fmt::Debug for Selection {
 ///
 /// # Errors
 /// [`EngineError`]: the named engine is unknown, does not have the suite, is unusable here or computes wrongly;
-/// or, for [`Choice::Auto`], all of them do.
-pub fn select(choice: &Choice, suite: Suite) -> Result<Selection, EngineError> {
+/// or, for [`CpuChoice::Auto`], all of them do.
+pub fn select(choice: &CpuChoice, suite: Suite) -> Result<Selection, EngineError> {
     select_from(&ENGINES, choice, suite)
 }
 
 fn select_from(
     engines: &[&'static dyn Engine],
-    choice: &Choice,
+    choice: &CpuChoice,
     suite: Suite,
 ) -> Result<Selection, EngineError> {
     match choice {
         // It has no known answers to give.
-        Choice::Named(name) if name == crate::NULL => Ok(Selection {
+        CpuChoice::Named(name) if name == crate::NULL => Ok(Selection {
             engine: &Null,
             version: Null.probe().unwrap_or_default(),
             suite,
             passed_over: Vec::new(),
         }),
-        Choice::Named(name) => {
+        CpuChoice::Named(name) => {
             let Some(engine) = engines.iter().find(|engine| engine.name() == name) else {
                 let known = engines.iter().map(|engine| engine.name());
                 return Err(UnknownEngine::new(name, known).into());
@@ -270,7 +272,7 @@ fn select_from(
             }
             prove(*engine, suite)
         }
-        Choice::Auto => {
+        CpuChoice::Auto => {
             let mut passed_over = Vec::new();
             // An engine that does not have the suite is nothing to tell about.
             let serving = engines.iter().filter(|engine| engine.serves(suite));
@@ -295,7 +297,7 @@ fn select_from(
     }
 }
 
-/// Why [`Choice::Auto`] found nothing.
+/// Why [`CpuChoice::Auto`] found nothing.
 fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver]) -> EngineError {
     let reasons: Vec<_> = passed_over
         .iter()

@@ -6,7 +6,7 @@ use wire::overhead::{ESP_HEADER_BYTES, esp_bytes};
 const SUITE: Suite = Suite::Aes256Gcm;
 
 fn plain() -> Box<dyn Transform> {
-    let choice = engine::Choice::Named("aws-lc".to_owned());
+    let choice = engine::CpuChoice::Named("aws-lc".to_owned());
     engine::select(&choice, SUITE)
         .unwrap()
         .transform(&pace::keymat(SUITE))

@@ -225,7 +225,7 @@ fn every_kernel_gives_its_known_answers() {
     for engine in engines() {
         for suite in SUITES {
             let answer = crate::known_answers::check(engine, Suite::Gost(suite));
-            assert_eq!(answer, Ok(()), "{} {}", engine.name.name(), suite.name());
+            assert_eq!(answer, Ok(()), "{} {}", engine.name, suite.name());
         }
     }
 }
@@ -281,7 +281,7 @@ proptest! {
                 let (mut buffer, places) = batch(&plain, &highs);
                 transform.seal(&mut buffer, &places).unwrap();
                 let (expected, _) = batch(&sealed, &highs);
-                prop_assert!(buffer == expected, "{} {shape} seals otherwise", engine.name.name());
+                prop_assert!(buffer == expected, "{} {shape} seals otherwise", engine.name);
 
                 // Packets of the last leaf were sealed just now: a receiver that is new knows none of them.
                 let mut transform = engine.transform(shape, &keymat);
@@ -298,7 +298,7 @@ proptest! {
                 for (at, (place, (start, text))) in places.iter().zip(&texts).enumerate() {
                     let opened = &buffer[place.at + start..][..text.len()];
                     let is_good = !(is_forged && at == forged);
-                    prop_assert_eq!(authentic[at], is_good, "{} {} {}", engine.name.name(), shape, at);
+                    prop_assert_eq!(authentic[at], is_good, "{} {} {}", engine.name, shape, at);
                     if is_good {
                         prop_assert_eq!(opened, &text[..]);
                     } else {

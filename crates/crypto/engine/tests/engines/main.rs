@@ -6,7 +6,7 @@ mod guard_pages;
 mod served;
 mod wycheproof;
 
-use engine::{Choice, EngineError, Selection, Transform, engines, select};
+use engine::{CpuChoice, EngineError, Selection, Transform, engines, select};
 use wire::Suite;
 
 /// Every engine that has `suite` and that this host can run. One of those that run anywhere is always among them.
@@ -17,7 +17,7 @@ fn selections(suite: Suite) -> Vec<Selection> {
             eprintln!("SKIPPED: engine {}: {reason}", info.name);
             continue;
         }
-        match select(&Choice::Named(info.name.to_owned()), suite) {
+        match select(&CpuChoice::Named(info.name.to_owned()), suite) {
             Ok(selection) => selections.push(selection),
             Err(EngineError::NotServed { .. }) => {}
             Err(error) => panic!("{error}"),

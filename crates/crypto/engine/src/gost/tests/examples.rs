@@ -189,7 +189,7 @@ fn no_engine_opens_a_packet_without_an_extended_sequence_number() {
             transform
                 .open(&mut buffer, &places, &mut authentic)
                 .unwrap();
-            assert_eq!(authentic, [false], "{}", engine.name.name());
+            assert_eq!(authentic, [false], "{}", engine.name);
         }
     }
 }
