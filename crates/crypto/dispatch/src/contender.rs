@@ -1,14 +1,10 @@
 //! What may do batches: engines that pass, and the modelled device.
 
-use std::sync::Arc;
-
 use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
 use wire::Suite;
 
 use crate::cache::Cache;
 use crate::curve::{Curve, Direction, EngineCurves};
-use crate::device::{Device, OnDevice};
-use crate::dispatch::Dispatch;
 use crate::measure;
 use crate::routed::Predictor;
 use choice::CpuChoice;
@@ -17,18 +13,12 @@ use choice::CpuChoice;
 pub(crate) struct Contender {
     pub(crate) name: String,
     pub(crate) version: String,
-    pub(crate) maker: Maker,
+    pub(crate) make: Make,
     pub(crate) predictor: Predictor,
 }
 
-/// What makes its transforms.
-pub(crate) enum Maker {
-    Engine(Selection),
-    Device {
-        device: Arc<Device>,
-        inside: Dispatch,
-    },
-}
+/// Makes the transform of an SA from its keying material.
+pub(crate) type Make = Box<dyn Fn(&[u8]) -> Box<dyn Transform> + Send + Sync>;
 
 impl Contender {
     pub(crate) fn of(selection: Selection) -> Self {
@@ -39,18 +29,8 @@ impl Contender {
         Self {
             name: selection.engine().to_owned(),
             version: selection.version().to_owned(),
-            maker: Maker::Engine(selection),
+            make: Box::new(move |keymat| selection.transform(keymat)),
             predictor: Predictor::Curves(curves),
-        }
-    }
-
-    pub(crate) fn make(&self, keymat: &[u8]) -> Box<dyn Transform> {
-        match &self.maker {
-            Maker::Engine(selection) => selection.transform(keymat),
-            Maker::Device { device, inside } => Box::new(OnDevice {
-                device: Arc::clone(device),
-                inside: inside.transform(keymat),
-            }),
         }
     }
 }

@@ -8,10 +8,10 @@ use wire::Suite;
 use wire::overhead::esp_bytes;
 
 use crate::cache::Cache;
-use crate::contender::{Contender, Found, Maker, unavailable};
+use crate::contender::{Contender, Found, unavailable};
 use crate::contest::{self, BATCH_TOLD, Cost, Crossover};
 use crate::curve::{Direction, EngineCurves, Load};
-use crate::device::{self, Device};
+use crate::device::{self, Device, OnDevice};
 use crate::measure;
 use crate::routed::{Failures, Policy, Predictor, Route, Routed};
 use choice::{Choice, CpuChoice, Model};
@@ -129,7 +129,12 @@ impl Dispatch {
             name: name.clone(),
             version: inside.version().to_owned(),
             predictor: Predictor::Device(Arc::clone(&device)),
-            maker: Maker::Device { device, inside },
+            make: Box::new(move |keymat| {
+                Box::new(OnDevice {
+                    device: Arc::clone(&device),
+                    inside: inside.transform(keymat),
+                })
+            }),
         };
         let Some(otherwise) = otherwise else {
             return Ok(Self::new(suite, vec![contender], Policy::Soonest, name));
@@ -292,11 +297,11 @@ impl Dispatch {
     fn make(&self, worth: &[usize], keymat: &[u8]) -> Box<dyn Transform> {
         let inner = &self.0;
         if let [only] = worth {
-            return inner.contenders[*only].make(keymat);
+            return (inner.contenders[*only].make)(keymat);
         }
         let route = |&contender: &usize| Route {
             contender,
-            transform: inner.contenders[contender].make(keymat),
+            transform: (inner.contenders[contender].make)(keymat),
             predictor: inner.contenders[contender].predictor.clone(),
         };
         let routes = worth.iter().map(route).collect();
