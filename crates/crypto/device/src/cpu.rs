@@ -10,7 +10,6 @@ mod public;
 mod rustcrypto;
 
 pub(crate) use peer::Peer;
-pub(crate) use public::ml_dsa_expanded;
 
 use crate::openssl::{self, OpenSsl};
 use crate::operation::{Action, Family, Hash, Mode, Padding};
@@ -187,14 +186,4 @@ fn in_place<'a>(
         output.extend_from_slice(input);
         Ok(run(output))
     })
-}
-
-/// A key of a vector or of a trial that a library does not take.
-fn refused(what: impl std::fmt::Display) -> DeviceError {
-    DeviceError::NotOffered(format!("the key is refused: {what}"))
-}
-
-/// A library that gave up.
-fn gave_up(_: aws_lc_rs::error::Unspecified) -> DeviceError {
-    DeviceError::Failed("AWS-LC gave up, and does not say why".to_owned())
 }

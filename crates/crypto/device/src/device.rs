@@ -120,3 +120,13 @@ pub trait Queue {
     /// [`DeviceError::Failed`].
     fn complete(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError>;
 }
+
+/// A key of a vector or of a trial that a library does not take.
+pub(crate) fn refused(what: impl std::fmt::Display) -> DeviceError {
+    DeviceError::NotOffered(format!("the key is refused: {what}"))
+}
+
+/// A library that gave up.
+pub(crate) fn gave_up(_: aws_lc_rs::error::Unspecified) -> DeviceError {
+    DeviceError::Failed("AWS-LC gave up, and does not say why".to_owned())
+}

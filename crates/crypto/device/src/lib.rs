@@ -17,6 +17,7 @@ mod kat;
 mod keys;
 #[cfg(test)]
 mod meddled;
+mod ml_dsa;
 mod model;
 mod open;
 mod openssl;

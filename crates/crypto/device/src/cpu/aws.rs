@@ -1,6 +1,7 @@
 //! AWS-LC: hashes, MACs and ciphers.
 
-use super::{function, gave_up, in_place, refused};
+use super::{function, in_place};
+use crate::device::{gave_up, refused};
 use crate::operation::{Cipher, Hash, Mode};
 use crate::{DeviceError, Job, Secret};
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};

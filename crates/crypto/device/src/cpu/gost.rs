@@ -1,6 +1,7 @@
 //! Our own crate: GOST ciphers and their modes.
 
-use super::{function, in_place, refused};
+use super::{function, in_place};
+use crate::device::refused;
 use crate::operation::{Action, Cipher, Family, Mode};
 use crate::{DeviceError, Job, Operation, Secret};
 use gost::kuznyechik::Kuznyechik;

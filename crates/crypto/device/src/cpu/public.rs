@@ -1,11 +1,12 @@
 //! AWS-LC: public keys. RSA of 1024 bits and signatures with SHA-1 it does not make: those are OpenSSL's.
 
-use super::{function, gave_up, refused};
+use super::function;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
+use crate::device::{gave_up, refused};
 use crate::keys::KeyPair;
+use crate::ml_dsa;
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
 use crate::{DeviceError, Job, Operation};
-use aws_lc_rs::encoding::AsRawBytes;
 use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{
@@ -14,9 +15,8 @@ use aws_lc_rs::rsa::{
     PrivateDecryptingKey, PublicEncryptingKey,
 };
 use aws_lc_rs::signature::{
-    self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, PqdsaKeyPair, VerificationAlgorithm,
+    self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, VerificationAlgorithm,
 };
-use zeroize::Zeroizing;
 
 type Made = Result<Box<dyn Job>, DeviceError>;
 
@@ -145,28 +145,9 @@ fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
     }))
 }
 
-/// The private key that a seed stands for, as FIPS 204 (algorithm 24) encodes it.
-pub(crate) fn ml_dsa_expanded(
-    parameters: MlDsa,
-    seed: &[u8],
-) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
-    let key = ml_dsa_key(parameters, seed)?;
-    let raw = key.private_key().as_raw_bytes().map_err(gave_up)?;
-    Ok(Zeroizing::new(raw.as_ref().to_vec()))
-}
-
-fn ml_dsa_key(parameters: MlDsa, seed: &[u8]) -> Result<PqdsaKeyPair, DeviceError> {
-    let algorithm = match parameters {
-        MlDsa::MlDsa44 => &signature::ML_DSA_44_SIGNING,
-        MlDsa::MlDsa65 => &signature::ML_DSA_65_SIGNING,
-        MlDsa::MlDsa87 => &signature::ML_DSA_87_SIGNING,
-    };
-    PqdsaKeyPair::from_seed(algorithm, seed).map_err(refused)
-}
-
 fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> Made {
     let bytes = signature_bytes(operation).unwrap_or_default();
-    let key = ml_dsa_key(parameters, pair.private)?;
+    let key = ml_dsa::key(parameters, pair.private)?;
     Ok(function(move |input, output| {
         output.resize(bytes, 0);
         key.sign(input, output).map_err(gave_up)?;
@@ -201,47 +182,4 @@ fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair
         output.extend(secret.iter().flat_map(|secret| secret.as_ref()));
         Ok(secret.is_ok())
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Keys;
-    use crate::operation::Algorithm;
-    use aws_lc_rs::signature::KeyPair as _;
-
-    #[test]
-    fn an_expanded_key_of_ml_dsa_has_the_same_public_key() {
-        // Lengths of FIPS 204, table 2.
-        let algorithms = [
-            (
-                "ml-dsa-44",
-                MlDsa::MlDsa44,
-                &signature::ML_DSA_44_SIGNING,
-                2560,
-            ),
-            (
-                "ml-dsa-65",
-                MlDsa::MlDsa65,
-                &signature::ML_DSA_65_SIGNING,
-                4032,
-            ),
-            (
-                "ml-dsa-87",
-                MlDsa::MlDsa87,
-                &signature::ML_DSA_87_SIGNING,
-                4896,
-            ),
-        ];
-        for (name, parameters, signing, bytes) in algorithms {
-            let algorithm = Algorithm::parse(name).expect("an algorithm");
-            let keys = Keys::new(1);
-            let pair = keys.pair(algorithm);
-            let expanded = ml_dsa_expanded(parameters, pair.private).expect("a seed");
-            assert_eq!(expanded.len(), bytes, "{name}");
-            let read =
-                PqdsaKeyPair::from_raw_private_key(signing, &expanded).expect("a private key");
-            assert_eq!(read.public_key().as_ref(), pair.public, "{name}");
-        }
-    }
 }

@@ -7,7 +7,7 @@ use super::ffi::{
 };
 use super::names;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
-use crate::cpu::ml_dsa_expanded;
+use crate::ml_dsa;
 use crate::operation::{Action, Cipher, Family, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation, Secret};
 
@@ -378,7 +378,7 @@ fn key<'a>(
     let raw = match operation.algorithm.family() {
         // As a bare key libcrypto takes no seed.
         Family::MlDsa(parameters) if !is_public => {
-            let whole = ml_dsa_expanded(parameters, pair.private)?;
+            let whole = ml_dsa::expanded(parameters, pair.private)?;
             return Key::raw_private(library, names::ml_dsa(parameters), &whole);
         }
         Family::MlDsa(parameters) => Some(names::ml_dsa(parameters)),

@@ -9,9 +9,8 @@ use cryptoki::object::{
 };
 use cryptoki::session::Session as Connection;
 
-use super::token::lock;
-use super::{code, failed, told};
-use crate::cpu::ml_dsa_expanded;
+use super::{code, failed, lock, told};
+use crate::ml_dsa;
 use crate::operation::{Action, Cipher, Curve, Family, MlDsa, MlKem};
 use crate::{DeviceError, Keys, Operation};
 
@@ -158,7 +157,7 @@ fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceE
         Family::Ed25519 => {
             template.extend(elliptic(KeyType::EC_EDWARDS, ED25519, operation, keys));
         }
-        Family::MlDsa(parameters) => template.extend(ml_dsa(parameters, operation, keys)?),
+        Family::MlDsa(parameters) => template.extend(ml_dsa_key(parameters, operation, keys)?),
         Family::MlKem(parameters) => template.extend(ml_kem(parameters, operation, keys)),
         _ => return Err(no_key(operation)),
     }
@@ -226,7 +225,7 @@ fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec
 }
 
 /// A private key whole: tokens need not take its seed (PKCS #11 v3.2, `CKA_SEED` of ML-DSA private keys).
-fn ml_dsa(
+fn ml_dsa_key(
     parameters: MlDsa,
     operation: Operation,
     keys: &Keys,
@@ -240,7 +239,7 @@ fn ml_dsa(
     let (may, value) = match is_private(operation) {
         true => (
             Attribute::Sign(true),
-            ml_dsa_expanded(parameters, pair.private)?.to_vec(),
+            ml_dsa::expanded(parameters, pair.private)?.to_vec(),
         ),
         false => (Attribute::Verify(true), pair.public.to_vec()),
     };

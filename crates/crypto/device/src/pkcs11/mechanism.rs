@@ -16,13 +16,23 @@ use cryptoki::session::Session as Connection;
 use cryptoki::types::Ulong;
 
 use super::key::KeyObject;
-use super::token::Token;
 use super::{code, failed, told};
 use crate::case::signature_bytes;
 use crate::operation::{Action, Cipher, Curve, Family, Hash, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation};
 
 const GCM_TAG_BITS: u64 = 128;
+
+/// The mechanisms of a token.
+pub(super) struct Mechanisms(pub(super) Vec<(MechanismType, MechanismInfo)>);
+
+impl Mechanisms {
+    /// What the token reports of a mechanism; `None` where it has none.
+    fn get(&self, kind: MechanismType) -> Option<&MechanismInfo> {
+        let found = self.0.iter().find(|(other, _)| *other == kind);
+        found.map(|(_, info)| info)
+    }
+}
 
 /// A mechanism with its parameters, and what the host does itself.
 pub(super) struct Call {
@@ -54,7 +64,7 @@ impl Call {
     /// # Errors
     /// [`DeviceError::NotOffered`]: PKCS#11, this program, or the token does not have it.
     pub(super) fn of(
-        token: &Token,
+        mechanisms: &Mechanisms,
         operation: Operation,
         keys: &Keys,
     ) -> Result<Self, DeviceError> {
@@ -84,7 +94,7 @@ impl Call {
             Family::Rsa(_, padding) => Chosen::Plain(rsa_mechanism(padding, operation.action)),
             Family::Ecdsa(curve) => {
                 let (whole, hash) = ecdsa_mechanism(curve);
-                match token.mechanism(whole.mechanism_type()) {
+                match mechanisms.get(whole.mechanism_type()) {
                     Some(_) => Chosen::Plain(whole),
                     None => {
                         host_digest = Some(hash);
@@ -103,8 +113,8 @@ impl Call {
             _ => return Err(unknown(operation)()),
         };
         let kind = mechanism.kind();
-        let info = token
-            .mechanism(kind)
+        let info = mechanisms
+            .get(kind)
             .ok_or_else(|| DeviceError::NotOffered(format!("the token has no {kind}")))?;
         allows(info, kind, operation)?;
         Ok(Self {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::token::unusable;
+use super::unusable;
 use crate::DeviceError;
 use crate::operation::device::DeviceKind;
 

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::RvError;
-use cryptoki::mechanism::{MechanismInfo, MechanismType};
+use cryptoki::mechanism::MechanismType;
 use cryptoki::session::{Session as Connection, UserType};
 use cryptoki::slot::{Slot, TokenInfo};
 use cryptoki::types::AuthPin;
 use zeroize::Zeroizing;
 
 use super::key::{KeyObject, KeyUse};
-use super::mechanism::{Call, TokenJob};
-use super::{code, failed, told};
+use super::mechanism::{Call, Mechanisms, TokenJob};
+use super::{code, failed, lock, told, unusable};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
 /// Permissions that others than the owner have.
@@ -30,7 +30,7 @@ pub(crate) struct Token {
     library: Library,
     slot: Slot,
     facts: Facts,
-    mechanisms: Vec<(MechanismType, MechanismInfo)>,
+    mechanisms: Mechanisms,
 }
 
 /// A module that was initialised.
@@ -83,7 +83,7 @@ pub(crate) fn open(
         ))
     })?;
     let info = |&kind: &MechanismType| Some((kind, context.get_mechanism_info(slot, kind).ok()?));
-    let mechanisms = mechanisms.iter().filter_map(info).collect();
+    let mechanisms = Mechanisms(mechanisms.iter().filter_map(info).collect());
     Ok(Token {
         facts: facts(context, module, slot, &token),
         keeper: Arc::new(Mutex::new(connection)),
@@ -268,14 +268,6 @@ fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Fact
 }
 
 impl Token {
-    /// What the token tells of a mechanism; `None` where it has none.
-    pub(super) fn mechanism(&self, kind: MechanismType) -> Option<&MechanismInfo> {
-        self.mechanisms
-            .iter()
-            .find(|(other, _)| *other == kind)
-            .map(|(_, info)| info)
-    }
-
     /// The key in the token: the one that is there already, or imported.
     fn object(
         &self,
@@ -333,20 +325,11 @@ struct TokenSession<'a> {
 
 impl Session for TokenSession<'_> {
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
-        let call = Call::of(self.token, operation, keys)?;
+        let call = Call::of(&self.token.mechanisms, operation, keys)?;
         let object = self.token.object(operation, keys)?;
         let job = TokenJob::new(&self.connection, operation, call, object)?;
         Ok(Box::new(job))
     }
-}
-
-pub(super) fn unusable(text: String) -> DeviceError {
-    DeviceError::Unusable(text)
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in them can be half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
