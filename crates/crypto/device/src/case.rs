@@ -219,7 +219,7 @@ impl Case {
         &self,
         authentic: bool,
         output: &[u8],
-        inverse: Option<&mut dyn Job>,
+        inverse: Option<&mut (dyn Job + '_)>,
     ) -> Result<(), Wrong> {
         if let Want::Refusal(forbidden) = &self.want {
             // Implicit rejection gives bytes, but not those.
@@ -370,21 +370,22 @@ fn plain(operation: Operation, bytes: usize, variant: u64) -> Vec<u8> {
     if let Some(max) = plaintext_bytes_max(operation) {
         length = length.min(max);
     }
-    // splitmix64: what is needed is that no two bytes of a text follow from each other by chance.
+    // No two bytes of a text may follow from each other by chance.
     let mut state = variant ^ ((length as u64) << 32);
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    };
     let mut text = Vec::with_capacity(length.next_multiple_of(8));
     while text.len() < length {
-        text.extend_from_slice(&next().to_le_bytes());
+        text.extend_from_slice(&split_mix(&mut state).to_le_bytes());
     }
     text.truncate(length);
     text
+}
+
+/// The next number of a sequence (SplitMix64).
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 fn compare(want: &[u8], came: &[u8]) -> Result<(), Wrong> {

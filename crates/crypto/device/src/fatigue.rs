@@ -15,10 +15,10 @@ mod tally;
 
 use std::time::Duration;
 
-use crate::crew::check_threads;
 use crate::operation::device::Fatigue as Test;
 use crate::orders::Orders;
 use crate::report::Fatigue;
+use crate::threads::check_threads;
 use crate::{Case, Device, DeviceError, Keys, Operation, Session};
 use life::{End, Trial};
 use tally::Tallies;

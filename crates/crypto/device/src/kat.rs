@@ -182,19 +182,17 @@ impl Trial<'_> {
                 Ok(_) => offered.push(operation),
                 Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
                 Err(error) => {
-                    let outcome = KatOutcome::Error(error.to_string());
-                    return voice.tell(operation.action.name(), Row { tried: 0, outcome });
+                    let row = Row::of(KatOutcome::Error(error.to_string()));
+                    return voice.tell(operation.action.name(), row);
                 }
             }
         }
         if offered.is_empty() {
             let why = missing.pop().map(|(_, why)| why).unwrap_or_default();
-            let outcome = KatOutcome::NotOffered(why);
-            return voice.tell("all", Row { tried: 0, outcome });
+            return voice.tell("all", Row::of(KatOutcome::NotOffered(why)));
         }
         for (action, why) in missing {
-            let outcome = KatOutcome::NotOffered(why);
-            if !voice.tell(action.name(), Row { tried: 0, outcome }) {
+            if !voice.tell(action.name(), Row::of(KatOutcome::NotOffered(why))) {
                 return false;
             }
         }
@@ -248,15 +246,9 @@ impl Trial<'_> {
     /// Official known answers of the operations that the device has.
     fn vectors(&self, offered: &[Operation], voice: &mut Voice<'_>) -> Row {
         if vectors::of(self.algorithm).next().is_none() {
-            return Row {
-                tried: 0,
-                outcome: KatOutcome::NonePublished,
-            };
+            return Row::of(KatOutcome::NonePublished);
         }
-        let mut row = Row {
-            tried: 0,
-            outcome: KatOutcome::Pass,
-        };
+        let mut row = Row::of(KatOutcome::Pass);
         for vector in vectors::of(self.algorithm) {
             for case in vector.cases() {
                 if !offered.contains(&case.operation()) {
@@ -284,10 +276,7 @@ impl Trial<'_> {
     /// Valid inputs of these lengths.
     fn sizes(&self, operation: Operation, sizes: &[usize], voice: &mut Voice<'_>) -> Row {
         let max = plaintext_bytes_max(operation);
-        let mut row = Row {
-            tried: 0,
-            outcome: KatOutcome::Pass,
-        };
+        let mut row = Row::of(KatOutcome::Pass);
         let mut done: Option<usize> = None;
         for (variant, &size) in (0..).zip(sizes) {
             // Of what has no length there are as many tries; what is too long is tried as long as it may be, once.
@@ -312,10 +301,7 @@ impl Trial<'_> {
 
     /// Inputs that must be refused.
     fn invalid(&self, operation: Operation, voice: &mut Voice<'_>) -> Row {
-        let mut row = Row {
-            tried: 0,
-            outcome: KatOutcome::Pass,
-        };
+        let mut row = Row::of(KatOutcome::Pass);
         for (variant, size) in (0..).zip([16, 17, 32, 33, 64, 100, 1024, 4097]) {
             let made = Case::invalid(operation, size, variant, self.keys, self.cpu);
             if matches!(made, Ok(None)) {
@@ -369,8 +355,7 @@ impl Trial<'_> {
         let mut again = Vec::new();
         let authentic_again = job.run(case.input(), &mut again).map_err(outcome)?;
         for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
-            let inverse = inverse.as_deref_mut().map(|job| job as &mut dyn Job);
-            case.check(authentic, output, inverse)
+            case.check(authentic, output, inverse.as_deref_mut())
                 .map_err(|wrong| KatOutcome::Wrong {
                     input: input.to_owned(),
                     first_differing: wrong.first_differing,
@@ -408,6 +393,11 @@ impl Trial<'_> {
 }
 
 impl Row {
+    /// A row without inputs.
+    const fn of(outcome: KatOutcome) -> Self {
+        Self { tried: 0, outcome }
+    }
+
     fn ended(self, outcome: KatOutcome) -> Self {
         Self { outcome, ..self }
     }

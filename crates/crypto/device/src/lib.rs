@@ -10,7 +10,6 @@
 mod case;
 mod count;
 mod cpu;
-mod crew;
 mod device;
 mod fatigue;
 mod kat;
@@ -28,6 +27,7 @@ mod serve;
 pub mod spec;
 mod speed;
 mod textbook;
+mod threads;
 mod vectors;
 
 pub use case::{Case, Wrong};

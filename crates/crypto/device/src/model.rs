@@ -16,12 +16,14 @@ mod schedule;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::case::split_mix;
 use crate::keys::Fingerprint;
 use crate::operation::device::{DeviceFault, DeviceModel};
+use crate::threads::{lock, thread_cpu_ns};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
 use schedule::Schedule;
 
@@ -341,27 +343,6 @@ impl Queue for ModelJob<'_> {
     }
 }
 
-/// CPU time of the calling thread.
-fn thread_cpu_ns() -> u64 {
-    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
-    clock
-        .now()
-        .map_or(0, |time| Duration::from(time).as_nanos() as u64)
-}
-
 fn failed(text: &str) -> DeviceError {
     DeviceError::Failed(text.to_owned())
-}
-
-/// The next number of a sequence (SplitMix64).
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in them can be half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,11 @@
 //! What a worker is told after its [`Spec`](crate::spec::Spec): `go`, `stop`, or the end of its input.
 
 use std::io::BufRead;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::threads::lock;
 
 /// The orders that came so far, and a place to wait for the next. Threads that work may [`Orders::nudge`] whoever waits.
 #[derive(Debug, Default)]
@@ -39,16 +41,14 @@ impl Orders {
 
     /// Waits for the order to begin. `false`: the order is to stop. Where both came, it begins, and ends at once.
     pub(crate) fn begin(&self) -> bool {
-        let mut told = self.lock();
-        while !told.go && !told.stop {
-            told = self.wait(told);
-        }
-        told.go
+        let waits = |told: &mut Told| !told.go && !told.stop;
+        let told = self.changed.wait_while(lock(&self.told), waits);
+        told.unwrap_or_else(PoisonError::into_inner).go
     }
 
     /// Whether the trial is to end early.
     pub(crate) fn stopped(&self) -> bool {
-        self.lock().stop
+        lock(&self.told).stop
     }
 
     /// Ends the trial early.
@@ -58,7 +58,7 @@ impl Orders {
 
     /// Waits until then, or until `done` says so; it is asked after each nudge. `false`: the order is to stop.
     pub(crate) fn wait_until(&self, time: Instant, done: impl Fn() -> bool) -> bool {
-        let mut told = self.lock();
+        let mut told = lock(&self.told);
         loop {
             let left = time.saturating_duration_since(Instant::now());
             if told.stop || left.is_zero() || done() {
@@ -83,19 +83,8 @@ impl Orders {
     }
 
     fn change(&self, change: impl FnOnce(&mut Told)) {
-        change(&mut self.lock());
+        change(&mut lock(&self.told));
         self.changed.notify_all();
-    }
-
-    fn wait<'a>(&self, told: MutexGuard<'a, Told>) -> MutexGuard<'a, Told> {
-        self.changed
-            .wait(told)
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        // Nothing in it can be half done.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

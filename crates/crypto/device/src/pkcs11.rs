@@ -17,8 +17,6 @@ mod token;
 pub use softhsm::SoftHsm;
 pub(crate) use token::open;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cryptoki::error::{Error, RvError};
 
 use crate::DeviceError;
@@ -44,9 +42,4 @@ fn code(error: &Error) -> Option<&RvError> {
 
 fn unusable(text: String) -> DeviceError {
     DeviceError::Unusable(text)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in them can be half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,10 +17,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::count::{Count, Tally};
-use crate::crew::{Gate, check_threads, panicked, spawn};
 use crate::operation::device::DeviceSpeed;
 use crate::orders::Orders;
 use crate::report::Speed;
+use crate::threads::{Gate, check_threads, panicked, process_cpu_ns, start};
 use crate::{Action, Case, Device, DeviceError, Job, Keys, Operation, Queue};
 
 /// Operations between two that are timed take about this long.
@@ -115,16 +115,8 @@ impl Trial<'_> {
         ready: impl FnOnce() -> bool,
     ) -> Result<Option<Speed>, DeviceError> {
         thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            let mut threads = Vec::with_capacity(self.tallies.len());
-            let prepared = self.tallies.iter().try_for_each(|tally| {
-                let tell = tell.clone();
-                threads.push(spawn(scope, move || self.work(tally, tell))?);
-                Ok(())
-            });
-            drop(tell);
-            // A thread that panicked tells nothing; it is found when it is joined.
-            let prepared = prepared.and_then(|()| told.iter().collect::<Result<Vec<u64>, _>>());
+            let work = |tally, sender| self.work(tally, sender);
+            let (threads, prepared) = start(scope, &self.tallies, work);
             if prepared.is_err() || !ready() {
                 self.gate.open(false);
                 return prepared.map(|_| None);
@@ -144,15 +136,11 @@ impl Trial<'_> {
 
     /// One thread: tells the bytes that an operation is of, or why it cannot work; then works.
     fn work(&self, tally: &Tally, tell: mpsc::Sender<Result<u64, DeviceError>>) -> Option<Found> {
-        let session = match self.device.session() {
-            Ok(session) => session,
-            Err(error) => {
-                let _ = tell.send(Err(error));
-                return None;
-            }
-        };
+        let session = self.device.session();
         let mut output = Vec::new();
-        let prepared = session.job(self.operation, self.keys).and_then(|mut job| {
+        let session = session.as_deref().map_err(Clone::clone);
+        let job = session.and_then(|session| session.job(self.operation, self.keys));
+        let prepared = job.and_then(|mut job| {
             if self.test.depth > 1 && job.queue().is_none() {
                 let text = "it takes no queue; leave `depth` at 1";
                 return Err(DeviceError::NotOffered(text.to_owned()));
@@ -266,9 +254,9 @@ impl Trial<'_> {
             .map(|(cpu, inverse)| cpu.job(inverse, self.keys));
         let mut inverse = inverse.and_then(Result::ok);
         let mut judge = |case: &Case, authentic: bool, output: &[u8]| {
-            let inverse = inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
             found.checked += 1;
-            found.wrong += u64::from(case.check(authentic, output, inverse).is_err());
+            let right = case.check(authentic, output, inverse.as_deref_mut());
+            found.wrong += u64::from(right.is_err());
         };
         if let Some(last) = last {
             judge(self.case, true, last);
@@ -461,14 +449,6 @@ impl Samples {
         }
         self.seen += 1;
     }
-}
-
-/// CPU time of this process, user and system.
-fn process_cpu_ns() -> u64 {
-    let clock = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID;
-    clock
-        .now()
-        .map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::keys::KeyPair;
 use crate::ml_dsa;
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
 use crate::{DeviceError, Job, Operation};
+use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{
@@ -71,11 +72,9 @@ fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> Made {
         _ => &signature::RSA_PKCS1_SHA256,
     };
     let random = SystemRandom::new();
-    Ok(function(move |input, output| {
-        output.resize(key.public_modulus_len(), 0);
+    let bytes = key.public_modulus_len();
+    Ok(fixed(bytes, move |input, output| {
         key.sign(encoding, &random, input, output)
-            .map_err(gave_up)?;
-        Ok(true)
     }))
 }
 
@@ -87,19 +86,14 @@ fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
         Padding::OaepSha256 => &OAEP_SHA256_MGF1SHA256,
         _ => {
             let key = Pkcs1PublicEncryptingKey::new(key).map_err(refused)?;
-            return Ok(function(move |input, output| {
-                output.resize(bytes, 0);
-                key.encrypt(input, output).map_err(gave_up)?;
-                Ok(true)
+            return Ok(fixed(bytes, move |input, output| {
+                key.encrypt(input, output).map(drop)
             }));
         }
     };
     let key = OaepPublicEncryptingKey::new(key).map_err(refused)?;
-    Ok(function(move |input, output| {
-        output.resize(bytes, 0);
-        key.encrypt(algorithm, input, output, None)
-            .map_err(gave_up)?;
-        Ok(true)
+    Ok(fixed(bytes, move |input, output| {
+        key.encrypt(algorithm, input, output, None).map(drop)
     }))
 }
 
@@ -111,23 +105,40 @@ fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
         Padding::OaepSha256 => &OAEP_SHA256_MGF1SHA256,
         _ => {
             let key = Pkcs1PrivateDecryptingKey::new(key).map_err(refused)?;
-            return Ok(function(move |input, output| {
-                output.resize(bytes, 0);
-                let length = key.decrypt(input, output).map(|text| text.len());
-                output.truncate(length.unwrap_or(0));
-                Ok(length.is_ok())
+            return Ok(decrypting(bytes, move |input, output| {
+                key.decrypt(input, output).map(|text| text.len())
             }));
         }
     };
     let key = OaepPrivateDecryptingKey::new(key).map_err(refused)?;
-    Ok(function(move |input, output| {
+    Ok(decrypting(bytes, move |input, output| {
+        let text = key.decrypt(algorithm, input, output, None);
+        text.map(|text| text.len())
+    }))
+}
+
+/// A job whose results are `bytes` long.
+fn fixed(
+    bytes: usize,
+    run: impl Fn(&[u8], &mut [u8]) -> Result<(), Unspecified> + 'static,
+) -> Box<dyn Job> {
+    function(move |input, output| {
         output.resize(bytes, 0);
-        let length = key
-            .decrypt(algorithm, input, output, None)
-            .map(|text| text.len());
+        run(input, output).map_err(gave_up).map(|()| true)
+    })
+}
+
+/// A job that decrypts up to `bytes`. `decrypt` returns the length of the plaintext.
+fn decrypting(
+    bytes: usize,
+    decrypt: impl Fn(&[u8], &mut [u8]) -> Result<usize, Unspecified> + 'static,
+) -> Box<dyn Job> {
+    function(move |input, output| {
+        output.resize(bytes, 0);
+        let length = decrypt(input, output);
         output.truncate(length.unwrap_or(0));
         Ok(length.is_ok())
-    }))
+    })
 }
 
 fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
@@ -148,10 +159,8 @@ fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
 fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> Made {
     let bytes = signature_bytes(operation).unwrap_or_default();
     let key = ml_dsa::key(parameters, pair.private)?;
-    Ok(function(move |input, output| {
-        output.resize(bytes, 0);
-        key.sign(input, output).map_err(gave_up)?;
-        Ok(true)
+    Ok(fixed(bytes, move |input, output| {
+        key.sign(input, output).map(drop)
     }))
 }
 

@@ -1,14 +1,14 @@
 //! One life of a device: from when it is open to its first failure, or to the end of the trial.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::tally::{Tallies, Worker};
 use super::{Against, Inputs, Test};
-use crate::crew::{Gate, panicked, spawn};
 use crate::report::Fatigue;
+use crate::threads::{Gate, panicked, start};
 use crate::{Case, Device, DeviceError, Job};
 
 /// A device that fails at once is asked no more often than this.
@@ -110,22 +110,9 @@ impl Life<'_> {
         say: &mut dyn FnMut(Fatigue),
     ) -> Result<bool, DeviceError> {
         thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            let mut threads = Vec::with_capacity(self.trial.tallies.workers.len());
-            let spawned =
-                (0..)
-                    .zip(&self.trial.tallies.workers)
-                    .try_for_each(|(number, worker)| {
-                        let tell = tell.clone();
-                        threads.push((
-                            worker,
-                            spawn(scope, move || self.thread(number, worker, tell))?,
-                        ));
-                        Ok(())
-                    });
-            drop(tell);
-            // A thread that panicked tells nothing; it is found when it is joined.
-            let prepared = spawned.and_then(|()| told.iter().collect::<Result<(), _>>());
+            let workers = &self.trial.tallies.workers;
+            let work = |(number, worker), sender| self.thread(number, worker, sender);
+            let (threads, prepared) = start(scope, (0..).zip(workers), work);
             let begin = prepared.is_ok() && ready();
             if begin {
                 self.trial.tallies.begin();
@@ -135,12 +122,12 @@ impl Life<'_> {
                 self.watch(say);
             }
             self.leave.store(true, Ordering::Relaxed);
-            for (worker, thread) in threads {
+            for (worker, thread) in workers.iter().zip(threads) {
                 if thread.join().is_err() {
                     self.bad(&worker.failed, || panicked().to_string());
                 }
             }
-            prepared.map(|()| begin)
+            prepared.map(|_| begin)
         })
     }
 
@@ -266,8 +253,7 @@ impl Life<'_> {
                 Err(wrong) => bad(&worker.passed_invalid, &wrong),
             },
             (false, Ok(authentic)) => {
-                let inverse = hand.inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
-                match case.check(authentic, output, inverse) {
+                match case.check(authentic, output, hand.inverse.as_deref_mut()) {
                     Ok(()) => _ = good(&worker.right),
                     Err(wrong) => bad(&worker.wrong, &wrong),
                 }
@@ -297,10 +283,9 @@ impl Life<'_> {
 /// invalid one again. Otherwise what speaks against it.
 fn refuses(case: &Case, hand: &mut Hand<'_>, output: &mut Vec<u8>) -> Result<(), String> {
     let valid = &hand.inputs.valid[0];
-    let inverse = hand.inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
     match hand.job.run(valid.input(), output) {
         Ok(authentic) => valid
-            .check(authentic, output, inverse)
+            .check(authentic, output, hand.inverse.as_deref_mut())
             .map_err(|wrong| format!("then a valid input went wrong: {wrong}"))?,
         Err(error) => return Err(format!("then it failed at a valid input: {error}")),
     }

@@ -1,10 +1,11 @@
 //! What threads counted, and what went wrong when.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::report::Fatigue;
+use crate::threads::lock;
 
 const TICK: Duration = Duration::from_secs(1);
 const TIMES_MAX: usize = 10_000;
@@ -81,7 +82,7 @@ impl Tallies {
             return;
         }
         let elapsed = self.elapsed_ns();
-        let mut notes = self.lock();
+        let mut notes = lock(&self.notes);
         notes.restarts += 1;
         push_below(&mut notes.restarts_ns, elapsed, TIMES_MAX);
     }
@@ -110,12 +111,12 @@ impl Tallies {
     /// Notes the first failure of a life.
     pub(super) fn fail(&self) {
         let elapsed = self.elapsed_ns();
-        push_below(&mut self.lock().failures_ns, elapsed, TIMES_MAX);
+        push_below(&mut lock(&self.notes).failures_ns, elapsed, TIMES_MAX);
     }
 
     /// Notes what went wrong, each text once.
     pub(super) fn tell(&self, reason: String) {
-        let mut notes = self.lock();
+        let mut notes = lock(&self.notes);
         if !notes.reasons.contains(&reason) {
             push_below(&mut notes.reasons, reason, REASONS_MAX);
         }
@@ -129,7 +130,7 @@ impl Tallies {
                 .map(|worker| count(worker).load(Ordering::Relaxed))
                 .sum()
         };
-        let notes = self.lock();
+        let notes = lock(&self.notes);
         Fatigue {
             elapsed_ns: self.elapsed_ns(),
             right: sum(|worker| &worker.right),
@@ -144,11 +145,6 @@ impl Tallies {
             reasons: notes.reasons.clone(),
             resident_bytes_max: resident_bytes_max(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Notes> {
-        // Nothing in it can be half done.
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -32,6 +32,12 @@ fn failed(what: &str) -> DeviceError {
     })
 }
 
+/// The result of an operation `what` of libcrypto that succeeded if `done`.
+#[inline]
+fn check(done: bool, what: &str) -> Result<(), DeviceError> {
+    if done { Ok(()) } else { Err(failed(what)) }
+}
+
 /// The last error of this thread in libcrypto's words. Empties its queue.
 fn last_error() -> Option<String> {
     let mut last = 0;
@@ -57,6 +63,12 @@ fn last_error() -> Option<String> {
 fn not_offered(library: &Library, what: &str) -> DeviceError {
     forget_errors();
     DeviceError::NotOffered(format!("{} has no {what}", library.name()))
+}
+
+/// The error for what the device does not do, with libcrypto's reason. Empties its queue of errors.
+fn not_offered_because(what: &str) -> DeviceError {
+    let why = last_error().unwrap_or_default();
+    DeviceError::NotOffered(format!("{what}: {why}"))
 }
 
 /// Forgets errors that were expected, so that they are not told as the reason of the next.

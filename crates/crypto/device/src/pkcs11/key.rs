@@ -9,9 +9,10 @@ use cryptoki::object::{
 };
 use cryptoki::session::Session as Connection;
 
-use super::{code, failed, lock, told};
+use super::{code, failed, told};
 use crate::ml_dsa;
 use crate::operation::{Action, Cipher, Curve, Family, MlDsa, MlKem};
+use crate::threads::lock;
 use crate::{DeviceError, Keys, Operation};
 
 /// Which object in the token an operation needs: two that need the same share it.

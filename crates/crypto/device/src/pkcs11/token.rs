@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 use super::key::{KeyObject, KeyUse};
 use super::mechanism::{Call, Mechanisms, TokenJob};
-use super::{code, failed, lock, told, unusable};
+use super::{code, failed, told, unusable};
+use crate::threads::lock;
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
 /// Permissions that others than the owner have.

@@ -1,6 +1,6 @@
 //! Ciphers: one context each, used again for every message.
 
-use super::{Library, append, c_length, c_string, failed, forget_errors, not_offered, raw};
+use super::{Library, append, c_length, c_string, check, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::c_int;
@@ -120,11 +120,7 @@ impl<'a> CipherContext<'a> {
                     encrypts,
                 ) == 1
         };
-        if done {
-            Ok(())
-        } else {
-            Err(failed("setting the key"))
-        }
+        check(done, "setting the key")
     }
 
     /// Begins a message with its IV.
@@ -136,11 +132,7 @@ impl<'a> CipherContext<'a> {
             let context = self.context.as_ptr();
             ssl::EVP_CipherInit_ex(context, none, engine, ptr::null(), iv.0.as_ptr(), -1)
         };
-        if done == 1 {
-            Ok(())
-        } else {
-            Err(failed("setting the IV"))
-        }
+        check(done == 1, "setting the IV")
     }
 
     /// As [`Self::begin`], in a context that knows nothing of messages before, for ciphers that cannot begin again. Padding
@@ -179,11 +171,7 @@ impl<'a> CipherContext<'a> {
                 length,
             )
         };
-        if right == 1 {
-            Ok(())
-        } else {
-            Err(failed("additional data"))
-        }
+        check(right == 1, "additional data")
     }
 
     /// Goes through a text, all of it at once. `output` is made as long as what came out.
@@ -209,11 +197,7 @@ impl<'a> CipherContext<'a> {
                 update(context, rest, made, input.as_ptr(), length)
             })
         };
-        if done {
-            Ok(())
-        } else {
-            Err(failed("the cipher"))
-        }
+        check(done, "the cipher")
     }
 
     /// Ends a message, with what is left of it; `false`: padding, length or tag are wrong.
@@ -276,7 +260,7 @@ impl<'a> CipherContext<'a> {
                 ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, tag_length, tag)
             })
         };
-        if done { Ok(()) } else { Err(failed("sealing")) }
+        check(done, "sealing")
     }
 
     /// The tag that what is opened must have.
@@ -288,11 +272,7 @@ impl<'a> CipherContext<'a> {
             let context = self.context.as_ptr();
             ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_SET_TAG, length, tag)
         };
-        if done == 1 {
-            Ok(())
-        } else {
-            Err(failed("the tag"))
-        }
+        check(done == 1, "the tag")
     }
 }
 

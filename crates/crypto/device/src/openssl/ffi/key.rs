@@ -1,10 +1,10 @@
 //! Public-key operations.
 
 use super::engine::Place;
-use super::{Library, c_length, c_string, failed, forget_errors, last_error, raw};
+use super::{Library, c_length, c_string, check, failed, forget_errors, not_offered_because, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
-use std::ffi::c_long;
+use std::ffi::{c_char, c_long};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -56,7 +56,7 @@ impl<'a> Key<'a> {
             *mut *const u8,
             c_long,
             *mut ssl::OSSL_LIB_CTX,
-            *const std::ffi::c_char,
+            *const c_char,
         ) -> *mut ssl::EVP_PKEY,
     ) -> Result<Self, DeviceError> {
         let (mut bytes, length) = (der.as_ptr(), c_long::from(c_length(der.len())?));
@@ -79,19 +79,7 @@ impl<'a> Key<'a> {
         name: &str,
         bytes: &[u8],
     ) -> Result<Self, DeviceError> {
-        let name = c_string(name)?;
-        let (data, length) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the bytes are as many as is said; the result is a key of its own, or null.
-        let key = unsafe {
-            ssl::EVP_PKEY_new_raw_private_key_ex(
-                library.context(),
-                name.as_ptr(),
-                ptr::null(),
-                data,
-                length,
-            )
-        };
-        Self::new(library, key)
+        Self::raw(library, name, bytes, ssl::EVP_PKEY_new_raw_private_key_ex)
     }
 
     /// A bare public key.
@@ -100,16 +88,30 @@ impl<'a> Key<'a> {
         name: &str,
         bytes: &[u8],
     ) -> Result<Self, DeviceError> {
-        let name = c_string(name)?;
-        let (data, length) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: as above.
+        Self::raw(library, name, bytes, ssl::EVP_PKEY_new_raw_public_key_ex)
+    }
+
+    fn raw(
+        library: &'a Library,
+        name: &str,
+        bytes: &[u8],
+        make: unsafe extern "C" fn(
+            *mut ssl::OSSL_LIB_CTX,
+            *const c_char,
+            *const c_char,
+            *const u8,
+            usize,
+        ) -> *mut ssl::EVP_PKEY,
+    ) -> Result<Self, DeviceError> {
+        let (context, name) = (library.context(), c_string(name)?);
+        // SAFETY: the pointer and the length are those of `bytes`; the result is a new key or null.
         let key = unsafe {
-            ssl::EVP_PKEY_new_raw_public_key_ex(
-                library.context(),
+            make(
+                context,
                 name.as_ptr(),
                 ptr::null(),
-                data,
-                length,
+                bytes.as_ptr(),
+                bytes.len(),
             )
         };
         Self::new(library, key)
@@ -117,11 +119,8 @@ impl<'a> Key<'a> {
 
     fn new(library: &'a Library, key: *mut ssl::EVP_PKEY) -> Result<Self, DeviceError> {
         let Some(key) = NonNull::new(key) else {
-            let why = last_error().unwrap_or_default();
-            let name = library.name();
-            return Err(DeviceError::NotOffered(format!(
-                "{name} takes no such key: {why}"
-            )));
+            let what = format!("{} takes no such key", library.name());
+            return Err(not_offered_because(&what));
         };
         let mut this = Self {
             key,
@@ -158,9 +157,10 @@ impl<'a> Key<'a> {
             }
         };
         NonNull::new(context).ok_or_else(|| {
-            let why = last_error().unwrap_or_default();
-            let name = self.library.name();
-            DeviceError::NotOffered(format!("{name} does nothing with such keys: {why}"))
+            not_offered_because(&format!(
+                "{} does nothing with such keys",
+                self.library.name()
+            ))
         })
     }
 }
@@ -207,9 +207,8 @@ impl<'a> KeyContext<'a> {
             }
         };
         if ready != 1 {
-            let why = last_error().unwrap_or_default();
-            return Err(DeviceError::NotOffered(format!(
-                "it does not {what:?} with it: {why}"
+            return Err(not_offered_because(&format!(
+                "it does not {what:?} with it"
             )));
         }
         if let Some(padding) = rsa {
@@ -256,10 +255,7 @@ impl<'a> KeyContext<'a> {
         if done {
             return Ok(());
         }
-        let why = last_error().unwrap_or_default();
-        Err(DeviceError::NotOffered(format!(
-            "it does not pad so: {why}"
-        )))
+        Err(not_offered_because("it does not pad so"))
     }
 
     /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be decrypted is not well-formed.
@@ -336,9 +332,7 @@ impl<'a> KeyContext<'a> {
                 &raw mut secret_bytes,
             )
         };
-        if done != 1 {
-            return Err(failed("encapsulation"));
-        }
+        check(done == 1, "encapsulation")?;
         output.truncate(length);
         output.extend_from_slice(&secret[..secret_bytes.min(secret.len())]);
         Ok(())
@@ -440,7 +434,7 @@ impl<'a> SignContext<'a> {
                 ) == 1
             };
         signature.truncate(if done { length } else { 0 });
-        if done { Ok(()) } else { Err(failed("signing")) }
+        check(done, "signing")
     }
 
     pub(in super::super) fn verify(
@@ -448,9 +442,7 @@ impl<'a> SignContext<'a> {
         signature: &[u8],
         message: &[u8],
     ) -> Result<bool, DeviceError> {
-        if !self.begin(Way::Verify) {
-            return Err(failed("verifying"));
-        }
+        check(self.begin(Way::Verify), "verifying")?;
         // SAFETY: a live context; both inputs are as long as is said.
         let right = unsafe {
             ssl::EVP_DigestVerify(

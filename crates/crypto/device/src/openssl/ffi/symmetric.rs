@@ -1,6 +1,6 @@
 //! Hashes and MACs: one context each, used again for every message.
 
-use super::{Library, append, c_length, c_string, failed, not_offered, raw};
+use super::{Library, append, c_length, c_string, check, failed, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::{c_char, c_int};
@@ -50,7 +50,7 @@ impl<'a> DigestContext<'a> {
                         _library: PhantomData,
                         _here: PhantomData,
                     };
-                    if done { Ok(this) } else { Err(failed(name)) }
+                    check(done, name).map(|()| this)
                 }
                 None => Err(failed(name)),
             }
@@ -77,11 +77,7 @@ impl<'a> DigestContext<'a> {
                 c_int::from(done)
             })
         };
-        if done {
-            Ok(())
-        } else {
-            Err(failed("the hash"))
-        }
+        check(done, "the hash")
     }
 }
 
@@ -134,11 +130,11 @@ impl<'a> MacContext<'a> {
             };
             let length = c_length(key.len())?;
             let key = key.as_ptr().cast();
-            if ssl::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1 {
-                Ok(this)
-            } else {
-                Err(failed("HMAC"))
-            }
+            check(
+                ssl::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1,
+                "HMAC",
+            )
+            .map(|()| this)
         }
     }
 
@@ -199,11 +195,7 @@ impl<'a> MacContext<'a> {
                 mac_key,
             );
             ssl::EVP_PKEY_free(mac_key);
-            if done == 1 {
-                Ok(this)
-            } else {
-                Err(failed(name))
-            }
+            check(done == 1, name).map(|()| this)
         }
     }
 
@@ -309,7 +301,7 @@ impl<'a> MacContext<'a> {
                 c_int::from(done)
             })
         };
-        if done { Ok(()) } else { Err(failed("the MAC")) }
+        check(done, "the MAC")
     }
 }
 

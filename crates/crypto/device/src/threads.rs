@@ -1,8 +1,12 @@
 //! Threads that begin together, in little memory.
 
 use std::io;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use nix::time::ClockId;
 
 use crate::DeviceError;
 
@@ -23,7 +27,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// Waits. Returns whether to begin.
     pub(crate) fn wait(&self) -> bool {
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         loop {
             match *open {
                 Some(begin) => return begin,
@@ -39,21 +43,49 @@ impl Gate {
 
     /// Lets all begin, or sends them away. The first word counts.
     pub(crate) fn open(&self, begin: bool) {
-        self.lock().get_or_insert(begin);
+        lock(&self.open).get_or_insert(begin);
         self.changed.notify_all();
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Option<bool>> {
-        // Nothing in it can be half done.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Locks a mutex whose content a panic cannot leave half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a thread for each item and waits until each has sent what it prepared, or why it cannot
+/// work. Returns the threads that were started, and the first error in place of what they sent.
+pub(crate) fn start<'scope, I, P, T>(
+    scope: &'scope Scope<'scope, '_>,
+    items: impl IntoIterator<Item = I>,
+    work: impl Fn(I, Sender<Result<P, DeviceError>>) -> T + Copy + Send + 'scope,
+) -> (
+    Vec<ScopedJoinHandle<'scope, T>>,
+    Result<Vec<P>, DeviceError>,
+)
+where
+    I: Send + 'scope,
+    P: Send + 'scope,
+    T: Send + 'scope,
+{
+    let (sender, sent) = mpsc::channel();
+    let mut threads = Vec::new();
+    let started = items.into_iter().try_for_each(|item| {
+        let sender = sender.clone();
+        threads.push(spawn(scope, move || work(item, sender))?);
+        Ok(())
+    });
+    drop(sender);
+    // A thread that panicked sends nothing; the caller notices when it joins the thread.
+    let prepared = started.and_then(|()| sent.iter().collect());
+    (threads, prepared)
 }
 
 /// Starts one thread of many.
 ///
 /// # Errors
 /// [`DeviceError::Unusable`] where the machine gives no more.
-pub(crate) fn spawn<'scope, T: Send + 'scope>(
+fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, DeviceError> {
@@ -80,4 +112,19 @@ pub(crate) fn check_threads(threads: u32) -> Result<(), DeviceError> {
 /// What is told of a thread that did not come to its end.
 pub(crate) fn panicked() -> DeviceError {
     DeviceError::Failed("a thread broke off in the device's code".to_owned())
+}
+
+/// CPU time of the calling thread, user and system.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    clock_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of this process, user and system.
+pub(crate) fn process_cpu_ns() -> u64 {
+    clock_ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock.now();
+    time.map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
