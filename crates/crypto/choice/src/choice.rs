@@ -21,18 +21,21 @@ pub enum Choice {
     /// One for short packets and one for the others. Written
     /// `{ below: 128 B, use: rustcrypto, else: ipsec-mb }`.
     Threshold {
-        /// Inner packets shorter than this are short, in bytes; padding may move it by less than a block.
+        /// Inner packets shorter than this are short, in bytes; padding may move it by less than a
+        /// block.
         below: usize,
         /// Engine for short packets.
         small: String,
         /// Engine for the others.
         large: String,
     },
-    /// A coprocessor that is not there. Written `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }`.
+    /// A coprocessor that is not there. Written `{ model: { latency: 50 µs, rate: 10 Gbit/s },
+    /// else: auto }`.
     Model {
         /// What it is like.
         model: Model,
-        /// What does the batches that would be later from it, and all when it has failed; `None`: nothing.
+        /// What does the batches that would be later from it, and all when it has failed; `None`:
+        /// nothing.
         otherwise: Option<CpuChoice>,
     },
 }
@@ -169,8 +172,8 @@ pub struct NotAChoice {
 impl FromStr for Choice {
     type Err = NotAChoice;
 
-    /// Reads what `Display` writes, and `null` without quotes. The control is let pass: whoever holds the text
-    /// has been asked before.
+    /// Reads what `Display` writes, and `null` without quotes. The control is let pass: whoever
+    /// holds the text has been asked before.
     fn from_str(text: &str) -> Result<Self, NotAChoice> {
         if text == NULL {
             return Ok(Self::Named(text.to_owned()));

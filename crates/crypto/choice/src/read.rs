@@ -22,12 +22,13 @@ const PARALLEL_DEFAULT: u16 = 1;
 const PPM: f64 = 1e6;
 
 impl Choice {
-    /// Reads a choice of engine. `insecure`: whether the file allows the control [`NULL`]; a file in
-    /// which that cannot be told, for a mistake of its own, passes `true`, so that nothing is told twice.
+    /// Reads a choice of engine. `insecure`: whether the file allows the control [`NULL`]; a file
+    /// in which that cannot be told, for a mistake of its own, passes `true`, so that nothing is
+    /// told twice.
     ///
     /// # Errors
-    /// Unknown engines and keys, a threshold of 0 or above 64 KB, a model without rate or with one out of range,
-    /// errors outside 0 to 1, the control without `insecure`.
+    /// Unknown engines and keys, a threshold of 0 or above 64 KB, a model without rate or with one
+    /// out of range, errors outside 0 to 1, the control without `insecure`.
     pub fn read(node: Node<'_>, insecure: bool) -> Result<Self, Reported> {
         if !node.is_map() {
             return read_cpu(node, insecure).map(Self::from);

@@ -1,7 +1,8 @@
 //! One input for an operation, and what must come of it.
 //!
-//! Inputs are made with the CPU: ciphertexts for decrypting, signatures for verifying. Where a result is not the same each
-//! time (signatures of ECDSA, RSA encryption), the CPU judges it by the inverse operation.
+//! Inputs are made with the CPU: ciphertexts for decrypting, signatures for verifying. Where a
+//! result is not the same each time (signatures of ECDSA, RSA encryption), the CPU judges it by the
+//! inverse operation.
 
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
 use crate::{DeviceError, Job, Keys, Session, textbook};
@@ -22,15 +23,16 @@ enum Want {
     Output(Vec<u8>),
     /// Bytes that begin so: standards shorten MACs.
     Beginning(Vec<u8>),
-    /// That the inverse operation gives the input back: decrypting a ciphertext, verifying a signature.
+    /// That the inverse operation gives the input back: decrypting a ciphertext, verifying a
+    /// signature.
     Inverse,
     /// That the inverse operation on the ciphertext gives the secret behind it.
     Secret {
         /// Length of the ciphertext.
         ciphertext_bytes: usize,
     },
-    /// That it is refused; or, where a standard has it so (implicit rejection) and it is known what must not come, that other
-    /// bytes come than these.
+    /// That it is refused; or, where a standard has it so (implicit rejection) and it is known what
+    /// must not come, that other bytes come than these.
     Refusal(Option<Vec<u8>>),
 }
 
@@ -38,15 +40,16 @@ enum Want {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Wrong {
-    /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
+    /// Offset of the first differing byte; `None` where the result has another length or an answer
+    /// is wrong.
     pub first_differing: Option<u32>,
     /// What should have come, and what came: words, or hexadecimal, shortened.
     pub detail: String,
 }
 
 impl Case {
-    /// A valid input of about `bytes` bytes: rounded up to whole blocks, cut to what RSA takes; `variant` makes inputs of one
-    /// length different.
+    /// A valid input of about `bytes` bytes: rounded up to whole blocks, cut to what RSA takes;
+    /// `variant` makes inputs of one length different.
     ///
     /// # Errors
     /// [`DeviceError`] of the CPU, where it has to make the input.
@@ -108,8 +111,9 @@ impl Case {
         })
     }
 
-    /// An input that is not authentic or not well-formed, and must be refused: a byte of a signature or of a sealed text
-    /// changed, padding that is wrong, a length that is not one of whole blocks. `None` where every input is valid: hashes, MACs, stream modes.
+    /// An input that is not authentic or not well-formed, and must be refused: a byte of a
+    /// signature or of a sealed text changed, padding that is wrong, a length that is not one of
+    /// whole blocks. `None` where every input is valid: hashes, MACs, stream modes.
     ///
     /// # Errors
     /// As for [`Self::valid`].
@@ -142,7 +146,8 @@ impl Case {
                 want: Want::Refusal(forbidden),
             }));
         }
-        // The first byte of RSA's numbers stays, so that they stay below the modulus: it is what they say that is wrong.
+        // The first byte of RSA's numbers stays, so that they stay below the modulus: it is what
+        // they say that is wrong.
         let place = match (family, operation.action) {
             (Family::Rsa(bits, _), _) => usize::from(bits) / 16,
             (_, Action::Verify) => signature_bytes(operation).unwrap_or_default() / 2,
@@ -175,8 +180,8 @@ impl Case {
         }
     }
 
-    /// A case that must be refused, as some vectors are. `forbidden` is what a device would make of it that does not look;
-    /// without it nothing but a refusal is right.
+    /// A case that must be refused, as some vectors are. `forbidden` is what a device would make of
+    /// it that does not look; without it nothing but a refusal is right.
     #[must_use]
     pub const fn refused(operation: Operation, input: Vec<u8>, forbidden: Option<Vec<u8>>) -> Self {
         Self {
@@ -210,8 +215,8 @@ impl Case {
         matches!(self.want, Want::Inverse | Want::Secret { .. })
     }
 
-    /// Judges what came of it: `authentic` and `output` as [`Job::run`] gave them. `inverse` is a job of the CPU for the
-    /// [`Operation::inverse`], needed where [`Self::needs_inverse`] says so.
+    /// Judges what came of it: `authentic` and `output` as [`Job::run`] gave them. `inverse` is a
+    /// job of the CPU for the [`Operation::inverse`], needed where [`Self::needs_inverse`] says so.
     ///
     /// # Errors
     /// [`Wrong`]. An error of the inverse job counts as wrong: a right ciphertext can be decrypted.
@@ -331,8 +336,9 @@ const fn has_invalid_inputs(operation: Operation) -> bool {
     }
 }
 
-/// A block that RSA was done to but that is not padded as PKCS#1 v1.5 has it (RFC 8017 §7.2.1), for three variants of four: a
-/// device that only looks for the zero between padding and message gives the message.
+/// A block that RSA was done to but that is not padded as PKCS#1 v1.5 has it (RFC 8017 §7.2.1), for
+/// three variants of four: a device that only looks for the zero between padding and message gives
+/// the message.
 fn badly_padded(operation: Operation, bytes: usize, variant: u64, keys: &Keys) -> Option<Case> {
     /// The padding may not be shorter than 8 bytes.
     const TOO_SHORT: usize = 7;
@@ -433,7 +439,8 @@ mod tests {
     use crate::keys::RsaNumbers;
     use crate::{Device as _, cpu, vectors};
 
-    /// What a device makes of a ciphertext that only looks for the zero between padding and message.
+    /// What a device makes of a ciphertext that only looks for the zero between padding and
+    /// message.
     fn lax(input: &[u8], numbers: &RsaNumbers<'_>) -> Vec<u8> {
         let private = RsaNumbers {
             e: numbers.d,

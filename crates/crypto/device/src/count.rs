@@ -22,7 +22,8 @@ impl Tally {
     }
 }
 
-/// The only one that counts on a tally: it remembers both numbers, and so need not read what it writes.
+/// The only one that counts on a tally: it remembers both numbers, and so need not read what it
+/// writes.
 pub struct Count<'a> {
     tally: &'a Tally,
     done: u64,

@@ -1,7 +1,8 @@
 //! Our own engines as a device: what others are compared with, and what judges their results.
 //!
-//! AWS-LC does what it has, RustCrypto the rest (MD5, DES, Streebog, AES in ECB), our own crate GOST. None of them has all
-//! of RSA: keys of 1024 bits and signatures with SHA-1 are OpenSSL's here ([`Cpu::is_openssl`]).
+//! AWS-LC does what it has, RustCrypto the rest (MD5, DES, Streebog, AES in ECB), our own crate
+//! GOST. None of them has all of RSA: keys of 1024 bits and signatures with SHA-1 are OpenSSL's
+//! here ([`Cpu::is_openssl`]).
 
 mod aws;
 mod gost;
@@ -57,7 +58,8 @@ impl Cpu {
     /// As [`Facts`] have it.
     pub(crate) const NAME: &str = "CPU";
 
-    /// Whether an operation is done by OpenSSL's own provider here: then a comparison with that provider proves nothing.
+    /// Whether an operation is done by OpenSSL's own provider here: then a comparison with that
+    /// provider proves nothing.
     pub(crate) const fn is_openssl(operation: Operation) -> bool {
         match operation.algorithm.family() {
             Family::Rsa(1024, _) => true,
@@ -173,7 +175,8 @@ fn function<'a>(
     Box::new(Function(run))
 }
 
-/// Makes a job of a function that changes a text where it lies, in blocks of `block_bytes`; other lengths are refused.
+/// Makes a job of a function that changes a text where it lies, in blocks of `block_bytes`; other
+/// lengths are refused.
 fn in_place<'a>(
     block_bytes: usize,
     mut run: impl FnMut(&mut [u8]) -> bool + 'a,

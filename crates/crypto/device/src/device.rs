@@ -9,10 +9,12 @@ pub enum DeviceError {
     /// It has no such operation, or not in this form. Not a failure.
     #[error("not offered: {0}")]
     NotOffered(String),
-    /// It cannot be used at all: no such module, token, provider; a wrong PIN. What to do stands in the text.
+    /// It cannot be used at all: no such module, token, provider; a wrong PIN. What to do stands in
+    /// the text.
     #[error("{0}")]
     Unusable(String),
-    /// It does not take the PIN. Nobody is to try the same again: a token locks itself after a few wrong ones.
+    /// It does not take the PIN. Nobody is to try the same again: a token locks itself after a few
+    /// wrong ones.
     #[error("{0}")]
     PinRefused(String),
     /// It failed at this operation. It may work again, if need be after a restart.
@@ -42,8 +44,8 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// Whether it is still there. Asked now and then besides the operations: a token whose keys lie in its library's memory
-    /// may go on computing after it was pulled.
+    /// Whether it is still there. Asked now and then besides the operations: a token whose keys lie
+    /// in its library's memory may go on computing after it was pulled.
     ///
     /// # Errors
     /// [`DeviceError::Failed`] when it is gone.
@@ -51,8 +53,8 @@ pub trait Device: Send + Sync {
         Ok(())
     }
 
-    /// CPU time that this process spent on what hardware would do in the place of a model, in nanoseconds. It is taken off
-    /// the CPU time of operations.
+    /// CPU time that this process spent on what hardware would do in the place of a model, in
+    /// nanoseconds. It is taken off the CPU time of operations.
     fn stand_in_ns(&self) -> u64 {
         0
     }
@@ -60,8 +62,8 @@ pub trait Device: Send + Sync {
 
 /// One thread's way to a device. Stays on its thread.
 pub trait Session {
-    /// Makes ready for an operation with the key that belongs to it ([`Keys`]): imported, scheduled. A session
-    /// may have several jobs, which its thread does one after the other.
+    /// Makes ready for an operation with the key that belongs to it ([`Keys`]): imported,
+    /// scheduled. A session may have several jobs, which its thread does one after the other.
     ///
     /// # Errors
     /// [`DeviceError::NotOffered`] where the device has no such operation.
@@ -70,8 +72,9 @@ pub trait Session {
 
 /// One operation made ready. What is timed is [`Self::run`], and nothing else.
 pub trait Job {
-    /// Does it once. `input` is plaintext, ciphertext, message or signature with message, as [`Operation`] says; `output`
-    /// is overwritten with the result (for verifying and opening: nothing if the input is not authentic).
+    /// Does it once. `input` is plaintext, ciphertext, message or signature with message, as
+    /// [`Operation`] says; `output` is overwritten with the result (for verifying and opening:
+    /// nothing if the input is not authentic).
     ///
     /// Returns whether the input was authentic; `true` where there is nothing to verify.
     ///
@@ -79,11 +82,11 @@ pub trait Job {
     /// [`DeviceError::Failed`].
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError>;
 
-    /// Does it `times` times, and tells `count` of each. Returns whether the last one came to a result, which is then in
-    /// `output`.
+    /// Does it `times` times, and tells `count` of each. Returns whether the last one came to a
+    /// result, which is then in `output`.
     ///
-    /// Not for jobs to write: it stands here so that it is compiled for each of them, and no call by pointer stands between
-    /// two operations.
+    /// Not for jobs to write: it stands here so that it is compiled for each of them, and no call
+    /// by pointer stands between two operations.
     fn repeat(
         &mut self,
         times: u64,
@@ -113,8 +116,8 @@ pub trait Queue {
     /// [`DeviceError::Failed`]: it was not taken.
     fn submit(&mut self, input: &[u8]) -> Result<(), DeviceError>;
 
-    /// Waits for the oldest operation that was handed over, with result and errors of [`Job::run`]. An error where none
-    /// was.
+    /// Waits for the oldest operation that was handed over, with result and errors of [`Job::run`].
+    /// An error where none was.
     ///
     /// # Errors
     /// [`DeviceError::Failed`].

@@ -1,14 +1,19 @@
-//! The fatigue trial: every thread does every operation again and again, and each result is verified.
+//! The fatigue trial: every thread does every operation again and again, and each result is
+//! verified.
 //!
 //! 1. Inputs are made once, by the CPU, with what must come of them; all threads share them.
-//! 2. A life of the device begins (`life`): each thread has a session and its jobs, and all begin together.
-//! 3. A thread does one operation after the other. What comes back is right, wrong or a failure; some inputs are invalid on
-//!    purpose, and refused or passed. About every second the device is asked whether it is still there.
-//! 4. At the first thing that goes wrong the time is noted: that was the time without failure. Where the trial is to go on, all
-//!    threads leave, the device is closed and opened anew, and the next life begins where the threads were.
+//! 2. A life of the device begins (`life`): each thread has a session and its jobs, and all begin
+//!    together.
+//! 3. A thread does one operation after the other. What comes back is right, wrong or a failure;
+//!    some inputs are invalid on purpose, and refused or passed. About every second the device is
+//!    asked whether it is still there.
+//! 4. At the first thing that goes wrong the time is noted: that was the time without failure.
+//!    Where the trial is to go on, all threads leave, the device is closed and opened anew, and the
+//!    next life begins where the threads were.
 //!
-//! A device that does not come back ends the trial, with what was counted. What it does not do: wait for an operation that
-//! never returns. Whoever started the process sees that nothing is told any more.
+//! A device that does not come back ends the trial, with what was counted. What it does not do:
+//! wait for an operation that never returns. Whoever started the process sees that nothing is told
+//! any more.
 
 mod life;
 mod tally;
@@ -55,12 +60,13 @@ struct Inputs {
     invalid: Vec<Case>,
 }
 
-/// Does the trial. `open` opens the device again; `ready` is called when everything waits, and returns whether to begin; `say`
-/// is told how far it is about every second, and once at the end.
+/// Does the trial. `open` opens the device again; `ready` is called when everything waits, and
+/// returns whether to begin; `say` is told how far it is about every second, and once at the end.
 ///
 /// # Errors
-/// [`DeviceError`] where the trial cannot begin: the device has none of the operations, or takes fewer threads. After all was
-/// said, [`DeviceError::PinRefused`] where the device could not be opened again for that.
+/// [`DeviceError`] where the trial cannot begin: the device has none of the operations, or takes
+/// fewer threads. After all was said, [`DeviceError::PinRefused`] where the device could not be
+/// opened again for that.
 pub(crate) fn run(
     device: Box<dyn Device>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
@@ -106,7 +112,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Opens the device again and lets it live once more. An error is a PIN that is refused, which is tried no second time.
+/// Opens the device again and lets it live once more. An error is a PIN that is refused, which is
+/// tried no second time.
 fn come_back(
     trial: &Trial<'_>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,

@@ -2,18 +2,21 @@
 //!
 //! For each algorithm, what it has of these rows:
 //!
-//! - *vectors*: official known answers, with forgeries that must be refused; or that nobody has published any;
+//! - *vectors*: official known answers, with forgeries that must be refused; or that nobody has
+//!   published any;
 //! - *empty*: the empty input, and what is sealed or signed of it; but for MGM;
-//! - *sizes*: hashes and MACs of every length around the edges of blocks and pages, against the CPU;
-//! - *device encrypts, CPU decrypts* and the other way round, over the same lengths; *device signs, CPU verifies* and
-//!   the other way round;
+//! - *sizes*: hashes and MACs of every length around the edges of blocks and pages, against the
+//!   CPU;
+//! - *device encrypts, CPU decrypts* and the other way round, over the same lengths; *device signs,
+//!   CPU verifies* and the other way round;
 //! - *invalid*: inputs that must be refused.
 //!
 //! Our own engines are compared with OpenSSL, and what that has not with themselves.
 //!
-//! A row ends at its first wrong result, which it tells. What a device does not offer is not a failure; what it no longer
-//! offers in the middle of a row is. Before each row, and about every second in it, it is told what is tried: whoever listens
-//! knows that the device works, and what it died of if it dies.
+//! A row ends at its first wrong result, which it tells. What a device does not offer is not a
+//! failure; what it no longer offers in the middle of a row is. Before each row, and about every
+//! second in it, it is told what is tried: whoever listens knows that the device works, and what it
+//! died of if it dies.
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
@@ -53,11 +56,12 @@ const VALID_BYTES: usize = 32;
 /// Messages for public keys: the length that counts is the key's.
 const MESSAGE_SIZES: [usize; 6] = [1, 20, 32, 62, 64, 117];
 
-/// Tries `algorithms`, by name; none: all there are. Each row goes to `say`, and what is tried; it returns whether to go on.
-/// `cpu` is what the device is compared with.
+/// Tries `algorithms`, by name; none: all there are. Each row goes to `say`, and what is tried; it
+/// returns whether to go on. `cpu` is what the device is compared with.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`] for a name that stands for nothing, before anything is tried; errors of opening a session.
+/// [`DeviceError::Unusable`] for a name that stands for nothing, before anything is tried; errors
+/// of opening a session.
 pub(crate) fn run(
     device: &dyn Device,
     cpu: &dyn Device,
@@ -279,7 +283,8 @@ impl Trial<'_> {
         let mut row = Row::of(KatOutcome::Pass);
         let mut done: Option<usize> = None;
         for (variant, &size) in (0..).zip(sizes) {
-            // Of what has no length there are as many tries; what is too long is tried as long as it may be, once.
+            // Of what has no length there are as many tries; what is too long is tried as long as
+            // it may be, once.
             let size = match max {
                 Some(0) => 0,
                 Some(max) if size > max => max,
@@ -365,8 +370,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Whether a device that failed at an invalid input refused it so: then it does a valid one, and fails at the invalid one
-    /// again.
+    /// Whether a device that failed at an invalid input refused it so: then it does a valid one,
+    /// and fails at the invalid one again.
     fn refuses(
         &self,
         mut job: Box<dyn Job + '_>,
@@ -417,8 +422,8 @@ impl Row {
     }
 }
 
-/// Whether an operation has a result for the empty input. MGM has one only if there is additional data (RFC 9058 §4.1), and the keys
-/// of trials bring none.
+/// Whether an operation has a result for the empty input. MGM has one only if there is additional
+/// data (RFC 9058 §4.1), and the keys of trials bring none.
 fn takes_nothing(operation: Operation) -> bool {
     let is_signature = matches!(operation.action, Action::Sign | Action::Verify);
     let is_mgm = matches!(operation.algorithm.family(), Family::Mgm(_));

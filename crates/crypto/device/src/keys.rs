@@ -1,7 +1,8 @@
 //! Keys and other secrets of a trial: the same ones for a device and for what it is compared with.
 //!
-//! Secret keys and IVs are made of the seed. Key pairs are built in, one an algorithm, as making those of RSA takes long, and
-//! as a card's own test program has them. They protect nothing. Vectors bring keys of their own.
+//! Secret keys and IVs are made of the seed. Key pairs are built in, one an algorithm, as making
+//! those of RSA takes long, and as a card's own test program has them. They protect nothing.
+//! Vectors bring keys of their own.
 
 mod der;
 
@@ -33,7 +34,8 @@ enum Given {
 pub struct Secret {
     /// The key.
     pub key: Zeroizing<Vec<u8>>,
-    /// Nonce, IV or first counter block: what the mode begins each message with. Empty where it has none.
+    /// Nonce, IV or first counter block: what the mode begins each message with. Empty where it has
+    /// none.
     pub nonce: Vec<u8>,
     /// Additional data of an AEAD. Those made of a seed have none.
     pub aad: Vec<u8>,
@@ -41,8 +43,8 @@ pub struct Secret {
 
 /// A key pair, encoded as its algorithm has it.
 ///
-/// RSA, ECDSA and Ed25519: PKCS#8 and SubjectPublicKeyInfo in DER. ML-DSA: the seed, and the public key as in FIPS 204. ML-KEM:
-/// decapsulation and encapsulation key as in FIPS 203.
+/// RSA, ECDSA and Ed25519: PKCS#8 and SubjectPublicKeyInfo in DER. ML-DSA: the seed, and the public
+/// key as in FIPS 204. ML-KEM: decapsulation and encapsulation key as in FIPS 203.
 #[derive(Clone, Copy)]
 pub struct KeyPair<'a> {
     /// The private key. Empty where a vector has none.
@@ -86,7 +88,8 @@ impl Keys {
         let mut key = self.derive(algorithm, "key", key_bytes);
         let mut nonce = self.derive(algorithm, "nonce", nonce_bytes);
         match algorithm.family() {
-            // Tokens refuse a DES key without its parity bits (FIPS PUB 46-3): each byte has an odd number of ones.
+            // Tokens refuse a DES key without its parity bits (FIPS PUB 46-3): each byte has an odd
+            // number of ones.
             Family::Cipher(Cipher::Des | Cipher::TripleDes, _) => {
                 for byte in key.iter_mut() {
                     *byte = (*byte & 0xfe) | u8::from((*byte >> 1).count_ones() % 2 == 0);
@@ -159,13 +162,15 @@ impl<'a> KeyPair<'a> {
         der::rsa(self.private, self.public)
     }
 
-    /// Public key as a bare string: of ECDSA the uncompressed point (04, x, y), of Ed25519 its 32 bytes, of others as it is.
+    /// Public key as a bare string: of ECDSA the uncompressed point (04, x, y), of Ed25519 its 32
+    /// bytes, of others as it is.
     #[must_use]
     pub fn public_bytes(self) -> &'a [u8] {
         der::public_bytes(self.public).unwrap_or(self.public)
     }
 
-    /// Private key as a bare string: of ECDSA the scalar, as long as the order, of Ed25519 the seed, of others as it is.
+    /// Private key as a bare string: of ECDSA the scalar, as long as the order, of Ed25519 the
+    /// seed, of others as it is.
     #[must_use]
     pub fn private_bytes(self) -> &'a [u8] {
         der::private_bytes(self.private).unwrap_or(self.private)
@@ -222,8 +227,8 @@ const fn secret_lengths(algorithm: Algorithm) -> (usize, usize) {
     }
 }
 
-/// The pair that is built in. Those of RSA, ECDSA and Ed25519 were made by `openssl genpkey`; those of ML-DSA and ML-KEM are
-/// the first of Project Wycheproof's.
+/// The pair that is built in. Those of RSA, ECDSA and Ed25519 were made by `openssl genpkey`; those
+/// of ML-DSA and ML-KEM are the first of Project Wycheproof's.
 fn built_in(family: Family) -> Option<KeyPair<'static>> {
     macro_rules! pair {
         ($private:literal, $public:literal) => {

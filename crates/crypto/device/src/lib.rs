@@ -4,8 +4,9 @@
 //! Spec (JSON) ─► Device ─► sessions, one a thread ─► jobs ─► Report (JSON)
 //! ```
 //!
-//! A [`Device`] is our engines, a provider or engine of OpenSSL, a PKCS#11 token, or a model of a coprocessor. It runs in
-//! a process of its own (`cipherbench device`), so that a driver that crashes is a counted failure and not the end of a run.
+//! A [`Device`] is our engines, a provider or engine of OpenSSL, a PKCS#11 token, or a model of a
+//! coprocessor. It runs in a process of its own (`cipherbench device`), so that a driver that
+//! crashes is a counted failure and not the end of a run.
 
 mod case;
 mod count;
@@ -37,7 +38,8 @@ pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;
 pub use pkcs11::SoftHsm;
 pub use serve::serve;
-// Names are a crate of their own, so that campaigns can be read without anything that a device needs.
+// Names are a crate of their own, so that campaigns can be read without anything that a device
+// needs.
 pub use ::operation;
 pub use ::operation::device::Facts;
 pub use ::operation::{

@@ -1,16 +1,19 @@
-//! A coprocessor that is not there: real results, computed by our engines, after the time that a card would take.
+//! A coprocessor that is not there: real results, computed by our engines, after the time that a
+//! card would take.
 //!
-//! 1. An operation waits until there is room in the device: `queue` of them may be in it, from when they go in until their
-//!    results are back.
+//! 1. An operation waits until there is room in the device: `queue` of them may be in it, from when
+//!    they go in until their results are back.
 //! 2. The unit that is free first takes it, for `operation_ns` and its bytes at `rate_bps`.
-//! 3. `latency_ns` later the result is back. Who asked for it sleeps meanwhile: a driver that waits for an interrupt.
+//! 3. `latency_ns` later the result is back. Who asked for it sleeps meanwhile: a driver that waits
+//!    for an interrupt.
 //!
-//! A result that was computed once is told again for the same input, so that a model may be faster than the engines inside.
-//! What computing cost the CPU is counted ([`Device::stand_in_ns`]), as no card would have cost it.
+//! A result that was computed once is told again for the same input, so that a model may be faster
+//! than the engines inside. What computing cost the CPU is counted ([`Device::stand_in_ns`]), as no
+//! card would have cost it.
 //!
-//! What it does not do: the kernel wakes a sleeper up some tens of microseconds late, so that a single operation takes that
-//! much longer than it should. Rates with enough operations at once are true, as the device's own times do not depend on
-//! when somebody wakes up.
+//! What it does not do: the kernel wakes a sleeper up some tens of microseconds late, so that a
+//! single operation takes that much longer than it should. Rates with enough operations at once are
+//! true, as the device's own times do not depend on when somebody wakes up.
 
 mod schedule;
 
@@ -27,7 +30,8 @@ use crate::threads::{lock, thread_cpu_ns};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
 use schedule::Schedule;
 
-/// Times are sums of what operations take: in picoseconds, and in 128 bits, which no trial outlives.
+/// Times are sums of what operations take: in picoseconds, and in 128 bits, which no trial
+/// outlives.
 type Ps = u128;
 
 const PS_PER_NS: Ps = 1_000;
@@ -81,7 +85,8 @@ struct Computed {
 }
 
 impl Modelled {
-    /// Makes the device; `inside` computes. Which operations go wrong differs from one to the next, also of the same model.
+    /// Makes the device; `inside` computes. Which operations go wrong differs from one to the next,
+    /// also of the same model.
     ///
     /// # Errors
     /// [`DeviceError::Unusable`] where the model can do nothing.
@@ -205,7 +210,8 @@ impl Device for Modelled {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
-        // The kernel may be 50 us late by default. Where it does not take the wish, sleepers are later.
+        // The kernel may be 50 us late by default. Where it does not take the wish, sleepers are
+        // later.
         let _ = nix::sys::prctl::set_timerslack(1);
         Ok(Box::new(OnModel {
             device: self,

@@ -7,8 +7,9 @@ use crate::{Device, DeviceError, cpu, openssl, pkcs11};
 /// Opens a device.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`], with what to do: no such module, token, engine or kernel, a wrong PIN, a model that can do
-/// nothing. [`DeviceKind::SoftHsm`] too, which is not opened but made: see [`crate::SoftHsm`].
+/// [`DeviceError::Unusable`], with what to do: no such module, token, engine or kernel, a wrong
+/// PIN, a model that can do nothing. [`DeviceKind::SoftHsm`] too, which is not opened but made: see
+/// [`crate::SoftHsm`].
 pub fn open(spec: &DeviceKind) -> Result<Box<dyn Device>, DeviceError> {
     Ok(match spec {
         DeviceKind::Engine { kernel } => Box::new(cpu::open(kernel.as_deref())?),

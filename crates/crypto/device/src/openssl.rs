@@ -1,10 +1,12 @@
 //! OpenSSL as a device: a provider (PROVIDER(7)) or an engine of libcrypto, by name and path.
 //!
-//! What a provider or engine has not itself is not offered, even where OpenSSL's own code could stand in for it: whatever has
-//! a result here was computed by the device that was named. Two things come from libcrypto itself: the hash of a message that
-//! RSA or ECDSA signs, which is not what these are tried for, and with engines HMAC around an engine's hash.
+//! What a provider or engine has not itself is not offered, even where OpenSSL's own code could
+//! stand in for it: whatever has a result here was computed by the device that was named. Two
+//! things come from libcrypto itself: the hash of a message that RSA or ECDSA signs, which is not
+//! what these are tried for, and with engines HMAC around an engine's hash.
 //!
-//! Each job has one context, which is used again for every message, as a program that is in a hurry would.
+//! Each job has one context, which is used again for every message, as a program that is in a hurry
+//! would.
 
 mod ecdsa;
 mod ffi;
@@ -27,7 +29,8 @@ pub(crate) struct OpenSsl {
 /// Loads the provider or the engine of this name; without either OpenSSL's own provider, `default`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: both are named, or it cannot be loaded. [`DeviceError::Failed`]: it fails its self-test.
+/// [`DeviceError::Unusable`]: both are named, or it cannot be loaded. [`DeviceError::Failed`]: it
+/// fails its self-test.
 pub(crate) fn open(
     provider: Option<&str>,
     engine: Option<&str>,

@@ -1,4 +1,5 @@
-//! What a worker is told after its [`Spec`](crate::spec::Spec): `go`, `stop`, or the end of its input.
+//! What a worker is told after its [`Spec`](crate::spec::Spec): `go`, `stop`, or the end of its
+//! input.
 
 use std::io::BufRead;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::threads::lock;
 
-/// The orders that came so far, and a place to wait for the next. Threads that work may [`Orders::nudge`] whoever waits.
+/// The orders that came so far, and a place to wait for the next. Threads that work may
+/// [`Orders::nudge`] whoever waits.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     told: Mutex<Told>,
@@ -39,7 +41,8 @@ impl Orders {
         orders
     }
 
-    /// Waits for the order to begin. `false`: the order is to stop. Where both came, it begins, and ends at once.
+    /// Waits for the order to begin. `false`: the order is to stop. Where both came, it begins, and
+    /// ends at once.
     pub(crate) fn begin(&self) -> bool {
         let waits = |told: &mut Told| !told.go && !told.stop;
         let told = self.changed.wait_while(lock(&self.told), waits);
@@ -56,7 +59,8 @@ impl Orders {
         self.change(|told| told.stop = true);
     }
 
-    /// Waits until then, or until `done` says so; it is asked after each nudge. `false`: the order is to stop.
+    /// Waits until then, or until `done` says so; it is asked after each nudge. `false`: the order
+    /// is to stop.
     pub(crate) fn wait_until(&self, time: Instant, done: impl Fn() -> bool) -> bool {
         let mut told = lock(&self.told);
         loop {

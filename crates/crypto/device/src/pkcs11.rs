@@ -1,13 +1,17 @@
-//! PKCS#11 tokens (OASIS PKCS #11 v3.2), by the crate `cryptoki`; and SoftHSM2 as the token for those who have none.
+//! PKCS#11 tokens (OASIS PKCS #11 v3.2), by the crate `cryptoki`; and SoftHSM2 as the token for
+//! those who have none.
 //!
-//! 1. [`open`] loads the module, finds the token, logs in with the PIN that a file has, and asks for its mechanisms.
-//! 2. A job has its key in the token: imported as an object of the session that the device keeps, so that nothing is left on
-//!    the token, shared by all jobs that want the same one, and destroyed with the last of them.
-//! 3. An operation is one single-part call: `C_EncryptInit` and `C_Encrypt`. Before the latter the binding asks for the length
-//!    of the output, as most programs do. The shared secret of ML-KEM is a key in the token: it is read and destroyed.
+//! 1. [`open`] loads the module, finds the token, logs in with the PIN that a file has, and asks
+//!    for its mechanisms.
+//! 2. A job has its key in the token: imported as an object of the session that the device keeps,
+//!    so that nothing is left on the token, shared by all jobs that want the same one, and
+//!    destroyed with the last of them.
+//! 3. An operation is one single-part call: `C_EncryptInit` and `C_Encrypt`. Before the latter the
+//!    binding asks for the length of the output, as most programs do. The shared secret of ML-KEM
+//!    is a key in the token: it is read and destroyed.
 //!
-//! What it does not do: generate keys, which it could not tell the CPU to compare with; MD5, whose mechanism the binding does
-//! not know. A token that takes no imported keys offers digests only.
+//! What it does not do: generate keys, which it could not tell the CPU to compare with; MD5, whose
+//! mechanism the binding does not know. A token that takes no imported keys offers digests only.
 
 mod key;
 mod mechanism;

@@ -1,8 +1,9 @@
 //! What a worker process says: lines of JSON on standard output, the last one [`Line::End`].
 //!
-//! What it is told: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and fatigue, a line `go`. A
-//! line `stop`, or the end of standard input, ends a fatigue trial early: threads finish their operation, and what came of
-//! it is told as always. Any other trial it ends at once, without [`Line::End`].
+//! What it is told: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and
+//! fatigue, a line `go`. A line `stop`, or the end of standard input, ends a fatigue trial early:
+//! threads finish their operation, and what came of it is told as always. Any other trial it ends
+//! at once, without [`Line::End`].
 
 use operation::device::{Facts, KatRow};
 use serde::{Deserialize, Serialize};
@@ -13,11 +14,12 @@ use serde::{Deserialize, Serialize};
 pub enum Line {
     /// First: the device is open.
     Open(Facts),
-    /// All threads have their sessions and jobs, and wait for a line on standard input to begin (speed, fatigue): so that
-    /// processes begin together.
+    /// All threads have their sessions and jobs, and wait for a line on standard input to begin
+    /// (speed, fatigue): so that processes begin together.
     Ready,
-    /// The functional trial comes to this now: an algorithm, or an algorithm and a case with the inputs tried so far. It
-    /// tells whoever listens that the worker lives, and of what it died if it dies.
+    /// The functional trial comes to this now: an algorithm, or an algorithm and a case with the
+    /// inputs tried so far. It tells whoever listens that the worker lives, and of what it died if
+    /// it dies.
     Trying(String),
     /// One row of the functional trial.
     Kat(KatRow),
@@ -27,10 +29,11 @@ pub enum Line {
     Fatigue(Fatigue),
     /// The device or the spec cannot be used: what, and what to do. The last line.
     Failed(String),
-    /// The device does not take the PIN, which nobody shall try again: a token locks itself after a few wrong ones. The
-    /// last line.
+    /// The device does not take the PIN, which nobody shall try again: a token locks itself after a
+    /// few wrong ones. The last line.
     PinRefused(String),
-    /// The device does not have the operation (speed; fatigue, when it has none of them). Not a failure. The last line.
+    /// The device does not have the operation (speed; fatigue, when it has none of them). Not a
+    /// failure. The last line.
     NotOffered(String),
     /// Done.
     End,
@@ -43,8 +46,8 @@ pub struct Speed {
     pub operations: u64,
     /// Bytes of input of those.
     pub bytes: u64,
-    /// When it began, in nanoseconds since the Unix epoch: whether several processes worked at the same time is judged
-    /// by it.
+    /// When it began, in nanoseconds since the Unix epoch: whether several processes worked at the
+    /// same time is judged by it.
     pub began_unix_ns: u64,
     /// Time measured, in nanoseconds.
     pub elapsed_ns: u64,
@@ -81,13 +84,15 @@ pub struct Fatigue {
     pub passed_invalid: u64,
     /// Times the device was opened anew.
     pub restarts: u64,
-    /// Rounds through those operations that it has which every thread has done, in this process; `None` where nobody counted.
+    /// Rounds through those operations that it has which every thread has done, in this process;
+    /// `None` where nobody counted.
     #[serde(default)]
     pub rounds: Option<u64>,
-    /// Times, since the start, of the first failure after each (re)start, in nanoseconds: what the survival curve is made of. At
-    /// most 10 000.
+    /// Times, since the start, of the first failure after each (re)start, in nanoseconds: what the
+    /// survival curve is made of. At most 10 000.
     pub failures_ns: Vec<u64>,
-    /// Times, since the start, at which the device was open again after a failure, in nanoseconds; at most 10 000.
+    /// Times, since the start, at which the device was open again after a failure, in nanoseconds;
+    /// at most 10 000.
     pub restarts_ns: Vec<u64>,
     /// What went wrong first, at most 20 texts.
     pub reasons: Vec<String>,

@@ -1,4 +1,5 @@
-//! A worker: one process, one device, one trial. What it is told and what it says stands in [`crate::report`].
+//! A worker: one process, one device, one trial. What it is told and what it says stands in
+//! [`crate::report`].
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,8 +16,8 @@ use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
 
 /// Does what the first line of `input` says, and tells what comes of it on `output`.
 ///
-/// A [`DeviceKind::SoftHsm`] is done by a second process like this one, since the library finds its token by the environment
-/// only: this program again, with the same arguments.
+/// A [`DeviceKind::SoftHsm`] is done by a second process like this one, since the library finds its
+/// token by the environment only: this program again, with the same arguments.
 ///
 /// # Errors
 /// Those of `output`: then nobody listens any more, and the work is ended.
@@ -138,8 +139,8 @@ fn work_on(
     }
 }
 
-/// Makes a token of SoftHSM2, has another process like this one work with it, and removes it when that has ended, however it
-/// ended.
+/// Makes a token of SoftHSM2, has another process like this one work with it, and removes it when
+/// that has ended, however it ended.
 fn delegate(
     input: BufReader<impl Read + Send + 'static>,
     voice: &mut Voice<impl Write>,

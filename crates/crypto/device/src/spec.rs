@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Spec {
     /// The device.
     pub device: DeviceKind,
-    /// The test, with this process's share of it: a speed trial's concurrency is the number of threads in
-    /// this process, whatever its kind of workers.
+    /// The test, with this process's share of it: a speed trial's concurrency is the number of
+    /// threads in this process, whatever its kind of workers.
     pub test: DeviceTest,
     /// Seed of keys and inputs: the same ones in every process and run.
     pub seed: u64,

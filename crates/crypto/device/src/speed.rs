@@ -1,14 +1,17 @@
 //! The speed trial: one operation again and again by every thread, and who did the work.
 //!
-//! 1. Each thread has its session and its job, does the operation once, and waits for the order to begin.
-//! 2. Once all have done it again, the first reading is taken: each thread's count, the CPU time, the device's own count. More
-//!    readings follow at the end of each slice, by a thread that sleeps in between.
-//! 3. Threads are told to end. What each last got in the measurement is checked against the CPU, and some more operations with
-//!    it: where several are in the device at once, through the same queue and with different inputs, so that it shows when
-//!    results come back in another order.
+//! 1. Each thread has its session and its job, does the operation once, and waits for the order to
+//!    begin.
+//! 2. Once all have done it again, the first reading is taken: each thread's count, the CPU time,
+//!    the device's own count. More readings follow at the end of each slice, by a thread that
+//!    sleeps in between.
+//! 3. Threads are told to end. What each last got in the measurement is checked against the CPU,
+//!    and some more operations with it: where several are in the device at once, through the same
+//!    queue and with different inputs, so that it shows when results come back in another order.
 //!
-//! Between two operations stand a comparison and one store into memory that no other thread writes ([`Job::repeat`]): what is
-//! measured is the device. Now and then an operation is timed by itself, for the latency.
+//! Between two operations stand a comparison and one store into memory that no other thread writes
+//! ([`Job::repeat`]): what is measured is the device. Now and then an operation is timed by itself,
+//! for the latency.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,10 +55,12 @@ struct Reading {
     device_operations: Option<u64>,
 }
 
-/// Measures. `ready` is called when everything waits, and returns whether to begin; `None` where the order is to stop.
+/// Measures. `ready` is called when everything waits, and returns whether to begin; `None` where
+/// the order is to stop.
 ///
 /// # Errors
-/// [`DeviceError`]: the device does not have the operation, cannot be used by so many, or is gone at the end.
+/// [`DeviceError`]: the device does not have the operation, cannot be used by so many, or is gone
+/// at the end.
 pub(crate) fn measure(
     device: &dyn Device,
     cpu: &dyn Device,
@@ -180,8 +185,8 @@ impl Trial<'_> {
         }
     }
 
-    /// The loop that is measured. With the times it tells whether the last operation came to a result, which is then in
-    /// `output`.
+    /// The loop that is measured. With the times it tells whether the last operation came to a
+    /// result, which is then in `output`.
     fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> (Samples, bool) {
         let input = self.case.input();
         let mut samples = Samples::default();
@@ -235,7 +240,8 @@ impl Trial<'_> {
         }
     }
 
-    /// After the measurement: are results right? `last` is what came of the last operation that was measured.
+    /// After the measurement: are results right? `last` is what came of the last operation that was
+    /// measured.
     fn check(&self, job: &mut dyn Job, samples: Samples, last: Option<&[u8]>) -> Found {
         let mut found = Found {
             samples,
@@ -300,7 +306,8 @@ impl Trial<'_> {
         let slices = self.test.slices.clamp(1, SLICES_MAX);
         let start = Instant::now();
         let first = self.read(start);
-        // Not from `start`: among a thousand threads this one may have waited for seconds before it read.
+        // Not from `start`: among a thousand threads this one may have waited for seconds before it
+        // read.
         let begun = start + first.at;
         let mut readings = vec![(SystemTime::now(), first)];
         for slice in 1..=slices {
@@ -395,8 +402,8 @@ fn check_queue<'c>(
     }
 }
 
-/// Operations in equal parts of the time. A reading that came late is carried back to the end of its slice, at the pace
-/// between it and the one before.
+/// Operations in equal parts of the time. A reading that came late is carried back to the end of
+/// its slice, at the pace between it and the one before.
 fn slices(readings: &[(SystemTime, Reading)]) -> Vec<u64> {
     let (Some((_, first)), Some((_, last))) = (readings.first(), readings.last()) else {
         return Vec::new();
@@ -420,7 +427,8 @@ fn slices(readings: &[(SystemTime, Reading)]) -> Vec<u64> {
     counts.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// A sample of times in nanoseconds, taken evenly over the whole measurement, and the longest of all.
+/// A sample of times in nanoseconds, taken evenly over the whole measurement, and the longest of
+/// all.
 #[derive(Default)]
 struct Samples {
     kept: Vec<u64>,
@@ -442,7 +450,8 @@ impl Samples {
                 });
                 self.thinned += 1;
             }
-            // After thinning out, the one at hand may not be one of those that are kept from now on.
+            // After thinning out, the one at hand may not be one of those that are kept from now
+            // on.
             if self.seen.is_multiple_of(1 << self.thinned) {
                 self.kept.push(ns);
             }

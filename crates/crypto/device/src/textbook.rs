@@ -1,13 +1,14 @@
 //! Textbook RSA (RFC 8017 §5.1.1): a block to the power of the public exponent, without padding.
 //!
-//! The libraries in use do not encrypt a deliberately malformed block, which a device must reject. The computation is not in
-//! constant time: its inputs are public, in tests as well, which decrypt with the built-in private keys.
+//! The libraries in use do not encrypt a deliberately malformed block, which a device must reject.
+//! The computation is not in constant time: its inputs are public, in tests as well, which decrypt
+//! with the built-in private keys.
 
 use crate::keys::RsaNumbers;
 use num_bigint::BigUint;
 
-/// Returns the block to the power of the public exponent, as long as the modulus. `None`: the block is longer than the
-/// modulus or not below it.
+/// Returns the block to the power of the public exponent, as long as the modulus. `None`: the block
+/// is longer than the modulus or not below it.
 pub(crate) fn encrypt(block: &[u8], key: &RsaNumbers<'_>) -> Option<Vec<u8>> {
     let [base, exponent, modulus] = [block, key.e, key.n].map(BigUint::from_bytes_be);
     if block.len() > key.n.len() || base >= modulus {

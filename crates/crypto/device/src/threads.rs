@@ -10,11 +10,13 @@ use nix::time::ClockId;
 
 use crate::DeviceError;
 
-/// Threads of one process. With every operation that our engines have, 152, so many took 0.67 GB, and SoftHSM2's 98 took 0.17 GB;
-/// OpenSSL's 107 took 0.31 GB before they began: jobs hold their own keys, and need not share them.
+/// Threads of one process. With every operation that our engines have, 152, so many took 0.67 GB,
+/// and SoftHSM2's 98 took 0.17 GB; OpenSSL's 107 took 0.31 GB before they began: jobs hold their
+/// own keys, and need not share them.
 pub(crate) const THREADS_MAX: u32 = 1000;
 
-/// Enough for the largest signatures, whose code keeps its matrices there. Only what is touched takes memory.
+/// Enough for the largest signatures, whose code keeps its matrices there. Only what is touched
+/// takes memory.
 const STACK_BYTES: usize = 512 << 10;
 
 /// Where threads wait until all may begin, or are to leave.

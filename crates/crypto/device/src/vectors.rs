@@ -1,5 +1,5 @@
-//! Official known answers: `vectors/device/`, read once. What the records look like, and where they come from, is in
-//! `vectors/README.md`.
+//! Official known answers: `vectors/device/`, read once. What the records look like, and where they
+//! come from, is in `vectors/README.md`.
 
 use crate::operation::{Action, Algorithm, Family, Padding};
 use crate::{Case, Keys, Operation, Secret};
@@ -105,10 +105,11 @@ fn parse(text: &str) -> Result<Vec<Vector>, String> {
     Ok(vectors)
 }
 
-/// The algorithm of a record of `gost-modes.txt`, which tells cipher and mode apart, in our names. `None`: with parameters
-/// that no algorithm has here.
+/// The algorithm of a record of `gost-modes.txt`, which tells cipher and mode apart, in our names.
+/// `None`: with parameters that no algorithm has here.
 fn gost(fields: &BTreeMap<&str, String>) -> Option<String> {
-    // Sections are those of the examples, which are short; S-boxes of GOST 28147-89 are CryptoPro's.
+    // Sections are those of the examples, which are short; S-boxes of GOST 28147-89 are
+    // CryptoPro's.
     if fields.contains_key("section") || fields.contains_key("sbox") {
         return None;
     }
@@ -212,7 +213,8 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
         };
         let decrypt = operation(Action::Decrypt);
         match result {
-            // Any bytes might be an implicit rejection then, and a device that does not look at all would pass.
+            // Any bytes might be an implicit rejection then, and a device that does not look at all
+            // would pass.
             None if refused && matches!(algorithm.family(), Family::Rsa(_, Padding::Pkcs1)) => {
                 return Err("a refused ciphertext without what must not come of it".to_owned());
             }

@@ -1,9 +1,9 @@
 //! Curves that an earlier process has measured on the same machine with the same engines.
 //!
-//! One file for each suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`: what all engines that can
-//! be used cost. A file that cannot be read, or was measured on another CPU, with other engines or by another
-//! build of this program, is as good as none: it is written again. Nothing here fails: without a cache each
-//! process measures for itself.
+//! One file for each suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`: what all
+//! engines that can be used cost. A file that cannot be read, or was measured on another CPU, with
+//! other engines or by another build of this program, is as good as none: it is written again.
+//! Nothing here fails: without a cache each process measures for itself.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -60,8 +60,8 @@ fn build(executable: &fs::Metadata) -> String {
     format!(" {bytes}-{written_ns}")
 }
 
-/// Model, microcode and flags of the first CPU of `/proc/cpuinfo`: its name, and a hash of all that says what
-/// it is.
+/// Model, microcode and flags of the first CPU of `/proc/cpuinfo`: its name, and a hash of all that
+/// says what it is.
 fn cpu_identity(cpuinfo: &str) -> String {
     const CHANGES: [&str; 4] = ["cpu MHz", "bogomips", "BogoMIPS", "cache size"];
     const NUMBERS: [&str; 7] = [
@@ -172,7 +172,8 @@ impl Cache {
             identity: identity.clone(),
             curves: curves.to_vec(),
         };
-        // A cache that cannot be written costs the next start a tenth of a second, and this one nothing.
+        // A cache that cannot be written costs the next start a tenth of a second, and this one
+        // nothing.
         let _ = write(&path, &content);
     }
 }

@@ -97,8 +97,8 @@ impl Found {
         Ok(found)
     }
 
-    /// The cache, if it is for these. A suite has one file, and that is for `auto`: what an engine costs that
-    /// somebody has named must not take its place.
+    /// The cache, if it is for these. A suite has one file, and that is for `auto`: what an engine
+    /// costs that somebody has named must not take its place.
     pub(crate) const fn cache<'a>(&self, cache: &'a Cache) -> &'a Cache {
         if self.are_all { cache } else { &NO_CACHE }
     }

@@ -5,8 +5,9 @@ use wire::overhead::esp_bytes;
 
 use crate::curve::{Direction, Load};
 
-/// A batch goes from one engine to another only when that is expected to be faster by a tenth. Below, the two
-/// are the same within what was measured, and going to and fro would cost the caches more than it gains.
+/// A batch goes from one engine to another only when that is expected to be faster by a tenth.
+/// Below, the two are the same within what was measured, and going to and fro would cost the caches
+/// more than it gains.
 pub(crate) const fn is_worth_a_change(from_ps: u64, to_ps: u64) -> bool {
     to_ps < from_ps - from_ps / 10
 }
@@ -29,8 +30,9 @@ pub(crate) struct Crossover {
 /// What a contender takes for a batch.
 pub(crate) type Cost<'a> = &'a dyn Fn(Load) -> u64;
 
-/// Contenders that are worth a key in those directions: first the one that is the best overall, then those
-/// that would be changed to from it for some batch. `cost` gives each one's for a direction.
+/// Contenders that are worth a key in those directions: first the one that is the best overall,
+/// then those that would be changed to from it for some batch. `cost` gives each one's for a
+/// direction.
 pub(crate) fn worth_a_key(
     contenders: usize,
     suite: Suite,
@@ -49,7 +51,8 @@ pub(crate) fn worth_a_key(
                 .collect()
         })
         .collect();
-    // How much slower than the fastest, on average over all sizes: a ratio, as sizes differ by a thousand.
+    // How much slower than the fastest, on average over all sizes: a ratio, as sizes differ by a
+    // thousand.
     let handicap = |contender: usize| {
         let ratio = |costs: &Vec<u64>| {
             let fastest = costs.iter().copied().min().unwrap_or(0);
@@ -94,8 +97,8 @@ fn sizes() -> impl Iterator<Item = usize> {
     .chain([INNER_BYTES_MAX])
 }
 
-/// Which contender is the fastest from which size on, for batches of so many packets of one length. The first
-/// one is the fastest from the shortest packet on.
+/// Which contender is the fastest from which size on, for batches of so many packets of one length.
+/// The first one is the fastest from the shortest packet on.
 pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<Crossover> {
     let fastest = |inner_bytes: usize, before: Option<usize>| {
         let load = Load::uniform(packets, esp_bytes(suite, inner_bytes) as u64);
@@ -113,7 +116,8 @@ pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<
             continue;
         };
         if before != Some(winner) {
-            // Between this size and the one below; the first where the winner has changed. Lines cross once.
+            // Between this size and the one below; the first where the winner has changed. Lines
+            // cross once.
             let (mut low, mut high) = (below, inner_bytes);
             while before.is_some() && high - low > 1 {
                 let middle = low.midpoint(high);

@@ -78,8 +78,8 @@ impl Load {
     }
 }
 
-/// Time of a batch on an engine: a sum of four parts, each in picoseconds and not above `PART_PS_MAX`, so that
-/// no batch's sum overflows.
+/// Time of a batch on an engine: a sum of four parts, each in picoseconds and not above
+/// `PART_PS_MAX`, so that no batch's sum overflows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {
     /// However large the batch is.
@@ -88,8 +88,8 @@ pub struct Curve {
     pub per_packet_ps: u64,
     /// For each byte of an ESP packet.
     pub per_byte_ps: u64,
-    /// For each byte of the longest packet alone: multi-buffer engines work on packets side by side, and are
-    /// done when the longest is.
+    /// For each byte of the longest packet alone: multi-buffer engines work on packets side by
+    /// side, and are done when the longest is.
     pub per_longest_byte_ps: u64,
 }
 
@@ -147,13 +147,14 @@ pub struct Fit {
 const TERMS: usize = 4;
 
 impl Fit {
-    /// The curve without negative parts whose *relative* deviations from the points have the least squares:
-    /// a short packet's nanoseconds count as much as a long one's microseconds. Points of zero time are ignored.
-    /// What the points cannot tell apart (one packet a batch each: batch and packet) goes to the earlier of
-    /// packet, byte, batch, longest byte.
+    /// The curve without negative parts whose *relative* deviations from the points have the least
+    /// squares: a short packet's nanoseconds count as much as a long one's microseconds. Points of
+    /// zero time are ignored. What the points cannot tell apart (one packet a batch each: batch and
+    /// packet) goes to the earlier of packet, byte, batch, longest byte.
     #[must_use]
     pub fn of(points: Vec<Point>) -> Self {
-        // With four unknowns every choice of those that are not zero can be tried: 15 small systems.
+        // With four unknowns every choice of those that are not zero can be tried: 15 small
+        // systems.
         let mut best: Option<(f64, [f64; TERMS])> = None;
         for &terms in &SUBSETS {
             let Some(solution) = least_squares(&points, terms) else {
@@ -227,8 +228,8 @@ fn squares(points: &[Point], solution: &[f64; TERMS]) -> f64 {
     measured.map(square).sum()
 }
 
-/// Coefficients of those terms alone, by the normal equations; `None` when the points do not tell the terms
-/// apart.
+/// Coefficients of those terms alone, by the normal equations; `None` when the points do not tell
+/// the terms apart.
 fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
     let unknowns = terms.len();
     let mut system = [[0.0; TERMS + 1]; TERMS];

@@ -1,12 +1,13 @@
-//! A coprocessor that is not there: real cryptography by an engine, and the time that a card would take.
+//! A coprocessor that is not there: real cryptography by an engine, and the time that a card would
+//! take.
 //!
-//! Packets go in in their order and come back in their order. Each of the device's units takes the next packet
-//! as soon as it is free, and `bytes / rate` for it; `latency` later the packet is back, and only then is there
-//! room for another. A batch is done when its last packet is back: its lane waits for that, and other lanes'
-//! packets wait for the units in between.
+//! Packets go in in their order and come back in their order. Each of the device's units takes the
+//! next packet as soon as it is free, and `bytes / rate` for it; `latency` later the packet is
+//! back, and only then is there room for another. A batch is done when its last packet is back: its
+//! lane waits for that, and other lanes' packets wait for the units in between.
 //!
-//! Lanes share the queue behind a mutex, which is held while a batch's times are worked out and never while one
-//! is computed or waited for: a model's price, which no real engine has.
+//! Lanes share the queue behind a mutex, which is held while a batch's times are worked out and
+//! never while one is computed or waited for: a model's price, which no real engine has.
 //!
 //! It cannot be faster than the engine that computes inside, and does not say so.
 
@@ -102,8 +103,8 @@ impl Device {
         }
     }
 
-    /// The time until a batch that were handed in now would be done, in picoseconds. All its packets are taken
-    /// for equally long.
+    /// The time until a batch that were handed in now would be done, in picoseconds. All its
+    /// packets are taken for equally long.
     pub(crate) fn predict_ps(&self, load: Load) -> u64 {
         let now = self.now();
         let mut state = self.lock();

@@ -56,11 +56,13 @@ pub struct Turn {
 }
 
 impl Dispatch {
-    /// Finds out which engines serve the suite and pass. Where more than one may be chosen, what they cost is
-    /// taken from the user's cache, or measured: about a tenth of a second, once in a process.
+    /// Finds out which engines serve the suite and pass. Where more than one may be chosen, what
+    /// they cost is taken from the user's cache, or measured: about a tenth of a second, once in a
+    /// process.
     ///
     /// # Errors
-    /// [`EngineError`]: a named engine is unknown, unusable here or computes wrongly; or all of them are.
+    /// [`EngineError`]: a named engine is unknown, unusable here or computes wrongly; or all of
+    /// them are.
     pub fn prepare(choice: &Choice, suite: Suite) -> Result<Self, EngineError> {
         let cache = &Cache::of_user();
         match choice {
@@ -83,9 +85,9 @@ impl Dispatch {
         }
     }
 
-    /// [`prepare`](Self::prepare) of an engine or the best of all, with what they cost measured now, even if there
-    /// is only one. What all engines cost is kept for later, as far as it was measured undisturbed; what one
-    /// costs that was named is not.
+    /// [`prepare`](Self::prepare) of an engine or the best of all, with what they cost measured
+    /// now, even if there is only one. What all engines cost is kept for later, as far as it was
+    /// measured undisturbed; what one costs that was named is not.
     ///
     /// # Errors
     /// The same.
@@ -199,9 +201,10 @@ impl Dispatch {
         self.0.suite
     }
 
-    /// What does the batches, for people and reports: `ipsec-mb`, or which engine seals 32 packets in a batch below
-    /// which length of inner packets, `auto: one-engine below 96 B, another`, and which seals single ones, where
-    /// that differs: `auto: ipsec-mb (single packets: rustcrypto below 239 B, aws-lc)`.
+    /// What does the batches, for people and reports: `ipsec-mb`, or which engine seals 32 packets
+    /// in a batch below which length of inner packets, `auto: one-engine below 96 B, another`, and
+    /// which seals single ones, where that differs: `auto: ipsec-mb (single packets: rustcrypto
+    /// below 239 B, aws-lc)`.
     #[must_use]
     pub fn engine(&self) -> &str {
         &self.0.engine
@@ -225,8 +228,8 @@ impl Dispatch {
         &self.0.curves
     }
 
-    /// Engines that have failed since, and were replaced where there was another. To be looked at now and then:
-    /// reading it costs nothing, and disturbs nobody.
+    /// Engines that have failed since, and were replaced where there was another. To be looked at
+    /// now and then: reading it costs nothing, and disturbs nobody.
     #[must_use]
     pub fn replaced(&self) -> Vec<Replaced> {
         let replaced = self.0.failures.list();
@@ -239,8 +242,8 @@ impl Dispatch {
             .collect()
     }
 
-    /// Which engine is the fastest from which size on, for batches of so many packets of one length. Empty
-    /// where nothing was compared.
+    /// Which engine is the fastest from which size on, for batches of so many packets of one
+    /// length. Empty where nothing was compared.
     #[must_use]
     pub fn turns(&self, direction: Direction, packets: u64) -> Vec<Turn> {
         let inner = &self.0;
@@ -260,13 +263,13 @@ impl Dispatch {
             .collect()
     }
 
-    /// The keying material of one SA ready for use, whether it seals or opens: cipher key, then salt or HMAC
-    /// key. It wipes itself when dropped; whoever passes `keymat` wipes that.
+    /// The keying material of one SA ready for use, whether it seals or opens: cipher key, then
+    /// salt or HMAC key. It wipes itself when dropped; whoever passes `keymat` wipes that.
     ///
-    /// Where one engine does everything, it is that engine's own transform. Where several take turns, it holds a
-    /// key for each. When one fails, the batch goes to the next with nothing lost, and the key that failed is
-    /// dropped. The error of the last one is returned; of a batch that a threshold divides, a part may then be
-    /// done: it must be dropped.
+    /// Where one engine does everything, it is that engine's own transform. Where several take
+    /// turns, it holds a key for each. When one fails, the batch goes to the next with nothing
+    /// lost, and the key that failed is dropped. The error of the last one is returned; of a batch
+    /// that a threshold divides, a part may then be done: it must be dropped.
     ///
     /// # Panics
     /// If `keymat` has not [`Suite::keymat_bytes`].
@@ -275,8 +278,8 @@ impl Dispatch {
         self.make(&self.0.either, keymat)
     }
 
-    /// [`transform`](Self::transform) of an SA that only seals: without keys for engines that are better at
-    /// opening alone.
+    /// [`transform`](Self::transform) of an SA that only seals: without keys for engines that are
+    /// better at opening alone.
     ///
     /// # Panics
     /// The same.
@@ -319,8 +322,8 @@ impl Inner {
         }
     }
 
-    /// Best first. A device gets a key only if it can win; what computes on the CPU stays beside it, for when
-    /// its queue is long or it fails.
+    /// Best first. A device gets a key only if it can win; what computes on the CPU stays beside
+    /// it, for when its queue is long or it fails.
     fn worth_a_key(&self, directions: &[Direction]) -> Vec<usize> {
         let cost = |contender: usize, direction, load| {
             self.contenders[contender]

@@ -7,11 +7,11 @@
 //!           measured now
 //! ```
 //!
-//! A [`Choice`] is what a user writes: `auto`, an engine's name, a threshold by size, or a modelled coprocessor.
-//! [`Dispatch`] stands where [`engine::Selection`] could: it makes the keying material of SAs. What each batch
-//! costs on each engine is predicted by [`Curve`]s, measured at start or taken from the user's cache; a batch
-//! leaves the engine that did the last one only for a gain worth a change. When an engine fails, the same batch
-//! is done by the next.
+//! A [`Choice`] is what a user writes: `auto`, an engine's name, a threshold by size, or a modelled
+//! coprocessor. [`Dispatch`] stands where [`engine::Selection`] could: it makes the keying material
+//! of SAs. What each batch costs on each engine is predicted by [`Curve`]s, measured at start or
+//! taken from the user's cache; a batch leaves the engine that did the last one only for a gain
+//! worth a change. When an engine fails, the same batch is done by the next.
 //!
 //! What is deliberately not here: engines (`engine`), sequence numbers (`esp`), threads.
 //! `docs/speed.md` tells how it is measured and chosen.

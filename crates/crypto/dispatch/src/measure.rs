@@ -40,8 +40,8 @@ const SLOW_SLICES: u32 = 4;
 const SLICE: Duration = Duration::from_micros(100);
 /// Rounds of a slice, at most.
 const ROUNDS_MAX: u32 = 64;
-/// Above it, a median over a minimum tells that something else ran: such curves are not kept for other
-/// processes.
+/// Above it, a median over a minimum tells that something else ran: such curves are not kept for
+/// other processes.
 const STEADY: f64 = 1.25;
 
 /// Curves of engines, and whether they are to be trusted beyond this process.
@@ -53,8 +53,8 @@ struct Measured {
 /// Curves by suite and names of engines.
 type Known = BTreeMap<(Suite, Vec<&'static str>), Vec<EngineCurves>>;
 
-/// What this process knows. Locked while engines are measured: two threads that measured at once would
-/// disturb each other.
+/// What this process knows. Locked while engines are measured: two threads that measured at once
+/// would disturb each other.
 static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
 
 fn known() -> MutexGuard<'static, Known> {
@@ -66,7 +66,8 @@ fn names(engines: &[Selection]) -> Vec<&'static str> {
     engines.iter().map(Selection::engine).collect()
 }
 
-/// Curves of those engines for their suite: out of this process's memory, the cache, or measured now.
+/// Curves of those engines for their suite: out of this process's memory, the cache, or measured
+/// now.
 ///
 /// # Errors
 /// [`EngineFailed`] of the first that fails.

@@ -13,7 +13,8 @@ const ROUND_PACKETS_MAX: usize = 256;
 
 /// Batches of ESP packets, all of one length, that an engine seals and opens again and again.
 ///
-/// Buffers rotate: no batch is taken twice before all others. Packets lie one behind the other, as in a train.
+/// Buffers rotate: no batch is taken twice before all others. Packets lie one behind the other, as
+/// in a train.
 pub struct Workload {
     suite: Suite,
     inner_bytes: usize,
@@ -26,8 +27,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Packets that carry inner packets of `inner_bytes`, `batch` of them in each batch. A round goes through
-    /// about `round_bytes`, and one batch at least.
+    /// Packets that carry inner packets of `inner_bytes`, `batch` of them in each batch. A round
+    /// goes through about `round_bytes`, and one batch at least.
     ///
     /// # Panics
     /// If `batch` is 0.
@@ -88,8 +89,8 @@ impl Workload {
         self.inner_bytes * self.packets.len()
     }
 
-    /// A round in that direction: every batch once. Returns what it took. What is opened was sealed before, in
-    /// time that is not counted.
+    /// A round in that direction: every batch once. Returns what it took. What is opened was sealed
+    /// before, in time that is not counted.
     ///
     /// # Errors
     /// [`EngineFailed`].

@@ -13,10 +13,11 @@ use crate::device::Device;
 /// How a batch finds its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// The one that is expected to be done first; the one that has done it before, unless the gain is worth a
-    /// change.
+    /// The one that is expected to be done first; the one that has done it before, unless the gain
+    /// is worth a change.
     Soonest,
-    /// The first for ESP packets shorter than this, the second for the others. A batch with both is cut.
+    /// The first for ESP packets shorter than this, the second for the others. A batch with both is
+    /// cut.
     Below(usize),
 }
 
@@ -139,8 +140,8 @@ impl Routed {
         Some(best)
     }
 
-    /// Lets the engines do a batch: the chosen one, and when that fails, the next. What failed is not asked
-    /// again.
+    /// Lets the engines do a batch: the chosen one, and when that fails, the next. What failed is
+    /// not asked again.
     #[inline]
     fn run(
         &mut self,

@@ -1,7 +1,7 @@
 //! Engine `aws-lc`: AWS-LC by aws-lc-rs, on every platform that it builds for.
 //!
-//! Without DES: aws-lc-rs refuses weak keys and triple keys that repeat one, and an SA may have either. Without
-//! MD5: aws-lc-rs has no HMAC of it.
+//! Without DES: aws-lc-rs refuses weak keys and triple keys that repeat one, and an SA may have
+//! either. Without MD5: aws-lc-rs has no HMAC of it.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::selection::Engine;

@@ -1,5 +1,6 @@
-//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: Magma and Kuznyechik of our own, one engine for each kernel of the
-//! crate `gost`. They take whole batches: a packet's blocks are few beside what a kernel does at once.
+//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: Magma and Kuznyechik of our own, one
+//! engine for each kernel of the crate `gost`. They take whole batches: a packet's blocks are few
+//! beside what a kernel does at once.
 
 mod bare;
 mod integrity;

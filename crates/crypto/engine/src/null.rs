@@ -1,8 +1,8 @@
 //! The control `null`: the shape of an engine without its work.
 //!
-//! What is measured with it is everything but the cipher: so it tells the cipher's share. It neither
-//! encrypts nor authenticates, is never chosen by itself, and whoever configures it must say that this is
-//! meant.
+//! What is measured with it is everything but the cipher: so it tells the cipher's share. It
+//! neither encrypts nor authenticates, is never chosen by itself, and whoever configures it must
+//! say that this is meant.
 
 use crate::encrypt_then_mac::text_of;
 use crate::selection::Engine;
@@ -10,8 +10,8 @@ use crate::transform::one_by_one;
 use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
 use wire::Suite;
 
-/// The same for every packet, from its start and as long as the suite has it: tells a peer that really seals,
-/// and nothing else.
+/// The same for every packet, from its start and as long as the suite has it: tells a peer that
+/// really seals, and nothing else.
 const ICV: [u8; 32] = *b"null: no secretsnull: no secrets";
 /// The same as an AEAD's tag.
 const TAG: [u8; TAG_BYTES] = *ICV.first_chunk().expect("it is longer");

@@ -1,7 +1,7 @@
 //! Which engine serves a suite, and why.
 //!
-//! To add an engine: write a module that implements [`Engine`], and put it into [`ENGINES`] where its pace
-//! on packets places it. The tests then hold it to every vector and to the other engines.
+//! To add an engine: write a module that implements [`Engine`], and put it into [`ENGINES`] where
+//! its pace on packets places it. The tests then hold it to every vector and to the other engines.
 
 use crate::Aead;
 use crate::Transform;
@@ -31,13 +31,14 @@ pub(crate) trait Engine: Sync {
         choice::serves(self.name(), suite)
     }
 
-    /// Whether others are faster with it by far on this processor: [`CpuChoice::Auto`] tries it last.
+    /// Whether others are faster with it by far on this processor: [`CpuChoice::Auto`] tries it
+    /// last.
     fn is_outrun(&self, _suite: Suite) -> bool {
         false
     }
 
-    /// An AEAD's key ready for use. Called only after `probe` has succeeded, for an AEAD that it serves, with a
-    /// key of the suite's length.
+    /// An AEAD's key ready for use. Called only after `probe` has succeeded, for an AEAD that it
+    /// serves, with a key of the suite's length.
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead>;
 
     /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), with keys of the
@@ -52,8 +53,8 @@ pub(crate) trait Engine: Sync {
         unreachable!("{} is not served", Suite::EncryptThenMac(cipher, hmac))
     }
 
-    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), for any suite that it
-    /// serves, with [`Suite::keymat_bytes`].
+    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), for any suite
+    /// that it serves, with [`Suite::keymat_bytes`].
     fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
         let (key, rest) = keymat.split_at(suite.key_bytes());
         if let Suite::EncryptThenMac(cipher, hmac) = suite {
@@ -187,20 +188,22 @@ impl Selection {
         self.suite
     }
 
-    /// Whether other engines are faster by far with the suite on this processor, so that it need not be compared.
+    /// Whether other engines are faster by far with the suite on this processor, so that it need
+    /// not be compared.
     #[must_use]
     pub fn is_outrun(&self) -> bool {
         self.engine.is_outrun(self.suite)
     }
 
-    /// The faster engines that have the suite but could not be taken, and why; a program tells its user.
+    /// The faster engines that have the suite but could not be taken, and why; a program tells its
+    /// user.
     #[must_use]
     pub fn passed_over(&self) -> &[PassedOver] {
         &self.passed_over
     }
 
-    /// The keying material of one SA ready for use: cipher key, then salt or HMAC key. It wipes itself when
-    /// dropped; whoever passes `keymat` wipes that.
+    /// The keying material of one SA ready for use: cipher key, then salt or HMAC key. It wipes
+    /// itself when dropped; whoever passes `keymat` wipes that.
     ///
     /// # Panics
     /// If `keymat` has not [`Suite::keymat_bytes`].
@@ -239,12 +242,12 @@ impl fmt::Debug for Selection {
     }
 }
 
-/// The engine for `suite`. Each engine gives its known answers for a suite once in a process, before it is
-/// first returned (some milliseconds).
+/// The engine for `suite`. Each engine gives its known answers for a suite once in a process,
+/// before it is first returned (some milliseconds).
 ///
 /// # Errors
-/// [`EngineError`]: the named engine is unknown, does not have the suite, is unusable here or computes wrongly;
-/// or, for [`CpuChoice::Auto`], all of them do.
+/// [`EngineError`]: the named engine is unknown, does not have the suite, is unusable here or
+/// computes wrongly; or, for [`CpuChoice::Auto`], all of them do.
 pub fn select(choice: &CpuChoice, suite: Suite) -> Result<Selection, EngineError> {
     select_from(&ENGINES, choice, suite)
 }
@@ -311,7 +314,8 @@ fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver
     EngineError::None { suite, reasons }
 }
 
-/// The engine as a selection, if it is usable here and has given its known answers, now or before. It has the suite.
+/// The engine as a selection, if it is usable here and has given its known answers, now or before.
+/// It has the suite.
 fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineError> {
     type Answers = BTreeMap<(&'static str, Suite), Result<(), Failure>>;
     static PROVEN: Mutex<Answers> = Mutex::new(BTreeMap::new());
@@ -320,8 +324,8 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
     let version = engine
         .probe()
         .map_err(|reason| EngineError::Unavailable { name, reason })?;
-    // Holding the lock while an engine is checked makes a second thread wait for the answer, as it must.
-    // A poisoned map is as good as any: entries are complete when they are put in.
+    // Holding the lock while an engine is checked makes a second thread wait for the answer, as it
+    // must. A poisoned map is as good as any: entries are complete when they are put in.
     let mut proven = PROVEN.lock().unwrap_or_else(PoisonError::into_inner);
     proven
         .entry((name, suite))

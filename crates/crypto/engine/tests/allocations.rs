@@ -1,5 +1,5 @@
-//! Engines allocate nothing for a packet: all that they need is made with the key. What libraries in C allocate
-//! is not seen here.
+//! Engines allocate nothing for a packet: all that they need is made with the key. What libraries
+//! in C allocate is not seen here.
 
 use engine::{CpuChoice, Packet, engines, select};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,8 +13,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator as it is; the count is a plain cell of the thread,
-// which needs no allocation and no destructor.
+// SAFETY: hands everything on to the system's allocator as it is; the count is a plain cell of the
+// thread, which needs no allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -1,5 +1,5 @@
-//! Devices that compute operations, the tests made on them, and what both report: the same data in a
-//! plan, in a journal and between a trial and its worker processes.
+//! Devices that compute operations, the tests made on them, and what both report: the same data in
+//! a plan, in a journal and between a trial and its worker processes.
 //!
 //! The JSON of these types is part of the journal's format.
 
@@ -98,7 +98,8 @@ pub struct Kat {
 pub struct DeviceSpeed {
     /// Algorithm and action: `aes-128-cbc encrypt`, `ecdsa-p256 sign`, `sha-256`.
     pub operation: String,
-    /// Bytes of input of one operation; `None` where its size means nothing: signatures, RSA, key encapsulation.
+    /// Bytes of input of one operation; `None` where its size means nothing: signatures, RSA, key
+    /// encapsulation.
     pub bytes: Option<u32>,
     /// How many work at once, over all devices together; these get equal shares.
     pub concurrency: u32,
@@ -137,7 +138,8 @@ pub struct Fatigue {
     pub invalid_every: u32,
     /// Whether a device that failed is opened again.
     pub restart: bool,
-    /// Time between snapshots in the journal, in nanoseconds: what a run that is killed loses at most.
+    /// Time between snapshots in the journal, in nanoseconds: what a run that is killed loses at
+    /// most.
     pub snapshot_ns: u64,
 }
 
@@ -177,7 +179,8 @@ pub enum KatOutcome {
     Wrong {
         /// Which: `vector 3`, `17 B`.
         input: String,
-        /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
+        /// Offset of the first differing byte; `None` where the result has another length or an
+        /// answer is wrong.
         first_differing: Option<u32>,
         /// What should have come, and what came, shortened.
         detail: String,
@@ -186,7 +189,8 @@ pub enum KatOutcome {
     Error(String),
     /// The device does not have it.
     NotOffered(String),
-    /// Official vectors that nobody has published: nothing was tried, and nothing speaks against the device.
+    /// Official vectors that nobody has published: nothing was tried, and nothing speaks against
+    /// the device.
     NonePublished,
 }
 

@@ -1,6 +1,8 @@
-//! Names of what devices do: `sha-256`, `aes-128-cbc encrypt`, `rsa-2048-oaep decrypt`, `ecdsa-p256 sign`.
+//! Names of what devices do: `sha-256`, `aes-128-cbc encrypt`, `rsa-2048-oaep decrypt`, `ecdsa-p256
+//! sign`.
 //!
-//! A name decides everything of what the result is, but for key and input: [`Family`] says it in full.
+//! A name decides everything of what the result is, but for key and input: [`Family`] says it in
+//! full.
 //!
 //! | Action | Input | Output |
 //! | --- | --- | --- |
@@ -10,7 +12,8 @@
 //! | sign | message | signature |
 //! | verify | signature, then message | nothing |
 //!
-//! Signatures have a fixed length: those of ECDSA are r and s, each as long as the curve's order (IEEE P1363).
+//! Signatures have a fixed length: those of ECDSA are r and s, each as long as the curve's order
+//! (IEEE P1363).
 
 #![forbid(unsafe_code)]
 
@@ -35,8 +38,8 @@ pub enum Family {
     Digest(Hash),
     /// HMAC (RFC 2104) with a key as long as the hash's output.
     Hmac(Hash),
-    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block; with GOST 28147-89 its own
-    /// MAC of 4 bytes (RFC 5830 §8).
+    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block; with
+    /// GOST 28147-89 its own MAC of 4 bytes (RFC 5830 §8).
     Mac(Cipher),
     /// A block cipher in a mode without authentication.
     Cipher(Cipher, Mode),
@@ -100,11 +103,11 @@ pub enum Mode {
     Cbc,
     /// With the padding of PKCS#7 (RFC 5652 §6.3), always at least one byte.
     CbcPad,
-    /// AES: the IV is the first counter block. GOST R 34.13-2015: half of it, and the counter begins at 0. GOST 28147-89: its own
-    /// counter mode (RFC 5830 §6) without key meshing.
+    /// AES: the IV is the first counter block. GOST R 34.13-2015: half of it, and the counter
+    /// begins at 0. GOST 28147-89: its own counter mode (RFC 5830 §6) without key meshing.
     Ctr,
-    /// CTR-ACPKM (RFC 8645 §6.2.2): with a new key after each section of 1 KiB (Magma) or 4 KiB (Kuznyechik), as the GOST engine
-    /// of OpenSSL has them.
+    /// CTR-ACPKM (RFC 8645 §6.2.2): with a new key after each section of 1 KiB (Magma) or 4 KiB
+    /// (Kuznyechik), as the GOST engine of OpenSSL has them.
     CtrAcpkm,
 }
 
@@ -292,8 +295,8 @@ impl Operation {
             })
     }
 
-    /// Whether the length of its input can be chosen freely or in whole blocks: not for public keys, whose inputs are short
-    /// and whose pace does not depend on them.
+    /// Whether the length of its input can be chosen freely or in whole blocks: not for public
+    /// keys, whose inputs are short and whose pace does not depend on them.
     #[must_use]
     pub const fn takes_size(self) -> bool {
         !matches!(
@@ -306,8 +309,8 @@ impl Operation {
         )
     }
 
-    /// What undoes or checks it: decrypting for encrypting, verifying for signing. `None` for digests and for verifying, which
-    /// leave nothing to undo.
+    /// What undoes or checks it: decrypting for encrypting, verifying for signing. `None` for
+    /// digests and for verifying, which leave nothing to undo.
     #[must_use]
     pub fn inverse(self) -> Option<Self> {
         let action = match self.action {
@@ -319,8 +322,8 @@ impl Operation {
         Some(Self { action, ..self })
     }
 
-    /// Whether the same key and input always give the same output. Otherwise a result can only be judged by the
-    /// [`Self::inverse`].
+    /// Whether the same key and input always give the same output. Otherwise a result can only be
+    /// judged by the [`Self::inverse`].
     #[must_use]
     pub const fn is_deterministic(self) -> bool {
         match self.action {
@@ -401,7 +404,8 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The name that was most likely meant: the one that is the same but for case and dashes, or the one that begins with it.
+/// The name that was most likely meant: the one that is the same but for case and dashes, or the
+/// one that begins with it.
 fn nearest(name: &str) -> Option<&'static str> {
     let simple = |name: &str| -> String {
         name.chars()

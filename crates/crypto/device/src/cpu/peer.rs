@@ -1,4 +1,5 @@
-//! Whom our own engines are compared with: OpenSSL where it has the operation, themselves where nobody else has.
+//! Whom our own engines are compared with: OpenSSL where it has the operation, themselves where
+//! nobody else has.
 
 use super::Cpu;
 use crate::openssl::{self, OpenSsl};

@@ -1,4 +1,5 @@
-//! AWS-LC: public keys. RSA of 1024 bits and signatures with SHA-1 it does not make: those are OpenSSL's.
+//! AWS-LC: public keys. RSA of 1024 bits and signatures with SHA-1 it does not make: those are
+//! OpenSSL's.
 
 use super::function;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};

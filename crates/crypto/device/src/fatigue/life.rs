@@ -207,7 +207,8 @@ impl Life<'_> {
         let every = u64::from(self.trial.test.invalid_every);
         let count = hands.len() as u64;
         let mut output = Vec::new();
-        // Since the last invalid input. Threads begin at different places, so that not all are invalid at once.
+        // Since the last invalid input. Threads begin at different places, so that not all are
+        // invalid at once.
         let mut valid = number % every.max(1);
         while !self.leave.load(Ordering::Relaxed) && !self.trial.is_done(worker) {
             let step = worker.steps.load(Ordering::Relaxed);
@@ -240,7 +241,8 @@ impl Life<'_> {
         let good = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed);
         let result = hand.job.run(case.input(), output);
         match (case.is_invalid(), result) {
-            // A device may say in either way that it does not take an input. But so does one that fails.
+            // A device may say in either way that it does not take an input. But so does one that
+            // fails.
             (true, Err(error)) => match refuses(case, hand, output) {
                 Ok(()) => _ = good(&worker.refused),
                 Err(wrong) => {
@@ -279,8 +281,8 @@ impl Life<'_> {
     }
 }
 
-/// Whether a device that failed at an invalid input failed because of that input: then it does a valid one, and fails at the
-/// invalid one again. Otherwise what speaks against it.
+/// Whether a device that failed at an invalid input failed because of that input: then it does a
+/// valid one, and fails at the invalid one again. Otherwise what speaks against it.
 fn refuses(case: &Case, hand: &mut Hand<'_>, output: &mut Vec<u8>) -> Result<(), String> {
     let valid = &hand.inputs.valid[0];
     match hand.job.run(valid.input(), output) {

@@ -44,7 +44,8 @@ fn offered(rows: &[KatRow]) -> Vec<&str> {
     names
 }
 
-/// RSA with keys of 3072 and 4096 bits takes most of the time, and is no other than that with shorter ones: once each will do.
+/// RSA with keys of 3072 and 4096 bits takes most of the time, and is no other than that with
+/// shorter ones: once each will do.
 fn quick() -> Vec<&'static str> {
     let names = crate::ALGORITHMS.iter().map(|algorithm| algorithm.name());
     let long = |name: &&str| name.starts_with("rsa-3072") || name.starts_with("rsa-4096");
@@ -161,7 +162,8 @@ fn the_distributions_gost_provider_and_engine_agree_with_ours() {
         let rows = rows(&device, &[]);
         assert_eq!(faults(&rows), [&rows[0]; 0]);
         let mut offered = offered(&rows);
-        // It looks for the ciphers of its MACs in OpenSSL's default context, where they are only once the engine was loaded.
+        // It looks for the ciphers of its MACs in OpenSSL's default context, where they are only
+        // once the engine was loaded.
         offered.retain(|name| !name.ends_with("-omac"));
         let others = GOST.iter().filter(|name| !name.ends_with("-omac"));
         assert_eq!(offered, others.copied().collect::<Vec<_>>());
@@ -170,8 +172,9 @@ fn the_distributions_gost_provider_and_engine_agree_with_ours() {
         let device = openssl::open(None, Some("gost"), None).expect("the engine");
         let rows = rows(&device, &[]);
         let mut faults = faults(&rows);
-        // Its version 3.0.1 has Kuznyechik's OMAC wrong: `openssl dgst -engine gost -mac kuznyechik-mac` prints for the
-        // example of GOST R 34.13-2015 A.1.6 the same as here, which is not what the standard says.
+        // Its version 3.0.1 has Kuznyechik's OMAC wrong: `openssl dgst -engine gost -mac
+        // kuznyechik-mac` prints for the example of GOST R 34.13-2015 A.1.6 the same as here, which
+        // is not what the standard says.
         faults.retain(|row| row.algorithm != "kuznyechik-omac");
         assert_eq!(faults, [&rows[0]; 0]);
         let mut offered = offered(&rows);

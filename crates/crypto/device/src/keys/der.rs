@@ -6,8 +6,8 @@ use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfoRef};
 use sec1::EcPrivateKey;
 
-/// The numbers of an RSA key (RFC 8017 §3), big-endian and without leading zeros. Those of the private key are empty where it
-/// is not there.
+/// The numbers of an RSA key (RFC 8017 §3), big-endian and without leading zeros. Those of the
+/// private key are empty where it is not there.
 #[allow(missing_docs, reason = "named as in RFC 8017")]
 #[derive(Clone, Copy)]
 pub struct RsaNumbers<'a> {

@@ -59,7 +59,8 @@ mod tests {
         fault: DeviceFault::Fails,
     };
 
-    /// Operations that are back in a second when each thread begins the next as soon as one of its own is back.
+    /// Operations that are back in a second when each thread begins the next as soon as one of its
+    /// own is back.
     fn pace(model: &DeviceModel, threads: usize, depth: usize, bytes: usize) -> u64 {
         let second = 1_000_000_000 * PS_PER_NS;
         let mut schedule = Schedule::new(model);

@@ -1,6 +1,8 @@
-//! Signatures of ECDSA between DER, which libcrypto has, and r and s side by side, which tokens and we have.
+//! Signatures of ECDSA between DER, which libcrypto has, and r and s side by side, which tokens and
+//! we have.
 
-/// Reads `SEQUENCE { r INTEGER, s INTEGER }` into `raw`, each number as long as half of it. `false`: it is none.
+/// Reads `SEQUENCE { r INTEGER, s INTEGER }` into `raw`, each number as long as half of it.
+/// `false`: it is none.
 pub(super) fn to_raw(der: &[u8], raw: &mut [u8]) -> bool {
     let Some(content) = element(&mut &*der, 0x30) else {
         return false;

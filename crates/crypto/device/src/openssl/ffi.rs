@@ -1,9 +1,11 @@
 //! OpenSSL's libcrypto behind safe types: the only foreign code of this crate.
 //!
-//! Declarations are those of `openssl-sys`; what it has not stands in [`raw`]. A [`Library`] is a provider or an engine, and
-//! whatever is made of it borrows it, as its code is unloaded with it. Values that are not `Sync` belong to one thread.
+//! Declarations are those of `openssl-sys`; what it has not stands in [`raw`]. A [`Library`] is a
+//! provider or an engine, and whatever is made of it borrows it, as its code is unloaded with it.
+//! Values that are not `Sync` belong to one thread.
 //!
-//! Lengths are checked here: no function below reads or writes past what it is given, whatever its caller does.
+//! Lengths are checked here: no function below reads or writes past what it is given, whatever its
+//! caller does.
 
 #![allow(unsafe_code, reason = "libcrypto is C")]
 
@@ -77,11 +79,11 @@ fn forget_errors() {
     unsafe { openssl_sys::ERR_clear_error() };
 }
 
-/// Keeps a module in memory until the process ends. `module`: its path; otherwise it is `name` in the folder that libcrypto
-/// tells for `folder`.
+/// Keeps a module in memory until the process ends. `module`: its path; otherwise it is `name` in
+/// the folder that libcrypto tells for `folder`.
 ///
-/// Modules leave behind what points into them: the GOST provider and engine do, with names of algorithms. Once they were
-/// unloaded the next look-up of a name would read what is not there.
+/// Modules leave behind what points into them: the GOST provider and engine do, with names of
+/// algorithms. Once they were unloaded the next look-up of a name would read what is not there.
 fn pin(name: &str, module: Option<&Path>, folder: c_int) {
     let path = if let Some(module) = module {
         module.to_owned()
@@ -98,8 +100,8 @@ fn pin(name: &str, module: Option<&Path>, folder: c_int) {
         Path::new(&folder).join(format!("{name}.so"))
     };
     if let Ok(path) = c_string(&path.to_string_lossy()) {
-        // SAFETY: a string. What the module does when it is loaded it does for libcrypto as well, which loads it next; that it cannot be
-        // loaded libcrypto tells better.
+        // SAFETY: a string. What the module does when it is loaded it does for libcrypto as well,
+        // which loads it next; that it cannot be loaded libcrypto tells better.
         unsafe {
             libc::dlopen(
                 path.as_ptr(),
@@ -126,7 +128,8 @@ fn too_much(length: usize) -> DeviceError {
     DeviceError::Failed(format!("{length} B are more than one call takes"))
 }
 
-/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. Returns whether it did.
+/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before.
+/// Returns whether it did.
 ///
 /// # Safety
 /// Where `write` returns 1, it has written as many bytes as it says, from where it was told.

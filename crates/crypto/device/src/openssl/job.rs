@@ -57,7 +57,8 @@ pub(super) fn new<'a>(
             let (iv, begin) = match mode {
                 // Nothing is left of the message before, if that was one of whole blocks.
                 Mode::Ecb => (context.filled_iv(&[])?, Begin::Nothing),
-                // The GOST engine and provider go on where they were, and with the key that they had come to.
+                // The GOST engine and provider go on where they were, and with the key that they
+                // had come to.
                 _ if is_short => (context.filled_iv(&secret.nonce)?, Begin::Anew),
                 _ => (context.iv(&secret.nonce)?, Begin::WithIv),
             };
@@ -150,7 +151,8 @@ enum Begin {
 }
 
 impl Job for Text<'_> {
-    // Into `Job::repeat`, which the compiler takes it to be too large for: a call is 3 % of 64 B of AES-CTR.
+    // Into `Job::repeat`, which the compiler takes it to be too large for: a call is 3 % of 64 B of
+    // AES-CTR.
     #[inline(always)]
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         match self.begin {
@@ -167,7 +169,8 @@ impl Job for Text<'_> {
 }
 
 impl Text<'_> {
-    /// Padding is put or taken; or a part of a block is left, which is an error, and may not meet the next message.
+    /// Padding is put or taken; or a part of a block is left, which is an error, and may not meet
+    /// the next message.
     #[inline(never)]
     fn finish(&mut self, input_bytes: usize, output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         let whole = self.context.finish(output);

@@ -40,7 +40,8 @@ impl KeyUse {
             family if is_public_key(family) => {
                 let pair = keys.pair(algorithm);
                 context.update(b"pair");
-                // Paddings of RSA share a key. A seed of ML-DSA stands for another key in each of its parameter sets.
+                // Paddings of RSA share a key. A seed of ML-DSA stands for another key in each of
+                // its parameter sets.
                 if !matches!(family, Family::Rsa(..)) {
                     context.update(algorithm.name().as_bytes());
                 }
@@ -225,7 +226,8 @@ fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec
     template
 }
 
-/// A private key whole: tokens need not take its seed (PKCS #11 v3.2, `CKA_SEED` of ML-DSA private keys).
+/// A private key whole: tokens need not take its seed (PKCS #11 v3.2, `CKA_SEED` of ML-DSA private
+/// keys).
 fn ml_dsa_key(
     parameters: MlDsa,
     operation: Operation,
@@ -271,7 +273,8 @@ fn ml_kem(parameters: MlKem, operation: Operation, keys: &Keys) -> [Attribute; 4
     ]
 }
 
-/// Object identifiers in DER: prime256v1 and secp384r1 (RFC 5480 §2.1.1.1), secp256k1 (SEC 2 §A.2.1), id-Ed25519 (RFC 8410 §3).
+/// Object identifiers in DER: prime256v1 and secp384r1 (RFC 5480 §2.1.1.1), secp256k1 (SEC 2
+/// §A.2.1), id-Ed25519 (RFC 8410 §3).
 fn curve_oid(curve: Curve) -> &'static [u8] {
     match curve {
         Curve::P256 => &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],

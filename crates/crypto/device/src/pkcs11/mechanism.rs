@@ -395,7 +395,8 @@ fn fault(error: &Error) -> DeviceError {
     let is_told_late = match error {
         // Told only now by tokens that give mechanisms no range of key lengths.
         Error::Pkcs11(RvError::KeySizeRange | RvError::MechanismParamInvalid, _) => true,
-        // SoftHSM2 says this of hashes that it does not have in OAEP. Nothing was asked of the token yet.
+        // SoftHSM2 says this of hashes that it does not have in OAEP. Nothing was asked of the
+        // token yet.
         Error::Pkcs11(RvError::ArgumentsBad | RvError::MechanismInvalid, function) => matches!(
             function,
             Function::EncryptInit
@@ -411,9 +412,9 @@ fn fault(error: &Error) -> DeviceError {
     failed(error)
 }
 
-/// Whether an error says that the input is not authentic or not well-formed, rather than that something failed. SoftHSM2 says
-/// CKR_GENERAL_ERROR of a wrong tag or padding, which a token says as well that fails: trials tell those apart by what it does
-/// next.
+/// Whether an error says that the input is not authentic or not well-formed, rather than that
+/// something failed. SoftHSM2 says CKR_GENERAL_ERROR of a wrong tag or padding, which a token says
+/// as well that fails: trials tell those apart by what it does next.
 fn refuses(operation: Operation, error: &Error) -> bool {
     matches!(
         (operation.action, code(error)),

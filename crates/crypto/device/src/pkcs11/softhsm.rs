@@ -24,15 +24,15 @@ const TOOL: &str = "softhsm2-util";
 const LABEL: &str = "cipherbench";
 /// What names of folders begin with; the number of the process that made it follows.
 const PREFIX: &str = "cipherbench-softhsm-";
-/// A file in the folder that is locked for as long as the folder is in use: its maker's number alone means nothing where
-/// another container has the same folder for temporary files.
+/// A file in the folder that is locked for as long as the folder is in use: its maker's number
+/// alone means nothing where another container has the same folder for temporary files.
 const IN_USE: &str = "in-use";
 
 /// A token of SoftHSM2 that was made for one trial. Its files are gone when this is dropped.
 ///
-/// The library finds it by an environment variable only ([`Self::environment`]): a process that works with it has to be
-/// started with that. Any number of processes may work with one token. What a process left that was killed goes when the next
-/// one is made.
+/// The library finds it by an environment variable only ([`Self::environment`]): a process that
+/// works with it has to be started with that. Any number of processes may work with one token. What
+/// a process left that was killed goes when the next one is made.
 #[derive(Debug)]
 pub struct SoftHsm {
     folder: TempDir,
@@ -124,7 +124,8 @@ impl SoftHsm {
         self.folder.path().join("pin")
     }
 
-    /// Writes configuration and PIN, which is told. It guards keys that are known to everybody for as long as a trial lasts.
+    /// Writes configuration and PIN, which is told. It guards keys that are known to everybody for
+    /// as long as a trial lasts.
     fn write(&self) -> std::io::Result<String> {
         let tokens = self.tokens();
         fs::create_dir(&tokens)?;
@@ -146,7 +147,8 @@ impl SoftHsm {
     }
 }
 
-/// Removes the folders of processes that are gone. What cannot be read or removed is another user's.
+/// Removes the folders of processes that are gone. What cannot be read or removed is another
+/// user's.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());

@@ -40,7 +40,8 @@ struct Library(Option<Pkcs11>);
 impl Drop for Library {
     fn drop(&mut self) {
         if let Some(context) = self.0.take() {
-            // Modules are never unloaded: some leave handlers behind that run when the process ends.
+            // Modules are never unloaded: some leave handlers behind that run when the process
+            // ends.
             std::mem::forget(context.clone());
             // It may have crashed with the token; there is nobody to tell.
             let _ = context.finalize();
@@ -57,7 +58,8 @@ impl Library {
 /// Opens a token and logs in.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: no module, no such token, a wrong PIN, or a file with it that others can read.
+/// [`DeviceError::Unusable`]: no module, no such token, a wrong PIN, or a file with it that others
+/// can read.
 pub(crate) fn open(
     module: &Path,
     slot: Option<u64>,
@@ -127,7 +129,8 @@ fn find(
             told(&error)
         ))
     })?;
-    // A slot whose token cannot be asked, or that was never initialised, has none that could be used.
+    // A slot whose token cannot be asked, or that was never initialised, has none that could be
+    // used.
     let token = |slot: Slot| Some((slot, context.get_token_info(slot).ok()?));
     let mut there: Vec<_> = slots.into_iter().filter_map(token).collect();
     there.retain(|(_, token)| token.token_initialized());

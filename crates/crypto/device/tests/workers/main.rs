@@ -1,7 +1,7 @@
 //! Workers as they run: processes that are told a trial on standard input and say what comes of it.
 //!
-//! This executable is also the worker, so that one that crashes is not the end of the tests. What needs SoftHSM2 is skipped,
-//! with the reason, where it is not installed.
+//! This executable is also the worker, so that one that crashes is not the end of the tests. What
+//! needs SoftHSM2 is skipped, with the reason, where it is not installed.
 
 mod model;
 mod token;

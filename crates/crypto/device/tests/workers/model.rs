@@ -70,10 +70,12 @@ fn device(model: DeviceModel) -> DeviceKind {
 /// Trials that are made at most for one that nothing held up.
 const TRIES: usize = 20;
 
-/// Holds that a trial's operations a second are more than `above` and no more than `right`, and that the device counts as many.
+/// Holds that a trial's operations a second are more than `above` and no more than `right`, and
+/// that the device counts as many.
 ///
-/// A machine that has other things to do wakes threads up late, and may do so between two readings of counters: such a trial
-/// is made again. What the model's own clock says is held to the last operation in `model/schedule.rs`.
+/// A machine that has other things to do wakes threads up late, and may do so between two readings
+/// of counters: such a trial is made again. What the model's own clock says is held to the last
+/// operation in `model/schedule.rs`.
 #[track_caller]
 fn is_paced(model: &DeviceModel, work: &DeviceTest, above: f64, right: f64) {
     let trial = || {

@@ -170,7 +170,8 @@ fn a_token_that_does_not_come_back_ends_the_trial() {
     assert!(reasons.contains("cannot be opened again"), "{reasons}");
 }
 
-/// Pulls a token in a fatigue trial, which ends by itself: there is nothing that could be tried any more. What went wrong.
+/// Pulls a token in a fatigue trial, which ends by itself: there is nothing that could be tried any
+/// more. What went wrong.
 fn vanish(restart: bool) -> String {
     let token = SoftHsm::make().unwrap();
     let mut worker = start(&token, token.spec(), endless(&MIXED, 5, restart)).go();

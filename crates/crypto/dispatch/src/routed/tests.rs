@@ -260,7 +260,8 @@ fn what_fails_is_replaced_and_its_batch_is_done_by_the_next() {
         let mut bench = Bench::new(Policy::Soonest, &[(fast, fails), (slow, never)]);
         assert_nothing_is_lost(&mut bench.routed, 6, &[40, 1400, 90]);
         assert_eq!(bench.failed(), [1], "told once");
-        // A batch of three is sealed, opened, and one packet sealed by itself: 7 packets in 3 calls.
+        // A batch of three is sealed, opened, and one packet sealed by itself: 7 packets in 3
+        // calls.
         let before = done_before / 3 * 7 + [0, 3, 6][done_before % 3];
         assert_eq!(bench.done(), [before, 6 * 7 - before]);
     }

@@ -72,8 +72,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// What stands behind the prefix of a packet. In MGM the high half of the sequence number counts if there is one: without extended
-/// sequence numbers the low half is all that is authenticated.
+/// What stands behind the prefix of a packet. In MGM the high half of the sequence number counts if
+/// there is one: without extended sequence numbers the low half is all that is authenticated.
 fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[u8]) -> Vec<u8> {
     let (key, rest) = keymat.split_at(32);
     let (header, iv) = prefix.split_at(ESP_HEADER_BYTES);
@@ -283,7 +283,8 @@ proptest! {
                 let (expected, _) = batch(&sealed, &highs);
                 prop_assert!(buffer == expected, "{} {shape} seals otherwise", engine.name);
 
-                // Packets of the last leaf were sealed just now: a receiver that is new knows none of them.
+                // Packets of the last leaf were sealed just now: a receiver that is new knows none
+                // of them.
                 let mut transform = engine.transform(shape, &keymat);
                 let mut authentic = vec![false; places.len()];
                 let forged = forged.index(places.len());

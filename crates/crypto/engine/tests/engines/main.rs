@@ -1,4 +1,5 @@
-//! Every engine that this host can run, against official vectors, the other engines and its contract.
+//! Every engine that this host can run, against official vectors, the other engines and its
+//! contract.
 
 mod aead;
 mod batches;
@@ -9,7 +10,8 @@ mod wycheproof;
 use engine::{CpuChoice, EngineError, Selection, Transform, engines, select};
 use wire::Suite;
 
-/// Every engine that has `suite` and that this host can run. One of those that run anywhere is always among them.
+/// Every engine that has `suite` and that this host can run. One of those that run anywhere is
+/// always among them.
 fn selections(suite: Suite) -> Vec<Selection> {
     let mut selections = Vec::new();
     for info in engines() {

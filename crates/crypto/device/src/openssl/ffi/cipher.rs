@@ -77,7 +77,8 @@ impl<'a> CipherContext<'a> {
         Ok(this)
     }
 
-    /// An IV for [`Self::begin`], as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
+    /// An IV for [`Self::begin`], as long as the cipher reads it: a longer one would be cut, and a
+    /// shorter one filled up.
     pub(in super::super) fn iv(&self, iv: &[u8]) -> Result<Iv, DeviceError> {
         if iv.len() < self.iv_bytes {
             return Err(self.other_iv(iv));
@@ -105,7 +106,8 @@ impl<'a> CipherContext<'a> {
         let context = self.context.as_ptr();
         let iv = iv.map_or(ptr::null(), |iv| iv.0.as_ptr());
         let (none, encrypts) = (ptr::null(), i32::from(self.encrypts));
-        // SAFETY: a live context and a live cipher; the key has the length that the cipher wants, and the IV is as long as any.
+        // SAFETY: a live context and a live cipher; the key has the length that the cipher wants,
+        // and the IV is as long as any.
         let done = unsafe {
             usize::try_from(ssl::EVP_CIPHER_get_key_length(self.cipher)) == Ok(key.len())
                 && self.iv_bytes <= IV_BYTES_MAX
@@ -135,8 +137,8 @@ impl<'a> CipherContext<'a> {
         check(done == 1, "setting the IV")
     }
 
-    /// As [`Self::begin`], in a context that knows nothing of messages before, for ciphers that cannot begin again. Padding
-    /// is off.
+    /// As [`Self::begin`], in a context that knows nothing of messages before, for ciphers that
+    /// cannot begin again. Padding is off.
     pub(in super::super) fn begin_anew(&mut self, key: &[u8], iv: &Iv) -> Result<(), DeviceError> {
         // SAFETY: a live context.
         unsafe { raw::EVP_CIPHER_CTX_reset(self.context.as_ptr()) };
@@ -147,7 +149,8 @@ impl<'a> CipherContext<'a> {
 
     /// Turns padding off, in a cipher that has blocks to fill.
     ///
-    /// Others would take it, and then set it once more for each message: a quarter of the time of 64 B of AES-CTR in OpenSSL 3.0.
+    /// Others would take it, and then set it once more for each message: a quarter of the time of
+    /// 64 B of AES-CTR in OpenSSL 3.0.
     fn do_not_pad(&mut self) {
         // SAFETY: a live context with a cipher, and that cipher.
         unsafe {
@@ -183,15 +186,16 @@ impl<'a> CipherContext<'a> {
     ) -> Result<(), DeviceError> {
         let length = c_length(input.len())?;
         let context = self.context.as_ptr();
-        // Not EVP_CipherUpdate, which only asks the context which of these to call: 1 % of 64 B of AES-CTR.
+        // Not EVP_CipherUpdate, which only asks the context which of these to call: 1 % of 64 B of
+        // AES-CTR.
         let update = if self.encrypts {
             ssl::EVP_EncryptUpdate
         } else {
             ssl::EVP_DecryptUpdate
         };
         output.clear();
-        // SAFETY: a live context of that direction; there is room for a block more than the input, which is the most that comes
-        // out.
+        // SAFETY: a live context of that direction; there is room for a block more than the input,
+        // which is the most that comes out.
         let done = unsafe {
             append(output, input.len() + BLOCK_BYTES_MAX, |rest, made| {
                 update(context, rest, made, input.as_ptr(), length)
@@ -216,9 +220,11 @@ impl<'a> CipherContext<'a> {
         done
     }
 
-    /// Seals a message, all of it at once, with its tag of `tag_bytes` behind it; for contexts that encrypt with an AEAD.
+    /// Seals a message, all of it at once, with its tag of `tag_bytes` behind it; for contexts that
+    /// encrypt with an AEAD.
     ///
-    /// The same calls as below, with one reservation of room: their checks between the calls are 3 % of 64 B of AES-GCM.
+    /// The same calls as below, with one reservation of room: their checks between the calls are 3
+    /// % of 64 B of AES-GCM.
     #[inline]
     pub(in super::super) fn seal(
         &mut self,
@@ -237,8 +243,9 @@ impl<'a> CipherContext<'a> {
         }
         let text_room = input.len() + BLOCK_BYTES_MAX;
         let fits = |made: c_int| usize::try_from(made).is_ok_and(|made| made <= text_room);
-        // SAFETY: a live context that encrypts; there is room for the text, a block more and the tag, which is the most that comes
-        // out. What comes next is written behind what libcrypto says that it wrote, if there is so much room.
+        // SAFETY: a live context that encrypts; there is room for the text, a block more and the
+        // tag, which is the most that comes out. What comes next is written behind what libcrypto
+        // says that it wrote, if there is so much room.
         let done = unsafe {
             append(output, text_room + tag_bytes, |rest, made| {
                 if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1

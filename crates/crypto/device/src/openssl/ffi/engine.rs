@@ -79,8 +79,8 @@ mod there {
                 unsafe { raw::ENGINE_free(engine.as_ptr()) };
                 return Err(error);
             }
-            // Without this no key of a MAC can be made, which is a kind of key that only the engine knows.
-            // SAFETY: a live engine.
+            // Without this no key of a MAC can be made, which is a kind of key that only the engine
+            // knows. SAFETY: a live engine.
             unsafe { raw::ENGINE_register_pkey_asn1_meths(engine.as_ptr()) };
             forget_errors();
             Ok(Self(engine))
@@ -128,13 +128,14 @@ mod there {
 
         /// Hands a key to the engine. `None`: it does nothing with keys of this kind.
         ///
-        /// Engines take a key in one of two ways: by a method for keys of its kind, which is chosen where the key is used, or, as
-        /// the older ones, by a method in the key itself.
+        /// Engines take a key in one of two ways: by a method for keys of its kind, which is chosen
+        /// where the key is used, or, as the older ones, by a method in the key itself.
         pub(in super::super) fn adopt(
             &self,
             key: NonNull<ssl::EVP_PKEY>,
         ) -> Option<(NonNull<ssl::EVP_PKEY>, Place)> {
-            // SAFETY: a live key and a live engine; each function that takes hold of a key is met by one that lets go.
+            // SAFETY: a live key and a live engine; each function that takes hold of a key is met
+            // by one that lets go.
             unsafe {
                 let kind = ssl::EVP_PKEY_id(key.as_ptr());
                 if !raw::ENGINE_get_pkey_meth(self.0.as_ptr(), kind).is_null() {

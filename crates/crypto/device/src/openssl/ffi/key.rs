@@ -258,8 +258,8 @@ impl<'a> KeyContext<'a> {
         Err(not_offered_because("it does not pad so"))
     }
 
-    /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be decrypted is not well-formed.
-    /// Methods of engines have an error for that too.
+    /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be
+    /// decrypted is not well-formed. Methods of engines have an error for that too.
     pub(in super::super) fn run(
         &mut self,
         what: KeyUse,
@@ -367,7 +367,8 @@ impl Key<'_> {
         // SAFETY: a live key.
         let size = unsafe { ssl::EVP_PKEY_size(self.key.as_ptr()) };
         match usize::try_from(size) {
-            // Without room for a result a function would write where it likes, or only tell how much it needs.
+            // Without room for a result a function would write where it likes, or only tell how
+            // much it needs.
             Ok(0) | Err(_) => {
                 forget_errors();
                 let name = self.library.name();
@@ -456,7 +457,8 @@ impl<'a> SignContext<'a> {
         answer(right, "verifying")
     }
 
-    /// Begins a message, with the engine where there is one: libcrypto would compute itself otherwise.
+    /// Begins a message, with the engine where there is one: libcrypto would compute itself
+    /// otherwise.
     fn begin(&mut self, way: Way) -> bool {
         let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
         let (pctx, engine) = (ptr::null_mut(), self.key.engine);

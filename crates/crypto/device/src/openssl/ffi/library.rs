@@ -10,8 +10,8 @@ use std::ptr::{self, NonNull};
 
 /// A provider in a library context of its own, or an engine.
 ///
-/// Beside the provider stands only OpenSSL's `base`, which reads files and computes nothing: so whatever comes out was
-/// computed by the provider.
+/// Beside the provider stands only OpenSSL's `base`, which reads files and computes nothing: so
+/// whatever comes out was computed by the provider.
 pub(in super::super) struct Library {
     /// Null: the default context, in which engines work.
     context: *mut ssl::OSSL_LIB_CTX,
@@ -20,8 +20,8 @@ pub(in super::super) struct Library {
     engine: Option<Engine>,
 }
 
-// SAFETY: library contexts, providers and engines are made to be used by several threads at once (OPENSSL-THREADS(7)); nothing here
-// changes them after `Library` was made.
+// SAFETY: library contexts, providers and engines are made to be used by several threads at once
+// (OPENSSL-THREADS(7)); nothing here changes them after `Library` was made.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
@@ -115,7 +115,8 @@ impl Library {
         self.parameter(c"version")
     }
 
-    /// Whether the provider works, as it says itself after its self-test, which computes for a while.
+    /// Whether the provider works, as it says itself after its self-test, which computes for a
+    /// while.
     pub(in super::super) fn is_well(&self) -> bool {
         // SAFETY: a live provider.
         self.providers
@@ -127,7 +128,8 @@ impl Library {
     fn parameter(&self, key: &CStr) -> Option<String> {
         let provider = self.providers.first()?;
         let mut value: *mut c_char = ptr::null_mut();
-        // SAFETY: the parameters are ended as they must be; the provider sets `value` to a string of its own, or leaves it null.
+        // SAFETY: the parameters are ended as they must be; the provider sets `value` to a string
+        // of its own, or leaves it null.
         unsafe {
             let mut parameters = [
                 raw::OSSL_PARAM_construct_utf8_ptr(key.as_ptr(), &raw mut value, 0),

@@ -35,8 +35,8 @@ impl<'a> DigestContext<'a> {
         if digest.is_null() {
             return Err(not_offered(library, name));
         }
-        // SAFETY: a live digest; what the context takes of it, it keeps itself. What was fetched is let go of; what is an
-        // engine's is its own.
+        // SAFETY: a live digest; what the context takes of it, it keeps itself. What was fetched is
+        // let go of; what is an engine's is its own.
         unsafe {
             let context = ssl::EVP_MD_CTX_new();
             let done = !context.is_null() && ssl::EVP_DigestInit_ex(context, digest, engine) == 1;
@@ -66,7 +66,8 @@ impl<'a> DigestContext<'a> {
     ) -> Result<(), DeviceError> {
         output.clear();
         let context = self.context.as_ptr();
-        // SAFETY: a live context with a digest; there is room for the longest digest (EVP_MAX_MD_SIZE).
+        // SAFETY: a live context with a digest; there is room for the longest digest
+        // (EVP_MAX_MD_SIZE).
         let done = unsafe {
             append(output, DIGEST_BYTES_MAX, |rest, made| {
                 let mut length = 0;
@@ -100,7 +101,8 @@ enum MacKind {
     Mac(NonNull<ssl::EVP_MAC_CTX>, Option<Zeroizing<Vec<u8>>>),
     /// HMAC by libcrypto over an engine's hash.
     Hmac(NonNull<ssl::HMAC_CTX>),
-    /// An engine's, which looks like a signature there: a context that is copied for each message, and that copy.
+    /// An engine's, which looks like a signature there: a context that is copied for each message,
+    /// and that copy.
     Signature(NonNull<ssl::EVP_MD_CTX>, NonNull<ssl::EVP_MD_CTX>),
 }
 
@@ -165,8 +167,8 @@ impl<'a> MacContext<'a> {
             return Err(not_offered(library, name));
         }
         let length = c_length(key.len())?;
-        // SAFETY: a live engine with such a MAC; the key is as long as is said; the context keeps what it needs of the key, and its hash
-        // is the engine's own.
+        // SAFETY: a live engine with such a MAC; the key is as long as is said; the context keeps
+        // what it needs of the key, and its hash is the engine's own.
         unsafe {
             let mac_key = ssl::EVP_PKEY_new_mac_key(nid, engine.as_ptr(), key.as_ptr(), length);
             if mac_key.is_null() {
@@ -227,8 +229,8 @@ impl<'a> MacContext<'a> {
             _here: PhantomData,
         };
         let value = c_string(setting.map_or("", |(_, value)| value))?;
-        // SAFETY: the list of parameters is ended as it must be, its string outlives the call and is only read, and the key is as long as is
-        // said.
+        // SAFETY: the list of parameters is ended as it must be, its string outlives the call and
+        // is only read, and the key is as long as is said.
         let done = unsafe {
             let end = ssl::OSSL_PARAM_construct_end();
             let parameters = match setting {
