@@ -1,20 +1,20 @@
-//! Private keys of ML-DSA, which are kept as seeds.
+//! Private keys of ML-DSA, made from their seeds.
 
 use crate::DeviceError;
-use crate::device::{gave_up, refused};
+use crate::device::{aws_lc_failed, refused};
 use crate::operation::MlDsa;
 use aws_lc_rs::encoding::AsRawBytes;
 use aws_lc_rs::signature::{self, PqdsaKeyPair};
 use zeroize::Zeroizing;
 
-/// The private key that a seed stands for, as FIPS 204 (algorithm 24) encodes it.
+/// Expands a seed to the private key in the encoding of FIPS 204 (algorithm 24).
 pub(crate) fn expanded(parameters: MlDsa, seed: &[u8]) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     let key = key(parameters, seed)?;
-    let raw = key.private_key().as_raw_bytes().map_err(gave_up)?;
+    let raw = key.private_key().as_raw_bytes().map_err(aws_lc_failed)?;
     Ok(Zeroizing::new(raw.as_ref().to_vec()))
 }
 
-/// The key pair of a seed.
+/// Expands a seed to a key pair.
 pub(crate) fn key(parameters: MlDsa, seed: &[u8]) -> Result<PqdsaKeyPair, DeviceError> {
     let algorithm = match parameters {
         MlDsa::MlDsa44 => &signature::ML_DSA_44_SIGNING,
@@ -32,7 +32,7 @@ mod tests {
     use aws_lc_rs::signature::KeyPair as _;
 
     #[test]
-    fn an_expanded_key_of_ml_dsa_has_the_same_public_key() {
+    fn an_expanded_key_has_the_same_public_key() {
         // Lengths of FIPS 204, table 2.
         let algorithms = [
             (

@@ -41,14 +41,14 @@ mod tests {
         };
         let modulus = 2773_u16.to_be_bytes();
         let key = key(&modulus);
-        let came = encrypt(&920_u16.to_be_bytes(), &key);
-        assert_eq!(came, Some(948_u16.to_be_bytes().to_vec()));
+        let power = encrypt(&920_u16.to_be_bytes(), &key);
+        assert_eq!(power, Some(948_u16.to_be_bytes().to_vec()));
         assert_eq!(encrypt(&modulus, &key), None);
         assert_eq!(encrypt(&[0; 9], &key), None);
     }
 
     #[test]
-    fn a_block_that_is_padded_right_is_decrypted_by_our_engine() {
+    fn our_engine_decrypts_a_correctly_padded_block() {
         let keys = Keys::new(0);
         for name in ["rsa-1024-pkcs1", "rsa-2048-pkcs1"] {
             let pair = keys.pair(Algorithm::parse(name).expect("it is known"));

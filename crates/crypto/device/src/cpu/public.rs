@@ -1,9 +1,8 @@
-//! AWS-LC: public keys. RSA of 1024 bits and signatures with SHA-1 it does not make: those are
-//! OpenSSL's.
+//! AWS-LC: public keys. It lacks RSA of 1024 bits and signatures with SHA-1, which OpenSSL does.
 
 use super::function;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
-use crate::device::{gave_up, refused};
+use crate::device::{aws_lc_failed, refused};
 use crate::keys::KeyPair;
 use crate::ml_dsa;
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
@@ -20,9 +19,9 @@ use aws_lc_rs::signature::{
     self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, VerificationAlgorithm,
 };
 
-type Made = Result<Box<dyn Job>, DeviceError>;
+type JobResult = Result<Box<dyn Job>, DeviceError>;
 
-pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> Made {
+pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> JobResult {
     match (operation.algorithm.family(), operation.action) {
         (_, Action::Verify) => verify(operation, pair),
         (Family::Rsa(_, padding), Action::Sign) => rsa_sign(padding, pair),
@@ -42,7 +41,7 @@ pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> Made {
     }
 }
 
-fn verify(operation: Operation, pair: KeyPair<'_>) -> Made {
+fn verify(operation: Operation, pair: KeyPair<'_>) -> JobResult {
     let algorithm: &'static dyn VerificationAlgorithm = match operation.algorithm.family() {
         Family::Rsa(_, Padding::Pkcs1Sha1) => {
             &signature::RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY
@@ -66,7 +65,7 @@ fn verify(operation: Operation, pair: KeyPair<'_>) -> Made {
     }))
 }
 
-fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> Made {
+fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     let key = rsa::KeyPair::from_pkcs8(pair.private).map_err(refused)?;
     let encoding: &'static dyn signature::RsaEncoding = match padding {
         Padding::Pss => &signature::RSA_PSS_SHA256,
@@ -79,7 +78,7 @@ fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> Made {
     }))
 }
 
-fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
+fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     let key = PublicEncryptingKey::from_der(pair.public).map_err(refused)?;
     let bytes = key.key_size_bytes();
     let algorithm = match padding {
@@ -98,7 +97,7 @@ fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
     }))
 }
 
-fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
+fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     let key = PrivateDecryptingKey::from_pkcs8(pair.private).map_err(refused)?;
     let bytes = key.key_size_bytes();
     let algorithm = match padding {
@@ -125,7 +124,7 @@ fn fixed(
 ) -> Box<dyn Job> {
     function(move |input, output| {
         output.resize(bytes, 0);
-        run(input, output).map_err(gave_up).map(|()| true)
+        run(input, output).map_err(aws_lc_failed).map(|()| true)
     })
 }
 
@@ -142,7 +141,7 @@ fn decrypting(
     })
 }
 
-fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
+fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> JobResult {
     let algorithm = match curve {
         Curve::P256 => &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
         Curve::P384 => &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
@@ -152,12 +151,12 @@ fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
     let random = SystemRandom::new();
     Ok(function(move |input, output| {
         output.clear();
-        output.extend_from_slice(key.sign(&random, input).map_err(gave_up)?.as_ref());
+        output.extend_from_slice(key.sign(&random, input).map_err(aws_lc_failed)?.as_ref());
         Ok(true)
     }))
 }
 
-fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> Made {
+fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> JobResult {
     let bytes = signature_bytes(operation).unwrap_or_default();
     let key = ml_dsa::key(parameters, pair.private)?;
     Ok(fixed(bytes, move |input, output| {
@@ -165,7 +164,7 @@ fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> Ma
     }))
 }
 
-fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair<'_>) -> Made {
+fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair<'_>) -> JobResult {
     let algorithm = match parameters {
         MlKem::MlKem512 => &kem::ML_KEM_512,
         MlKem::MlKem768 => &kem::ML_KEM_768,
@@ -175,7 +174,7 @@ fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair
         let key = EncapsulationKey::new(algorithm, pair.public).map_err(refused)?;
         return Ok(function(move |_, output| {
             output.clear();
-            let (ciphertext, secret) = key.encapsulate().map_err(gave_up)?;
+            let (ciphertext, secret) = key.encapsulate().map_err(aws_lc_failed)?;
             output.extend_from_slice(ciphertext.as_ref());
             output.extend_from_slice(secret.as_ref());
             Ok(true)

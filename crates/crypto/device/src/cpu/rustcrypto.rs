@@ -1,4 +1,4 @@
-//! RustCrypto: what AWS-LC has not, or does block by block (AES in ECB).
+//! RustCrypto: algorithms that AWS-LC lacks or computes block by block (AES in ECB).
 
 use super::{function, in_place};
 use crate::device::refused;
