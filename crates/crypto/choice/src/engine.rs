@@ -1,11 +1,11 @@
-//! Engines by name, and which suites each has.
+//! Engines by name, with their suites.
 
 use std::fmt;
 use std::str::FromStr;
 use wire::{Cipher, Hmac, Suite};
 
-/// Name of the control that neither encrypts nor authenticates; not one of [`engines`], and
-/// never taken unless it is named.
+/// Name of the control that neither encrypts nor authenticates. Not one of [`engines`]; used only
+/// if named.
 pub const NULL: &str = "null";
 
 /// Whether an engine has a suite.
@@ -59,17 +59,18 @@ pub fn serves(name: &str, suite: Suite) -> bool {
     name == NULL || named.any(|(_, serves)| serves(suite))
 }
 
-/// Choice of an engine among those that compute on the CPU.
+/// A choice of an engine that computes on the CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CpuChoice {
-    /// The fastest that can be used here and passes its known answers. Written `auto`.
+    /// The fastest engine that is available on this host and passes its known answers. Written
+    /// `auto`.
     #[default]
     Auto,
-    /// This one and no other.
+    /// Only this engine.
     Named(String),
 }
 
-/// A name that no engine has.
+/// The error for an unknown engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no engine `{name}`\nhelp: known engines are auto, {known}")]
 pub struct UnknownEngine {
@@ -80,7 +81,7 @@ pub struct UnknownEngine {
 }
 
 impl UnknownEngine {
-    /// The error for a name that is none of `known`.
+    /// Makes the error for a name that is not one of `known`.
     pub fn new(name: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
         let known: Vec<_> = known.into_iter().collect();
         Self {
@@ -93,7 +94,7 @@ impl UnknownEngine {
 impl FromStr for CpuChoice {
     type Err = UnknownEngine;
 
-    /// Reads `auto`, the name of an engine, usable here or not, or that of the control.
+    /// Parses `auto`, the name of an engine, available on this host or not, or that of the control.
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
         if name == "auto" {
             Ok(Self::Auto)

@@ -1,4 +1,4 @@
-//! What may do batches: engines that pass, and the modelled device.
+//! Candidates for processing batches: engines that pass, and the modelled device.
 
 use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
 use wire::Suite;
@@ -9,7 +9,7 @@ use crate::measure;
 use crate::routed::Predictor;
 use choice::CpuChoice;
 
-/// What may do batches.
+/// A candidate for processing batches.
 pub(crate) struct Contender {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -35,10 +35,10 @@ impl Contender {
     }
 }
 
-/// Contenders, what they cost, and who is none.
+/// Contenders, their curves, and engines that were passed over.
 pub(crate) type Compared = (Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>);
 
-/// An engine that cannot even be measured.
+/// The error for an engine that fails while it is measured.
 pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
     EngineError::Unavailable {
         name: failed.engine,
@@ -46,11 +46,11 @@ pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
     }
 }
 
-/// Engines on this CPU that serve a suite and pass, at least one.
+/// Engines on this CPU that have a suite and pass; at least one.
 pub(crate) struct Found {
     pub(crate) engines: Vec<Selection>,
     pub(crate) passed_over: Vec<PassedOver>,
-    /// Whether these are all that there are, and not one that was named.
+    /// Whether these are all engines, rather than a named one.
     are_all: bool,
 }
 
@@ -76,7 +76,7 @@ impl Found {
                 Ok(selection) => found.engines.push(selection),
                 Err(reason) => {
                     reasons.push(reason.in_short());
-                    // An engine without the suite is no loss.
+                    // An engine without the suite is not worth reporting.
                     if !matches!(reason, EngineError::NotServed { .. }) {
                         found.passed_over.push(PassedOver {
                             engine: info.name,
@@ -90,20 +90,20 @@ impl Found {
             let reasons = reasons.join("; ");
             return Err(EngineError::None { suite, reasons });
         }
-        // To measure what loses by far takes seconds, before the first packet.
+        // Measuring far slower engines would delay the first packet by seconds.
         if found.engines.iter().any(|engine| !engine.is_outrun()) {
             found.engines.retain(|engine| !engine.is_outrun());
         }
         Ok(found)
     }
 
-    /// The cache, if it is for these. A suite has one file, and that is for `auto`: what an engine
-    /// costs that somebody has named must not take its place.
+    /// Returns the cache if it applies to these engines. Each suite has one file, for `auto`: the
+    /// curves of a named engine must not replace it.
     pub(crate) const fn cache<'a>(&self, cache: &'a Cache) -> &'a Cache {
         if self.are_all { cache } else { &NO_CACHE }
     }
 
-    /// With what they cost.
+    /// Measures them or reads their curves from the cache.
     pub(crate) fn compared(self, suite: Suite, cache: &Cache) -> Result<Compared, EngineError> {
         let cache = self.cache(cache);
         let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;
