@@ -1,5 +1,5 @@
-//! Tells the source whether the libcrypto at hand has engines: those of version 3 do unless they were left out, version 4 has
-//! none.
+//! Sets `cfg(engines)` where the installed libcrypto has engines: version 3 has them unless they
+//! were left out of the build, version 4 has none.
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(engines)");

@@ -1,4 +1,5 @@
-//! Builds the shim around Intel's multi-buffer library where its header is there, and says so by `cfg(ipsec_mb)`.
+//! Builds the shim around Intel's multi-buffer library where its header is there, and says so by
+//! `cfg(ipsec_mb)`.
 //!
 //! `CIPHERBENCH_NO_IPSEC_MB=1` builds without it all the same, as on a host that lacks the header.
 

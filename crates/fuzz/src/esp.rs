@@ -23,7 +23,7 @@ pub(crate) fn body(data: &[u8]) {
 fn selections() -> &'static [(Suite, Selection)] {
     static SELECTIONS: OnceLock<Vec<(Suite, Selection)>> = OnceLock::new();
     SELECTIONS.get_or_init(|| {
-        let select = |suite| Some((suite, engine::select(&engine::Choice::Auto, suite).ok()?));
+        let select = |suite| Some((suite, engine::select(&engine::CpuChoice::Auto, suite).ok()?));
         // Under the others what is forged opens as well.
         let authenticated = Suite::ALL.into_iter().filter(|suite| suite.icv_bytes() > 0);
         let selections: Vec<_> = authenticated.filter_map(select).collect();

@@ -1,4 +1,4 @@
-//! The engine that a user asks for, as it is written.
+//! The configured choice of an engine, with its text form.
 
 use crate::{CpuChoice, NULL};
 
@@ -10,52 +10,60 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::{BitRate, Bytes, Layer, Ratio};
 
-/// The engine that a user asks for. In files it is the text that [`Display`](fmt::Display) writes.
+/// A configured choice of an engine. In files it is the text that [`Display`](fmt::Display) writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The fastest for each batch among all that can be used here and pass. Written `auto`.
+    /// The fastest engine for each batch among all that are available on this host and pass their
+    /// known answers. Written `auto`.
     #[default]
     Auto,
-    /// This one and no other; may be the control [`NULL`]. Written as its name.
+    /// Only this engine; may be the control [`NULL`]. Written as its name.
     Named(String),
-    /// One for short packets and one for the others. Written
-    /// `{ below: 128 B, use: rustcrypto, else: ipsec-mb }`.
+    /// One engine for short packets and one for the others. Written as:
+    ///
+    /// `{ below: 128 B, use: rustcrypto, else: ipsec-mb }`
     Threshold {
-        /// Inner packets shorter than this are short, in bytes; padding may move it by less than a block.
+        /// Inner packets shorter than this are short, in bytes. Padding may shift it by less than a
+        /// block.
         below: usize,
         /// Engine for short packets.
         small: String,
         /// Engine for the others.
         large: String,
     },
-    /// A coprocessor that is not there. Written `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }`.
+    /// A modelled coprocessor. Written as:
+    ///
+    /// `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }`
     Model {
-        /// What it is like.
+        /// Its parameters.
         model: Model,
-        /// What does the batches that would be later from it, and all when it has failed; `None`: nothing.
+        /// Engine for batches that the coprocessor would finish later, and for all once it has
+        /// failed; `None`: no other engine.
         otherwise: Option<CpuChoice>,
     },
 }
 
-/// A coprocessor as it is modelled: real cryptography by an engine, and a time that it takes.
+/// Parameters of a modelled coprocessor: an engine computes real results, which take modelled
+/// times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// From the end of a packet's processing until it is back: what every batch waits at least.
+    /// Time from the end of a packet's processing until it is back: the minimum wait of every
+    /// batch.
     pub latency: Duration,
-    /// What one unit processes, in bit/s of ESP packets.
+    /// Rate of one unit, in bit/s of ESP packets.
     pub rate_bps: u64,
-    /// Packets that may be in it at once, of all lanes together; more wait for room.
+    /// Maximum number of packets in the device, over all lanes; more wait for room.
     pub queue: u32,
-    /// Units that process packets side by side.
+    /// Units that process packets in parallel.
     pub parallel: u16,
-    /// Share of batches that it fails, in parts per million.
+    /// Share of batches that fail, in parts per million.
     pub errors_ppm: u32,
-    /// What computes inside.
+    /// The engine that computes.
     pub engine: CpuChoice,
 }
 
 impl Choice {
-    /// The engines of a hybrid, each as who has it alone writes it; none of what is no hybrid.
+    /// Returns the engines of a hybrid, each as a choice by itself; empty if this is not a hybrid.
     #[must_use]
     pub fn parts(&self) -> Vec<Self> {
         match self {
@@ -107,7 +115,7 @@ impl From<CpuChoice> for Choice {
     }
 }
 
-/// YAML in flow style; reading it gives the same value.
+/// YAML in flow style; parsing it gives the same value.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -148,7 +156,7 @@ impl fmt::Display for Model {
     }
 }
 
-/// An engine's name as YAML has it: without quotes, `null` is nothing.
+/// An engine's name in YAML, where `null` without quotes is no string.
 fn quoted(name: &str) -> Cow<'_, str> {
     match name {
         NULL => format!("\"{name}\"").into(),
@@ -156,21 +164,21 @@ fn quoted(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text that is no choice of an engine.
+/// The error for a text that is not a choice of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}{help}", if help.is_empty() { "" } else { ": " })]
 pub struct NotAChoice {
     /// What is wrong.
     pub what: String,
-    /// What to do about it.
+    /// How to correct it.
     pub help: String,
 }
 
 impl FromStr for Choice {
     type Err = NotAChoice;
 
-    /// Reads what `Display` writes, and `null` without quotes. The control is let pass: whoever holds the text
-    /// has been asked before.
+    /// Parses what `Display` writes, and `null` without quotes. Accepts the control, since
+    /// `insecure` was checked when the text was first read.
     fn from_str(text: &str) -> Result<Self, NotAChoice> {
         if text == NULL {
             return Ok(Self::Named(text.to_owned()));

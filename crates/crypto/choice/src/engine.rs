@@ -1,98 +1,76 @@
-//! Engines by name, and which suites each has.
+//! Engines by name, with their suites.
 
 use std::fmt;
 use std::str::FromStr;
 use wire::{Cipher, Hmac, Suite};
 
-/// Name of the control that neither encrypts nor authenticates; not one of [`EngineName::ALL`], and
-/// never taken unless it is named.
+/// Name of the control that neither encrypts nor authenticates. Not one of [`engines`]; used only
+/// if named.
 pub const NULL: &str = "null";
 
-/// An engine that computes on the CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EngineName {
-    /// Intel's multi-buffer library.
-    IpsecMb,
-    /// AWS-LC.
-    AwsLc,
-    /// RustCrypto, in safe Rust.
-    RustCrypto,
-    /// Our GOST ciphers with AVX-512.
-    GostAvx512,
-    /// Our GOST ciphers with AVX2.
-    GostAvx2,
-    /// Our GOST ciphers in portable code.
-    GostPortable,
+/// Whether an engine has a suite.
+type HasSuite = fn(Suite) -> bool;
+
+/// Engines that compute on the CPU, with their suites, in the order in which [`CpuChoice::Auto`]
+/// tries them; those that are far slower than others come last (`engine::Selection::is_outrun`).
+///
+/// ipsec-mb is the fastest with each suite and at each packet size, then AWS-LC with AEADs
+/// (AES-256-GCM, 64 B and 1408 B, in Gbit/s on one core: 21 and 97, 5 and 58, 2 and 17).
+/// RustCrypto has what they lack. A suite that an engine does not have falls to the next; only our
+/// own engines have GOST ciphers, the widest vectors first.
+const ENGINES: [(&str, HasSuite); 6] = [
+    ("ipsec-mb", is_common),
+    ("aws-lc", aws_lc_serves),
+    ("rustcrypto", is_common),
+    ("gost-avx512", is_gost),
+    ("gost-avx2", is_gost),
+    ("gost-portable", is_gost),
+];
+
+const fn is_gost(suite: Suite) -> bool {
+    matches!(suite, Suite::Gost(_))
 }
 
-impl EngineName {
-    /// Every engine, in the order in which [`CpuChoice::Auto`] tries them but for those that are
-    /// outrun: ipsec-mb is the fastest with each suite and at each packet size, then AWS-LC with
-    /// AEADs (AES-256-GCM, 64 B and 1408 B, in Gbit/s on one core: 21 and 97, 5 and 58, 2 and 17).
-    /// RustCrypto has what they lack. A suite that an engine does not have falls to the next; those
-    /// of GOST ciphers are ours alone, the widest vectors first.
-    pub const ALL: [Self; 6] = [
-        Self::IpsecMb,
-        Self::AwsLc,
-        Self::RustCrypto,
-        Self::GostAvx512,
-        Self::GostAvx2,
-        Self::GostPortable,
-    ];
+const fn is_common(suite: Suite) -> bool {
+    !is_gost(suite)
+}
 
-    /// Name in campaigns, configuration and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::IpsecMb => "ipsec-mb",
-            Self::AwsLc => "aws-lc",
-            Self::RustCrypto => "rustcrypto",
-            Self::GostAvx512 => "gost-avx512",
-            Self::GostAvx2 => "gost-avx2",
-            Self::GostPortable => "gost-portable",
+const fn aws_lc_serves(suite: Suite) -> bool {
+    match suite {
+        Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => true,
+        Suite::EncryptThenMac(cipher, hmac) => {
+            matches!(cipher, Cipher::Null | Cipher::Aes128Cbc | Cipher::Aes256Cbc)
+                && !matches!(hmac, Hmac::Md5)
         }
-    }
-
-    /// Whether the engine, where it can be used, has the suite.
-    #[must_use]
-    pub const fn serves(self, suite: Suite) -> bool {
-        match self {
-            Self::IpsecMb | Self::RustCrypto => !matches!(suite, Suite::Gost(_)),
-            Self::AwsLc => match suite {
-                Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => true,
-                Suite::EncryptThenMac(cipher, hmac) => {
-                    matches!(cipher, Cipher::Null | Cipher::Aes128Cbc | Cipher::Aes256Cbc)
-                        && !matches!(hmac, Hmac::Md5)
-                }
-                Suite::Gost(_) => false,
-            },
-            Self::GostAvx512 | Self::GostAvx2 | Self::GostPortable => {
-                matches!(suite, Suite::Gost(_))
-            }
-        }
+        Suite::Gost(_) => false,
     }
 }
 
-/// Whether the engine of that name has the suite; the control has all.
+/// Names of the engines in campaigns, configuration and reports, in the order in which
+/// [`CpuChoice::Auto`] tries them.
+pub fn engines() -> impl Iterator<Item = &'static str> {
+    ENGINES.into_iter().map(|(name, _)| name)
+}
+
+/// Whether the engine of that name, where it can be used, has the suite; the control has all.
 #[must_use]
 pub fn serves(name: &str, suite: Suite) -> bool {
-    let mut named = EngineName::ALL
-        .into_iter()
-        .filter(|engine| engine.name() == name);
-    name == NULL || named.any(|engine| engine.serves(suite))
+    let mut named = ENGINES.into_iter().filter(|(engine, _)| *engine == name);
+    name == NULL || named.any(|(_, serves)| serves(suite))
 }
 
-/// Choice of an engine among those that compute on the CPU.
+/// A choice of an engine that computes on the CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CpuChoice {
-    /// The fastest that can be used here and passes its known answers. Written `auto`.
+    /// The fastest engine that is available on this host and passes its known answers. Written
+    /// `auto`.
     #[default]
     Auto,
-    /// This one and no other.
+    /// Only this engine.
     Named(String),
 }
 
-/// A name that no engine has.
+/// The error for an unknown engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no engine `{name}`\nhelp: known engines are auto, {known}")]
 pub struct UnknownEngine {
@@ -103,7 +81,7 @@ pub struct UnknownEngine {
 }
 
 impl UnknownEngine {
-    /// The error for a name that is none of `known`.
+    /// Makes the error for a name that is not one of `known`.
     pub fn new(name: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
         let known: Vec<_> = known.into_iter().collect();
         Self {
@@ -116,15 +94,14 @@ impl UnknownEngine {
 impl FromStr for CpuChoice {
     type Err = UnknownEngine;
 
-    /// Reads `auto`, the name of an engine, usable here or not, or that of the control.
+    /// Parses `auto`, the name of an engine, available on this host or not, or that of the control.
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
-        let known = || EngineName::ALL.into_iter().map(EngineName::name);
         if name == "auto" {
             Ok(Self::Auto)
-        } else if name == NULL || known().any(|known| known == name) {
+        } else if name == NULL || engines().any(|known| known == name) {
             Ok(Self::Named(name.to_owned()))
         } else {
-            Err(UnknownEngine::new(name, known()))
+            Err(UnknownEngine::new(name, engines()))
         }
     }
 }

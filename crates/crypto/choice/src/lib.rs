@@ -1,8 +1,8 @@
-//! Names of crypto engines, the suites that each has, and the choice among them as people write it.
+//! Names of crypto engines, their suites, and the syntax of choosing among them.
 //!
-//! Data only: campaigns and reports read it without building an engine, and nothing here looks at the
-//! host. Whether an engine works here is `engine`'s to say, and which one does a batch is
-//! `dispatch`'s.
+//! Data only: campaigns and reports use it without building an engine, and nothing here probes the
+//! host. Crate `engine` determines whether an engine works here, and `dispatch` which one processes
+//! a batch.
 
 #![forbid(unsafe_code)]
 
@@ -11,4 +11,4 @@ mod engine;
 mod read;
 
 pub use choice::{Choice, Model, NotAChoice};
-pub use engine::{CpuChoice, EngineName, NULL, UnknownEngine, serves};
+pub use engine::{CpuChoice, NULL, UnknownEngine, engines, serves};

@@ -1,20 +1,20 @@
-//! `engine: …` of configuration and campaign files, with every mistake at its place.
+//! Reading `engine: …` in configuration and campaign files, with the position of every mistake.
 
 use std::time::Duration;
 
 use units::{Bytes, Layer, Ratio};
 use yaml::{Map, Node, Reported};
 
-use crate::{Choice, CpuChoice, EngineName, Model, NULL};
+use crate::{Choice, CpuChoice, Model, NULL, engines};
 
-/// The longest inner packet; a higher threshold divides nothing.
+/// Longest inner packet; a higher threshold has no effect.
 const BELOW_MAX: u64 = 65_535;
-/// A device that is a second away is none.
+/// No device has a latency of more than a second.
 const LATENCY_MAX: Duration = Duration::from_secs(1);
-/// Of one unit: slower than any link, and faster than any memory.
+/// Rate of one unit: slower than any link to faster than any memory.
 const RATE_BPS_MIN: u64 = 1_000_000;
 const RATE_BPS_MAX: u64 = 10_000_000_000_000;
-/// The model keeps a time for each place in the queue.
+/// The model stores a time for each place in the queue.
 const QUEUE_MAX: u32 = 4096;
 const PARALLEL_MAX: u16 = 256;
 const QUEUE_DEFAULT: u32 = 64;
@@ -22,12 +22,13 @@ const PARALLEL_DEFAULT: u16 = 1;
 const PPM: f64 = 1e6;
 
 impl Choice {
-    /// Reads a choice of engine. `insecure`: whether the file allows the control [`NULL`]; a file in
-    /// which that cannot be told, for a mistake of its own, passes `true`, so that nothing is told twice.
+    /// Reads a choice of engine. `insecure`: whether the file allows the control [`NULL`]. Callers
+    /// pass `true` where a mistake in the file leaves that unknown, so that nothing is reported
+    /// twice.
     ///
     /// # Errors
-    /// Unknown engines and keys, a threshold of 0 or above 64 KB, a model without rate or with one out of range,
-    /// errors outside 0 to 1, the control without `insecure`.
+    /// Unknown engines and keys, a threshold of 0 or above 64 KB, a model without a rate or with
+    /// one out of range, errors outside 0 to 1, the control without `insecure`.
     pub fn read(node: Node<'_>, insecure: bool) -> Result<Self, Reported> {
         if !node.is_map() {
             return read_cpu(node, insecure).map(Self::from);
@@ -38,17 +39,17 @@ impl Choice {
                 (Some(below), None) => read_threshold(map, below, insecure),
                 (None, Some(model)) => read_model(map, model, insecure),
                 (Some(_), Some(model)) => {
-                    // Known, so that they are not told as unknown besides.
+                    // Read, so that these keys are not reported as unknown as well.
                     let _ = (map.optional("use"), map.optional("else"));
                     Err(model.mistake(
                         "an engine has either a threshold or a model",
-                        "take out `below` and `use`, or `model`",
+                        "remove `below` and `use`, or `model`",
                     ))
                 }
                 (None, None) => {
                     let _ = (map.optional("use"), map.optional("else"));
                     Err(node.mistake(
-                        "this chooses no engine",
+                        "this does not select an engine",
                         "write a name, `{ below: 128 B, use: rustcrypto, else: ipsec-mb }` or \
                          `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }`",
                     ))
@@ -102,7 +103,7 @@ fn read_model(map: &Map<'_>, model: Node<'_>, insecure: bool) -> Result<Choice, 
     })
 }
 
-/// A share from 0 to 1, as `0.001` or `0.1 %`, in parts per million.
+/// Reads a share from 0 to 1, such as `0.001` or `0.1 %`, in parts per million.
 fn read_errors(node: Node<'_>) -> Result<u32, Reported> {
     let share = node.text().ok().and_then(|text| text.parse::<f64>().ok());
     let Some(share) = share else {
@@ -118,14 +119,14 @@ fn read_errors(node: Node<'_>) -> Result<u32, Reported> {
     } else if (share * PPM - ppm).abs() > 1e-3 {
         Err(node.mistake(
             format!("{share} is finer than a millionth"),
-            "write at most six digits behind the point",
+            "write at most six decimal places",
         ))
     } else {
         Ok(ppm as u32)
     }
 }
 
-/// `auto` or an engine's name.
+/// Reads `auto` or an engine's name.
 fn read_cpu(node: Node<'_>, insecure: bool) -> Result<CpuChoice, Reported> {
     read_one(node, &["auto"], insecure).map(|name| match name {
         "auto" => CpuChoice::Auto,
@@ -133,29 +134,28 @@ fn read_cpu(node: Node<'_>, insecure: bool) -> Result<CpuChoice, Reported> {
     })
 }
 
-/// An engine's name.
+/// Reads an engine's name.
 fn read_named(node: Node<'_>, insecure: bool) -> Result<String, Reported> {
     read_one(node, &[], insecure).map(str::to_owned)
 }
 
-/// One of the words, or an engine's name, usable here or not.
+/// Reads one of the words or an engine's name, available on this host or not.
 fn read_one(
     node: Node<'_>,
     words: &[&'static str],
     insecure: bool,
 ) -> Result<&'static str, Reported> {
-    let engines = EngineName::ALL.into_iter().map(EngineName::name);
     let known: Vec<_> = words
         .iter()
         .copied()
-        .chain(engines)
+        .chain(engines())
         .chain([NULL])
         .map(|name| (name, name))
         .collect();
     match node.one_of("engine", &known)? {
         NULL if !insecure => Err(node.mistake(
             "the engine `null` neither encrypts nor authenticates",
-            "it is a control for measurements: write `insecure: true` if that is meant",
+            "it is a control for measurements: write `insecure: true` if that is intended",
         )),
         name => Ok(name),
     }

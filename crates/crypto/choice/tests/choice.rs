@@ -1,4 +1,4 @@
-//! What people write for an engine.
+//! Choices of engines in files.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ fn a_name_a_threshold_and_a_model_are_read() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_what_to_do() {
+fn every_mistake_is_reported_with_its_position_and_a_correction() {
     let mistakes: [(&str, &str, &[&str]); 16] = [
         (
             "aws",
@@ -84,11 +84,15 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
             "c.yaml:1:1",
             &["expected an engine, found a list"],
         ),
-        ("{}", "c.yaml:1:1", &["chooses no engine", "below: 128 B"]),
+        (
+            "{}",
+            "c.yaml:1:1",
+            &["does not select an engine", "below: 128 B"],
+        ),
         (
             "{ use: aws-lc, else: aws-lc }",
             "c.yaml:1:1",
-            &["chooses no engine"],
+            &["does not select an engine"],
         ),
         (
             "{ below: 0 B, use: aws-lc, else: aws-lc }",
@@ -123,7 +127,7 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
         (
             "{ below: 64 B, use: aws-lc, model: { latency: 1 us, rate: 1 Gbit/s } }",
             "c.yaml:1:37",
-            &["either a threshold or a model", "take out"],
+            &["either a threshold or a model", "remove"],
         ),
         (
             "{ model: { latency: 1 us, rate: 0 Gbit/s } }",
@@ -152,16 +156,16 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
         ),
     ];
     for (text, place, words) in mistakes {
-        let told = read(text, false).expect_err(text);
-        assert!(told.contains(place), "{place} is not in:\n{told}");
+        let report = read(text, false).expect_err(text);
+        assert!(report.contains(place), "{place} is not in:\n{report}");
         for words in words {
-            assert!(told.contains(words), "{words} is not in:\n{told}");
+            assert!(report.contains(words), "{words} is not in:\n{report}");
         }
     }
 }
 
 #[test]
-fn the_control_wants_insecure_wherever_it_stands() {
+fn the_control_requires_insecure_everywhere() {
     let texts = [
         "\"null\"",
         "{ below: 64 B, use: \"null\", else: aws-lc }",
@@ -170,12 +174,12 @@ fn the_control_wants_insecure_wherever_it_stands() {
         "{ model: { latency: 1 us, rate: 1 Gbit/s }, else: \"null\" }",
     ];
     for text in texts {
-        let told = read(text, false).expect_err(text);
+        let report = read(text, false).expect_err(text);
         assert!(
-            told.contains("neither encrypts nor authenticates"),
-            "{told}"
+            report.contains("neither encrypts nor authenticates"),
+            "{report}"
         );
-        assert!(told.contains("insecure: true"), "{told}");
+        assert!(report.contains("insecure: true"), "{report}");
         let choice = read(text, true).expect(text);
         assert!(choice.is_null(), "{text}");
     }
@@ -188,7 +192,7 @@ fn the_control_wants_insecure_wherever_it_stands() {
 }
 
 #[test]
-fn a_text_that_is_no_choice_says_why() {
+fn errors_of_parsing_give_a_reason() {
     let error = "aws".parse::<Choice>().unwrap_err().to_string();
     assert!(
         error.starts_with("the engine `aws` is not known: "),
@@ -242,7 +246,7 @@ fn any_choice() -> impl Strategy<Value = Choice> {
 
 proptest! {
     #[test]
-    fn a_choice_reads_back_from_what_it_is_written_as(choice in any_choice()) {
+    fn a_choice_survives_a_round_trip(choice in any_choice()) {
         let text = choice.to_string();
         prop_assert_eq!(read(&text, true), Ok(choice.clone()));
         prop_assert_eq!(text.parse(), Ok(choice.clone()));

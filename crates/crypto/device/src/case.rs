@@ -1,55 +1,57 @@
-//! One input for an operation, and what must come of it.
+//! Inputs of operations with their expected results.
 //!
-//! Inputs are made with the CPU: ciphertexts for decrypting, signatures for verifying. Where a result is not the same each
-//! time (signatures of ECDSA, RSA encryption), the CPU judges it by the inverse operation.
+//! The CPU makes inputs such as ciphertexts for decrypting and signatures for verifying. Results
+//! that are not deterministic (ECDSA signatures, RSA encryption) are verified on the CPU by the
+//! inverse operation.
 
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
 use crate::{DeviceError, Job, Keys, Session, textbook};
 use std::fmt::Write as _;
 
-/// An input and what must come of it. Made once, used by any thread.
+/// An input and its expected result. Made once, used by any thread.
 #[derive(Debug, Clone)]
 pub struct Case {
     operation: Operation,
     input: Vec<u8>,
-    want: Want,
+    expected: Expected,
 }
 
-/// What must come of an input.
+/// The expected result of an input.
 #[derive(Debug, Clone)]
-enum Want {
+enum Expected {
     /// These bytes.
     Output(Vec<u8>),
-    /// Bytes that begin so: standards shorten MACs.
+    /// Bytes that begin with these: standards truncate MACs.
     Beginning(Vec<u8>),
-    /// That the inverse operation gives the input back: decrypting a ciphertext, verifying a signature.
+    /// Bytes from which the inverse operation restores the input: it decrypts the ciphertext or
+    /// verifies the signature.
     Inverse,
-    /// That the inverse operation on the ciphertext gives the secret behind it.
+    /// A ciphertext and a secret: the inverse operation on the ciphertext must give that secret.
     Secret {
         /// Length of the ciphertext.
         ciphertext_bytes: usize,
     },
-    /// That it is refused; or, where a standard has it so (implicit rejection) and it is known what must not come, that other
-    /// bytes come than these.
+    /// A refusal; or, where the standard specifies implicit rejection and the forbidden result is
+    /// known, other bytes than these.
     Refusal(Option<Vec<u8>>),
 }
 
-/// How a result is wrong.
+/// The difference between a result and the expected one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Wrong {
-    /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
+    /// Offset of the first differing byte; `None` where the length or the verdict is wrong.
     pub first_differing: Option<u32>,
-    /// What should have come, and what came: words, or hexadecimal, shortened.
+    /// Expected and actual result, in words or truncated hexadecimal.
     pub detail: String,
 }
 
 impl Case {
-    /// A valid input of about `bytes` bytes: rounded up to whole blocks, cut to what RSA takes; `variant` makes inputs of one
-    /// length different.
+    /// Makes a valid input of about `bytes` bytes: rounded up to whole blocks, limited to what RSA
+    /// accepts. Inputs of one length differ by `variant`.
     ///
     /// # Errors
-    /// [`DeviceError`] of the CPU, where it has to make the input.
+    /// [`DeviceError`] of the CPU, if it makes the input.
     pub fn valid(
         operation: Operation,
         bytes: usize,
@@ -58,7 +60,7 @@ impl Case {
         cpu: &dyn Session,
     ) -> Result<Self, DeviceError> {
         let plain = plain(operation, bytes, variant);
-        let forth = |action| {
+        let compute = |action| {
             let mut output = Vec::new();
             let operation = Operation {
                 action,
@@ -67,49 +69,50 @@ impl Case {
             cpu.job(operation, keys)?.run(&plain, &mut output)?;
             Ok::<_, DeviceError>(output)
         };
-        let (input, want) = match operation.action {
+        let (input, expected) = match operation.action {
             Action::Digest => {
-                let output = forth(Action::Digest)?;
-                (plain, Want::Output(output))
+                let output = compute(Action::Digest)?;
+                (plain, Expected::Output(output))
             }
             Action::Encrypt => match kem_ciphertext_bytes(operation) {
-                Some(ciphertext_bytes) => (plain, Want::Secret { ciphertext_bytes }),
+                Some(ciphertext_bytes) => (plain, Expected::Secret { ciphertext_bytes }),
                 None if operation.is_deterministic() => {
-                    let output = forth(Action::Encrypt)?;
-                    (plain, Want::Output(output))
+                    let output = compute(Action::Encrypt)?;
+                    (plain, Expected::Output(output))
                 }
-                None => (plain, Want::Inverse),
+                None => (plain, Expected::Inverse),
             },
             Action::Decrypt => {
-                let mut sealed = forth(Action::Encrypt)?;
+                let mut sealed = compute(Action::Encrypt)?;
                 match kem_ciphertext_bytes(operation) {
                     Some(ciphertext_bytes) => {
                         let secret = sealed.split_off(ciphertext_bytes);
-                        (sealed, Want::Output(secret))
+                        (sealed, Expected::Output(secret))
                     }
-                    None => (sealed, Want::Output(plain)),
+                    None => (sealed, Expected::Output(plain)),
                 }
             }
             Action::Sign if operation.is_deterministic() => {
-                let output = forth(Action::Sign)?;
-                (plain, Want::Output(output))
+                let output = compute(Action::Sign)?;
+                (plain, Expected::Output(output))
             }
-            Action::Sign => (plain, Want::Inverse),
+            Action::Sign => (plain, Expected::Inverse),
             Action::Verify => {
-                let mut signed = forth(Action::Sign)?;
+                let mut signed = compute(Action::Sign)?;
                 signed.extend_from_slice(&plain);
-                (signed, Want::Output(Vec::new()))
+                (signed, Expected::Output(Vec::new()))
             }
         };
         Ok(Self {
             operation,
             input,
-            want,
+            expected,
         })
     }
 
-    /// An input that is not authentic or not well-formed, and must be refused: a byte of a signature or of a sealed text
-    /// changed, padding that is wrong, a length that is not one of whole blocks. `None` where every input is valid: hashes, MACs, stream modes.
+    /// Makes an input that is not authentic or not well-formed and must be refused: a changed byte
+    /// in a signature or ciphertext, wrong padding, a length that is not a multiple of the block.
+    /// `None` where every input is valid: hashes, MACs, stream modes.
     ///
     /// # Errors
     /// As for [`Self::valid`].
@@ -128,10 +131,12 @@ impl Case {
             return Ok(Some(case));
         }
         let Self {
-            mut input, want, ..
+            mut input,
+            expected,
+            ..
         } = Self::valid(operation, bytes, variant, keys, cpu)?;
-        let forbidden = match want {
-            Want::Output(bytes) => Some(bytes),
+        let forbidden = match expected {
+            Expected::Output(bytes) => Some(bytes),
             _ => None,
         };
         if let Family::Cipher(..) = family {
@@ -139,10 +144,10 @@ impl Case {
             return Ok(Some(Self {
                 operation,
                 input,
-                want: Want::Refusal(forbidden),
+                expected: Expected::Refusal(forbidden),
             }));
         }
-        // The first byte of RSA's numbers stays, so that they stay below the modulus: it is what they say that is wrong.
+        // The first byte of an RSA number is kept, so that it stays below the modulus.
         let place = match (family, operation.action) {
             (Family::Rsa(bits, _), _) => usize::from(bits) / 16,
             (_, Action::Verify) => signature_bytes(operation).unwrap_or_default() / 2,
@@ -152,77 +157,78 @@ impl Case {
         Ok(Some(Self {
             operation,
             input,
-            want: Want::Refusal(forbidden),
+            expected: Expected::Refusal(forbidden),
         }))
     }
 
-    /// A case whose result is known, as a vector's.
+    /// A case with a known result, such as a vector's.
     #[must_use]
     pub const fn known(operation: Operation, input: Vec<u8>, output: Vec<u8>) -> Self {
         Self {
             operation,
             input,
-            want: Want::Output(output),
+            expected: Expected::Output(output),
         }
     }
 
-    /// A case whose result is known from its beginning on.
+    /// A case of which the beginning of the result is known.
     pub(crate) const fn begins(operation: Operation, input: Vec<u8>, beginning: Vec<u8>) -> Self {
         Self {
             operation,
             input,
-            want: Want::Beginning(beginning),
+            expected: Expected::Beginning(beginning),
         }
     }
 
-    /// A case that must be refused, as some vectors are. `forbidden` is what a device would make of it that does not look;
-    /// without it nothing but a refusal is right.
+    /// A case that must be refused, as in some vectors. `forbidden` is the result of a device that
+    /// does not check; without it only a refusal is right.
     #[must_use]
     pub const fn refused(operation: Operation, input: Vec<u8>, forbidden: Option<Vec<u8>>) -> Self {
         Self {
             operation,
             input,
-            want: Want::Refusal(forbidden),
+            expected: Expected::Refusal(forbidden),
         }
     }
 
-    /// What is to be done with it.
+    /// The operation.
     #[must_use]
     pub const fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// What [`Job::run`] is given.
+    /// The input of [`Job::run`].
     #[must_use]
     pub fn input(&self) -> &[u8] {
         &self.input
     }
 
-    /// Whether it is one that must be refused.
+    /// Whether it must be refused.
     #[must_use]
     pub const fn is_invalid(&self) -> bool {
-        matches!(self.want, Want::Refusal(_))
+        matches!(self.expected, Expected::Refusal(_))
     }
 
     /// Whether [`Self::check`] needs a job of the inverse operation.
     #[must_use]
     pub const fn needs_inverse(&self) -> bool {
-        matches!(self.want, Want::Inverse | Want::Secret { .. })
+        matches!(self.expected, Expected::Inverse | Expected::Secret { .. })
     }
 
-    /// Judges what came of it: `authentic` and `output` as [`Job::run`] gave them. `inverse` is a job of the CPU for the
-    /// [`Operation::inverse`], needed where [`Self::needs_inverse`] says so.
+    /// Checks a result: `authentic` and `output` as [`Job::run`] returned them. `inverse` is a job
+    /// of the CPU for the [`Operation::inverse`], required if [`Self::needs_inverse`].
     ///
     /// # Errors
-    /// [`Wrong`]. An error of the inverse job counts as wrong: a right ciphertext can be decrypted.
+    /// [`Wrong`]. An error of the inverse job counts as wrong, since a right ciphertext can be
+    /// decrypted.
     pub fn check(
         &self,
         authentic: bool,
         output: &[u8],
-        inverse: Option<&mut dyn Job>,
+        inverse: Option<&mut (dyn Job + '_)>,
     ) -> Result<(), Wrong> {
-        if let Want::Refusal(forbidden) = &self.want {
-            // Implicit rejection gives bytes, but not those.
+        if let Expected::Refusal(forbidden) = &self.expected {
+            // Implicit rejection returns other bytes.
             let rejected = matches!(
                 self.operation.algorithm.family(),
                 Family::MlKem(_) | Family::Rsa(_, Padding::Pkcs1)
@@ -239,35 +245,38 @@ impl Case {
         if !authentic {
             return Err(Wrong::answer("a valid input was refused"));
         }
-        let (input, want) = match &self.want {
-            Want::Output(want) => return compare(want, output),
-            Want::Beginning(want) => return compare(want, &output[..want.len().min(output.len())]),
-            Want::Inverse if self.operation.action == Action::Sign => {
+        let (input, expected) = match &self.expected {
+            Expected::Output(expected) => return compare(expected, output),
+            Expected::Beginning(expected) => {
+                return compare(expected, &output[..expected.len().min(output.len())]);
+            }
+            Expected::Inverse if self.operation.action == Action::Sign => {
                 let right = signature_bytes(self.operation).unwrap_or(output.len());
                 if output.len() != right {
-                    let text = format!(
-                        "a signature of {} B came, {right} B are right",
-                        output.len()
-                    );
+                    let text = format!("the signature has {} B, expected {right} B", output.len());
                     return Err(Wrong::answer(&text));
                 }
                 ([output, &self.input].concat(), &[][..])
             }
-            Want::Secret { ciphertext_bytes } => match output.split_at_checked(*ciphertext_bytes) {
-                Some((ciphertext, secret)) => (ciphertext.to_vec(), secret),
-                None => return Err(Wrong::answer("the ciphertext is too short")),
-            },
+            Expected::Secret { ciphertext_bytes } => {
+                match output.split_at_checked(*ciphertext_bytes) {
+                    Some((ciphertext, secret)) => (ciphertext.to_vec(), secret),
+                    None => return Err(Wrong::answer("the ciphertext is too short")),
+                }
+            }
             _ => (output.to_vec(), &self.input[..]),
         };
         let Some(inverse) = inverse else {
-            return Err(Wrong::answer("nothing to judge the result by"));
+            return Err(Wrong::answer(
+                "the CPU does not offer the inverse operation",
+            ));
         };
         let mut back = Vec::new();
         match inverse.run(&input, &mut back) {
-            Ok(true) => compare(want, &back),
+            Ok(true) => compare(expected, &back),
             Ok(false) => Err(Wrong::answer("the CPU refuses the result")),
             Err(error) => Err(Wrong::answer(&format!(
-                "the CPU cannot use the result: {error}"
+                "the CPU fails at the result: {error}"
             ))),
         }
     }
@@ -282,7 +291,7 @@ impl Wrong {
     }
 }
 
-/// Length of the signatures that an operation makes or verifies; `None` for what is no signature.
+/// Length of the signatures that an operation makes or verifies; `None` for other operations.
 pub(crate) const fn signature_bytes(operation: Operation) -> Option<usize> {
     match (operation.algorithm.family(), operation.action) {
         (_, Action::Digest | Action::Encrypt | Action::Decrypt) => None,
@@ -296,7 +305,7 @@ pub(crate) const fn signature_bytes(operation: Operation) -> Option<usize> {
     }
 }
 
-/// Length of the ciphertext of a KEM; `None` for what is none.
+/// Length of a KEM's ciphertext; `None` for other algorithms.
 pub(crate) const fn kem_ciphertext_bytes(operation: Operation) -> Option<usize> {
     match operation.algorithm.family() {
         Family::MlKem(MlKem::MlKem512) => Some(768),
@@ -306,7 +315,7 @@ pub(crate) const fn kem_ciphertext_bytes(operation: Operation) -> Option<usize> 
     }
 }
 
-/// Longest plaintext; `None` where there is no limit that a trial could meet.
+/// Longest plaintext; `None` where no trial can reach a limit.
 pub(crate) const fn plaintext_bytes_max(operation: Operation) -> Option<usize> {
     match (operation.algorithm.family(), operation.action) {
         (Family::Rsa(bits, padding), Action::Encrypt | Action::Decrypt) => {
@@ -331,8 +340,8 @@ const fn has_invalid_inputs(operation: Operation) -> bool {
     }
 }
 
-/// A block that RSA was done to but that is not padded as PKCS#1 v1.5 has it (RFC 8017 §7.2.1), for three variants of four: a
-/// device that only looks for the zero between padding and message gives the message.
+/// Encrypts a block whose padding violates PKCS#1 v1.5 (RFC 8017 §7.2.1), for three of four
+/// variants: a device that only looks for the zero between padding and message returns the message.
 fn badly_padded(operation: Operation, bytes: usize, variant: u64, keys: &Keys) -> Option<Case> {
     /// The padding may not be shorter than 8 bytes.
     const TOO_SHORT: usize = 7;
@@ -360,7 +369,7 @@ fn badly_padded(operation: Operation, bytes: usize, variant: u64, keys: &Keys) -
     Some(Case::refused(operation, input, Some(message)))
 }
 
-/// Message or plaintext for an operation, or for the one that makes its input.
+/// Message or plaintext of an operation, or of the one that makes its input.
 fn plain(operation: Operation, bytes: usize, variant: u64) -> Vec<u8> {
     let block = match operation.algorithm.family() {
         Family::Cipher(cipher, Mode::Ecb | Mode::Cbc) => cipher.block_bytes(),
@@ -370,45 +379,46 @@ fn plain(operation: Operation, bytes: usize, variant: u64) -> Vec<u8> {
     if let Some(max) = plaintext_bytes_max(operation) {
         length = length.min(max);
     }
-    // splitmix64: what is needed is that no two bytes of a text follow from each other by chance.
+    // Pseudo-random bytes, so that misplaced parts of a text are noticed.
     let mut state = variant ^ ((length as u64) << 32);
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    };
     let mut text = Vec::with_capacity(length.next_multiple_of(8));
     while text.len() < length {
-        text.extend_from_slice(&next().to_le_bytes());
+        text.extend_from_slice(&split_mix(&mut state).to_le_bytes());
     }
     text.truncate(length);
     text
 }
 
-fn compare(want: &[u8], came: &[u8]) -> Result<(), Wrong> {
-    if want == came {
+/// The next number of a sequence (SplitMix64).
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn compare(expected: &[u8], actual: &[u8]) -> Result<(), Wrong> {
+    if expected == actual {
         return Ok(());
     }
-    if want.len() != came.len() {
+    if expected.len() != actual.len() {
         return Err(Wrong::answer(&format!(
-            "{} B came, {} B are right",
-            came.len(),
-            want.len()
+            "the result has {} B, expected {} B",
+            actual.len(),
+            expected.len()
         )));
     }
-    let first = want
+    let first = expected
         .iter()
-        .zip(came)
-        .position(|(want, came)| want != came)
+        .zip(actual)
+        .position(|(expected, actual)| expected != actual)
         .unwrap_or_default();
     Err(Wrong {
         first_differing: u32::try_from(first).ok(),
         detail: format!(
-            "from byte {first}: {} came, {} is right",
-            shortened(&came[first..]),
-            shortened(&want[first..])
+            "from byte {first}: {}, expected {}",
+            shortened(&actual[first..]),
+            shortened(&expected[first..])
         ),
     })
 }
@@ -432,7 +442,7 @@ mod tests {
     use crate::keys::RsaNumbers;
     use crate::{Device as _, cpu, vectors};
 
-    /// What a device makes of a ciphertext that only looks for the zero between padding and message.
+    /// Decrypts like a device that only looks for the zero between padding and message.
     fn lax(input: &[u8], numbers: &RsaNumbers<'_>) -> Vec<u8> {
         let private = RsaNumbers {
             e: numbers.d,
@@ -455,12 +465,12 @@ mod tests {
             let case = case
                 .expect("it can be made")
                 .expect("there are invalid inputs");
-            let came = lax(case.input(), &numbers);
+            let actual = lax(case.input(), &numbers);
             assert!(
-                case.check(true, &came, None).is_err(),
-                "{variant}: {came:x?}"
+                case.check(true, &actual, None).is_err(),
+                "{variant}: {actual:x?}"
             );
-            // Implicit rejection gives other bytes.
+            // Implicit rejection returns other bytes.
             assert_eq!(case.check(true, b"other", None), Ok(()));
             assert_eq!(case.check(false, &[], None), Ok(()));
         }

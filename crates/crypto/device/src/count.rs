@@ -1,8 +1,8 @@
-//! How often a thread's operation came to a result, for another thread to read at any time.
+//! Per-thread counts of completed and failed operations, readable by other threads at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a thread did so far. Alone in its cache lines, so that threads do not wait for each other.
+/// A thread's counts. Aligned to its own cache lines, so that threads do not contend.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
@@ -11,18 +11,19 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Operations that came to a result.
+    /// Operations that succeeded.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Operations that did not.
+    /// Operations that failed.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// The only one that counts on a tally: it remembers both numbers, and so need not read what it writes.
+/// The only writer of a `Tally`. It keeps both counts itself, so that it never reads what it
+/// writes.
 pub struct Count<'a> {
     tally: &'a Tally,
     done: u64,
@@ -30,7 +31,7 @@ pub struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    /// Goes on from what the tally says.
+    /// Continues from the tally's counts.
     pub(crate) fn new(tally: &'a Tally) -> Self {
         Self {
             tally,
@@ -39,10 +40,10 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Counts an operation; `came`: to a result.
+    /// Counts an operation.
     #[inline]
-    pub(crate) fn add(&mut self, came: bool) {
-        if came {
+    pub(crate) fn add(&mut self, succeeded: bool) {
+        if succeeded {
             self.done += 1;
             self.tally.done.store(self.done, Ordering::Relaxed);
         } else {

@@ -1,7 +1,8 @@
-//! Our own engines as a device: what others are compared with, and what judges their results.
+//! Our own engines as a device: the reference for the speed and the results of others.
 //!
-//! AWS-LC does what it has, RustCrypto the rest (MD5, DES, Streebog, AES in ECB), our own crate GOST. None of them has all
-//! of RSA: keys of 1024 bits and signatures with SHA-1 are OpenSSL's here ([`Cpu::is_openssl`]).
+//! AWS-LC computes most algorithms, RustCrypto MD5, DES, Streebog and AES in ECB, and our own crate
+//! GOST. None of them has all of RSA: OpenSSL does keys of 1024 bits and signatures with SHA-1
+//! ([`Cpu::is_openssl`]).
 
 mod aws;
 mod gost;
@@ -10,7 +11,6 @@ mod public;
 mod rustcrypto;
 
 pub(crate) use peer::Peer;
-pub(crate) use public::ml_dsa_expanded;
 
 use crate::openssl::{self, OpenSsl};
 use crate::operation::{Action, Family, Hash, Mode, Padding};
@@ -21,13 +21,13 @@ use std::sync::OnceLock;
 
 /// Our engines.
 pub(crate) struct Cpu {
-    /// Of the GOST ciphers.
+    /// The kernel of the GOST ciphers.
     kernel: Kernel,
-    /// Loaded when it is first needed.
+    /// Loaded on first use.
     openssl: OnceLock<Result<OpenSsl, DeviceError>>,
 }
 
-/// Takes our engines; `kernel` is that of the GOST ciphers, the fastest where none is named.
+/// Opens our engines. `kernel` is the name of the GOST kernel; the fastest if `None`.
 ///
 /// # Errors
 /// [`DeviceError::Unusable`]: the machine has no such kernel.
@@ -55,10 +55,11 @@ pub(crate) fn open(kernel: Option<&str>) -> Result<Cpu, DeviceError> {
 }
 
 impl Cpu {
-    /// As [`Facts`] have it.
+    /// Its name in [`Facts`].
     pub(crate) const NAME: &str = "CPU";
 
-    /// Whether an operation is done by OpenSSL's own provider here: then a comparison with that provider proves nothing.
+    /// Whether OpenSSL's own provider does the operation here: then a comparison with that provider
+    /// proves nothing.
     pub(crate) const fn is_openssl(operation: Operation) -> bool {
         match operation.algorithm.family() {
             Family::Rsa(1024, _) => true,
@@ -96,7 +97,7 @@ impl Device for Cpu {
     }
 }
 
-/// What a thread works with.
+/// A thread's session.
 struct Thread<'a> {
     cpu: &'a Cpu,
     openssl: OnceCell<Box<dyn Session + 'a>>,
@@ -158,7 +159,7 @@ impl Session for Thread<'_> {
     }
 }
 
-/// A job that is a function.
+/// A job implemented by a function.
 struct Function<F>(F);
 
 impl<F: FnMut(&[u8], &mut Vec<u8>) -> Result<bool, DeviceError>> Job for Function<F> {
@@ -167,14 +168,15 @@ impl<F: FnMut(&[u8], &mut Vec<u8>) -> Result<bool, DeviceError>> Job for Functio
     }
 }
 
-/// Makes a job of a function.
+/// Makes a job from a function.
 fn function<'a>(
     run: impl FnMut(&[u8], &mut Vec<u8>) -> Result<bool, DeviceError> + 'a,
 ) -> Box<dyn Job + 'a> {
     Box::new(Function(run))
 }
 
-/// Makes a job of a function that changes a text where it lies, in blocks of `block_bytes`; other lengths are refused.
+/// Makes a job from a function that changes a text in place, in blocks of `block_bytes`; other
+/// lengths are refused.
 fn in_place<'a>(
     block_bytes: usize,
     mut run: impl FnMut(&mut [u8]) -> bool + 'a,
@@ -187,14 +189,4 @@ fn in_place<'a>(
         output.extend_from_slice(input);
         Ok(run(output))
     })
-}
-
-/// A key of a vector or of a trial that a library does not take.
-fn refused(what: impl std::fmt::Display) -> DeviceError {
-    DeviceError::NotOffered(format!("the key is refused: {what}"))
-}
-
-/// A library that gave up.
-fn gave_up(_: aws_lc_rs::error::Unspecified) -> DeviceError {
-    DeviceError::Failed("AWS-LC gave up, and does not say why".to_owned())
 }

@@ -1,21 +1,23 @@
-//! What a device can be asked for.
+//! The traits of a device: device, session, job and queue.
 
 use crate::{Count, Facts, Keys, Operation, UnknownName};
 
-/// Why a device did not do what it was asked.
+/// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// It has no such operation, or not in this form. Not a failure.
+    /// It does not offer the operation, or not with these parameters. Not a failure.
     #[error("not offered: {0}")]
     NotOffered(String),
-    /// It cannot be used at all: no such module, token, provider; a wrong PIN. What to do stands in the text.
+    /// It cannot be used at all: its module, token or provider is missing, or the spec is wrong.
+    /// The text says what to do.
     #[error("{0}")]
     Unusable(String),
-    /// It does not take the PIN. Nobody is to try the same again: a token locks itself after a few wrong ones.
+    /// It rejects the PIN. The same PIN must not be tried again: a token locks itself after a few
+    /// wrong ones.
     #[error("{0}")]
     PinRefused(String),
-    /// It failed at this operation. It may work again, if need be after a restart.
+    /// It failed at this operation. It may work again, possibly only after a restart.
     #[error("{0}")]
     Failed(String),
 }
@@ -26,24 +28,24 @@ impl From<UnknownName> for DeviceError {
     }
 }
 
-/// A device that is open. Shared by the threads of a process.
+/// An open device, shared by the threads of a process.
 pub trait Device: Send + Sync {
-    /// What is known of it.
+    /// Returns its name, version and other metadata.
     fn facts(&self) -> Facts;
 
-    /// What one thread works with.
+    /// Opens a session for the calling thread.
     ///
     /// # Errors
-    /// [`DeviceError`], as when it has no session left.
+    /// [`DeviceError`], for example when it has no session left.
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError>;
 
-    /// Operations that the device itself says it did; `None` where it does not count.
+    /// Returns the number of operations by the device's own counter; `None` where it has none.
     fn operations_done(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it is still there. Asked now and then besides the operations: a token whose keys lie in its library's memory
-    /// may go on computing after it was pulled.
+    /// Checks that the device is still present. Called periodically besides the operations: a token
+    /// whose keys are in its library's memory may go on computing after it was unplugged.
     ///
     /// # Errors
     /// [`DeviceError::Failed`] when it is gone.
@@ -51,27 +53,28 @@ pub trait Device: Send + Sync {
         Ok(())
     }
 
-    /// CPU time that this process spent on what hardware would do in the place of a model, in nanoseconds. It is taken off
-    /// the CPU time of operations.
+    /// Returns the CPU time that this process spent to model hardware, in nanoseconds. It is
+    /// subtracted from the CPU time of operations.
     fn stand_in_ns(&self) -> u64 {
         0
     }
 }
 
-/// One thread's way to a device. Stays on its thread.
+/// One thread's session with a device. Stays on its thread.
 pub trait Session {
-    /// Makes ready for an operation with the key that belongs to it ([`Keys`]): imported, scheduled. A session
-    /// may have several jobs, which its thread does one after the other.
+    /// Prepares an operation with its key from [`Keys`]: imports the key and computes its schedule.
+    /// A session may have several jobs, which its thread runs one after the other.
     ///
     /// # Errors
-    /// [`DeviceError::NotOffered`] where the device has no such operation.
+    /// [`DeviceError::NotOffered`] where the device does not offer the operation.
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError>;
 }
 
-/// One operation made ready. What is timed is [`Self::run`], and nothing else.
+/// A prepared operation. Only [`Self::run`] is timed.
 pub trait Job {
-    /// Does it once. `input` is plaintext, ciphertext, message or signature with message, as [`Operation`] says; `output`
-    /// is overwritten with the result (for verifying and opening: nothing if the input is not authentic).
+    /// Runs it once. `input` is plaintext, ciphertext, message or signature with message, as
+    /// [`Operation`] specifies; `output` is overwritten with the result (for verifying and opening:
+    /// empty if the input is not authentic).
     ///
     /// Returns whether the input was authentic; `true` where there is nothing to verify.
     ///
@@ -79,11 +82,11 @@ pub trait Job {
     /// [`DeviceError::Failed`].
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError>;
 
-    /// Does it `times` times, and tells `count` of each. Returns whether the last one came to a result, which is then in
-    /// `output`.
+    /// Runs it `times` times and adds each run to `count`. Returns whether the last one succeeded;
+    /// its result is then in `output`.
     ///
-    /// Not for jobs to write: it stands here so that it is compiled for each of them, and no call by pointer stands between
-    /// two operations.
+    /// Implementations should not override it: the default is compiled for each job type, so that
+    /// no indirect call separates two operations.
     fn repeat(
         &mut self,
         times: u64,
@@ -91,32 +94,42 @@ pub trait Job {
         output: &mut Vec<u8>,
         count: &mut Count<'_>,
     ) -> bool {
-        let mut came = false;
+        let mut succeeded = false;
         for _ in 0..times {
-            came = matches!(self.run(input, output), Ok(true));
-            count.add(came);
+            succeeded = matches!(self.run(input, output), Ok(true));
+            count.add(succeeded);
         }
-        came
+        succeeded
     }
 
-    /// The way to have several operations in the device at once, where it takes that.
+    /// Returns the queue for several operations in flight, where the device supports that.
     fn queue(&mut self) -> Option<&mut dyn Queue> {
         None
     }
 }
 
-/// A job's operations that are in the device. They come back in the order in which they went in.
+/// A job's operations in flight. Results are returned in submission order.
 pub trait Queue {
-    /// Hands an operation to the device; waits only where the device's own queue is full.
+    /// Submits an operation; waits only while the device's own queue is full.
     ///
     /// # Errors
-    /// [`DeviceError::Failed`]: it was not taken.
+    /// [`DeviceError::Failed`]: the device rejected it.
     fn submit(&mut self, input: &[u8]) -> Result<(), DeviceError>;
 
-    /// Waits for the oldest operation that was handed over, with result and errors of [`Job::run`]. An error where none
-    /// was.
+    /// Waits for the oldest operation in flight, with the result and errors of [`Job::run`]. An
+    /// error if there is none.
     ///
     /// # Errors
     /// [`DeviceError::Failed`].
     fn complete(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError>;
+}
+
+/// The error for a key of a vector or a trial that a library rejects.
+pub(crate) fn refused(what: impl std::fmt::Display) -> DeviceError {
+    DeviceError::NotOffered(format!("the key is refused: {what}"))
+}
+
+/// The error of an operation in AWS-LC.
+pub(crate) fn aws_lc_failed(_: aws_lc_rs::error::Unspecified) -> DeviceError {
+    DeviceError::Failed("AWS-LC reports an error without a reason".to_owned())
 }

@@ -1,34 +1,37 @@
-//! The fatigue trial: every thread does every operation again and again, and each result is verified.
+//! The fatigue trial: every thread repeats every operation, and each result is verified.
 //!
-//! 1. Inputs are made once, by the CPU, with what must come of them; all threads share them.
-//! 2. A life of the device begins (`life`): each thread has a session and its jobs, and all begin together.
-//! 3. A thread does one operation after the other. What comes back is right, wrong or a failure; some inputs are invalid on
-//!    purpose, and refused or passed. About every second the device is asked whether it is still there.
-//! 4. At the first thing that goes wrong the time is noted: that was the time without failure. Where the trial is to go on, all
-//!    threads leave, the device is closed and opened anew, and the next life begins where the threads were.
+//! 1. The CPU makes inputs with their expected results once; all threads share them.
+//! 2. A life of the device begins (module `life`): each thread opens a session and prepares its
+//!    jobs, and all begin together.
+//! 3. A thread runs one operation after the other. The outcome is a right result, a wrong one or a
+//!    failure; some inputs are invalid on purpose, and are refused or accepted. About every second
+//!    the presence of the device is checked.
+//! 4. The time of the first failure is recorded: it is the time without failure. If the trial
+//!    restarts devices, all threads return, the device is closed and reopened, and the next life
+//!    continues at each thread's step.
 //!
-//! A device that does not come back ends the trial, with what was counted. What it does not do: wait for an operation that
-//! never returns. Whoever started the process sees that nothing is told any more.
+//! A device that cannot be reopened ends the trial with the counts so far. The trial does not
+//! detect an operation that never returns: the parent process notices that progress reports stop.
 
 mod life;
 mod tally;
 
 use std::time::Duration;
 
-use crate::crew::check_threads;
 use crate::operation::device::Fatigue as Test;
 use crate::orders::Orders;
 use crate::report::Fatigue;
+use crate::threads::check_threads;
 use crate::{Case, Device, DeviceError, Keys, Operation, Session};
 use life::{End, Trial};
 use tally::Tallies;
 
-/// Bytes of valid inputs, in turn: the block sizes that cards are reported with.
+/// Bytes of valid inputs, in turn: the block sizes in reports on cards.
 const VALID_BYTES: [usize; 5] = [16, 64, 256, 1024, 8192];
 const INVALID_BYTES: [usize; 2] = [64, 1024];
-/// Of inputs of public keys.
+/// Bytes of inputs for public-key operations.
 const MESSAGE_BYTES: [usize; 2] = [32, 48];
-/// Waits before each try to open a device again that failed.
+/// Waits before the attempts to reopen a failed device.
 const REOPENING: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_millis(100),
@@ -38,10 +41,10 @@ const REOPENING: [Duration; 6] = [
     Duration::from_millis(1600),
 ];
 
-/// What a device is tried against.
+/// The reference for results, keys and orders of a trial.
 #[derive(Clone, Copy)]
 pub(crate) struct Against<'a> {
-    /// Makes inputs and judges results.
+    /// Makes inputs and verifies results.
     pub(crate) cpu: &'a dyn Device,
     pub(crate) keys: &'a Keys,
     pub(crate) orders: &'a Orders,
@@ -55,19 +58,20 @@ struct Inputs {
     invalid: Vec<Case>,
 }
 
-/// Does the trial. `open` opens the device again; `ready` is called when everything waits, and returns whether to begin; `say`
-/// is told how far it is about every second, and once at the end.
+/// Runs the trial. `open` reopens the device; `ready` is called when all threads wait, and returns
+/// whether to begin; `report` receives progress about every second, and once at the end.
 ///
 /// # Errors
-/// [`DeviceError`] where the trial cannot begin: the device has none of the operations, or takes fewer threads. After all was
-/// said, [`DeviceError::PinRefused`] where the device could not be opened again for that.
+/// [`DeviceError`] where the trial cannot begin: the device offers none of the operations, or
+/// supports fewer threads. After the last report, [`DeviceError::PinRefused`] where reopening the
+/// device failed for that reason.
 pub(crate) fn run(
     device: Box<dyn Device>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
     against: Against<'_>,
     test: &Test,
     ready: impl FnOnce() -> bool,
-    say: &mut dyn FnMut(Fatigue),
+    report: &mut dyn FnMut(Fatigue),
 ) -> Result<(), DeviceError> {
     let operations: Vec<Operation> = test
         .operations
@@ -85,42 +89,43 @@ pub(crate) fn run(
         tallies: &tallies,
     };
 
-    let mut end = trial.live(&*device, ready, say)?;
+    let mut end = trial.live(&*device, ready, report)?;
     drop(device);
     while end == End::Failed {
-        // Lives may be shorter than the time between two words.
+        // Lives may be shorter than the interval of progress reports.
         if tallies.due_in().is_zero() {
-            say(tallies.tick());
+            report(tallies.tick());
         }
-        end = match come_back(&trial, open, say) {
+        end = match reopen(&trial, open, report) {
             Ok(end) => end,
             Err(refused) => {
-                say(tallies.tick());
+                report(tallies.tick());
                 return Err(refused);
             }
         };
     }
     if end != End::NeverBegan {
-        say(tallies.tick());
+        report(tallies.tick());
     }
     Ok(())
 }
 
-/// Opens the device again and lets it live once more. An error is a PIN that is refused, which is tried no second time.
-fn come_back(
+/// Reopens the device and runs its next life. An error is a rejected PIN, which is not tried a
+/// second time.
+fn reopen(
     trial: &Trial<'_>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
-    say: &mut dyn FnMut(Fatigue),
+    report: &mut dyn FnMut(Fatigue),
 ) -> Result<End, DeviceError> {
     for wait in REOPENING {
         if !trial.against.orders.pause(wait) || trial.is_over() {
             break;
         }
-        match open().and_then(|device| trial.live(&*device, || true, say)) {
+        match open().and_then(|device| trial.live(&*device, || true, report)) {
             Ok(end) => return Ok(end),
             Err(error) => {
-                let text = format!("the device cannot be opened again: {error}");
-                trial.tallies.tell(text);
+                let text = format!("the device cannot be reopened: {error}");
+                trial.tallies.note_reason(text);
                 if matches!(error, DeviceError::PinRefused(_)) {
                     return Err(error);
                 }
@@ -130,7 +135,7 @@ fn come_back(
     Ok(End::Over)
 }
 
-/// Inputs for those operations that the device has and the CPU can verify.
+/// Makes inputs for the operations that the device offers and the CPU can verify.
 fn inputs(
     device: &dyn Device,
     Against { cpu, keys, .. }: Against<'_>,
@@ -139,12 +144,12 @@ fn inputs(
 ) -> Result<Vec<Inputs>, DeviceError> {
     let (device, cpu) = (device.session()?, cpu.session()?);
     let mut all = Vec::new();
-    let mut lacking = None;
+    let mut missing = None;
     for &operation in operations {
         match device.job(operation, keys).map(drop) {
             Ok(()) => {}
             Err(error @ DeviceError::NotOffered(_)) => {
-                lacking.get_or_insert(error);
+                missing.get_or_insert(error);
                 continue;
             }
             Err(error) => return Err(error),
@@ -153,12 +158,12 @@ fn inputs(
             Ok(inputs) => all.push(inputs),
             Err(error) => {
                 let text = format!("{operation} is left out, as the CPU cannot verify it: {error}");
-                tallies.tell(text.clone());
-                lacking.get_or_insert(DeviceError::NotOffered(text));
+                tallies.note_reason(text.clone());
+                missing.get_or_insert(DeviceError::NotOffered(text));
             }
         }
     }
-    match lacking {
+    match missing {
         Some(error) if all.is_empty() => Err(error),
         None if all.is_empty() => Err(DeviceError::Unusable("no operation is named".to_owned())),
         _ => Ok(all),

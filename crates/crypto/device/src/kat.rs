@@ -1,19 +1,23 @@
-//! The functional trial: whether a device computes what it should.
+//! The functional trial: known-answer tests and comparisons with the CPU.
 //!
-//! For each algorithm, what it has of these rows:
+//! Each algorithm has those of these rows that apply to it:
 //!
-//! - *vectors*: official known answers, with forgeries that must be refused; or that nobody has published any;
-//! - *empty*: the empty input, and what is sealed or signed of it; but for MGM;
-//! - *sizes*: hashes and MACs of every length around the edges of blocks and pages, against the CPU;
-//! - *device encrypts, CPU decrypts* and the other way round, over the same lengths; *device signs, CPU verifies* and
-//!   the other way round;
+//! - *vectors*: official known answers, with forgeries that must be refused; or a note that none
+//!   are published;
+//! - *empty*: the empty input and its ciphertext or signature, except for MGM;
+//! - *sizes*: hashes and MACs of every length around the edges of blocks and pages, against the
+//!   CPU;
+//! - *device encrypts, CPU decrypts* and the other way round, over the same lengths; *device signs,
+//!   CPU verifies* and the other way round;
 //! - *invalid*: inputs that must be refused.
 //!
-//! Our own engines are compared with OpenSSL, and what that has not with themselves.
+//! Our own engines are compared with OpenSSL, and with themselves where OpenSSL does not offer the
+//! operation.
 //!
-//! A row ends at its first wrong result, which it tells. What a device does not offer is not a failure; what it no longer
-//! offers in the middle of a row is. Before each row, and about every second in it, it is told what is tried: whoever listens
-//! knows that the device works, and what it died of if it dies.
+//! A row ends at its first wrong result, which it reports. An operation that a device does not
+//! offer is not a failure; one that it stops offering in the middle of a row is. Progress is
+//! reported before each row and about every second in it: it shows that the device works and, if
+//! the worker dies, at what.
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
@@ -24,8 +28,8 @@ use crate::vectors;
 use crate::{Device, DeviceError, Job, Keys, Operation, Session};
 use std::time::{Duration, Instant};
 
-/// Where a row is slow, it is told so often how far it is.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// Interval of progress reports in a row.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Lengths around the edges of blocks, of short reads and of pages; and of a packet.
 const SIZES: [usize; 62] = {
     let mut sizes = [0; 62];
@@ -48,22 +52,23 @@ const SIZES: [usize; 62] = {
     sizes[next + 2] = 16_384;
     sizes
 };
-/// Of the valid input that a device must do after an invalid one at which it failed.
+/// Bytes of the valid input that tests a device after a failure at an invalid one.
 const VALID_BYTES: usize = 32;
-/// Messages for public keys: the length that counts is the key's.
+/// Bytes of messages for public keys. Few, since the cost depends on the length of the key.
 const MESSAGE_SIZES: [usize; 6] = [1, 20, 32, 62, 64, 117];
 
-/// Tries `algorithms`, by name; none: all there are. Each row goes to `say`, and what is tried; it returns whether to go on.
-/// `cpu` is what the device is compared with.
+/// Tests `algorithms`, by name, or all if none is named. Passes rows and progress to `report`,
+/// which returns whether to continue. Results are compared with `cpu`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`] for a name that stands for nothing, before anything is tried; errors of opening a session.
+/// [`DeviceError::Unusable`] for an unknown name, before anything is tested; errors of opening a
+/// session.
 pub(crate) fn run(
     device: &dyn Device,
     cpu: &dyn Device,
     keys: &Keys,
     algorithms: &[String],
-    say: &mut dyn FnMut(Line) -> bool,
+    report: &mut dyn FnMut(Line) -> bool,
 ) -> Result<(), DeviceError> {
     let parse = |name: &String| {
         Algorithm::parse(name).map_err(|error| DeviceError::Unusable(error.to_string()))
@@ -89,13 +94,13 @@ pub(crate) fn run(
             keys,
             algorithm,
         };
-        let mut voice = Voice {
-            say: &mut *say,
+        let mut sink = RowSink {
+            report: &mut *report,
             algorithm,
             case: String::new(),
-            told: Instant::now(),
+            reported: Instant::now(),
         };
-        if !voice.trying(0) || !trial.run(&mut voice) {
+        if !sink.trying(0) || !trial.run(&mut sink) {
             break;
         }
     }
@@ -106,45 +111,45 @@ pub(crate) fn run(
 struct Trial<'a> {
     device: &'a dyn Session,
     cpu: &'a dyn Session,
-    /// Whether the device is our own engines.
+    /// Whether our own engines are the device.
     is_cpu: bool,
     keys: &'a Keys,
     algorithm: Algorithm,
 }
 
-/// What a row is made of while it grows.
+/// A row under construction.
 struct Row {
     tried: u32,
     outcome: KatOutcome,
 }
 
-/// Where rows of one algorithm go.
-struct Voice<'a> {
-    say: &'a mut dyn FnMut(Line) -> bool,
+/// The sink for rows and progress of one algorithm.
+struct RowSink<'a> {
+    report: &'a mut dyn FnMut(Line) -> bool,
     algorithm: Algorithm,
-    /// What is tried of it.
+    /// The case in progress; empty before the first.
     case: String,
-    told: Instant,
+    reported: Instant,
 }
 
-impl Voice<'_> {
-    /// Has a case tried, and tells its row. `false`: stop.
+impl RowSink<'_> {
+    /// Tests a case and reports its row. Tests the algorithm. `false`: stop.
     fn row(&mut self, case: &str, make: impl FnOnce(&mut Self) -> Row) -> bool {
         case.clone_into(&mut self.case);
         if !self.trying(0) {
             return false;
         }
         let row = make(self);
-        self.tell(case, row)
+        self.finish(case, row)
     }
 
-    /// Tells a row. `false`: stop.
-    fn tell(&mut self, case: &str, row: Row) -> bool {
-        // A row with nothing in it says nothing.
+    /// Reports a row. Tests the algorithm. `false`: stop.
+    fn finish(&mut self, case: &str, row: Row) -> bool {
+        // A row without inputs is omitted.
         if row.tried == 0 && row.outcome == KatOutcome::Pass {
             return true;
         }
-        (self.say)(Line::Kat(KatRow {
+        (self.report)(Line::Kat(KatRow {
             device: 0,
             algorithm: self.algorithm.name().to_owned(),
             case: case.to_owned(),
@@ -153,28 +158,28 @@ impl Voice<'_> {
         }))
     }
 
-    /// Tells what is tried, after so many inputs. `false`: stop.
+    /// Reports progress after `tried` inputs. Tests the algorithm. `false`: stop.
     fn trying(&mut self, tried: u32) -> bool {
-        self.told = Instant::now();
+        self.reported = Instant::now();
         let name = self.algorithm.name();
-        (self.say)(Line::Trying(match (&self.case[..], tried) {
+        (self.report)(Line::Trying(match (&self.case[..], tried) {
             ("", _) => name.to_owned(),
             (case, 0) => format!("{name} {case}"),
             (case, tried) => format!("{name} {case}, {tried} inputs tried"),
         }))
     }
 
-    /// The same where it is due. Whether to stop is asked at the end of the row.
+    /// Reports progress if it is due. The end of the row checks whether to stop.
     fn still_trying(&mut self, tried: u32) {
-        if self.told.elapsed() >= TOLD_EVERY {
+        if self.reported.elapsed() >= PROGRESS_INTERVAL {
             self.trying(tried);
         }
     }
 }
 
 impl Trial<'_> {
-    /// `false`: stop.
-    fn run(&self, voice: &mut Voice<'_>) -> bool {
+    /// Tests the algorithm. `false`: stop.
+    fn run(&self, sink: &mut RowSink<'_>) -> bool {
         let mut offered = Vec::new();
         let mut missing = Vec::new();
         for operation in self.algorithm.operations() {
@@ -182,38 +187,37 @@ impl Trial<'_> {
                 Ok(_) => offered.push(operation),
                 Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
                 Err(error) => {
-                    let outcome = KatOutcome::Error(error.to_string());
-                    return voice.tell(operation.action.name(), Row { tried: 0, outcome });
+                    let row = Row::of(KatOutcome::Error(error.to_string()));
+                    return sink.finish(operation.action.name(), row);
                 }
             }
         }
         if offered.is_empty() {
             let why = missing.pop().map(|(_, why)| why).unwrap_or_default();
-            let outcome = KatOutcome::NotOffered(why);
-            return voice.tell("all", Row { tried: 0, outcome });
+            return sink.finish("all", Row::of(KatOutcome::NotOffered(why)));
         }
         for (action, why) in missing {
-            let outcome = KatOutcome::NotOffered(why);
-            if !voice.tell(action.name(), Row { tried: 0, outcome }) {
+            if !sink.finish(action.name(), Row::of(KatOutcome::NotOffered(why))) {
                 return false;
             }
         }
-        if !voice.row("vectors", |voice| self.vectors(&offered, voice)) {
+        if !sink.row("vectors", |sink| self.vectors(&offered, sink)) {
             return false;
         }
         for &operation in &offered {
-            if takes_nothing(operation) {
+            if takes_empty_input(operation) {
                 let case = match operation.action {
                     Action::Digest => "empty".to_owned(),
                     action => format!("empty, {}", action.name()),
                 };
-                if !voice.row(&case, |voice| self.sizes(operation, &[0], voice)) {
+                if !sink.row(&case, |sink| self.sizes(operation, &[0], sink)) {
                     return false;
                 }
             }
         }
         for &operation in &offered {
-            // Who judges is told: a comparison of OpenSSL with itself would prove little.
+            // Records which implementation verified: comparing OpenSSL with itself would prove
+            // little.
             let own = Operation::inverse(operation).is_some_and(Cpu::is_openssl);
             let other = if self.is_cpu {
                 "peer"
@@ -234,29 +238,23 @@ impl Trial<'_> {
             } else {
                 &MESSAGE_SIZES
             };
-            if !voice.row(&case, |voice| self.sizes(operation, sizes, voice)) {
+            if !sink.row(&case, |sink| self.sizes(operation, sizes, sink)) {
                 return false;
             }
             let invalid = format!("invalid, {}", operation.action.name());
-            if !voice.row(&invalid, |voice| self.invalid(operation, voice)) {
+            if !sink.row(&invalid, |sink| self.invalid(operation, sink)) {
                 return false;
             }
         }
         true
     }
 
-    /// Official known answers of the operations that the device has.
-    fn vectors(&self, offered: &[Operation], voice: &mut Voice<'_>) -> Row {
+    /// Official known answers of the offered operations.
+    fn vectors(&self, offered: &[Operation], sink: &mut RowSink<'_>) -> Row {
         if vectors::of(self.algorithm).next().is_none() {
-            return Row {
-                tried: 0,
-                outcome: KatOutcome::NonePublished,
-            };
+            return Row::of(KatOutcome::NonePublished);
         }
-        let mut row = Row {
-            tried: 0,
-            outcome: KatOutcome::Pass,
-        };
+        let mut row = Row::of(KatOutcome::Pass);
         for vector in vectors::of(self.algorithm) {
             for case in vector.cases() {
                 if !offered.contains(&case.operation()) {
@@ -264,33 +262,31 @@ impl Trial<'_> {
                 }
                 let job = match self.device.job(case.operation(), vector.keys()) {
                     Ok(job) => job,
-                    // A nonce, a key or an IV of a length that the device does not take.
+                    // The device does not support the length of the nonce, key or IV.
                     Err(DeviceError::NotOffered(_)) => continue,
                     Err(error) => return row.ended(KatOutcome::Error(error.to_string())),
                 };
                 let name = format!("{}, {}", vector.name(), case.operation().action.name());
                 match self.once(job, case, None, &name) {
                     Ok(()) => row.tried += 1,
-                    // Some tell only now that they do not take its lengths.
+                    // Some devices report an unsupported length only now.
                     Err(KatOutcome::NotOffered(_)) => {}
                     Err(outcome) => return row.counted(outcome),
                 }
-                voice.still_trying(row.tried);
+                sink.still_trying(row.tried);
             }
         }
         row
     }
 
     /// Valid inputs of these lengths.
-    fn sizes(&self, operation: Operation, sizes: &[usize], voice: &mut Voice<'_>) -> Row {
+    fn sizes(&self, operation: Operation, sizes: &[usize], sink: &mut RowSink<'_>) -> Row {
         let max = plaintext_bytes_max(operation);
-        let mut row = Row {
-            tried: 0,
-            outcome: KatOutcome::Pass,
-        };
+        let mut row = Row::of(KatOutcome::Pass);
         let mut done: Option<usize> = None;
         for (variant, &size) in (0..).zip(sizes) {
-            // Of what has no length there are as many tries; what is too long is tried as long as it may be, once.
+            // Inputs without a length are repeated as often; lengths above the maximum are tested
+            // once, as the maximum.
             let size = match max {
                 Some(0) => 0,
                 Some(max) if size > max => max,
@@ -305,17 +301,14 @@ impl Trial<'_> {
             }
             done = Some(size);
             row.tried += 1;
-            voice.still_trying(row.tried);
+            sink.still_trying(row.tried);
         }
         row
     }
 
     /// Inputs that must be refused.
-    fn invalid(&self, operation: Operation, voice: &mut Voice<'_>) -> Row {
-        let mut row = Row {
-            tried: 0,
-            outcome: KatOutcome::Pass,
-        };
+    fn invalid(&self, operation: Operation, sink: &mut RowSink<'_>) -> Row {
+        let mut row = Row::of(KatOutcome::Pass);
         for (variant, size) in (0..).zip([16, 17, 32, 33, 64, 100, 1024, 4097]) {
             let made = Case::invalid(operation, size, variant, self.keys, self.cpu);
             if matches!(made, Ok(None)) {
@@ -325,7 +318,7 @@ impl Trial<'_> {
                 return row.counted(outcome);
             }
             row.tried += 1;
-            voice.still_trying(row.tried);
+            sink.still_trying(row.tried);
         }
         row
     }
@@ -349,7 +342,7 @@ impl Trial<'_> {
         self.once(job, &case, inverse, input)
     }
 
-    /// Gives the device one input and judges what came.
+    /// Runs the device on one input and checks the result.
     fn once(
         &self,
         mut job: Box<dyn Job + '_>,
@@ -357,7 +350,7 @@ impl Trial<'_> {
         mut inverse: Option<Box<dyn Job + '_>>,
         input: &str,
     ) -> Result<(), KatOutcome> {
-        // What was there before must not help.
+        // The former content must not matter.
         let mut output = vec![0xa5; 64];
         let authentic = match job.run(case.input(), &mut output) {
             Err(error @ DeviceError::Failed(_)) if case.is_invalid() => {
@@ -365,12 +358,11 @@ impl Trial<'_> {
             }
             other => other.map_err(outcome)?,
         };
-        // Twice: a device may give a right result once, and then the one of before.
+        // Twice: a device may return a right result once and then repeat it.
         let mut again = Vec::new();
         let authentic_again = job.run(case.input(), &mut again).map_err(outcome)?;
         for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
-            let inverse = inverse.as_deref_mut().map(|job| job as &mut dyn Job);
-            case.check(authentic, output, inverse)
+            case.check(authentic, output, inverse.as_deref_mut())
                 .map_err(|wrong| KatOutcome::Wrong {
                     input: input.to_owned(),
                     first_differing: wrong.first_differing,
@@ -380,8 +372,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Whether a device that failed at an invalid input refused it so: then it does a valid one, and fails at the invalid one
-    /// again.
+    /// Checks that a failure at an invalid input was a refusal: then the device does a valid input
+    /// right, and fails at the invalid one again.
     fn refuses(
         &self,
         mut job: Box<dyn Job + '_>,
@@ -408,15 +400,20 @@ impl Trial<'_> {
 }
 
 impl Row {
+    /// A row without inputs.
+    const fn of(outcome: KatOutcome) -> Self {
+        Self { tried: 0, outcome }
+    }
+
     fn ended(self, outcome: KatOutcome) -> Self {
         Self { outcome, ..self }
     }
 
-    /// Ended by an input that counts, too.
+    /// Ends the row with an input that counts as tried.
     fn counted(mut self, outcome: KatOutcome) -> Self {
         let outcome = match outcome {
             KatOutcome::NotOffered(_) if self.tried == 0 => return self.ended(outcome),
-            // It took others: a row that breaks off is no row that passed.
+            // The device accepted others before: an incomplete row has not passed.
             KatOutcome::NotOffered(why) => {
                 KatOutcome::Error(format!("not offered after {} inputs: {why}", self.tried))
             }
@@ -427,15 +424,15 @@ impl Row {
     }
 }
 
-/// Whether an operation has a result for the empty input. MGM has one only if there is additional data (RFC 9058 §4.1), and the keys
-/// of trials bring none.
-fn takes_nothing(operation: Operation) -> bool {
+/// Whether an operation has a result for the empty input. MGM has one only with additional data
+/// (RFC 9058 §4.1), and keys of trials have none.
+fn takes_empty_input(operation: Operation) -> bool {
     let is_signature = matches!(operation.action, Action::Sign | Action::Verify);
     let is_mgm = matches!(operation.algorithm.family(), Family::Mgm(_));
     (operation.takes_size() || is_signature) && !is_mgm
 }
 
-/// What a case comes to that the CPU cannot make: the device is not at fault.
+/// The outcome of a case that the CPU cannot make, which is not the device's fault.
 fn without_cpu(error: DeviceError) -> KatOutcome {
     KatOutcome::NotOffered(format!("nothing to compare with: {error}"))
 }

@@ -1,7 +1,8 @@
-//! Keys and other secrets of a trial: the same ones for a device and for what it is compared with.
+//! Keys and other secrets of a trial, the same for a device and its reference.
 //!
-//! Secret keys and IVs are made of the seed. Key pairs are built in, one an algorithm, as making those of RSA takes long, and
-//! as a card's own test program has them. They protect nothing. Vectors bring keys of their own.
+//! Secret keys and IVs are derived from the seed. Key pairs are built in, one per algorithm, since
+//! generating RSA keys takes long and test programs of cards do the same. They protect nothing.
+//! Vectors have their own keys.
 
 mod der;
 
@@ -14,12 +15,12 @@ use zeroize::Zeroizing;
 
 /// Keys of one trial, or of one vector.
 pub struct Keys {
-    /// What secrets are derived from.
+    /// Seed from which secrets are derived.
     pub seed: u64,
     given: Option<Given>,
 }
 
-/// What [`Keys::fingerprint`] gives.
+/// The value of [`Keys::fingerprint`].
 pub(crate) type Fingerprint = [u8; 32];
 
 /// Keys that do not come from the seed.
@@ -28,21 +29,22 @@ enum Given {
     Pair { private: Vec<u8>, public: Vec<u8> },
 }
 
-/// What a MAC or a cipher works with.
+/// The key and parameters of a MAC or a cipher.
 #[derive(Clone)]
 pub struct Secret {
     /// The key.
     pub key: Zeroizing<Vec<u8>>,
-    /// Nonce, IV or first counter block: what the mode begins each message with. Empty where it has none.
+    /// Nonce, IV or first counter block, at the beginning of each message. Empty where the mode has
+    /// none.
     pub nonce: Vec<u8>,
-    /// Additional data of an AEAD. Those made of a seed have none.
+    /// Additional data of an AEAD. Empty in secrets derived from a seed.
     pub aad: Vec<u8>,
 }
 
-/// A key pair, encoded as its algorithm has it.
+/// A key pair in its algorithm's encoding.
 ///
-/// RSA, ECDSA and Ed25519: PKCS#8 and SubjectPublicKeyInfo in DER. ML-DSA: the seed, and the public key as in FIPS 204. ML-KEM:
-/// decapsulation and encapsulation key as in FIPS 203.
+/// RSA, ECDSA and Ed25519: PKCS#8 and SubjectPublicKeyInfo in DER. ML-DSA: the seed, and the public
+/// key as in FIPS 204. ML-KEM: decapsulation and encapsulation key as in FIPS 203.
 #[derive(Clone, Copy)]
 pub struct KeyPair<'a> {
     /// The private key. Empty where a vector has none.
@@ -52,13 +54,13 @@ pub struct KeyPair<'a> {
 }
 
 impl Keys {
-    /// Keys of a seed.
+    /// Keys derived from a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed, given: None }
     }
 
-    /// A secret that a vector brings.
+    /// The secret of a vector.
     #[must_use]
     pub const fn of_secret(secret: Secret) -> Self {
         Self {
@@ -67,7 +69,7 @@ impl Keys {
         }
     }
 
-    /// A key pair that a vector brings; either half may be empty.
+    /// The key pair of a vector; either half may be empty.
     #[must_use]
     pub const fn of_pair(private: Vec<u8>, public: Vec<u8>) -> Self {
         Self {
@@ -76,7 +78,7 @@ impl Keys {
         }
     }
 
-    /// The secret for `algorithm`; that of an algorithm without a key is empty.
+    /// Returns the secret for `algorithm`; it is empty for an algorithm without a key.
     #[must_use]
     pub fn secret(&self, algorithm: Algorithm) -> Secret {
         if let Some(Given::Secret(secret)) = &self.given {
@@ -86,13 +88,14 @@ impl Keys {
         let mut key = self.derive(algorithm, "key", key_bytes);
         let mut nonce = self.derive(algorithm, "nonce", nonce_bytes);
         match algorithm.family() {
-            // Tokens refuse a DES key without its parity bits (FIPS PUB 46-3): each byte has an odd number of ones.
+            // Tokens refuse a DES key without its parity bits (FIPS PUB 46-3): each byte has an odd
+            // number of ones.
             Family::Cipher(Cipher::Des | Cipher::TripleDes, _) => {
                 for byte in key.iter_mut() {
                     *byte = (*byte & 0xfe) | u8::from((*byte >> 1).count_ones() % 2 == 0);
                 }
             }
-            // The first bit is the mode's own (RFC 9058 §4.1).
+            // The mode reserves the first bit (RFC 9058 §4.1).
             Family::Mgm(_) => nonce[0] &= 0x7f,
             _ => {}
         }
@@ -103,21 +106,19 @@ impl Keys {
         }
     }
 
-    /// The key pair for `algorithm`: that of the vector, or the one that is built in.
+    /// Returns the key pair for `algorithm`: the vector's or the built-in one.
     ///
     /// # Panics
-    /// If the algorithm has none.
+    /// If the algorithm has no key pair.
     #[must_use]
     pub fn pair(&self, algorithm: Algorithm) -> KeyPair<'_> {
         match &self.given {
             Some(Given::Pair { private, public }) => KeyPair { private, public },
-            _ => {
-                built_in(algorithm.family()).expect("asked for the pair of a public-key algorithm")
-            }
+            _ => built_in(algorithm.family()).expect("only a public-key algorithm has a pair"),
         }
     }
 
-    /// What tells these keys from all others. As secret as they are.
+    /// Returns a hash that identifies these keys. As secret as the keys themselves.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let parts: [&[u8]; 3] = match &self.given {
             None => Default::default(),
@@ -135,7 +136,7 @@ impl Keys {
         fingerprint
     }
 
-    /// Bytes that look random and differ for each algorithm and use.
+    /// Derives pseudo-random bytes that differ for each algorithm and use.
     fn derive(&self, algorithm: Algorithm, what: &str, length: usize) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(length.next_multiple_of(32)));
         for block in 0_u32.. {
@@ -151,21 +152,23 @@ impl Keys {
 }
 
 impl<'a> KeyPair<'a> {
-    /// The numbers of an RSA key; without those of the private key where that is not there.
+    /// Returns the numbers of an RSA key, without the private ones if the private key is missing.
     ///
-    /// `None` if this is no RSA key.
+    /// `None` if this is not an RSA key.
     #[must_use]
     pub fn rsa(self) -> Option<RsaNumbers<'a>> {
         der::rsa(self.private, self.public)
     }
 
-    /// Public key as a bare string: of ECDSA the uncompressed point (04, x, y), of Ed25519 its 32 bytes, of others as it is.
+    /// Returns the public key without DER: of ECDSA the uncompressed point (04, x, y), of Ed25519
+    /// its 32 bytes, of others unchanged.
     #[must_use]
     pub fn public_bytes(self) -> &'a [u8] {
         der::public_bytes(self.public).unwrap_or(self.public)
     }
 
-    /// Private key as a bare string: of ECDSA the scalar, as long as the order, of Ed25519 the seed, of others as it is.
+    /// Returns the private key without DER: of ECDSA the scalar, as long as the order, of Ed25519
+    /// the seed, of others unchanged.
     #[must_use]
     pub fn private_bytes(self) -> &'a [u8] {
         der::private_bytes(self.private).unwrap_or(self.private)
@@ -222,8 +225,8 @@ const fn secret_lengths(algorithm: Algorithm) -> (usize, usize) {
     }
 }
 
-/// The pair that is built in. Those of RSA, ECDSA and Ed25519 were made by `openssl genpkey`; those of ML-DSA and ML-KEM are
-/// the first of Project Wycheproof's.
+/// The built-in pair. Those of RSA, ECDSA and Ed25519 were made by `openssl genpkey`; those of
+/// ML-DSA and ML-KEM are the first of Project Wycheproof.
 fn built_in(family: Family) -> Option<KeyPair<'static>> {
     macro_rules! pair {
         ($private:literal, $public:literal) => {

@@ -1,22 +1,23 @@
-//! Crypto devices, and what is done to them: functional, speed and fatigue trials.
+//! Crypto devices and their trials: functional, speed and fatigue.
 //!
 //! ```text
-//! Spec (JSON) ─► Device ─► sessions, one a thread ─► jobs ─► Report (JSON)
+//! Spec (JSON) ─► Device ─► sessions, one per thread ─► jobs ─► report lines (JSON)
 //! ```
 //!
-//! A [`Device`] is our engines, a provider or engine of OpenSSL, a PKCS#11 token, or a model of a coprocessor. It runs in
-//! a process of its own (`cipherbench device`), so that a driver that crashes is a counted failure and not the end of a run.
+//! A [`Device`] is our engines, a provider or engine of OpenSSL, a PKCS#11 token, or a model of a
+//! coprocessor. It runs in its own process (`cipherbench device`), so that a crash of its driver is
+//! a counted failure and does not end the run.
 
 mod case;
 mod count;
 mod cpu;
-mod crew;
 mod device;
 mod fatigue;
+#[cfg(test)]
+mod faulty;
 mod kat;
 mod keys;
-#[cfg(test)]
-mod meddled;
+mod ml_dsa;
 mod model;
 mod open;
 mod openssl;
@@ -27,6 +28,7 @@ mod serve;
 pub mod spec;
 mod speed;
 mod textbook;
+mod threads;
 mod vectors;
 
 pub use case::{Case, Wrong};
@@ -36,7 +38,7 @@ pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;
 pub use pkcs11::SoftHsm;
 pub use serve::serve;
-// Names are a crate of their own, so that campaigns can be read without anything that a device needs.
+// Names are in a separate crate, so that reading campaigns needs no device libraries.
 pub use ::operation;
 pub use ::operation::device::Facts;
 pub use ::operation::{

@@ -1,40 +1,44 @@
-//! A coprocessor that is not there: real results, computed by our engines, after the time that a card would take.
+//! A simulated coprocessor: our engines compute real results, which are returned after the time
+//! that a card would take.
 //!
-//! 1. An operation waits until there is room in the device: `queue` of them may be in it, from when they go in until their
-//!    results are back.
-//! 2. The unit that is free first takes it, for `operation_ns` and its bytes at `rate_bps`.
-//! 3. `latency_ns` later the result is back. Who asked for it sleeps meanwhile: a driver that waits for an interrupt.
+//! 1. An operation waits for room in the device: at most `queue` of them are in it, from submission
+//!    until their results are back.
+//! 2. The unit that is free first processes it, for `operation_ns` plus its bytes at `rate_bps`.
+//! 3. The result is back `latency_ns` later. The caller sleeps meanwhile, like a driver that waits
+//!    for an interrupt.
 //!
-//! A result that was computed once is told again for the same input, so that a model may be faster than the engines inside.
-//! What computing cost the CPU is counted ([`Device::stand_in_ns`]), as no card would have cost it.
+//! Results are cached by input, so that a model may be faster than the engines inside. The CPU time
+//! of computing is counted ([`Device::stand_in_ns`]), since a card would not cost it.
 //!
-//! What it does not do: the kernel wakes a sleeper up some tens of microseconds late, so that a single operation takes that
-//! much longer than it should. Rates with enough operations at once are true, as the device's own times do not depend on
-//! when somebody wakes up.
+//! Limit: the kernel wakes threads some tens of microseconds late, so that a single operation takes
+//! that much longer than modelled. Rates with enough operations in flight are exact, since the
+//! device's own times do not depend on when threads wake up.
 
 mod schedule;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::case::split_mix;
 use crate::keys::Fingerprint;
 use crate::operation::device::{DeviceFault, DeviceModel};
+use crate::threads::{lock, thread_cpu_ns};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
 use schedule::Schedule;
 
-/// Times are sums of what operations take: in picoseconds, and in 128 bits, which no trial outlives.
+/// Picoseconds. 128 bits, since times are sums over all operations of a trial.
 type Ps = u128;
 
 const PS_PER_NS: Ps = 1_000;
 const PPM: u64 = 1_000_000;
-/// Units and places in the queue that a model may have.
+/// Limits of units and of operations in the queue.
 const PARALLEL_MAX: u32 = 65_536;
 const QUEUE_MAX: u32 = 1 << 20;
-/// Results that are kept to be told again, in bytes of input and output.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Limit of the cache of results, in bytes of input and output.
+const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// The modelled device.
 pub(crate) struct Modelled {
@@ -43,7 +47,7 @@ pub(crate) struct Modelled {
     inside: Box<dyn Device>,
     origin: Instant,
     state: Mutex<State>,
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
     operations: AtomicU64,
     computed_ns: AtomicU64,
 }
@@ -54,24 +58,24 @@ struct State {
     stopped: bool,
 }
 
-/// What happens to an operation.
+/// A submitted operation: when it is back, and its fault.
 struct Ticket {
     back: Instant,
     fault: Option<DeviceFault>,
-    /// Decides which byte is wrong.
+    /// Selects the wrong byte.
     random: u64,
 }
 
-/// By input.
+/// Results by input.
 type Results = HashMap<Arc<[u8]>, Arc<Computed>>;
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     results: HashMap<(Operation, Fingerprint), Results>,
     bytes: usize,
 }
 
-/// An input and what came of it.
+/// An input with its result.
 struct Computed {
     input: Arc<[u8]>,
     output: Box<[u8]>,
@@ -79,10 +83,10 @@ struct Computed {
 }
 
 impl Modelled {
-    /// Makes the device; `inside` computes. Which operations go wrong differs from one to the next, also of the same model.
+    /// Opens the device; `inside` computes. Each opened device has its own sequence of faults.
     ///
     /// # Errors
-    /// [`DeviceError::Unusable`] where the model can do nothing.
+    /// [`DeviceError::Unusable`] where a parameter of the model is out of range.
     pub(crate) fn open(model: &DeviceModel, inside: Box<dyn Device>) -> Result<Self, DeviceError> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut seed =
@@ -90,7 +94,7 @@ impl Modelled {
         Self::with_seed(model, inside, split_mix(&mut seed))
     }
 
-    /// The same with errors that can be had again.
+    /// The same with a reproducible sequence of faults.
     pub(crate) fn with_seed(
         model: &DeviceModel,
         inside: Box<dyn Device>,
@@ -106,20 +110,20 @@ impl Modelled {
                 random: seed,
                 stopped: false,
             }),
-            kept: Mutex::default(),
+            cache: Mutex::default(),
             operations: AtomicU64::new(0),
             computed_ns: AtomicU64::new(0),
             model: model.clone(),
         })
     }
 
-    /// Puts an operation of so many bytes into the device.
+    /// Submits an operation on `bytes` bytes.
     fn submit(&self, bytes: usize) -> Result<Ticket, DeviceError> {
         let now = self.origin.elapsed().as_nanos() * PS_PER_NS;
         let mut state = lock(&self.state);
         if state.stopped {
             return Err(failed(
-                "the modelled device has stopped; it works again when it is opened anew",
+                "the modelled device has stopped; it works again when it is reopened",
             ));
         }
         let back = state.schedule.submit(&self.model, now, bytes);
@@ -139,16 +143,16 @@ impl Modelled {
     }
 }
 
-/// Whether a model can do anything.
+/// Checks the parameters of a model.
 fn check(model: &DeviceModel) -> Result<(), DeviceError> {
     let mistake = if model.rate_bps == 0 {
-        "its rate is 0; give the bit/s of one unit"
+        "its rate is 0; set the bit/s of one unit"
     } else if model.parallel == 0 || model.parallel > PARALLEL_MAX {
-        "it has from 1 to 65536 units; mend `parallel`"
+        "it can have 1 to 65536 units; correct `parallel`"
     } else if model.queue == 0 || model.queue > QUEUE_MAX {
-        "it takes from 1 to 1048576 operations; mend `queue`"
+        "its queue can hold 1 to 1048576 operations; correct `queue`"
     } else if u64::from(model.errors_ppm) > PPM {
-        "no more than 1000000 ppm of its operations can fail; mend `errors_ppm`"
+        "at most 1000000 ppm of its operations can fail; correct `errors_ppm`"
     } else {
         return Ok(());
     };
@@ -203,7 +207,8 @@ impl Device for Modelled {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
-        // The kernel may be 50 us late by default. Where it does not take the wish, sleepers are later.
+        // By default the kernel may wake threads 50 us late. Where this call fails, threads wake
+        // later.
         let _ = nix::sys::prctl::set_timerslack(1);
         Ok(Box::new(OnModel {
             device: self,
@@ -244,7 +249,7 @@ struct ModelJob<'a> {
     keys: Fingerprint,
     inside: Box<dyn Job + 'a>,
     last: Option<Arc<Computed>>,
-    /// Operations that are in the device, the oldest first.
+    /// Operations in the device, the oldest first.
     sent: VecDeque<(Ticket, Result<Arc<Computed>, DeviceError>)>,
 }
 
@@ -261,22 +266,22 @@ impl ModelJob<'_> {
         Ok(())
     }
 
-    /// What the operation gives: looked up, or computed.
+    /// Returns the result of the operation from the cache, or computes it.
     fn compute(&mut self, input: &[u8]) -> Result<Arc<Computed>, DeviceError> {
         if let Some(last) = self.last.as_ref().filter(|last| *last.input == *input) {
             return Ok(Arc::clone(last));
         }
-        let of_these = (self.operation, self.keys);
-        let known = |kept: &Kept| kept.results.get(&of_these)?.get(input).cloned();
-        let found = known(&lock(&self.device.kept));
+        let key = (self.operation, self.keys);
+        let known = |cache: &Cache| cache.results.get(&key)?.get(input).cloned();
+        let found = known(&lock(&self.device.cache));
         let computed = match found {
             Some(computed) => computed,
-            None => self.compute_anew(input)?,
+            None => self.compute_uncached(input)?,
         };
         Ok(Arc::clone(self.last.insert(computed)))
     }
 
-    fn compute_anew(&mut self, input: &[u8]) -> Result<Arc<Computed>, DeviceError> {
+    fn compute_uncached(&mut self, input: &[u8]) -> Result<Arc<Computed>, DeviceError> {
         let before = thread_cpu_ns();
         let mut output = Vec::new();
         let authentic = self.inside.run(input, &mut output);
@@ -287,11 +292,14 @@ impl ModelJob<'_> {
             output: output.into(),
             authentic: authentic?,
         });
-        let mut kept = lock(&self.device.kept);
+        let mut cache = lock(&self.device.cache);
         let bytes = input.len() + computed.output.len();
-        if kept.bytes + bytes <= KEPT_BYTES_MAX {
-            kept.bytes += bytes;
-            let of_operation = kept.results.entry((self.operation, self.keys)).or_default();
+        if cache.bytes + bytes <= CACHE_BYTES_MAX {
+            cache.bytes += bytes;
+            let of_operation = cache
+                .results
+                .entry((self.operation, self.keys))
+                .or_default();
             of_operation.insert(Arc::clone(&computed.input), Arc::clone(&computed));
         }
         Ok(computed)
@@ -319,10 +327,10 @@ impl Queue for ModelJob<'_> {
         let (ticket, result) = self
             .sent
             .pop_front()
-            .ok_or_else(|| failed("nothing was handed to the modelled device"))?;
+            .ok_or_else(|| failed("no operation was submitted to the modelled device"))?;
         thread::sleep(ticket.back.saturating_duration_since(Instant::now()));
         match ticket.fault {
-            Some(DeviceFault::Fails) => return Err(failed("an error that the model is to have")),
+            Some(DeviceFault::Fails) => return Err(failed("an injected error of the model")),
             Some(DeviceFault::Stops) => return Err(failed("the modelled device stopped")),
             Some(DeviceFault::Wrong) | None => {}
         }
@@ -341,27 +349,6 @@ impl Queue for ModelJob<'_> {
     }
 }
 
-/// CPU time of the calling thread.
-fn thread_cpu_ns() -> u64 {
-    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
-    clock
-        .now()
-        .map_or(0, |time| Duration::from(time).as_nanos() as u64)
-}
-
 fn failed(text: &str) -> DeviceError {
     DeviceError::Failed(text.to_owned())
-}
-
-/// The next number of a sequence (SplitMix64).
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in them can be half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! From what a spec says to an open device.
+//! Opening a device from its spec.
 
 use crate::model::Modelled;
 use crate::operation::device::DeviceKind;
@@ -7,8 +7,9 @@ use crate::{Device, DeviceError, cpu, openssl, pkcs11};
 /// Opens a device.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`], with what to do: no such module, token, engine or kernel, a wrong PIN, a model that can do
-/// nothing. [`DeviceKind::SoftHsm`] too, which is not opened but made: see [`crate::SoftHsm`].
+/// [`DeviceError::Unusable`], with what to do: the module, token, engine or kernel is missing, or a
+/// parameter of a model is out of range; also for [`DeviceKind::SoftHsm`], whose token must be
+/// created first (see [`crate::SoftHsm`]). [`DeviceError::PinRefused`]: a wrong PIN.
 pub fn open(spec: &DeviceKind) -> Result<Box<dyn Device>, DeviceError> {
     Ok(match spec {
         DeviceKind::Engine { kernel } => Box::new(cpu::open(kernel.as_deref())?),
@@ -29,7 +30,7 @@ pub fn open(spec: &DeviceKind) -> Result<Box<dyn Device>, DeviceError> {
         } => Box::new(pkcs11::open(module, *slot, token.as_deref(), pin_file)?),
         DeviceKind::SoftHsm => {
             return Err(DeviceError::Unusable(
-                "a token of SoftHSM2 has to be made before it is opened".to_owned(),
+                "a token of SoftHSM2 must be created before it is opened".to_owned(),
             ));
         }
         DeviceKind::Model(model) => Box::new(Modelled::open(model, Box::new(cpu::open(None)?))?),

@@ -1,10 +1,11 @@
 //! OpenSSL as a device: a provider (PROVIDER(7)) or an engine of libcrypto, by name and path.
 //!
-//! What a provider or engine has not itself is not offered, even where OpenSSL's own code could stand in for it: whatever has
-//! a result here was computed by the device that was named. Two things come from libcrypto itself: the hash of a message that
-//! RSA or ECDSA signs, which is not what these are tried for, and with engines HMAC around an engine's hash.
+//! An operation that the provider or engine lacks is not offered, even where OpenSSL's own code
+//! could replace it: the named device computes every result. Two exceptions come from libcrypto
+//! itself: the hash of a message that RSA or ECDSA signs, which these trials do not measure, and
+//! with engines HMAC around an engine's hash.
 //!
-//! Each job has one context, which is used again for every message, as a program that is in a hurry would.
+//! Each job reuses one context for every message, as a fast program would.
 
 mod ecdsa;
 mod ffi;
@@ -15,7 +16,7 @@ use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 use ffi::Library;
 use std::path::Path;
 
-/// A provider or an engine, loaded.
+/// A loaded provider or engine.
 pub(crate) struct OpenSsl {
     library: Library,
     /// OpenSSL's own provider, for the hash of what is signed.
@@ -24,10 +25,12 @@ pub(crate) struct OpenSsl {
     module: Option<String>,
 }
 
-/// Loads the provider or the engine of this name; without either OpenSSL's own provider, `default`.
+/// Loads the provider or the engine of this name, or OpenSSL's own provider `default` if both are
+/// `None`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: both are named, or it cannot be loaded. [`DeviceError::Failed`]: it fails its self-test.
+/// [`DeviceError::Unusable`]: both are named, or loading fails. [`DeviceError::Failed`]: its
+/// self-test fails.
 pub(crate) fn open(
     provider: Option<&str>,
     engine: Option<&str>,
@@ -50,10 +53,10 @@ pub(crate) fn open(
         (None, Some(engine)) => Library::engine(engine, module)?,
         (provider, None) => Library::provider(provider.unwrap_or("default"), module)?,
     };
-    // Once, as it costs the device time: one that fails later fails at operations.
+    // Only once, since it costs time: a later defect shows in operations.
     if !library.is_well() {
         return Err(DeviceError::Failed(format!(
-            "{} fails its self-test",
+            "the self-test of {} fails",
             library.name()
         )));
     }
@@ -87,7 +90,7 @@ impl Device for OpenSsl {
     }
 }
 
-/// Nothing but the device: contexts are the jobs'.
+/// A session needs no state: jobs have the contexts.
 struct Thread<'a>(&'a OpenSsl);
 
 impl Session for Thread<'_> {

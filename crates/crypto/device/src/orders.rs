@@ -1,101 +1,92 @@
-//! What a worker is told after its [`Spec`](crate::spec::Spec): `go`, `stop`, or the end of its input.
+//! Orders to a worker after its [`Spec`](crate::spec::Spec): `go`, `stop`, or the end of its input.
 
 use std::io::BufRead;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The orders that came so far, and a place to wait for the next. Threads that work may [`Orders::nudge`] whoever waits.
+use crate::threads::lock;
+
+/// The orders received so far. Threads can wait for the next one; [`Orders::nudge`] wakes them.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    told: Mutex<Told>,
+    received: Mutex<Received>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Received {
     go: bool,
     stop: bool,
 }
 
 impl Orders {
-    /// Listens from now on, in a thread that ends with the input.
+    /// Starts a thread that reads orders until the input ends.
     pub(crate) fn listen(input: impl BufRead + Send + 'static) -> Arc<Self> {
         let orders = Arc::new(Self::default());
-        let heard = Arc::clone(&orders);
+        let receiver = Arc::clone(&orders);
         thread::spawn(move || {
             for line in input.lines() {
                 match line.as_deref().map(str::trim) {
-                    Ok("go") => heard.change(|told| told.go = true),
+                    Ok("go") => receiver.change(|received| received.go = true),
                     Ok("") => {}
-                    // What is no order ends the trial rather than being lost.
+                    // An unknown line ends the trial, so that no order is lost.
                     Ok(_) | Err(_) => break,
                 }
             }
-            heard.stop();
+            receiver.stop();
         });
         orders
     }
 
-    /// Waits for the order to begin. `false`: the order is to stop. Where both came, it begins, and ends at once.
+    /// Waits for `go`. `false`: the order is to stop. If both were received, the trial begins and
+    /// ends at once.
     pub(crate) fn begin(&self) -> bool {
-        let mut told = self.lock();
-        while !told.go && !told.stop {
-            told = self.wait(told);
-        }
-        told.go
+        let waits = |received: &mut Received| !received.go && !received.stop;
+        let received = self.changed.wait_while(lock(&self.received), waits);
+        received.unwrap_or_else(PoisonError::into_inner).go
     }
 
-    /// Whether the trial is to end early.
+    /// Whether the trial must end early.
     pub(crate) fn stopped(&self) -> bool {
-        self.lock().stop
+        lock(&self.received).stop
     }
 
     /// Ends the trial early.
     pub(crate) fn stop(&self) {
-        self.change(|told| told.stop = true);
+        self.change(|received| received.stop = true);
     }
 
-    /// Waits until then, or until `done` says so; it is asked after each nudge. `false`: the order is to stop.
+    /// Waits until `time`, or until `done`, which is evaluated after each nudge. `false`: the order
+    /// is to stop.
     pub(crate) fn wait_until(&self, time: Instant, done: impl Fn() -> bool) -> bool {
-        let mut told = self.lock();
+        let mut received = lock(&self.received);
         loop {
             let left = time.saturating_duration_since(Instant::now());
-            if told.stop || left.is_zero() || done() {
-                return !told.stop;
+            if received.stop || left.is_zero() || done() {
+                return !received.stop;
             }
-            told = self
+            received = self
                 .changed
-                .wait_timeout(told, left)
+                .wait_timeout(received, left)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
     }
 
-    /// Waits that long. `false`: the order is to stop.
+    /// Waits for this duration. `false`: the order is to stop.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         self.wait_until(Instant::now() + time, || false)
     }
 
-    /// Has whoever waits look again.
+    /// Wakes waiting threads, which evaluate their conditions again.
     pub(crate) fn nudge(&self) {
         self.change(|_| {});
     }
 
-    fn change(&self, change: impl FnOnce(&mut Told)) {
-        change(&mut self.lock());
+    fn change(&self, change: impl FnOnce(&mut Received)) {
+        change(&mut lock(&self.received));
         self.changed.notify_all();
-    }
-
-    fn wait<'a>(&self, told: MutexGuard<'a, Told>) -> MutexGuard<'a, Told> {
-        self.changed
-            .wait(told)
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        // Nothing in it can be half done.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,14 +103,14 @@ mod tests {
         assert!(!begins("stop\n"));
         assert!(!begins("what\ngo\n"));
         assert!(begins("go\nstop\n"));
-        // The end of the input follows at once: either may be seen first.
+        // The end of the input follows at once; either may take effect first.
         let both = Orders::listen(&b"\n go \n"[..]);
         assert!(!both.pause(LONG));
         assert!(both.stopped());
     }
 
     #[test]
-    fn who_waits_is_woken_by_a_nudge() {
+    fn a_nudge_wakes_a_waiting_thread() {
         let orders = Arc::new(Orders::default());
         let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let worker = {

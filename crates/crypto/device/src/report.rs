@@ -1,8 +1,9 @@
-//! What a worker process says: lines of JSON on standard output, the last one [`Line::End`].
+//! The output of a worker process: lines of JSON on standard output, the last one [`Line::End`].
 //!
-//! What it is told: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and fatigue, a line `go`. A
-//! line `stop`, or the end of standard input, ends a fatigue trial early: threads finish their operation, and what came of
-//! it is told as always. Any other trial it ends at once, without [`Line::End`].
+//! Its input: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and fatigue,
+//! a line `go`. A line `stop`, or the end of standard input, ends a fatigue trial early: threads
+//! finish their operation, and the result is reported as usual. It ends any other trial at once,
+//! without [`Line::End`].
 
 use operation::device::{Facts, KatRow};
 use serde::{Deserialize, Serialize};
@@ -11,13 +12,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Line {
-    /// First: the device is open.
+    /// The first line: the device is open.
     Open(Facts),
-    /// All threads have their sessions and jobs, and wait for a line on standard input to begin (speed, fatigue): so that
-    /// processes begin together.
+    /// All threads have their sessions and jobs and wait for a line on standard input (speed,
+    /// fatigue), so that processes begin together.
     Ready,
-    /// The functional trial comes to this now: an algorithm, or an algorithm and a case with the inputs tried so far. It
-    /// tells whoever listens that the worker lives, and of what it died if it dies.
+    /// Progress of the functional trial: an algorithm, or an algorithm and a case with the inputs
+    /// tried so far. It shows that the worker is alive and, if it dies, at what.
     Trying(String),
     /// One row of the functional trial.
     Kat(KatRow),
@@ -25,12 +26,13 @@ pub enum Line {
     Speed(Speed),
     /// Fatigue so far, about every second, and once at the end.
     Fatigue(Fatigue),
-    /// The device or the spec cannot be used: what, and what to do. The last line.
+    /// The device or the spec cannot be used: why, and what to do. The last line.
     Failed(String),
-    /// The device does not take the PIN, which nobody shall try again: a token locks itself after a few wrong ones. The
-    /// last line.
+    /// The device rejects the PIN, which must not be tried again: a token locks itself after a few
+    /// wrong ones. The last line.
     PinRefused(String),
-    /// The device does not have the operation (speed; fatigue, when it has none of them). Not a failure. The last line.
+    /// The device does not offer the operation (speed) or any of them (fatigue). Not a failure. The
+    /// last line.
     NotOffered(String),
     /// Done.
     End,
@@ -39,28 +41,28 @@ pub enum Line {
 /// Speed of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
-    /// Operations done by all threads of the process.
+    /// Operations completed by all threads of the process.
     pub operations: u64,
-    /// Bytes of input of those.
+    /// Their input in bytes.
     pub bytes: u64,
-    /// When it began, in nanoseconds since the Unix epoch: whether several processes worked at the same time is judged
-    /// by it.
+    /// Start time, in nanoseconds since the Unix epoch. It shows whether several processes measured
+    /// at the same time.
     pub began_unix_ns: u64,
-    /// Time measured, in nanoseconds.
+    /// Duration of the measurement, in nanoseconds.
     pub elapsed_ns: u64,
-    /// CPU time of the process in that time (user and system), in nanoseconds.
+    /// CPU time of the process in that duration (user and system), in nanoseconds.
     pub cpu_ns: u64,
     /// Operations in each slice.
     pub slices: Vec<u64>,
     /// Operations that failed.
     pub failed: u64,
-    /// Results checked after the measurement, against the CPU, and how many were wrong.
+    /// Results checked against the CPU after the measurement.
     pub checked: u64,
-    /// Of those.
+    /// Wrong results among these.
     pub wrong: u64,
     /// Latency of single operations in nanoseconds: 50th, 99th percentile and largest, of a sample.
     pub latency_ns: [u64; 3],
-    /// What the device says that it did in that time; `None` where it does not count.
+    /// Operations in that duration by the device's own counter; `None` where it has none.
     pub device_operations: Option<u64>,
 }
 
@@ -69,7 +71,7 @@ pub struct Speed {
 pub struct Fatigue {
     /// Since the start, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Operations done and right.
+    /// Operations with a right result.
     pub right: u64,
     /// Operations with a wrong result.
     pub wrong: u64,
@@ -79,17 +81,19 @@ pub struct Fatigue {
     pub refused: u64,
     /// Invalid inputs that passed.
     pub passed_invalid: u64,
-    /// Times the device was opened anew.
+    /// Times the device was reopened.
     pub restarts: u64,
-    /// Rounds through those operations that it has which every thread has done, in this process; `None` where nobody counted.
+    /// Rounds through the offered operations that every thread of this process has completed;
+    /// `None` in output of versions that did not count them.
     #[serde(default)]
     pub rounds: Option<u64>,
-    /// Times, since the start, of the first failure after each (re)start, in nanoseconds: what the survival curve is made of. At
-    /// most 10 000.
+    /// Times of the first failure after each (re)start, in nanoseconds since the start: the data of
+    /// the survival curve. At most 10 000.
     pub failures_ns: Vec<u64>,
-    /// Times, since the start, at which the device was open again after a failure, in nanoseconds; at most 10 000.
+    /// Times at which the device was open again after a failure, in nanoseconds since the start; at
+    /// most 10 000.
     pub restarts_ns: Vec<u64>,
-    /// What went wrong first, at most 20 texts.
+    /// The first failures in words, at most 20 texts.
     pub reasons: Vec<String>,
     /// Most resident memory of the process so far, in bytes.
     pub resident_bytes_max: u64,

@@ -1,4 +1,4 @@
-//! A worker: one process, one device, one trial. What it is told and what it says stands in [`crate::report`].
+//! A worker: one process, one device, one trial. [`crate::report`] defines its input and output.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,18 +13,18 @@ use crate::report::{Fatigue, Line};
 use crate::spec::Spec;
 use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
 
-/// Does what the first line of `input` says, and tells what comes of it on `output`.
+/// Runs the trial that the first line of `input` specifies and reports it on `output`.
 ///
-/// A [`DeviceKind::SoftHsm`] is done by a second process like this one, since the library finds its token by the environment
-/// only: this program again, with the same arguments.
+/// A [`DeviceKind::SoftHsm`] needs a second process, since the library finds its token by the
+/// environment only: this program again, with the same arguments.
 ///
 /// # Errors
-/// Those of `output`: then nobody listens any more, and the work is ended.
+/// Errors of writing to `output`, which end the trial.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> io::Result<()> {
     let mut input = BufReader::new(input);
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let mut voice = Voice {
+    let mut writer = LineWriter {
         output,
         failed: None,
     };
@@ -34,115 +34,115 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> io::Resul
             test,
             seed,
         }) => {
-            delegate(input, &mut voice, test, seed);
+            delegate(input, &mut writer, test, seed);
         }
-        Ok(spec) => work(&spec, &Orders::listen(input), &mut voice),
-        Err(error) => voice.say(&Line::Failed(format!(
-            "the first line of standard input is no trial on a device: {error}"
+        Ok(spec) => work(&spec, &Orders::listen(input), &mut writer),
+        Err(error) => writer.write(&Line::Failed(format!(
+            "the first line of standard input is not the spec of a trial: {error}"
         ))),
     }
-    voice.failed.map_or(Ok(()), Err)
+    writer.failed.map_or(Ok(()), Err)
 }
 
-/// Where a worker says its lines, and whether anybody listens.
-struct Voice<W> {
+/// The output of a worker, with its first error.
+struct LineWriter<W> {
     output: W,
     failed: Option<io::Error>,
 }
 
-impl<W: Write> Voice<W> {
-    fn say(&mut self, line: &Line) {
-        // Only maps with other keys than texts cannot be written as JSON, and lines have none.
+impl<W: Write> LineWriter<W> {
+    fn write(&mut self, line: &Line) {
+        // JSON cannot represent maps whose keys are not strings; lines have no such maps.
         let mut text = serde_json::to_string(line).expect("a line can be written as JSON");
         text.push('\n');
-        self.pass(text.as_bytes());
+        self.write_bytes(text.as_bytes());
     }
 
-    fn pass(&mut self, text: &[u8]) {
-        let said = self
+    fn write_bytes(&mut self, text: &[u8]) {
+        let written = self
             .output
             .write_all(text)
             .and_then(|()| self.output.flush());
-        self.failed = self.failed.take().or(said.err());
+        self.failed = self.failed.take().or(written.err());
     }
 }
 
-/// Opens the device, does the work, and says how it ended.
-fn work(spec: &Spec, orders: &Arc<Orders>, voice: &mut Voice<impl Write>) {
+/// Opens the device, runs the trial, and writes the last line.
+fn work(spec: &Spec, orders: &Arc<Orders>, writer: &mut LineWriter<impl Write>) {
     let done = open(&spec.device).and_then(|device| {
-        voice.say(&Line::Open(device.facts()));
-        work_on(device, spec, orders, voice)
+        writer.write(&Line::Open(device.facts()));
+        work_on(device, spec, orders, writer)
     });
     match done {
-        Ok(true) => voice.say(&Line::End),
+        Ok(true) => writer.write(&Line::End),
         Ok(false) => {}
-        Err(DeviceError::NotOffered(text)) => voice.say(&Line::NotOffered(text)),
-        Err(DeviceError::PinRefused(text)) => voice.say(&Line::PinRefused(text)),
+        Err(DeviceError::NotOffered(text)) => writer.write(&Line::NotOffered(text)),
+        Err(DeviceError::PinRefused(text)) => writer.write(&Line::PinRefused(text)),
         Err(DeviceError::Unusable(text) | DeviceError::Failed(text)) => {
-            voice.say(&Line::Failed(text));
+            writer.write(&Line::Failed(text));
         }
     }
 }
 
-/// `false`: it was stopped, and there is no result.
+/// Returns `false` if it was stopped without a result.
 fn work_on(
     device: Box<dyn Device>,
     spec: &Spec,
     orders: &Arc<Orders>,
-    voice: &mut Voice<impl Write>,
+    writer: &mut LineWriter<impl Write>,
 ) -> Result<bool, DeviceError> {
     let keys = Keys::new(spec.seed);
     let cpu = open(&DeviceKind::Engine { kernel: None })?;
     match &spec.test {
         DeviceTest::Kat(kat) => {
             kat::run(&*device, &*cpu, &keys, &kat.algorithms, &mut |line| {
-                voice.say(&line);
-                voice.failed.is_none() && !orders.stopped()
+                writer.write(&line);
+                writer.failed.is_none() && !orders.stopped()
             })?;
             Ok(!orders.stopped())
         }
         DeviceTest::Speed(test) => {
             let ready = || {
-                voice.say(&Line::Ready);
+                writer.write(&Line::Ready);
                 orders.begin()
             };
             let measured = speed::measure(&*device, &*cpu, &keys, test, orders, ready)?;
             let done = measured.is_some();
             measured
                 .into_iter()
-                .for_each(|speed| voice.say(&Line::Speed(speed)));
+                .for_each(|speed| writer.write(&Line::Speed(speed)));
             Ok(done)
         }
         DeviceTest::Fatigue(test) => {
-            let voice = std::cell::RefCell::new(voice);
+            let writer = std::cell::RefCell::new(writer);
             let ready = || {
-                voice.borrow_mut().say(&Line::Ready);
+                writer.borrow_mut().write(&Line::Ready);
                 orders.begin()
             };
-            let mut say = |fatigue: Fatigue| {
-                let mut voice = voice.borrow_mut();
-                voice.say(&Line::Fatigue(fatigue));
-                if voice.failed.is_some() {
+            let mut report = |fatigue: Fatigue| {
+                let mut writer = writer.borrow_mut();
+                writer.write(&Line::Fatigue(fatigue));
+                if writer.failed.is_some() {
                     orders.stop();
                 }
             };
-            let again = || open(&spec.device);
+            let reopen = || open(&spec.device);
             let against = fatigue::Against {
                 cpu: &*cpu,
                 keys: &keys,
                 orders,
             };
-            fatigue::run(device, &again, against, test, ready, &mut say)?;
+            fatigue::run(device, &reopen, against, test, ready, &mut report)?;
             Ok(true)
         }
     }
 }
 
-/// Makes a token of SoftHSM2, has another process like this one work with it, and removes it when that has ended, however it
-/// ended.
+/// Makes a token of SoftHSM2, runs the trial on it in a second process, and removes it when that
+/// has ended, however it ended.
 fn delegate(
     input: BufReader<impl Read + Send + 'static>,
-    voice: &mut Voice<impl Write>,
+    writer: &mut LineWriter<impl Write>,
     test: DeviceTest,
     seed: u64,
 ) {
@@ -152,7 +152,7 @@ fn delegate(
             test,
             seed,
         };
-        let ended = pass_on(&token, &spec, input, voice);
+        let ended = run_child(&token, &spec, input, writer);
         ended.map_err(|error| {
             DeviceError::Unusable(format!("cannot start a process for SoftHSM2: {error}"))
         })
@@ -160,20 +160,20 @@ fn delegate(
     match ended {
         Ok(None) => {}
         Ok(Some(status)) => {
-            voice.say(&Line::Failed(format!(
-                "the process that worked with SoftHSM2 broke off: {status}"
+            writer.write(&Line::Failed(format!(
+                "the process with SoftHSM2 ended early: {status}"
             )));
         }
-        Err(error) => voice.say(&Line::Failed(error.to_string())),
+        Err(error) => writer.write(&Line::Failed(error.to_string())),
     }
 }
 
-/// `None` where the process came to its end; otherwise how it died.
-fn pass_on(
+/// Runs the second process. Returns its exit status unless it succeeded.
+fn run_child(
     token: &SoftHsm,
     spec: &Spec,
     input: BufReader<impl Read + Send + 'static>,
-    voice: &mut Voice<impl Write>,
+    writer: &mut LineWriter<impl Write>,
 ) -> io::Result<Option<ExitStatus>> {
     let (name, value) = token.environment();
     let child = Command::new(env::current_exe()?)
@@ -183,25 +183,25 @@ fn pass_on(
         .stdout(Stdio::piped())
         .spawn()?;
     let mut child = Reaped(child);
-    let (Some(mut told), Some(says)) = (child.0.stdin.take(), child.0.stdout.take()) else {
-        return Err(io::Error::other("it has no standard input and output"));
+    let (Some(mut orders), Some(lines)) = (child.0.stdin.take(), child.0.stdout.take()) else {
+        return Err(io::Error::other("it has no standard input or output"));
     };
     let mut line = serde_json::to_string(spec)?;
     line.push('\n');
-    told.write_all(line.as_bytes())?;
-    // Ends with the input, or with the next order after the child has ended.
+    orders.write_all(line.as_bytes())?;
+    // This thread ends with the input, or with the next order after the child has ended.
     thread::spawn(move || {
         for line in input.lines().map_while(Result::ok) {
-            if told.write_all(format!("{line}\n").as_bytes()).is_err() {
+            if orders.write_all(format!("{line}\n").as_bytes()).is_err() {
                 return;
             }
         }
     });
-    for line in BufReader::new(says).split(b'\n') {
+    for line in BufReader::new(lines).split(b'\n') {
         let mut line = line?;
         line.push(b'\n');
-        voice.pass(&line);
-        if voice.failed.is_some() {
+        writer.write_bytes(&line);
+        if writer.failed.is_some() {
             return Ok(None);
         }
     }
@@ -209,12 +209,12 @@ fn pass_on(
     Ok((!status.success()).then_some(status))
 }
 
-/// A process that does not outlive this.
+/// A child process that is killed and reaped on drop.
 struct Reaped(Child);
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // It has ended already unless nobody listens to this one any more.
+        // It has already ended unless writing to `output` failed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -3,15 +3,15 @@
 use operation::device::{DeviceKind, DeviceTest};
 use serde::{Deserialize, Serialize};
 
-/// One trial on one device, or the part of one process in it.
+/// One trial on one device, or one process's part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Spec {
     /// The device.
     pub device: DeviceKind,
-    /// The test, with this process's share of it: a speed trial's concurrency is the number of threads in
-    /// this process, whatever its kind of workers.
+    /// The test, with this process's share of it: a speed trial's concurrency is the number of
+    /// threads in this process, whatever its kind of workers.
     pub test: DeviceTest,
-    /// Seed of keys and inputs: the same ones in every process and run.
+    /// Seed of keys and inputs, which are the same in every process and run.
     pub seed: u64,
 }

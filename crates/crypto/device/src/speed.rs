@@ -1,14 +1,17 @@
-//! The speed trial: one operation again and again by every thread, and who did the work.
+//! The speed trial: every thread repeats one operation.
 //!
-//! 1. Each thread has its session and its job, does the operation once, and waits for the order to begin.
-//! 2. Once all have done it again, the first reading is taken: each thread's count, the CPU time, the device's own count. More
-//!    readings follow at the end of each slice, by a thread that sleeps in between.
-//! 3. Threads are told to end. What each last got in the measurement is checked against the CPU, and some more operations with
-//!    it: where several are in the device at once, through the same queue and with different inputs, so that it shows when
-//!    results come back in another order.
+//! 1. Each thread opens its session, prepares its job, runs the operation once, and waits for the
+//!    order to begin.
+//! 2. Once all have run it again, the first reading is taken: each thread's count, the CPU time,
+//!    the device's own count. More readings follow at the end of each slice, by a thread that
+//!    sleeps in between.
+//! 3. Threads are stopped. The last result of each is checked against the CPU, and so are some more
+//!    operations. With several operations in flight they go through the same queue with different
+//!    inputs, so that results in the wrong order are noticed.
 //!
-//! Between two operations stand a comparison and one store into memory that no other thread writes ([`Job::repeat`]): what is
-//! measured is the device. Now and then an operation is timed by itself, for the latency.
+//! Between two operations the loop only does a comparison and one store to memory that no other
+//! thread writes ([`Job::repeat`]), so that the device is measured. Some operations are timed
+//! individually, for the latency.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,33 +20,33 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::count::{Count, Tally};
-use crate::crew::{Gate, check_threads, panicked, spawn};
 use crate::operation::device::DeviceSpeed;
 use crate::orders::Orders;
 use crate::report::Speed;
+use crate::threads::{Gate, check_threads, panicked, process_cpu_ns, start};
 use crate::{Action, Case, Device, DeviceError, Job, Keys, Operation, Queue};
 
-/// Operations between two that are timed take about this long.
+/// Approximate time between two timed operations.
 const TIMED_EVERY_NS: u64 = 100_000;
 const UNTIMED_MAX: u64 = 10_000;
-/// Times that a thread keeps; it thins them out when there are more.
+/// Maximum number of samples per thread; more are thinned out.
 const SAMPLES_MAX: usize = 1024;
 const SLICES_MAX: u32 = 10_000;
-/// Results that are checked after the measurement, by all threads together, at least.
+/// Minimum number of results that all threads together check after the measurement.
 const CHECKED_MIN: u32 = 64;
-/// Different inputs that are in a device at once when its results are checked.
+/// Number of different inputs in flight when results are checked.
 const DIFFERENT: u64 = 16;
-/// How long is waited for the slowest thread to begin: this part of the measurement.
+/// The slowest thread may take this fraction of the measurement to begin.
 const SETTLING_PART: u32 = 10;
 
-/// What a thread found out.
-struct Found {
+/// The results of a thread.
+struct ThreadResult {
     samples: Samples,
     checked: u64,
     wrong: u64,
 }
 
-/// One look at everything that counts.
+/// A reading of all counters.
 struct Reading {
     at: Duration,
     operations: u64,
@@ -52,10 +55,12 @@ struct Reading {
     device_operations: Option<u64>,
 }
 
-/// Measures. `ready` is called when everything waits, and returns whether to begin; `None` where the order is to stop.
+/// Runs the trial. `ready` is called when all threads wait, and returns whether to begin. `None`:
+/// the order is to stop.
 ///
 /// # Errors
-/// [`DeviceError`]: the device does not have the operation, cannot be used by so many, or is gone at the end.
+/// [`DeviceError`]: the device does not offer the operation, does not support this many threads, or
+/// is absent at the end.
 pub(crate) fn measure(
     device: &dyn Device,
     cpu: &dyn Device,
@@ -68,7 +73,7 @@ pub(crate) fn measure(
     check_threads(test.concurrency)?;
     let maker = cpu.session()?;
     let bytes = test.bytes.unwrap_or(0) as usize;
-    // The first is the one that is measured.
+    // The first one is measured.
     let different = if test.depth > 1 { DIFFERENT } else { 1 };
     let cases = (0..different)
         .map(|number| {
@@ -99,9 +104,9 @@ struct Trial<'a> {
     keys: &'a Keys,
     operation: Operation,
     test: &'a DeviceSpeed,
-    /// What is measured.
+    /// The measured input.
     case: &'a Case,
-    /// That, and others for a device that has several at once.
+    /// The measured input, and others for checking a device with several in flight.
     cases: &'a [Case],
     gate: Gate,
     stop: AtomicBool,
@@ -115,16 +120,8 @@ impl Trial<'_> {
         ready: impl FnOnce() -> bool,
     ) -> Result<Option<Speed>, DeviceError> {
         thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            let mut threads = Vec::with_capacity(self.tallies.len());
-            let prepared = self.tallies.iter().try_for_each(|tally| {
-                let tell = tell.clone();
-                threads.push(spawn(scope, move || self.work(tally, tell))?);
-                Ok(())
-            });
-            drop(tell);
-            // A thread that panicked tells nothing; it is found when it is joined.
-            let prepared = prepared.and_then(|()| told.iter().collect::<Result<Vec<u64>, _>>());
+            let work = |tally, sender| self.work(tally, sender);
+            let (threads, prepared) = start(scope, &self.tallies, work);
             if prepared.is_err() || !ready() {
                 self.gate.open(false);
                 return prepared.map(|_| None);
@@ -142,22 +139,22 @@ impl Trial<'_> {
         })
     }
 
-    /// One thread: tells the bytes that an operation is of, or why it cannot work; then works.
-    fn work(&self, tally: &Tally, tell: mpsc::Sender<Result<u64, DeviceError>>) -> Option<Found> {
-        let session = match self.device.session() {
-            Ok(session) => session,
-            Err(error) => {
-                let _ = tell.send(Err(error));
-                return None;
-            }
-        };
+    /// One thread: sends the bytes per operation, or why it cannot work; then works.
+    fn work(
+        &self,
+        tally: &Tally,
+        sender: mpsc::Sender<Result<u64, DeviceError>>,
+    ) -> Option<ThreadResult> {
+        let session = self.device.session();
         let mut output = Vec::new();
-        let prepared = session.job(self.operation, self.keys).and_then(|mut job| {
+        let session = session.as_deref().map_err(Clone::clone);
+        let job = session.and_then(|session| session.job(self.operation, self.keys));
+        let prepared = job.and_then(|mut job| {
             if self.test.depth > 1 && job.queue().is_none() {
-                let text = "it takes no queue; leave `depth` at 1";
+                let text = "it has no queue; leave `depth` at 1";
                 return Err(DeviceError::NotOffered(text.to_owned()));
             }
-            // Whatever else fails here will fail again, and be counted.
+            // Other errors will recur and be counted.
             match job.run(self.case.input(), &mut output) {
                 Err(error @ DeviceError::NotOffered(_)) => Err(error),
                 _ => Ok(job),
@@ -166,24 +163,24 @@ impl Trial<'_> {
         let mut job = match prepared {
             Ok(job) => job,
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = sender.send(Err(error));
                 return None;
             }
         };
-        let _ = tell.send(Ok(self.bytes_of(&output)));
-        drop(tell);
+        let _ = sender.send(Ok(self.bytes_of(&output)));
+        drop(sender);
         if !self.gate.wait() {
             return None;
         }
         let depth = self.test.depth as usize;
-        let (samples, came) = match job.queue() {
+        let (samples, succeeded) = match job.queue() {
             Some(queue) if depth > 1 => self.keep_full(queue, depth, &mut output, tally),
             _ => self.repeat(&mut *job, &mut output, tally),
         };
-        Some(self.check(&mut *job, samples, came.then_some(&output[..])))
+        Some(self.check(&mut *job, samples, succeeded.then_some(&output[..])))
     }
 
-    /// Bytes that an operation counts for: of plaintext or message. Public keys do not count bytes.
+    /// Returns the bytes of plaintext or message per operation; 0 for public-key operations.
     fn bytes_of(&self, output: &[u8]) -> u64 {
         match self.operation.action {
             _ if !self.operation.takes_size() => 0,
@@ -192,25 +189,25 @@ impl Trial<'_> {
         }
     }
 
-    /// The loop that is measured. With the times it tells whether the last operation came to a result, which is then in
-    /// `output`.
+    /// The measured loop. Returns samples of times, and whether the last operation succeeded; its
+    /// result is then in `output`.
     fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> (Samples, bool) {
         let input = self.case.input();
         let mut samples = Samples::default();
         let mut count = Count::new(tally);
-        let (mut untimed, mut came) = (0, false);
+        let (mut untimed, mut succeeded) = (0, false);
         while !self.stop.load(Ordering::Relaxed) {
             job.repeat(untimed, input, output, &mut count);
             let begin = Instant::now();
-            came = job.repeat(1, input, output, &mut count);
+            succeeded = job.repeat(1, input, output, &mut count);
             let took = begin.elapsed().as_nanos() as u64;
             samples.add(took);
             untimed = (TIMED_EVERY_NS / took.max(1)).min(UNTIMED_MAX);
         }
-        (samples, came)
+        (samples, succeeded)
     }
 
-    /// The same with several operations in the device.
+    /// The measured loop with several operations in flight.
     fn keep_full(
         &self,
         queue: &mut dyn Queue,
@@ -220,7 +217,7 @@ impl Trial<'_> {
     ) -> (Samples, bool) {
         let input = self.case.input();
         let mut samples = Samples::default();
-        let mut came = false;
+        let mut succeeded = false;
         let mut sent = VecDeque::with_capacity(depth);
         let mut count = Count::new(tally);
         loop {
@@ -235,21 +232,21 @@ impl Trial<'_> {
             }
             match sent.pop_front() {
                 Some(begin) => {
-                    came = matches!(queue.complete(output), Ok(true));
-                    count.add(came);
-                    if came {
+                    succeeded = matches!(queue.complete(output), Ok(true));
+                    count.add(succeeded);
+                    if succeeded {
                         samples.add(begin.elapsed().as_nanos() as u64);
                     }
                 }
-                None if stop => return (samples, came),
+                None if stop => return (samples, succeeded),
                 None => {}
             }
         }
     }
 
-    /// After the measurement: are results right? `last` is what came of the last operation that was measured.
-    fn check(&self, job: &mut dyn Job, samples: Samples, last: Option<&[u8]>) -> Found {
-        let mut found = Found {
+    /// Checks results after the measurement. `last` is the result of the last measured operation.
+    fn check(&self, job: &mut dyn Job, samples: Samples, last: Option<&[u8]>) -> ThreadResult {
+        let mut found = ThreadResult {
             samples,
             checked: 0,
             wrong: 0,
@@ -265,33 +262,33 @@ impl Trial<'_> {
             .zip(inverse)
             .map(|(cpu, inverse)| cpu.job(inverse, self.keys));
         let mut inverse = inverse.and_then(Result::ok);
-        let mut judge = |case: &Case, authentic: bool, output: &[u8]| {
-            let inverse = inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
+        let mut check = |case: &Case, authentic: bool, output: &[u8]| {
             found.checked += 1;
-            found.wrong += u64::from(case.check(authentic, output, inverse).is_err());
+            let right = case.check(authentic, output, inverse.as_deref_mut());
+            found.wrong += u64::from(right.is_err());
         };
         if let Some(last) = last {
-            judge(self.case, true, last);
+            check(self.case, true, last);
         }
         let each = CHECKED_MIN.div_ceil(self.test.concurrency) as usize;
         let depth = self.test.depth as usize;
         match job.queue() {
             Some(queue) if depth > 1 => {
-                // As many as are in it at once, or no order would show.
+                // At least as many as are in flight, or the order would not be checked.
                 let all = each.max(depth.min(CHECKED_MIN as usize));
                 check_queue(
                     queue,
                     depth,
                     self.cases.iter().cycle().take(all),
-                    &mut judge,
+                    &mut check,
                 );
             }
             _ => {
                 let mut output = Vec::new();
                 for _ in 0..each {
-                    // One that failed says so, and is in no count of results.
+                    // A failed operation has no result to check.
                     if let Ok(authentic) = job.run(self.case.input(), &mut output) {
-                        judge(self.case, authentic, &output);
+                        check(self.case, authentic, &output);
                     }
                 }
             }
@@ -299,7 +296,7 @@ impl Trial<'_> {
         found
     }
 
-    /// Reads the counters at the beginning and after each slice. `None` where the order is to stop.
+    /// Reads the counters at the beginning and after each slice. `None`: the order is to stop.
     fn observe(&self, orders: &Orders) -> Option<Vec<(SystemTime, Reading)>> {
         let duration = Duration::from_nanos(self.test.duration_ns);
         let settled = Instant::now() + duration / SETTLING_PART;
@@ -312,7 +309,8 @@ impl Trial<'_> {
         let slices = self.test.slices.clamp(1, SLICES_MAX);
         let start = Instant::now();
         let first = self.read(start);
-        // Not from `start`: among a thousand threads this one may have waited for seconds before it read.
+        // Not from `start`: among a thousand threads this one may have waited for seconds before it
+        // read the counters.
         let begun = start + first.at;
         let mut readings = vec![(SystemTime::now(), first)];
         for slice in 1..=slices {
@@ -339,7 +337,7 @@ impl Trial<'_> {
     fn sum_up(
         &self,
         readings: &[(SystemTime, Reading)],
-        found: Vec<Found>,
+        found: Vec<ThreadResult>,
         bytes_each: u64,
     ) -> Speed {
         let [(began, first), .., (_, last)] = readings else {
@@ -384,12 +382,13 @@ impl Trial<'_> {
     }
 }
 
-/// Keeps the queue full with these, and judges each result by the input whose turn it is.
+/// Keeps the queue full with these cases, and checks each result against the input whose turn it
+/// is.
 fn check_queue<'c>(
     queue: &mut dyn Queue,
     depth: usize,
     mut cases: impl Iterator<Item = &'c Case>,
-    judge: &mut impl FnMut(&Case, bool, &[u8]),
+    check: &mut impl FnMut(&Case, bool, &[u8]),
 ) {
     let mut sent = VecDeque::with_capacity(depth);
     let mut output = Vec::new();
@@ -402,13 +401,13 @@ fn check_queue<'c>(
         }
         let Some(case) = sent.pop_front() else { return };
         if let Ok(authentic) = queue.complete(&mut output) {
-            judge(case, authentic, &output);
+            check(case, authentic, &output);
         }
     }
 }
 
-/// Operations in equal parts of the time. A reading that came late is carried back to the end of its slice, at the pace
-/// between it and the one before.
+/// Returns the operations in equal parts of the time. A late reading is interpolated to the end of
+/// its slice, at the rate between it and the one before.
 fn slices(readings: &[(SystemTime, Reading)]) -> Vec<u64> {
     let (Some((_, first)), Some((_, last))) = (readings.first(), readings.last()) else {
         return Vec::new();
@@ -432,11 +431,12 @@ fn slices(readings: &[(SystemTime, Reading)]) -> Vec<u64> {
     counts.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// A sample of times in nanoseconds, taken evenly over the whole measurement, and the longest of all.
+/// A sample of times in nanoseconds, taken evenly over the whole measurement, and the maximum of
+/// all.
 #[derive(Default)]
 struct Samples {
     kept: Vec<u64>,
-    /// One of so many is kept: 2 to this power.
+    /// One of 2 to this power is kept.
     thinned: u32,
     seen: u64,
     max: u64,
@@ -454,21 +454,13 @@ impl Samples {
                 });
                 self.thinned += 1;
             }
-            // After thinning out, the one at hand may not be one of those that are kept from now on.
+            // After thinning out, this sample may not be one of those kept from now on.
             if self.seen.is_multiple_of(1 << self.thinned) {
                 self.kept.push(ns);
             }
         }
         self.seen += 1;
     }
-}
-
-/// CPU time of this process, user and system.
-fn process_cpu_ns() -> u64 {
-    let clock = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID;
-    clock
-        .now()
-        .map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
 #[cfg(test)]

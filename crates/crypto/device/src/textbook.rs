@@ -1,13 +1,14 @@
 //! Textbook RSA (RFC 8017 §5.1.1): a block to the power of the public exponent, without padding.
 //!
-//! The libraries in use do not encrypt a deliberately malformed block, which a device must reject. The computation is not in
-//! constant time: its inputs are public, in tests as well, which decrypt with the built-in private keys.
+//! The libraries in use do not encrypt a deliberately malformed block, which a device must reject.
+//! The computation is not in constant time: its inputs are public, in tests as well, which decrypt
+//! with the built-in private keys.
 
 use crate::keys::RsaNumbers;
 use num_bigint::BigUint;
 
-/// Returns the block to the power of the public exponent, as long as the modulus. `None`: the block is longer than the
-/// modulus or not below it.
+/// Returns the block to the power of the public exponent, as long as the modulus. `None`: the block
+/// is longer than the modulus or not below it.
 pub(crate) fn encrypt(block: &[u8], key: &RsaNumbers<'_>) -> Option<Vec<u8>> {
     let [base, exponent, modulus] = [block, key.e, key.n].map(BigUint::from_bytes_be);
     if block.len() > key.n.len() || base >= modulus {
@@ -40,14 +41,14 @@ mod tests {
         };
         let modulus = 2773_u16.to_be_bytes();
         let key = key(&modulus);
-        let came = encrypt(&920_u16.to_be_bytes(), &key);
-        assert_eq!(came, Some(948_u16.to_be_bytes().to_vec()));
+        let power = encrypt(&920_u16.to_be_bytes(), &key);
+        assert_eq!(power, Some(948_u16.to_be_bytes().to_vec()));
         assert_eq!(encrypt(&modulus, &key), None);
         assert_eq!(encrypt(&[0; 9], &key), None);
     }
 
     #[test]
-    fn a_block_that_is_padded_right_is_decrypted_by_our_engine() {
+    fn our_engine_decrypts_a_correctly_padded_block() {
         let keys = Keys::new(0);
         for name in ["rsa-1024-pkcs1", "rsa-2048-pkcs1"] {
             let pair = keys.pair(Algorithm::parse(name).expect("it is known"));

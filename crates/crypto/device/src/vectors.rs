@@ -1,5 +1,5 @@
-//! Official known answers: `vectors/device/`, read once. What the records look like, and where they come from, is in
-//! `vectors/README.md`.
+//! Official known answers in `vectors/device/`, read once. `vectors/README.md` describes the format
+//! and origin of the records.
 
 use crate::operation::{Action, Algorithm, Family, Padding};
 use crate::{Case, Keys, Operation, Secret};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
-/// The files that ship, with their names for errors.
+/// The shipped files, with their names for errors.
 const SHIPPED: [(&str, &str); 5] = [
     (
         "hashes.txt",
@@ -41,23 +41,23 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
-    /// Where it stands in its origin.
+    /// Its name in its origin.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The keys that it brings.
+    /// Its keys.
     pub(crate) const fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// What can be tried with it, for each action that it fits.
+    /// The cases for each action that it supports.
     pub(crate) fn cases(&self) -> &[Case] {
         &self.cases
     }
 }
 
-/// The known answers of an algorithm.
+/// Returns the known answers of an algorithm.
 pub(crate) fn of(algorithm: Algorithm) -> impl Iterator<Item = &'static Vector> {
     static VECTORS: OnceLock<Vec<Vector>> = OnceLock::new();
     let read = || {
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<Vec<Vector>, String> {
         } else if line.starts_with(' ') {
             let field = fields
                 .get_mut(last)
-                .ok_or_else(|| wrong("it continues nothing"))?;
+                .ok_or_else(|| wrong("a continuation without a field"))?;
             field.push_str(line.trim());
         } else {
             let (field, value) = line.split_once('=').ok_or_else(|| wrong("no `=`"))?;
@@ -105,17 +105,17 @@ fn parse(text: &str) -> Result<Vec<Vector>, String> {
     Ok(vectors)
 }
 
-/// The algorithm of a record of `gost-modes.txt`, which tells cipher and mode apart, in our names. `None`: with parameters
-/// that no algorithm has here.
+/// Returns the name of the algorithm of a record in `gost-modes.txt`, which has cipher and mode in
+/// separate fields. `None`: its parameters are those of no algorithm here.
 fn gost(fields: &BTreeMap<&str, String>) -> Option<String> {
-    // Sections are those of the examples, which are short; S-boxes of GOST 28147-89 are CryptoPro's.
+    // The examples have short sections, and CryptoPro's S-boxes for GOST 28147-89.
     if fields.contains_key("section") || fields.contains_key("sbox") {
         return None;
     }
     Some(format!("{}-{}", fields.get("cipher")?, fields.get("mode")?))
 }
 
-/// Makes a vector of a record's fields; `None`: it is of no algorithm that has a name here.
+/// Makes a vector from a record's fields. `None`: it is for no algorithm here.
 fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
     const KNOWN: [&str; 22] = [
         "name",
@@ -212,12 +212,13 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
         };
         let decrypt = operation(Action::Decrypt);
         match result {
-            // Any bytes might be an implicit rejection then, and a device that does not look at all would pass.
+            // Any bytes might be an implicit rejection then, and a device that does not check at
+            // all would pass.
             None if refused && matches!(algorithm.family(), Family::Rsa(_, Padding::Pkcs1)) => {
-                return Err("a refused ciphertext without what must not come of it".to_owned());
+                return Err("a refused ciphertext without its forbidden plaintext".to_owned());
             }
             _ if refused => cases.push(Case::refused(decrypt, ciphertext, result)),
-            None => return Err("a ciphertext without what is in it".to_owned()),
+            None => return Err("a ciphertext without its plaintext".to_owned()),
             Some(result) => {
                 let encrypt = operation(Action::Encrypt);
                 if encrypt.is_deterministic() {
@@ -228,7 +229,7 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
         }
     }
     if cases.is_empty() {
-        return Err(format!("nothing can be tried with {name:?}"));
+        return Err(format!("{name:?} has no case"));
     }
     Ok(Some(Vector {
         name,
@@ -254,10 +255,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_is_wrong_is_told_with_its_line() {
+    fn errors_name_the_line_of_the_record() {
         let error = |text| parse(text).unwrap_err();
         assert_eq!(error("name x"), "line 1: no `=`");
-        assert_eq!(error(" 00"), "line 1: it continues nothing");
+        assert_eq!(error(" 00"), "line 1: a continuation without a field");
         assert_eq!(error("name = x\n"), "line 2: no field \"algorithm\"");
         assert_eq!(
             error("name = x\nalgorithm = md5\nmessage = 0\ndigest = 00\n"),
@@ -269,20 +270,20 @@ mod tests {
         );
         assert_eq!(
             error("name = x\nalgorithm = md5\nmessage = 00\n"),
-            "line 4: nothing can be tried with \"x\""
+            "line 4: \"x\" has no case"
         );
         assert_eq!(error("name = x\nname = y"), "line 2: the same field twice");
         assert_eq!(
             error(
                 "name = x\nalgorithm = rsa-2048-pkcs1\nprivate = 00\nciphertext = 00\nrefused = yes\n"
             ),
-            "line 6: a refused ciphertext without what must not come of it"
+            "line 6: a refused ciphertext without its forbidden plaintext"
         );
     }
 
     #[test]
     fn most_algorithms_have_known_answers() {
-        // Nobody who would be believed has published any for these.
+        // No authoritative source has published any for these.
         let without: Vec<_> = crate::ALGORITHMS
             .iter()
             .filter(|&&algorithm| of(algorithm).next().is_none())

@@ -1,9 +1,9 @@
-//! Curves that an earlier process has measured on the same machine with the same engines.
+//! A cache of curves that an earlier process measured on the same machine with the same engines.
 //!
-//! One file for each suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`: what all engines that can
-//! be used cost. A file that cannot be read, or was measured on another CPU, with other engines or by another
-//! build of this program, is as good as none: it is written again. Nothing here fails: without a cache each
-//! process measures for itself.
+//! One file per suite, in `$XDG_CACHE_HOME/cipherbench` or `~/.cache/cipherbench`, with the curves
+//! of all available engines. A file that is unreadable, or from another CPU, other engines or
+//! another build of this program, is ignored and rewritten. Errors are ignored: without a cache
+//! each process measures for itself.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -16,16 +16,16 @@ use wire::Suite;
 
 use crate::curve::{Direction, EngineCurves};
 
-/// Raised when what is measured changes.
+/// Incremented when the measurement changes.
 const FORMAT: u32 = 1;
-/// A longer file is not ours.
+/// A longer file is not a cache file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What curves depend on.
+/// The conditions that curves depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     format: u32,
-    /// Version and build: two builds of one version may compute differently.
+    /// Version and build: builds of one version may compute differently.
     program: String,
     suite: Suite,
     cpu: String,
@@ -34,7 +34,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Of this machine and those engines.
+    /// Returns the identity of this machine and these engines.
     pub(crate) fn of(suite: Suite, engines: &[Selection]) -> Self {
         let build = fs::metadata("/proc/self/exe").map_or_else(|_| String::new(), |it| build(&it));
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -49,7 +49,7 @@ impl Identity {
     }
 }
 
-/// Length of the executable, and when it was written: nobody has to remember to change them.
+/// Length and modification time of the executable: they identify a build without manual versioning.
 fn build(executable: &fs::Metadata) -> String {
     let bytes = executable.len();
     let written = executable.modified().unwrap_or(UNIX_EPOCH);
@@ -60,8 +60,8 @@ fn build(executable: &fs::Metadata) -> String {
     format!(" {bytes}-{written_ns}")
 }
 
-/// Model, microcode and flags of the first CPU of `/proc/cpuinfo`: its name, and a hash of all that says what
-/// it is.
+/// Identifies the first CPU of `/proc/cpuinfo`: its name, and a hash of its stable properties such
+/// as microcode and flags.
 fn cpu_identity(cpuinfo: &str) -> String {
     const CHANGES: [&str; 4] = ["cpu MHz", "bogomips", "BogoMIPS", "cache size"];
     const NUMBERS: [&str; 7] = [
@@ -88,17 +88,17 @@ fn cpu_identity(cpuinfo: &str) -> String {
     format!("{name} {hash:016x}")
 }
 
-/// FNV-1a: a checksum that is the same everywhere and always.
+/// FNV-1a, which is the same on all platforms and in all versions.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn fnv(hash: u64, text: &str) -> u64 {
-    // A text's end counts too.
+    // The terminator separates texts.
     text.bytes().chain([0]).fold(hash, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Where curves are kept between processes.
+/// The storage of curves between processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     folder: Option<PathBuf>,
@@ -111,10 +111,10 @@ struct Content {
 }
 
 impl Cache {
-    /// Where the user has his caches; nowhere when that cannot be told.
+    /// Returns the cache in the user's cache directory; an empty one if that is unknown.
     pub(crate) fn of_user() -> Self {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        // The specification has relative paths ignored.
+        // The XDG specification requires ignoring relative paths.
         let absolute = |path: &PathBuf| path.is_absolute();
         let home = || variable("HOME").map(|home| home.join(".cache"));
         let base = variable("XDG_CACHE_HOME").filter(absolute).or_else(home);
@@ -122,12 +122,12 @@ impl Cache {
         Self { folder }
     }
 
-    /// Nowhere.
+    /// Returns a cache that stores nothing.
     pub(crate) const fn none() -> Self {
         Self { folder: None }
     }
 
-    /// In that folder.
+    /// Returns the cache in this directory.
     #[cfg(test)]
     pub(crate) fn at(folder: &Path) -> Self {
         Self {
@@ -135,13 +135,13 @@ impl Cache {
         }
     }
 
-    /// The file of a suite.
+    /// Returns the file of a suite.
     fn file(&self, suite: Suite) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
         Some(folder.join(format!("curves-{suite}.json")))
     }
 
-    /// The curves that were measured under the same circumstances.
+    /// Returns the curves that were measured under the same conditions.
     pub(crate) fn load(&self, identity: &Identity) -> Option<Vec<EngineCurves>> {
         let path = self.file(identity.suite)?;
         // Opening a pipe would wait for its writer.
@@ -163,7 +163,7 @@ impl Cache {
         (usable && content.curves.iter().all(sane)).then_some(content.curves)
     }
 
-    /// Keeps curves, if that is possible.
+    /// Stores curves, if possible.
     pub(crate) fn store(&self, identity: &Identity, curves: &[EngineCurves]) {
         let Some(path) = self.file(identity.suite) else {
             return;
@@ -172,12 +172,12 @@ impl Cache {
             identity: identity.clone(),
             curves: curves.to_vec(),
         };
-        // A cache that cannot be written costs the next start a tenth of a second, and this one nothing.
+        // An unwritable cache only costs the next start a tenth of a second.
         let _ = write(&path, &content);
     }
 }
 
-/// Writes beside the file and renames: who reads meanwhile sees the old one or the new one.
+/// Writes a temporary file and renames it, so that readers see the old or the new content.
 fn write(path: &Path, content: &Content) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -194,7 +194,7 @@ mod tests {
     use std::time::Duration;
 
     fn identity() -> Identity {
-        let selection = engine::select(&engine::Choice::Auto, Suite::Aes256Gcm).unwrap();
+        let selection = engine::select(&engine::CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
         Identity::of(Suite::Aes256Gcm, &[selection])
     }
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_loaded_by_the_same_machine_alone() {
+    fn curves_are_loaded_on_the_same_machine_only() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(&folder.path().join("made/when/needed"));
         let identity = identity();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_ignored_and_written_again() {
+    fn a_broken_file_is_ignored_and_rewritten() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path());
         let identity = identity();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_for_a_cache_is_no_failure() {
+    fn a_cache_without_a_directory_does_not_fail() {
         let cache = Cache::none();
         let identity = identity();
         cache.store(&identity, &curves(&identity));
@@ -291,11 +291,11 @@ mod tests {
         assert_eq!(this, build_of("a program", 1));
         assert_ne!(this, build_of("a longer program", 1));
         assert_ne!(this, build_of("a program", 2));
-        assert!(identity().program.contains('-'), "that of this very test");
+        assert!(identity().program.contains('-'), "the build of this test");
     }
 
     #[test]
-    fn a_cpu_is_known_by_what_it_is_and_not_by_its_clock() {
+    fn a_cpu_is_identified_by_its_features_and_not_by_its_clock() {
         let cpuinfo = |flags: &str, microcode: &str, mhz: &str| {
             cpu_identity(&format!(
                 "processor\t: 0\nmodel name\t: A CPU\nmicrocode\t: {microcode}\ncpu MHz\t\t: {mhz}\n\

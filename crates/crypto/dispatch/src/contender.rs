@@ -1,34 +1,24 @@
-//! What may do batches: engines that pass, and the modelled device.
-
-use std::sync::Arc;
+//! Candidates for processing batches: engines that pass, and the modelled device.
 
 use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
 use wire::Suite;
 
 use crate::cache::Cache;
 use crate::curve::{Curve, Direction, EngineCurves};
-use crate::device::{Device, OnDevice};
-use crate::dispatch::Dispatch;
 use crate::measure;
 use crate::routed::Predictor;
 use choice::CpuChoice;
 
-/// What may do batches.
+/// A candidate for processing batches.
 pub(crate) struct Contender {
     pub(crate) name: String,
     pub(crate) version: String,
-    pub(crate) maker: Maker,
+    pub(crate) make: Make,
     pub(crate) predictor: Predictor,
 }
 
-/// What makes its transforms.
-pub(crate) enum Maker {
-    Engine(Selection),
-    Device {
-        device: Arc<Device>,
-        inside: Dispatch,
-    },
-}
+/// Makes the transform of an SA from its keying material.
+pub(crate) type Make = Box<dyn Fn(&[u8]) -> Box<dyn Transform> + Send + Sync>;
 
 impl Contender {
     pub(crate) fn of(selection: Selection) -> Self {
@@ -39,26 +29,16 @@ impl Contender {
         Self {
             name: selection.engine().to_owned(),
             version: selection.version().to_owned(),
-            maker: Maker::Engine(selection),
+            make: Box::new(move |keymat| selection.transform(keymat)),
             predictor: Predictor::Curves(curves),
-        }
-    }
-
-    pub(crate) fn make(&self, keymat: &[u8]) -> Box<dyn Transform> {
-        match &self.maker {
-            Maker::Engine(selection) => selection.transform(keymat),
-            Maker::Device { device, inside } => Box::new(OnDevice {
-                device: Arc::clone(device),
-                inside: inside.transform(keymat),
-            }),
         }
     }
 }
 
-/// Contenders, what they cost, and who is none.
+/// Contenders, their curves, and engines that were passed over.
 pub(crate) type Compared = (Vec<Contender>, Vec<EngineCurves>, Vec<PassedOver>);
 
-/// An engine that cannot even be measured.
+/// The error for an engine that fails while it is measured.
 pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
     EngineError::Unavailable {
         name: failed.engine,
@@ -66,11 +46,11 @@ pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
     }
 }
 
-/// Engines on this CPU that serve a suite and pass, at least one.
+/// Engines on this CPU that have a suite and pass; at least one.
 pub(crate) struct Found {
     pub(crate) engines: Vec<Selection>,
     pub(crate) passed_over: Vec<PassedOver>,
-    /// Whether these are all that there are, and not one that was named.
+    /// Whether these are all engines, rather than a named one.
     are_all: bool,
 }
 
@@ -96,7 +76,7 @@ impl Found {
                 Ok(selection) => found.engines.push(selection),
                 Err(reason) => {
                     reasons.push(reason.in_short());
-                    // An engine without the suite is no loss.
+                    // An engine without the suite is not worth reporting.
                     if !matches!(reason, EngineError::NotServed { .. }) {
                         found.passed_over.push(PassedOver {
                             engine: info.name,
@@ -110,20 +90,20 @@ impl Found {
             let reasons = reasons.join("; ");
             return Err(EngineError::None { suite, reasons });
         }
-        // To measure what loses by far takes seconds, before the first packet.
+        // Measuring far slower engines would delay the first packet by seconds.
         if found.engines.iter().any(|engine| !engine.is_outrun()) {
             found.engines.retain(|engine| !engine.is_outrun());
         }
         Ok(found)
     }
 
-    /// The cache, if it is for these. A suite has one file, and that is for `auto`: what an engine costs that
-    /// somebody has named must not take its place.
+    /// Returns the cache if it applies to these engines. Each suite has one file, for `auto`: the
+    /// curves of a named engine must not replace it.
     pub(crate) const fn cache<'a>(&self, cache: &'a Cache) -> &'a Cache {
         if self.are_all { cache } else { &NO_CACHE }
     }
 
-    /// With what they cost.
+    /// Measures them or reads their curves from the cache.
     pub(crate) fn compared(self, suite: Suite, cache: &Cache) -> Result<Compared, EngineError> {
         let cache = self.cache(cache);
         let curves = measure::curves(suite, &self.engines, cache).map_err(unavailable)?;

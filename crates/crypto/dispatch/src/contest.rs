@@ -1,36 +1,37 @@
-//! Who wins where: which engines are worth a key, and at which sizes they take turns.
+//! Comparison of engines: which ones are worth a key, and their crossovers by packet size.
 
 use wire::Suite;
 use wire::overhead::esp_bytes;
 
 use crate::curve::{Direction, Load};
 
-/// A batch goes from one engine to another only when that is expected to be faster by a tenth. Below, the two
-/// are the same within what was measured, and going to and fro would cost the caches more than it gains.
+/// A batch changes engines only if that is expected to be faster by a tenth. Smaller differences
+/// are within measurement error, and alternating would cost more in caches than it gains.
 pub(crate) const fn is_worth_a_change(from_ps: u64, to_ps: u64) -> bool {
     to_ps < from_ps - from_ps / 10
 }
 
-/// Batches for which engines are compared.
+/// Batch sizes for which engines are compared.
 const BATCHES: [u64; 5] = [1, 4, 16, 32, 64];
-/// Batch whose crossovers are told to people.
-pub(crate) const BATCH_TOLD: u64 = 32;
-/// Inner packets from the shortest with an IPv4 header up to the longest.
+/// Batch size of the crossovers in reports.
+pub(crate) const REPORTED_BATCH: u64 = 32;
+/// Lengths of inner packets, from a bare IPv4 header to the longest packet.
 const INNER_BYTES_MIN: usize = 20;
 const INNER_BYTES_MAX: usize = 65_535;
 
-/// From a size on, the contender of that index is the fastest.
+/// A packet size from which on the contender with this index is the fastest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Crossover {
     pub(crate) from_inner_bytes: usize,
     pub(crate) winner: usize,
 }
 
-/// What a contender takes for a batch.
+/// Predicts a contender's time for a batch, in picoseconds.
 pub(crate) type Cost<'a> = &'a dyn Fn(Load) -> u64;
 
-/// Contenders that are worth a key in those directions: first the one that is the best overall, then those
-/// that would be changed to from it for some batch. `cost` gives each one's for a direction.
+/// Returns the contenders that are worth a key in these directions: first the best overall, then
+/// those to which some batch would change from it. `cost` predicts a contender's time in a
+/// direction.
 pub(crate) fn worth_a_key(
     contenders: usize,
     suite: Suite,
@@ -49,7 +50,8 @@ pub(crate) fn worth_a_key(
                 .collect()
         })
         .collect();
-    // How much slower than the fastest, on average over all sizes: a ratio, as sizes differ by a thousand.
+    // How much slower than the fastest on average over all sizes: a ratio, since sizes differ by a
+    // factor of a thousand.
     let handicap = |contender: usize| {
         let ratio = |costs: &Vec<u64>| {
             let fastest = costs.iter().copied().min().unwrap_or(0);
@@ -71,7 +73,7 @@ pub(crate) fn worth_a_key(
     std::iter::once(best).chain(others).collect()
 }
 
-/// Batches of one size, over all sizes.
+/// Batches of equal packets, over all sizes.
 fn grid(suite: Suite, direction: Direction) -> impl Iterator<Item = (Direction, Load)> {
     let batches: &[u64] = match direction {
         Direction::SealFrom => &BATCHES[..1],
@@ -85,7 +87,7 @@ fn grid(suite: Suite, direction: Direction) -> impl Iterator<Item = (Direction, 
     })
 }
 
-/// Lengths of inner packets in steps of about a tenth.
+/// Lengths of inner packets, in steps of about a tenth.
 fn sizes() -> impl Iterator<Item = usize> {
     std::iter::successors(Some(INNER_BYTES_MIN), |bytes| {
         Some(bytes + (bytes / 10).max(4))
@@ -94,13 +96,13 @@ fn sizes() -> impl Iterator<Item = usize> {
     .chain([INNER_BYTES_MAX])
 }
 
-/// Which contender is the fastest from which size on, for batches of so many packets of one length. The first
-/// one is the fastest from the shortest packet on.
+/// Returns the fastest contender by packet size, for batches of `packets` packets of one length.
+/// The first entry starts at the shortest packet.
 pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<Crossover> {
     let fastest = |inner_bytes: usize, before: Option<usize>| {
         let load = Load::uniform(packets, esp_bytes(suite, inner_bytes) as u64);
         let times: Vec<_> = costs.iter().map(|cost| cost(load)).collect();
-        // Of equals the one that was it before, so that a tie is no crossover.
+        // Among equals the previous one, so that a tie is not a crossover.
         let least = times.iter().copied().min();
         let still = before.filter(|&before| Some(times[before]) == least);
         still.or_else(|| times.iter().position(|&time| Some(time) == least))
@@ -113,7 +115,8 @@ pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<
             continue;
         };
         if before != Some(winner) {
-            // Between this size and the one below; the first where the winner has changed. Lines cross once.
+            // Bisects between this size and the one below for the first with another winner. Lines
+            // cross once.
             let (mut low, mut high) = (below, inner_bytes);
             while before.is_some() && high - low > 1 {
                 let middle = low.midpoint(high);
@@ -132,7 +135,7 @@ pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<
     found
 }
 
-/// In words: `one-engine below 96 B, another`.
+/// Formats crossovers: `one-engine below 96 B, another`.
 pub(crate) fn in_words(crossovers: &[Crossover], names: &[&str]) -> String {
     let mut parts = Vec::new();
     for (at, crossover) in crossovers.iter().enumerate() {
@@ -167,7 +170,7 @@ mod tests {
             .map(|curve| |load| curve.predict_ps(load))
             .collect();
         let costs: Vec<Cost<'_>> = costs.iter().map(|cost| cost as Cost<'_>).collect();
-        crossovers(SUITE, BATCH_TOLD, &costs)
+        crossovers(SUITE, REPORTED_BATCH, &costs)
     }
 
     fn worth(curves: &[Curve]) -> Vec<usize> {
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_wins_everywhere_is_the_only_one_worth_a_key() {
+    fn an_engine_that_wins_everywhere_gets_the_only_key() {
         let curves = [line(50_000, 200), line(40_000, 75), line(45_000, 80)];
         assert_eq!(worth(&curves), [1]);
         assert_eq!(in_words(&cross(&curves), &["a", "b", "c"]), "b");
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn three_take_turns() {
+    fn three_engines_alternate_by_size() {
         let curves = [line(10_000, 1_000), line(60_000, 250), line(400_000, 75)];
         let found = cross(&curves);
         let winners: Vec<_> = found.iter().map(|crossover| crossover.winner).collect();
@@ -219,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_is_told_to_win_is_never_slower(
+        fn the_predicted_winner_is_never_slower(
             lines in proptest::collection::vec((1_000u64..500_000, 30u64..5_000), 1..5),
             size in 20usize..65_535,
         ) {
@@ -227,13 +230,13 @@ mod tests {
             let found = cross(&curves);
             prop_assert_eq!(found[0].from_inner_bytes, 20);
             let winner = found.iter().rev().find(|at| at.from_inner_bytes <= size).unwrap().winner;
-            let load = Load::uniform(BATCH_TOLD, esp_bytes(SUITE, size) as u64);
+            let load = Load::uniform(REPORTED_BATCH, esp_bytes(SUITE, size) as u64);
             let least = curves.iter().map(|curve| curve.predict_ps(load)).min().unwrap();
             prop_assert!(curves[winner].predict_ps(load) as f64 <= least as f64 * 1.02);
         }
 
         #[test]
-        fn who_has_no_key_would_gain_less_than_the_price_of_a_change(
+        fn a_contender_without_a_key_would_gain_too_little(
             lines in proptest::collection::vec((1_000u64..500_000, 30u64..5_000), 1..5),
         ) {
             let curves: Vec<_> = lines.iter().map(|&(packet, byte)| line(packet, byte)).collect();

@@ -1,24 +1,24 @@
-//! What a batch costs on an engine: curves, and how they are fitted to measurements.
+//! Cost curves of batches on an engine, fitted to measurements.
 
 use serde::{Deserialize, Serialize};
 
-/// What an engine is asked to do.
+/// A kind of call to an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Seal a batch in place.
     Seal,
-    /// Seal one packet from where its text lies.
+    /// Seal one packet from a separate text.
     SealFrom,
     /// Open a batch in place.
     Open,
 }
 
 impl Direction {
-    /// Every one.
+    /// All directions.
     pub const ALL: [Self; 3] = [Self::Seal, Self::SealFrom, Self::Open];
 
-    /// Its name: `seal`, `seal-from`, `open`.
+    /// Returns its name: `seal`, `seal-from`, `open`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -29,19 +29,19 @@ impl Direction {
     }
 }
 
-/// What of a batch its cost depends on.
+/// The properties of a batch that determine its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
-    /// Packets in it.
+    /// Number of packets.
     pub packets: u64,
-    /// Their ESP packets' length together, SPI to ICV, in bytes.
+    /// Total length of the ESP packets, SPI to ICV, in bytes.
     pub bytes: u64,
-    /// Length of the longest of them, in bytes.
+    /// Length of the longest packet, in bytes.
     pub longest_bytes: u64,
 }
 
 impl Load {
-    /// So many packets, all of that length.
+    /// Returns the load of `packets` packets of `bytes` bytes each.
     #[must_use]
     pub const fn uniform(packets: u64, bytes: u64) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Load {
         }
     }
 
-    /// Of a batch.
+    /// Returns the load of a batch.
     #[inline]
     #[must_use]
     pub fn of(packets: &[engine::Packet]) -> Self {
@@ -67,7 +67,7 @@ impl Load {
         }
     }
 
-    /// The factors of a curve's coefficients, in their order.
+    /// Factors of a curve's coefficients, in their order.
     fn factors(&self) -> [f64; TERMS] {
         [
             1.0,
@@ -78,26 +78,26 @@ impl Load {
     }
 }
 
-/// Time of a batch on an engine: a sum of four parts, each in picoseconds and not above `PART_PS_MAX`, so that
-/// no batch's sum overflows.
+/// Time of a batch on an engine: a sum of four parts, each in picoseconds and at most
+/// `PART_PS_MAX`, so that no sum overflows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Curve {
-    /// However large the batch is.
+    /// Per batch, whatever its size.
     pub per_batch_ps: u64,
-    /// For each packet.
+    /// Per packet.
     pub per_packet_ps: u64,
-    /// For each byte of an ESP packet.
+    /// Per byte of an ESP packet.
     pub per_byte_ps: u64,
-    /// For each byte of the longest packet alone: multi-buffer engines work on packets side by side, and are
-    /// done when the longest is.
+    /// Per byte of the longest packet only: multi-buffer engines process packets in parallel and
+    /// finish with the longest.
     pub per_longest_byte_ps: u64,
 }
 
-/// 10 ms: a hundred thousand times what the slowest engine takes for a byte.
+/// 10 ms: a hundred thousand times the slowest engine's time per byte.
 pub(crate) const PART_PS_MAX: u64 = 10_000_000_000;
 
 impl Curve {
-    /// Whether no part is absurd.
+    /// Whether all parts are plausible.
     pub(crate) fn is_sane(&self) -> bool {
         let Self {
             per_batch_ps,
@@ -114,7 +114,7 @@ impl Curve {
         parts.iter().all(|&part| part <= PART_PS_MAX)
     }
 
-    /// The time that a batch will take, in picoseconds.
+    /// Predicts the time of a batch, in picoseconds.
     #[inline]
     #[must_use]
     pub const fn predict_ps(&self, load: Load) -> u64 {
@@ -125,16 +125,16 @@ impl Curve {
     }
 }
 
-/// A time that was measured.
+/// A measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// The batch.
     pub load: Load,
-    /// The shortest time of a few, in picoseconds.
+    /// Shortest time of several, in picoseconds.
     pub measured_ps: u64,
 }
 
-/// A curve and what it was fitted to.
+/// A curve with its measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fit {
     /// The curve.
@@ -143,17 +143,17 @@ pub struct Fit {
     pub points: Vec<Point>,
 }
 
-/// Coefficients of a curve.
+/// Number of coefficients of a curve.
 const TERMS: usize = 4;
 
 impl Fit {
-    /// The curve without negative parts whose *relative* deviations from the points have the least squares:
-    /// a short packet's nanoseconds count as much as a long one's microseconds. Points of zero time are ignored.
-    /// What the points cannot tell apart (one packet a batch each: batch and packet) goes to the earlier of
-    /// packet, byte, batch, longest byte.
+    /// Fits the curve without negative parts whose *relative* deviations from the points have the
+    /// least squares: a short packet's nanoseconds count as much as a long one's microseconds.
+    /// Ignores points of zero time. Parts that the points cannot distinguish (with one packet per
+    /// batch: batch and packet) go to the earlier of packet, byte, batch, longest byte.
     #[must_use]
     pub fn of(points: Vec<Point>) -> Self {
-        // With four unknowns every choice of those that are not zero can be tried: 15 small systems.
+        // With four unknowns every subset of nonzero ones can be tried: 15 small systems.
         let mut best: Option<(f64, [f64; TERMS])> = None;
         for &terms in &SUBSETS {
             let Some(solution) = least_squares(&points, terms) else {
@@ -163,7 +163,7 @@ impl Fit {
                 continue;
             }
             let error = squares(&points, &solution);
-            // A term more must earn its place.
+            // An additional term must reduce the error.
             if best.is_none_or(|(least, _)| error < least * 0.999 - 1e-12) {
                 best = Some((error, solution));
             }
@@ -179,7 +179,7 @@ impl Fit {
         Self { curve, points }
     }
 
-    /// The largest deviation of a point from the curve, as a share of the point.
+    /// Returns the largest deviation of a point from the curve, relative to the point.
     #[must_use]
     pub fn deviation(&self) -> f64 {
         let deviation = |point: &Point| {
@@ -191,7 +191,7 @@ impl Fit {
     }
 }
 
-/// Indexes of [`Load::factors`] that may differ from zero, the simpler combinations first.
+/// Indexes of [`Load::factors`] with nonzero coefficients, the simpler combinations first.
 const SUBSETS: [&[usize]; 15] = [
     &[1],
     &[2],
@@ -210,7 +210,7 @@ const SUBSETS: [&[usize]; 15] = [
     &[0, 1, 2, 3],
 ];
 
-/// Sum of the squares of relative deviations.
+/// Returns the sum of the squares of relative deviations.
 fn squares(points: &[Point], solution: &[f64; TERMS]) -> f64 {
     let square = |point: &Point| {
         let predicted: f64 = point
@@ -227,8 +227,8 @@ fn squares(points: &[Point], solution: &[f64; TERMS]) -> f64 {
     measured.map(square).sum()
 }
 
-/// Coefficients of those terms alone, by the normal equations; `None` when the points do not tell the terms
-/// apart.
+/// Solves the normal equations for the coefficients of these terms only; `None` if the points do
+/// not distinguish the terms.
 fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
     let unknowns = terms.len();
     let mut system = [[0.0; TERMS + 1]; TERMS];
@@ -242,7 +242,8 @@ fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
             equation[TERMS] += row(i);
         }
     }
-    // Columns are of very different size: bytes and batches. Scaled by the diagonal, they compare.
+    // Columns such as bytes and batches differ by orders of magnitude; scaling by the diagonal
+    // makes them comparable.
     let mut scale = [1.0; TERMS];
     for (term, scale) in scale.iter_mut().enumerate().take(unknowns) {
         *scale = system[term][term].sqrt();
@@ -264,7 +265,7 @@ fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
     Some(solution)
 }
 
-/// Solves a symmetric system by Gauss and Jordan; `None` when it has no single solution.
+/// Solves a symmetric system by Gauss-Jordan elimination; `None` if it has no unique solution.
 fn eliminate(system: &mut [[f64; TERMS + 1]; TERMS], unknowns: usize) -> Option<[f64; TERMS]> {
     const SINGULAR: f64 = 1e-9;
     for column in 0..unknowns {
@@ -292,7 +293,7 @@ fn eliminate(system: &mut [[f64; TERMS + 1]; TERMS], unknowns: usize) -> Option<
     Some(solution)
 }
 
-/// What one engine costs for one suite.
+/// Curves of one engine for one suite.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineCurves {
     /// The engine.
@@ -306,7 +307,7 @@ pub struct EngineCurves {
 }
 
 impl EngineCurves {
-    /// Of a direction.
+    /// Returns the fit of a direction.
     #[must_use]
     pub const fn of(&self, direction: Direction) -> &Fit {
         match direction {
@@ -340,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_curve_is_found_again_from_what_it_predicts(
+        fn a_curve_is_recovered_from_its_predictions(
             per_batch_ps in 0u64..2_000_000,
             per_packet_ps in 1_000u64..1_000_000,
             per_byte_ps in 30u64..20_000,
@@ -348,12 +349,12 @@ mod tests {
         ) {
             let curve = Curve { per_batch_ps, per_packet_ps, per_byte_ps, per_longest_byte_ps };
             let fit = Fit::of(points(curve, &[1, 4, 32]));
-            // Parts that hardly matter may go to others; the times may not.
+            // Insignificant parts may be attributed to others, but times must match.
             prop_assert!(fit.deviation() < 0.01, "{} {:?}", fit.deviation(), fit.curve);
         }
 
         #[test]
-        fn noise_bends_a_curve_no_more_than_its_own_size(
+        fn noise_changes_a_curve_in_proportion(
             per_packet_ps in 10_000u64..200_000,
             per_byte_ps in 50u64..5_000,
             noise in proptest::collection::vec(-0.1f64..0.1, 12),
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn of_single_packets_batch_and_packet_are_one() {
+    fn single_packets_do_not_distinguish_batch_and_packet() {
         let curve = Curve {
             per_batch_ps: 10_000,
             per_packet_ps: 20_000,
@@ -387,8 +388,8 @@ mod tests {
     }
 
     #[test]
-    fn packets_side_by_side_are_seen_as_such() {
-        // 16 lanes: a batch of one takes as long as the longest packet, whatever else is in it.
+    fn parallel_packets_are_recognised() {
+        // 16 lanes: a batch takes as long as its longest packet, whatever else it contains.
         let curve = Curve {
             per_batch_ps: 50_000,
             per_packet_ps: 10_000,

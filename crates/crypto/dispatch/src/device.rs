@@ -1,14 +1,14 @@
-//! A coprocessor that is not there: real cryptography by an engine, and the time that a card would take.
+//! A modelled coprocessor: an engine computes, and results take the time of a card.
 //!
-//! Packets go in in their order and come back in their order. Each of the device's units takes the next packet
-//! as soon as it is free, and `bytes / rate` for it; `latency` later the packet is back, and only then is there
-//! room for another. A batch is done when its last packet is back: its lane waits for that, and other lanes'
-//! packets wait for the units in between.
+//! Packets enter and leave in order. Each of the device's units takes the next packet as soon as it
+//! is free, and processes it in `bytes / rate`; the packet is back `latency` later, and only then
+//! is there room for another. A batch is done when its last packet is back: its lane waits for
+//! that, and packets of other lanes queue for the units meanwhile.
 //!
-//! Lanes share the queue behind a mutex, which is held while a batch's times are worked out and never while one
-//! is computed or waited for: a model's price, which no real engine has.
+//! Lanes share the queue behind a mutex, which is held while a batch's times are computed but never
+//! during cryptography or waiting. Real engines have no such cost.
 //!
-//! It cannot be faster than the engine that computes inside, and does not say so.
+//! Limit: it cannot be faster than the engine that computes, which it does not detect.
 
 use std::collections::VecDeque;
 use std::hint;
@@ -22,18 +22,18 @@ use wire::Suite;
 use crate::curve::Load;
 use choice::Model;
 
-/// What the engine is called where it failed.
+/// The engine's name in errors.
 pub(crate) const NAME: &str = "model";
 
-/// Times are sums of what packets take: in picoseconds, and in 128 bits, which no service outlives.
+/// Picoseconds. 128 bits, since times are sums over all packets of a service.
 type Ps = u128;
 
 const PS_PER_NS: Ps = 1_000;
 const PPM: u64 = 1_000_000;
-/// The kernel wakes a sleeper up about this late; the rest is waited out awake.
+/// The kernel wakes threads about this late; the rest is a busy wait.
 const OVERSLEEP: Duration = Duration::from_micros(80);
 
-/// One device, which all lanes share.
+/// A device, shared by all lanes.
 pub(crate) struct Device {
     latency_ps: Ps,
     rate_bps: Ps,
@@ -45,23 +45,23 @@ pub(crate) struct Device {
 
 struct State {
     now: Occupation,
-    /// Where a prediction is worked out.
+    /// Scratch space for predictions.
     scratch: Occupation,
     random: u64,
 }
 
-/// What is in the device.
+/// The packets in the device.
 struct Occupation {
-    /// When each unit is free.
+    /// The time at which each unit becomes free.
     units: Vec<Ps>,
-    /// When each packet that is in it will be back, the first first.
+    /// The time at which each packet in the device will be back, in order.
     back: VecDeque<Ps>,
-    /// When the last of all packets will be back.
+    /// The time at which the last packet will be back.
     last: Ps,
 }
 
 impl Occupation {
-    /// A device that has nothing to do.
+    /// Returns an idle device.
     fn idle(units: usize, queue: usize) -> Self {
         Self {
             units: vec![0; units],
@@ -70,7 +70,7 @@ impl Occupation {
         }
     }
 
-    /// Becomes the same as another of the same device, without allocating.
+    /// Copies another occupation of the same device without allocating.
     fn copy(&mut self, other: &Self) {
         self.units.copy_from_slice(&other.units);
         self.back.clear();
@@ -79,7 +79,7 @@ impl Occupation {
     }
 }
 
-/// When a batch will be done, and whether it comes back undone.
+/// The completion time of a batch, and whether it fails.
 struct Ticket {
     done: Instant,
     fails: bool,
@@ -102,8 +102,8 @@ impl Device {
         }
     }
 
-    /// The time until a batch that were handed in now would be done, in picoseconds. All its packets are taken
-    /// for equally long.
+    /// Predicts the time until a batch submitted now is done, in picoseconds. Assumes that all its
+    /// packets have the same length.
     pub(crate) fn predict_ps(&self, load: Load) -> u64 {
         let now = self.now();
         let mut state = self.lock();
@@ -117,7 +117,7 @@ impl Device {
         u64::try_from(done - now).unwrap_or(u64::MAX)
     }
 
-    /// The same for a device that has nothing to do.
+    /// Predicts the time of a batch on an idle device, in picoseconds.
     pub(crate) fn predict_idle_ps(&self, load: Load) -> u64 {
         let units = self.lock().now.units.len();
         let mut idle = Occupation::idle(units, self.queue);
@@ -137,7 +137,7 @@ impl Device {
         }
     }
 
-    /// Puts packets into the device; returns when the last is back.
+    /// Submits packets. Returns the time at which the last is back.
     fn schedule(&self, state: &mut Occupation, now: Ps, packets: impl Iterator<Item = u64>) -> Ps {
         while state.back.front().is_some_and(|&back| back <= now) {
             state.back.pop_front();
@@ -163,7 +163,7 @@ impl Device {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in it can be half done.
+        // A panic cannot leave the state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -173,7 +173,7 @@ fn equal_packets(load: Load) -> impl Iterator<Item = u64> {
     std::iter::repeat_n(each, load.packets as usize)
 }
 
-/// The next number of a sequence that is the same in every process (SplitMix64).
+/// Returns the next number of a sequence that is the same in every process (SplitMix64).
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -195,12 +195,12 @@ fn wait_until(time: Instant) {
 /// The keying material of one SA on the device.
 pub(crate) struct OnDevice {
     pub(crate) device: Arc<Device>,
-    /// What computes.
+    /// The engine that computes.
     pub(crate) inside: Box<dyn Transform>,
 }
 
 impl OnDevice {
-    /// Hands a batch in, lets it be computed, and waits until it is back.
+    /// Submits a batch, computes it, and waits until it is back.
     fn process(
         &mut self,
         bytes: impl Iterator<Item = usize>,
@@ -210,7 +210,7 @@ impl OnDevice {
         let computed = match ticket.fails {
             true => Err(EngineFailed {
                 engine: NAME,
-                reason: "an error that the model is to have".to_owned(),
+                reason: "an injected error of the model".to_owned(),
             }),
             false => compute(&mut *self.inside),
         };
@@ -261,7 +261,7 @@ mod tests {
 
     const NS: u64 = 1_000;
 
-    /// 50 µs away; a unit takes 1 ns for 1 byte.
+    /// A device with 50 µs of latency, whose units take 1 ns per byte.
     fn device(queue: u32, parallel: u16) -> Device {
         Device::new(&Model {
             latency: Duration::from_micros(50),
@@ -269,7 +269,7 @@ mod tests {
             queue,
             parallel,
             errors_ppm: 0,
-            engine: engine::Choice::Auto,
+            engine: engine::CpuChoice::Auto,
         })
     }
 
@@ -289,28 +289,28 @@ mod tests {
     fn a_short_queue_waits_for_packets_to_come_back() {
         let idle =
             |queue, packets| device(queue, 1).predict_idle_ps(Load::uniform(packets, 1000)) / NS;
-        // One at a time: each pays the latency.
+        // One at a time: each has the full latency.
         assert_eq!(idle(1, 4), 4 * 51_000);
-        // Two at a time: the third goes in when the first is back.
+        // Two at a time: the third enters when the first is back.
         assert_eq!(idle(2, 4), 51_000 + 1_000 + 51_000);
         assert_eq!(idle(4, 4), 54_000);
     }
 
     #[test]
-    fn what_others_have_handed_in_is_waited_for() {
+    fn a_batch_waits_for_those_before_it() {
         let device = device(64, 1);
         let load = Load::uniform(10, 1000);
         let before = device.predict_ps(load);
         assert_eq!(before / NS, 60_000, "a prediction changes nothing");
         assert_eq!(device.predict_ps(load) / NS, 60_000);
-        // 100 s: what this test takes does not matter.
+        // 100 s: the duration of this test does not matter.
         let _ = device.submit([100_000_000_000].into_iter());
         let after = device.predict_ps(load);
         assert!(after > 50_000_000_000 * NS, "{after} ps");
     }
 
     #[test]
-    fn the_same_errors_come_in_every_run_and_as_often_as_asked_for() {
+    fn errors_are_reproducible_and_have_the_configured_rate() {
         let model = |errors_ppm| {
             let device = Device::new(&Model {
                 latency: Duration::ZERO,
@@ -318,7 +318,7 @@ mod tests {
                 queue: 1,
                 parallel: 1,
                 errors_ppm,
-                engine: engine::Choice::Auto,
+                engine: engine::CpuChoice::Auto,
             });
             (0..10_000)
                 .map(|_| device.submit([64].into_iter()).fails)
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_back_before_his_time() {
+    fn waiting_never_ends_early() {
         let start = Instant::now();
         for wait in [0, 30, 300] {
             let until = Instant::now() + Duration::from_micros(wait);

@@ -1,4 +1,4 @@
-//! From a choice to transforms.
+//! Dispatch: from a choice to transforms.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +8,16 @@ use wire::Suite;
 use wire::overhead::esp_bytes;
 
 use crate::cache::Cache;
-use crate::contender::{Contender, Found, Maker, unavailable};
-use crate::contest::{self, BATCH_TOLD, Cost, Crossover};
+use crate::contender::{Contender, Found, unavailable};
+use crate::contest::{self, Cost, Crossover, REPORTED_BATCH};
 use crate::curve::{Direction, EngineCurves, Load};
-use crate::device::{self, Device};
+use crate::device::{self, Device, OnDevice};
 use crate::measure;
 use crate::routed::{Failures, Policy, Predictor, Route, Routed};
 use choice::{Choice, CpuChoice, Model};
 
-/// What a choice comes to for a suite: makes the keying material of SAs. Clones are the same one.
+/// A prepared choice for a suite, which makes the keying material of SAs. Clones share one
+/// instance.
 #[derive(Clone)]
 pub struct Dispatch(Arc<Inner>);
 
@@ -28,7 +29,7 @@ struct Inner {
     curves: Vec<EngineCurves>,
     contenders: Vec<Contender>,
     policy: Policy,
-    /// Contenders worth a key for SAs that seal, that open, and that may do either.
+    /// Contenders worth a key for SAs that seal, that open, and that may do both.
     sealing: Vec<usize>,
     opening: Vec<usize>,
     either: Vec<usize>,
@@ -40,27 +41,28 @@ struct Inner {
 pub struct Replaced {
     /// The engine.
     pub engine: &'static str,
-    /// SAs for which that has happened.
+    /// Number of SAs for which it was replaced.
     pub sas: u64,
-    /// What it said the first time, for people.
+    /// Reason of the first failure, as text.
     pub reason: String,
 }
 
-/// An engine and the length of the inner packets from which on it is the fastest.
+/// An engine, and the length of inner packets from which on it is the fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// From here on, in bytes of an inner packet.
+    /// Length of inner packets, in bytes.
     pub from_inner_bytes: usize,
     /// The engine.
     pub engine: String,
 }
 
 impl Dispatch {
-    /// Finds out which engines serve the suite and pass. Where more than one may be chosen, what they cost is
-    /// taken from the user's cache, or measured: about a tenth of a second, once in a process.
+    /// Finds the engines that have the suite and pass. If there are several, reads their curves
+    /// from the user's cache or measures them: about a tenth of a second, once per process.
     ///
     /// # Errors
-    /// [`EngineError`]: a named engine is unknown, unusable here or computes wrongly; or all of them are.
+    /// [`EngineError`]: a named engine is unknown, unavailable on this host or computes wrongly; or
+    /// all of them are.
     pub fn prepare(choice: &Choice, suite: Suite) -> Result<Self, EngineError> {
         let cache = &Cache::of_user();
         match choice {
@@ -83,9 +85,9 @@ impl Dispatch {
         }
     }
 
-    /// [`prepare`](Self::prepare) of an engine or the best of all, with what they cost measured now, even if there
-    /// is only one. What all engines cost is kept for later, as far as it was measured undisturbed; what one
-    /// costs that was named is not.
+    /// Like [`prepare`](Self::prepare), but always measures the curves, even of a single engine.
+    /// Stores the curves of all engines in the cache if the measurement was undisturbed, but not
+    /// those of a named engine.
     ///
     /// # Errors
     /// The same.
@@ -99,7 +101,7 @@ impl Dispatch {
         cache: &Cache,
     ) -> Result<Self, EngineError> {
         let found = Found::of(choice, suite)?;
-        measure::anew(suite, &found.engines, found.cache(cache)).map_err(unavailable)?;
+        measure::remeasure(suite, &found.engines, found.cache(cache)).map_err(unavailable)?;
         let (contenders, curves, passed_over) = found.compared(suite, &Cache::none())?;
         Ok(Self::soonest(suite, contenders, curves, passed_over))
     }
@@ -110,7 +112,7 @@ impl Dispatch {
             let name = only.engine().to_owned();
             let contenders = vec![Contender::of(only.clone())];
             let this = Self::new(suite, contenders, Policy::Soonest, name);
-            return Ok(this.having_passed_over(found.passed_over));
+            return Ok(this.with_passed_over(found.passed_over));
         }
         let (contenders, curves, passed_over) = found.compared(suite, cache)?;
         Ok(Self::soonest(suite, contenders, curves, passed_over))
@@ -129,7 +131,12 @@ impl Dispatch {
             name: name.clone(),
             version: inside.version().to_owned(),
             predictor: Predictor::Device(Arc::clone(&device)),
-            maker: Maker::Device { device, inside },
+            make: Box::new(move |keymat| {
+                Box::new(OnDevice {
+                    device: Arc::clone(&device),
+                    inside: inside.transform(keymat),
+                })
+            }),
         };
         let Some(otherwise) = otherwise else {
             return Ok(Self::new(suite, vec![contender], Policy::Soonest, name));
@@ -140,7 +147,7 @@ impl Dispatch {
         Ok(Self::soonest(suite, contenders, curves, passed_over))
     }
 
-    /// The soonest of several, as far as they are worth a key.
+    /// Makes a dispatch that selects the earliest of several contenders, of those worth a key.
     fn soonest(
         suite: Suite,
         contenders: Vec<Contender>,
@@ -162,7 +169,7 @@ impl Dispatch {
         Self(Arc::new(inner))
     }
 
-    /// All contenders get a key.
+    /// Makes a dispatch in which all contenders get a key.
     fn new(suite: Suite, contenders: Vec<Contender>, policy: Policy, engine: String) -> Self {
         let all: Vec<_> = (0..contenders.len()).collect();
         let mut inner = Inner {
@@ -182,46 +189,48 @@ impl Dispatch {
         Self(Arc::new(inner))
     }
 
-    fn having_passed_over(self, passed_over: Vec<PassedOver>) -> Self {
+    fn with_passed_over(self, passed_over: Vec<PassedOver>) -> Self {
         let mut inner = Arc::into_inner(self.0).expect("just made, and not cloned");
         inner.passed_over = passed_over;
         Self(Arc::new(inner))
     }
 
-    /// The suite that it was prepared for.
+    /// Returns its suite.
     #[must_use]
     pub fn suite(&self) -> Suite {
         self.0.suite
     }
 
-    /// What does the batches, for people and reports: `ipsec-mb`, or which engine seals 32 packets in a batch below
-    /// which length of inner packets, `auto: one-engine below 96 B, another`, and which seals single ones, where
-    /// that differs: `auto: ipsec-mb (single packets: rustcrypto below 239 B, aws-lc)`.
+    /// Describes its engines in reports: `ipsec-mb`, or the engines that seal batches of 32 packets
+    /// by length of inner packets, `auto: one-engine below 96 B, another`, and those that seal
+    /// single packets, if they differ: `auto: ipsec-mb (single packets: rustcrypto below 239 B,
+    /// aws-lc)`.
     #[must_use]
     pub fn engine(&self) -> &str {
         &self.0.engine
     }
 
-    /// Versions of what computes, separated by commas.
+    /// Returns the versions of its engines, separated by commas.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.0.version
     }
 
-    /// Engines that have the suite but could not be taken, and why; a program tells its user.
+    /// Returns the engines that have the suite but could not be used, with reasons to show to the
+    /// user.
     #[must_use]
     pub fn passed_over(&self) -> &[PassedOver] {
         &self.0.passed_over
     }
 
-    /// What the engines cost that were compared; empty where none had to be.
+    /// Returns the curves of the compared engines; empty if none were compared.
     #[must_use]
     pub fn curves(&self) -> &[EngineCurves] {
         &self.0.curves
     }
 
-    /// Engines that have failed since, and were replaced where there was another. To be looked at now and then:
-    /// reading it costs nothing, and disturbs nobody.
+    /// Returns the engines that have failed, which were replaced if there was another. Cheap to
+    /// poll: reading does not block lanes.
     #[must_use]
     pub fn replaced(&self) -> Vec<Replaced> {
         let replaced = self.0.failures.list();
@@ -234,8 +243,8 @@ impl Dispatch {
             .collect()
     }
 
-    /// Which engine is the fastest from which size on, for batches of so many packets of one length. Empty
-    /// where nothing was compared.
+    /// Returns the fastest engine by packet size, for batches of `packets` packets of one length.
+    /// Empty if no engines were compared.
     #[must_use]
     pub fn turns(&self, direction: Direction, packets: u64) -> Vec<Turn> {
         let inner = &self.0;
@@ -255,23 +264,23 @@ impl Dispatch {
             .collect()
     }
 
-    /// The keying material of one SA ready for use, whether it seals or opens: cipher key, then salt or HMAC
-    /// key. It wipes itself when dropped; whoever passes `keymat` wipes that.
+    /// Prepares the keying material of one SA, which may seal and open: cipher key, then salt or
+    /// HMAC key. It is wiped on drop; the caller wipes `keymat`.
     ///
-    /// Where one engine does everything, it is that engine's own transform. Where several take turns, it holds a
-    /// key for each. When one fails, the batch goes to the next with nothing lost, and the key that failed is
-    /// dropped. The error of the last one is returned; of a batch that a threshold divides, a part may then be
-    /// done: it must be dropped.
+    /// With a single engine, it is that engine's own transform. With several, it holds a key for
+    /// each. When one fails, the next processes the batch, without loss, and the failed key is
+    /// dropped. The error of the last engine is returned. A part of a batch that a threshold
+    /// divides may then be processed: the batch must be dropped.
     ///
     /// # Panics
-    /// If `keymat` has not [`Suite::keymat_bytes`].
+    /// If the length of `keymat` is not [`Suite::keymat_bytes`].
     #[must_use]
     pub fn transform(&self, keymat: &[u8]) -> Box<dyn Transform> {
         self.make(&self.0.either, keymat)
     }
 
-    /// [`transform`](Self::transform) of an SA that only seals: without keys for engines that are better at
-    /// opening alone.
+    /// Like [`transform`](Self::transform) for an SA that only seals, without keys for engines that
+    /// are better only at opening.
     ///
     /// # Panics
     /// The same.
@@ -280,7 +289,7 @@ impl Dispatch {
         self.make(&self.0.sealing, keymat)
     }
 
-    /// [`transform`](Self::transform) of an SA that only opens.
+    /// Like [`transform`](Self::transform) for an SA that only opens.
     ///
     /// # Panics
     /// The same.
@@ -292,11 +301,11 @@ impl Dispatch {
     fn make(&self, worth: &[usize], keymat: &[u8]) -> Box<dyn Transform> {
         let inner = &self.0;
         if let [only] = worth {
-            return inner.contenders[*only].make(keymat);
+            return (inner.contenders[*only].make)(keymat);
         }
         let route = |&contender: &usize| Route {
             contender,
-            transform: inner.contenders[contender].make(keymat),
+            transform: (inner.contenders[contender].make)(keymat),
             predictor: inner.contenders[contender].predictor.clone(),
         };
         let routes = worth.iter().map(route).collect();
@@ -306,7 +315,7 @@ impl Dispatch {
 }
 
 impl Inner {
-    /// Contenders with a key in a direction.
+    /// Returns the contenders with a key in a direction.
     fn of(&self, direction: Direction) -> &[usize] {
         match direction {
             Direction::Seal | Direction::SealFrom => &self.sealing,
@@ -314,8 +323,8 @@ impl Inner {
         }
     }
 
-    /// Best first. A device gets a key only if it can win; what computes on the CPU stays beside it, for when
-    /// its queue is long or it fails.
+    /// Returns the contenders worth a key, best first. A device gets a key only if it can win; a
+    /// CPU engine gets one as well, for when the device's queue is long or it fails.
     fn worth_a_key(&self, directions: &[Direction]) -> Vec<usize> {
         let cost = |contender: usize, direction, load| {
             self.contenders[contender]
@@ -350,7 +359,7 @@ impl Inner {
         contest::crossovers(self.suite, packets, &costs)
     }
 
-    /// Who seals batches, and who seals single packets where those are others.
+    /// Describes the engines that seal batches, and those that seal single packets if they differ.
     fn auto_in_words(&self) -> String {
         let winners = |packets| {
             let crossovers = self.crossovers(Direction::Seal, packets);
@@ -359,8 +368,8 @@ impl Inner {
                 .map(|crossover| crossover.winner)
                 .collect::<Vec<_>>()
         };
-        let batches = self.in_words(Direction::Seal, BATCH_TOLD);
-        if winners(BATCH_TOLD) == winners(1) {
+        let batches = self.in_words(Direction::Seal, REPORTED_BATCH);
+        if winners(REPORTED_BATCH) == winners(1) {
             return format!("auto: {batches}");
         }
         let single = self.in_words(Direction::Seal, 1);
@@ -376,7 +385,7 @@ impl Inner {
         contest::in_words(&self.crossovers(direction, packets), &names)
     }
 
-    /// Of all that have keys, each once.
+    /// Versions of all contenders with keys, each once.
     fn versions(&self) -> String {
         let mut versions: Vec<&str> = Vec::new();
         for &contender in &self.either {
@@ -409,7 +418,7 @@ mod tests {
     const SUITE: Suite = Suite::Aes256Gcm;
     const ENGINE: &str = "aws-lc";
 
-    /// Curves that no engine has, kept as those of all.
+    /// Stores implausible curves of all engines in the cache.
     fn kept(cache: &Cache) -> (Identity, Vec<EngineCurves>) {
         let engines = Found::of(&CpuChoice::Auto, SUITE).unwrap().engines;
         let free = || Fit::of(Vec::new());
@@ -426,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_named_engine_costs_does_not_replace_what_all_cost() {
+    fn curves_of_a_named_engine_do_not_replace_those_of_all() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path());
         let (identity, curves) = kept(&cache);
@@ -439,10 +448,10 @@ mod tests {
             errors_ppm: 0,
             engine: named.clone(),
         };
-        // First, while this process does not know yet what the engine costs.
+        // First, while this process has no curves of the engine.
         Dispatch::with_model(&model, Some(&named), SUITE, &cache).unwrap();
         assert_eq!(cache.load(&identity).as_ref(), Some(&curves));
-        // What is disturbed is never kept: a few attempts, so that one was not.
+        // Disturbed measurements are never stored: several attempts, so that one is undisturbed.
         for name in [ENGINE, engine::NULL, ENGINE, engine::NULL] {
             let choice = CpuChoice::Named(name.to_owned());
             let measured = Dispatch::measure_and_keep(&choice, SUITE, &cache).unwrap();

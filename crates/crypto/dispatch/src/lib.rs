@@ -1,20 +1,20 @@
-//! Which engine does a batch of packets.
+//! Selection of the engine that processes each batch of packets.
 //!
 //! ```text
 //! Choice ─► Dispatch::prepare ─► Dispatch::transform ─► engine::Transform, one per SA
 //!           engines that pass     one engine: its own
-//!           curves: cache or      several: each batch to the one that is done first
+//!           curves: cache or      several: each batch to the earliest one
 //!           measured now
 //! ```
 //!
-//! A [`Choice`] is what a user writes: `auto`, an engine's name, a threshold by size, or a modelled coprocessor.
-//! [`Dispatch`] stands where [`engine::Selection`] could: it makes the keying material of SAs. What each batch
-//! costs on each engine is predicted by [`Curve`]s, measured at start or taken from the user's cache; a batch
-//! leaves the engine that did the last one only for a gain worth a change. When an engine fails, the same batch
-//! is done by the next.
+//! A [`Choice`] is the configuration: `auto`, an engine's name, a threshold by size, or a modelled
+//! coprocessor. [`Dispatch`] replaces [`engine::Selection`]: it makes the keying material of SAs.
+//! [`Curve`]s, measured at start or read from the user's cache, predict the cost of each batch on
+//! each engine. A batch changes engines only if the gain is significant. When an engine fails, the
+//! next one processes the same batch.
 //!
-//! What is deliberately not here: engines (`engine`), sequence numbers (`esp`), threads.
-//! `docs/speed.md` tells how it is measured and chosen.
+//! Deliberately not here: engines (`engine`), sequence numbers (`esp`), threads. `docs/speed.md`
+//! describes measurement and selection.
 
 #![forbid(unsafe_code)]
 

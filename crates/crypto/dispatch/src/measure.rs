@@ -1,4 +1,4 @@
-//! Measures what engines cost, in a hundred milliseconds.
+//! Measurement of engines' curves, in a hundred milliseconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use crate::cache::{Cache, Identity};
 use crate::curve::{Direction, EngineCurves, Fit, Load, Point};
 use crate::pace::{self, Workload};
 
-/// Inner packets, in bytes, and how many of them in a batch.
+/// Length of inner packets in bytes, and packets per batch.
 ///
-/// Where curves cross, packets are short: the steps are finer there. Long packets come one by one
+/// Curves cross at short packets, so the steps are finer there. Long packets are sealed one by one
 /// (`seal_from`), and 32 of 8 KB would take too long on the slowest engines.
 const BATCHES: [(usize, usize); 11] = [
     (64, 1),
@@ -28,23 +28,24 @@ const BATCHES: [(usize, usize); 11] = [
     (512, 32),
     (1408, 32),
 ];
-/// Inner packets that are sealed one by one, in bytes.
+/// Lengths of inner packets that are sealed one by one, in bytes.
 const SINGLES: [usize; 5] = [64, 128, 256, 1408, 8192];
-/// Bytes of a round: few, so that the slowest engines are done in time too.
+/// Bytes of a round: few, so that the slowest engines finish in time.
 const ROUND_BYTES: usize = 8 << 10;
-/// Each is measured so often; the shortest time counts, as all that disturbs makes it longer.
+/// Number of repeats. The shortest time counts, since disturbances only make it longer.
 const REPEATS: usize = 9;
-/// What takes longer than this many slices is disturbed less, and costs more: it is measured twice.
+/// A round longer than this many slices is measured only twice: it takes longer and is disturbed
+/// less.
 const SLOW_SLICES: u32 = 4;
-/// How long one repeat is to take in each direction.
+/// Target duration of a repeat in each direction.
 const SLICE: Duration = Duration::from_micros(100);
-/// Rounds of a slice, at most.
+/// Maximum rounds of a slice.
 const ROUNDS_MAX: u32 = 64;
-/// Above it, a median over a minimum tells that something else ran: such curves are not kept for other
-/// processes.
+/// A higher ratio of median to minimum means that something else ran: these curves are not stored
+/// for other processes.
 const STEADY: f64 = 1.25;
 
-/// Curves of engines, and whether they are to be trusted beyond this process.
+/// Curves of engines, and whether other processes may use them.
 struct Measured {
     curves: Vec<EngineCurves>,
     steady: bool,
@@ -53,12 +54,12 @@ struct Measured {
 /// Curves by suite and names of engines.
 type Known = BTreeMap<(Suite, Vec<&'static str>), Vec<EngineCurves>>;
 
-/// What this process knows. Locked while engines are measured: two threads that measured at once would
-/// disturb each other.
+/// Curves known to this process. Locked during a measurement: concurrent measurements would disturb
+/// each other.
 static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
 
 fn known() -> MutexGuard<'static, Known> {
-    // A poisoned map is as good as any: entries are complete when they are put in.
+    // A poisoned map is valid: entries are complete when inserted.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -66,10 +67,11 @@ fn names(engines: &[Selection]) -> Vec<&'static str> {
     engines.iter().map(Selection::engine).collect()
 }
 
-/// Curves of those engines for their suite: out of this process's memory, the cache, or measured now.
+/// Returns the curves of these engines for their suite: from this process's memory, from the cache,
+/// or measured now.
 ///
 /// # Errors
-/// [`EngineFailed`] of the first that fails.
+/// [`EngineFailed`] of the first engine that fails.
 pub(crate) fn curves(
     suite: Suite,
     engines: &[Selection],
@@ -89,11 +91,15 @@ pub(crate) fn curves(
     Ok(curves)
 }
 
-/// Measures them whatever is known, and replaces that.
+/// Measures them even if their curves are known, and replaces these.
 ///
 /// # Errors
-/// [`EngineFailed`] of the first that fails.
-pub(crate) fn anew(suite: Suite, engines: &[Selection], cache: &Cache) -> Result<(), EngineFailed> {
+/// [`EngineFailed`] of the first engine that fails.
+pub(crate) fn remeasure(
+    suite: Suite,
+    engines: &[Selection],
+    cache: &Cache,
+) -> Result<(), EngineFailed> {
     let mut known = known();
     let identity = Identity::of(suite, engines);
     let curves = measure_and_keep(engines, &identity, suite, cache)?;
@@ -114,10 +120,10 @@ fn measure_and_keep(
     Ok(measured.curves)
 }
 
-/// Measures them now, turn by turn: a machine that slows down does so for all.
+/// Measures engines alternately: a machine that slows down affects all of them.
 ///
 /// # Errors
-/// [`EngineFailed`] of the first that fails.
+/// [`EngineFailed`] of the first engine that fails.
 fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed> {
     let keymat = pace::keymat(suite);
     let mut transforms: Vec<_> = engines
@@ -166,7 +172,7 @@ fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed
     })
 }
 
-/// What a few repeats took, per round, the shortest first.
+/// Times per round of several repeats, the shortest first.
 struct Times {
     rounds_ps: Vec<f64>,
 }
@@ -181,7 +187,7 @@ impl Times {
         self.rounds_ps[self.rounds_ps.len() / 2] <= STEADY * self.rounds_ps[0]
     }
 
-    /// Of one batch out of a round.
+    /// Returns the time of one batch of a round.
     fn point(&self, workload: &Workload, load: Load) -> Point {
         let batches = workload.packets() as f64 / load.packets as f64;
         Point {
@@ -191,7 +197,7 @@ impl Times {
     }
 }
 
-/// Times of rounds, one list for each transform; `round` tells what each of its parts took.
+/// Times rounds of each transform. `round` returns the time of each of its parts.
 fn times<const PARTS: usize>(
     transforms: &mut [Box<dyn Transform>],
     workload: &mut Workload,
@@ -200,7 +206,7 @@ fn times<const PARTS: usize>(
     let slice = SLICE * PARTS as u32;
     let (mut rounds, mut slowest) = (Vec::new(), Duration::ZERO);
     for transform in &mut *transforms {
-        // The first warms up, and tells how many make a slice.
+        // The first round warms up, and determines the number of rounds per slice.
         let first: Duration = round(workload, &mut **transform)?.iter().sum();
         let fitting = slice.as_nanos() / first.as_nanos().max(1);
         rounds.push((fitting as u32).clamp(1, ROUNDS_MAX));
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn real_engines_have_curves_that_cost_something_in_every_direction() {
-        let choice = engine::Choice::Auto;
+        let choice = engine::CpuChoice::Auto;
         let selection = engine::select(&choice, Suite::Aes256Gcm).unwrap();
         let engines = [selection.clone(), selection];
         let measured = measure(Suite::Aes256Gcm, &engines).unwrap();

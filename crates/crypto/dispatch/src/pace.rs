@@ -1,4 +1,4 @@
-//! Packets to measure engines with.
+//! Workloads for measuring engines.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use wire::overhead::{ESP_HEADER_BYTES, esp_bytes};
 
 use crate::curve::{Direction, Load};
 
-/// Packets of a round, at most: with more, the shortest would be no less in the caches.
+/// Maximum packets of a round: more would not change the cache hits of the shortest packets.
 const ROUND_PACKETS_MAX: usize = 256;
 
-/// Batches of ESP packets, all of one length, that an engine seals and opens again and again.
+/// Batches of ESP packets of one length that an engine seals and opens repeatedly.
 ///
-/// Buffers rotate: no batch is taken twice before all others. Packets lie one behind the other, as in a train.
+/// Batches are used in rotation. Packets are contiguous, as in a train.
 pub struct Workload {
     suite: Suite,
     inner_bytes: usize,
@@ -21,13 +21,13 @@ pub struct Workload {
     buffer: Vec<u8>,
     packets: Vec<Packet>,
     authentic: Vec<bool>,
-    /// Plaintext of one packet after the other, for sealing from elsewhere.
+    /// Plaintexts of the packets, for sealing from a separate text.
     texts: Vec<u8>,
 }
 
 impl Workload {
-    /// Packets that carry inner packets of `inner_bytes`, `batch` of them in each batch. A round goes through
-    /// about `round_bytes`, and one batch at least.
+    /// Makes ESP packets for inner packets of `inner_bytes`, `batch` of them in each batch. A round
+    /// has about `round_bytes`, and at least one batch.
     ///
     /// # Panics
     /// If `batch` is 0.
@@ -57,7 +57,7 @@ impl Workload {
         workload
     }
 
-    /// SPI, sequence numbers and IVs, each of its own.
+    /// Writes SPI, and a distinct sequence number and IV to each packet.
     fn put_prefixes(&mut self) {
         for (packet, sequence) in self.packets.iter().zip(1u64..) {
             let prefix = &mut self.buffer[packet.at..][..prefix_bytes(self.suite)];
@@ -70,26 +70,26 @@ impl Workload {
         }
     }
 
-    /// What one batch is.
+    /// Returns the load of one batch.
     #[must_use]
     pub fn load(&self) -> Load {
         Load::of(&self.packets[..self.batch])
     }
 
-    /// Packets in a round.
+    /// Returns the number of packets in a round.
     #[must_use]
     pub fn packets(&self) -> usize {
         self.packets.len()
     }
 
-    /// Length of the inner packets in a round together, in bytes.
+    /// Returns the total length of the inner packets in a round, in bytes.
     #[must_use]
     pub fn inner_bytes(&self) -> usize {
         self.inner_bytes * self.packets.len()
     }
 
-    /// A round in that direction: every batch once. Returns what it took. What is opened was sealed before, in
-    /// time that is not counted.
+    /// Runs a round in this direction: every batch once. Returns its duration. Packets to open are
+    /// sealed first, which is not timed.
     ///
     /// # Errors
     /// [`EngineFailed`].
@@ -119,7 +119,7 @@ impl Workload {
         Ok(start.elapsed())
     }
 
-    /// Opens what has just been sealed.
+    /// Opens the packets that were just sealed.
     pub(crate) fn open(&mut self, transform: &mut dyn Transform) -> Result<Duration, EngineFailed> {
         let mut all_authentic = true;
         let start = Instant::now();
@@ -128,7 +128,7 @@ impl Workload {
             all_authentic &= self.authentic.iter().all(|&authentic| authentic);
         }
         let elapsed = start.elapsed();
-        // It has given its known answers.
+        // The engine has passed its known answers.
         assert!(all_authentic, "{} opens what was sealed", self.suite);
         Ok(elapsed)
     }
@@ -146,12 +146,12 @@ impl Workload {
     }
 }
 
-/// ESP header and IV.
+/// Length of ESP header and IV.
 const fn prefix_bytes(suite: Suite) -> usize {
     ESP_HEADER_BYTES + suite.iv_bytes()
 }
 
-/// Keying material to measure with; no SA ever has it.
+/// Returns keying material for measurements; no SA uses it.
 #[must_use]
 pub fn keymat(suite: Suite) -> Vec<u8> {
     let byte = |index: usize| (index as u8).wrapping_mul(37).wrapping_add(11);

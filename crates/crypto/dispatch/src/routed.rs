@@ -1,4 +1,4 @@
-//! One SA on several engines: each batch goes to the one that will be done first.
+//! One SA on several engines: each batch goes to the engine that will finish first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,22 +10,23 @@ use crate::contest::is_worth_a_change;
 use crate::curve::{Curve, Direction, Load};
 use crate::device::Device;
 
-/// How a batch finds its engine.
+/// The policy that selects an engine for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// The one that is expected to be done first; the one that has done it before, unless the gain is worth a
+    /// The engine that is expected to finish first; the previous one, unless the gain is worth a
     /// change.
     Soonest,
-    /// The first for ESP packets shorter than this, the second for the others. A batch with both is cut.
+    /// The first engine for ESP packets shorter than this, the second for the others. A batch with
+    /// both is split.
     Below(usize),
 }
 
-/// What tells how long a contender will take.
+/// Predicts the time that a contender takes.
 #[derive(Clone)]
 pub(crate) enum Predictor {
-    /// Curves by direction; those of a contender that is never compared are all zero.
+    /// Curves by direction; all zero for a contender that is never compared.
     Curves([Curve; 3]),
-    /// The device itself, which knows what is in its queue.
+    /// The device itself, which predicts from its queue.
     Device(Arc<Device>),
 }
 
@@ -38,7 +39,7 @@ impl Predictor {
         }
     }
 
-    /// When nothing else is to be done.
+    /// Predicts the time on an idle contender.
     pub(crate) fn predict_idle_ps(&self, direction: Direction, load: Load) -> u64 {
         match self {
             Self::Curves(curves) => curves[direction as usize].predict_ps(load),
@@ -47,7 +48,7 @@ impl Predictor {
     }
 }
 
-/// How often each contender failed and was replaced; shared by all SAs.
+/// Counts of failed and replaced contenders, shared by all SAs.
 #[derive(Debug)]
 pub(crate) struct Failures(Vec<Failed>);
 
@@ -68,7 +69,8 @@ impl Failures {
         failed.sas.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Contender, SAs for which it was replaced, and what it said first; only those that failed.
+    /// Returns, for each contender that failed, the SAs for which it was replaced and its first
+    /// error.
     pub(crate) fn list(&self) -> impl Iterator<Item = (u64, &EngineFailed)> {
         self.0
             .iter()
@@ -87,13 +89,13 @@ pub(crate) struct Route {
 /// The keying material of an SA on several engines.
 pub(crate) struct Routed {
     suite: Suite,
-    /// The first is where batches go when all are equal. One that fails is taken out.
+    /// The first is the default if all are equal. A failed route is removed.
     routes: Vec<Route>,
     policy: Policy,
-    /// Which route did the last batch, by direction.
+    /// The route of the last batch, by direction.
     current: [usize; 3],
     failures: Arc<Failures>,
-    /// Why the last route that was taken out was.
+    /// The error of the last removed route.
     last_error: Option<EngineFailed>,
 }
 
@@ -114,7 +116,7 @@ impl Routed {
         }
     }
 
-    /// The route for a batch; `None` when there is none left.
+    /// Selects the route for a batch; `None` if there is none left.
     #[inline]
     fn choose(&mut self, direction: Direction, load: Load) -> Option<usize> {
         if self.routes.len() <= 1 {
@@ -139,8 +141,8 @@ impl Routed {
         Some(best)
     }
 
-    /// Lets the engines do a batch: the chosen one, and when that fails, the next. What failed is not asked
-    /// again.
+    /// Runs a batch on the selected engine, and on the next one if that fails. A failed engine is
+    /// not used again.
     #[inline]
     fn run(
         &mut self,
@@ -153,23 +155,24 @@ impl Routed {
                 return Err(self
                     .last_error
                     .clone()
-                    .expect("a route goes only when it fails"));
+                    .expect("routes are removed only when they fail"));
             };
             match work(&mut *self.routes[index].transform) {
                 Ok(()) => return Ok(()),
-                Err(error) => self.take_out(index, error),
+                Err(error) => self.remove_failed(index, error),
             }
         }
     }
 
-    /// Nothing is in the engine: each call waits for its batch. So it can go, and its key is wiped.
+    /// Removes a failed route, which wipes its key. No packet is in the engine, since each call
+    /// waits for its batch.
     #[cold]
-    fn take_out(&mut self, index: usize, error: EngineFailed) {
+    fn remove_failed(&mut self, index: usize, error: EngineFailed) {
         let route = self.routes.remove(index);
         self.failures.note(route.contender, &error);
         self.last_error = Some(error);
         for current in &mut self.current {
-            // Indexes behind it have moved; where it was itself, the first takes over.
+            // Indexes behind it have moved; the first route replaces it.
             *current = match (*current).cmp(&index) {
                 std::cmp::Ordering::Less => *current,
                 std::cmp::Ordering::Equal => 0,
@@ -178,8 +181,8 @@ impl Routed {
         }
     }
 
-    /// Whether two packets may be in one call.
-    fn together(policy: Policy) -> impl Fn(&Packet, &Packet) -> bool {
+    /// Whether two packets may share a call.
+    fn may_share_a_call(policy: Policy) -> impl Fn(&Packet, &Packet) -> bool {
         move |a, b| match policy {
             Policy::Soonest => true,
             Policy::Below(limit) => (a.bytes < limit) == (b.bytes < limit),
@@ -207,7 +210,7 @@ impl Transform for Routed {
 
     #[inline]
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
-        for part in packets.chunk_by(Self::together(self.policy)) {
+        for part in packets.chunk_by(Self::may_share_a_call(self.policy)) {
             self.run(Direction::Seal, Load::of(part), |transform| {
                 transform.seal(buffer, part)
             })?;
@@ -222,14 +225,14 @@ impl Transform for Routed {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
-        let mut answers = authentic;
-        for part in packets.chunk_by(Self::together(self.policy)) {
-            let (of_part, rest) = answers.split_at_mut(part.len());
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
+        let mut verdicts = authentic;
+        for part in packets.chunk_by(Self::may_share_a_call(self.policy)) {
+            let (of_part, rest) = verdicts.split_at_mut(part.len());
             self.run(Direction::Open, Load::of(part), |transform| {
                 transform.open(buffer, part, of_part)
             })?;
-            answers = rest;
+            verdicts = rest;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Real engines through the dispatcher, against one engine by itself.
+//! The dispatcher on real engines, compared with a single engine.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn prepare(choice: &Choice, suite: Suite) -> Dispatch {
     Dispatch::prepare(choice, suite).unwrap()
 }
 
-/// The engines of this host that have the suite.
+/// Engines on this host that have the suite.
 fn usable(suite: Suite) -> Vec<&'static str> {
     let usable = engine::engines()
         .iter()
@@ -37,7 +37,7 @@ fn model(latency: Duration, errors_ppm: u32) -> Model {
     }
 }
 
-/// A device that always promises to be done at once.
+/// A device with the shortest predicted times.
 fn fast(errors_ppm: u32) -> Choice {
     Choice::Model {
         model: model(Duration::ZERO, errors_ppm),
@@ -45,7 +45,8 @@ fn fast(errors_ppm: u32) -> Choice {
     }
 }
 
-/// Batches of many shapes, in place and from elsewhere, sealed alike and opened again.
+/// Checks that batches of many shapes, in place and from separate texts, are sealed the same way
+/// and opened.
 fn assert_as_one_engine(dispatch: &Dispatch) {
     let suite = dispatch.suite();
     let keymat = dispatch::pace::keymat(suite);
@@ -113,7 +114,7 @@ fn assert_as_one_engine(dispatch: &Dispatch) {
 }
 
 #[test]
-fn whatever_is_chosen_the_packets_are_those_of_one_engine() {
+fn every_choice_gives_the_packets_of_one_engine() {
     for suite in Suite::AEADS {
         let mut choices = vec![Choice::Auto, fast(0)];
         for small in usable(suite) {
@@ -156,13 +157,13 @@ fn a_device_that_fails_is_replaced_and_nothing_is_lost() {
         let replaced = dispatch.replaced();
         assert_eq!(replaced.len(), 1, "{errors_ppm}: {replaced:?}");
         assert_eq!(replaced[0].engine, "model");
-        // One for each of the SAs that were made of it, whatever each was asked to do: once.
+        // At most one for each of the three SAs.
         assert!((1..=3).contains(&replaced[0].sas), "{replaced:?}");
     }
 }
 
 #[test]
-fn a_device_alone_returns_its_errors_and_leaves_the_batch_alone() {
+fn a_single_device_returns_its_errors_and_an_unchanged_batch() {
     let alone = Choice::Model {
         model: model(Duration::ZERO, 1_000_000),
         otherwise: None,
@@ -187,7 +188,7 @@ fn a_device_alone_returns_its_errors_and_leaves_the_batch_alone() {
 }
 
 #[test]
-fn a_device_that_is_too_far_away_gets_no_key() {
+fn a_device_with_too_much_latency_gets_no_key() {
     let far = Choice::Model {
         model: model(Duration::from_secs(1), 0),
         otherwise: Some(CpuChoice::Auto),
@@ -199,8 +200,8 @@ fn a_device_that_is_too_far_away_gets_no_key() {
 }
 
 #[test]
-fn a_device_is_asked_only_where_it_is_sooner() {
-    // It fails whatever it is given, and so tells whether it was asked.
+fn a_device_is_used_only_where_it_finishes_earlier() {
+    // It fails every batch, which shows whether it was used.
     let near = Choice::Model {
         model: model(Duration::from_micros(10), 1_000_000),
         otherwise: Some(CpuChoice::Auto),
@@ -235,7 +236,7 @@ fn a_device_is_asked_only_where_it_is_sooner() {
 }
 
 #[test]
-fn a_named_engine_is_asked_nothing_and_compared_with_nothing() {
+fn a_named_engine_is_not_compared() {
     let dispatch = prepare(&Choice::Named("aws-lc".to_owned()), Suite::Aes256Gcm);
     assert_eq!(dispatch.engine(), "aws-lc");
     assert!(dispatch.version().starts_with("aws-lc-rs "));
@@ -268,7 +269,7 @@ fn all_engines_that_have_the_suite_are_compared() {
                 .all(|two| two[0].from_inner_bytes < two[1].from_inner_bytes)
         );
     }
-    // What it says of itself is what it was told.
+    // The description has the engine of the last turn.
     let last = dispatch.turns(Direction::Seal, 32).pop();
     let last = last.map_or(dispatch.engine().to_owned(), |turn| turn.engine);
     assert!(dispatch.engine().contains(&last), "{dispatch:?}");

@@ -1,7 +1,7 @@
 //! Engine `aws-lc`: AWS-LC by aws-lc-rs, on every platform that it builds for.
 //!
-//! Without DES: aws-lc-rs refuses weak keys and triple keys that repeat one, and an SA may have either. Without
-//! MD5: aws-lc-rs has no HMAC of it.
+//! Without DES: aws-lc-rs refuses weak keys and triple keys that repeat one, and an SA may have
+//! either. Without MD5: aws-lc-rs has no HMAC of it.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::selection::Engine;
@@ -15,22 +15,17 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
-use choice::EngineName;
 use wire::{Cipher, Hmac, Suite};
 
 pub(crate) struct AwsLc;
 
 impl Engine for AwsLc {
     fn name(&self) -> &'static str {
-        EngineName::AwsLc.name()
+        "aws-lc"
     }
 
     fn probe(&self) -> Result<String, String> {
         Ok(concat!("aws-lc-rs ", env!("AWS_LC_RS_VERSION")).to_owned())
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::AwsLc.serves(suite)
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {

@@ -1,15 +1,17 @@
 //! The Internet checksum's partial sum (RFC 1071), vectorised.
 //!
-//! It is here and not in `wire` because this is the crate that may use SIMD; `wire` is handed the function.
-//! Every twin adds 32-bit words in the machine's byte order into 64 bits and leaves folding to the caller;
-//! sums of two twins may differ, but not once they are folded to 16 bits.
+//! It is here and not in `wire` because this is the crate that may use SIMD; `wire` is handed the
+//! function. Every twin adds 32-bit words in the machine's byte order into 64 bits and leaves
+//! folding to the caller; sums of two twins may differ, but not once they are folded to 16 bits.
 
 use std::sync::OnceLock;
 use wire::checksum::{Sum, portable};
 
-/// Adds `bytes` to the partial sum `start` by the fastest twin. See [`wire::checksum`] for what to do with it.
+/// Adds `bytes` to the partial sum `start` by the fastest twin. See [`wire::checksum`] for what to
+/// do with it.
 ///
-/// `start` must be a partial sum of less than 16 GiB, as every sum over packets is: the carry out of 64 bits is lost.
+/// `start` must be a partial sum of less than 16 GiB, as every sum over packets is: the carry out
+/// of 64 bits is lost.
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8], start: u64) -> u64 {

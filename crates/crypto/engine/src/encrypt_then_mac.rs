@@ -1,8 +1,8 @@
 //! Suites with an HMAC: what an engine has to add is a CBC and a MAC.
 //!
-//! To seal: encrypt the text, then authenticate header, IV, ciphertext and the high half of the sequence number,
-//! which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the ICV in constant time, and decrypt only
-//! what is authentic.
+//! To seal: encrypt the text, then authenticate header, IV, ciphertext and the high half of the
+//! sequence number, which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the ICV in
+//! constant time, and decrypt only what is authentic.
 
 use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
 use ctutils::CtEq;
@@ -13,13 +13,14 @@ use wire::{Hmac, Suite};
 /// The longest ICV of any suite.
 const ICV_BYTES_MAX: usize = Hmac::Sha512.icv_bytes();
 
-/// A block cipher in CBC under one key. The lengths fit: an IV of one block, and text of whole blocks.
+/// A block cipher in CBC under one key. The lengths fit: an IV of one block, and text of whole
+/// blocks.
 pub(crate) trait Cbc: Send {
     /// Encrypts `text` in place.
     fn encrypt(&mut self, iv: &[u8], text: &mut [u8]);
 
-    /// Encrypts several texts in place, each behind its IV. A chain of blocks leaves most of a core idle; an
-    /// implementation may go through several chains at once.
+    /// Encrypts several texts in place, each behind its IV. A chain of blocks leaves most of a core
+    /// idle; an implementation may go through several chains at once.
     fn encrypt_all(&mut self, buffer: &mut [u8], places: &mut dyn Iterator<Item = Place>) {
         for Place { iv, text } in places {
             let (before, behind) = buffer.split_at_mut(text.start);

@@ -1,5 +1,6 @@
-//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: Magma and Kuznyechik of our own, one engine for each kernel of the
-//! crate `gost`. They take whole batches: a packet's blocks are few beside what a kernel does at once.
+//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: Magma and Kuznyechik of our own, one
+//! engine for each kernel of the crate `gost`. They take whole batches: a packet's blocks are few
+//! beside what a kernel does at once.
 
 mod bare;
 mod integrity;
@@ -15,39 +16,38 @@ use ::gost::kuznyechik::Kuznyechik;
 use ::gost::magma::Magma;
 use ::gost::{BlockCipher, KEY_BYTES, Kernel};
 use bare::{CbcOmac, InCtr, InEcb};
-use choice::EngineName;
 use mgm::InMgm;
 use wire::{Gost as Suites, Suite};
 
 /// The engine of one kernel.
 pub(crate) struct Gost {
-    name: EngineName,
+    name: &'static str,
     kernel: fn() -> Option<Kernel>,
     /// What it takes, for people.
     needs: &'static str,
 }
 
 pub(crate) static AVX512: Gost = Gost {
-    name: EngineName::GostAvx512,
+    name: "gost-avx512",
     kernel: Kernel::avx512,
     needs: "AVX-512 with VBMI, GFNI and VPCLMULQDQ",
 };
 
 pub(crate) static AVX2: Gost = Gost {
-    name: EngineName::GostAvx2,
+    name: "gost-avx2",
     kernel: Kernel::avx2,
     needs: "AVX2 and PCLMULQDQ",
 };
 
 pub(crate) static PORTABLE: Gost = Gost {
-    name: EngineName::GostPortable,
+    name: "gost-portable",
     kernel: || Some(Kernel::PORTABLE),
     needs: "nothing",
 };
 
 impl Engine for Gost {
     fn name(&self) -> &'static str {
-        self.name.name()
+        self.name
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -55,10 +55,6 @@ impl Engine for Gost {
             Some(kernel) => Ok(format!("gost {} ({kernel})", env!("CARGO_PKG_VERSION"))),
             None => Err(format!("it takes {}, which this CPU lacks", self.needs)),
         }
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        self.name.serves(suite)
     }
 
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {

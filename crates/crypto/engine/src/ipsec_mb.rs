@@ -1,8 +1,8 @@
 //! Engine `ipsec-mb`: Intel's multi-buffer library, through `shim/`.
 //!
-//! A batch is handed over whole: AES-GCM runs packet after packet by the library's direct functions,
-//! ChaCha20-Poly1305 by a burst of jobs, and a cipher with an HMAC on 16 packets side by side. Which of the
-//! library's ways is fastest for each, and why, is told in the shim.
+//! A batch is handed over whole: AES-GCM runs packet after packet by the library's direct
+//! functions, ChaCha20-Poly1305 by a burst of jobs, and a cipher with an HMAC on 16 packets side by
+//! side. Which of the library's ways is fastest for each, and why, is told in the shim.
 
 mod aead;
 mod batch;
@@ -16,7 +16,6 @@ mod tests;
 use crate::selection::Engine;
 use crate::{Aead, Transform};
 use aead::AeadKey;
-use choice::EngineName;
 use transform::Sa;
 use wire::{Cipher, Suite};
 
@@ -24,20 +23,16 @@ pub(crate) struct IpsecMb;
 
 impl Engine for IpsecMb {
     fn name(&self) -> &'static str {
-        EngineName::IpsecMb.name()
+        NAME
     }
 
     fn probe(&self) -> Result<String, String> {
         manager::load()
     }
 
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::IpsecMb.serves(suite)
-    }
-
     fn is_outrun(&self, suite: Suite) -> bool {
-        // Without AVX-512 the library reads the tables of DES whole for each look-up: a twentieth of RustCrypto's speed
-        // (`cipherbench speed --suite 3des-cbc-hmac-sha256`).
+        // Without AVX-512 the library reads the tables of DES whole for each look-up: a twentieth
+        // of RustCrypto's speed (`cipherbench speed --suite 3des-cbc-hmac-sha256`).
         let is_des = matches!(
             suite,
             Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _)

@@ -2,14 +2,13 @@
 
 use crate::Aead;
 use crate::selection::Engine;
-use choice::EngineName;
 use wire::Suite;
 
 pub(crate) struct IpsecMb;
 
 impl Engine for IpsecMb {
     fn name(&self) -> &'static str {
-        EngineName::IpsecMb.name()
+        "ipsec-mb"
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -18,10 +17,6 @@ impl Engine for IpsecMb {
         } else {
             "not built in: Intel's library is for x86-64 only".to_owned()
         })
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::IpsecMb.serves(suite)
     }
 
     fn aead(&self, _: Suite, _: &[u8]) -> Box<dyn Aead> {

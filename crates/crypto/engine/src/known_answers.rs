@@ -1,8 +1,8 @@
 //! Proves an engine by official known answers before it touches traffic.
 //!
-//! An AEAD gives them with any nonce and additional data, as its standard has them; and every suite gives
-//! them as ESP transform: packets of standards and of another implementation, ciphertexts of CBC's standards, MACs
-//! of HMAC's. Forgeries of each must be refused.
+//! An AEAD gives them with any nonce and additional data, as its standard has them; and every suite
+//! gives them as ESP transform: packets of standards and of another implementation, ciphertexts of
+//! CBC's standards, MACs of HMAC's. Forgeries of each must be refused.
 
 mod aead;
 mod packet;

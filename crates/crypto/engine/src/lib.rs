@@ -1,8 +1,9 @@
 //! Crypto engines behind one interface, each proven by known answers before first use.
 //!
 //! A [`Transform`] is the keying material of one SA ready for use on one engine. It is made by
-//! [`Selection::transform`], works on batches of ESP packets, and belongs to one thread. An [`Aead`] is what most of
-//! them stand on, with nonces and additional data of any form: known answers are given to both.
+//! [`Selection::transform`], works on batches of ESP packets, and belongs to one thread. An
+//! [`Aead`] is what most of them stand on, with nonces and additional data of any form: known
+//! answers are given to both.
 //!
 //! The only crate with SIMD and foreign-function `unsafe`.
 
@@ -22,7 +23,7 @@ mod selection;
 mod transform;
 pub mod vectors;
 
-pub use choice::{CpuChoice as Choice, NULL};
+pub use choice::{CpuChoice, NULL};
 pub use known_answers::Failure;
 pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select};
 pub use transform::{EngineFailed, Packet, Transform};
@@ -50,16 +51,19 @@ pub trait Aead: Send {
     /// If the lengths do not fit.
     fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]);
 
-    /// Seals `buf` in place: all but its last [`TAG_BYTES`] is plaintext, and those are room for the tag.
+    /// Seals `buf` in place: all but its last [`TAG_BYTES`] is plaintext, and those are room for
+    /// the tag.
     ///
     /// # Panics
     /// If `buf` is shorter than a tag.
     fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]);
 
-    /// Opens `buf` (ciphertext, then tag) in place; the plaintext is all but its last [`TAG_BYTES`].
+    /// Opens `buf` (ciphertext, then tag) in place; the plaintext is all but its last
+    /// [`TAG_BYTES`].
     ///
     /// # Errors
-    /// [`TagMismatch`] when it is not authentic or is shorter than a tag; `buf` then holds nothing of use.
+    /// [`TagMismatch`] when it is not authentic or is shorter than a tag; `buf` then holds nothing
+    /// of use.
     fn open(
         &mut self,
         nonce: &[u8; NONCE_BYTES],

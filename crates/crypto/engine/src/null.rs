@@ -1,8 +1,8 @@
 //! The control `null`: the shape of an engine without its work.
 //!
-//! What is measured with it is everything but the cipher: so it tells the cipher's share. It neither
-//! encrypts nor authenticates, is never chosen by itself, and whoever configures it must say that this is
-//! meant.
+//! What is measured with it is everything but the cipher: so it tells the cipher's share. It
+//! neither encrypts nor authenticates, is never chosen by itself, and whoever configures it must
+//! say that this is meant.
 
 use crate::encrypt_then_mac::text_of;
 use crate::selection::Engine;
@@ -10,8 +10,8 @@ use crate::transform::one_by_one;
 use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
 use wire::Suite;
 
-/// The same for every packet, from its start and as long as the suite has it: tells a peer that really seals,
-/// and nothing else.
+/// The same for every packet, from its start and as long as the suite has it: tells a peer that
+/// really seals, and nothing else.
 const ICV: [u8; 32] = *b"null: no secretsnull: no secrets";
 /// The same as an AEAD's tag.
 const TAG: [u8; TAG_BYTES] = *ICV.first_chunk().expect("it is longer");
@@ -25,10 +25,6 @@ impl Engine for Null {
 
     fn probe(&self) -> Result<String, String> {
         Ok("control without encryption".to_owned())
-    }
-
-    fn serves(&self, _: Suite) -> bool {
-        true
     }
 
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {
@@ -128,12 +124,12 @@ impl Aead for Key {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Choice, NULL, Packet, TagMismatch, select};
+    use crate::{CpuChoice, NULL, Packet, TagMismatch, select};
     use wire::Suite;
 
     #[test]
     fn the_control_passes_text_through_and_is_had_by_name_only() {
-        let selection = select(&Choice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
+        let selection = select(&CpuChoice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
         assert_eq!(selection.engine(), NULL);
         let mut key = selection.aead(&[7; 32]);
         let mut sealed = [0; 3 + 16];
@@ -141,15 +137,15 @@ mod tests {
         assert_eq!(&sealed[..3], b"abc");
         assert_eq!(key.open(&[0; 12], b"", &mut sealed), Ok(()));
 
-        let auto = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
+        let auto = select(&CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
         assert_ne!(auto.engine(), NULL);
         assert!(crate::engines().iter().all(|engine| engine.name != NULL));
     }
 
     #[test]
     fn what_a_real_engine_has_sealed_is_refused() {
-        let real = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
-        let null = select(&Choice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
+        let real = select(&CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
+        let null = select(&CpuChoice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
         let mut sealed = [0; 3 + 16];
         real.aead(&[7; 32]).seal(&[0; 12], b"", b"abc", &mut sealed);
         let opened = null.aead(&[7; 32]).open(&[0; 12], b"", &mut sealed);
@@ -160,7 +156,7 @@ mod tests {
     #[test]
     fn every_suite_keeps_its_shape_and_text() {
         for suite in Suite::ALL {
-            let null = select(&Choice::Named(NULL.to_owned()), suite).unwrap();
+            let null = select(&CpuChoice::Named(NULL.to_owned()), suite).unwrap();
             let mut key = null.transform(&vec![7; suite.keymat_bytes()]);
             let (start, text) = (8 + suite.iv_bytes(), [5; 48]);
             let bytes = start + text.len() + suite.icv_bytes();

@@ -1,9 +1,11 @@
-//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, with every suite but those of GOST ciphers.
+//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, with every suite but
+//! those of GOST ciphers.
 //!
-//! It is there where others are not, and to hold them to. Its AEADs run at a half to a seventh of AWS-LC's rate: at
-//! each step they find out what the CPU can do, unless they are compiled for it (`-C target-cpu=native` doubles
-//! their rate at least), and they wipe what a call leaves on its stack, a third of the cost of a 64-byte packet.
-//! With HMACs it is up to two thirds ahead of AWS-LC on short packets.
+//! It is there where others are not, and to hold them to. Its AEADs run at a half to a seventh of
+//! AWS-LC's rate: at each step they find out what the CPU can do, unless they are compiled for it
+//! (`-C target-cpu=native` doubles their rate at least), and they wipe what a call leaves on its
+//! stack, a third of the cost of a 64-byte packet. With HMACs it is up to two thirds ahead of
+//! AWS-LC on short packets.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac, Place};
 use crate::selection::Engine;
@@ -17,7 +19,6 @@ use cbc::cipher::{
     InnerIvInit, KeyInit,
 };
 use chacha20poly1305::ChaCha20Poly1305;
-use choice::EngineName;
 use des::{Des, TdesEde3};
 use hmac::HmacReset;
 use hmac::digest::FixedOutputReset;
@@ -30,7 +31,7 @@ pub(crate) struct RustCrypto;
 
 impl Engine for RustCrypto {
     fn name(&self) -> &'static str {
-        EngineName::RustCrypto.name()
+        "rustcrypto"
     }
 
     fn probe(&self) -> Result<String, String> {
@@ -43,10 +44,6 @@ impl Engine for RustCrypto {
             env!("HMAC_VERSION")
         )
         .to_owned())
-    }
-
-    fn serves(&self, suite: Suite) -> bool {
-        EngineName::RustCrypto.serves(suite)
     }
 
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead> {
@@ -196,11 +193,12 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + Send> Cbc for CbcKey<C> {
     }
 }
 
-/// Chains of blocks that are encrypted at once: as many blocks as `aes` takes in one step where the CPU has VAES, which
-/// is twice as fast as chain after chain.
+/// Chains of blocks that are encrypted at once: as many blocks as `aes` takes in one step where the
+/// CPU has VAES, which is twice as fast as chain after chain.
 const CHAINS: usize = 64;
 
-/// Encrypts texts in place, up to [`CHAINS`] of them at once: a block of each, then the next block of each.
+/// Encrypts texts in place, up to [`CHAINS`] of them at once: a block of each, then the next block
+/// of each.
 fn encrypt_chains<C: BlockCipherEncrypt>(
     cipher: &C,
     buffer: &mut [u8],

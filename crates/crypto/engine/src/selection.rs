@@ -1,7 +1,7 @@
 //! Which engine serves a suite, and why.
 //!
-//! To add an engine: write a module that implements [`Engine`], and put it into [`ENGINES`] where its pace
-//! on packets places it. The tests then hold it to every vector and to the other engines.
+//! To add an engine: write a module that implements [`Engine`], and put it into [`ENGINES`] where
+//! its pace on packets places it. The tests then hold it to every vector and to the other engines.
 
 use crate::Aead;
 use crate::Transform;
@@ -12,7 +12,7 @@ use crate::known_answers::{self, Failure};
 use crate::null::Null;
 use crate::rustcrypto::RustCrypto;
 use crate::transform::EspAead;
-use choice::{CpuChoice as Choice, UnknownEngine};
+use choice::{CpuChoice, UnknownEngine};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -27,15 +27,18 @@ pub(crate) trait Engine: Sync {
     fn probe(&self) -> Result<String, String>;
 
     /// Whether it has the suite.
-    fn serves(&self, suite: Suite) -> bool;
+    fn serves(&self, suite: Suite) -> bool {
+        choice::serves(self.name(), suite)
+    }
 
-    /// Whether others are faster with it by far on this processor: [`Choice::Auto`] tries it last.
+    /// Whether others are faster with it by far on this processor: [`CpuChoice::Auto`] tries it
+    /// last.
     fn is_outrun(&self, _suite: Suite) -> bool {
         false
     }
 
-    /// An AEAD's key ready for use. Called only after `probe` has succeeded, for an AEAD that it serves, with a
-    /// key of the suite's length.
+    /// An AEAD's key ready for use. Called only after `probe` has succeeded, for an AEAD that it
+    /// serves, with a key of the suite's length.
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead>;
 
     /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), with keys of the
@@ -50,8 +53,8 @@ pub(crate) trait Engine: Sync {
         unreachable!("{} is not served", Suite::EncryptThenMac(cipher, hmac))
     }
 
-    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), for any suite that it
-    /// serves, with [`Suite::keymat_bytes`].
+    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), for any suite
+    /// that it serves, with [`Suite::keymat_bytes`].
     fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
         let (key, rest) = keymat.split_at(suite.key_bytes());
         if let Suite::EncryptThenMac(cipher, hmac) = suite {
@@ -64,7 +67,7 @@ pub(crate) trait Engine: Sync {
     }
 }
 
-/// Every engine, in the order of [`choice::EngineName::ALL`], which says why.
+/// Every engine, in the order of [`choice::engines`].
 static ENGINES: [&dyn Engine; 6] = [
     &IpsecMb,
     &AwsLc,
@@ -83,7 +86,7 @@ pub struct EngineInfo {
     pub version: Result<String, String>,
 }
 
-/// Every engine, usable here or not, in the order in which [`Choice::Auto`] tries them.
+/// Every engine, usable here or not, in the order in which [`CpuChoice::Auto`] tries them.
 pub fn engines() -> &'static [EngineInfo] {
     static INFO: OnceLock<Vec<EngineInfo>> = OnceLock::new();
     INFO.get_or_init(|| {
@@ -129,7 +132,7 @@ pub enum EngineError {
         /// What it got wrong.
         failure: Failure,
     },
-    /// [`Choice::Auto`] found none.
+    /// [`CpuChoice::Auto`] found none.
     #[error("no engine can serve {suite}: {reasons}")]
     None {
         /// The suite.
@@ -148,7 +151,7 @@ impl EngineError {
     }
 }
 
-/// An engine that [`Choice::Auto`] would have taken, but could not.
+/// An engine that [`CpuChoice::Auto`] would have taken, but could not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// The engine.
@@ -185,20 +188,22 @@ impl Selection {
         self.suite
     }
 
-    /// Whether other engines are faster by far with the suite on this processor, so that it need not be compared.
+    /// Whether other engines are faster by far with the suite on this processor, so that it need
+    /// not be compared.
     #[must_use]
     pub fn is_outrun(&self) -> bool {
         self.engine.is_outrun(self.suite)
     }
 
-    /// The faster engines that have the suite but could not be taken, and why; a program tells its user.
+    /// The faster engines that have the suite but could not be taken, and why; a program tells its
+    /// user.
     #[must_use]
     pub fn passed_over(&self) -> &[PassedOver] {
         &self.passed_over
     }
 
-    /// The keying material of one SA ready for use: cipher key, then salt or HMAC key. It wipes itself when
-    /// dropped; whoever passes `keymat` wipes that.
+    /// The keying material of one SA ready for use: cipher key, then salt or HMAC key. It wipes
+    /// itself when dropped; whoever passes `keymat` wipes that.
     ///
     /// # Panics
     /// If `keymat` has not [`Suite::keymat_bytes`].
@@ -237,30 +242,30 @@ impl fmt::Debug for Selection {
     }
 }
 
-/// The engine for `suite`. Each engine gives its known answers for a suite once in a process, before it is
-/// first returned (some milliseconds).
+/// The engine for `suite`. Each engine gives its known answers for a suite once in a process,
+/// before it is first returned (some milliseconds).
 ///
 /// # Errors
-/// [`EngineError`]: the named engine is unknown, does not have the suite, is unusable here or computes wrongly;
-/// or, for [`Choice::Auto`], all of them do.
-pub fn select(choice: &Choice, suite: Suite) -> Result<Selection, EngineError> {
+/// [`EngineError`]: the named engine is unknown, does not have the suite, is unusable here or
+/// computes wrongly; or, for [`CpuChoice::Auto`], all of them do.
+pub fn select(choice: &CpuChoice, suite: Suite) -> Result<Selection, EngineError> {
     select_from(&ENGINES, choice, suite)
 }
 
 fn select_from(
     engines: &[&'static dyn Engine],
-    choice: &Choice,
+    choice: &CpuChoice,
     suite: Suite,
 ) -> Result<Selection, EngineError> {
     match choice {
         // It has no known answers to give.
-        Choice::Named(name) if name == crate::NULL => Ok(Selection {
+        CpuChoice::Named(name) if name == crate::NULL => Ok(Selection {
             engine: &Null,
             version: Null.probe().unwrap_or_default(),
             suite,
             passed_over: Vec::new(),
         }),
-        Choice::Named(name) => {
+        CpuChoice::Named(name) => {
             let Some(engine) = engines.iter().find(|engine| engine.name() == name) else {
                 let known = engines.iter().map(|engine| engine.name());
                 return Err(UnknownEngine::new(name, known).into());
@@ -270,7 +275,7 @@ fn select_from(
             }
             prove(*engine, suite)
         }
-        Choice::Auto => {
+        CpuChoice::Auto => {
             let mut passed_over = Vec::new();
             // An engine that does not have the suite is nothing to tell about.
             let serving = engines.iter().filter(|engine| engine.serves(suite));
@@ -295,7 +300,7 @@ fn select_from(
     }
 }
 
-/// Why [`Choice::Auto`] found nothing.
+/// Why [`CpuChoice::Auto`] found nothing.
 fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver]) -> EngineError {
     let reasons: Vec<_> = passed_over
         .iter()
@@ -309,7 +314,8 @@ fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver
     EngineError::None { suite, reasons }
 }
 
-/// The engine as a selection, if it is usable here and has given its known answers, now or before. It has the suite.
+/// The engine as a selection, if it is usable here and has given its known answers, now or before.
+/// It has the suite.
 fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineError> {
     type Answers = BTreeMap<(&'static str, Suite), Result<(), Failure>>;
     static PROVEN: Mutex<Answers> = Mutex::new(BTreeMap::new());
@@ -318,8 +324,8 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
     let version = engine
         .probe()
         .map_err(|reason| EngineError::Unavailable { name, reason })?;
-    // Holding the lock while an engine is checked makes a second thread wait for the answer, as it must.
-    // A poisoned map is as good as any: entries are complete when they are put in.
+    // Holding the lock while an engine is checked makes a second thread wait for the answer, as it
+    // must. A poisoned map is as good as any: entries are complete when they are put in.
     let mut proven = PROVEN.lock().unwrap_or_else(PoisonError::into_inner);
     proven
         .entry((name, suite))

@@ -19,7 +19,8 @@ pub struct Packet {
     pub at: usize,
     /// Length from the SPI to the end of the ICV.
     pub bytes: usize,
-    /// High half of the extended sequence number, which is authenticated and not sent (RFC 4303 §2.2.1).
+    /// High half of the extended sequence number, which is authenticated and not sent (RFC 4303
+    /// §2.2.1).
     pub sequence_high: u32,
 }
 
@@ -35,16 +36,16 @@ pub struct EngineFailed {
 
 /// The keying material of one SA on one engine. Belongs to one thread.
 ///
-/// Header and IV are the caller's: they stand in the packet before it is sealed. The text is padded and has
-/// its trailer. A packet is at least header, IV, one unit of [`Suite::pad_to_bytes`] and ICV long, and its
-/// text a multiple of the cipher's block: a caller who breaks that, or gives packets that lie outside the
-/// buffer, out of order or over one another, makes it panic.
+/// Header and IV are the caller's: they stand in the packet before it is sealed. The text is padded
+/// and has its trailer. A packet is at least header, IV, one unit of [`Suite::pad_to_bytes`] and
+/// ICV long, and its text a multiple of the cipher's block: a caller who breaks that, or gives
+/// packets that lie outside the buffer, out of order or over one another, makes it panic.
 pub trait Transform: Send {
     /// The suite of the SA.
     fn suite(&self) -> Suite;
 
-    /// Seals `text` into `packet`, which has header and IV already: ciphertext, then ICV. For packets so long
-    /// that a copy would cost more than a batch gains.
+    /// Seals `text` into `packet`, which has header and IV already: ciphertext, then ICV. For
+    /// packets so long that a copy would cost more than a batch gains.
     ///
     /// # Errors
     /// [`EngineFailed`]: `packet` holds nothing of use but header and IV.
@@ -58,10 +59,12 @@ pub trait Transform: Send {
     /// Seals packets in place.
     ///
     /// # Errors
-    /// [`EngineFailed`]: the buffer is as it was, and the same batch may be sealed by another engine.
+    /// [`EngineFailed`]: the buffer is as it was, and the same batch may be sealed by another
+    /// engine.
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed>;
 
-    /// Opens packets in place, and says of each whether it is authentic; where it is not, its text holds zeros.
+    /// Opens packets in place, and says of each whether it is authentic; where it is not, its text
+    /// holds zeros.
     ///
     /// # Errors
     /// [`EngineFailed`]: the buffer is as it was, `authentic` means nothing.
@@ -171,7 +174,8 @@ fn split(packet: &mut [u8]) -> (&[u8; PREFIX_BYTES], &mut [u8]) {
 /// The packets of a batch, each with the high half of its sequence number.
 ///
 /// # Panics
-/// When it comes to a packet that is not whole in the buffer, or does not lie behind the one before it.
+/// When it comes to a packet that is not whole in the buffer, or does not lie behind the one before
+/// it.
 #[inline]
 pub(crate) fn one_by_one<'a>(
     buffer: &'a mut [u8],

@@ -1,7 +1,7 @@
-//! Engines allocate nothing for a packet: all that they need is made with the key. What libraries in C allocate
-//! is not seen here.
+//! Engines allocate nothing for a packet: all that they need is made with the key. What libraries
+//! in C allocate is not seen here.
 
-use engine::{Choice, Packet, engines, select};
+use engine::{CpuChoice, Packet, engines, select};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use wire::Suite;
@@ -13,8 +13,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator as it is; the count is a plain cell of the thread,
-// which needs no allocation and no destructor.
+// SAFETY: hands everything on to the system's allocator as it is; the count is a plain cell of the
+// thread, which needs no allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -39,7 +39,7 @@ fn no_engine_allocates_for_a_packet() {
 
     for suite in Suite::ALL {
         for info in engines().iter().filter(|info| info.version.is_ok()) {
-            let Ok(selection) = select(&Choice::Named(info.name.to_owned()), suite) else {
+            let Ok(selection) = select(&CpuChoice::Named(info.name.to_owned()), suite) else {
                 continue;
             };
             let mut transform = selection.transform(&vec![7; suite.keymat_bytes()]);

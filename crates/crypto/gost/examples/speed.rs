@@ -1,8 +1,10 @@
-//! How fast the ciphers are in each mode, on one core, with each kernel that the machine has; and RustCrypto's beside them.
+//! How fast the ciphers are in each mode, on one core, with each kernel that the machine has; and
+//! RustCrypto's beside them.
 //!
-//! `make bench-gost`; ARGS="magma ctr" leaves out what has not all those words in its row. A row is of messages of one batch, or
-//! of single ones. Figures are Gbit/s of text by CPU time of the thread, the best of several short turns, so that others on the
-//! machine disturb little. Messages lie in memory of their own and are taken turn about.
+//! `make bench-gost`; ARGS="magma ctr" leaves out what has not all those words in its row. A row is
+//! of messages of one batch, or of single ones. Figures are Gbit/s of text by CPU time of the
+//! thread, the best of several short turns, so that others on the machine disturb little. Messages
+//! lie in memory of their own and are taken turn about.
 
 use std::hint::black_box;
 
@@ -29,7 +31,8 @@ const TURN: f64 = 0.002;
 /// Bytes between two looks at the clock, at least.
 const BYTES_AT_ONCE: usize = 256 << 10;
 const KEY: [u8; 32] = [0x5a; 32];
-/// Bytes under one key in CTR-ACPKM: as R 1323565.1.017-2018 has it in its examples for long messages.
+/// Bytes under one key in CTR-ACPKM: as R 1323565.1.017-2018 has it in its examples for long
+/// messages.
 const SECTION_BYTES: usize = 4096;
 
 type Texts<'a> = &'a mut [Vec<u8>];
@@ -204,7 +207,8 @@ fn modes<C: BlockCipher + 'static>(new: fn(&[u8; 32], Kernel) -> C, kernel: Kern
             "mgm",
             Box::new(move |texts| seal.seal_all(with_tags(texts, block, &mut tags))),
         ),
-        // None is authentic: what a receiver does with forgeries, which is no less than with others.
+        // None is authentic: what a receiver does with forgeries, which is no less than with
+        // others.
         (
             "mgm-open",
             Box::new(move |texts| {

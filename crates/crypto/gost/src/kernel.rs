@@ -58,13 +58,15 @@ impl Kernel {
         all.into_iter().flatten().collect()
     }
 
-    /// What to choose an implementation by. That a kernel of this set exists means that the machine has it.
+    /// What to choose an implementation by. That a kernel of this set exists means that the machine
+    /// has it.
     pub(crate) const fn set(self) -> Set {
         self.0
     }
 
-    /// Does `work` on so many bytes, compiled for this kernel's instructions as far as it is inlined: loops over bytes become loops
-    /// over vectors as wide as the cipher's. For what stands beside the fastest modes and touches every byte of a text.
+    /// Does `work` on so many bytes, compiled for this kernel's instructions as far as it is
+    /// inlined: loops over bytes become loops over vectors as wide as the cipher's. For what stands
+    /// beside the fastest modes and touches every byte of a text.
     #[inline]
     pub(crate) fn widened<R>(self, bytes: usize, work: impl FnOnce() -> R) -> R {
         // To change between sets of instructions costs more than it saves in less.
@@ -113,8 +115,8 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Every kernel of this machine, for tests that hold them to one another. Says which it lacks, past what captures the output of
-/// tests: what was not tried must not look tried.
+/// Every kernel of this machine, for tests that hold them to one another. Says which it lacks, past
+/// what captures the output of tests: what was not tried must not look tried.
 #[cfg(test)]
 pub(crate) fn kernels() -> Vec<Kernel> {
     use std::io::Write as _;

@@ -96,7 +96,8 @@ impl fmt::Debug for Kuznyechik {
 }
 
 impl RoundKeys {
-    /// The key schedule: a Feistel network of 32 steps, whose halves are taken as two keys before it and after each eight.
+    /// The key schedule: a Feistel network of 32 steps, whose halves are taken as two keys before
+    /// it and after each eight.
     fn new(key: &[u8; KEY_BYTES], kernel: Kernel) -> Self {
         let (halves, _) = key.as_chunks::<16>();
         let mut pair = [halves[0], halves[1]].map(u128::from_le_bytes);

@@ -1,15 +1,19 @@
 //! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 (RFC 5830).
 //!
-//! They are one cipher: 32 rounds on two halves of 32 bits, each an addition of a key word, eight S-boxes of 4 bits and a
-//! rotation by 11. Magma fixes the S-boxes and reads a block and a key as big-endian numbers; GOST 28147-89 leaves the
-//! S-boxes open ([`Sbox`]) and reads both as little-endian.
+//! They are one cipher: 32 rounds on two halves of 32 bits, each an addition of a key word, eight
+//! S-boxes of 4 bits and a rotation by 11. Magma fixes the S-boxes and reads a block and a key as
+//! big-endian numbers; GOST 28147-89 leaves the S-boxes open ([`Sbox`]) and reads both as
+//! little-endian.
 //!
 //! Kernels differ in how they look up S-boxes without an address that depends on a secret:
 //!
-//! - `portable`: 64 blocks as 64 slices of one bit each, every output bit a polynomial of four input bits; the few blocks that
-//!   are left over one after another, each S-box a 64-bit constant that is shifted.
-//! - `avx2`: 32 blocks as eight planes of bytes, `vpshufb` in a plane being a look-up of 32 nibbles; few blocks as words.
-//! - `avx512`: 64 blocks as words, `vpermb` being a look-up of 64 nibbles in the four S-boxes that their positions ask for.
+//! - `portable`: 64 blocks as 64 slices of one bit each, every output bit a polynomial of four
+//!   input bits; the few blocks that are left over one after another, each S-box a 64-bit constant
+//!   that is shifted.
+//! - `avx2`: 32 blocks as eight planes of bytes, `vpshufb` in a plane being a look-up of 32
+//!   nibbles; few blocks as words.
+//! - `avx512`: 64 blocks as words, `vpermb` being a look-up of 64 nibbles in the four S-boxes that
+//!   their positions ask for.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -48,7 +52,8 @@ impl Gost89 {
         Self(Core::new(words, sbox, kernel))
     }
 
-    /// Takes whole blocks through the first 16 rounds, where they lie: what its MAC is made of (RFC 5830 §8).
+    /// Takes whole blocks through the first 16 rounds, where they lie: what its MAC is made of (RFC
+    /// 5830 §8).
     ///
     /// # Panics
     /// If the length is no multiple of a block's.
@@ -126,8 +131,8 @@ struct Core<const BIG_ENDIAN: bool> {
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct Rounds {
     words: [u32; ROUNDS],
-    /// Each byte of each word, the lowest first, with its highest bit flipped, four times: what the planes of AVX2 add. Empty
-    /// for other kernels.
+    /// Each byte of each word, the lowest first, with its highest bit flipped, four times: what the
+    /// planes of AVX2 add. Empty for other kernels.
     planes: [[u32; 4]; ROUNDS],
 }
 
@@ -145,7 +150,8 @@ impl Rounds {
 }
 
 impl<const BIG_ENDIAN: bool> Core<BIG_ENDIAN> {
-    /// The key words three times forwards and once backwards (RFC 8891 §4.3); decryption takes them from the end.
+    /// The key words three times forwards and once backwards (RFC 8891 §4.3); decryption takes them
+    /// from the end.
     fn new(mut words: [u32; 8], sbox: Sbox, kernel: Kernel) -> Self {
         let forwards = std::array::from_fn(|round| match round {
             0..24 => words[round % 8],

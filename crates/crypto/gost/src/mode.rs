@@ -1,18 +1,20 @@
 //! Modes of operation over batches of messages.
 //!
-//! A mode has a cipher, keyed, and does any number of messages under it: one, or a batch of them, which comes as an
-//! iterator, so that nobody needs a list. Messages are changed where they lie. What the cipher sees is blocks of many
-//! messages at once:
+//! A mode has a cipher, keyed, and does any number of messages under it: one, or a batch of them,
+//! which comes as an iterator, so that nobody needs a list. Messages are changed where they lie.
+//! What the cipher sees is blocks of many messages at once:
 //!
-//! - Where blocks do not depend on one another ([`Ecb`], [`Ctr`], [`CtrAcpkm`], [`Cnt`], [`Mgm`], decryption in [`Cbc`]), they are
-//!   collected in a scratch of 4 KiB, message after message; a short message costs its share.
-//! - Where each depends on the one before it ([`Cbc`] encryption, [`Omac`], [`Imito`]), 64 messages go side by side.
+//! - Where blocks do not depend on one another ([`Ecb`], [`Ctr`], [`CtrAcpkm`], [`Cnt`], [`Mgm`],
+//!   decryption in [`Cbc`]), they are collected in a scratch of 4 KiB, message after message; a
+//!   short message costs its share.
+//! - Where each depends on the one before it ([`Cbc`] encryption, [`Omac`], [`Imito`]), 64 messages
+//!   go side by side.
 //!
-//! Nothing is allocated per call. Scratch, which has seen keystream and text, is wiped when the mode is dropped, as its
-//! cipher is.
+//! Nothing is allocated per call. Scratch, which has seen keystream and text, is wiped when the
+//! mode is dropped, as its cipher is.
 //!
-//! No mode pads but where its standard has it pad ([`Omac`], [`Imito`], [`Mgm`]), none keeps count of nonces, and none
-//! takes a message in parts.
+//! No mode pads but where its standard has it pad ([`Omac`], [`Imito`], [`Mgm`]), none keeps count
+//! of nonces, and none takes a message in parts.
 
 mod acpkm;
 mod batch;

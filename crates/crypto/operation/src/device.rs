@@ -1,28 +1,28 @@
-//! Devices that compute operations, the tests made on them, and what both report: the same data in a
-//! plan, in a journal and between a trial and its worker processes.
+//! Devices that compute operations, the tests made on them, and what both report: the same data in
+//! a plan, in a journal and between a trial and its worker processes.
 //!
 //! The JSON of these types is part of the journal's format.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a crypto device is and how it is reached.
+/// The kind of a crypto device, with what is needed to open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum DeviceKind {
-    /// Our own engines: the fastest that have the operation.
+    /// Our own engines: the fastest one for each operation.
     Engine {
-        /// For GOST, `portable`, `avx2` or `avx512`; `None`: the fastest here.
+        /// GOST kernel: `portable`, `avx2` or `avx512`; `None`: the fastest on this host.
         kernel: Option<String>,
     },
-    /// OpenSSL; with neither provider nor engine: its default provider.
+    /// OpenSSL. Its default provider if neither provider nor engine is set.
     #[serde(rename = "openssl")]
     OpenSsl {
         /// A provider by name.
         provider: Option<String>,
         /// An engine by name.
         engine: Option<String>,
-        /// Path of its module; `None`: where OpenSSL looks for it.
+        /// Path of its module; `None`: OpenSSL's own directory.
         module: Option<PathBuf>,
     },
     /// A PKCS#11 token.
@@ -36,60 +36,60 @@ pub enum DeviceKind {
         /// File with the user's PIN.
         pin_file: PathBuf,
     },
-    /// A token of SoftHSM2, made for each trial and thrown away.
+    /// A token of SoftHSM2, created for each trial and removed after it.
     #[serde(rename = "softhsm")]
     SoftHsm,
     /// A model of a coprocessor.
     Model(DeviceModel),
 }
 
-/// A modelled coprocessor: its results are real, its times are these.
+/// A modelled coprocessor: its results are real, its times follow these parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceModel {
-    /// From the end of processing until the result is back, in nanoseconds.
+    /// Time from the end of processing until the result is back, in nanoseconds.
     pub latency_ns: u64,
-    /// Of one unit, in bit/s of input.
+    /// Rate of one unit, in bit/s of input.
     pub rate_bps: u64,
-    /// Time that each operation takes a unit besides, in nanoseconds.
+    /// Additional time of a unit per operation, in nanoseconds.
     pub operation_ns: u64,
-    /// Units that work side by side.
+    /// Units that work in parallel.
     pub parallel: u32,
-    /// Operations that may be in the device at once.
+    /// Maximum number of operations in the device.
     pub queue: u32,
-    /// Share of operations that go wrong, in parts per million.
+    /// Share of faulty operations, in parts per million.
     pub errors_ppm: u32,
-    /// What an error is.
+    /// The fault of these operations.
     pub fault: DeviceFault,
 }
 
-/// What a faulty operation of a modelled coprocessor does.
+/// The effect of a faulty operation of a modelled coprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceFault {
-    /// It says that it failed.
+    /// It reports a failure.
     Fails,
-    /// One byte of its result is wrong, and it says nothing.
+    /// One byte of its result is wrong, without an error.
     Wrong,
-    /// The device stops: all that follows fails until it is restarted.
+    /// The device stops: all later operations fail until it is restarted.
     Stops,
 }
 
-/// What is measured on a crypto device.
+/// A trial of a crypto device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "procedure")]
 pub enum DeviceTest {
-    /// Whether its results are right.
+    /// The functional trial: are results right?
     Kat(Kat),
-    /// How fast it is at one operation.
+    /// The speed of one operation.
     Speed(DeviceSpeed),
-    /// How long it works without a failure.
+    /// The time without failure.
     Fatigue(Fatigue),
 }
 
 /// The functional trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kat {
-    /// Algorithms by name, as `aes-128-cbc`; at least one.
+    /// Algorithms by name, such as `aes-128-cbc`; at least one.
     pub algorithms: Vec<String>,
 }
 
@@ -98,21 +98,22 @@ pub struct Kat {
 pub struct DeviceSpeed {
     /// Algorithm and action: `aes-128-cbc encrypt`, `ecdsa-p256 sign`, `sha-256`.
     pub operation: String,
-    /// Bytes of input of one operation; `None` where its size means nothing: signatures, RSA, key encapsulation.
+    /// Bytes of input of one operation; `None` where the size does not matter: signatures, RSA, key
+    /// encapsulation.
     pub bytes: Option<u32>,
-    /// How many work at once, over all devices together; these get equal shares.
+    /// Number of concurrent workers over all devices, which get equal shares.
     pub concurrency: u32,
-    /// What they are.
+    /// Kind of these workers.
     pub workers: Workers,
-    /// Operations that each of them keeps in the device at once, where it takes that.
+    /// Operations that each worker keeps in flight, where the device supports that.
     pub depth: u32,
     /// Measured time, in nanoseconds.
     pub duration_ns: u64,
-    /// Equal parts of it that are counted apart.
+    /// Number of equal parts of it that are counted separately.
     pub slices: u32,
 }
 
-/// What works at once on a device.
+/// The kind of concurrent workers on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workers {
@@ -125,30 +126,31 @@ pub enum Workers {
 /// The fatigue trial. Every result is verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fatigue {
-    /// Operations by name; each thread does them in turn.
+    /// Operations by name; each thread runs them in turn.
     pub operations: Vec<String>,
     /// Threads on each device, at most 1000.
     pub threads: u32,
-    /// Rounds through the operations of each thread; `None`: until the time is up.
+    /// Rounds through the operations per thread; `None`: until the duration is over.
     pub loops: Option<u64>,
-    /// Time under load, in nanoseconds; `None`: until the loops are done. One of the two is set.
+    /// Time under load, in nanoseconds; `None`: until the loops are complete. One of the two is
+    /// set.
     pub duration_ns: Option<u64>,
-    /// Every how many operations one has an invalid input; 0: none.
+    /// One in this many operations has an invalid input; 0: none.
     pub invalid_every: u32,
-    /// Whether a device that failed is opened again.
+    /// Whether a failed device is reopened.
     pub restart: bool,
-    /// Time between snapshots in the journal, in nanoseconds: what a run that is killed loses at most.
+    /// Time between snapshots in the journal, in nanoseconds: the maximum that a killed run loses.
     pub snapshot_ns: u64,
 }
 
-/// What a device says of itself.
+/// A device's description of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Library, provider or token, as it names itself.
+    /// Name of the library, provider or token, as it reports it.
     pub name: String,
     /// Its version, as it reports it.
     pub version: String,
-    /// Anything else: path of the module, slot, kernels in use.
+    /// Further properties: path of the module, slot, kernels in use.
     pub more: Vec<(String, String)>,
 }
 
@@ -159,39 +161,39 @@ pub struct KatRow {
     pub device: usize,
     /// `aes-128-cbc`.
     pub algorithm: String,
-    /// `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …: what was tried.
+    /// The case: `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …
     pub case: String,
     /// Inputs tried.
     pub tried: u32,
-    /// What came of it.
+    /// The outcome.
     pub outcome: KatOutcome,
 }
 
-/// What came of a functional case.
+/// The outcome of a functional case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KatOutcome {
-    /// All right.
+    /// All results are right.
     Pass,
     /// The first input with a wrong result.
     Wrong {
-        /// Which: `vector 3`, `17 B`.
+        /// The input: `vector 3`, `17 B`.
         input: String,
-        /// Offset of the first differing byte; `None` where the result has another length or an answer is wrong.
+        /// Offset of the first differing byte; `None` where the length or the verdict is wrong.
         first_differing: Option<u32>,
-        /// What should have come, and what came, shortened.
+        /// Expected and actual result, truncated.
         detail: String,
     },
-    /// The device said that it failed, or its process died of it.
+    /// The device reported a failure, or its process died.
     Error(String),
-    /// The device does not have it.
+    /// The device does not offer it.
     NotOffered(String),
-    /// Official vectors that nobody has published: nothing was tried, and nothing speaks against the device.
+    /// No official vectors are published. Nothing was tested, and the device has not failed.
     NonePublished,
 }
 
 impl KatOutcome {
-    /// Whether the device has failed. One that is not offered has not.
+    /// Whether the device has failed. Not offering an algorithm is not a failure.
     #[must_use]
     pub const fn is_bad(&self) -> bool {
         matches!(self, Self::Wrong { .. } | Self::Error(_))
@@ -211,7 +213,7 @@ impl DeviceTest {
 }
 
 impl Workers {
-    /// As campaigns have it.
+    /// Returns its name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -222,7 +224,8 @@ impl Workers {
 }
 
 impl DeviceKind {
-    /// Whether such a device is taken to spare the CPU unless the campaign says otherwise.
+    /// Whether a device of this kind is expected to offload the CPU, unless the campaign specifies
+    /// otherwise.
     #[must_use]
     pub const fn offloads(&self) -> bool {
         match self {

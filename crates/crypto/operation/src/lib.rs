@@ -1,16 +1,19 @@
-//! Names of what devices do: `sha-256`, `aes-128-cbc encrypt`, `rsa-2048-oaep decrypt`, `ecdsa-p256 sign`.
+//! Names of the operations of devices: `sha-256`, `aes-128-cbc encrypt`, `rsa-2048-oaep decrypt`,
+//! `ecdsa-p256 sign`.
 //!
-//! A name decides everything of what the result is, but for key and input: [`Family`] says it in full.
+//! A name determines everything about the result except key and input: [`Family`] defines the
+//! details.
 //!
 //! | Action | Input | Output |
 //! | --- | --- | --- |
 //! | digest | message | digest or MAC |
 //! | encrypt | plaintext | ciphertext; AEADs: and tag; KEMs (whose input is empty): ciphertext, then secret |
-//! | decrypt | what encrypting gave; KEMs: the ciphertext | plaintext; KEMs: secret |
+//! | decrypt | result of encryption; KEMs: the ciphertext | plaintext; KEMs: secret |
 //! | sign | message | signature |
 //! | verify | signature, then message | nothing |
 //!
-//! Signatures have a fixed length: those of ECDSA are r and s, each as long as the curve's order (IEEE P1363).
+//! Signatures have a fixed length: those of ECDSA are r and s, each as long as the curve's order
+//! (IEEE P1363).
 
 #![forbid(unsafe_code)]
 
@@ -21,22 +24,22 @@ pub use list::ALGORITHMS;
 
 use std::fmt;
 
-/// An algorithm with everything that decides what its result is, but for key and input.
+/// An algorithm with everything that determines its result, except key and input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Algorithm {
     name: &'static str,
     family: Family,
 }
 
-/// What an algorithm is.
+/// The definition of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// A hash.
     Digest(Hash),
     /// HMAC (RFC 2104) with a key as long as the hash's output.
     Hmac(Hash),
-    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block; with GOST 28147-89 its own
-    /// MAC of 4 bytes (RFC 5830 §8).
+    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block; with
+    /// GOST 28147-89 its own MAC of 4 bytes (RFC 5830 §8).
     Mac(Cipher),
     /// A block cipher in a mode without authentication.
     Cipher(Cipher, Mode),
@@ -46,7 +49,7 @@ pub enum Family {
     ChaCha20Poly1305,
     /// A GOST cipher in MGM (RFC 9058), with a nonce and a tag as long as a block.
     Mgm(Cipher),
-    /// RSA (RFC 8017) with a modulus of so many bits.
+    /// RSA (RFC 8017) with a modulus of this many bits.
     Rsa(u16, Padding),
     /// ECDSA with the hash that is as long as the curve's order.
     Ecdsa(Curve),
@@ -59,7 +62,7 @@ pub enum Family {
 }
 
 /// A hash.
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hash {
     Md5,
@@ -76,7 +79,7 @@ pub enum Hash {
 }
 
 /// A cipher with the length of its key.
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cipher {
     Aes128,
@@ -91,7 +94,7 @@ pub enum Cipher {
     Gost28147,
 }
 
-/// A mode without authentication. Each message begins with the IV that the device's keys have.
+/// A mode without authentication. Each message begins with the IV of the trial's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// Whole blocks.
@@ -100,22 +103,22 @@ pub enum Mode {
     Cbc,
     /// With the padding of PKCS#7 (RFC 5652 §6.3), always at least one byte.
     CbcPad,
-    /// AES: the IV is the first counter block. GOST R 34.13-2015: half of it, and the counter begins at 0. GOST 28147-89: its own
-    /// counter mode (RFC 5830 §6) without key meshing.
+    /// AES: the IV is the first counter block. GOST R 34.13-2015: half of it, and the counter
+    /// begins at 0. GOST 28147-89: its own counter mode (RFC 5830 §6) without key meshing.
     Ctr,
-    /// CTR-ACPKM (RFC 8645 §6.2.2): with a new key after each section of 1 KiB (Magma) or 4 KiB (Kuznyechik), as the GOST engine
-    /// of OpenSSL has them.
+    /// CTR-ACPKM (RFC 8645 §6.2.2): with a new key after each section of 1 KiB (Magma) or 4 KiB
+    /// (Kuznyechik), as in OpenSSL's GOST engine.
     CtrAcpkm,
 }
 
-/// What RSA does with its message.
+/// RSA's padding, and the hash of signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Padding {
     /// PKCS#1 v1.5: encryption, and signatures with SHA-256.
     Pkcs1,
     /// PKCS#1 v1.5: signatures with SHA-1.
     Pkcs1Sha1,
-    /// OAEP with SHA-1, in MGF1 too: what libraries mean if nothing else is said.
+    /// OAEP with SHA-1, in MGF1 too: the default of libraries.
     Oaep,
     /// OAEP with SHA-256, in MGF1 too.
     OaepSha256,
@@ -124,7 +127,7 @@ pub enum Padding {
 }
 
 /// A curve of ECDSA.
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Curve {
     P256,
@@ -133,7 +136,7 @@ pub enum Curve {
 }
 
 /// A set of parameters of ML-DSA.
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MlDsa {
     MlDsa44,
@@ -142,7 +145,7 @@ pub enum MlDsa {
 }
 
 /// A set of parameters of ML-KEM.
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MlKem {
     MlKem512,
@@ -150,49 +153,49 @@ pub enum MlKem {
     MlKem1024,
 }
 
-/// What is done with it.
+/// The action on an algorithm's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// Message to digest or MAC.
     Digest,
     /// Plaintext to ciphertext (AEADs: and tag; KEMs: to ciphertext and shared secret).
     Encrypt,
-    /// The way back.
+    /// The inverse of [`Self::Encrypt`].
     Decrypt,
     /// Message to signature.
     Sign,
-    /// Signature and message to whether it is right.
+    /// Signature and message to a verdict.
     Verify,
 }
 
-/// An algorithm and what is done with it.
+/// An algorithm and an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// The action, one that the algorithm has.
+    /// One of the algorithm's actions.
     pub action: Action,
 }
 
-/// A name that stands for nothing here.
+/// The error for an unknown name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownName {
     /// No such algorithm.
     #[error("there is no algorithm {name:?}; {hint}")]
     Algorithm {
-        /// As it was given.
+        /// The given name.
         name: String,
-        /// What may have been meant, or where the names are.
+        /// The nearest name, or where to find the list.
         hint: String,
     },
-    /// The algorithm is not used so.
+    /// The algorithm does not have the action.
     #[error("{algorithm} has no action {action:?}; it has: {has}")]
     Action {
         /// The algorithm.
         algorithm: &'static str,
-        /// As it was given; empty where none was and one is needed.
+        /// The given action; empty if a required one is missing.
         action: String,
-        /// Those that it has.
+        /// The algorithm's actions.
         has: String,
     },
 }
@@ -221,19 +224,19 @@ impl Algorithm {
             })
     }
 
-    /// As tables and settings have it.
+    /// Returns its name in tables and settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// What it is.
+    /// Returns its definition.
     #[must_use]
     pub const fn family(self) -> Family {
         self.family
     }
 
-    /// What can be done with it, in the order in which tables have it.
+    /// Returns its actions, in the order of tables.
     #[must_use]
     pub const fn actions(self) -> &'static [Action] {
         use Action::{Decrypt, Digest, Encrypt, Sign, Verify};
@@ -253,7 +256,7 @@ impl Algorithm {
         }
     }
 
-    /// Its operations.
+    /// Returns its operations.
     pub fn operations(self) -> impl Iterator<Item = Operation> {
         let operation = move |&action| Operation {
             algorithm: self,
@@ -264,10 +267,10 @@ impl Algorithm {
 }
 
 impl Operation {
-    /// Reads `aes-128-cbc encrypt`, or `sha-256` where there is but one action.
+    /// Parses `aes-128-cbc encrypt`, or `sha-256` if the algorithm has a single action.
     ///
     /// # Errors
-    /// [`UnknownName`], with what may have been meant.
+    /// [`UnknownName`], with the nearest name.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
         let mut words = text.split_whitespace();
         let algorithm = Algorithm::parse(words.next().unwrap_or_default())?;
@@ -292,8 +295,8 @@ impl Operation {
             })
     }
 
-    /// Whether the length of its input can be chosen freely or in whole blocks: not for public keys, whose inputs are short
-    /// and whose pace does not depend on them.
+    /// Whether the length of its input can be chosen freely or in whole blocks. Not for public
+    /// keys, whose inputs are short and whose speed does not depend on them.
     #[must_use]
     pub const fn takes_size(self) -> bool {
         !matches!(
@@ -306,8 +309,8 @@ impl Operation {
         )
     }
 
-    /// What undoes or checks it: decrypting for encrypting, verifying for signing. `None` for digests and for verifying, which
-    /// leave nothing to undo.
+    /// Returns the operation that inverts or verifies it: decryption for encryption, verification
+    /// for signing. `None` for digests and verification.
     #[must_use]
     pub fn inverse(self) -> Option<Self> {
         let action = match self.action {
@@ -319,8 +322,8 @@ impl Operation {
         Some(Self { action, ..self })
     }
 
-    /// Whether the same key and input always give the same output. Otherwise a result can only be judged by the
-    /// [`Self::inverse`].
+    /// Whether the same key and input always give the same output. Otherwise a result can only be
+    /// verified by the [`Self::inverse`].
     #[must_use]
     pub const fn is_deterministic(self) -> bool {
         match self.action {
@@ -335,7 +338,7 @@ impl Operation {
 }
 
 impl Action {
-    /// As it stands behind the name of an algorithm.
+    /// Returns its name, which follows that of the algorithm.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -401,7 +404,8 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The name that was most likely meant: the one that is the same but for case and dashes, or the one that begins with it.
+/// Returns the most likely intended name: the one that differs only in case and dashes, or the one
+/// that begins with it.
 fn nearest(name: &str) -> Option<&'static str> {
     let simple = |name: &str| -> String {
         name.chars()
@@ -414,7 +418,7 @@ fn nearest(name: &str) -> Option<&'static str> {
         return None;
     }
     let names = || ALGORITHMS.iter().map(|algorithm| algorithm.name);
-    // People write the hash of HMAC first, and secp256r1 for P-256.
+    // Other common names.
     let other = match wanted.as_str() {
         "secp256r1" | "prime256v1" | "p256" | "ecdsa" => Some("ecdsa-p256"),
         "secp384r1" | "p384" => Some("ecdsa-p384"),
@@ -434,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_read_back_and_stands_for_one_algorithm() {
+    fn every_name_is_parsed_and_identifies_one_algorithm() {
         for algorithm in ALGORITHMS {
             assert_eq!(Algorithm::parse(algorithm.name), Ok(*algorithm));
             for operation in algorithm.operations() {
@@ -451,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_the_one_that_was_meant() {
+    fn the_error_for_an_unknown_name_suggests_another() {
         let error = |text| Operation::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("SHA256"),

@@ -1,8 +1,8 @@
-//! Every algorithm, in the order in which tables have it.
+//! Every algorithm, in the order of tables.
 
 use super::{Algorithm, Cipher, Curve, Family, Hash, MlDsa, MlKem, Mode, Padding};
 
-/// All algorithms that have a name here; a device may offer any of them.
+/// All named algorithms; a device may offer any of them.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new("md5", Family::Digest(Hash::Md5)),
     Algorithm::new("sha-1", Family::Digest(Hash::Sha1)),

@@ -2,7 +2,7 @@
 
 use crate::error::TrafficError;
 use crate::spec::Esp;
-use engine::{Choice, EngineError, Selection};
+use engine::{CpuChoice, EngineError, Selection};
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
 use keying::{KeyFile, LANES_MAX, StaticKeys};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Keys {
                 target_address: esp.remote,
             });
         }
-        let choice: Choice = esp.engine.parse().map_err(EngineError::from)?;
+        let choice: CpuChoice = esp.engine.parse().map_err(EngineError::from)?;
         let selection = engine::select(&choice, esp.suite)?;
         let keys = KeyFile::open(Path::new(&esp.key_file))?.draw_epoch()?;
         Ok(Self {

@@ -11,7 +11,7 @@ use encryptor::inbound::{Inbound, InboundKeys};
 use encryptor::outbound::{Outbound, OutboundTunnel};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
-use engine::{Choice, Packet, Selection, Transform};
+use engine::{CpuChoice, Packet, Selection, Transform};
 use esp::{InboundSa, OutboundSa, WindowSize};
 use port::{Batch, CLEAR_ROOM_BYTES, CipherPort, ClearPort, Sent, TRAINS_MAX, Train};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ const SIZES: [usize; 7] = [46, 64, 128, 256, 512, 1024, 1500];
 const SUITE: Suite = Suite::Aes256Gcm;
 
 fn main() {
-    let selection = engine::select(&Choice::Auto, SUITE).expect("an engine");
+    let selection = engine::select(&CpuChoice::Auto, SUITE).expect("an engine");
     println!(
         "{SUITE}, {}, best of {TURNS} turns of {} ms; M packets/s (Gbit/s of inner packets)",
         selection.version(),

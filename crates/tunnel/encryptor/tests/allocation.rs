@@ -173,7 +173,7 @@ fn drain(port: &mut MemoryClearPort, buffer: &mut [u8]) -> usize {
 /// IP packets in every suite, on the engine that is the fastest.
 fn suites() -> impl Iterator<Item = Case> {
     let fastest = |suite| {
-        let selection = engine::select(&engine::Choice::Auto, suite).unwrap();
+        let selection = engine::select(&engine::CpuChoice::Auto, suite).unwrap();
         let choice = Choice::Named(selection.engine().to_owned());
         Dispatch::prepare(&choice, suite).unwrap()
     };

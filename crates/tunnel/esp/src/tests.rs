@@ -10,7 +10,7 @@ mod scapy;
 mod tshark;
 
 use crate::{InboundSa, Limits, OutboundSa, TRAILER_ROOM, WindowSize};
-use engine::{Choice, EngineError, Selection, Transform, engines, select};
+use engine::{CpuChoice, EngineError, Selection, Transform, engines, select};
 use wire::{SALT_BYTES, Suite};
 
 const SPI: u32 = 0x1001;
@@ -54,7 +54,7 @@ fn authenticated() -> Vec<Suite> {
 /// Every engine of this host that serves the suite.
 fn selections(suite: Suite) -> Vec<Selection> {
     let usable = engines().iter().filter(|info| info.version.is_ok());
-    let choices = usable.map(|info| Choice::Named(info.name.to_owned()));
+    let choices = usable.map(|info| CpuChoice::Named(info.name.to_owned()));
     let served = choices.filter_map(|choice| match select(&choice, suite) {
         Ok(selection) => Some(selection),
         Err(EngineError::NotServed { .. }) => None,
@@ -73,7 +73,7 @@ fn transforms(suite: Suite) -> Vec<Box<dyn Transform>> {
 }
 
 fn transform(suite: Suite) -> Box<dyn Transform> {
-    select(&Choice::Auto, suite)
+    select(&CpuChoice::Auto, suite)
         .unwrap()
         .transform(&keymat(suite))
 }

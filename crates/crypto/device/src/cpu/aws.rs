@@ -1,6 +1,7 @@
 //! AWS-LC: hashes, MACs and ciphers.
 
-use super::{function, gave_up, in_place, refused};
+use super::{function, in_place};
+use crate::device::{aws_lc_failed, refused};
 use crate::operation::{Cipher, Hash, Mode};
 use crate::{DeviceError, Job, Secret};
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -21,7 +22,7 @@ pub(super) fn digest(hash: Hash) -> Box<dyn Job> {
         Hash::Sha512 => &digest::SHA512,
         Hash::Sha3_256 => &digest::SHA3_256,
         Hash::Sha3_512 => &digest::SHA3_512,
-        Hash::Md5 | Hash::Streebog256 | Hash::Streebog512 => unreachable!("not of AWS-LC"),
+        Hash::Md5 | Hash::Streebog256 | Hash::Streebog512 => unreachable!("not a hash of AWS-LC"),
     };
     function(|input, output| {
         output.clear();
@@ -37,7 +38,7 @@ pub(super) fn hmac(hash: Hash, key: &[u8]) -> Box<dyn Job> {
         Hash::Sha256 => hmac::HMAC_SHA256,
         Hash::Sha384 => hmac::HMAC_SHA384,
         Hash::Sha512 => hmac::HMAC_SHA512,
-        _ => unreachable!("not of AWS-LC"),
+        _ => unreachable!("not a hash of AWS-LC"),
     };
     let key = hmac::Key::new(algorithm, key);
     function(move |input, output| {
@@ -56,7 +57,7 @@ pub(super) fn cmac(cipher: Cipher, key: &[u8]) -> Result<Box<dyn Job>, DeviceErr
     let key = cmac::Key::new(algorithm, key).map_err(refused)?;
     Ok(function(move |input, output| {
         output.clear();
-        output.extend_from_slice(cmac::sign(&key, input).map_err(gave_up)?.as_ref());
+        output.extend_from_slice(cmac::sign(&key, input).map_err(aws_lc_failed)?.as_ref());
         Ok(true)
     }))
 }
@@ -80,7 +81,7 @@ pub(super) fn cipher(
         Mode::Ctr => true,
         Mode::Ecb | Mode::CtrAcpkm => {
             return Err(DeviceError::NotOffered(
-                "AES has no such mode here".to_owned(),
+                "AES in this mode is not implemented".to_owned(),
             ));
         }
     };
@@ -149,7 +150,7 @@ pub(super) fn aead(
         let nonce = Nonce::assume_unique_for_key(nonce);
         if encrypts {
             key.seal_in_place_append_tag(nonce, Aad::from(&aad), output)
-                .map_err(gave_up)?;
+                .map_err(aws_lc_failed)?;
             return Ok(true);
         }
         let opened = key
@@ -167,7 +168,7 @@ fn pad(text: &mut Vec<u8>) {
     text.resize(text.len() + missing, byte);
 }
 
-/// Takes the padding off; `false`: it is none.
+/// Removes the padding; `false`: it is invalid.
 fn unpad(text: &mut Vec<u8>) -> bool {
     let count = text.last().map_or(0, |&last| usize::from(last));
     let right = (1..=BLOCK_BYTES).contains(&count)

@@ -1,6 +1,7 @@
-//! Our own crate: GOST ciphers and their modes.
+//! GOST ciphers and their modes, from our own crate.
 
-use super::{function, in_place, refused};
+use super::{function, in_place};
+use crate::device::refused;
 use crate::operation::{Action, Cipher, Family, Mode};
 use crate::{DeviceError, Job, Operation, Secret};
 use gost::kuznyechik::Kuznyechik;
@@ -8,20 +9,20 @@ use gost::magma::{Gost89, Magma, Sbox};
 use gost::mode::{Cbc, Cnt, Ctr, CtrAcpkm, Ecb, IV_BLOCKS_MAX, Imito, Mgm, Omac};
 use gost::{BlockCipher, KEY_BYTES, Kernel};
 
-/// What one key encrypts in CTR-ACPKM.
+/// Bytes that one key encrypts in CTR-ACPKM.
 const MAGMA_SECTION_BYTES: usize = 1024;
 const KUZNYECHIK_SECTION_BYTES: usize = 4096;
 /// Length of the MAC of GOST 28147-89.
 const IMITO_BYTES: usize = 4;
 
-type Made = Result<Box<dyn Job>, DeviceError>;
+type JobResult = Result<Box<dyn Job>, DeviceError>;
 
-pub(super) fn job(operation: Operation, secret: &Secret, kernel: Kernel) -> Made {
+pub(super) fn job(operation: Operation, secret: &Secret, kernel: Kernel) -> JobResult {
     let key: &[u8; KEY_BYTES] = secret.key.as_slice().try_into().map_err(refused)?;
     let (Family::Mac(cipher) | Family::Cipher(cipher, _) | Family::Mgm(cipher)) =
         operation.algorithm.family()
     else {
-        unreachable!("{operation} is not of GOST");
+        unreachable!("{operation} has no GOST cipher");
     };
     match cipher {
         Cipher::Gost28147 => gost28147(
@@ -34,7 +35,7 @@ pub(super) fn job(operation: Operation, secret: &Secret, kernel: Kernel) -> Made
     }
 }
 
-fn gost28147(operation: Operation, cipher: Gost89, secret: &Secret) -> Made {
+fn gost28147(operation: Operation, cipher: Gost89, secret: &Secret) -> JobResult {
     let encrypts = operation.action == Action::Encrypt;
     Ok(match operation.algorithm.family() {
         Family::Mac(_) => {
@@ -56,7 +57,7 @@ fn gost28147(operation: Operation, cipher: Gost89, secret: &Secret) -> Made {
         }
         _ => {
             return Err(DeviceError::NotOffered(
-                "GOST 28147-89 has no such mode here".to_owned(),
+                "GOST 28147-89 in this mode is not implemented".to_owned(),
             ));
         }
     })
@@ -69,7 +70,7 @@ fn modern<C: BlockCipher + 'static>(
     section_bytes: usize,
     secret: &Secret,
     kernel: Kernel,
-) -> Made {
+) -> JobResult {
     let cipher = C::new(key, kernel);
     let encrypts = operation.action == Action::Encrypt;
     Ok(match operation.algorithm.family() {
@@ -122,7 +123,7 @@ fn modern<C: BlockCipher + 'static>(
         }
         _ => {
             return Err(DeviceError::NotOffered(format!(
-                "{} has no such mode here",
+                "{} in this mode is not implemented",
                 C::NAME
             )));
         }
@@ -140,7 +141,7 @@ fn ecb<C: BlockCipher + 'static>(mut ecb: Ecb<C>, encrypts: bool) -> Box<dyn Job
     })
 }
 
-fn mgm<C: BlockCipher + 'static>(mut mgm: Mgm<C>, encrypts: bool, secret: &Secret) -> Made {
+fn mgm<C: BlockCipher + 'static>(mut mgm: Mgm<C>, encrypts: bool, secret: &Secret) -> JobResult {
     let nonce = iv(secret, C::BLOCK_BYTES)?;
     if nonce[0] >= 0x80 {
         return Err(refused("the first bit of the nonce is not zero"));
@@ -174,7 +175,7 @@ fn mgm<C: BlockCipher + 'static>(mut mgm: Mgm<C>, encrypts: bool, secret: &Secre
     }))
 }
 
-/// The IV, which must be so long.
+/// Returns the IV, which must be `bytes` long.
 fn iv(secret: &Secret, bytes: usize) -> Result<Vec<u8>, DeviceError> {
     if secret.nonce.len() == bytes {
         return Ok(secret.nonce.clone());
@@ -190,7 +191,7 @@ mod tests {
     use super::*;
     use crate::Algorithm;
 
-    fn made(algorithm: &str, action: Action, nonce_bytes: usize) -> Made {
+    fn made(algorithm: &str, action: Action, nonce_bytes: usize) -> JobResult {
         let operation = Operation {
             algorithm: Algorithm::parse(algorithm).expect("an algorithm"),
             action,

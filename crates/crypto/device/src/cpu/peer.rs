@@ -1,10 +1,11 @@
-//! Whom our own engines are compared with: OpenSSL where it has the operation, themselves where nobody else has.
+//! The reference for our own engines: OpenSSL, or our engines where OpenSSL does not offer the
+//! operation.
 
 use super::Cpu;
 use crate::openssl::{self, OpenSsl};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
-/// OpenSSL's own provider, and our engines behind it.
+/// OpenSSL's own provider, with our engines as fallback.
 pub(crate) struct Peer {
     openssl: OpenSsl,
     cpu: Cpu,
@@ -14,7 +15,7 @@ impl Peer {
     /// Opens both.
     ///
     /// # Errors
-    /// [`DeviceError::Unusable`]: OpenSSL has no provider of its own.
+    /// [`DeviceError::Unusable`]: OpenSSL's default provider cannot be loaded.
     pub(crate) fn open() -> Result<Self, DeviceError> {
         Ok(Self {
             openssl: openssl::open(None, None, None)?,

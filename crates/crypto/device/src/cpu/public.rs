@@ -1,11 +1,13 @@
-//! AWS-LC: public keys. RSA of 1024 bits and signatures with SHA-1 it does not make: those are OpenSSL's.
+//! AWS-LC: public keys. It lacks RSA of 1024 bits and signatures with SHA-1, which OpenSSL does.
 
-use super::{function, gave_up, refused};
+use super::function;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
+use crate::device::{aws_lc_failed, refused};
 use crate::keys::KeyPair;
+use crate::ml_dsa;
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
 use crate::{DeviceError, Job, Operation};
-use aws_lc_rs::encoding::AsRawBytes;
+use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{
@@ -14,13 +16,12 @@ use aws_lc_rs::rsa::{
     PrivateDecryptingKey, PublicEncryptingKey,
 };
 use aws_lc_rs::signature::{
-    self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, PqdsaKeyPair, VerificationAlgorithm,
+    self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, VerificationAlgorithm,
 };
-use zeroize::Zeroizing;
 
-type Made = Result<Box<dyn Job>, DeviceError>;
+type JobResult = Result<Box<dyn Job>, DeviceError>;
 
-pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> Made {
+pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> JobResult {
     match (operation.algorithm.family(), operation.action) {
         (_, Action::Verify) => verify(operation, pair),
         (Family::Rsa(_, padding), Action::Sign) => rsa_sign(padding, pair),
@@ -40,7 +41,7 @@ pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> Made {
     }
 }
 
-fn verify(operation: Operation, pair: KeyPair<'_>) -> Made {
+fn verify(operation: Operation, pair: KeyPair<'_>) -> JobResult {
     let algorithm: &'static dyn VerificationAlgorithm = match operation.algorithm.family() {
         Family::Rsa(_, Padding::Pkcs1Sha1) => {
             &signature::RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY
@@ -64,22 +65,20 @@ fn verify(operation: Operation, pair: KeyPair<'_>) -> Made {
     }))
 }
 
-fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> Made {
+fn rsa_sign(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     let key = rsa::KeyPair::from_pkcs8(pair.private).map_err(refused)?;
     let encoding: &'static dyn signature::RsaEncoding = match padding {
         Padding::Pss => &signature::RSA_PSS_SHA256,
         _ => &signature::RSA_PKCS1_SHA256,
     };
     let random = SystemRandom::new();
-    Ok(function(move |input, output| {
-        output.resize(key.public_modulus_len(), 0);
+    let bytes = key.public_modulus_len();
+    Ok(fixed(bytes, move |input, output| {
         key.sign(encoding, &random, input, output)
-            .map_err(gave_up)?;
-        Ok(true)
     }))
 }
 
-fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
+fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     let key = PublicEncryptingKey::from_der(pair.public).map_err(refused)?;
     let bytes = key.key_size_bytes();
     let algorithm = match padding {
@@ -87,23 +86,18 @@ fn rsa_encrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
         Padding::OaepSha256 => &OAEP_SHA256_MGF1SHA256,
         _ => {
             let key = Pkcs1PublicEncryptingKey::new(key).map_err(refused)?;
-            return Ok(function(move |input, output| {
-                output.resize(bytes, 0);
-                key.encrypt(input, output).map_err(gave_up)?;
-                Ok(true)
+            return Ok(fixed(bytes, move |input, output| {
+                key.encrypt(input, output).map(drop)
             }));
         }
     };
     let key = OaepPublicEncryptingKey::new(key).map_err(refused)?;
-    Ok(function(move |input, output| {
-        output.resize(bytes, 0);
-        key.encrypt(algorithm, input, output, None)
-            .map_err(gave_up)?;
-        Ok(true)
+    Ok(fixed(bytes, move |input, output| {
+        key.encrypt(algorithm, input, output, None).map(drop)
     }))
 }
 
-fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
+fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     let key = PrivateDecryptingKey::from_pkcs8(pair.private).map_err(refused)?;
     let bytes = key.key_size_bytes();
     let algorithm = match padding {
@@ -111,26 +105,43 @@ fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> Made {
         Padding::OaepSha256 => &OAEP_SHA256_MGF1SHA256,
         _ => {
             let key = Pkcs1PrivateDecryptingKey::new(key).map_err(refused)?;
-            return Ok(function(move |input, output| {
-                output.resize(bytes, 0);
-                let length = key.decrypt(input, output).map(|text| text.len());
-                output.truncate(length.unwrap_or(0));
-                Ok(length.is_ok())
+            return Ok(decrypting(bytes, move |input, output| {
+                key.decrypt(input, output).map(|text| text.len())
             }));
         }
     };
     let key = OaepPrivateDecryptingKey::new(key).map_err(refused)?;
-    Ok(function(move |input, output| {
-        output.resize(bytes, 0);
-        let length = key
-            .decrypt(algorithm, input, output, None)
-            .map(|text| text.len());
-        output.truncate(length.unwrap_or(0));
-        Ok(length.is_ok())
+    Ok(decrypting(bytes, move |input, output| {
+        let text = key.decrypt(algorithm, input, output, None);
+        text.map(|text| text.len())
     }))
 }
 
-fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
+/// A job whose results are `bytes` long.
+fn fixed(
+    bytes: usize,
+    run: impl Fn(&[u8], &mut [u8]) -> Result<(), Unspecified> + 'static,
+) -> Box<dyn Job> {
+    function(move |input, output| {
+        output.resize(bytes, 0);
+        run(input, output).map_err(aws_lc_failed).map(|()| true)
+    })
+}
+
+/// A job that decrypts up to `bytes`. `decrypt` returns the length of the plaintext.
+fn decrypting(
+    bytes: usize,
+    decrypt: impl Fn(&[u8], &mut [u8]) -> Result<usize, Unspecified> + 'static,
+) -> Box<dyn Job> {
+    function(move |input, output| {
+        output.resize(bytes, 0);
+        let length = decrypt(input, output);
+        output.truncate(length.unwrap_or(0));
+        Ok(length.is_ok())
+    })
+}
+
+fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> JobResult {
     let algorithm = match curve {
         Curve::P256 => &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
         Curve::P384 => &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
@@ -140,41 +151,20 @@ fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> Made {
     let random = SystemRandom::new();
     Ok(function(move |input, output| {
         output.clear();
-        output.extend_from_slice(key.sign(&random, input).map_err(gave_up)?.as_ref());
+        output.extend_from_slice(key.sign(&random, input).map_err(aws_lc_failed)?.as_ref());
         Ok(true)
     }))
 }
 
-/// The private key that a seed stands for, as FIPS 204 (algorithm 24) encodes it.
-pub(crate) fn ml_dsa_expanded(
-    parameters: MlDsa,
-    seed: &[u8],
-) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
-    let key = ml_dsa_key(parameters, seed)?;
-    let raw = key.private_key().as_raw_bytes().map_err(gave_up)?;
-    Ok(Zeroizing::new(raw.as_ref().to_vec()))
-}
-
-fn ml_dsa_key(parameters: MlDsa, seed: &[u8]) -> Result<PqdsaKeyPair, DeviceError> {
-    let algorithm = match parameters {
-        MlDsa::MlDsa44 => &signature::ML_DSA_44_SIGNING,
-        MlDsa::MlDsa65 => &signature::ML_DSA_65_SIGNING,
-        MlDsa::MlDsa87 => &signature::ML_DSA_87_SIGNING,
-    };
-    PqdsaKeyPair::from_seed(algorithm, seed).map_err(refused)
-}
-
-fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> Made {
+fn ml_dsa_sign(operation: Operation, parameters: MlDsa, pair: KeyPair<'_>) -> JobResult {
     let bytes = signature_bytes(operation).unwrap_or_default();
-    let key = ml_dsa_key(parameters, pair.private)?;
-    Ok(function(move |input, output| {
-        output.resize(bytes, 0);
-        key.sign(input, output).map_err(gave_up)?;
-        Ok(true)
+    let key = ml_dsa::key(parameters, pair.private)?;
+    Ok(fixed(bytes, move |input, output| {
+        key.sign(input, output).map(drop)
     }))
 }
 
-fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair<'_>) -> Made {
+fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair<'_>) -> JobResult {
     let algorithm = match parameters {
         MlKem::MlKem512 => &kem::ML_KEM_512,
         MlKem::MlKem768 => &kem::ML_KEM_768,
@@ -184,7 +174,7 @@ fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair
         let key = EncapsulationKey::new(algorithm, pair.public).map_err(refused)?;
         return Ok(function(move |_, output| {
             output.clear();
-            let (ciphertext, secret) = key.encapsulate().map_err(gave_up)?;
+            let (ciphertext, secret) = key.encapsulate().map_err(aws_lc_failed)?;
             output.extend_from_slice(ciphertext.as_ref());
             output.extend_from_slice(secret.as_ref());
             Ok(true)
@@ -201,47 +191,4 @@ fn ml_kem(operation: Operation, parameters: MlKem, action: Action, pair: KeyPair
         output.extend(secret.iter().flat_map(|secret| secret.as_ref()));
         Ok(secret.is_ok())
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Keys;
-    use crate::operation::Algorithm;
-    use aws_lc_rs::signature::KeyPair as _;
-
-    #[test]
-    fn an_expanded_key_of_ml_dsa_has_the_same_public_key() {
-        // Lengths of FIPS 204, table 2.
-        let algorithms = [
-            (
-                "ml-dsa-44",
-                MlDsa::MlDsa44,
-                &signature::ML_DSA_44_SIGNING,
-                2560,
-            ),
-            (
-                "ml-dsa-65",
-                MlDsa::MlDsa65,
-                &signature::ML_DSA_65_SIGNING,
-                4032,
-            ),
-            (
-                "ml-dsa-87",
-                MlDsa::MlDsa87,
-                &signature::ML_DSA_87_SIGNING,
-                4896,
-            ),
-        ];
-        for (name, parameters, signing, bytes) in algorithms {
-            let algorithm = Algorithm::parse(name).expect("an algorithm");
-            let keys = Keys::new(1);
-            let pair = keys.pair(algorithm);
-            let expanded = ml_dsa_expanded(parameters, pair.private).expect("a seed");
-            assert_eq!(expanded.len(), bytes, "{name}");
-            let read =
-                PqdsaKeyPair::from_raw_private_key(signing, &expanded).expect("a private key");
-            assert_eq!(read.public_key().as_ref(), pair.public, "{name}");
-        }
-    }
 }

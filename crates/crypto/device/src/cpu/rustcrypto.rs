@@ -1,6 +1,7 @@
-//! RustCrypto: what AWS-LC has not, or does block by block (AES in ECB).
+//! RustCrypto: algorithms that AWS-LC lacks or computes block by block (AES in ECB).
 
-use super::{function, in_place, refused};
+use super::{function, in_place};
+use crate::device::refused;
 use crate::operation::{Cipher, Hash};
 use crate::{DeviceError, Job, Secret};
 use aes::{Aes128, Aes192, Aes256};

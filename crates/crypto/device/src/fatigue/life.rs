@@ -1,20 +1,20 @@
-//! One life of a device: from when it is open to its first failure, or to the end of the trial.
+//! One life of a device: from opening it to its first failure or the end of the trial.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::tally::{Tallies, Worker};
 use super::{Against, Inputs, Test};
-use crate::crew::{Gate, panicked, spawn};
 use crate::report::Fatigue;
+use crate::threads::{Gate, panicked, start};
 use crate::{Case, Device, DeviceError, Job};
 
-/// A device that fails at once is asked no more often than this.
+/// A device that fails immediately is called at most this often per thread.
 const AFTER_FAILURE: Duration = Duration::from_millis(1);
 
-/// A trial that is going on: what is the same in all lives of the device.
+/// A running trial: its state over all lives of the device.
 pub(super) struct Trial<'a> {
     pub(super) test: &'a Test,
     pub(super) inputs: &'a [Inputs],
@@ -22,14 +22,14 @@ pub(super) struct Trial<'a> {
     pub(super) tallies: &'a Tallies,
 }
 
-/// How a life ended.
+/// The end of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The order to stop came first.
+    /// The order to stop preceded the beginning.
     NeverBegan,
-    /// The trial is done or was told to stop, or the device failed and is to stay so.
+    /// The trial is complete or was stopped, or the device failed and must not be restarted.
     Over,
-    /// Something went wrong, and the trial is to go on with the device opened anew.
+    /// The device failed, and the trial continues after reopening it.
     Failed,
 }
 
@@ -37,15 +37,15 @@ struct Life<'a> {
     trial: &'a Trial<'a>,
     device: &'a dyn Device,
     gate: Gate,
-    /// Threads are to leave.
+    /// Threads must return.
     leave: AtomicBool,
-    /// Something went wrong.
+    /// The device failed.
     failed: AtomicBool,
     running: AtomicUsize,
 }
 
 impl Trial<'_> {
-    /// Whether time or loops are over.
+    /// Whether the duration or all loops are over.
     pub(super) fn is_over(&self) -> bool {
         let late = self
             .duration()
@@ -66,15 +66,15 @@ impl Trial<'_> {
         self.test.loops.is_some_and(|loops| round >= loops)
     }
 
-    /// Lets all threads work until something ends it.
+    /// Runs all threads until the life ends.
     ///
     /// # Errors
-    /// [`DeviceError`] where threads cannot work with the device at all.
+    /// [`DeviceError`] where threads cannot use the device at all.
     pub(super) fn live(
         &self,
         device: &dyn Device,
         ready: impl FnOnce() -> bool,
-        say: &mut dyn FnMut(Fatigue),
+        report: &mut dyn FnMut(Fatigue),
     ) -> Result<End, DeviceError> {
         let life = Life {
             trial: self,
@@ -84,12 +84,12 @@ impl Trial<'_> {
             failed: AtomicBool::new(false),
             running: AtomicUsize::new(self.tallies.workers.len()),
         };
-        let began = life.run(ready, say)?;
+        let began = life.run(ready, report)?;
         if !began {
             return Ok(End::NeverBegan);
         }
         if !life.failed.load(Ordering::Relaxed) {
-            life.look();
+            life.check_presence();
         }
         let again = life.failed.load(Ordering::Relaxed) && self.test.restart;
         Ok(
@@ -103,49 +103,36 @@ impl Trial<'_> {
 }
 
 impl Life<'_> {
-    /// Runs all threads from beginning to end; `false`: there was no beginning.
+    /// Runs all threads from beginning to end. Returns `false` if the life did not begin.
     fn run(
         &self,
         ready: impl FnOnce() -> bool,
-        say: &mut dyn FnMut(Fatigue),
+        report: &mut dyn FnMut(Fatigue),
     ) -> Result<bool, DeviceError> {
         thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            let mut threads = Vec::with_capacity(self.trial.tallies.workers.len());
-            let spawned =
-                (0..)
-                    .zip(&self.trial.tallies.workers)
-                    .try_for_each(|(number, worker)| {
-                        let tell = tell.clone();
-                        threads.push((
-                            worker,
-                            spawn(scope, move || self.thread(number, worker, tell))?,
-                        ));
-                        Ok(())
-                    });
-            drop(tell);
-            // A thread that panicked tells nothing; it is found when it is joined.
-            let prepared = spawned.and_then(|()| told.iter().collect::<Result<(), _>>());
+            let workers = &self.trial.tallies.workers;
+            let work = |(number, worker), sender| self.thread(number, worker, sender);
+            let (threads, prepared) = start(scope, (0..).zip(workers), work);
             let begin = prepared.is_ok() && ready();
             if begin {
                 self.trial.tallies.begin();
             }
             self.gate.open(begin);
             if begin {
-                self.watch(say);
+                self.watch(report);
             }
             self.leave.store(true, Ordering::Relaxed);
-            for (worker, thread) in threads {
+            for (worker, thread) in workers.iter().zip(threads) {
                 if thread.join().is_err() {
                     self.bad(&worker.failed, || panicked().to_string());
                 }
             }
-            prepared.map(|()| begin)
+            prepared.map(|_| begin)
         })
     }
 
-    /// Waits for the end, and tells meanwhile how far it is.
-    fn watch(&self, say: &mut dyn FnMut(Fatigue)) {
+    /// Waits for the end and reports progress meanwhile.
+    fn watch(&self, report: &mut dyn FnMut(Fatigue)) {
         let trial = self.trial;
         let ended =
             || self.running.load(Ordering::Relaxed) == 0 || self.leave.load(Ordering::Relaxed);
@@ -154,36 +141,36 @@ impl Life<'_> {
             let left = trial.duration().map(|end| end.saturating_sub(elapsed));
             let due = trial.tallies.due_in();
             let wake = Instant::now() + left.map_or(due, |left| due.min(left));
-            let go_on = trial.against.orders.wait_until(wake, ended);
-            if !go_on || ended() || trial.is_over() {
+            let continues = trial.against.orders.wait_until(wake, ended);
+            if !continues || ended() || trial.is_over() {
                 return;
             }
             if trial.tallies.due_in().is_zero() {
-                if !self.look() {
+                if !self.check_presence() {
                     return;
                 }
-                say(trial.tallies.tick());
+                report(trial.tallies.tick());
             }
         }
     }
 
-    /// Asks the device whether it is there. One that is not has failed, whatever it still computes.
-    fn look(&self) -> bool {
-        let there = self.device.present();
-        if let Err(error) = &there {
+    /// Checks that the device is present. An absent device has failed, even if it still computes.
+    fn check_presence(&self) -> bool {
+        let present = self.device.present();
+        if let Err(error) = &present {
             self.bad(&self.trial.tallies.absent, || error.to_string());
         }
-        there.is_ok()
+        present.is_ok()
     }
 
-    fn thread(&self, number: u64, worker: &Worker, tell: Sender<Result<(), DeviceError>>) {
+    fn thread(&self, number: u64, worker: &Worker, sender: Sender<Result<(), DeviceError>>) {
         let _running = Running(self);
-        let mut tell = Some(tell);
-        if let Err(error) = self.prepare_and_work(number, worker, &mut tell)
-            && let Some(tell) = tell
+        let mut sender = Some(sender);
+        if let Err(error) = self.prepare_and_work(number, worker, &mut sender)
+            && let Some(sender) = sender
         {
-            // Nobody listens any more where another thread told the same.
-            let _ = tell.send(Err(error));
+            // The receiver is gone if another thread has reported an error.
+            let _ = sender.send(Err(error));
         }
     }
 
@@ -191,15 +178,15 @@ impl Life<'_> {
         &self,
         number: u64,
         worker: &Worker,
-        tell: &mut Option<Sender<Result<(), DeviceError>>>,
+        sender: &mut Option<Sender<Result<(), DeviceError>>>,
     ) -> Result<(), DeviceError> {
         let trial = self.trial;
         let (session, cpu) = (self.device.session()?, trial.against.cpu.session()?);
-        let mut hands = Vec::with_capacity(trial.inputs.len());
+        let mut all_jobs = Vec::with_capacity(trial.inputs.len());
         for inputs in trial.inputs {
             let inverse = inputs.valid.iter().any(Case::needs_inverse);
             let inverse = inputs.operation.inverse().filter(|_| inverse);
-            hands.push(Hand {
+            all_jobs.push(OperationJobs {
                 inputs,
                 job: session.job(inputs.operation, trial.against.keys)?,
                 inverse: inverse
@@ -207,25 +194,26 @@ impl Life<'_> {
                     .transpose()?,
             });
         }
-        if let Some(tell) = tell.take() {
-            let _ = tell.send(Ok(()));
+        if let Some(sender) = sender.take() {
+            let _ = sender.send(Ok(()));
         }
         if self.gate.wait() {
-            self.work(number, worker, &mut hands);
+            self.work(number, worker, &mut all_jobs);
         }
         Ok(())
     }
 
-    fn work(&self, number: u64, worker: &Worker, hands: &mut [Hand<'_>]) {
+    fn work(&self, number: u64, worker: &Worker, all_jobs: &mut [OperationJobs<'_>]) {
         let every = u64::from(self.trial.test.invalid_every);
-        let count = hands.len() as u64;
+        let count = all_jobs.len() as u64;
         let mut output = Vec::new();
-        // Since the last invalid input. Threads begin at different places, so that not all are invalid at once.
+        // Valid inputs since the last invalid one. Threads begin at different steps, so that not
+        // all inputs are invalid at the same time.
         let mut valid = number % every.max(1);
         while !self.leave.load(Ordering::Relaxed) && !self.trial.is_done(worker) {
             let step = worker.steps.load(Ordering::Relaxed);
-            let hand = &mut hands[(step % count) as usize];
-            let inputs = hand.inputs;
+            let jobs = &mut all_jobs[(step % count) as usize];
+            let inputs = jobs.inputs;
             valid += 1;
             let invalid = every > 0 && valid >= every && !inputs.invalid.is_empty();
             let cases = if invalid {
@@ -237,13 +225,19 @@ impl Life<'_> {
                 valid = 0;
             }
             let case = &cases[((step / count + number) % cases.len() as u64) as usize];
-            self.once(case, hand, &mut output, worker);
+            self.once(case, jobs, &mut output, worker);
             worker.steps.store(step + 1, Ordering::Relaxed);
         }
     }
 
-    /// Does one operation and judges what came of it.
-    fn once(&self, case: &Case, hand: &mut Hand<'_>, output: &mut Vec<u8>, worker: &Worker) {
+    /// Runs one operation and checks its result.
+    fn once(
+        &self,
+        case: &Case,
+        jobs: &mut OperationJobs<'_>,
+        output: &mut Vec<u8>,
+        worker: &Worker,
+    ) {
         let bad = |count: &AtomicU64, error: &dyn std::fmt::Display| {
             let bytes = case.input().len();
             self.bad(count, || {
@@ -251,10 +245,10 @@ impl Life<'_> {
             });
         };
         let good = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed);
-        let result = hand.job.run(case.input(), output);
+        let result = jobs.job.run(case.input(), output);
         match (case.is_invalid(), result) {
-            // A device may say in either way that it does not take an input. But so does one that fails.
-            (true, Err(error)) => match refuses(case, hand, output) {
+            // A device may refuse an input in either way. But a failing device returns errors too.
+            (true, Err(error)) => match refuses(case, jobs, output) {
                 Ok(()) => _ = good(&worker.refused),
                 Err(wrong) => {
                     bad(&worker.failed, &format!("{error}; {wrong}"));
@@ -266,8 +260,7 @@ impl Life<'_> {
                 Err(wrong) => bad(&worker.passed_invalid, &wrong),
             },
             (false, Ok(authentic)) => {
-                let inverse = hand.inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
-                match case.check(authentic, output, inverse) {
+                match case.check(authentic, output, jobs.inverse.as_deref_mut()) {
                     Ok(()) => _ = good(&worker.right),
                     Err(wrong) => bad(&worker.wrong, &wrong),
                 }
@@ -279,13 +272,13 @@ impl Life<'_> {
         }
     }
 
-    /// Counts something that went wrong, and ends this life where there is to be another.
+    /// Counts a failure, and ends this life if the trial restarts devices.
     fn bad(&self, count: &AtomicU64, reason: impl FnOnce() -> String) {
         count.fetch_add(1, Ordering::Relaxed);
         if !self.failed.swap(true, Ordering::Relaxed) {
             self.trial.tallies.fail();
         }
-        self.trial.tallies.tell(reason());
+        self.trial.tallies.note_reason(reason());
         if self.trial.test.restart {
             self.leave.store(true, Ordering::Relaxed);
             self.trial.against.orders.nudge();
@@ -293,32 +286,31 @@ impl Life<'_> {
     }
 }
 
-/// Whether a device that failed at an invalid input failed because of that input: then it does a valid one, and fails at the
-/// invalid one again. Otherwise what speaks against it.
-fn refuses(case: &Case, hand: &mut Hand<'_>, output: &mut Vec<u8>) -> Result<(), String> {
-    let valid = &hand.inputs.valid[0];
-    let inverse = hand.inverse.as_mut().map(|job| &mut **job as &mut dyn Job);
-    match hand.job.run(valid.input(), output) {
+/// Checks that a failure at an invalid input was a refusal: then the device does a valid input
+/// right, and fails at the invalid one again. The error is what contradicts that.
+fn refuses(case: &Case, jobs: &mut OperationJobs<'_>, output: &mut Vec<u8>) -> Result<(), String> {
+    let valid = &jobs.inputs.valid[0];
+    match jobs.job.run(valid.input(), output) {
         Ok(authentic) => valid
-            .check(authentic, output, inverse)
-            .map_err(|wrong| format!("then a valid input went wrong: {wrong}"))?,
+            .check(authentic, output, jobs.inverse.as_deref_mut())
+            .map_err(|wrong| format!("then a valid input had a wrong result: {wrong}"))?,
         Err(error) => return Err(format!("then it failed at a valid input: {error}")),
     }
-    match hand.job.run(case.input(), output) {
+    match jobs.job.run(case.input(), output) {
         Err(_) => Ok(()),
         Ok(_) => Err("it was an invalid input, at which it does not fail every time".to_owned()),
     }
 }
 
-/// What a thread has for one operation.
-struct Hand<'a> {
+/// A thread's jobs for one operation.
+struct OperationJobs<'a> {
     inputs: &'a Inputs,
     job: Box<dyn Job + 'a>,
-    /// The CPU's, to judge results by that are not the same each time.
+    /// The CPU's job that verifies results that are not deterministic.
     inverse: Option<Box<dyn Job + 'a>>,
 }
 
-/// Counts its thread as running until it is dropped.
+/// Counts its thread as running until dropped.
 struct Running<'a>(&'a Life<'a>);
 
 impl Drop for Running<'_> {

@@ -1,33 +1,34 @@
-//! What threads counted, and what went wrong when.
+//! Counts of all threads, and times and reasons of failures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::report::Fatigue;
+use crate::threads::lock;
 
 const TICK: Duration = Duration::from_secs(1);
 const TIMES_MAX: usize = 10_000;
 const REASONS_MAX: usize = 20;
 
-/// The counts of all threads, over all lives of the device.
+/// Counts of all threads over all lives of the device.
 pub(super) struct Tallies {
     pub(super) workers: Vec<Worker>,
-    /// Times that the device was found to be gone.
+    /// Times that the device was found absent.
     pub(super) absent: AtomicU64,
-    /// Operations in a round; 0 while nobody knows.
+    /// Operations in a round; 0 until known.
     round: AtomicU64,
     began: OnceLock<Instant>,
-    /// When it was last told how far the trial is, since its beginning.
-    told_ns: AtomicU64,
+    /// Time of the last progress report, since the beginning of the trial.
+    reported_ns: AtomicU64,
     notes: Mutex<Notes>,
 }
 
-/// One thread's, which it takes up again in the next life. Alone in its cache lines.
+/// One thread's counts, continued in its next life. Aligned to its own cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Worker {
-    /// Operations done or tried.
+    /// Operations run, whether or not they succeeded.
     pub(super) steps: AtomicU64,
     pub(super) right: AtomicU64,
     pub(super) wrong: AtomicU64,
@@ -51,17 +52,17 @@ impl Tallies {
             absent: AtomicU64::new(0),
             round: AtomicU64::new(0),
             began: OnceLock::new(),
-            told_ns: AtomicU64::new(0),
+            reported_ns: AtomicU64::new(0),
             notes: Mutex::default(),
         }
     }
 
-    /// Notes how many operations a round has: those that the device has.
+    /// Sets the number of operations in a round: those that the device offers.
     pub(super) fn set_round(&self, operations: usize) {
         self.round.store(operations as u64, Ordering::Relaxed);
     }
 
-    /// Rounds that every thread has done.
+    /// Rounds that every thread has completed.
     fn rounds(&self) -> u64 {
         let steps = self
             .workers
@@ -75,13 +76,13 @@ impl Tallies {
             .unwrap_or_default()
     }
 
-    /// Notes that a life begins.
+    /// Records the beginning of a life.
     pub(super) fn begin(&self) {
         if self.began.set(Instant::now()).is_ok() {
             return;
         }
         let elapsed = self.elapsed_ns();
-        let mut notes = self.lock();
+        let mut notes = lock(&self.notes);
         notes.restarts += 1;
         push_below(&mut notes.restarts_ns, elapsed, TIMES_MAX);
     }
@@ -91,15 +92,15 @@ impl Tallies {
         self.began.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    /// Time until it is to be told how far the trial is.
+    /// Time until the next progress report is due.
     pub(super) fn due_in(&self) -> Duration {
-        let told = Duration::from_nanos(self.told_ns.load(Ordering::Relaxed));
-        (told + TICK).saturating_sub(self.elapsed())
+        let reported = Duration::from_nanos(self.reported_ns.load(Ordering::Relaxed));
+        (reported + TICK).saturating_sub(self.elapsed())
     }
 
-    /// Everything so far, to be told now.
+    /// Returns all counts so far for a progress report, which is then no longer due.
     pub(super) fn tick(&self) -> Fatigue {
-        self.told_ns.store(self.elapsed_ns(), Ordering::Relaxed);
+        self.reported_ns.store(self.elapsed_ns(), Ordering::Relaxed);
         self.sum()
     }
 
@@ -107,21 +108,21 @@ impl Tallies {
         u64::try_from(self.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Notes the first failure of a life.
+    /// Records the first failure of a life.
     pub(super) fn fail(&self) {
         let elapsed = self.elapsed_ns();
-        push_below(&mut self.lock().failures_ns, elapsed, TIMES_MAX);
+        push_below(&mut lock(&self.notes).failures_ns, elapsed, TIMES_MAX);
     }
 
-    /// Notes what went wrong, each text once.
-    pub(super) fn tell(&self, reason: String) {
-        let mut notes = self.lock();
+    /// Records the reason of a failure, each text once.
+    pub(super) fn note_reason(&self, reason: String) {
+        let mut notes = lock(&self.notes);
         if !notes.reasons.contains(&reason) {
             push_below(&mut notes.reasons, reason, REASONS_MAX);
         }
     }
 
-    /// Everything so far.
+    /// Returns all counts so far.
     fn sum(&self) -> Fatigue {
         let sum = |count: fn(&Worker) -> &AtomicU64| -> u64 {
             self.workers
@@ -129,7 +130,7 @@ impl Tallies {
                 .map(|worker| count(worker).load(Ordering::Relaxed))
                 .sum()
         };
-        let notes = self.lock();
+        let notes = lock(&self.notes);
         Fatigue {
             elapsed_ns: self.elapsed_ns(),
             right: sum(|worker| &worker.right),
@@ -145,11 +146,6 @@ impl Tallies {
             resident_bytes_max: resident_bytes_max(),
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Notes> {
-        // Nothing in it can be half done.
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn push_below<T>(list: &mut Vec<T>, item: T, max: usize) {
@@ -158,7 +154,7 @@ fn push_below<T>(list: &mut Vec<T>, item: T, max: usize) {
     }
 }
 
-/// Most resident memory of this process so far; 0 where the kernel does not tell.
+/// Peak resident memory of this process in bytes; 0 where the kernel does not report it.
 fn resident_bytes_max() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,25 +1,25 @@
-//! What counts as a refusal, and what as a failure.
+//! Refusals and failures are distinguished.
 
 use super::*;
 use crate::cpu;
-use crate::meddled::{How, Meddled};
+use crate::faulty::{Faulty, How};
 
 const OPERATIONS: [&str; 2] = ["aes-128-gcm decrypt", "ecdsa-p256 verify"];
 const THREADS: u32 = 2;
 const LOOPS: u64 = 20;
 
-fn tire(how: How) -> Fatigue {
-    let again = || Err(DeviceError::Failed("it is not opened again".to_owned()));
-    let (done, last) = tire_again(how, false, &again);
-    done.expect("it has the operations");
-    last.expect("it is told at the end")
+fn run_trial(how: How) -> Fatigue {
+    let reopen = || Err(DeviceError::Failed("it is not reopened".to_owned()));
+    let (done, last) = run_trial_with_restarts(how, false, &reopen);
+    done.expect("the device offers the operations");
+    last.expect("a last report")
 }
 
-/// The same with a device that may be opened again; how it ended, and what was told last.
-fn tire_again(
+/// The same with a device that may be reopened. Returns the result and the last report.
+fn run_trial_with_restarts(
     how: How,
     restart: bool,
-    again: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
+    reopen: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
 ) -> (Result<(), DeviceError>, Option<Fatigue>) {
     let test = Test {
         operations: OPERATIONS.map(str::to_owned).to_vec(),
@@ -38,20 +38,20 @@ fn tire_again(
         orders: &orders,
     };
     let mut last = None;
-    let mut say = |fatigue| last = Some(fatigue);
-    let device = Box::new(Meddled::new(how));
-    let done = run(device, again, against, &test, || true, &mut say);
+    let mut report = |fatigue| last = Some(fatigue);
+    let device = Box::new(Faulty::new(how));
+    let done = run(device, reopen, against, &test, || true, &mut report);
     (done, last)
 }
 
 #[test]
 fn a_pin_that_is_refused_is_tried_once() {
     let tries = std::cell::Cell::new(0);
-    let again = || {
+    let reopen = || {
         tries.set(tries.get() + 1);
-        Err(DeviceError::PinRefused("a wrong one".to_owned()))
+        Err(DeviceError::PinRefused("a wrong PIN".to_owned()))
     };
-    let (done, last) = tire_again(How::FailsOnce, true, &again);
+    let (done, last) = run_trial_with_restarts(How::FailsOnce, true, &reopen);
     assert!(matches!(done, Err(DeviceError::PinRefused(_))), "{done:?}");
     assert_eq!(tries.get(), 1);
     assert!(last.is_some_and(|last| last.failed > 0));
@@ -59,7 +59,7 @@ fn a_pin_that_is_refused_is_tried_once() {
 
 #[test]
 fn a_device_may_refuse_by_failing() {
-    let fatigue = tire(How::RefusesByErrors);
+    let fatigue = run_trial(How::RefusesByErrors);
     let all = u64::from(THREADS) * LOOPS * OPERATIONS.len() as u64;
     assert_eq!(fatigue.right + fatigue.refused, all, "{fatigue:?}");
     assert!(fatigue.refused > 0, "{fatigue:?}");
@@ -69,7 +69,7 @@ fn a_device_may_refuse_by_failing() {
 
 #[test]
 fn a_device_that_dies_of_an_invalid_input_has_not_refused_it() {
-    let fatigue = tire(How::DiesOfInvalid);
+    let fatigue = run_trial(How::DiesOfInvalid);
     assert_eq!(fatigue.refused, 0, "{fatigue:?}");
     assert!(fatigue.failed > 0 && fatigue.right > 0, "{fatigue:?}");
     assert_eq!(fatigue.failures_ns.len(), 1, "{fatigue:?}");
@@ -77,7 +77,7 @@ fn a_device_that_dies_of_an_invalid_input_has_not_refused_it() {
 
 #[test]
 fn a_failure_that_falls_on_an_invalid_input_is_a_failure() {
-    let fatigue = tire(How::FailsOnce);
+    let fatigue = run_trial(How::FailsOnce);
     assert_eq!(fatigue.failed, 1, "{fatigue:?}");
     assert!(fatigue.refused > 0, "{fatigue:?}");
     assert!(

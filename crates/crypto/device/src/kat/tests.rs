@@ -1,7 +1,7 @@
-//! Whole functional trials, and the faults that they must find.
+//! Complete functional trials and the faults that they must find.
 
 use super::*;
-use crate::meddled::{How, Meddled};
+use crate::faulty::{Faulty, How};
 use crate::model::Modelled;
 use crate::operation::device::{DeviceFault, DeviceModel};
 use crate::{Facts, cpu, openssl};
@@ -12,17 +12,17 @@ fn rows(device: &dyn Device, algorithms: &[&str]) -> Vec<KatRow> {
     let cpu = cpu::open(None).expect("our own engines");
     let mut rows = Vec::new();
     let algorithms: Vec<_> = algorithms.iter().map(|&name| name.to_owned()).collect();
-    let mut say = |line| {
+    let mut report = |line| {
         if let Line::Kat(row) = line {
             rows.push(row);
         }
         true
     };
-    run(device, &cpu, &Keys::new(7), &algorithms, &mut say).expect("a session");
+    run(device, &cpu, &Keys::new(7), &algorithms, &mut report).expect("a session");
     rows
 }
 
-/// Rows that neither passed nor have nothing in them.
+/// Rows with a wrong result or an error.
 fn faults(rows: &[KatRow]) -> Vec<&KatRow> {
     let fault = |row: &&KatRow| {
         !matches!(
@@ -33,7 +33,7 @@ fn faults(rows: &[KatRow]) -> Vec<&KatRow> {
     rows.iter().filter(fault).collect()
 }
 
-/// Names of the algorithms that are offered, in part or whole.
+/// Names of the algorithms that are offered, in part or in full.
 fn offered(rows: &[KatRow]) -> Vec<&str> {
     let mut names: Vec<_> = rows
         .iter()
@@ -44,7 +44,8 @@ fn offered(rows: &[KatRow]) -> Vec<&str> {
     names
 }
 
-/// RSA with keys of 3072 and 4096 bits takes most of the time, and is no other than that with shorter ones: once each will do.
+/// All algorithms except most of RSA with 3072 and 4096 bits, which takes most of the time and does
+/// not differ from shorter keys.
 fn quick() -> Vec<&'static str> {
     let names = crate::ALGORITHMS.iter().map(|algorithm| algorithm.name());
     let long = |name: &&str| name.starts_with("rsa-3072") || name.starts_with("rsa-4096");
@@ -65,7 +66,7 @@ fn our_own_engines_have_every_algorithm_right() {
     assert_eq!(not_offered, None);
 }
 
-/// It keeps results, for inputs that come again; vectors have equal inputs under different keys.
+/// A model caches results of repeated inputs; vectors have equal inputs under different keys.
 #[test]
 fn a_modelled_device_has_every_algorithm_right() {
     let model = DeviceModel {
@@ -85,7 +86,7 @@ fn a_modelled_device_has_every_algorithm_right() {
 }
 
 #[test]
-fn openssl_has_right_what_it_has() {
+fn openssl_is_right_in_what_it_offers() {
     let device = openssl::open(None, None, None).expect("OpenSSL's own provider");
     let rows = rows(&device, &quick());
     assert_eq!(faults(&rows), [&rows[0]; 0]);
@@ -118,23 +119,23 @@ fn a_provider_offers_only_what_is_its_own() {
     assert_eq!(offered(&rows), ["des-cbc"]);
 }
 
-/// The GOST engine and the GOST provider of the distribution, where they are.
+/// Whether the distribution's GOST engine or provider is installed.
 fn installed(folder: &str, file: &str) -> bool {
     let place = Path::new("/usr/lib/x86_64-linux-gnu")
         .join(folder)
         .join(file);
-    let there = place.exists();
-    if !there {
+    let exists = place.exists();
+    if !exists {
         println!(
-            "SKIPPED: {} is not there (package libengine-gost-openssl)",
+            "SKIPPED: {} is missing (package libengine-gost-openssl)",
             place.display()
         );
         assert!(std::env::var_os("CI").is_none(), "CI must have it");
     }
-    there
+    exists
 }
 
-/// What both the GOST engine and the GOST provider offer.
+/// Algorithms that both the GOST engine and the GOST provider offer.
 const GOST: [&str; 11] = [
     "streebog-256",
     "streebog-512",
@@ -149,19 +150,21 @@ const GOST: [&str; 11] = [
     "kuznyechik-omac",
 ];
 
-/// One test for both, as the provider takes the engine's ciphers for its MACs once that is loaded.
+/// One test for both, since the provider uses the engine's ciphers for its MACs once the engine is
+/// loaded.
 #[test]
 fn the_distributions_gost_provider_and_engine_agree_with_ours() {
     if !installed("ossl-modules", "gostprov.so") || !installed("engines-3", "gost.so") {
         return;
     }
-    // Twice: a device that failed is opened anew.
+    // Twice: a failed device is reopened.
     for _ in 0..2 {
         let device = openssl::open(Some("gostprov"), None, None).expect("the provider");
         let rows = rows(&device, &[]);
         assert_eq!(faults(&rows), [&rows[0]; 0]);
         let mut offered = offered(&rows);
-        // It looks for the ciphers of its MACs in OpenSSL's default context, where they are only once the engine was loaded.
+        // It looks for the ciphers of its MACs in OpenSSL's default context, where they are only
+        // once the engine was loaded.
         offered.retain(|name| !name.ends_with("-omac"));
         let others = GOST.iter().filter(|name| !name.ends_with("-omac"));
         assert_eq!(offered, others.copied().collect::<Vec<_>>());
@@ -170,8 +173,9 @@ fn the_distributions_gost_provider_and_engine_agree_with_ours() {
         let device = openssl::open(None, Some("gost"), None).expect("the engine");
         let rows = rows(&device, &[]);
         let mut faults = faults(&rows);
-        // Its version 3.0.1 has Kuznyechik's OMAC wrong: `openssl dgst -engine gost -mac kuznyechik-mac` prints for the
-        // example of GOST R 34.13-2015 A.1.6 the same as here, which is not what the standard says.
+        // Kuznyechik's OMAC is wrong in its version 3.0.1: `openssl dgst -engine gost -mac
+        // kuznyechik-mac` prints the same result as here for the example of GOST R 34.13-2015
+        // A.1.6, which differs from the standard.
         faults.retain(|row| row.algorithm != "kuznyechik-omac");
         assert_eq!(faults, [&rows[0]; 0]);
         let mut offered = offered(&rows);
@@ -240,7 +244,7 @@ fn an_engine_that_returns_a_wrong_byte_now_and_then_is_found_out() {
             _ => None,
         })
         .collect();
-    // The fourth text: the second time that the second input goes through.
+    // The fourth text: the second run of the second input.
     let found = [
         ("vectors", Some(15)),
         ("device encrypts, CPU decrypts", Some(15)),
@@ -250,10 +254,10 @@ fn an_engine_that_returns_a_wrong_byte_now_and_then_is_found_out() {
     assert_eq!(wrong[1..], found[1..]);
 }
 
-/// What libcrypto itself would have right.
+/// libcrypto itself would compute it right.
 #[cfg(engines)]
 #[test]
-fn ed25519_of_an_engine_is_the_engines() {
+fn ed25519_of_an_engine_is_computed_by_the_engine() {
     let (_folder, module) = engine_for_trials(&["-DLIES"]);
     let device = openssl::open(None, Some("liar"), Some(&module)).expect("the engine");
     let rows = rows(&device, &["ed25519"]);
@@ -306,7 +310,7 @@ impl Job for Lie<'_> {
                 *last ^= 1;
                 Ok(authentic)
             }
-            // Nothing to change: an answer.
+            // There is no byte to change: change the verdict.
             None => Ok(!authentic),
         }
     }
@@ -332,7 +336,7 @@ fn a_wrong_byte_is_found_in_every_row() {
         ];
         let rows = rows(&device, &[&names[..], &public].concat());
         assert!(rows.len() > 25, "{}", rows.len());
-        // Of RSA's padding and of KEMs any other result is a refusal.
+        // For RSA padding and KEMs any other result is a refusal.
         let lies =
             |row: &&KatRow| row.case != "invalid, decrypt" || row.outcome != KatOutcome::Pass;
         for row in rows.iter().filter(lies) {
@@ -356,17 +360,17 @@ fn a_wrong_byte_is_found_in_every_row() {
         (input.as_str(), *first_differing),
         ("CAVP SHA256ShortMsg, 0 B, digest", Some(31))
     );
-    assert_eq!(detail, "from byte 31: 54 came, 55 is right");
+    assert_eq!(detail, "from byte 31: 54, expected 55");
 }
 
 #[test]
 fn a_device_may_refuse_by_failing_but_not_fail_so() {
     let names = ["aes-128-gcm", "ecdsa-p256", "rsa-2048-oaep"];
-    let refuses = rows(&Meddled::new(How::RefusesByErrors), &names);
+    let refuses = rows(&Faulty::new(How::RefusesByErrors), &names);
     assert_eq!(faults(&refuses), [&refuses[0]; 0]);
     assert_eq!(offered(&refuses), names);
 
-    let dies = rows(&Meddled::new(How::DiesOfInvalid), &["chacha20-poly1305"]);
+    let dies = rows(&Faulty::new(How::DiesOfInvalid), &["chacha20-poly1305"]);
     let errors = dies
         .iter()
         .filter(|row| matches!(row.outcome, KatOutcome::Error(_)));
@@ -377,7 +381,7 @@ fn a_device_may_refuse_by_failing_but_not_fail_so() {
         "{dies:?}"
     );
 
-    let once = rows(&Meddled::new(How::FailsOnce), &["kuznyechik-ecb"]);
+    let once = rows(&Faulty::new(How::FailsOnce), &["kuznyechik-ecb"]);
     let [fault] = faults(&once)[..] else {
         panic!("{once:?}");
     };
@@ -388,31 +392,31 @@ fn a_device_may_refuse_by_failing_but_not_fail_so() {
 }
 
 #[test]
-fn what_is_no_longer_offered_in_the_middle_of_a_row_is_no_pass() {
-    let rows = rows(&Meddled::new(How::NotOfferedAbove(100)), &["sha-256"]);
+fn an_operation_that_stops_being_offered_does_not_pass() {
+    let rows = rows(&Faulty::new(How::NotOfferedAbove(100)), &["sha-256"]);
     let outcome = |case: &str| {
         let row = rows.iter().find(|row| row.case == case);
         &row.unwrap_or_else(|| panic!("no {case}: {rows:?}")).outcome
     };
-    // Vectors may have lengths that a device does not take.
+    // Vectors may have lengths that a device does not support.
     assert_eq!(*outcome("vectors"), KatOutcome::Pass);
     let text = "not offered after 38 inputs: more than 100 B".to_owned();
     assert_eq!(*outcome("sizes"), KatOutcome::Error(text));
 }
 
 #[test]
-fn it_is_told_what_is_tried_before_it_is_tried() {
+fn progress_is_reported_before_each_row() {
     let device = cpu::open(None).expect("our own engines");
     let (mut trying, mut seen) = (String::new(), Vec::new());
     let names = ["sha-256", "magma-ctr-acpkm"].map(str::to_owned);
-    let mut say = |line| {
+    let mut report = |line| {
         match line {
             Line::Trying(text) => {
                 trying.clone_from(&text);
                 seen.push(text);
             }
             Line::Kat(row) => {
-                // With the inputs tried behind it where the row took long.
+                // Followed by the number of inputs where the row took long.
                 let row = format!("{} {}", row.algorithm, row.case);
                 assert!(trying.starts_with(&row), "{trying}, {row}");
             }
@@ -420,7 +424,7 @@ fn it_is_told_what_is_tried_before_it_is_tried() {
         }
         true
     };
-    run(&device, &device, &Keys::new(7), &names, &mut say).expect("a session");
+    run(&device, &device, &Keys::new(7), &names, &mut report).expect("a session");
     let wanted = [
         "sha-256",
         "sha-256 vectors",
@@ -435,7 +439,7 @@ fn it_is_told_what_is_tried_before_it_is_tried() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_what_to_do() {
+fn errors_of_opening_say_what_to_do() {
     let error = |provider, engine, module: Option<&str>| {
         openssl::open(provider, engine, module.map(Path::new))
             .err()

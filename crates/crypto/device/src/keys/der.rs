@@ -1,4 +1,4 @@
-//! Numbers and bare strings in DER keys: the built-in ones and those of vectors.
+//! Numbers and raw key bytes in DER keys.
 
 use pkcs1::{RsaPrivateKeyRef, RsaPublicKeyRef};
 use pkcs8::der::Decode;
@@ -6,8 +6,8 @@ use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfoRef};
 use sec1::EcPrivateKey;
 
-/// The numbers of an RSA key (RFC 8017 §3), big-endian and without leading zeros. Those of the private key are empty where it
-/// is not there.
+/// The numbers of an RSA key (RFC 8017 §3), big-endian and without leading zeros. Private ones are
+/// empty if the private key is missing.
 #[allow(missing_docs, reason = "named as in RFC 8017")]
 #[derive(Clone, Copy)]
 pub struct RsaNumbers<'a> {
@@ -21,7 +21,7 @@ pub struct RsaNumbers<'a> {
     pub q_inverse: &'a [u8],
 }
 
-/// Numbers of a PKCS#8 key, or of a SubjectPublicKeyInfo where that is empty.
+/// Returns the numbers of a PKCS#8 key, or of a SubjectPublicKeyInfo where that is empty.
 pub(super) fn rsa<'a>(private: &'a [u8], public: &'a [u8]) -> Option<RsaNumbers<'a>> {
     if private.is_empty() {
         let key = RsaPublicKeyRef::from_der(public_bytes(public)?).ok()?;
@@ -75,7 +75,7 @@ mod tests {
     use crate::{Algorithm, Family, Keys, operation::ALGORITHMS};
 
     #[test]
-    fn every_built_in_pair_is_taken_apart() {
+    fn every_built_in_pair_is_parsed() {
         let keys = Keys::new(0);
         for &algorithm in ALGORITHMS {
             match algorithm.family() {

@@ -1,4 +1,4 @@
-//! When operations of a modelled coprocessor are back, by its own clock: no time passes here.
+//! The schedule of a modelled coprocessor by its own clock; nothing here waits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,14 +8,14 @@ use crate::operation::device::DeviceModel;
 
 /// The units and the queue.
 pub(super) struct Schedule {
-    /// When each unit is free.
+    /// The time at which each unit becomes free.
     units: BinaryHeap<Reverse<Ps>>,
-    /// When each operation that is in it will be back.
+    /// The time at which each operation in the device will be back.
     back: BinaryHeap<Reverse<Ps>>,
 }
 
 impl Schedule {
-    /// Of a device in which nothing is.
+    /// The schedule of an idle device.
     pub(super) fn new(model: &DeviceModel) -> Self {
         Self {
             units: (0..model.parallel).map(|_| Reverse(0)).collect(),
@@ -23,7 +23,7 @@ impl Schedule {
         }
     }
 
-    /// Puts an operation of so many bytes into it, now or once there is room. When it is back.
+    /// Submits an operation on `bytes` bytes, now or once there is room. Returns when it is back.
     pub(super) fn submit(&mut self, model: &DeviceModel, now: Ps, bytes: usize) -> Ps {
         while self.back.peek().is_some_and(|back| back.0 <= now) {
             self.back.pop();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::operation::device::DeviceFault;
 
-    /// 1000 operations a second and unit.
+    /// 1000 operations per second and unit.
     const MODEL: DeviceModel = DeviceModel {
         latency_ns: 500_000,
         rate_bps: 1_000_000_000_000_000,
@@ -59,7 +59,8 @@ mod tests {
         fault: DeviceFault::Fails,
     };
 
-    /// Operations that are back in a second when each thread begins the next as soon as one of its own is back.
+    /// Returns the operations completed in a second if each thread submits the next one as soon as
+    /// one of its own is back.
     fn pace(model: &DeviceModel, threads: usize, depth: usize, bytes: usize) -> u64 {
         let second = 1_000_000_000 * PS_PER_NS;
         let mut schedule = Schedule::new(model);
@@ -77,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_is_what_the_model_says_to_the_last_operation() {
-        // 1 ms for each and 0.5 ms for the first ones to come back.
+    fn the_pace_is_that_of_the_model_to_the_last_operation() {
+        // 1 ms each, and 0.5 ms until the first ones are back.
         assert_eq!(pace(&MODEL, 16, 1, 0), 4 * 999);
         assert_eq!(pace(&MODEL, 1, 16, 0), 4 * 999);
         let one = DeviceModel {
@@ -86,17 +87,17 @@ mod tests {
             ..MODEL
         };
         assert_eq!(pace(&one, 16, 1, 0), 999);
-        // One that waits for each has the latency besides: 1.5 ms.
+        // A thread that waits for each operation has the latency as well: 1.5 ms.
         assert_eq!(pace(&MODEL, 1, 1, 0), 666);
         assert_eq!(pace(&MODEL, 2, 1, 0), 2 * 666);
-        // Two in the device, each for 1.5 ms: more units than that are idle.
+        // Two operations are in the device, each for 1.5 ms: the other units are idle.
         let short = DeviceModel { queue: 2, ..MODEL };
         assert_eq!(pace(&short, 16, 1, 0), 2 * 666);
     }
 
     #[test]
     fn bytes_cost_their_time() {
-        // 1000 B are a millisecond, and 0.1 ms stand before each operation.
+        // 1000 B take a millisecond, plus 0.1 ms for each operation.
         let slow = DeviceModel {
             rate_bps: 8_000_000,
             operation_ns: 100_000,

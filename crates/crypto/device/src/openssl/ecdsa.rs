@@ -1,6 +1,8 @@
-//! Signatures of ECDSA between DER, which libcrypto has, and r and s side by side, which tokens and we have.
+//! Conversion of ECDSA signatures between DER, which libcrypto uses, and the concatenation of r and
+//! s, which tokens and this crate use.
 
-/// Reads `SEQUENCE { r INTEGER, s INTEGER }` into `raw`, each number as long as half of it. `false`: it is none.
+/// Reads `SEQUENCE { r INTEGER, s INTEGER }` into `raw`, each number as long as half of it.
+/// `false`: `der` is malformed or a number is too long.
 pub(super) fn to_raw(der: &[u8], raw: &mut [u8]) -> bool {
     let Some(content) = element(&mut &*der, 0x30) else {
         return false;
@@ -21,10 +23,11 @@ pub(super) fn to_raw(der: &[u8], raw: &mut [u8]) -> bool {
     rest.is_empty()
 }
 
-/// Appends r and s as DER.
+/// Writes r and s as DER.
 pub(super) fn to_der(raw: &[u8], der: &mut Vec<u8>) {
     der.clear();
-    // Numbers of at most 66 bytes (P-521): one byte of length each, and one for the whole, or two.
+    // Numbers have at most 66 bytes (P-521): their lengths take one byte each, that of the sequence
+    // one or two.
     let (r, s) = raw.split_at(raw.len() / 2);
     let mut content = [0_u8; 2 * (2 + 1 + 66)];
     let mut length = 0;
@@ -51,7 +54,7 @@ pub(super) fn to_der(raw: &[u8], der: &mut Vec<u8>) {
     der.extend_from_slice(&content[..length]);
 }
 
-/// The content of the element that begins here, with this tag; moves on behind it.
+/// Returns the content of the next element if it has this tag, and advances behind it.
 fn element<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (&[found, first], behind) = rest.split_first_chunk()?;
     let (length, behind) = match first {
@@ -73,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(mut raw in prop::collection::vec(any::<u8>(), 32..=66), zeros in 0_usize..33) {
+        fn signatures_survive_a_round_trip(mut raw in prop::collection::vec(any::<u8>(), 32..=66), zeros in 0_usize..33) {
             raw.resize(raw.len() / 2 * 2, 0);
             let half = raw.len() / 2;
             raw[..zeros.min(half)].fill(0);

@@ -1,9 +1,11 @@
-//! OpenSSL's libcrypto behind safe types: the only foreign code of this crate.
+//! Safe types around OpenSSL's libcrypto: the only `unsafe` code of this crate.
 //!
-//! Declarations are those of `openssl-sys`; what it has not stands in [`raw`]. A [`Library`] is a provider or an engine, and
-//! whatever is made of it borrows it, as its code is unloaded with it. Values that are not `Sync` belong to one thread.
+//! Declarations are those of `openssl-sys`; [`raw`] adds the missing ones. A [`Library`] is a
+//! provider or an engine. Values made from it borrow it, since its code is unloaded with it. Values
+//! that are not `Sync` belong to one thread.
 //!
-//! Lengths are checked here: no function below reads or writes past what it is given, whatever its caller does.
+//! Lengths are checked here: no function below reads or writes out of bounds, whatever its caller
+//! passes.
 
 #![allow(unsafe_code, reason = "libcrypto is C")]
 
@@ -23,20 +25,26 @@ use crate::DeviceError;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 
-/// What libcrypto last said, as an error of the operation `what`. Empties its queue of errors.
+/// Returns libcrypto's last error as one of the operation `what`. Empties its queue of errors.
 #[cold]
 fn failed(what: &str) -> DeviceError {
     DeviceError::Failed(match last_error() {
         Some(reason) => format!("{what} failed: {reason}"),
-        None => format!("{what} failed, and libcrypto does not say why"),
+        None => format!("{what} failed, and libcrypto gives no reason"),
     })
 }
 
-/// The last error of this thread in libcrypto's words. Empties its queue.
+/// Returns the result of libcrypto's operation `what`, which succeeded if `done`.
+#[inline]
+fn check(done: bool, what: &str) -> Result<(), DeviceError> {
+    if done { Ok(()) } else { Err(failed(what)) }
+}
+
+/// Returns the text of libcrypto's last error in this thread. Empties its queue.
 fn last_error() -> Option<String> {
     let mut last = 0;
     loop {
-        // SAFETY: takes nothing; the queue is the thread's own.
+        // SAFETY: no arguments; each thread has its own queue.
         let code = unsafe { openssl_sys::ERR_get_error() };
         if code == 0 {
             break;
@@ -53,41 +61,49 @@ fn last_error() -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// That the provider or engine has no such thing. Empties libcrypto's queue of errors.
+/// Returns the error for an algorithm that the provider or engine lacks. Empties libcrypto's queue
+/// of errors.
 fn not_offered(library: &Library, what: &str) -> DeviceError {
     forget_errors();
     DeviceError::NotOffered(format!("{} has no {what}", library.name()))
 }
 
-/// Forgets errors that were expected, so that they are not told as the reason of the next.
+/// Returns the error for an unsupported key or use of it, with libcrypto's reason. Empties its
+/// queue of errors.
+fn not_offered_because(what: &str) -> DeviceError {
+    let why = last_error().unwrap_or_default();
+    DeviceError::NotOffered(format!("{what}: {why}"))
+}
+
+/// Discards expected errors, so that they are not reported as the reason of a later one.
 fn forget_errors() {
-    // SAFETY: takes nothing; the queue is the thread's own.
+    // SAFETY: no arguments; each thread has its own queue.
     unsafe { openssl_sys::ERR_clear_error() };
 }
 
-/// Keeps a module in memory until the process ends. `module`: its path; otherwise it is `name` in the folder that libcrypto
-/// tells for `folder`.
+/// Keeps a module in memory until the process ends. `module` is its path; if `None`, it is `name`
+/// in libcrypto's directory `folder`.
 ///
-/// Modules leave behind what points into them: the GOST provider and engine do, with names of algorithms. Once they were
-/// unloaded the next look-up of a name would read what is not there.
+/// Modules leave dangling pointers behind: the GOST provider and engine do, to names of algorithms.
+/// After unloading, the next look-up of a name would read freed memory.
 fn pin(name: &str, module: Option<&Path>, folder: c_int) {
     let path = if let Some(module) = module {
         module.to_owned()
     } else {
-        // SAFETY: takes a number; what comes is null or a string that lives for ever.
+        // SAFETY: the argument is a number; the result is null or a static string.
         let folder = unsafe { raw::OPENSSL_info(folder) };
         if folder.is_null() {
             return;
         }
-        // SAFETY: not null, and ends with a zero.
+        // SAFETY: not null and NUL-terminated.
         let folder = unsafe { CStr::from_ptr(folder) }
             .to_string_lossy()
             .into_owned();
         Path::new(&folder).join(format!("{name}.so"))
     };
     if let Ok(path) = c_string(&path.to_string_lossy()) {
-        // SAFETY: a string. What the module does when it is loaded it does for libcrypto as well, which loads it next; that it cannot be
-        // loaded libcrypto tells better.
+        // SAFETY: a C string. The module's initialisation runs for libcrypto as well, which loads
+        // it next and reports a failure better.
         unsafe {
             libc::dlopen(
                 path.as_ptr(),
@@ -97,13 +113,13 @@ fn pin(name: &str, module: Option<&Path>, folder: c_int) {
     }
 }
 
-/// A name for C.
+/// Converts a name to a C string.
 fn c_string(text: &str) -> Result<CString, DeviceError> {
     CString::new(text)
-        .map_err(|_| DeviceError::Unusable(format!("the name {text:?} has a zero byte in it")))
+        .map_err(|_| DeviceError::Unusable(format!("the name {text:?} contains a zero byte")))
 }
 
-/// A length for C.
+/// Converts a length to a C int.
 #[inline]
 fn c_length(length: usize) -> Result<i32, DeviceError> {
     i32::try_from(length).map_err(|_| too_much(length))
@@ -111,13 +127,14 @@ fn c_length(length: usize) -> Result<i32, DeviceError> {
 
 #[cold]
 fn too_much(length: usize) -> DeviceError {
-    DeviceError::Failed(format!("{length} B are more than one call takes"))
+    DeviceError::Failed(format!("{length} B exceed the limit of one call"))
 }
 
-/// Has libcrypto write behind what `output` holds, up to `room` bytes, which are not zeroed before. Returns whether it did.
+/// Lets libcrypto append up to `room` bytes to `output`, without zeroing them first. Returns
+/// whether it succeeded.
 ///
 /// # Safety
-/// Where `write` returns 1, it has written as many bytes as it says, from where it was told.
+/// If `write` returns 1, it has initialised the reported number of bytes at its pointer.
 #[inline]
 unsafe fn append(
     output: &mut Vec<u8>,
@@ -131,7 +148,7 @@ unsafe fn append(
     if !done || made > room {
         return false;
     }
-    // SAFETY: so many bytes were written behind those that were there, and there is room for them.
+    // SAFETY: this many bytes were initialised behind the existing ones, within the reserved room.
     unsafe { output.set_len(before + made) };
     true
 }

@@ -1,4 +1,4 @@
-//! Operations made ready.
+//! Jobs with a provider or an engine.
 
 use super::ecdsa;
 use super::ffi::{
@@ -7,14 +7,14 @@ use super::ffi::{
 };
 use super::names;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
-use crate::cpu::ml_dsa_expanded;
+use crate::ml_dsa;
 use crate::operation::{Action, Cipher, Family, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation, Secret};
 
-/// Why what OpenSSL has of GOST 28147-89 is not what we mean by it.
+/// The reason why OpenSSL's GOST 28147-89 differs from ours.
 const MESHING: &str = "the GOST engine and provider change the key of GOST 28147-89 after each KiB (RFC 4357 section 2.3.2)";
 
-/// Makes `operation` ready; `own` has the hash of what is signed.
+/// Prepares `operation`. `own` computes hashes of signed messages.
 pub(super) fn new<'a>(
     library: &'a Library,
     own: &'a Library,
@@ -44,24 +44,27 @@ pub(super) fn new<'a>(
         }
         Family::Cipher(cipher, mode) => {
             let secret = keys.secret(algorithm);
-            let name = names::cipher(cipher, mode)
-                .ok_or_else(|| DeviceError::NotOffered("libcrypto knows no such mode".into()))?;
+            let name = names::cipher(cipher, mode).ok_or_else(|| {
+                DeviceError::NotOffered("libcrypto does not have the cipher in this mode".into())
+            })?;
             let pads = mode == Mode::CbcPad;
             let context = CipherContext::new(library, name, encrypts, &secret.key, pads)?;
             let is_gost = matches!(
                 cipher,
                 Cipher::Magma | Cipher::Kuznyechik | Cipher::Gost28147
             );
-            // Those of GOST in CTR are half a block, and the counter behind them begins at 0.
+            // IVs of GOST ciphers in CTR are half a block; the counter in the other half begins
+            // at 0.
             let is_short = is_gost && matches!(mode, Mode::Ctr | Mode::CtrAcpkm);
             let (iv, begin) = match mode {
-                // Nothing is left of the message before, if that was one of whole blocks.
+                // A message of whole blocks leaves no state.
                 Mode::Ecb => (context.filled_iv(&[])?, Begin::Nothing),
-                // The GOST engine and provider go on where they were, and with the key that they had come to.
-                _ if is_short => (context.filled_iv(&secret.nonce)?, Begin::Anew),
+                // The GOST engine and provider would continue with the state and the key of the
+                // message before.
+                _ if is_short => (context.filled_iv(&secret.nonce)?, Begin::Restart),
                 _ => (context.iv(&secret.nonce)?, Begin::WithIv),
             };
-            Box::new(Text {
+            Box::new(CipherJob {
                 context,
                 secret,
                 iv,
@@ -84,18 +87,20 @@ pub(super) fn new<'a>(
                 operation,
             )?
         }
-        Family::Rsa(..) | Family::Ecdsa(_) => Box::new(Pair::new(library, own, operation, keys)?),
+        Family::Rsa(..) | Family::Ecdsa(_) => {
+            Box::new(RsaOrEcdsa::new(library, own, operation, keys)?)
+        }
         Family::Ed25519 | Family::MlDsa(_) => {
             let key = key(library, operation, keys)?;
             let signature_bytes = signature_bytes(operation).unwrap_or_default();
             let mut context = SignContext::new(key)?;
-            // Whether it can sign or verify shows only when it does.
-            let tried = match action {
+            // Only an attempt shows whether it can sign or verify.
+            let attempt = match action {
                 Action::Sign => context.sign(b"", &mut Vec::new()),
                 _ => context.verify(&vec![0; signature_bytes], b"").map(drop),
             };
-            tried.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
-            Box::new(Whole {
+            attempt.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
+            Box::new(SignJob {
                 context,
                 signs: action == Action::Sign,
                 signature_bytes,
@@ -132,31 +137,32 @@ impl Job for MacContext<'_> {
 }
 
 /// A cipher without authentication.
-struct Text<'a> {
+struct CipherJob<'a> {
     context: CipherContext<'a>,
     secret: Secret,
     iv: Iv,
     begin: Begin,
-    /// The last block is filled up, and the filling taken off again.
+    /// Whether the last block is padded.
     pads: bool,
 }
 
-/// What a message needs at its beginning.
+/// The initialisation of a message.
 #[derive(Clone, Copy)]
 enum Begin {
     Nothing,
     WithIv,
-    Anew,
+    Restart,
 }
 
-impl Job for Text<'_> {
-    // Into `Job::repeat`, which the compiler takes it to be too large for: a call is 3 % of 64 B of AES-CTR.
+impl Job for CipherJob<'_> {
+    // Inlined into `Job::repeat`, for which the compiler considers it too large: a call costs 3 %
+    // of 64 B of AES-CTR.
     #[inline(always)]
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         match self.begin {
             Begin::Nothing => {}
             Begin::WithIv => self.context.begin(&self.iv)?,
-            Begin::Anew => self.context.begin_anew(&self.secret.key, &self.iv)?,
+            Begin::Restart => self.context.restart(&self.secret.key, &self.iv)?,
         }
         self.context.update(input, output)?;
         if output.len() == input.len() && !self.pads {
@@ -166,15 +172,16 @@ impl Job for Text<'_> {
     }
 }
 
-impl Text<'_> {
-    /// Padding is put or taken; or a part of a block is left, which is an error, and may not meet the next message.
+impl CipherJob<'_> {
+    /// Adds or removes padding; or a partial block is left, which is an error and must not affect
+    /// the next message.
     #[inline(never)]
     fn finish(&mut self, input_bytes: usize, output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         let whole = self.context.finish(output);
         if !whole {
             output.clear();
             if !self.pads {
-                self.context.begin_anew(&self.secret.key, &self.iv)?;
+                self.context.restart(&self.secret.key, &self.iv)?;
             }
         }
         Ok(whole && (self.pads || output.len() == input_bytes))
@@ -240,20 +247,20 @@ impl Job for Aead<'_> {
     }
 }
 
-/// RSA, and ECDSA.
-struct Pair<'a> {
+/// A job of RSA or ECDSA.
+struct RsaOrEcdsa<'a> {
     context: KeyContext<'a>,
     what: KeyUse,
-    /// The hash of what is signed.
+    /// Computes the hash of the message.
     hash: Option<DigestContext<'a>>,
     digest: Vec<u8>,
-    /// Length of the signature; 0: there is none.
+    /// Length of the signature; 0 for other operations.
     signature_bytes: usize,
     /// ECDSA's signature in DER.
     der: Option<Vec<u8>>,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> RsaOrEcdsa<'a> {
     fn new(
         library: &'a Library,
         own: &'a Library,
@@ -293,7 +300,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-impl Job for Pair<'_> {
+impl Job for RsaOrEcdsa<'_> {
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         let Some(hash) = &mut self.hash else {
             return self.context.run(self.what, input, output);
@@ -308,7 +315,7 @@ impl Job for Pair<'_> {
             output.resize(self.signature_bytes, 0);
             if !ecdsa::to_raw(der, output) {
                 return Err(DeviceError::Failed(
-                    "its signature is not in DER".to_owned(),
+                    "its signature is not valid DER".to_owned(),
                 ));
             }
             return Ok(true);
@@ -327,14 +334,14 @@ impl Job for Pair<'_> {
     }
 }
 
-/// Ed25519 and ML-DSA.
-struct Whole<'a> {
+/// A job of Ed25519 or ML-DSA, which sign whole messages.
+struct SignJob<'a> {
     context: SignContext<'a>,
     signs: bool,
     signature_bytes: usize,
 }
 
-impl Job for Whole<'_> {
+impl Job for SignJob<'_> {
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         output.clear();
         if self.signs {
@@ -367,7 +374,7 @@ impl Job for Kem<'_> {
     }
 }
 
-/// The half of the key that the operation needs, as the device takes it.
+/// Imports the half of the key that the operation needs.
 fn key<'a>(
     library: &'a Library,
     operation: Operation,
@@ -376,9 +383,9 @@ fn key<'a>(
     let pair = keys.pair(operation.algorithm);
     let is_public = matches!(operation.action, Action::Encrypt | Action::Verify);
     let raw = match operation.algorithm.family() {
-        // As a bare key libcrypto takes no seed.
+        // libcrypto does not accept a seed as a raw key.
         Family::MlDsa(parameters) if !is_public => {
-            let whole = ml_dsa_expanded(parameters, pair.private)?;
+            let whole = ml_dsa::expanded(parameters, pair.private)?;
             return Key::raw_private(library, names::ml_dsa(parameters), &whole);
         }
         Family::MlDsa(parameters) => Some(names::ml_dsa(parameters)),

@@ -1,4 +1,4 @@
-//! What libcrypto calls algorithms. The names of GOST are those of its GOST engine and provider.
+//! libcrypto's names of algorithms. Those of GOST are the names in its GOST engine and provider.
 
 use crate::operation::{Cipher, Curve, Hash, MlDsa, MlKem, Mode};
 
@@ -17,7 +17,7 @@ pub(super) const fn hash(hash: Hash) -> &'static str {
     }
 }
 
-/// `None`: libcrypto knows no such mode of the cipher.
+/// `None`: libcrypto does not have the cipher in this mode.
 pub(super) const fn cipher(cipher: Cipher, mode: Mode) -> Option<&'static str> {
     Some(match (cipher, mode) {
         (Cipher::Aes128, Mode::Ecb) => "AES-128-ECB",
@@ -60,7 +60,7 @@ pub(super) const fn mgm(cipher: Cipher) -> &'static str {
     }
 }
 
-/// The MAC of a GOST cipher, which has a name of its own; of others there is CMAC.
+/// The MAC of a GOST cipher, which has its own name; `None` for others, whose MAC is CMAC.
 pub(super) const fn mac(cipher: Cipher) -> Option<&'static str> {
     match cipher {
         Cipher::Magma => Some("magma-mac"),

@@ -9,28 +9,29 @@ use cryptoki::object::{
 };
 use cryptoki::session::Session as Connection;
 
-use super::token::lock;
-use super::{code, failed, told};
-use crate::cpu::ml_dsa_expanded;
+use super::{code, describe, failed};
+use crate::ml_dsa;
 use crate::operation::{Action, Cipher, Curve, Family, MlDsa, MlKem};
+use crate::threads::lock;
 use crate::{DeviceError, Keys, Operation};
 
-/// Which object in the token an operation needs: two that need the same share it.
+/// Identifies the object in the token that an operation needs. Operations with equal values share
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct KeyUse {
     private: bool,
-    /// Of what the object is made of: no key is kept for longer than it takes to import it.
+    /// Hash of the object's content: no key is kept longer than its import takes.
     digest: Vec<u8>,
 }
 
-/// A key in the token. It is destroyed when it is dropped.
+/// A key in the token, destroyed on drop.
 pub(super) struct KeyObject {
-    keeper: Arc<Mutex<Connection>>,
+    owner: Arc<Mutex<Connection>>,
     handle: ObjectHandle,
 }
 
 impl KeyUse {
-    /// What `operation` needs; `None` for digests, which need no key.
+    /// Returns the object that `operation` needs; `None` for digests, which need no key.
     pub(super) fn of(operation: Operation, keys: &Keys) -> Option<Self> {
         let algorithm = operation.algorithm;
         let private = is_private(operation);
@@ -40,7 +41,8 @@ impl KeyUse {
             family if is_public_key(family) => {
                 let pair = keys.pair(algorithm);
                 context.update(b"pair");
-                // Paddings of RSA share a key. A seed of ML-DSA stands for another key in each of its parameter sets.
+                // Paddings of RSA share a key. An ML-DSA seed gives a different key in each
+                // parameter set.
                 if !matches!(family, Family::Rsa(..)) {
                     context.update(algorithm.name().as_bytes());
                 }
@@ -59,17 +61,17 @@ impl KeyUse {
 }
 
 impl KeyObject {
-    /// Makes the object that `operation` needs.
+    /// Imports the object that `operation` needs.
     ///
     /// # Errors
-    /// [`DeviceError::NotOffered`] where the token does not take such a key.
+    /// [`DeviceError::NotOffered`] where the token does not accept the key.
     pub(super) fn import(
-        keeper: &Arc<Mutex<Connection>>,
+        owner: &Arc<Mutex<Connection>>,
         operation: Operation,
         keys: &Keys,
     ) -> Result<Self, DeviceError> {
         let template = template(operation, keys)?;
-        let handle = lock(keeper)
+        let handle = lock(owner)
             .create_object(&template)
             .map_err(|error| match code(&error) {
                 Some(
@@ -84,14 +86,14 @@ impl KeyObject {
                     | RvError::TemplateIncomplete
                     | RvError::TemplateInconsistent,
                 ) => DeviceError::NotOffered(format!(
-                    "the token does not take the key that {} is tried with: {}",
+                    "the token does not accept the key for {}: {}",
                     operation.algorithm,
-                    told(&error)
+                    describe(&error)
                 )),
                 _ => failed(&error),
             })?;
         Ok(Self {
-            keeper: Arc::clone(keeper),
+            owner: Arc::clone(owner),
             handle,
         })
     }
@@ -103,8 +105,8 @@ impl KeyObject {
 
 impl Drop for KeyObject {
     fn drop(&mut self) {
-        // It goes with the keeper's session at the latest.
-        let _ = lock(&self.keeper).destroy_object(self.handle);
+        // It is destroyed with the owner's session at the latest.
+        let _ = lock(&self.owner).destroy_object(self.handle);
     }
 }
 
@@ -120,7 +122,7 @@ fn is_public_key(family: Family) -> bool {
     )
 }
 
-/// What the object is made of.
+/// Returns the template of the object.
 fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError> {
     let algorithm = operation.algorithm;
     let private = is_private(operation);
@@ -158,7 +160,7 @@ fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceE
         Family::Ed25519 => {
             template.extend(elliptic(KeyType::EC_EDWARDS, ED25519, operation, keys));
         }
-        Family::MlDsa(parameters) => template.extend(ml_dsa(parameters, operation, keys)?),
+        Family::MlDsa(parameters) => template.extend(ml_dsa_key(parameters, operation, keys)?),
         Family::MlKem(parameters) => template.extend(ml_kem(parameters, operation, keys)),
         _ => return Err(no_key(operation)),
     }
@@ -167,7 +169,7 @@ fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceE
 
 fn no_key(operation: Operation) -> DeviceError {
     DeviceError::NotOffered(format!(
-        "PKCS#11 has no kind of key for {}",
+        "PKCS#11 has no key type for {}",
         operation.algorithm
     ))
 }
@@ -225,8 +227,9 @@ fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec
     template
 }
 
-/// A private key whole: tokens need not take its seed (PKCS #11 v3.2, `CKA_SEED` of ML-DSA private keys).
-fn ml_dsa(
+/// The expanded private key, since tokens need not accept its seed (PKCS #11 v3.2, `CKA_SEED` of
+/// ML-DSA private keys).
+fn ml_dsa_key(
     parameters: MlDsa,
     operation: Operation,
     keys: &Keys,
@@ -240,7 +243,7 @@ fn ml_dsa(
     let (may, value) = match is_private(operation) {
         true => (
             Attribute::Sign(true),
-            ml_dsa_expanded(parameters, pair.private)?.to_vec(),
+            ml_dsa::expanded(parameters, pair.private)?.to_vec(),
         ),
         false => (Attribute::Verify(true), pair.public.to_vec()),
     };
@@ -271,7 +274,8 @@ fn ml_kem(parameters: MlKem, operation: Operation, keys: &Keys) -> [Attribute; 4
     ]
 }
 
-/// Object identifiers in DER: prime256v1 and secp384r1 (RFC 5480 §2.1.1.1), secp256k1 (SEC 2 §A.2.1), id-Ed25519 (RFC 8410 §3).
+/// Object identifiers in DER: prime256v1 and secp384r1 (RFC 5480 §2.1.1.1), secp256k1 (SEC 2
+/// §A.2.1), id-Ed25519 (RFC 8410 §3).
 fn curve_oid(curve: Curve) -> &'static [u8] {
     match curve {
         Curve::P256 => &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
@@ -282,7 +286,7 @@ fn curve_oid(curve: Curve) -> &'static [u8] {
 
 const ED25519: &[u8] = &[0x06, 0x03, 0x2b, 0x65, 0x70];
 
-/// DER of an octet string of less than 128 bytes, as every point here is.
+/// Encodes an octet string of less than 128 bytes, such as every point here.
 fn octet_string(bytes: &[u8]) -> Vec<u8> {
     let length = u8::try_from(bytes.len())
         .ok()
@@ -316,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_stands_for_another_key_in_each_parameter_set() {
+    fn a_seed_gives_a_different_key_in_each_parameter_set() {
         let keys = Keys::of_pair(vec![7; 32], Vec::new());
         let sets = ["ml-dsa-44 sign", "ml-dsa-65 sign", "ml-dsa-87 sign"];
         let uses = sets.map(|set| key_use(set, &keys));

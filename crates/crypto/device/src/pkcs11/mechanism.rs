@@ -1,4 +1,4 @@
-//! Which mechanism does an operation, and the call itself.
+//! Mechanisms of operations, and the calls.
 
 use std::sync::Arc;
 
@@ -16,23 +16,33 @@ use cryptoki::session::Session as Connection;
 use cryptoki::types::Ulong;
 
 use super::key::KeyObject;
-use super::token::Token;
-use super::{code, failed, told};
+use super::{code, describe, failed};
 use crate::case::signature_bytes;
 use crate::operation::{Action, Cipher, Curve, Family, Hash, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation};
 
 const GCM_TAG_BITS: u64 = 128;
 
-/// A mechanism with its parameters, and what the host does itself.
+/// The mechanisms of a token.
+pub(super) struct Mechanisms(pub(super) Vec<(MechanismType, MechanismInfo)>);
+
+impl Mechanisms {
+    /// Returns the token's information on a mechanism; `None` if it lacks it.
+    fn get(&self, kind: MechanismType) -> Option<&MechanismInfo> {
+        let found = self.0.iter().find(|(other, _)| *other == kind);
+        found.map(|(_, info)| info)
+    }
+}
+
+/// A mechanism with its parameters, and the digest computed by the host.
 pub(super) struct Call {
     mechanism: Chosen,
-    /// The token signs digests only: the host makes them.
+    /// The digest that the host computes, where the token signs digests only.
     host_digest: Option<&'static digest::Algorithm>,
 }
 
 enum Chosen {
-    /// With parameters that point to nothing.
+    /// With parameters without pointers.
     Plain(Mechanism<'static>),
     Ctr(CtrParams),
     Gcm {
@@ -41,7 +51,7 @@ enum Chosen {
     },
 }
 
-/// `CK_AES_CTR_PARAMS` (PKCS #11 v3.1 §6.12.3), which the binding does not have.
+/// `CK_AES_CTR_PARAMS` (PKCS #11 v3.1 §6.12.3), which the binding lacks.
 #[repr(C)]
 struct CtrParams {
     counter_bits: Ulong,
@@ -49,12 +59,12 @@ struct CtrParams {
 }
 
 impl Call {
-    /// The mechanism for an operation.
+    /// Selects the mechanism for an operation.
     ///
     /// # Errors
-    /// [`DeviceError::NotOffered`]: PKCS#11, this program, or the token does not have it.
+    /// [`DeviceError::NotOffered`]: PKCS#11, this program, or the token lacks it.
     pub(super) fn of(
-        token: &Token,
+        mechanisms: &Mechanisms,
         operation: Operation,
         keys: &Keys,
     ) -> Result<Self, DeviceError> {
@@ -84,7 +94,7 @@ impl Call {
             Family::Rsa(_, padding) => Chosen::Plain(rsa_mechanism(padding, operation.action)),
             Family::Ecdsa(curve) => {
                 let (whole, hash) = ecdsa_mechanism(curve);
-                match token.mechanism(whole.mechanism_type()) {
+                match mechanisms.get(whole.mechanism_type()) {
                     Some(_) => Chosen::Plain(whole),
                     None => {
                         host_digest = Some(hash);
@@ -103,8 +113,8 @@ impl Call {
             _ => return Err(unknown(operation)()),
         };
         let kind = mechanism.kind();
-        let info = token
-            .mechanism(kind)
+        let info = mechanisms
+            .get(kind)
             .ok_or_else(|| DeviceError::NotOffered(format!("the token has no {kind}")))?;
         allows(info, kind, operation)?;
         Ok(Self {
@@ -117,13 +127,13 @@ impl Call {
 fn unknown(operation: Operation) -> impl Fn() -> DeviceError {
     move || {
         DeviceError::NotOffered(format!(
-            "no mechanism for {} is known here",
+            "no mechanism for {} is implemented",
             operation.algorithm
         ))
     }
 }
 
-/// Whether the token has the mechanism for this action and length of key.
+/// Checks that the token has the mechanism for this action and key length.
 fn allows(
     info: &MechanismInfo,
     kind: MechanismType,
@@ -216,7 +226,7 @@ fn rsa_mechanism(padding: Padding, action: Action) -> Mechanism<'static> {
     }
 }
 
-/// The mechanism that takes a message, and the digest where the token takes digests only.
+/// Returns the mechanism for whole messages, and the digest for tokens that sign digests only.
 fn ecdsa_mechanism(curve: Curve) -> (Mechanism<'static>, &'static digest::Algorithm) {
     match curve {
         Curve::P256 | Curve::Secp256k1 => (Mechanism::EcdsaSha256, &digest::SHA256),
@@ -233,8 +243,8 @@ impl Chosen {
         }
     }
 
-    /// Lends the mechanism for one call.
-    fn lend<T>(&mut self, call: impl FnOnce(&Mechanism) -> Result<T, Error>) -> Result<T, Error> {
+    /// Runs one call with the mechanism.
+    fn with<T>(&mut self, call: impl FnOnce(&Mechanism) -> Result<T, Error>) -> Result<T, Error> {
         match self {
             Self::Plain(mechanism) => call(mechanism),
             Self::Ctr(params) => {
@@ -249,7 +259,7 @@ impl Chosen {
     }
 }
 
-/// One operation with a token.
+/// A job with a token.
 pub(super) struct TokenJob<'a> {
     connection: &'a Connection,
     operation: Operation,
@@ -259,10 +269,10 @@ pub(super) struct TokenJob<'a> {
 }
 
 impl<'a> TokenJob<'a> {
-    /// Makes ready.
+    /// Prepares the job.
     ///
     /// # Errors
-    /// [`DeviceError::NotOffered`]: the token has the mechanism, but not with these parameters.
+    /// [`DeviceError::NotOffered`]: the token has the mechanism but rejects these parameters.
     pub(super) fn new(
         connection: &'a Connection,
         operation: Operation,
@@ -275,7 +285,7 @@ impl<'a> TokenJob<'a> {
             call,
             key,
         };
-        // No list tells which hashes a token has in these.
+        // Tokens do not list their hashes for these paddings.
         let Family::Rsa(_, padding) = operation.algorithm.family() else {
             return Ok(job);
         };
@@ -288,14 +298,14 @@ impl<'a> TokenJob<'a> {
         Ok(job)
     }
 
-    /// Calls the token; a verification gives nothing.
+    /// Calls the token. The result of a verification is empty.
     fn call(&mut self, input: &[u8]) -> Result<Vec<u8>, Error> {
         let connection = self.connection;
         let Some(key) = self.key.as_ref().map(|key| key.handle()) else {
             return self
                 .call
                 .mechanism
-                .lend(|mechanism| connection.digest(mechanism, input));
+                .with(|mechanism| connection.digest(mechanism, input));
         };
         let host_digest = self.call.host_digest;
         let signed = |message: &[u8]| host_digest.map(|algorithm| digest(algorithm, message));
@@ -304,38 +314,38 @@ impl<'a> TokenJob<'a> {
         match self.operation.action {
             Action::Encrypt if is_kem => {
                 let (mut result, secret) = mechanism
-                    .lend(|mechanism| connection.encapsulate_key(mechanism, key, &SECRET))?;
-                result.extend(take(connection, secret)?);
+                    .with(|mechanism| connection.encapsulate_key(mechanism, key, &SECRET))?;
+                result.extend(take_secret(connection, secret)?);
                 Ok(result)
             }
             Action::Decrypt if is_kem => {
                 let secret = mechanism
-                    .lend(|mechanism| connection.decapsulate_key(mechanism, key, &SECRET, input))?;
-                take(connection, secret)
+                    .with(|mechanism| connection.decapsulate_key(mechanism, key, &SECRET, input))?;
+                take_secret(connection, secret)
             }
             Action::Encrypt => {
-                mechanism.lend(|mechanism| connection.encrypt(mechanism, key, input))
+                mechanism.with(|mechanism| connection.encrypt(mechanism, key, input))
             }
             Action::Decrypt => {
-                mechanism.lend(|mechanism| connection.decrypt(mechanism, key, input))
+                mechanism.with(|mechanism| connection.decrypt(mechanism, key, input))
             }
             Action::Digest | Action::Sign => {
                 let digest = signed(input);
                 let input = digest.as_ref().map_or(input, AsRef::as_ref);
-                mechanism.lend(|mechanism| connection.sign(mechanism, key, input))
+                mechanism.with(|mechanism| connection.sign(mechanism, key, input))
             }
             Action::Verify => {
                 let bytes = signature_bytes(self.operation).unwrap_or_default();
                 let (signature, message) = input.split_at(bytes.min(input.len()));
                 let digest = signed(message);
                 let message = digest.as_ref().map_or(message, AsRef::as_ref);
-                mechanism.lend(|mechanism| verify(connection, mechanism, key, message, signature))
+                mechanism.with(|mechanism| verify(connection, mechanism, key, message, signature))
             }
         }
     }
 }
 
-/// What a KEM's shared secret becomes in the token: the least that lets it be read.
+/// Template of a KEM's shared secret in the token, with the attributes required to read it.
 const SECRET: [Attribute; 5] = [
     Attribute::Class(ObjectClass::SECRET_KEY),
     Attribute::KeyType(KeyType::GENERIC_SECRET),
@@ -344,8 +354,8 @@ const SECRET: [Attribute; 5] = [
     Attribute::Extractable(true),
 ];
 
-/// Reads a shared secret, and has the token forget it.
-fn take(connection: &Connection, secret: ObjectHandle) -> Result<Vec<u8>, Error> {
+/// Reads a shared secret and destroys it in the token.
+fn take_secret(connection: &Connection, secret: ObjectHandle) -> Result<Vec<u8>, Error> {
     let attributes = connection.get_attributes(secret, &[AttributeType::Value]);
     connection.destroy_object(secret)?;
     match attributes?.pop() {
@@ -380,12 +390,12 @@ impl Job for TokenJob<'_> {
     }
 }
 
-/// What an error is that says nothing of the input.
+/// Converts an error that is not due to the input.
 fn fault(error: &Error) -> DeviceError {
-    let is_told_late = match error {
-        // Told only now by tokens that give mechanisms no range of key lengths.
+    let is_unsupported = match error {
+        // Tokens that list no key lengths for a mechanism report them only now.
         Error::Pkcs11(RvError::KeySizeRange | RvError::MechanismParamInvalid, _) => true,
-        // SoftHSM2 says this of hashes that it does not have in OAEP. Nothing was asked of the token yet.
+        // SoftHSM2 returns this for hashes that it lacks in OAEP, before the operation starts.
         Error::Pkcs11(RvError::ArgumentsBad | RvError::MechanismInvalid, function) => matches!(
             function,
             Function::EncryptInit
@@ -395,15 +405,18 @@ fn fault(error: &Error) -> DeviceError {
         ),
         _ => false,
     };
-    if is_told_late {
-        return DeviceError::NotOffered(format!("the token does not take it so: {}", told(error)));
+    if is_unsupported {
+        return DeviceError::NotOffered(format!(
+            "the token rejects these parameters: {}",
+            describe(error)
+        ));
     }
     failed(error)
 }
 
-/// Whether an error says that the input is not authentic or not well-formed, rather than that something failed. SoftHSM2 says
-/// CKR_GENERAL_ERROR of a wrong tag or padding, which a token says as well that fails: trials tell those apart by what it does
-/// next.
+/// Whether an error means that the input is not authentic or not well-formed, rather than a
+/// failure. SoftHSM2 returns CKR_GENERAL_ERROR for a wrong tag or padding, and so does a failing
+/// token: trials distinguish them by the token's next operation.
 fn refuses(operation: Operation, error: &Error) -> bool {
     matches!(
         (operation.action, code(error)),

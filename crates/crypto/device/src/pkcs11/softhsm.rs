@@ -1,4 +1,4 @@
-//! A token for those who have none: SoftHSM2's, in a folder of its own that goes with it.
+//! Tokens of SoftHSM2, each in its own temporary directory.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::token::unusable;
+use super::unusable;
 use crate::DeviceError;
 use crate::operation::device::DeviceKind;
 
-/// Where distributions put the module.
+/// Paths of the module in distributions.
 const MODULES: [&str; 5] = [
     "/usr/lib/softhsm/libsofthsm2.so",
     "/usr/lib/x86_64-linux-gnu/softhsm/libsofthsm2.so",
@@ -22,17 +22,17 @@ const MODULES: [&str; 5] = [
 ];
 const TOOL: &str = "softhsm2-util";
 const LABEL: &str = "cipherbench";
-/// What names of folders begin with; the number of the process that made it follows.
+/// Prefix of directory names; the PID of the process that made it follows.
 const PREFIX: &str = "cipherbench-softhsm-";
-/// A file in the folder that is locked for as long as the folder is in use: its maker's number alone means nothing where
-/// another container has the same folder for temporary files.
+/// A file in the directory that is locked while the directory is in use: the PID alone means
+/// nothing if another container shares the directory for temporary files.
 const IN_USE: &str = "in-use";
 
-/// A token of SoftHSM2 that was made for one trial. Its files are gone when this is dropped.
+/// A token of SoftHSM2 for one trial. Its files are removed on drop.
 ///
-/// The library finds it by an environment variable only ([`Self::environment`]): a process that works with it has to be
-/// started with that. Any number of processes may work with one token. What a process left that was killed goes when the next
-/// one is made.
+/// The library finds it by an environment variable only ([`Self::environment`]), so that processes
+/// that use it must be started with that. Any number of processes may use one token. Creating a
+/// token removes those that killed processes left behind.
 #[derive(Debug)]
 pub struct SoftHsm {
     folder: TempDir,
@@ -41,22 +41,22 @@ pub struct SoftHsm {
 }
 
 impl SoftHsm {
-    /// Makes a token.
+    /// Creates a token.
     ///
     /// # Errors
-    /// [`DeviceError::Unusable`]: SoftHSM2 is not installed, or does not make one.
+    /// [`DeviceError::Unusable`]: SoftHSM2 is not installed or fails to create one.
     pub fn make() -> Result<Self, DeviceError> {
-        let install = "give: apt-get install softhsm2";
+        let install = "run: apt-get install softhsm2";
         let module = MODULES.iter().map(Path::new).find(|module| module.exists());
         let module = module
             .ok_or_else(|| unusable(format!("SoftHSM2's module is not installed; {install}")))?;
         let cannot = |error| {
             unusable(format!(
-                "cannot make the folder of a SoftHSM2 token: {error}"
+                "cannot create the directory of a SoftHSM2 token: {error}"
             ))
         };
         sweep(&std::env::temp_dir());
-        // Only the user may enter it: that is what the folder's maker promises.
+        // `tempfile` makes it accessible to the user only.
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir()
@@ -87,13 +87,16 @@ impl SoftHsm {
             .output()
             .map_err(|error| unusable(format!("cannot start {TOOL}: {error}; {install}")))?;
         if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr);
-            return Err(unusable(format!("{TOOL} made no token: {}", told.trim())));
+            let output = String::from_utf8_lossy(&output.stderr);
+            return Err(unusable(format!(
+                "{TOOL} failed to create a token: {}",
+                output.trim()
+            )));
         }
         Ok(made)
     }
 
-    /// The token as a device, for a process with [`Self::environment`].
+    /// Returns the token as a device, for a process with [`Self::environment`].
     #[must_use]
     pub fn spec(&self) -> DeviceKind {
         DeviceKind::Pkcs11 {
@@ -104,13 +107,13 @@ impl SoftHsm {
         }
     }
 
-    /// What is to be in the environment of processes that work with it: name and value.
+    /// Returns the environment variable for processes that use it: name and value.
     #[must_use]
     pub fn environment(&self) -> (&'static str, PathBuf) {
         ("SOFTHSM2_CONF", self.configuration())
     }
 
-    /// Where the token's files are.
+    /// Returns the directory of the token's files.
     #[must_use]
     pub fn tokens(&self) -> PathBuf {
         self.folder.path().join("tokens")
@@ -124,7 +127,8 @@ impl SoftHsm {
         self.folder.path().join("pin")
     }
 
-    /// Writes configuration and PIN, which is told. It guards keys that are known to everybody for as long as a trial lasts.
+    /// Writes configuration and PIN. Returns the PIN, which only protects publicly known keys
+    /// during a trial.
     fn write(&self) -> std::io::Result<String> {
         let tokens = self.tokens();
         fs::create_dir(&tokens)?;
@@ -146,7 +150,8 @@ impl SoftHsm {
     }
 }
 
-/// Removes the folders of processes that are gone. What cannot be read or removed is another user's.
+/// Removes the directories of processes that no longer exist. Those that cannot be read or removed
+/// belong to other users.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -162,7 +167,7 @@ fn sweep(folder: &Path) {
 }
 
 fn is_in_use(folder: &Path) -> bool {
-    // Without the file its maker was killed right after it had made the folder.
+    // If the file is missing, the process was killed right after it had made the directory.
     File::open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_err())
 }
 
@@ -171,9 +176,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_processes_that_are_gone_are_swept_and_no_others() {
+    fn only_directories_of_dead_processes_are_swept() {
         let all = tempfile::tempdir().unwrap();
-        // No process has this number: it is above what the kernel gives.
+        // No process has this PID: it exceeds the kernel's maximum.
         let make = |name: &str| {
             let folder = all.path().join(name);
             fs::create_dir(&folder).unwrap();

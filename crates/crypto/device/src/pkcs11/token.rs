@@ -1,47 +1,48 @@
-//! A token, and threads' sessions with it.
+//! A token and the sessions of threads with it.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::RvError;
-use cryptoki::mechanism::{MechanismInfo, MechanismType};
+use cryptoki::mechanism::MechanismType;
 use cryptoki::session::{Session as Connection, UserType};
 use cryptoki::slot::{Slot, TokenInfo};
 use cryptoki::types::AuthPin;
 use zeroize::Zeroizing;
 
 use super::key::{KeyObject, KeyUse};
-use super::mechanism::{Call, TokenJob};
-use super::{code, failed, told};
+use super::mechanism::{Call, Mechanisms, TokenJob};
+use super::{code, describe, failed, unusable};
+use crate::threads::lock;
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
-/// Permissions that others than the owner have.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// A token that a user is logged in to.
+/// A token with a logged-in user.
 pub(crate) struct Token {
-    // Fields are dropped in this order: sessions are closed before the library is done with.
-    keeper: Arc<Mutex<Connection>>,
+    // Fields are dropped in this order: sessions are closed before the library is finalised.
+    owner: Arc<Mutex<Connection>>,
     objects: Mutex<HashMap<KeyUse, Weak<KeyObject>>>,
     library: Library,
     slot: Slot,
     facts: Facts,
-    mechanisms: Vec<(MechanismType, MechanismInfo)>,
+    mechanisms: Mechanisms,
 }
 
-/// A module that was initialised.
+/// An initialised module.
 struct Library(Option<Pkcs11>);
 
 impl Drop for Library {
     fn drop(&mut self) {
         if let Some(context) = self.0.take() {
-            // Modules are never unloaded: some leave handlers behind that run when the process ends.
+            // Modules are never unloaded: some leave handlers that run at process exit.
             std::mem::forget(context.clone());
-            // It may have crashed with the token; there is nobody to tell.
+            // A failure cannot be reported from here, and may be due to a crashed token.
             let _ = context.finalize();
         }
     }
@@ -56,7 +57,9 @@ impl Library {
 /// Opens a token and logs in.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: no module, no such token, a wrong PIN, or a file with it that others can read.
+/// [`DeviceError::Unusable`]: the module or token is missing, or others can read the file with the
+/// PIN. [`DeviceError::PinRefused`]: a wrong PIN, a locked token, or one with a single attempt
+/// left.
 pub(crate) fn open(
     module: &Path,
     slot: Option<u64>,
@@ -69,24 +72,24 @@ pub(crate) fn open(
     let (slot, token) = find(context, slot, label)?;
     let connection = context.open_rw_session(slot).map_err(|error| {
         unusable(format!(
-            "token {:?} gives no session: {}",
+            "token {:?} does not open a session: {}",
             token.label(),
-            told(&error)
+            describe(&error)
         ))
     })?;
     log_in(&connection, &pin, &token, pin_file)?;
     let mechanisms = context.get_mechanism_list(slot).map_err(|error| {
         unusable(format!(
-            "token {:?} does not tell its mechanisms: {}",
+            "token {:?} does not list its mechanisms: {}",
             token.label(),
-            told(&error)
+            describe(&error)
         ))
     })?;
     let info = |&kind: &MechanismType| Some((kind, context.get_mechanism_info(slot, kind).ok()?));
-    let mechanisms = mechanisms.iter().filter_map(info).collect();
+    let mechanisms = Mechanisms(mechanisms.iter().filter_map(info).collect());
     Ok(Token {
         facts: facts(context, module, slot, &token),
-        keeper: Arc::new(Mutex::new(connection)),
+        owner: Arc::new(Mutex::new(connection)),
         objects: Mutex::default(),
         library,
         slot,
@@ -98,8 +101,8 @@ fn load(module: &Path) -> Result<Library, DeviceError> {
     let shown = module.display();
     let context = Pkcs11::new(module).map_err(|error| {
         unusable(format!(
-            "{shown} is no PKCS#11 module that can be loaded: {}; install it, or mend `module`",
-            told(&error)
+            "{shown} is no PKCS#11 module that can be loaded: {}; install it, or correct `module`",
+            describe(&error)
         ))
     })?;
     let with = CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK);
@@ -107,14 +110,14 @@ fn load(module: &Path) -> Result<Library, DeviceError> {
         .initialize(with)
         .map_err(|error| match code(&error) {
             Some(RvError::CryptokiAlreadyInitialized) => unusable(format!(
-                "{shown} is in use in this process; a process has a module once"
+                "{shown} is in use in this process; a process can initialise a module only once"
             )),
-            _ => unusable(format!("{shown} does not start: {}", told(&error))),
+            _ => unusable(format!("{shown} does not start: {}", describe(&error))),
         })?;
     Ok(Library(Some(context)))
 }
 
-/// The slot that is meant, with its token.
+/// Finds the requested slot, with its token.
 fn find(
     context: &Pkcs11,
     slot: Option<u64>,
@@ -122,11 +125,11 @@ fn find(
 ) -> Result<(Slot, TokenInfo), DeviceError> {
     let slots = context.get_slots_with_token().map_err(|error| {
         unusable(format!(
-            "the module does not tell its slots: {}",
-            told(&error)
+            "the module does not list its slots: {}",
+            describe(&error)
         ))
     })?;
-    // A slot whose token cannot be asked, or that was never initialised, has none that could be used.
+    // Skips slots whose token does not respond or was never initialised.
     let token = |slot: Slot| Some((slot, context.get_token_info(slot).ok()?));
     let mut there: Vec<_> = slots.into_iter().filter_map(token).collect();
     there.retain(|(_, token)| token.token_initialized());
@@ -177,15 +180,15 @@ fn log_in(
     connection.login(UserType::User, Some(pin)).or_else(|error| match code(&error) {
         Some(RvError::UserAlreadyLoggedIn) => Ok(()),
         Some(RvError::PinIncorrect | RvError::PinInvalid | RvError::PinLenRange) => Err(DeviceError::PinRefused(format!(
-            "the PIN in {shown} is not that of token {label:?}; mend it before you try again: a token locks \
+            "the PIN in {shown} is not that of token {label:?}; correct it before you try again: a token locks \
              itself after a few wrong ones"
         ))),
         Some(RvError::PinLocked) => Err(locked(label)),
-        _ => Err(unusable(format!("token {label:?} does not let the user in: {}", told(&error)))),
+        _ => Err(unusable(format!("token {label:?} rejects the login: {}", describe(&error)))),
     })
 }
 
-/// Whether a PIN may be tried: a mistake in a file must not cost the token its last try.
+/// Checks that a PIN may be tried: a wrong file must not cost the token its last attempt.
 fn may_try(
     is_locked: bool,
     is_final: bool,
@@ -198,8 +201,8 @@ fn may_try(
     if is_final {
         let shown = pin_file.display();
         return Err(DeviceError::PinRefused(format!(
-            "token {label:?} has one try left for its PIN, and would lock itself if the one in {shown} were wrong; \
-             log in once with the tool of its vendor, or: pkcs11-tool --module MODULE --login --list-objects"
+            "token {label:?} has one attempt left for its PIN, and would lock itself if the one in {shown} were wrong; \
+             log in once with its vendor's tool, or run: pkcs11-tool --module MODULE --login --list-objects"
         )));
     }
     Ok(())
@@ -211,7 +214,7 @@ fn locked(label: &str) -> DeviceError {
     ))
 }
 
-/// The PIN in a file that nobody else can read.
+/// Reads the PIN from a file that only its owner may read.
 fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
     let shown = file.display();
     let cannot = |error| unusable(format!("cannot read the PIN in {shown}: {error}"));
@@ -219,14 +222,14 @@ fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
     if mode & OTHERS != 0 {
         let mode = mode & Permissions::mode(&Permissions::from_mode(0o777));
         return Err(unusable(format!(
-            "the PIN in {shown} can be read by others (mode {mode:03o}); give: chmod 600 {shown}"
+            "the PIN in {shown} can be read by others (mode {mode:03o}); run: chmod 600 {shown}"
         )));
     }
     let text = Zeroizing::new(fs::read_to_string(file).map_err(cannot)?);
     let pin = text.trim_end_matches(['\n', '\r']);
     match pin.is_empty() {
         true => Err(unusable(format!(
-            "there is no PIN in {shown}; write it there"
+            "there is no PIN in {shown}; write it to that file"
         ))),
         false => Ok(AuthPin::from(pin)),
     }
@@ -268,15 +271,7 @@ fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Fact
 }
 
 impl Token {
-    /// What the token tells of a mechanism; `None` where it has none.
-    pub(super) fn mechanism(&self, kind: MechanismType) -> Option<&MechanismInfo> {
-        self.mechanisms
-            .iter()
-            .find(|(other, _)| *other == kind)
-            .map(|(_, info)| info)
-    }
-
-    /// The key in the token: the one that is there already, or imported.
+    /// Returns the key in the token, which is imported unless it already exists.
     fn object(
         &self,
         operation: Operation,
@@ -289,7 +284,7 @@ impl Token {
         if let Some(object) = objects.get(&wanted).and_then(Weak::upgrade) {
             return Ok(Some(object));
         }
-        let object = Arc::new(KeyObject::import(&self.keeper, operation, keys)?);
+        let object = Arc::new(KeyObject::import(&self.owner, operation, keys)?);
         objects.retain(|_, object| object.strong_count() > 0);
         objects.insert(wanted, Arc::downgrade(&object));
         Ok(Some(object))
@@ -307,9 +302,9 @@ impl Device for Token {
             .context()
             .open_ro_session(self.slot)
             .map_err(|error| match code(&error) {
-                Some(RvError::SessionCount) => unusable(
-                    "the token gives no more sessions; let fewer threads work on it".to_owned(),
-                ),
+                Some(RvError::SessionCount) => {
+                    unusable("the token has no more sessions; use fewer threads".to_owned())
+                }
                 _ => failed(&error),
             })?;
         Ok(Box::new(TokenSession {
@@ -319,9 +314,12 @@ impl Device for Token {
     }
 
     fn present(&self) -> Result<(), DeviceError> {
-        let asked = self.library.context().get_token_info(self.slot);
-        asked.map(drop).map_err(|error| {
-            DeviceError::Failed(format!("the token is not there any more: {}", told(&error)))
+        let info = self.library.context().get_token_info(self.slot);
+        info.map(drop).map_err(|error| {
+            DeviceError::Failed(format!(
+                "the token is no longer present: {}",
+                describe(&error)
+            ))
         })
     }
 }
@@ -333,20 +331,11 @@ struct TokenSession<'a> {
 
 impl Session for TokenSession<'_> {
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
-        let call = Call::of(self.token, operation, keys)?;
+        let call = Call::of(&self.token.mechanisms, operation, keys)?;
         let object = self.token.object(operation, keys)?;
         let job = TokenJob::new(&self.connection, operation, call, object)?;
         Ok(Box::new(job))
     }
-}
-
-pub(super) fn unusable(text: String) -> DeviceError {
-    DeviceError::Unusable(text)
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in them can be half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -354,20 +343,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_try_of_a_pin_is_left_to_people() {
-        let told = |is_locked, is_final| {
+    fn the_last_attempt_at_a_pin_is_not_used() {
+        let refusal = |is_locked, is_final| {
             may_try(is_locked, is_final, "card", Path::new("pin")).map_err(|error| match error {
                 DeviceError::PinRefused(text) => text,
                 other => panic!("{other:?}"),
             })
         };
-        assert_eq!(told(false, false), Ok(()));
-        let last = told(false, true).unwrap_err();
+        assert_eq!(refusal(false, false), Ok(()));
+        let last = refusal(false, true).unwrap_err();
         assert!(
-            last.starts_with("token \"card\" has one try left"),
+            last.starts_with("token \"card\" has one attempt left"),
             "{last}"
         );
-        let locked = told(true, true).unwrap_err();
+        let locked = refusal(true, true).unwrap_err();
         assert!(locked.starts_with("token \"card\" is locked"), "{locked}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is counted, and the devices that must be found out.
+//! Counting, and devices whose faults must be found.
 
 use super::*;
 use crate::cpu::{self, Cpu};
@@ -18,13 +18,13 @@ fn reading(ms: u64, operations: u64) -> (SystemTime, Reading) {
 }
 
 #[test]
-fn slices_are_what_was_done_in_equal_parts() {
+fn slices_are_operations_in_equal_parts_of_the_time() {
     let steady = [reading(0, 5), reading(100, 105), reading(200, 205)];
     assert_eq!(slices(&steady), [100, 100]);
-    // The first reading came 50 ms late, with what was done in those.
+    // The first reading was 50 ms late and includes that time.
     let late = [reading(0, 0), reading(150, 150), reading(200, 200)];
     assert_eq!(slices(&late), [100, 100]);
-    // So late that the second slice was over too.
+    // So late that the second slice was over as well.
     let later = [
         reading(0, 0),
         reading(200, 200),
@@ -46,7 +46,7 @@ fn samples_are_taken_over_the_whole_measurement() {
             kept.len() <= SAMPLES_MAX && kept.len() as u64 >= count.min(512),
             "{count}"
         );
-        // All at the same distance from each other.
+        // All are at the same distance from each other.
         let step = 1 << samples.thinned;
         assert!(
             kept.iter().zip(0..).all(|(&ns, place)| ns == place * step),
@@ -57,18 +57,18 @@ fn samples_are_taken_over_the_whole_measurement() {
     }
 }
 
-/// What is wrong with a device.
+/// The fault of a device.
 #[derive(Clone, Copy)]
 enum Fault {
-    /// Results are wrong between the first reading and the last one.
+    /// Results between the first and the last reading are wrong.
     UnderLoad,
-    /// Of what is in the device, the second comes back first.
+    /// Of the operations in flight, the second comes back first.
     Order,
     /// Nothing.
     None,
 }
 
-/// Our engines, with a queue, and a fault.
+/// Our engines with a queue and a fault.
 struct Faulty {
     cpu: Cpu,
     fault: Fault,
@@ -105,7 +105,7 @@ impl Session for FaultyThread<'_> {
 struct FaultyJob<'a> {
     device: &'a Faulty,
     job: Box<dyn Job + 'a>,
-    /// Inputs, and whether they came while it was measured.
+    /// Inputs, and whether they were submitted during the measurement.
     sent: VecDeque<(Vec<u8>, bool)>,
 }
 
@@ -166,10 +166,10 @@ fn faulty(fault: Fault) -> Faulty {
 }
 
 #[test]
-fn a_device_that_is_wrong_only_while_it_is_measured_is_found_out() {
+fn wrong_results_only_during_the_measurement_are_found() {
     for depth in [1, 4] {
         let speed = measured(&faulty(Fault::UnderLoad), depth).expect("a speed");
-        // What each thread got last; what was tried afterwards was right.
+        // The last result of each thread is wrong; later ones are right.
         assert!(speed.wrong >= 1 && speed.wrong <= 4, "{speed:?}");
         let right = measured(&faulty(Fault::None), depth).expect("a speed");
         assert_eq!(right.wrong, 0, "{right:?}");
@@ -181,15 +181,15 @@ fn a_device_that_is_wrong_only_while_it_is_measured_is_found_out() {
 fn results_that_come_back_in_another_order_are_found() {
     let speed = measured(&faulty(Fault::Order), 4).expect("a speed");
     assert!(speed.wrong >= speed.checked / 2, "{speed:?}");
-    // One at a time has no order.
+    // One operation at a time has no order.
     let single = measured(&faulty(Fault::Order), 1).expect("a speed");
     assert_eq!(single.wrong, 0, "{single:?}");
 }
 
 #[test]
-fn a_depth_that_a_device_does_not_take_has_no_speed() {
+fn a_device_without_a_queue_does_not_offer_a_depth() {
     let cpu = cpu::open(None).expect("our own engines");
     let error = measured(&cpu, 2).expect_err("it has no queue");
-    let text = "it takes no queue; leave `depth` at 1";
+    let text = "it has no queue; leave `depth` at 1";
     assert_eq!(error, DeviceError::NotOffered(text.to_owned()));
 }

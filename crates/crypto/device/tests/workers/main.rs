@@ -1,7 +1,7 @@
-//! Workers as they run: processes that are told a trial on standard input and say what comes of it.
+//! Worker processes, which read a trial from standard input and report on it.
 //!
-//! This executable is also the worker, so that one that crashes is not the end of the tests. What needs SoftHSM2 is skipped,
-//! with the reason, where it is not installed.
+//! This executable is also the worker, so that a crash does not end the tests. Tests that need
+//! SoftHSM2 are skipped, with the reason, where it is not installed.
 
 mod model;
 mod token;
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             })
         });
     let mut arguments = Arguments::from_args();
-    // They wait for devices more than they compute; what they assert holds on a busy machine.
+    // The tests mostly wait for devices; their assertions hold on a busy machine.
     arguments.test_threads = arguments.test_threads.or(Some(4));
     libtest_mimic::run(&arguments, tests.collect()).exit_code()
 }

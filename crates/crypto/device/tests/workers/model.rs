@@ -1,4 +1,4 @@
-//! Trials on modelled coprocessors: what comes out must be what was put into the model.
+//! Trials on modelled coprocessors must measure the model's parameters.
 
 use device::operation::device::{DeviceFault, DeviceKind, DeviceModel, DeviceTest};
 use device::report::{Fatigue, Line, Speed};
@@ -52,7 +52,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ),
 ];
 
-/// 1000 operations a second and unit, without an error.
+/// 1000 operations per second and unit, without errors.
 const MODEL: DeviceModel = DeviceModel {
     latency_ns: 500_000,
     rate_bps: 1_000_000_000_000,
@@ -67,13 +67,14 @@ fn device(model: DeviceModel) -> DeviceKind {
     DeviceKind::Model(model)
 }
 
-/// Trials that are made at most for one that nothing held up.
+/// Maximum number of attempts at a trial without a delay by the machine.
 const TRIES: usize = 20;
 
-/// Holds that a trial's operations a second are more than `above` and no more than `right`, and that the device counts as many.
+/// Asserts that a trial's operations per second are more than `above` and at most `right`, and that
+/// the device counts the same number.
 ///
-/// A machine that has other things to do wakes threads up late, and may do so between two readings of counters: such a trial
-/// is made again. What the model's own clock says is held to the last operation in `model/schedule.rs`.
+/// A busy machine wakes threads late, possibly between two readings of counters: such a trial is
+/// repeated. The tests in `model/schedule.rs` check the model's own clock to the last operation.
 #[track_caller]
 fn is_paced(model: &DeviceModel, work: &DeviceTest, above: f64, right: f64) {
     let trial = || {
@@ -86,23 +87,23 @@ fn is_paced(model: &DeviceModel, work: &DeviceTest, above: f64, right: f64) {
         let counted = speed.device_operations.expect("a model counts");
         above < pace
             && pace <= beyond(right)
-            // Threads were somewhere in an operation when either was read.
+            // Threads were in an operation at either reading.
             && counted.abs_diff(speed.operations) <= 200
-            // It is a device that does the work, and not the CPU.
+            // The device does the work, not the CPU.
             && speed.cpu_ns < speed.elapsed_ns
     };
-    let mut held_up = Vec::new();
-    while held_up.len() < TRIES {
+    let mut delayed = Vec::new();
+    while delayed.len() < TRIES {
         let speed = trial();
         if is_right(&speed) {
             return;
         }
-        held_up.push(speed);
+        delayed.push(speed);
     }
-    panic!("none is between {above} and {right} operations a second: {held_up:?}");
+    panic!("none is between {above} and {right} operations a second: {delayed:?}");
 }
 
-/// What is surely more than that pace.
+/// A rate clearly above `pace`.
 fn beyond(pace: f64) -> f64 {
     1.03 * pace
 }
@@ -115,7 +116,7 @@ fn units_side_by_side_set_the_pace() {
         ..MODEL
     };
     is_paced(&single, &crowd, beyond(667.0), 1000.0);
-    // One that waits for each has the latency besides.
+    // A thread that waits for each operation has the latency as well.
     is_paced(&MODEL, &speed("sha-256", 64, 1, 400), 0.0, 667.0);
 }
 
@@ -128,7 +129,7 @@ fn a_deep_queue_fills_the_units_from_one_thread() {
 }
 
 fn a_short_queue_holds_operations_back() {
-    // Two in the device, each for 1.5 ms: more units than that are idle.
+    // Two operations are in the device, each for 1.5 ms: the other units are idle.
     let short = DeviceModel { queue: 2, ..MODEL };
     is_paced(&short, &speed("sha-256", 64, 16, 400), 0.0, 1333.0);
 }
@@ -148,7 +149,7 @@ fn bytes_set_the_pace() {
 }
 
 /// A fatigue trial on a model, until `enough`.
-fn tire(model: DeviceModel, work: DeviceTest, enough: impl Fn(&Fatigue) -> bool) -> Fatigue {
+fn run_fatigue(model: DeviceModel, work: DeviceTest, enough: impl Fn(&Fatigue) -> bool) -> Fatigue {
     let mut worker = Worker::start(device(model), work).go();
     loop {
         match worker.line() {
@@ -157,7 +158,7 @@ fn tire(model: DeviceModel, work: DeviceTest, enough: impl Fn(&Fatigue) -> bool)
             other => panic!("{other:?}"),
         }
     }
-    worker.tell("stop");
+    worker.send("stop");
     worker.fatigue()
 }
 
@@ -179,7 +180,7 @@ fn wrong_bytes_are_found() {
         4,
         true,
     );
-    let fatigue = tire(model, work, |fatigue| fatigue.restarts >= 2);
+    let fatigue = run_fatigue(model, work, |fatigue| fatigue.restarts >= 2);
     assert!(
         fatigue.wrong + fatigue.passed_invalid >= fatigue.restarts,
         "{fatigue:?}"
@@ -191,7 +192,7 @@ fn wrong_bytes_are_found() {
         "{fatigue:?}"
     );
     assert_eq!(fatigue.restarts_ns.len() as u64, fatigue.restarts);
-    // Failure, restart, failure, restart, as time goes by.
+    // Failures and restarts alternate.
     let turns = fatigue.failures_ns.iter().zip(&fatigue.restarts_ns);
     assert!(
         turns.clone().all(|(failed, again)| failed <= again),
@@ -205,7 +206,7 @@ fn wrong_bytes_are_found() {
 
 fn failures_without_restarts_are_counted_on() {
     let work = endless(&["sha-256"], 4, false);
-    let fatigue = tire(QUICK, work, |fatigue| fatigue.failed >= 3);
+    let fatigue = run_fatigue(QUICK, work, |fatigue| fatigue.failed >= 3);
     assert_eq!(
         (fatigue.restarts, fatigue.failures_ns.len()),
         (0, 1),
@@ -224,7 +225,7 @@ fn a_device_that_stops_is_opened_anew() {
         fault: DeviceFault::Stops,
         ..QUICK
     };
-    let fatigue = tire(model, endless(&["sha-256"], 4, true), |fatigue| {
+    let fatigue = run_fatigue(model, endless(&["sha-256"], 4, true), |fatigue| {
         fatigue.restarts >= 2
     });
     assert!(fatigue.failed >= fatigue.restarts, "{fatigue:?}");
@@ -292,6 +293,6 @@ fn a_model_that_can_do_nothing_is_refused() {
     .refusal();
     assert_eq!(
         told,
-        "the modelled device cannot work: its rate is 0; give the bit/s of one unit"
+        "the modelled device cannot work: its rate is 0; set the bit/s of one unit"
     );
 }

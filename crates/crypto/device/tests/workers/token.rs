@@ -18,8 +18,8 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("its_speed_is_measured", its_speed_is_measured),
     ("its_operations_are_verified", its_operations_are_verified),
     (
-        "a_made_token_goes_with_its_trial",
-        a_made_token_goes_with_its_trial,
+        "a_created_token_is_removed_with_its_trial",
+        a_created_token_is_removed_with_its_trial,
     ),
     (
         "a_token_that_vanishes_is_a_counted_failure",
@@ -29,18 +29,15 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         "a_token_that_does_not_come_back_ends_the_trial",
         a_token_that_does_not_come_back_ends_the_trial,
     ),
-    (
-        "a_token_that_is_gone_has_no_speed",
-        a_token_that_is_gone_has_no_speed,
-    ),
-    ("a_wrong_pin_is_told", a_wrong_pin_is_told),
+    ("an_absent_token_has_no_speed", an_absent_token_has_no_speed),
+    ("a_wrong_pin_is_reported", a_wrong_pin_is_reported),
     (
         "a_pin_that_others_can_read_is_refused",
         a_pin_that_others_can_read_is_refused,
     ),
     (
-        "a_missing_module_or_token_is_told",
-        a_missing_module_or_token_is_told,
+        "a_missing_module_or_token_is_reported",
+        a_missing_module_or_token_is_reported,
     ),
 ];
 
@@ -54,7 +51,7 @@ const MIXED: [&str; 7] = [
     "ecdsa-p256 verify",
 ];
 
-/// A worker on a token that the test keeps.
+/// Starts a worker on a token that the test owns.
 fn start(token: &SoftHsm, device: DeviceKind, work: DeviceTest) -> Worker {
     let (name, value) = token.environment();
     Worker::start_with(device, work, |command| _ = command.env(name, value))
@@ -139,13 +136,13 @@ fn its_operations_are_verified() {
     assert!(fatigue.refused > 20, "{fatigue:?}");
 }
 
-fn a_made_token_goes_with_its_trial() {
+fn a_created_token_is_removed_with_its_trial() {
     let folder = tempfile::tempdir().unwrap();
     let within = |command: &mut std::process::Command| _ = command.env("TMPDIR", folder.path());
     let mut worker =
         Worker::start_with(DeviceKind::SoftHsm, endless(&["sha-256"], 1, false), within).go();
     assert_ne!(entries(folder.path()), 0);
-    worker.tell("stop");
+    worker.send("stop");
     worker.fatigue();
     assert_eq!(entries(folder.path()), 0);
 }
@@ -162,15 +159,16 @@ fn unplug(token: &SoftHsm) {
 
 fn a_token_that_vanishes_is_a_counted_failure() {
     let reasons = vanish(false);
-    assert!(!reasons.contains("cannot be opened again"), "{reasons}");
+    assert!(!reasons.contains("cannot be reopened"), "{reasons}");
 }
 
 fn a_token_that_does_not_come_back_ends_the_trial() {
     let reasons = vanish(true);
-    assert!(reasons.contains("cannot be opened again"), "{reasons}");
+    assert!(reasons.contains("cannot be reopened"), "{reasons}");
 }
 
-/// Pulls a token in a fatigue trial, which ends by itself: there is nothing that could be tried any more. What went wrong.
+/// Removes a token during a fatigue trial, which then ends by itself. Returns the reasons of
+/// failures.
 fn vanish(restart: bool) -> String {
     let token = SoftHsm::make().unwrap();
     let mut worker = start(&token, token.spec(), endless(&MIXED, 5, restart)).go();
@@ -187,21 +185,21 @@ fn vanish(restart: bool) -> String {
         "{fatigue:?}"
     );
     assert!(
-        fatigue.reasons[0].contains("not there any more"),
+        fatigue.reasons[0].contains("no longer present"),
         "{fatigue:?}"
     );
     fatigue.reasons.concat()
 }
 
-fn a_token_that_is_gone_has_no_speed() {
+fn an_absent_token_has_no_speed() {
     let token = SoftHsm::make().unwrap();
     let worker = start(&token, token.spec(), speed("sha-256", 64, 2, 300)).go();
     unplug(&token);
-    let told = worker.refusal();
-    assert!(told.contains("not there any more"), "{told}");
+    let text = worker.refusal();
+    assert!(text.contains("no longer present"), "{text}");
 }
 
-/// The token with another PIN file, mode and module.
+/// Returns the token with a changed PIN file, mode and module.
 fn changed(
     token: &SoftHsm,
     change: impl FnOnce(&mut PathBuf, &mut PathBuf, &mut Option<String>),
@@ -219,23 +217,23 @@ fn changed(
     spec
 }
 
-fn a_wrong_pin_is_told() {
+fn a_wrong_pin_is_reported() {
     let token = SoftHsm::make().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pin");
     fs::write(&file, "00000000\n").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let spec = changed(&token, |_, pin, _| pin.clone_from(&file));
-    let told = match start(&token, spec, kat(&["sha-256"])).lines().pop() {
+    let text = match start(&token, spec, kat(&["sha-256"])).lines().pop() {
         Some(Line::PinRefused(text)) => text,
         other => panic!("it was not refused: {other:?}"),
     };
     let shown = file.display();
     assert!(
-        told.starts_with(&format!(
+        text.starts_with(&format!(
             "the PIN in {shown} is not that of token \"cipherbench\""
         )),
-        "{told}"
+        "{text}"
     );
 }
 
@@ -244,25 +242,25 @@ fn a_pin_that_others_can_read_is_refused() {
     let spec = changed(&token, |_, pin, _| {
         fs::set_permissions(&*pin, Permissions::from_mode(0o640)).unwrap();
     });
-    let told = start(&token, spec, kat(&["sha-256"])).refusal();
-    assert!(told.contains("can be read by others (mode 640)"), "{told}");
+    let text = start(&token, spec, kat(&["sha-256"])).refusal();
+    assert!(text.contains("can be read by others (mode 640)"), "{text}");
     let spec = changed(&token, |_, pin, _| pin.push("nothing"));
-    let told = start(&token, spec, kat(&["sha-256"])).refusal();
-    assert!(told.starts_with("cannot read the PIN in "), "{told}");
+    let text = start(&token, spec, kat(&["sha-256"])).refusal();
+    assert!(text.starts_with("cannot read the PIN in "), "{text}");
 }
 
-fn a_missing_module_or_token_is_told() {
+fn a_missing_module_or_token_is_reported() {
     let token = SoftHsm::make().unwrap();
     let spec = changed(&token, |module, _, _| *module = "/nowhere/module.so".into());
-    let told = start(&token, spec, kat(&["sha-256"])).refusal();
+    let text = start(&token, spec, kat(&["sha-256"])).refusal();
     assert!(
-        told.starts_with("/nowhere/module.so is no PKCS#11 module"),
-        "{told}"
+        text.starts_with("/nowhere/module.so is no PKCS#11 module"),
+        "{text}"
     );
     let spec = changed(&token, |_, _, label| *label = Some("other".to_owned()));
-    let told = start(&token, spec, kat(&["sha-256"])).refusal();
+    let text = start(&token, spec, kat(&["sha-256"])).refusal();
     assert!(
-        told.starts_with("there is no token \"other\"; there are: \"cipherbench\" in slot "),
-        "{told}"
+        text.starts_with("there is no token \"other\"; there are: \"cipherbench\" in slot "),
+        "{text}"
     );
 }

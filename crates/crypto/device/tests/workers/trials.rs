@@ -6,10 +6,13 @@ use device::report::Line;
 use crate::worker::{CPU, Worker, endless, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
-    ("speed_counts_what_was_done", speed_counts_what_was_done),
     (
-        "speed_is_told_of_what_counts_no_bytes",
-        speed_is_told_of_what_counts_no_bytes,
+        "speed_counts_completed_operations",
+        speed_counts_completed_operations,
+    ),
+    (
+        "operations_without_a_size_have_a_speed",
+        operations_without_a_size_have_a_speed,
     ),
     (
         "every_operation_of_every_thread_is_verified",
@@ -20,19 +23,13 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         "a_thousand_threads_take_little_memory",
         a_thousand_threads_take_little_memory,
     ),
-    (
-        "fatigue_ends_when_it_is_told_to",
-        fatigue_ends_when_it_is_told_to,
-    ),
+    ("fatigue_ends_on_an_order", fatigue_ends_on_an_order),
     ("fatigue_ends_in_time", fatigue_ends_in_time),
     (
         "speed_that_is_stopped_has_no_figure",
         speed_that_is_stopped_has_no_figure,
     ),
-    (
-        "what_cannot_be_done_is_refused",
-        what_cannot_be_done_is_refused,
-    ),
+    ("invalid_specs_are_refused", invalid_specs_are_refused),
 ];
 
 const MIXED: [&str; 8] = [
@@ -46,10 +43,10 @@ const MIXED: [&str; 8] = [
     "magma-ctr encrypt",
 ];
 
-fn speed_counts_what_was_done() {
+fn speed_counts_completed_operations() {
     let speed = Worker::start(CPU, speed("aes-128-gcm decrypt", 1000, 2, 400)).speed();
     assert!(speed.operations > 0, "{speed:?}");
-    // Of plaintext: the tag is no payload.
+    // Of plaintext, without the tag.
     assert_eq!(speed.bytes, speed.operations * 1000);
     assert_eq!(speed.slices.len(), 4);
     assert_eq!(speed.slices.iter().sum::<u64>(), speed.operations);
@@ -65,7 +62,7 @@ fn speed_counts_what_was_done() {
     assert_eq!(speed.device_operations, None);
 }
 
-fn speed_is_told_of_what_counts_no_bytes() {
+fn operations_without_a_size_have_a_speed() {
     let speed = Worker::start(CPU, speed("ecdsa-p256 sign", 1000, 1, 400)).speed();
     assert!(speed.operations > 0, "{speed:?}");
     assert_eq!((speed.bytes, speed.failed, speed.wrong), (0, 0, 0));
@@ -105,11 +102,11 @@ fn a_thousand_threads_take_little_memory() {
     let fatigue = Worker::start(CPU, loops(&MIXED, 1000, 1)).go().fatigue();
     assert_eq!(fatigue.right, 1000 * MIXED.len() as u64, "{fatigue:?}");
     let most = fatigue.resident_bytes_max;
-    assert!(most > 0, "the kernel tells no VmHWM");
+    assert!(most > 0, "the kernel reports no VmHWM");
     assert!(most < 1_000_000_000, "{most} bytes");
 }
 
-fn fatigue_ends_when_it_is_told_to() {
+fn fatigue_ends_on_an_order() {
     for word in ["stop", ""] {
         let mut worker = Worker::start(CPU, endless(&MIXED, 3, true)).go();
         match worker.line() {
@@ -119,7 +116,7 @@ fn fatigue_ends_when_it_is_told_to() {
         if word.is_empty() {
             worker.hang_up();
         } else {
-            worker.tell(word);
+            worker.send(word);
         }
         let fatigue = worker.fatigue();
         assert_eq!((fatigue.wrong, fatigue.failed), (0, 0), "{fatigue:?}");
@@ -138,11 +135,11 @@ fn fatigue_ends_in_time() {
 
 fn speed_that_is_stopped_has_no_figure() {
     let mut worker = Worker::start(CPU, speed("sha-256", 64, 2, 600_000)).go();
-    worker.tell("stop");
+    worker.send("stop");
     assert_eq!(worker.lines(), []);
 }
 
-fn what_cannot_be_done_is_refused() {
+fn invalid_specs_are_refused() {
     let refused = |work| Worker::start(CPU, work).refusal();
     assert_eq!(
         refused(speed("aes128-cbc encrypt", 64, 1, 10)),
@@ -150,12 +147,12 @@ fn what_cannot_be_done_is_refused() {
     );
     assert_eq!(
         refused(loops(&["sha-256"], 1001, 1)),
-        "a process works with 1 to 1000 threads, and cannot with 1001"
+        "a process works with 1 to 1000 threads, not with 1001"
     );
     assert_eq!(refused(loops(&[], 1, 1)), "no operation is named");
-    let told = Worker::start_text("{}", |_| {}).refusal();
+    let text = Worker::start_text("{}", |_| {}).refusal();
     assert!(
-        told.starts_with("the first line of standard input is no trial"),
-        "{told}"
+        text.starts_with("the first line of standard input is not the spec"),
+        "{text}"
     );
 }

@@ -1,4 +1,4 @@
-//! A worker process, and what it says.
+//! A worker process and its output.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ use device::operation::device::{
 use device::report::{Fatigue, Line, Speed};
 use device::spec::Spec;
 
-/// A worker that was told its trial. It is killed when this is dropped.
+/// A worker that has received its spec. It is killed on drop.
 pub(crate) struct Worker {
     child: Child,
     told: Option<ChildStdin>,
@@ -34,7 +34,7 @@ impl Worker {
         Self::start_text(&serde_json::to_string(&spec).unwrap(), how)
     }
 
-    /// A worker whose first line is this.
+    /// Starts a worker with this first line.
     pub(crate) fn start_text(line: &str, how: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -46,26 +46,26 @@ impl Worker {
         let told = child.stdin.take();
         let says = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut worker = Self { child, told, says };
-        worker.tell(line);
+        worker.send(line);
         worker
     }
 
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         writeln!(self.told.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Ends what it is told.
+    /// Closes its standard input.
     pub(crate) fn hang_up(&mut self) {
         self.told = None;
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     pub(crate) fn line(&mut self) -> Option<Line> {
         let text = self.says.next()?.unwrap();
         Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}")))
     }
 
-    /// Waits until it is ready, and lets it begin.
+    /// Waits until it is ready and orders it to begin.
     pub(crate) fn go(mut self) -> Self {
         match self.line() {
             Some(Line::Open(_)) => {}
@@ -75,11 +75,11 @@ impl Worker {
             Some(Line::Ready) => {}
             other => panic!("it is not ready: {other:?}"),
         }
-        self.tell("go");
+        self.send("go");
         self
     }
 
-    /// All that is left, to the last line.
+    /// Returns all remaining lines.
     pub(crate) fn lines(mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         while let Some(line) = self.line() {
@@ -97,11 +97,11 @@ impl Worker {
         }
     }
 
-    /// The last of what it says of a fatigue trial that comes to its end.
+    /// Returns the last report of a completed fatigue trial.
     pub(crate) fn fatigue(self) -> Fatigue {
         match &self.lines()[..] {
             [.., Line::Fatigue(fatigue), Line::End] => fatigue.clone(),
-            other => panic!("it did not come to its end: {other:?}"),
+            other => panic!("it did not end: {other:?}"),
         }
     }
 
@@ -116,7 +116,7 @@ impl Worker {
         lines.into_iter().filter_map(row).collect()
     }
 
-    /// Why it cannot be done.
+    /// Returns the reason why the trial cannot run.
     pub(crate) fn refusal(self) -> String {
         match self.lines().pop() {
             Some(Line::Failed(text)) => text,

@@ -6,13 +6,13 @@ use wire::overhead::{ESP_HEADER_BYTES, esp_bytes};
 const SUITE: Suite = Suite::Aes256Gcm;
 
 fn plain() -> Box<dyn Transform> {
-    let choice = engine::Choice::Named("aws-lc".to_owned());
+    let choice = engine::CpuChoice::Named("aws-lc".to_owned());
     engine::select(&choice, SUITE)
         .unwrap()
         .transform(&pace::keymat(SUITE))
 }
 
-/// A real engine that counts the packets it is given and fails some calls, which it counts from 0.
+/// A real engine that counts its packets and fails some calls, which are numbered from 0.
 struct Faulty {
     inside: Box<dyn Transform>,
     call: usize,
@@ -41,7 +41,7 @@ impl Transform for Faulty {
 
     fn seal_from(&mut self, high: u32, text: &[u8], packet: &mut [u8]) -> Result<(), EngineFailed> {
         if let Err(error) = self.next(1) {
-            // It may leave anything behind header and IV.
+            // It may leave any bytes behind header and IV.
             packet[ESP_HEADER_BYTES + SUITE.iv_bytes()..].fill(0xee);
             return Err(error);
         }
@@ -67,10 +67,10 @@ impl Transform for Faulty {
     }
 }
 
-/// Which calls an engine fails.
+/// Selects the calls that fail.
 type Fails = fn(usize) -> bool;
 
-/// Routes with these curves, whose engines fail those calls, and how many packets each has done.
+/// Routes with given curves and failing calls, and the packets that each has processed.
 struct Bench {
     routed: Routed,
     done: Vec<Arc<AtomicUsize>>,
@@ -130,7 +130,8 @@ fn line(per_packet_ps: u64, per_byte_ps: u64) -> Curve {
     }
 }
 
-/// Packets of these inner lengths in a row, ready to be sealed; sequence numbers from `first` on.
+/// Contiguous packets of these inner lengths, ready for sealing, with sequence numbers from `first`
+/// on.
 fn batch(first: u64, inner: &[usize]) -> (Vec<u8>, Vec<Packet>) {
     let (mut buffer, mut packets) = (Vec::new(), Vec::new());
     for (&inner, sequence) in inner.iter().zip(first..) {
@@ -148,7 +149,7 @@ fn batch(first: u64, inner: &[usize]) -> (Vec<u8>, Vec<Packet>) {
     (buffer, packets)
 }
 
-/// Seals batches both ways and by a plain engine; opens them again.
+/// Seals batches in both ways and by a single engine, and opens them.
 fn assert_nothing_is_lost(routed: &mut Routed, batches: usize, inner: &[usize]) {
     let mut plain = plain();
     for number in 0..batches {
@@ -159,7 +160,7 @@ fn assert_nothing_is_lost(routed: &mut Routed, batches: usize, inner: &[usize]) 
         routed.seal(&mut sealed, &packets).unwrap();
         assert_eq!(sealed, expected, "batch {number}");
 
-        // The last packet is forged: answers stay with their packets.
+        // The last packet is forged: verdicts stay with their packets.
         *sealed.last_mut().unwrap() ^= 1;
         let mut authentic = vec![false; packets.len()];
         routed.open(&mut sealed, &packets, &mut authentic).unwrap();
@@ -200,7 +201,8 @@ fn each_batch_goes_to_the_engine_that_is_done_first() {
     let (mut long, packets) = batch(1, &[1400; 32]);
     bench.routed.seal(&mut long, &packets).unwrap();
     assert_eq!(bench.done(), [32, 32]);
-    // A mixed batch goes as a whole where its sum is smaller: 4 long ones outweigh 28 short ones.
+    // A mixed batch goes as a whole to the engine with the smaller sum: 4 long packets outweigh 28
+    // short ones.
     let mixed: Vec<_> = [40; 28].into_iter().chain([1400; 4]).collect();
     let (mut mixed, packets) = batch(1, &mixed);
     bench.routed.seal(&mut mixed, &packets).unwrap();
@@ -210,7 +212,7 @@ fn each_batch_goes_to_the_engine_that_is_done_first() {
 
 #[test]
 fn near_a_crossover_batches_stay_where_they_are() {
-    // They cross between 135 and 134 bytes inside.
+    // The curves cross between 135 and 134 inner bytes.
     let mut bench = Bench::new(
         Policy::Soonest,
         &[(line(40_000, 75), never), (line(10_000, 250), never)],
@@ -235,19 +237,19 @@ fn near_a_crossover_batches_stay_where_they_are() {
 }
 
 #[test]
-fn a_threshold_cuts_a_batch_and_keeps_its_order() {
+fn a_threshold_splits_a_batch_and_keeps_its_order() {
     let below = Policy::Below(esp_bytes(SUITE, 128));
     let mut bench = Bench::new(below, &[(line(0, 0), never), (line(0, 0), never)]);
     let sizes = [40, 127, 128, 1400, 60, 124, 9000];
     let (mut buffer, packets) = batch(1, &sizes);
     bench.routed.seal(&mut buffer, &packets).unwrap();
-    // 127 and 128 bytes are padded to the same length, so the one goes with the other.
+    // 127 and 128 bytes are padded to the same length, so they share an engine.
     assert_eq!(bench.done(), [3, 4]);
     assert_nothing_is_lost(&mut bench.routed, 2, &sizes);
 }
 
 #[test]
-fn what_fails_is_replaced_and_its_batch_is_done_by_the_next() {
+fn a_failed_engine_is_replaced_by_the_next() {
     let fast = line(1_000, 10);
     let slow = line(40_000, 75);
     let fails: [(Fails, usize); 4] = [
@@ -260,14 +262,15 @@ fn what_fails_is_replaced_and_its_batch_is_done_by_the_next() {
         let mut bench = Bench::new(Policy::Soonest, &[(fast, fails), (slow, never)]);
         assert_nothing_is_lost(&mut bench.routed, 6, &[40, 1400, 90]);
         assert_eq!(bench.failed(), [1], "told once");
-        // A batch of three is sealed, opened, and one packet sealed by itself: 7 packets in 3 calls.
+        // A batch of three is sealed, opened, and one packet sealed by itself: 7 packets in 3
+        // calls.
         let before = done_before / 3 * 7 + [0, 3, 6][done_before % 3];
         assert_eq!(bench.done(), [before, 6 * 7 - before]);
     }
 }
 
 #[test]
-fn either_side_of_a_threshold_does_the_others_work_when_that_fails() {
+fn either_side_of_a_threshold_replaces_the_other() {
     let below = Policy::Below(esp_bytes(SUITE, 128));
     let routes: [[(Curve, Fails); 2]; 2] = [
         [(line(0, 0), |call| call == 2), (line(0, 0), never)],
@@ -281,7 +284,7 @@ fn either_side_of_a_threshold_does_the_others_work_when_that_fails() {
 }
 
 #[test]
-fn of_three_two_may_fail() {
+fn two_of_three_may_fail() {
     let mut bench = Bench::new(
         Policy::Soonest,
         &[
@@ -291,7 +294,7 @@ fn of_three_two_may_fail() {
         ],
     );
     assert_nothing_is_lost(&mut bench.routed, 8, &[40, 1400]);
-    // The third was second to the one that failed first, and the first is not needed any more.
+    // The third was second to the one that failed first, and the first is no longer needed.
     assert_eq!(bench.failed(), [1]);
     assert_eq!(bench.done()[0], 0);
     let mut bench = Bench::new(
@@ -307,7 +310,7 @@ fn of_three_two_may_fail() {
 }
 
 #[test]
-fn when_none_is_left_the_error_is_returned_and_the_batch_is_as_it_was() {
+fn the_last_failure_is_returned_with_an_unchanged_batch() {
     let mut bench = Bench::new(
         Policy::Soonest,
         &[(line(1, 1), |call| call == 1), (line(2, 2), always)],
@@ -331,7 +334,7 @@ fn when_none_is_left_the_error_is_returned_and_the_batch_is_as_it_was() {
 }
 
 #[test]
-fn an_empty_batch_is_nobodys() {
+fn an_empty_batch_calls_no_engine() {
     let mut bench = Bench::new(
         Policy::Soonest,
         &[(line(1, 1), always), (line(2, 2), always)],

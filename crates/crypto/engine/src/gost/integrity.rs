@@ -1,12 +1,14 @@
-//! MGM for integrity alone (RFC 9227 §4): there is no plaintext, and what would be is authenticated like the header.
+//! MGM for integrity alone (RFC 9227 §4): there is no plaintext, and what would be is authenticated
+//! like the header.
 //!
 //! ```text
 //! packet:  |SPI 4|sequence number, low half 4|IV 8|text|ICV 8 or 12|
 //! AAD:     |SPI 4|sequence number 8          |IV 8|text|
 //! ```
 //!
-//! MGM takes additional data in one piece, and the high half of the sequence number is not in the packet. So all behind the SPI
-//! makes room for it by moving into the ICV's place, and moves back afterwards: that costs little beside MGM, and no memory.
+//! MGM takes additional data in one piece, and the high half of the sequence number is not in the
+//! packet. So all behind the SPI makes room for it by moving into the ICV's place, and moves back
+//! afterwards: that costs little beside MGM, and no memory.
 
 use super::mgm::Nonce;
 use crate::Packet;
@@ -62,7 +64,8 @@ pub(super) fn open<C: BlockCipher>(
     }
 }
 
-/// Puts the high half of the sequence number behind the SPI, and gives the ICVs that were in the way.
+/// Puts the high half of the sequence number behind the SPI, and gives the ICVs that were in the
+/// way.
 fn widen(suite: Suite, buffer: &mut [u8], packets: &[Packet]) -> Icvs {
     const { assert!(ICV_BYTES_MAX >= HIGH_BYTES) };
     let mut icvs = Icvs::default();

@@ -8,13 +8,15 @@
 //!
 //! The suites without encryption have all of the packet as additional data (`integrity`).
 //!
-//! The sender chooses when to go on to the next leaf (`esp`). The receiver keeps the keys of two leaves, since packets come out
-//! of order where one ends. What an IV names is not known to be authentic:
+//! The sender chooses when to go on to the next leaf (`esp`). The receiver keeps the keys of two
+//! leaves, since packets come out of order where one ends. What an IV names is not known to be
+//! authentic:
 //!
-//! - A leaf and its branch replace others only when a packet under it was authentic: forgeries put no key away.
-//! - Of leaves that are neither known nor next, few are derived for one batch ([`STRANGERS_MAX`]). Packets of the others
-//!   are refused unseen. So forgeries cost little when they are many; when they are few, batches are short, and nothing
-//!   is refused.
+//! - A leaf and its branch replace others only when a packet under it was authentic: forgeries put
+//!   no key away.
+//! - Of leaves that are neither known nor next, few are derived for one batch ([`STRANGERS_MAX`]).
+//!   Packets of the others are refused unseen. So forgeries cost little when they are many; when
+//!   they are few, batches are short, and nothing is refused.
 
 use super::integrity;
 use super::packets::{Parts, copy_and_seal, parts};
@@ -29,8 +31,9 @@ use zeroize::Zeroizing;
 /// The longest block, which is the longest nonce.
 const NONCE_BYTES_MAX: usize = 16;
 
-/// Leaves for whose keys a batch that is opened may ask, beside those that are known and the next. A peer's own
-/// packets ask for one after a gap of more than a leaf, and for two when some are late as well.
+/// Leaves for whose keys a batch that is opened may ask, beside those that are known and the next.
+/// A peer's own packets ask for one after a gap of more than a leaf, and for two when some are late
+/// as well.
 const STRANGERS_MAX: usize = 4;
 
 /// One SA.
@@ -70,7 +73,8 @@ impl Nonce {
         nonce
     }
 
-    /// The nonce of a packet, from the header of which on its bytes are told, with the last 3 of its IV as number.
+    /// The nonce of a packet, from the header of which on its bytes are told, with the last 3 of
+    /// its IV as number.
     #[inline]
     pub(super) fn of_packet(mut self, packet: &[u8]) -> Self {
         let number = ESP_HEADER_BYTES + 5..ESP_HEADER_BYTES + 8;
@@ -112,7 +116,8 @@ impl<C: BlockCipher> InMgm<C> {
         self.leaves.len() - 1
     }
 
-    /// Where the key of a leaf is that packets name which need not be authentic, if it is known or may be derived.
+    /// Where the key of a leaf is that packets name which need not be authentic, if it is known or
+    /// may be derived.
     fn place_for_strangers(&mut self, leaf: Leaf, strangers: &mut usize) -> Option<usize> {
         if let Some(place) = self.place_of(leaf) {
             return Some(place);

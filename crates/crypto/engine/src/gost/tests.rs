@@ -72,8 +72,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// What stands behind the prefix of a packet. In MGM the high half of the sequence number counts if there is one: without extended
-/// sequence numbers the low half is all that is authenticated.
+/// What stands behind the prefix of a packet. In MGM the high half of the sequence number counts if
+/// there is one: without extended sequence numbers the low half is all that is authenticated.
 fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[u8]) -> Vec<u8> {
     let (key, rest) = keymat.split_at(32);
     let (header, iv) = prefix.split_at(ESP_HEADER_BYTES);
@@ -225,7 +225,7 @@ fn every_kernel_gives_its_known_answers() {
     for engine in engines() {
         for suite in SUITES {
             let answer = crate::known_answers::check(engine, Suite::Gost(suite));
-            assert_eq!(answer, Ok(()), "{} {}", engine.name.name(), suite.name());
+            assert_eq!(answer, Ok(()), "{} {}", engine.name, suite.name());
         }
     }
 }
@@ -281,9 +281,10 @@ proptest! {
                 let (mut buffer, places) = batch(&plain, &highs);
                 transform.seal(&mut buffer, &places).unwrap();
                 let (expected, _) = batch(&sealed, &highs);
-                prop_assert!(buffer == expected, "{} {shape} seals otherwise", engine.name.name());
+                prop_assert!(buffer == expected, "{} {shape} seals otherwise", engine.name);
 
-                // Packets of the last leaf were sealed just now: a receiver that is new knows none of them.
+                // Packets of the last leaf were sealed just now: a receiver that is new knows none
+                // of them.
                 let mut transform = engine.transform(shape, &keymat);
                 let mut authentic = vec![false; places.len()];
                 let forged = forged.index(places.len());
@@ -298,7 +299,7 @@ proptest! {
                 for (at, (place, (start, text))) in places.iter().zip(&texts).enumerate() {
                     let opened = &buffer[place.at + start..][..text.len()];
                     let is_good = !(is_forged && at == forged);
-                    prop_assert_eq!(authentic[at], is_good, "{} {} {}", engine.name.name(), shape, at);
+                    prop_assert_eq!(authentic[at], is_good, "{} {} {}", engine.name, shape, at);
                     if is_good {
                         prop_assert_eq!(opened, &text[..]);
                     } else {

@@ -1,4 +1,5 @@
-//! Keys of a tree (RFC 9227 §4, RFC 8645 §5.2.2): the root is an SA's key, and every leaf is used for few packets.
+//! Keys of a tree (RFC 9227 §4, RFC 8645 §5.2.2): the root is an SA's key, and every leaf is used
+//! for few packets.
 
 use ::gost::KEY_BYTES;
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,7 +8,8 @@ use zeroize::Zeroizing;
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// The number of a leaf: the first 5 bytes of an IV, which are its place on three levels of 8, 16 and 16 bits.
+/// The number of a leaf: the first 5 bytes of an IV, which are its place on three levels of 8, 16
+/// and 16 bits.
 pub(super) type Leaf = u64;
 
 /// The root, and a branch whose leaves are wanted most.
@@ -53,8 +55,8 @@ impl Tree {
 
 /// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.5), with the low 16 bits of a number as seed.
 ///
-/// Streebog is the crate's, whose tables are looked up at addresses that depend on the key: unlike the ciphers it is not
-/// constant in time. Leaves are few, so there is little to be seen of it.
+/// Streebog is the crate's, whose tables are looked up at addresses that depend on the key: unlike
+/// the ciphers it is not constant in time. Leaves are few, so there is little to be seen of it.
 fn derive(key: &Key, label: &[u8], number: Leaf) -> Key {
     #[cfg(test)]
     DERIVATIONS.set(DERIVATIONS.get() + 1);

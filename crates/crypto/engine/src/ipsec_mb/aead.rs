@@ -31,8 +31,8 @@ impl AeadKey {
     /// Seals `len` bytes.
     ///
     /// # Safety
-    /// `src` is valid for reads of `len` bytes, `dst` for writes of as many and a tag; they are the same or apart,
-    /// and nobody else uses what lies behind `dst`.
+    /// `src` is valid for reads of `len` bytes, `dst` for writes of as many and a tag; they are the
+    /// same or apart, and nobody else uses what lies behind `dst`.
     unsafe fn seal_raw(
         &mut self,
         nonce: &[u8; NONCE_BYTES],
@@ -43,8 +43,9 @@ impl AeadKey {
     ) {
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {
-            // SAFETY: the manager is this thread's, and the keys are an AEAD's, ours alone by `&mut self`; `nonce`
-            // and `aad` are valid for their lengths, and the caller vouches for the rest.
+            // SAFETY: the manager is this thread's, and the keys are an AEAD's, ours alone by `&mut
+            // self`; `nonce` and `aad` are valid for their lengths, and the caller vouches for the
+            // rest.
             unsafe {
                 ffi::cb_imb_aead_seal(
                     manager,

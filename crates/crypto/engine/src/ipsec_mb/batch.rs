@@ -49,12 +49,12 @@ impl Shape {
             && self.text_bytes(packet_bytes) & (self.block_bytes - 1) == 0
     }
 
-    /// The only gate before the C code, which trusts its caller with all of this. Returns the length of the
-    /// longest packet.
+    /// The only gate before the C code, which trusts its caller with all of this. Returns the
+    /// length of the longest packet.
     ///
     /// # Panics
-    /// If a packet has not the suite's form, lies outside a buffer of `buffer_bytes`, or does not lie behind
-    /// the one before it.
+    /// If a packet has not the suite's form, lies outside a buffer of `buffer_bytes`, or does not
+    /// lie behind the one before it.
     #[inline]
     pub(super) fn assert_batch(self, buffer_bytes: usize, packets: &[Packet]) -> usize {
         let (mut free, mut longest) = (0, 0);
@@ -74,7 +74,8 @@ impl Shape {
     }
 
     /// # Panics
-    /// If a packet of that length has not the suite's form, or its text another length than `text_bytes`.
+    /// If a packet of that length has not the suite's form, or its text another length than
+    /// `text_bytes`.
     #[inline]
     pub(super) fn assert_packet(self, text_bytes: usize, packet_bytes: usize) {
         if !self.fits(packet_bytes) || self.text_bytes(packet_bytes) != text_bytes {

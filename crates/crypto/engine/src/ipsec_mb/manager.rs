@@ -16,8 +16,8 @@ pub(super) fn load() -> Result<String, String> {
 fn load_now() -> Result<String, String> {
     let threads = available_parallelism().map_or(1, usize::from);
     let mut version = ptr::null();
-    // SAFETY: called once in a process, by the `OnceLock` of `load`, before any other function of the shim:
-    // keys are made only after a probe has succeeded. `version` is valid for the write.
+    // SAFETY: called once in a process, by the `OnceLock` of `load`, before any other function of
+    // the shim: keys are made only after a probe has succeeded. `version` is valid for the write.
     let why = unsafe { ffi::cb_imb_load(threads, &mut version) };
     if why.is_null() {
         Ok(format!("ipsec-mb {}", text(version)))
@@ -31,7 +31,8 @@ fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
     }
-    // SAFETY: not null, and the shim hands out only NUL-terminated constants of itself and the library.
+    // SAFETY: not null, and the shim hands out only NUL-terminated constants of itself and the
+    // library.
     unsafe { CStr::from_ptr(string) }
         .to_string_lossy()
         .into_owned()
@@ -47,7 +48,8 @@ thread_local! {
 impl Manager {
     fn new() -> Self {
         let mut why = ptr::null();
-        // SAFETY: the library is loaded, as there is a key to use it with; `why` is valid for the write.
+        // SAFETY: the library is loaded, as there is a key to use it with; `why` is valid for the
+        // write.
         let manager = unsafe { ffi::cb_imb_manager_new(&mut why) };
         let Some(manager) = NonNull::new(manager) else {
             // Loading has made one, the same way: only memory can be lacking.
@@ -59,13 +61,14 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // SAFETY: made by `cb_imb_manager_new` and not used again; no job is under way, as each is complete
-        // when its call returns.
+        // SAFETY: made by `cb_imb_manager_new` and not used again; no job is under way, as each is
+        // complete when its call returns.
         unsafe { ffi::cb_imb_manager_free(self.0.as_ptr()) }
     }
 }
 
-/// Runs `job` with the calling thread's manager, which is valid until it returns and used by nobody else.
+/// Runs `job` with the calling thread's manager, which is valid until it returns and used by nobody
+/// else.
 #[inline]
 pub(super) fn with_manager<T>(job: impl FnOnce(*mut ffi::Manager) -> T) -> T {
     MANAGER.with(|manager| job(manager.0.as_ptr()))
@@ -74,8 +77,8 @@ pub(super) fn with_manager<T>(job: impl FnOnce(*mut ffi::Manager) -> T) -> T {
 /// Keying material as the library wants it, expanded; wiped by the shim when dropped.
 pub(super) struct Keys(NonNull<ffi::Sa>);
 
-// SAFETY: what it points to is reached through this value only, and belongs to no manager: a thread that has it
-// uses it with a manager of its own.
+// SAFETY: what it points to is reached through this value only, and belongs to no manager: a thread
+// that has it uses it with a manager of its own.
 unsafe impl Send for Keys {}
 
 impl Keys {
@@ -83,7 +86,8 @@ impl Keys {
     pub(super) fn gcm(key: &[u8], salt: [u8; SALT_BYTES]) -> Self {
         assert!(matches!(key.len(), 16 | 32), "key length of AES-GCM");
         Self::made(with_manager(|manager| {
-            // SAFETY: the manager is this thread's; `key` has a length that the shim takes, `salt` its 4 bytes.
+            // SAFETY: the manager is this thread's; `key` has a length that the shim takes, `salt`
+            // its 4 bytes.
             unsafe { ffi::cb_imb_gcm_new(manager, key.as_ptr(), key.len(), salt.as_ptr()) }
         }))
     }
@@ -111,8 +115,8 @@ impl Keys {
         assert_eq!(cipher_key.len(), cipher.key_bytes(), "cipher key length");
         assert_eq!(hmac_key.len(), hmac.key_bytes(), "HMAC key length");
         Self::made(with_manager(|manager| {
-            // SAFETY: the manager is this thread's; the numbers are the shim's, as asserted, and the keys have
-            // the lengths that go with them.
+            // SAFETY: the manager is this thread's; the numbers are the shim's, as asserted, and
+            // the keys have the lengths that go with them.
             unsafe {
                 ffi::cb_imb_encrypt_then_mac_new(
                     manager,

@@ -1,5 +1,5 @@
-//! What is this engine's own: lanes that fill and run dry at any count, and assembly that must stay within packets.
-//! What every engine must do is tested in `tests/engines`.
+//! What is this engine's own: lanes that fill and run dry at any count, and assembly that must stay
+//! within packets. What every engine must do is tested in `tests/engines`.
 
 use super::IpsecMb;
 use crate::selection::Engine;
@@ -156,7 +156,8 @@ fn nothing_outside_the_buffer_of_a_batch_is_touched() {
             return;
         };
         for units in 1..=(200 / suite.pad_to_bytes()) {
-            // One packet, then as many as a page holds: the last one ends with it, the first begins it.
+            // One packet, then as many as a page holds: the last one ends with it, the first begins
+            // it.
             let bytes = packet_bytes(suite, units);
             for count in [1, (PAGE / bytes).min(20)] {
                 let packets: Vec<_> = (0..count)
@@ -167,7 +168,8 @@ fn nothing_outside_the_buffer_of_a_batch_is_touched() {
                     })
                     .collect();
                 for buffer in [page.first(count * bytes), page.last(count * bytes)] {
-                    // SAFETY: the page is ours, and this the only reference into it until the end of the loop.
+                    // SAFETY: the page is ours, and this the only reference into it until the end
+                    // of the loop.
                     let buffer = unsafe { &mut *buffer };
                     let plain = noise(buffer.len(), units as u64);
                     buffer.copy_from_slice(&plain);

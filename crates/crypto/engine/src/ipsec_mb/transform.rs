@@ -7,8 +7,8 @@ use super::manager::{Keys, with_manager};
 use crate::{EngineFailed, Packet, Transform};
 use wire::{SALT_BYTES, Suite};
 
-/// The longest text that lanes take: they count bytes in 16 bits, and the highest count marks an empty lane.
-/// No ESP packet is that long, an IP packet being at most 65 535 bytes.
+/// The longest text that lanes take: they count bytes in 16 bits, and the highest count marks an
+/// empty lane. No ESP packet is that long, an IP packet being at most 65 535 bytes.
 const LANE_TEXT_BYTES_MAX: usize = 65_520;
 
 const UNFINISHED: &str = "ipsec-mb finishes all jobs of a batch before it returns";
@@ -73,8 +73,9 @@ impl Transform for Sa {
         self.check_takes(packet.len())?;
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {
-            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`. `packet` has room for
-            // prefix, `text` and ICV, as just asserted; it is unique, so it overlaps nothing.
+            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`.
+            // `packet` has room for prefix, `text` and ICV, as just asserted; it is unique, so it
+            // overlaps nothing.
             unsafe {
                 ffi::cb_imb_seal_from(
                     manager,
@@ -96,8 +97,9 @@ impl Transform for Sa {
         self.check_takes(longest)?;
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {
-            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`. The packets lie in
-            // `buffer`, apart and long enough, as just asserted; `Packet` has the layout of C.
+            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`. The
+            // packets lie in `buffer`, apart and long enough, as just asserted; `Packet` has the
+            // layout of C.
             unsafe {
                 ffi::cb_imb_seal(
                     manager,

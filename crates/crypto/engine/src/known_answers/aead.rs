@@ -50,7 +50,8 @@ impl Answer {
             return Err(Failure::Opened { vector: vector() });
         }
 
-        // One flipped bit in the tag, then one in the ciphertext or, where that is empty, the tag's start.
+        // One flipped bit in the tag, then one in the ciphertext or, where that is empty, the tag's
+        // start.
         for at in [self.sealed.len() - 1, 0] {
             let mut forged = self.sealed.clone();
             forged[at] ^= 1;

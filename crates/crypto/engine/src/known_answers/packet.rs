@@ -59,8 +59,8 @@ impl Answer {
         })
     }
 
-    /// An AEAD's answer, where its additional data is that of ESP with extended sequence numbers, and its
-    /// plaintext is padded as ESP's is.
+    /// An AEAD's answer, where its additional data is that of ESP with extended sequence numbers,
+    /// and its plaintext is padded as ESP's is.
     fn of_aead(suite: Suite, vector: &Vector) -> Result<Option<Self>, VectorError> {
         let (aad, text) = (vector.bytes("aad")?, vector.bytes("plaintext")?);
         let padded = !text.is_empty() && text.len().is_multiple_of(suite.pad_to_bytes());
@@ -98,9 +98,9 @@ impl Answer {
         })
     }
 
-    /// An HMAC's answer, under the cipher that leaves all as it is: the data is what ESP authenticates, so
-    /// that its first eight bytes are the header and its last four the high half of the sequence number. Zeros
-    /// behind a key do not change it (RFC 2104 §2).
+    /// An HMAC's answer, under the cipher that leaves all as it is: the data is what ESP
+    /// authenticates, so that its first eight bytes are the header and its last four the high half
+    /// of the sequence number. Zeros behind a key do not change it (RFC 2104 §2).
     fn of_hmac(suite: Suite, vector: &Vector) -> Result<Self, VectorError> {
         let mut keymat = vector.bytes("key")?;
         keymat.resize(suite.keymat_bytes(), 0);
@@ -190,8 +190,8 @@ impl Answer {
         Ok(())
     }
 
-    /// A batch with one flipped bit in each of its packets but some: header, IV, text, ICV, and the high half
-    /// of the sequence number.
+    /// A batch with one flipped bit in each of its packets but some: header, IV, text, ICV, and the
+    /// high half of the sequence number.
     fn refuses_forgeries(
         &self,
         transform: &mut dyn Transform,

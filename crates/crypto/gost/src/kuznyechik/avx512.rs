@@ -1,9 +1,10 @@
 //! By AVX-512 and GFNI: π from tables in registers, multiplication by instructions made for it.
 //!
-//! There are two ways to lay blocks out, as in the twins. In a wide batch of 64 blocks a vector has the same byte of each, and L is the
-//! sixteen steps of its register. Few blocks are kept as they are, four in a vector, and L is the sum over all rotations of a block, each
-//! byte multiplied by its place's coefficient. GFNI multiplies byte by byte in the field of AES only, but fields of 256 elements are all
-//! alike: few blocks are mapped there, with their keys and tables, and back.
+//! There are two ways to lay blocks out, as in the twins. In a wide batch of 64 blocks a vector has
+//! the same byte of each, and L is the sixteen steps of its register. Few blocks are kept as they
+//! are, four in a vector, and L is the sum over all rotations of a block, each byte multiplied by
+//! its place's coefficient. GFNI multiplies byte by byte in the field of AES only, but fields of
+//! 256 elements are all alike: few blocks are mapped there, with their keys and tables, and back.
 
 use super::tables::{
     COEFFICIENTS, LINEAR, LINEAR_INVERSE, Matrix, PI, PI_INVERSE, apply, inverse_matrix, matrix_of,
@@ -143,8 +144,8 @@ const FACTORS: [Matrix; 8] = {
     matrices
 };
 
-/// Step `K`. Bytes with the same coefficient are added before they are multiplied; the byte that the step before made is added
-/// last, so that nothing else waits for it.
+/// Step `K`. Bytes with the same coefficient are added before they are multiplied; the byte that
+/// the step before made is added last, so that nothing else waits for it.
 #[inline]
 #[target_feature(enable = "avx512f,gfni")]
 fn step<const K: usize>(state: &mut [__m512i; 16]) {
@@ -173,8 +174,9 @@ fn times(matrix: Matrix, x: __m512i) -> __m512i {
 
 /// Exchanges rows and columns in each quarter: byte `j` of vector `i` for byte `i` of vector `j`.
 ///
-/// The index of a byte has eight bits, four of the vector and four of the place in it. To interleave vectors `i` and `i + 8` turns those
-/// bits by one; four times, and vector and place have changed roles.
+/// The index of a byte has eight bits, four of the vector and four of the place in it. To
+/// interleave vectors `i` and `i + 8` turns those bits by one; four times, and vector and place
+/// have changed roles.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn turned(mut rows: [__m512i; 16]) -> [__m512i; 16] {
@@ -201,7 +203,8 @@ fn within(length: usize, i: usize) -> u64 {
 fn load<const VECTORS: usize>(bytes: &[u8]) -> [__m512i; VECTORS] {
     std::array::from_fn(|i| {
         let from = bytes.as_ptr().wrapping_add(64 * i);
-        // SAFETY: the mask covers only what is within `bytes`, and masked-out bytes are not accessed.
+        // SAFETY: the mask covers only what is within `bytes`, and masked-out bytes are not
+        // accessed.
         unsafe { _mm512_maskz_loadu_epi8(within(bytes.len(), i), from.cast()) }
     })
 }
@@ -212,7 +215,8 @@ fn load<const VECTORS: usize>(bytes: &[u8]) -> [__m512i; VECTORS] {
 fn store<const VECTORS: usize>(vectors: [__m512i; VECTORS], bytes: &mut [u8]) {
     for (i, vector) in vectors.into_iter().enumerate() {
         let to = bytes.as_mut_ptr().wrapping_add(64 * i);
-        // SAFETY: the mask covers only what is within `bytes`, and masked-out bytes are not accessed.
+        // SAFETY: the mask covers only what is within `bytes`, and masked-out bytes are not
+        // accessed.
         unsafe { _mm512_mask_storeu_epi8(to.cast(), within(bytes.len(), i), vector) };
     }
 }

@@ -1,8 +1,9 @@
 //! In safe Rust, by logic gates: bytes are spread over eight words, a bit in each.
 //!
-//! There are two ways to lay blocks out. Few blocks are kept as they are, and only π is computed in gates, of four blocks at once;
-//! L is a product with its matrix. Sixty-four blocks are turned so that a word has one bit of the same byte of
-//! each; then L is gates as well, and a block costs half.
+//! There are two ways to lay blocks out. Few blocks are kept as they are, and only π is computed in
+//! gates, of four blocks at once; L is a product with its matrix. Sixty-four blocks are turned so
+//! that a word has one bit of the same byte of each; then L is gates as well, and a block costs
+//! half.
 
 use super::tables::{
     ALPHA, COEFFICIENTS, LINEAR, LINEAR_INVERSE, Matrix, NU_0, NU_1, Nibbles, OMEGA, PHI,
@@ -91,7 +92,8 @@ fn substitute(state: &mut [u128; 4], sbox: fn(Planes) -> Planes) {
     words.zeroize();
 }
 
-/// Exchanges bit `i` of each byte of word `j` for bit `j` of the same byte of word `i`: bytes to planes, and back.
+/// Exchanges bit `i` of each byte of word `j` for bit `j` of the same byte of word `i`: bytes to
+/// planes, and back.
 fn exchange_bits(words: &mut Planes) {
     const LOW: [u64; 3] = [
         0x5555_5555_5555_5555,
@@ -183,8 +185,8 @@ fn wide(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     state.zeroize();
 }
 
-/// Step `k` of L (see `tables::LINEAR`): bytes that have the same coefficient are added first, and multiplied all at once by
-/// Horner's rule.
+/// Step `k` of L (see `tables::LINEAR`): bytes that have the same coefficient are added first, and
+/// multiplied all at once by Horner's rule.
 #[inline]
 fn step(state: &mut [Planes; 16], k: usize) {
     let at = |j: usize| state[(16 + j - k) % 16];

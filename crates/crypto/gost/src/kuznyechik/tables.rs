@@ -1,8 +1,10 @@
-//! The cipher's constants, and what kernels derive from them. All of it is computed at compile time.
+//! The cipher's constants, and what kernels derive from them. All of it is computed at compile
+//! time.
 //!
-//! The substitution has a structure, found by Biryukov, Perrin and Udovenko ("Reverse-Engineering the S-Box of Streebog,
-//! Kuznyechik and STRIBOBr1", EUROCRYPT 2016): between two linear maps it is arithmetic in GF(16) and permutations of 4 bits. Those
-//! are small enough for logic gates and for registers used as tables, so that no secret becomes an address.
+//! The substitution has a structure, found by Biryukov, Perrin and Udovenko ("Reverse-Engineering
+//! the S-Box of Streebog, Kuznyechik and STRIBOBr1", EUROCRYPT 2016): between two linear maps it is
+//! arithmetic in GF(16) and permutations of 4 bits. Those are small enough for logic gates and for
+//! registers used as tables, so that no secret becomes an address.
 
 /// The substitution π (RFC 7801 §4.1.1).
 #[rustfmt::skip]
@@ -36,7 +38,8 @@ pub(super) const PI_INVERSE: [u8; 256] = {
     inverse
 };
 
-/// What the linear transformation multiplies each byte by, the first byte of a block first (RFC 7801 §4.1.2).
+/// What the linear transformation multiplies each byte by, the first byte of a block first (RFC
+/// 7801 §4.1.2).
 ///
 /// They are symmetric: the coefficients of bytes `j` and `14 - j` are equal.
 pub(super) const COEFFICIENTS: [u8; 16] = [
@@ -89,8 +92,9 @@ const fn linear_matrix(inverse: bool) -> [[u8; 16]; 16] {
     matrix
 }
 
-/// Step `k` of the sixteen that make up L, with no byte moved: after `k` steps byte `j` of RFC 7801's register lies at
-/// `(j - k) mod 16`, and a step changes the one that leaves the register. Undone by itself, in the opposite order.
+/// Step `k` of the sixteen that make up L, with no byte moved: after `k` steps byte `j` of RFC
+/// 7801's register lies at `(j - k) mod 16`, and a step changes the one that leaves the register.
+/// Undone by itself, in the opposite order.
 const fn step(block: &mut [u8; 16], k: usize) {
     let mut j = 0;
     while j < 15 {
@@ -99,7 +103,8 @@ const fn step(block: &mut [u8; 16], k: usize) {
     }
 }
 
-/// L of the block whose last byte is `number`: a constant of the key schedule (RFC 7801 §4.3), as a little-endian number.
+/// L of the block whose last byte is `number`: a constant of the key schedule (RFC 7801 §4.3), as a
+/// little-endian number.
 pub(super) const fn mixed_number(number: u8) -> u128 {
     let (mut block, mut row) = (0, 0);
     while row < 16 {
@@ -112,11 +117,13 @@ pub(super) const fn mixed_number(number: u8) -> u128 {
 /// A function of 4 bits to 4 bits; the value at `x` is in the bits from `4x` up.
 pub(super) type Nibbles = u64;
 
-/// A linear map of 8 bits; bit `b` of the result is the parity of what the argument and byte `b` of this have in common.
+/// A linear map of 8 bits; bit `b` of the result is the parity of what the argument and byte `b` of
+/// this have in common.
 pub(super) type Matrix = u64;
 
-// What π is made of, with the names of the paper: α takes `x` to `l || r`. `l` becomes ν0(l) if `r` is zero, and ν1(l / r) otherwise.
-// Then `r` becomes σ(r · φ(l)), and ω takes `l || r` to the result. The field is GF(16) modulo x^4 + x^3 + 1.
+// What π is made of, with the names of the paper: α takes `x` to `l || r`. `l` becomes ν0(l) if `r`
+// is zero, and ν1(l / r) otherwise. Then `r` becomes σ(r · φ(l)), and ω takes `l || r` to the
+// result. The field is GF(16) modulo x^4 + x^3 + 1.
 pub(super) const ALPHA: Matrix = 0x0841_43ef_8a44_1a20;
 pub(super) const OMEGA: Matrix = 0x0a04_209a_0844_8201;
 pub(super) const NU_0: Nibbles = 0x7cd8_1f40_ae96_b352;

@@ -1,4 +1,5 @@
-//! Examples of RFC 7801, the structure of π, and every kernel against a cipher that is written as the RFC has it.
+//! Examples of RFC 7801, the structure of π, and every kernel against a cipher that is written as
+//! the RFC has it.
 
 use super::{Block, Kuznyechik, tables};
 use crate::kernel::kernels;

@@ -1,8 +1,9 @@
-//! AVX2: planes of bytes. Vector p has byte p of each of 32 blocks, so that one `vpshufb` is 32 look-ups in one S-box, and a
-//! rotation by a byte is a matter of names. What is dear is the addition, whose carries go from plane to plane.
+//! AVX2: planes of bytes. Vector p has byte p of each of 32 blocks, so that one `vpshufb` is 32
+//! look-ups in one S-box, and a rotation by a byte is a matter of names. What is dear is the
+//! addition, whose carries go from plane to plane.
 //!
-//! Bytes in planes have their highest bit flipped, so do those of the round keys: there are only signed comparisons, and signed
-//! saturating sums tell of a carry by their sign.
+//! Bytes in planes have their highest bit flipped, so do those of the round keys: there are only
+//! signed comparisons, and signed saturating sums tell of a carry by their sign.
 //!
 //! Up to 8 blocks go as words instead, which is quicker for so few.
 
@@ -20,7 +21,8 @@ const WORDS: usize = 8;
 /// The bytes of one half of each block, the lowest first.
 type Half = [__m256i; 4];
 
-/// For each byte of a half: its low nibble's S-box, and its high nibble's, as far as it goes to the next byte and to the one behind.
+/// For each byte of a half: its low nibble's S-box, and its high nibble's, as far as it goes to the
+/// next byte and to the one behind.
 type Lookups = [[__m256i; 3]; 4];
 
 #[target_feature(enable = "avx2")]
@@ -83,7 +85,8 @@ fn planes<const BIG_ENDIAN: bool>(
         round(&mut low, &high, second, lookups);
     }
 
-    // The halves are not swapped after the last round (RFC 8891 §4.4), and here it was done in place: `high` is the low half.
+    // The halves are not swapped after the last round (RFC 8891 §4.4), and here it was done in
+    // place: `high` is the low half.
     let ([a, b, c, d], [e, f, g, h]) = (high, low);
     let mut bytes = [a, b, c, d, e, f, g, h];
     if BIG_ENDIAN {
@@ -111,8 +114,8 @@ fn round(to: &mut Half, from: &Half, key: &[u32; 4], lookups: &Lookups) {
     let mut carry = _mm256_setzero_si256();
     for p in 0..4 {
         let word = _mm256_set1_epi32(key[p] as i32);
-        // Both are 128 too low, so the sum is 256 too low, which is right without its ninth bit. It carries if it is not
-        // negative. Where it saturates, one more does not change its sign.
+        // Both are 128 too low, so the sum is 256 too low, which is right without its ninth bit. It
+        // carries if it is not negative. Where it saturates, one more does not change its sign.
         let sum = _mm256_sub_epi8(_mm256_add_epi8(from[p], word), carry);
         let bounded = _mm256_subs_epi8(_mm256_adds_epi8(from[p], word), carry);
         carry = _mm256_cmpgt_epi8(bounded, minus_one);
@@ -130,8 +133,8 @@ fn round(to: &mut Half, from: &Half, key: &[u32; 4], lookups: &Lookups) {
     }
 }
 
-/// A perfect shuffle within each half of the vectors: a byte's number, vector and place, is rotated by a bit. After four of them,
-/// the place in a block has become the vector; three more lead back.
+/// A perfect shuffle within each half of the vectors: a byte's number, vector and place, is rotated
+/// by a bit. After four of them, the place in a block has become the vector; three more lead back.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn interleave(v: [__m256i; 8]) -> [__m256i; 8] {
@@ -155,8 +158,9 @@ fn both(bytes: &[u8; 16]) -> __m256i {
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
 }
 
-/// 8 blocks, the even words of them in one vector and the odd ones in another. A byte is looked up in all tables, of which but the one
-/// for its place see an index with the highest bit set, and give 0.
+/// 8 blocks, the even words of them in one vector and the odd ones in another. A byte is looked up
+/// in all tables, of which but the one for its place see an index with the highest bit set, and
+/// give 0.
 #[target_feature(enable = "avx2")]
 fn words<const BIG_ENDIAN: bool>(keys: &[u32], tables: &Tables, blocks: &mut [[u8; 8]; WORDS]) {
     let at = blocks.as_mut_ptr().cast::<__m256i>();

@@ -1,4 +1,5 @@
-//! AVX-512: words, sixteen in a vector; the even ones of the blocks' words in one, the odd ones in another.
+//! AVX-512: words, sixteen in a vector; the even ones of the blocks' words in one, the odd ones in
+//! another.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +8,8 @@ use super::sbox::Tables;
 /// Blocks in one pair of vectors.
 const GROUP: usize = 16;
 
-/// Pairs that are computed side by side: a round of one takes nine operations after each other, most of them on one of two ports.
+/// Pairs that are computed side by side: a round of one takes nine operations after each other,
+/// most of them on one of two ports.
 const GROUPS: usize = 4;
 
 /// The round key of each word, what selects nibbles, and the S-boxes.
@@ -97,7 +99,8 @@ fn groups<const BIG_ENDIAN: bool, const WHOLE: bool, const N: usize>(
         }
     }
     for at in 0..N {
-        // The halves are not swapped after the last round (RFC 8891 §4.4), and here it was done in place: `high` is the low half.
+        // The halves are not swapped after the last round (RFC 8891 §4.4), and here it was done in
+        // place: `high` is the low half.
         let halves = [
             _mm512_unpacklo_epi32(high[at], low[at]),
             _mm512_unpackhi_epi32(high[at], low[at]),

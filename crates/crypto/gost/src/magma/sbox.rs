@@ -5,7 +5,8 @@
 pub enum Sbox {
     /// `id-tc26-gost-28147-param-Z`, which is Magma's (RFC 7836 appendix C, RFC 8891 §4.1).
     Tc26Z,
-    /// `id-Gost28147-89-TestParamSet` (RFC 4357 §11.2): for tests. RustCrypto's by that name are those of GOST R 34.11-94.
+    /// `id-Gost28147-89-TestParamSet` (RFC 4357 §11.2): for tests. RustCrypto's by that name are
+    /// those of GOST R 34.11-94.
     Test,
     /// `id-Gost28147-89-CryptoPro-A-ParamSet` (RFC 4357 §11.2).
     CryptoProA,
@@ -13,7 +14,8 @@ pub enum Sbox {
     CryptoProB,
     /// `id-Gost28147-89-CryptoPro-C-ParamSet` (RFC 4357 §11.2).
     CryptoProC,
-    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2). RustCrypto's by that name are those of GOST R 34.11-94.
+    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2). RustCrypto's by that name are those
+    /// of GOST R 34.11-94.
     CryptoProD,
 }
 
@@ -41,7 +43,8 @@ impl Sbox {
         }
     }
 
-    /// What each of the eight makes of 0, 1, … 15, the highest digit first; the lowest four bits of a word go through the first.
+    /// What each of the eight makes of 0, 1, … 15, the highest digit first; the lowest four bits of
+    /// a word go through the first.
     pub(super) const fn boxes(self) -> [u64; 8] {
         match self {
             Self::Tc26Z => [
@@ -125,13 +128,15 @@ impl Sbox {
 pub(super) struct Tables {
     /// What each makes of n, in the bits from 4 n.
     pub(super) packed: [u64; 8],
-    /// Of each S-box: which products of its input bits are summed for each output bit (its algebraic normal form), as masks. The
-    /// product number m has the input bits that are set in m.
+    /// Of each S-box: which products of its input bits are summed for each output bit (its
+    /// algebraic normal form), as masks. The product number m has the input bits that are set in m.
     pub(super) products: [[[u64; 4]; 16]; 8],
-    /// Look-ups in a word by nibbles, four even S-boxes and then four odd ones, results where they belong in their byte.
+    /// Look-ups in a word by nibbles, four even S-boxes and then four odd ones, results where they
+    /// belong in their byte.
     pub(super) nibbles: [[u8; 16]; 8],
-    /// Look-ups in planes of bytes, for each byte of a word: its low nibble; of its high nibble what goes to the next byte, and
-    /// what goes to the one behind that. Rotated by the 3 bits that a rotation by 11 is beyond a byte.
+    /// Look-ups in planes of bytes, for each byte of a word: its low nibble; of its high nibble
+    /// what goes to the next byte, and what goes to the one behind that. Rotated by the 3 bits that
+    /// a rotation by 11 is beyond a byte.
     pub(super) planes: [[[u8; 16]; 3]; 4],
 }
 
@@ -168,7 +173,8 @@ impl Tables {
     }
 }
 
-/// The algebraic normal form of an S-box: product m is in an output bit if the outputs at all inputs within m sum to one.
+/// The algebraic normal form of an S-box: product m is in an output bit if the outputs at all
+/// inputs within m sum to one.
 const fn products(packed: u64) -> [[u64; 4]; 16] {
     let mut masks = [[0; 4]; 16];
     let mut m = 0;

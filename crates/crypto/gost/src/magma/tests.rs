@@ -236,8 +236,8 @@ fn every_box_is_a_permutation() {
     }
 }
 
-/// S-boxes from the parameters of RFC 4357 §11.2, as they are encoded there: of each input the outputs of the eight, that of the
-/// lowest nibble first.
+/// S-boxes from the parameters of RFC 4357 §11.2, as they are encoded there: of each input the
+/// outputs of the eight, that of the lowest nibble first.
 const fn encoded(parameters: [u32; 16]) -> [[u8; 16]; 8] {
     let (mut boxes, mut at) = ([[0; 16]; 8], 0);
     while at < 128 {

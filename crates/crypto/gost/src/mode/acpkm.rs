@@ -1,4 +1,5 @@
-//! CTR-ACPKM: CTR whose key changes with each section of a message (RFC 8645 §6.2.2, R 1323565.1.017-2018).
+//! CTR-ACPKM: CTR whose key changes with each section of a message (RFC 8645 §6.2.2, R
+//! 1323565.1.017-2018).
 
 use super::Message;
 use super::batch::{SCRATCH_BYTES, Scratch, mix_with_keystream};
@@ -14,7 +15,8 @@ const TOGETHER: usize = 32;
 /// Sections whose ciphers are kept: a key schedule costs as much as many blocks.
 const KEPT: usize = 16;
 
-/// CTR-ACPKM. Each message begins under the first key. Sections are whole blocks; whoever reads must know how long.
+/// CTR-ACPKM. Each message begins under the first key. Sections are whole blocks; whoever reads
+/// must know how long.
 pub struct CtrAcpkm<C> {
     /// The ciphers of the first sections, as far as a message ever came.
     ciphers: Vec<C>,
@@ -104,7 +106,8 @@ impl<C: BlockCipher> CtrAcpkm<C> {
     }
 }
 
-/// The cipher of the section after `cipher`'s: its key is what that makes of the bytes 80, 81 … 9f (RFC 8645 §6.2.1).
+/// The cipher of the section after `cipher`'s: its key is what that makes of the bytes 80, 81 … 9f
+/// (RFC 8645 §6.2.1).
 fn next<C: BlockCipher>(cipher: &C) -> C {
     let mut key = Zeroizing::new(std::array::from_fn(|at| 0x80 + at as u8));
     cipher.encrypt_blocks(&mut *key);

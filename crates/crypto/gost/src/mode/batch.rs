@@ -5,12 +5,13 @@ use crate::BlockCipher;
 use arrayvec::ArrayVec;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Room for the blocks of one call of the cipher: many times what any kernel does at once, and well within the first
-/// level cache beside the messages. A multiple of [`STRIDE_BYTES`].
+/// Room for the blocks of one call of the cipher: many times what any kernel does at once, and well
+/// within the first level cache beside the messages. A multiple of [`STRIDE_BYTES`].
 pub(super) const SCRATCH_BYTES: usize = 4096;
 /// As much as any kernel does in one go: multiples of this leave no part of it idle.
 pub(super) const STRIDE_BYTES: usize = 1024;
-/// Pieces of messages in one scratch: when they are this many, the cipher is called with what there is.
+/// Pieces of messages in one scratch: when they are this many, the cipher is called with what there
+/// is.
 const PIECES: usize = 64;
 /// Chains that go side by side: the most blocks that a kernel does in one go.
 pub(super) const CHAINS: usize = 64;
@@ -30,12 +31,14 @@ impl<const N: usize> Scratch<N> {
 
 /// Takes texts through the scratch, as many at once as there is room for:
 ///
-/// 1. `fill` makes the blocks for a piece of a text: its counters, or the piece itself. It may note something.
+/// 1. `fill` makes the blocks for a piece of a text: its counters, or the piece itself. It may note
+///    something.
 /// 2. `cipher` does all blocks in the scratch.
-/// 3. `drain` gets what was noted, the piece's blocks and the piece, and changes the piece by the blocks.
+/// 3. `drain` gets what was noted, the piece's blocks and the piece, and changes the piece by the
+///    blocks.
 ///
-/// All pieces of a text but its last are whole blocks. A text comes with what `fill` needs to know of it, and what it keeps
-/// from one piece to the next.
+/// All pieces of a text but its last are whole blocks. A text comes with what `fill` needs to know
+/// of it, and what it keeps from one piece to the next.
 pub(super) fn through<'a, S, N>(
     block_bytes: usize,
     scratch: &mut Scratch<SCRATCH_BYTES>,
@@ -96,19 +99,20 @@ pub(super) fn mix_with_keystream<'a, C: BlockCipher>(
 
 /// A message whose blocks depend on one another.
 pub(super) trait Chain {
-    /// Takes what the cipher made of the last block, or zeros at first, and leaves there what it shall do next. Returns
-    /// whether there is anything to do.
+    /// Takes what the cipher made of the last block, or zeros at first, and leaves there what it
+    /// shall do next. Returns whether there is anything to do.
     fn turn<const BLOCK_BYTES: usize>(&mut self, block: &mut [u8; BLOCK_BYTES]) -> bool;
 }
 
-/// Goes through chains, up to [`CHAINS`] of them side by side: `cipher` gets a block of each. When one ends the next takes its
-/// place.
+/// Goes through chains, up to [`CHAINS`] of them side by side: `cipher` gets a block of each. When
+/// one ends the next takes its place.
 pub(super) fn side_by_side<C: BlockCipher>(
     scratch: &mut Scratch<SCRATCH_BYTES>,
     chains: impl Iterator<Item = impl Chain>,
     cipher: impl FnMut(&mut [u8]),
 ) {
-    // Lengths that the compiler knows: a turn is a few instructions, and would be as many calls of `memcpy`.
+    // Lengths that the compiler knows: a turn is a few instructions, and would be as many calls of
+    // `memcpy`.
     match C::BLOCK_BYTES {
         8 => side_by_side_in::<8>(scratch, chains, cipher),
         _ => side_by_side_in::<16>(scratch, chains, cipher),
@@ -161,7 +165,8 @@ pub(super) fn xor(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to ^= from);
 }
 
-/// `block ^= from`, as far as the block goes: [`xor`] for chains, which have a few instructions a turn.
+/// `block ^= from`, as far as the block goes: [`xor`] for chains, which have a few instructions a
+/// turn.
 ///
 /// # Panics
 /// If `from` is shorter.

@@ -11,8 +11,9 @@ use std::iter::once;
 pub const IV_BLOCKS_MAX: usize = 4;
 const IV_BYTES_MAX: usize = IV_BLOCKS_MAX * BLOCK_BYTES_MAX;
 
-/// CBC. The IV is one block, as everywhere else, or several: then each block is mixed with the ciphertext that many blocks
-/// before it. Texts are whole blocks: whoever needs padding pads. It authenticates nothing.
+/// CBC. The IV is one block, as everywhere else, or several: then each block is mixed with the
+/// ciphertext that many blocks before it. Texts are whole blocks: whoever needs padding pads. It
+/// authenticates nothing.
 pub struct Cbc<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
@@ -26,7 +27,8 @@ impl<C: BlockCipher> Cbc<C> {
         Self { cipher, scratch }
     }
 
-    /// Encrypts a text. A block at a time, which leaves most of a core idle: see [`Self::encrypt_all`].
+    /// Encrypts a text. A block at a time, which leaves most of a core idle: see
+    /// [`Self::encrypt_all`].
     ///
     /// # Panics
     /// If the text is not whole blocks, or the IV not one to [`IV_BLOCKS_MAX`] blocks.

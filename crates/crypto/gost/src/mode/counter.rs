@@ -8,16 +8,18 @@ pub(super) trait Count {
     fn write(&mut self, blocks: &mut [u8]);
 }
 
-/// A block of which one half, read with its first byte the highest, is counted up modulo 2^(half of the block's bits). The other
-/// half stays.
+/// A block of which one half, read with its first byte the highest, is counted up modulo 2^(half of
+/// the block's bits). The other half stays.
 ///
-/// Counted is the right half in CTR (GOST R 34.13-2015 §5.2, where the left half is the IV, and messages end before the right
-/// one is used up) and for the keystream of MGM (`incr_r` of RFC 9058 §3), the left half for the factors of MGM (`incr_l`).
+/// Counted is the right half in CTR (GOST R 34.13-2015 §5.2, where the left half is the IV, and
+/// messages end before the right one is used up) and for the keystream of MGM (`incr_r` of RFC 9058
+/// §3), the left half for the factors of MGM (`incr_l`).
 ///
 /// In MGM it is an encrypted nonce: wiped when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(super) struct Counter<const LEFT: bool> {
-    /// The next block in words, each with its first byte the lowest. The second is zero if the block is a short one.
+    /// The next block in words, each with its first byte the lowest. The second is zero if the
+    /// block is a short one.
     next: [u64; 2],
     #[zeroize(skip)]
     block_bytes: usize,
@@ -90,8 +92,9 @@ impl<const LEFT: bool> Count for Counter<LEFT> {
     #[inline]
     fn write(&mut self, blocks: &mut [u8]) {
         debug_assert!(blocks.len().is_multiple_of(self.block_bytes));
-        // In runs over which nothing but the last byte of the half changes: there the whole block may be added to as if it were
-        // one number of the machine's own, and compilers make vectors of that.
+        // In runs over which nothing but the last byte of the half changes: there the whole block
+        // may be added to as if it were one number of the machine's own, and compilers make vectors
+        // of that.
         let mut rest = blocks;
         while !rest.is_empty() {
             let (word, last_byte) = self.last_byte();

@@ -6,8 +6,9 @@ use super::counter::Counter;
 use crate::BlockCipher;
 use std::iter::once;
 
-/// CTR with an IV of half a block, and keystream that is used to the last byte. Encryption and decryption are the same. An IV
-/// used twice under a key gives the texts away; it authenticates nothing.
+/// CTR with an IV of half a block, and keystream that is used to the last byte. Encryption and
+/// decryption are the same. An IV used twice under a key gives the texts away; it authenticates
+/// nothing.
 pub struct Ctr<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
@@ -27,7 +28,8 @@ impl<C: BlockCipher> Ctr<C> {
     /// Encrypts or decrypts a text of any length.
     ///
     /// # Panics
-    /// If the IV is not [`Self::IV_BYTES`] long, or the text has more blocks than there are counters (a text of Magma: 32 GiB).
+    /// If the IV is not [`Self::IV_BYTES`] long, or the text has more blocks than there are
+    /// counters (a text of Magma: 32 GiB).
     pub fn apply(&mut self, iv: &[u8], text: &mut [u8]) {
         self.apply_all(once(Message { iv, text }));
     }

@@ -3,7 +3,8 @@
 use super::batch::{SCRATCH_BYTES, STRIDE_BYTES, Scratch, through};
 use crate::BlockCipher;
 
-/// ECB. It shows which blocks of a text are equal, and authenticates nothing: for measurements and as a part of other things.
+/// ECB. It shows which blocks of a text are equal, and authenticates nothing: for measurements and
+/// as a part of other things.
 pub struct Ecb<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,

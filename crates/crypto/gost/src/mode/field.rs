@@ -1,7 +1,9 @@
-//! Sums of products in GF(2^64) and GF(2^128), which is what MGM authenticates with (RFC 9058 §4.1).
+//! Sums of products in GF(2^64) and GF(2^128), which is what MGM authenticates with (RFC 9058
+//! §4.1).
 //!
-//! A block is a polynomial over GF(2); the highest bit of its first byte is the coefficient of the highest power. The fields
-//! are those of RFC 9058 §4: modulo x^64 + x^4 + x^3 + x + 1 and modulo x^128 + x^7 + x^2 + x + 1.
+//! A block is a polynomial over GF(2); the highest bit of its first byte is the coefficient of the
+//! highest power. The fields are those of RFC 9058 §4: modulo x^64 + x^4 + x^3 + x + 1 and modulo
+//! x^128 + x^7 + x^2 + x + 1.
 
 #[cfg(target_arch = "x86_64")]
 mod pclmul;
@@ -15,9 +17,11 @@ use crate::Kernel;
 use crate::kernel::Set;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// The sum of factor ⊗ block over the blocks of one message, in the field whose elements are the cipher's blocks.
+/// The sum of factor ⊗ block over the blocks of one message, in the field whose elements are the
+/// cipher's blocks.
 ///
-/// Products are added up unreduced and reduced once, by [`Sum::finish`]. Only lengths tell in its time.
+/// Products are added up unreduced and reduced once, by [`Sum::finish`]. Only lengths tell in its
+/// time.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Sum {
     #[zeroize(skip)]
@@ -46,8 +50,8 @@ impl Sum {
         }
     }
 
-    /// Adds factor ⊗ block for each block of `data`. A last block that is not whole counts as if zeros followed, which is
-    /// how MGM pads.
+    /// Adds factor ⊗ block for each block of `data`. A last block that is not whole counts as if
+    /// zeros followed, which is how MGM pads.
     ///
     /// # Panics
     /// If `factors` is not one block for each block of `data`.

@@ -14,8 +14,9 @@ const BLOCK_BYTES: usize = Gost89::BLOCK_BYTES;
 /// Messages whose IVs are encrypted together.
 const TOGETHER: usize = 64;
 
-/// The counter mode (RFC 5830 §6). Encryption and decryption are the same. An IV used twice under a key gives the texts away; it
-/// authenticates nothing. The key stays: CryptoPro's key meshing after each KiB (RFC 4357 §2.3.2) is not done.
+/// The counter mode (RFC 5830 §6). Encryption and decryption are the same. An IV used twice under a
+/// key gives the texts away; it authenticates nothing. The key stays: CryptoPro's key meshing after
+/// each KiB (RFC 4357 §2.3.2) is not done.
 pub struct Cnt {
     cipher: Gost89,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
@@ -73,7 +74,8 @@ impl Cnt {
     }
 }
 
-/// The two numbers that are counted, each with a stride of its own (RFC 5830 §6.1): N3 modulo 2^32, N4 modulo 2^32 - 1.
+/// The two numbers that are counted, each with a stride of its own (RFC 5830 §6.1): N3 modulo 2^32,
+/// N4 modulo 2^32 - 1.
 struct Counters {
     n3: u32,
     n4: u32,
@@ -100,11 +102,12 @@ impl Count for Counters {
     }
 }
 
-/// The MAC of GOST 28147-89 (imito, RFC 5830 §8), of which it is usual to give the first 4 bytes. The last block is filled with
-/// zeros, so who authenticates messages that differ in zeros at their ends must authenticate their lengths too.
+/// The MAC of GOST 28147-89 (imito, RFC 5830 §8), of which it is usual to give the first 4 bytes.
+/// The last block is filled with zeros, so who authenticates messages that differ in zeros at their
+/// ends must authenticate their lengths too.
 ///
-/// It is defined from two blocks on. A message of one is followed by a block of zeros, as OpenSSL's engine does it, and the empty
-/// one has the MAC zero.
+/// It is defined from two blocks on. A message of one is followed by a block of zeros, as OpenSSL's
+/// engine does it, and the empty one has the MAC zero.
 pub struct Imito {
     cipher: Gost89,
     scratch: Box<Scratch<SCRATCH_BYTES>>,

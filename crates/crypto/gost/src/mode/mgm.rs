@@ -2,13 +2,15 @@
 //!
 //! 32 messages at a time:
 //!
-//! 1. Both nonces of each, 0‖ICN and 1‖ICN, are encrypted: they are what its keystream and its factors are counted from.
-//! 2. Message after message, counters for its factors and for its keystream fill the scratch; when it is full they are encrypted.
-//!    The text is mixed with the keystream, and ciphertext, additional data and lengths are multiplied with their factors and
-//!    added up.
+//! 1. Both nonces of each, 0‖ICN and 1‖ICN, are encrypted: they are what its keystream and its
+//!    factors are counted from.
+//! 2. Message after message, counters for its factors and for its keystream fill the scratch; when
+//!    it is full they are encrypted. The text is mixed with the keystream, and ciphertext,
+//!    additional data and lengths are multiplied with their factors and added up.
 //! 3. The sums are encrypted: these are the tags.
 //!
-//! A message is opened in the same pass: if its tag is wrong, its text is wiped before anyone sees it.
+//! A message is opened in the same pass: if its tag is wrong, its text is wiped before anyone sees
+//! it.
 
 use super::batch::{BLOCK_BYTES_MAX, SCRATCH_BYTES, Scratch, xor};
 use super::counter::{Count as _, Counter};
@@ -43,7 +45,8 @@ pub struct AeadMessage<'a, V, A> {
 pub struct Mgm<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
-    /// First counters of keystreams, each replaced by its message's sum at the end; then the first counters of factors.
+    /// First counters of keystreams, each replaced by its message's sum at the end; then the first
+    /// counters of factors.
     starts: Box<Scratch<{ 2 * TOGETHER * BLOCK_BYTES_MAX }>>,
 }
 
@@ -73,9 +76,9 @@ impl<C: BlockCipher> Mgm<C> {
     /// Encrypts a text and writes its tag.
     ///
     /// # Panics
-    /// If the nonce is not one block with a highest bit of zero, the tag is shorter than [`Self::TAG_BYTES_MIN`] or longer than a
-    /// block, text and additional data are both empty, or longer together than half a block can tell (with Magma: 512 MiB
-    /// less a byte).
+    /// If the nonce is not one block with a highest bit of zero, the tag is shorter than
+    /// [`Self::TAG_BYTES_MIN`] or longer than a block, text and additional data are both empty, or
+    /// longer together than half a block can tell (with Magma: 512 MiB less a byte).
     pub fn seal(&mut self, nonce: &[u8], aad: &[u8], text: &mut [u8], tag: &mut [u8]) {
         self.seal_all(once(AeadMessage {
             nonce,
@@ -126,7 +129,8 @@ impl<C: BlockCipher> Mgm<C> {
         }
     }
 
-    /// Decrypts texts, and says of each whether it is authentic; where it is not, the text is zeros.
+    /// Decrypts texts, and says of each whether it is authentic; where it is not, the text is
+    /// zeros.
     ///
     /// # Panics
     /// If there is not one answer a message, and as [`Self::seal`].
@@ -154,7 +158,8 @@ impl<C: BlockCipher> Mgm<C> {
         assert!(answers.next().is_none(), "one answer a message");
     }
 
-    /// Encrypts or decrypts up to [`TOGETHER`] texts, and returns the tags of their ciphertexts, whole.
+    /// Encrypts or decrypts up to [`TOGETHER`] texts, and returns the tags of their ciphertexts,
+    /// whole.
     fn run<V: AsRef<[u8]>, A: AsRef<[u8]>>(
         &mut self,
         way: Way,
@@ -217,8 +222,9 @@ fn check<C: BlockCipher>(nonce: &[u8], aad: &[u8], text: &[u8], tag: &[u8]) {
     );
 }
 
-/// Whether additional data and text may have these lengths: together more than nothing, and fewer bits than half a block can tell
-/// (RFC 9058 §4.1). If both were empty the tag would not depend on the nonce: one that was seen would do for every other.
+/// Whether additional data and text may have these lengths: together more than nothing, and fewer
+/// bits than half a block can tell (RFC 9058 §4.1). If both were empty the tag would not depend on
+/// the nonce: one that was seen would do for every other.
 ///
 /// So a text never has more blocks than there are counters.
 const fn are_lengths_allowed(block_bytes: usize, bytes: [usize; 2]) -> bool {
@@ -233,8 +239,8 @@ enum Way {
     Open,
 }
 
-/// As much of one message as the scratch had room for. In the scratch lie the factors of additional data, text and lengths, then
-/// the text's keystream.
+/// As much of one message as the scratch had room for. In the scratch lie the factors of additional
+/// data, text and lengths, then the text's keystream.
 struct Part<'a> {
     message: usize,
     aad: &'a [u8],
@@ -264,7 +270,8 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
         let mut keystream = Counter::<false>::new(own);
         let lengths = lengths(C::BLOCK_BYTES, aad.len(), text.len());
         loop {
-            // How much there is room for: a block of additional data needs a factor, one of text keystream too.
+            // How much there is room for: a block of additional data needs a factor, one of text
+            // keystream too.
             let mut room = (SCRATCH_BYTES - self.used) / C::BLOCK_BYTES;
             let (aad_here, aad_left) = aad.split_at(aad.len().min(room * C::BLOCK_BYTES));
             let aad_blocks = aad_here.len().div_ceil(C::BLOCK_BYTES);
@@ -318,7 +325,8 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
                 xor(part.text, keystream);
             }
             if let Some(staged) = staged.get_mut(..factors.len()) {
-                // A sum of its own for each of the three would cost more than they do together. None of it is secret.
+                // A sum of its own for each of the three would cost more than they do together.
+                // None of it is secret.
                 let (aad, behind) = staged.split_at_mut(aad_bytes);
                 let (text, lengths) = behind.split_at_mut(text_bytes);
                 fill_padded(aad, part.aad);

@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 pub struct MacMessage<'a, T> {
     /// The message.
     pub text: &'a [u8],
-    /// What is authenticated behind it and does not lie there, as the high half of a sequence number in ESP; or `[]`.
+    /// What is authenticated behind it and does not lie there, as the high half of a sequence
+    /// number in ESP; or `[]`.
     pub tail: T,
     /// Where the MAC, or its first bytes, is written to or compared with.
     pub mac: &'a mut [u8],
@@ -46,8 +47,8 @@ impl<C: BlockCipher> Omac<C> {
         }
     }
 
-    /// Writes the first bytes of the MAC of `text` to `mac`. A block at a time, which leaves most of a core idle: see
-    /// [`Self::mac_all`].
+    /// Writes the first bytes of the MAC of `text` to `mac`. A block at a time, which leaves most
+    /// of a core idle: see [`Self::mac_all`].
     ///
     /// # Panics
     /// If `mac` is empty or longer than a block.
@@ -79,8 +80,8 @@ impl<C: BlockCipher> Omac<C> {
         }));
     }
 
-    /// Says of each message whether its MAC is what it should be. In constant time, but for where a message lies and how long
-    /// it is.
+    /// Says of each message whether its MAC is what it should be. In constant time, but for where a
+    /// message lies and how long it is.
     ///
     /// # Panics
     /// If there is not one answer a message, and as [`Self::mac`].
@@ -135,8 +136,8 @@ fn double(block: &mut [u8]) {
     }
 }
 
-/// Whether `mac` is what the MAC begins with that `write` writes as much of as it is given room for. In constant time but for the
-/// length.
+/// Whether `mac` is what the MAC begins with that `write` writes as much of as it is given room
+/// for. In constant time but for the length.
 pub(super) fn is_what_begins(mac: &[u8], write: impl FnOnce(&mut [u8])) -> bool {
     let mut own = Zeroizing::new([0; BLOCK_BYTES_MAX]);
     let own = &mut own[..mac.len()];

@@ -1,4 +1,5 @@
-//! Every mode against another hand's (RustCrypto): batches of texts of every length, with every kernel.
+//! Every mode against another hand's (RustCrypto): batches of texts of every length, with every
+//! kernel.
 
 use crate::support::{hex, kernels, key, lengths, noise, texts};
 use cbc::cipher::{Block, BlockCipherEncrypt, BlockModeEncrypt, KeyInit, KeyIvInit};
@@ -365,7 +366,8 @@ fn cnt(kernel: Kernel, seed: u64, lengths: &[usize]) {
             let mut n4 = u64::from(u32::from_le_bytes(n4.try_into().expect("4 B")));
             for text in text.chunks_mut(8) {
                 n3 = (n3 + 0x0101_0101) % (1 << 32);
-                // Modulo 2^32 - 1, where both zero and that stand for zero: the standard takes the latter.
+                // Modulo 2^32 - 1, where both zero and that stand for zero: the standard takes the
+                // latter.
                 n4 = (n4 + 0x0101_0104 - 1) % ((1 << 32) - 1) + 1;
                 let mut block = (n4 << 32 | n3).to_le_bytes();
                 cipher.encrypt_blocks(&mut block);
@@ -437,7 +439,8 @@ fn cnt_of_every_length() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Batches that nobody thought of: the scratch fills, chains end and begin, sections change wherever chance has it.
+    /// Batches that nobody thought of: the scratch fills, chains end and begin, sections change
+    /// wherever chance has it.
     #[test]
     fn batches_of_any_texts(
         seed in any::<u64>(),

@@ -1,13 +1,15 @@
-//! The distribution's OpenSSL engine (`libengine-gost-openssl`): an implementation that shares nothing with ours or RustCrypto's.
+//! The distribution's OpenSSL engine (`libengine-gost-openssl`): an implementation that shares
+//! nothing with ours or RustCrypto's.
 //!
-//! It is asked by process, for many lengths at once: in all these modes what a shorter text encrypts to is what a longer one
-//! begins with, and `openssl dgst` takes many files.
+//! It is asked by process, for many lengths at once: in all these modes what a shorter text
+//! encrypts to is what a longer one begins with, and `openssl dgst` takes many files.
 //!
 //! Keys, IVs and texts are drawn from a seed, which is printed; `GOST_SEED` takes it back.
 //!
-//! What this engine has not, and others are asked for (`agreement`, `vectors`): MGM, ECB with Magma and with GOST 28147-89, IVs of
-//! several blocks, sections of other lengths, MACs of GOST 28147-89 longer than 4 B, and its counter mode with other S-boxes than
-//! two. What it has and we have not (CFB, OFB, key wrapping) is not asked for.
+//! What this engine has not, and others are asked for (`agreement`, `vectors`): MGM, ECB with Magma
+//! and with GOST 28147-89, IVs of several blocks, sections of other lengths, MACs of GOST 28147-89
+//! longer than 4 B, and its counter mode with other S-boxes than two. What it has and we have not
+//! (CFB, OFB, key wrapping) is not asked for.
 
 use crate::support::{hex, kernels, key, noise, unhex};
 use gost::kuznyechik::Kuznyechik;
@@ -18,7 +20,8 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest text: past all sections whose ciphers CTR-ACPKM keeps, of which there are 16 of 4096 B with Kuznyechik.
+/// The longest text: past all sections whose ciphers CTR-ACPKM keeps, of which there are 16 of 4096
+/// B with Kuznyechik.
 const BYTES_MAX: usize = 80 << 10;
 /// Sets of a key, an IV and a text.
 const SETS: u64 = 4;
@@ -118,7 +121,8 @@ fn dgst(
     lengths: &[usize],
 ) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
-    // What this version of the engine prints for the first file is wrong where the MAC is Kuznyechik's: it takes Magma for it.
+    // What this version of the engine prints for the first file is wrong where the MAC is
+    // Kuznyechik's: it takes Magma for it.
     let files: Vec<_> = [&0]
         .into_iter()
         .chain(lengths)
@@ -162,7 +166,8 @@ fn lengths() -> Vec<usize> {
     (0..=300).chain(long).collect()
 }
 
-/// Holds a mode, which takes multiples of `unit` bytes, to what OpenSSL makes of a long text, as far as that goes.
+/// Holds a mode, which takes multiples of `unit` bytes, to what OpenSSL makes of a long text, as
+/// far as that goes.
 fn agree(name: &str, unit: usize, expected: &[u8], text: &[u8], mut mode: impl FnMut(&mut [u8])) {
     let fits = |bytes: &usize| bytes.is_multiple_of(unit) && *bytes <= expected.len();
     for bytes in lengths().into_iter().filter(fits) {
@@ -276,7 +281,8 @@ fn macs_are_those_of_openssl() {
     }
 }
 
-/// To 1024 bytes: then the engine changes its keys as CryptoPro's programs do, which is not part of the standard.
+/// To 1024 bytes: then the engine changes its keys as CryptoPro's programs do, which is not part of
+/// the standard.
 #[test]
 fn gost_28147_89_is_that_of_openssl() {
     if !engine() {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Once;
 
-/// Every kernel of this machine, the slowest first. Says which it lacks, past what captures the output of tests: what was not
-/// tried must not look tried.
+/// Every kernel of this machine, the slowest first. Says which it lacks, past what captures the
+/// output of tests: what was not tried must not look tried.
 pub(crate) fn kernels() -> Vec<Kernel> {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -36,7 +36,8 @@ pub(crate) fn key(seed: u64) -> [u8; KEY_BYTES] {
     noise(seed, KEY_BYTES).try_into().expect("as long as a key")
 }
 
-/// A text of each length from nothing to 300 B, and some that fill a scratch, nearly or more than once.
+/// A text of each length from nothing to 300 B, and some that fill a scratch, nearly or more than
+/// once.
 pub(crate) fn lengths() -> Vec<usize> {
     let long = [1023, 1024, 1025, 1408, 4088, 4095, 4096, 4097, 9000];
     // Long ones between short ones, so that they begin and end anywhere in the scratch.

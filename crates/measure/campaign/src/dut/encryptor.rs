@@ -4,7 +4,7 @@ use crate::adapter::entry::{DUTS_MAX, Entry, name, suite, with_suffix};
 use crate::axis::{AxisValues, RUN_MAX, axis, nanos, product};
 use crate::plan::{Encryptor, KeySource, Mode};
 use crate::words::{compact, compact_time};
-use choice::{Choice, CpuChoice, EngineName};
+use choice::{Choice, CpuChoice};
 use std::time::Duration;
 use units::{BitRate, Layer};
 use wire::Suite;
@@ -217,10 +217,9 @@ impl Axes {
             let Some((name, suite)) = missing else {
                 continue;
             };
-            let have = EngineName::ALL.into_iter();
-            let have: Vec<_> = have
-                .filter(|engine| engine.serves(suite))
-                .map(|engine| format!("`{}`", engine.name()))
+            let have: Vec<_> = choice::engines()
+                .filter(|engine| choice::serves(engine, suite))
+                .map(|engine| format!("`{engine}`"))
                 .collect();
             let help = format!(
                 "write `engine: auto`, or one that has it: {}; other suites go into a DUT of their own",

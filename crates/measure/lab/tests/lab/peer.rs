@@ -1,7 +1,7 @@
 //! What a station does with test frames, by hand: frames as bytes, sent as they are, sealed and
 //! opened.
 
-use engine::Choice;
+use engine::CpuChoice;
 use esp::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
 use keying::StaticKeys;
 use lab::protocol::{Ended, Program, Ready};
@@ -196,7 +196,7 @@ fn seal_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let suite = Suite::from_name(suite).unwrap();
     let mut keys = StaticKeys::open(Path::new(key_file)).unwrap();
     let keys = keys.outbound(suite, 0);
-    let selection = engine::select(&Choice::Auto, suite).unwrap();
+    let selection = engine::select(&CpuChoice::Auto, suite).unwrap();
     let transform = selection.transform(&keys.keymat);
     let mut sa = OutboundSa::new(keys.spi, transform);
     let mut inner = unhex(packet);
@@ -217,7 +217,7 @@ fn open_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let mut packet = unhex(packet);
     let spi = wire::headers::be32(&packet, 0);
     let keys = keys.inbound(suite, spi, keying::lane_of(spi)).unwrap();
-    let selection = engine::select(&Choice::Auto, suite).unwrap();
+    let selection = engine::select(&CpuChoice::Auto, suite).unwrap();
     let transform = selection.transform(&keys.keymat);
     let mut sa = InboundSa::new(keys.spi, transform, WindowSize::DEFAULT);
     let opened = sa.open(&mut packet).unwrap();

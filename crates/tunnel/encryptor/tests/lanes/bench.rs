@@ -10,7 +10,7 @@ use encryptor::outbound::{Outbound, OutboundTunnel};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::{Policy, Selectors};
 use encryptor::worker::Worker;
-use engine::{Choice, Transform};
+use engine::{CpuChoice, Transform};
 use esp::{InboundSa, OutboundSa, WindowSize};
 use etherparse::PacketBuilder;
 use port::{
@@ -124,7 +124,7 @@ pub(crate) fn selectors(tunnel: u16) -> Selectors {
 
 /// Keying material that is the SPI's bytes repeated, on the best engine.
 pub(crate) fn transform(suite: Suite, spi: u32) -> Box<dyn Transform> {
-    let selection = engine::select(&Choice::Auto, suite).unwrap();
+    let selection = engine::select(&CpuChoice::Auto, suite).unwrap();
     let bytes = spi.to_be_bytes();
     let keymat: Vec<u8> = bytes
         .into_iter()

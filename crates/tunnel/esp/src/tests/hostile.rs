@@ -54,7 +54,7 @@ fn a_packet_of_another_sa_is_refused() {
         let mut other_key = keymat(suite);
         *other_key.last_mut().unwrap() ^= 1;
         for (spi, keymat) in [(SPI + 1, keymat(suite)), (SPI, other_key)] {
-            let transform = select(&Choice::Auto, suite).unwrap().transform(&keymat);
+            let transform = select(&CpuChoice::Auto, suite).unwrap().transform(&keymat);
             let mut other = InboundSa::new(spi, transform, WindowSize::DEFAULT);
             assert_eq!(
                 other.open(&mut sealed.clone()),

@@ -102,7 +102,7 @@ fn esn_packets_of_the_gcm_in_esp_test_cases_open() {
         let inner = &inner[..inner.len() - usize::from(*pad_length)];
 
         let suite = Suite::from_name(vector.text("suite").unwrap()).unwrap();
-        let selection = select(&Choice::Auto, suite).unwrap();
+        let selection = select(&CpuChoice::Auto, suite).unwrap();
         let key = vector.bytes("key").unwrap();
         let transform = selection.transform(&[&key, &nonce[..SALT_BYTES]].concat());
         let mut inbound = InboundSa::new(u32::from_be_bytes(spi), transform, WindowSize::DEFAULT);

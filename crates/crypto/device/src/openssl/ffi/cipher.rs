@@ -1,35 +1,35 @@
-//! Ciphers: one context each, used again for every message.
+//! Ciphers: each has one context, reused for every message.
 
-use super::{Library, append, c_length, c_string, failed, forget_errors, not_offered, raw};
+use super::{Library, append, c_length, c_string, check, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// The longest block of any cipher here.
+/// Longest block of any cipher here.
 const BLOCK_BYTES_MAX: usize = 32;
-/// The longest IV that libcrypto takes.
+/// Longest IV that libcrypto accepts.
 const IV_BYTES_MAX: usize = 16;
 
-/// An IV as libcrypto reads it, made once for all messages.
+/// An IV in libcrypto's format, made once for all messages.
 pub(in super::super) struct Iv([u8; IV_BYTES_MAX]);
 
 /// A cipher with its key, in one direction.
 pub(in super::super) struct CipherContext<'a> {
     context: NonNull<ssl::EVP_CIPHER_CTX>,
     cipher: *const ssl::EVP_CIPHER,
-    /// Null: the cipher is a provider's, and was fetched.
+    /// Null for a provider's cipher, which was fetched.
     engine: *mut ssl::ENGINE,
     encrypts: bool,
-    /// What the cipher reads of an IV; at most [`IV_BYTES_MAX`].
+    /// Bytes that the cipher reads of an IV; at most [`IV_BYTES_MAX`].
     iv_bytes: usize,
     _library: PhantomData<&'a Library>,
     _here: PhantomData<*mut ()>,
 }
 
 impl<'a> CipherContext<'a> {
-    /// The cipher that libcrypto calls `name`.
+    /// Prepares the cipher that libcrypto calls `name`.
     pub(in super::super) fn new(
         library: &'a Library,
         name: &str,
@@ -40,7 +40,7 @@ impl<'a> CipherContext<'a> {
         let name_c = c_string(name)?;
         let (cipher, engine) = match library.as_engine() {
             Some(engine) => (engine.cipher(&name_c), engine.as_ptr()),
-            // SAFETY: a live context, and a string.
+            // SAFETY: a live context and a C string.
             None => unsafe {
                 let fetched =
                     ssl::EVP_CIPHER_fetch(library.context(), name_c.as_ptr(), ptr::null());
@@ -50,7 +50,7 @@ impl<'a> CipherContext<'a> {
         if cipher.is_null() {
             return Err(not_offered(library, name));
         }
-        // SAFETY: takes nothing.
+        // SAFETY: no arguments.
         let Some(context) = NonNull::new(unsafe { ssl::EVP_CIPHER_CTX_new() }) else {
             if engine.is_null() {
                 // SAFETY: fetched above.
@@ -77,7 +77,8 @@ impl<'a> CipherContext<'a> {
         Ok(this)
     }
 
-    /// An IV for [`Self::begin`], as long as the cipher reads it: a longer one would be cut, and a shorter one filled up.
+    /// Makes an IV for [`Self::begin`]. It must have the length that the cipher reads: a longer one
+    /// would be truncated, a shorter one extended.
     pub(in super::super) fn iv(&self, iv: &[u8]) -> Result<Iv, DeviceError> {
         if iv.len() < self.iv_bytes {
             return Err(self.other_iv(iv));
@@ -85,7 +86,8 @@ impl<'a> CipherContext<'a> {
         self.filled_iv(iv)
     }
 
-    /// The same, filled up with zeros if it is shorter: where callers see to it that this is meant.
+    /// Makes an IV that is extended with zeros if shorter. Callers must ensure that this is
+    /// intended.
     pub(in super::super) fn filled_iv(&self, iv: &[u8]) -> Result<Iv, DeviceError> {
         let mut whole = [0; IV_BYTES_MAX];
         match whole.get_mut(..iv.len()) {
@@ -97,15 +99,16 @@ impl<'a> CipherContext<'a> {
 
     fn other_iv(&self, iv: &[u8]) -> DeviceError {
         let (wanted, given) = (self.iv_bytes, iv.len());
-        DeviceError::NotOffered(format!("it takes IVs of {wanted} B, and not of {given} B"))
+        DeviceError::NotOffered(format!("it takes IVs of {wanted} B, not of {given} B"))
     }
 
-    /// Sets the key, and the IV if there is one, in a context that has neither.
+    /// Sets the key, and the IV if given, in a context that has neither.
     fn key(&mut self, key: &[u8], iv: Option<&Iv>) -> Result<(), DeviceError> {
         let context = self.context.as_ptr();
         let iv = iv.map_or(ptr::null(), |iv| iv.0.as_ptr());
         let (none, encrypts) = (ptr::null(), i32::from(self.encrypts));
-        // SAFETY: a live context and a live cipher; the key has the length that the cipher wants, and the IV is as long as any.
+        // SAFETY: a live context and a live cipher; the key has the cipher's length, and the IV has
+        // the maximum length.
         let done = unsafe {
             usize::try_from(ssl::EVP_CIPHER_get_key_length(self.cipher)) == Ok(key.len())
                 && self.iv_bytes <= IV_BYTES_MAX
@@ -120,32 +123,24 @@ impl<'a> CipherContext<'a> {
                     encrypts,
                 ) == 1
         };
-        if done {
-            Ok(())
-        } else {
-            Err(failed("setting the key"))
-        }
+        check(done, "setting the key")
     }
 
     /// Begins a message with its IV.
     #[inline]
     pub(in super::super) fn begin(&mut self, iv: &Iv) -> Result<(), DeviceError> {
         let (none, engine) = (ptr::null(), ptr::null_mut());
-        // SAFETY: a live context with a cipher; an IV is as long as any.
+        // SAFETY: a live context with a cipher; the IV has the maximum length.
         let done = unsafe {
             let context = self.context.as_ptr();
             ssl::EVP_CipherInit_ex(context, none, engine, ptr::null(), iv.0.as_ptr(), -1)
         };
-        if done == 1 {
-            Ok(())
-        } else {
-            Err(failed("setting the IV"))
-        }
+        check(done == 1, "setting the IV")
     }
 
-    /// As [`Self::begin`], in a context that knows nothing of messages before, for ciphers that cannot begin again. Padding
-    /// is off.
-    pub(in super::super) fn begin_anew(&mut self, key: &[u8], iv: &Iv) -> Result<(), DeviceError> {
+    /// As [`Self::begin`], but resets the context first, for ciphers that cannot start a second
+    /// message. Padding is off.
+    pub(in super::super) fn restart(&mut self, key: &[u8], iv: &Iv) -> Result<(), DeviceError> {
         // SAFETY: a live context.
         unsafe { raw::EVP_CIPHER_CTX_reset(self.context.as_ptr()) };
         self.key(key, Some(iv))?;
@@ -153,9 +148,10 @@ impl<'a> CipherContext<'a> {
         Ok(())
     }
 
-    /// Turns padding off, in a cipher that has blocks to fill.
+    /// Turns padding off in a block mode.
     ///
-    /// Others would take it, and then set it once more for each message: a quarter of the time of 64 B of AES-CTR in OpenSSL 3.0.
+    /// Other modes would accept the setting and repeat it for each message: a quarter of the time
+    /// of 64 B of AES-CTR in OpenSSL 3.0.
     fn do_not_pad(&mut self) {
         // SAFETY: a live context with a cipher, and that cipher.
         unsafe {
@@ -165,10 +161,10 @@ impl<'a> CipherContext<'a> {
         }
     }
 
-    /// Takes additional data of an AEAD.
+    /// Processes additional data of an AEAD.
     pub(in super::super) fn additional(&mut self, data: &[u8]) -> Result<(), DeviceError> {
         let (length, mut done) = (c_length(data.len())?, 0);
-        // SAFETY: a live context; nothing is written where the output is null.
+        // SAFETY: a live context; nothing is written if the output is null.
         let right = unsafe {
             let context = self.context.as_ptr();
             ssl::EVP_CipherUpdate(
@@ -179,14 +175,10 @@ impl<'a> CipherContext<'a> {
                 length,
             )
         };
-        if right == 1 {
-            Ok(())
-        } else {
-            Err(failed("additional data"))
-        }
+        check(right == 1, "additional data")
     }
 
-    /// Goes through a text, all of it at once. `output` is made as long as what came out.
+    /// Processes a whole text at once. `output` gets the length of the result.
     #[inline]
     pub(in super::super) fn update(
         &mut self,
@@ -195,32 +187,28 @@ impl<'a> CipherContext<'a> {
     ) -> Result<(), DeviceError> {
         let length = c_length(input.len())?;
         let context = self.context.as_ptr();
-        // Not EVP_CipherUpdate, which only asks the context which of these to call: 1 % of 64 B of AES-CTR.
+        // Not EVP_CipherUpdate, which only dispatches to one of these: 1 % of 64 B of AES-CTR.
         let update = if self.encrypts {
             ssl::EVP_EncryptUpdate
         } else {
             ssl::EVP_DecryptUpdate
         };
         output.clear();
-        // SAFETY: a live context of that direction; there is room for a block more than the input, which is the most that comes
-        // out.
+        // SAFETY: a live context of that direction; there is room for one block more than the
+        // input, the longest possible result.
         let done = unsafe {
             append(output, input.len() + BLOCK_BYTES_MAX, |rest, made| {
                 update(context, rest, made, input.as_ptr(), length)
             })
         };
-        if done {
-            Ok(())
-        } else {
-            Err(failed("the cipher"))
-        }
+        check(done, "the cipher")
     }
 
-    /// Ends a message, with what is left of it; `false`: padding, length or tag are wrong.
+    /// Ends a message and appends its last bytes. `false`: padding, length or tag are wrong.
     #[inline]
     pub(in super::super) fn finish(&mut self, output: &mut Vec<u8>) -> bool {
         let context = self.context.as_ptr();
-        // SAFETY: a live context; there is room for a block, the most that comes out.
+        // SAFETY: a live context; there is room for a block, the longest possible result.
         let done = unsafe {
             append(output, BLOCK_BYTES_MAX, |rest, made| {
                 ssl::EVP_CipherFinal(context, rest, made)
@@ -232,9 +220,11 @@ impl<'a> CipherContext<'a> {
         done
     }
 
-    /// Seals a message, all of it at once, with its tag of `tag_bytes` behind it; for contexts that encrypt with an AEAD.
+    /// Seals a whole message at once and appends its tag of `tag_bytes`, in a context that encrypts
+    /// with an AEAD.
     ///
-    /// The same calls as below, with one reservation of room: their checks between the calls are 3 % of 64 B of AES-GCM.
+    /// The same calls as in `update` and `finish`, with one reservation of room: their checks
+    /// between the calls are 3 % of 64 B of AES-GCM.
     #[inline]
     pub(in super::super) fn seal(
         &mut self,
@@ -253,8 +243,9 @@ impl<'a> CipherContext<'a> {
         }
         let text_room = input.len() + BLOCK_BYTES_MAX;
         let fits = |made: c_int| usize::try_from(made).is_ok_and(|made| made <= text_room);
-        // SAFETY: a live context that encrypts; there is room for the text, a block more and the tag, which is the most that comes
-        // out. What comes next is written behind what libcrypto says that it wrote, if there is so much room.
+        // SAFETY: a live context that encrypts; there is room for the text, one block more and the
+        // tag, the longest possible result. Each part is written behind the length that libcrypto
+        // reported, if that fits.
         let done = unsafe {
             append(output, text_room + tag_bytes, |rest, made| {
                 if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1
@@ -276,29 +267,25 @@ impl<'a> CipherContext<'a> {
                 ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, tag_length, tag)
             })
         };
-        if done { Ok(()) } else { Err(failed("sealing")) }
+        check(done, "sealing")
     }
 
-    /// The tag that what is opened must have.
+    /// Sets the tag against which the message is verified.
     pub(in super::super) fn expect_tag(&mut self, tag: &[u8]) -> Result<(), DeviceError> {
         let length = c_length(tag.len())?;
-        // SAFETY: the tag is as long as is said, and only read.
+        // SAFETY: the length is that of the tag, which is only read.
         let done = unsafe {
             let tag = tag.as_ptr().cast_mut().cast();
             let context = self.context.as_ptr();
             ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_SET_TAG, length, tag)
         };
-        if done == 1 {
-            Ok(())
-        } else {
-            Err(failed("the tag"))
-        }
+        check(done == 1, "the tag")
     }
 }
 
 impl Drop for CipherContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: the context is ours, and so is a cipher that was fetched.
+        // SAFETY: this value owns the context, and a cipher that was fetched.
         unsafe {
             ssl::EVP_CIPHER_CTX_free(self.context.as_ptr());
             if self.engine.is_null() {

@@ -1,32 +1,32 @@
-//! An engine (ENGINE(3)): what OpenSSL had before providers, and drops in version 4.
+//! Engines (ENGINE(3)), which preceded providers and are removed in OpenSSL 4.
 
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::CStr;
 use std::path::Path;
 
-/// An engine that works.
+/// A loaded and initialised engine.
 #[cfg(engines)]
 pub(super) struct Engine(std::ptr::NonNull<ssl::ENGINE>);
 
-/// Where OpenSSL has no engines there are none.
+/// An uninhabited type for an OpenSSL without engines.
 #[cfg(not(engines))]
 pub(super) enum Engine {}
 
 #[cfg(engines)]
-mod there {
+mod available {
     use super::super::{c_string, forget_errors, last_error, pin, raw};
     use super::*;
     use std::ptr::NonNull;
 
     impl Engine {
-        /// Finds it by its name, loads it and makes it work.
+        /// Finds an engine by its name, loads and initialises it.
         pub(in super::super) fn load(
             name: &str,
             module: Option<&Path>,
         ) -> Result<Self, DeviceError> {
             let unusable = |doing: &str| {
-                let why = last_error().unwrap_or_else(|| "no reason is given".to_owned());
+                let why = last_error().unwrap_or_else(|| "no reason given".to_owned());
                 DeviceError::Unusable(format!(
                     "OpenSSL does not {doing} the engine {name:?}: {why}; check its name and the path of its module"
                 ))
@@ -34,14 +34,14 @@ mod there {
             let id = c_string(name)?;
             pin(name, module, raw::ENGINES_FOLDER);
             let found = match module {
-                // SAFETY: a string.
+                // SAFETY: a C string.
                 None => unsafe { raw::ENGINE_by_id(id.as_ptr()) },
                 Some(module) => {
                     let path = c_string(&module.to_string_lossy())?;
-                    // SAFETY: a string.
+                    // SAFETY: a C string.
                     let dynamic = unsafe { raw::ENGINE_by_id(c"dynamic".as_ptr()) };
                     let Some(dynamic) = NonNull::new(dynamic) else {
-                        return Err(unusable("find what loads"));
+                        return Err(unusable("find the loader of"));
                     };
                     let commands = [
                         (c"SO_PATH", Some(path.as_c_str())),
@@ -50,7 +50,7 @@ mod there {
                     ];
                     for (command, argument) in commands {
                         let argument = argument.map_or(std::ptr::null(), CStr::as_ptr);
-                        // SAFETY: a live engine, and strings that the call copies.
+                        // SAFETY: a live engine and C strings that the call copies.
                         let done = unsafe {
                             raw::ENGINE_ctrl_cmd_string(
                                 dynamic.as_ptr(),
@@ -61,7 +61,7 @@ mod there {
                         };
                         if done != 1 {
                             let error = unusable("load");
-                            // SAFETY: found above, and not used any more.
+                            // SAFETY: found above and not used again.
                             unsafe { raw::ENGINE_free(dynamic.as_ptr()) };
                             return Err(error);
                         }
@@ -75,24 +75,23 @@ mod there {
             // SAFETY: a live engine.
             if unsafe { raw::ENGINE_init(engine.as_ptr()) } != 1 {
                 let error = unusable("start");
-                // SAFETY: found above, and not used any more.
+                // SAFETY: found above and not used again.
                 unsafe { raw::ENGINE_free(engine.as_ptr()) };
                 return Err(error);
             }
-            // Without this no key of a MAC can be made, which is a kind of key that only the engine knows.
-            // SAFETY: a live engine.
+            // Required for MAC keys, whose type only the engine defines. SAFETY: a live engine.
             unsafe { raw::ENGINE_register_pkey_asn1_meths(engine.as_ptr()) };
             forget_errors();
             Ok(Self(engine))
         }
 
         pub(in super::super) fn name(&self) -> String {
-            // SAFETY: a live engine; the string is its own.
+            // SAFETY: a live engine, which owns the string.
             let name = unsafe { raw::ENGINE_get_name(self.0.as_ptr()) };
             if name.is_null() {
                 return String::new();
             }
-            // SAFETY: not null, ends with a zero, lives as long as the engine.
+            // SAFETY: not null, NUL-terminated, lives as long as the engine.
             unsafe { CStr::from_ptr(name) }
                 .to_string_lossy()
                 .into_owned()
@@ -102,21 +101,21 @@ mod there {
             self.0.as_ptr()
         }
 
-        /// Its cipher of that name; null if it has none.
+        /// Returns its cipher of that name, or null.
         pub(in super::super) fn cipher(&self, name: &CStr) -> *const ssl::EVP_CIPHER {
-            // SAFETY: a string, and a live engine.
+            // SAFETY: a C string and a live engine.
             unsafe { raw::ENGINE_get_cipher(self.0.as_ptr(), raw::OBJ_txt2nid(name.as_ptr())) }
         }
 
-        /// Its hash of that name; null if it has none.
+        /// Returns its hash of that name, or null.
         pub(in super::super) fn digest(&self, name: &CStr) -> *const ssl::EVP_MD {
-            // SAFETY: a string, and a live engine.
+            // SAFETY: a C string and a live engine.
             unsafe { raw::ENGINE_get_digest(self.0.as_ptr(), raw::OBJ_txt2nid(name.as_ptr())) }
         }
 
-        /// Its number for a MAC of that name, 0 if it has none.
+        /// Returns its NID for a MAC of that name, or 0.
         pub(in super::super) fn mac(&self, name: &CStr) -> i32 {
-            // SAFETY: a string, and a live engine.
+            // SAFETY: a C string and a live engine.
             unsafe {
                 let nid = raw::OBJ_txt2nid(name.as_ptr());
                 if nid == 0 || raw::ENGINE_get_pkey_meth(self.0.as_ptr(), nid).is_null() {
@@ -126,19 +125,19 @@ mod there {
             }
         }
 
-        /// Hands a key to the engine. `None`: it does nothing with keys of this kind.
+        /// Passes a key to the engine. `None`: it does not support keys of this type.
         ///
-        /// Engines take a key in one of two ways: by a method for keys of its kind, which is chosen where the key is used, or, as
-        /// the older ones, by a method in the key itself.
+        /// Engines accept a key in one of two ways: by a method for keys of its type, which is
+        /// selected where the key is used, or, in older ones, by a method in the key itself.
         pub(in super::super) fn adopt(
             &self,
             key: NonNull<ssl::EVP_PKEY>,
-        ) -> Option<(NonNull<ssl::EVP_PKEY>, Place)> {
-            // SAFETY: a live key and a live engine; each function that takes hold of a key is met by one that lets go.
+        ) -> Option<(NonNull<ssl::EVP_PKEY>, MethodPlace)> {
+            // SAFETY: a live key and a live engine; every reference that is taken is released.
             unsafe {
                 let kind = ssl::EVP_PKEY_id(key.as_ptr());
                 if !raw::ENGINE_get_pkey_meth(self.0.as_ptr(), kind).is_null() {
-                    return Some((key, Place::Use));
+                    return Some((key, MethodPlace::Use));
                 }
                 let fresh = || NonNull::new(ssl::EVP_PKEY_new());
                 let adopted = match kind {
@@ -182,14 +181,15 @@ mod there {
                     return None;
                 }
                 ssl::EVP_PKEY_free(key.as_ptr());
-                Some((fresh, Place::Key))
+                Some((fresh, MethodPlace::Key))
             }
         }
     }
 
     impl Drop for Engine {
         fn drop(&mut self) {
-            // SAFETY: started and found by us, and all that was made of it borrowed its library.
+            // SAFETY: initialised and found by `load`, and everything made from it borrowed its
+            // library.
             unsafe {
                 raw::ENGINE_finish(self.0.as_ptr());
                 raw::ENGINE_free(self.0.as_ptr());
@@ -198,12 +198,12 @@ mod there {
     }
 }
 
-/// Where an engine has its method.
+/// The place of an engine's method for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is named where the key is used.
+pub(super) enum MethodPlace {
+    /// The call that uses the key names the engine.
     Use,
-    /// It is in the key.
+    /// The key contains the method.
     Key,
 }
 
@@ -238,7 +238,7 @@ impl Engine {
     pub(super) fn adopt(
         &self,
         _: std::ptr::NonNull<ssl::EVP_PKEY>,
-    ) -> Option<(std::ptr::NonNull<ssl::EVP_PKEY>, Place)> {
+    ) -> Option<(std::ptr::NonNull<ssl::EVP_PKEY>, MethodPlace)> {
         match *self {}
     }
 }

@@ -1,22 +1,22 @@
 //! Public-key operations.
 
-use super::engine::Place;
-use super::{Library, c_length, c_string, failed, forget_errors, last_error, raw};
+use super::engine::MethodPlace;
+use super::{Library, c_length, c_string, check, failed, forget_errors, not_offered_because, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
-use std::ffi::c_long;
+use std::ffi::{c_char, c_long};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// A key, in the provider or adopted by the engine.
+/// A key in the provider, or adopted by the engine.
 pub(in super::super) struct Key<'a> {
     key: NonNull<ssl::EVP_PKEY>,
     library: &'a Library,
-    /// Null, or the engine where it must be named.
+    /// The engine, where calls must name it; otherwise null.
     engine: *mut ssl::ENGINE,
 }
 
-/// What a key is used for.
+/// The use of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum KeyUse {
     Sign,
@@ -27,10 +27,10 @@ pub(in super::super) enum KeyUse {
     Decapsulate,
 }
 
-/// Padding of RSA; hashes as libcrypto calls them.
+/// Padding of RSA, with libcrypto's names of hashes.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) enum RsaPadding {
-    /// With the hash of what is signed; `None` for encryption.
+    /// With the hash of the signed message; `None` for encryption.
     Pkcs1(Option<&'static str>),
     Oaep(&'static str),
     /// With a salt as long as the hash.
@@ -38,12 +38,12 @@ pub(in super::super) enum RsaPadding {
 }
 
 impl<'a> Key<'a> {
-    /// A private key in PKCS#8 DER.
+    /// Imports a private key in PKCS#8 DER.
     pub(in super::super) fn private(library: &'a Library, der: &[u8]) -> Result<Self, DeviceError> {
         Self::read(library, der, raw::d2i_AutoPrivateKey_ex)
     }
 
-    /// A public key as SubjectPublicKeyInfo in DER.
+    /// Imports a public key as SubjectPublicKeyInfo in DER.
     pub(in super::super) fn public(library: &'a Library, der: &[u8]) -> Result<Self, DeviceError> {
         Self::read(library, der, raw::d2i_PUBKEY_ex)
     }
@@ -56,11 +56,11 @@ impl<'a> Key<'a> {
             *mut *const u8,
             c_long,
             *mut ssl::OSSL_LIB_CTX,
-            *const std::ffi::c_char,
+            *const c_char,
         ) -> *mut ssl::EVP_PKEY,
     ) -> Result<Self, DeviceError> {
         let (mut bytes, length) = (der.as_ptr(), c_long::from(c_length(der.len())?));
-        // SAFETY: the bytes are as many as is said; the result is a key of its own, or null.
+        // SAFETY: the length is that of the bytes; the result is a new key or null.
         let key = unsafe {
             read(
                 ptr::null_mut(),
@@ -73,43 +73,45 @@ impl<'a> Key<'a> {
         Self::new(library, key)
     }
 
-    /// A bare private key of the kind that libcrypto calls `name`.
+    /// Imports a raw private key of the type that libcrypto calls `name`.
     pub(in super::super) fn raw_private(
         library: &'a Library,
         name: &str,
         bytes: &[u8],
     ) -> Result<Self, DeviceError> {
-        let name = c_string(name)?;
-        let (data, length) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the bytes are as many as is said; the result is a key of its own, or null.
-        let key = unsafe {
-            ssl::EVP_PKEY_new_raw_private_key_ex(
-                library.context(),
-                name.as_ptr(),
-                ptr::null(),
-                data,
-                length,
-            )
-        };
-        Self::new(library, key)
+        Self::raw(library, name, bytes, ssl::EVP_PKEY_new_raw_private_key_ex)
     }
 
-    /// A bare public key.
+    /// Imports a raw public key of the type that libcrypto calls `name`.
     pub(in super::super) fn raw_public(
         library: &'a Library,
         name: &str,
         bytes: &[u8],
     ) -> Result<Self, DeviceError> {
-        let name = c_string(name)?;
-        let (data, length) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: as above.
+        Self::raw(library, name, bytes, ssl::EVP_PKEY_new_raw_public_key_ex)
+    }
+
+    fn raw(
+        library: &'a Library,
+        name: &str,
+        bytes: &[u8],
+        make: unsafe extern "C" fn(
+            *mut ssl::OSSL_LIB_CTX,
+            *const c_char,
+            *const c_char,
+            *const u8,
+            usize,
+        ) -> *mut ssl::EVP_PKEY,
+    ) -> Result<Self, DeviceError> {
+        let (context, name) = (library.context(), c_string(name)?);
+        // SAFETY: the pointer and the length are those of `bytes`; the result is a new key or null.
         let key = unsafe {
-            ssl::EVP_PKEY_new_raw_public_key_ex(
-                library.context(),
+            make(
+                context,
                 name.as_ptr(),
                 ptr::null(),
-                data,
-                length,
+                bytes.as_ptr(),
+                bytes.len(),
             )
         };
         Self::new(library, key)
@@ -117,11 +119,8 @@ impl<'a> Key<'a> {
 
     fn new(library: &'a Library, key: *mut ssl::EVP_PKEY) -> Result<Self, DeviceError> {
         let Some(key) = NonNull::new(key) else {
-            let why = last_error().unwrap_or_default();
-            let name = library.name();
-            return Err(DeviceError::NotOffered(format!(
-                "{name} takes no such key: {why}"
-            )));
+            let what = format!("{} does not accept the key", library.name());
+            return Err(not_offered_because(&what));
         };
         let mut this = Self {
             key,
@@ -129,15 +128,15 @@ impl<'a> Key<'a> {
             engine: ptr::null_mut(),
         };
         if let Some(engine) = library.as_engine() {
-            let Some((key, place)) = engine.adopt(key) else {
+            let Some((key, method)) = engine.adopt(key) else {
                 forget_errors();
                 let name = library.name();
                 return Err(DeviceError::NotOffered(format!(
-                    "{name} does nothing with such keys"
+                    "{name} does not support keys of this type"
                 )));
             };
             this.key = key;
-            if place == Place::Use {
+            if method == MethodPlace::Use {
                 this.engine = engine.as_ptr();
             }
         }
@@ -145,7 +144,7 @@ impl<'a> Key<'a> {
     }
 
     fn context(&self) -> Result<NonNull<ssl::EVP_PKEY_CTX>, DeviceError> {
-        // SAFETY: a live key; the context takes hold of it.
+        // SAFETY: a live key; the context holds its own reference.
         let context = unsafe {
             if self.library.as_engine().is_some() {
                 ssl::EVP_PKEY_CTX_new(self.key.as_ptr(), self.engine)
@@ -158,30 +157,31 @@ impl<'a> Key<'a> {
             }
         };
         NonNull::new(context).ok_or_else(|| {
-            let why = last_error().unwrap_or_default();
-            let name = self.library.name();
-            DeviceError::NotOffered(format!("{name} does nothing with such keys: {why}"))
+            not_offered_because(&format!(
+                "{} does not support keys of this type",
+                self.library.name()
+            ))
         })
     }
 }
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: owned by this value.
         unsafe { ssl::EVP_PKEY_free(self.key.as_ptr()) };
     }
 }
 
-/// A key made ready for one use, any number of times.
+/// A key prepared for one use, which can be repeated.
 pub(in super::super) struct KeyContext<'a> {
     context: NonNull<ssl::EVP_PKEY_CTX>,
-    /// The longest result.
+    /// Maximum length of a result.
     result_bytes_max: usize,
     _library: PhantomData<&'a Library>,
 }
 
 impl<'a> KeyContext<'a> {
-    /// Makes a key ready; `rsa` says how RSA pads, `None` is for other keys.
+    /// Prepares a key. `rsa` is RSA's padding; `None` for other keys.
     pub(in super::super) fn new(
         key: &Key<'a>,
         what: KeyUse,
@@ -207,9 +207,8 @@ impl<'a> KeyContext<'a> {
             }
         };
         if ready != 1 {
-            let why = last_error().unwrap_or_default();
-            return Err(DeviceError::NotOffered(format!(
-                "it does not {what:?} with it: {why}"
+            return Err(not_offered_because(&format!(
+                "it does not support {what:?} with this key"
             )));
         }
         if let Some(padding) = rsa {
@@ -225,16 +224,16 @@ impl<'a> KeyContext<'a> {
             RsaPadding::Oaep(hash) => (ssl::RSA_PKCS1_OAEP_PADDING, Some(hash)),
             RsaPadding::Pss(hash) => (ssl::RSA_PKCS1_PSS_PADDING, Some(hash)),
         };
-        // These hashes are only named to the key: the one that computes is the provider's own.
+        // These hashes only identify the algorithm to the key: the provider computes with its own.
         let hash = match hash {
             None => ptr::null(),
             Some(hash) => {
                 let name = c_string(hash)?;
-                // SAFETY: a string; what comes lives for ever.
+                // SAFETY: a C string; the result is static.
                 unsafe { ssl::EVP_get_digestbyname(name.as_ptr()) }
             }
         };
-        // SAFETY: a live context, made ready; the hashes live for ever.
+        // SAFETY: a live, prepared context; the hashes are static.
         let done = unsafe {
             ssl::EVP_PKEY_CTX_set_rsa_padding(context, number) > 0
                 && match padding {
@@ -256,14 +255,11 @@ impl<'a> KeyContext<'a> {
         if done {
             return Ok(());
         }
-        let why = last_error().unwrap_or_default();
-        Err(DeviceError::NotOffered(format!(
-            "it does not pad so: {why}"
-        )))
+        Err(not_offered_because("it does not support this padding"))
     }
 
-    /// Signs, encrypts or decrypts `input`, as it was made ready for. `false`: what was to be decrypted is not well-formed.
-    /// Methods of engines have an error for that too.
+    /// Signs, encrypts or decrypts `input`, according to the prepared use. `false`: the ciphertext
+    /// is not well-formed. Engines may return an error instead.
     pub(in super::super) fn run(
         &mut self,
         what: KeyUse,
@@ -277,7 +273,7 @@ impl<'a> KeyContext<'a> {
             KeyUse::Encrypt => ssl::EVP_PKEY_encrypt,
             _ => ssl::EVP_PKEY_decrypt,
         };
-        // SAFETY: a live context; the output is as long as is said, and the input too.
+        // SAFETY: a live context; the lengths are those of the output and the input.
         let done = unsafe {
             function(
                 self.context.as_ptr(),
@@ -299,13 +295,13 @@ impl<'a> KeyContext<'a> {
         Err(failed("the operation with the key"))
     }
 
-    /// Whether `signature` is right for `digest`.
+    /// Returns whether `signature` is valid for `digest`.
     pub(in super::super) fn verify(
         &mut self,
         signature: &[u8],
         digest: &[u8],
     ) -> Result<bool, DeviceError> {
-        // SAFETY: a live context; both inputs are as long as is said.
+        // SAFETY: a live context; the lengths are those of both inputs.
         let done = unsafe {
             ssl::EVP_PKEY_verify(
                 self.context.as_ptr(),
@@ -318,7 +314,7 @@ impl<'a> KeyContext<'a> {
         answer(done, "verifying")
     }
 
-    /// Makes a secret and its ciphertext: `output` is the ciphertext, then the secret.
+    /// Generates a secret and its ciphertext: `output` is the ciphertext, then the secret.
     pub(in super::super) fn encapsulate(
         &mut self,
         output: &mut Vec<u8>,
@@ -326,7 +322,7 @@ impl<'a> KeyContext<'a> {
         let mut secret = [0_u8; 64];
         let (mut secret_bytes, mut length) = (secret.len(), self.result_bytes_max);
         output.resize(length, 0);
-        // SAFETY: a live context; both outputs are as long as is said.
+        // SAFETY: a live context; the lengths are those of both outputs.
         let done = unsafe {
             ssl::EVP_PKEY_encapsulate(
                 self.context.as_ptr(),
@@ -336,15 +332,13 @@ impl<'a> KeyContext<'a> {
                 &raw mut secret_bytes,
             )
         };
-        if done != 1 {
-            return Err(failed("encapsulation"));
-        }
+        check(done == 1, "encapsulation")?;
         output.truncate(length);
         output.extend_from_slice(&secret[..secret_bytes.min(secret.len())]);
         Ok(())
     }
 
-    /// The secret behind a ciphertext. `false`: it is refused.
+    /// Returns the secret of a ciphertext. `false`: it is refused.
     pub(in super::super) fn decapsulate(
         &mut self,
         ciphertext: &[u8],
@@ -352,7 +346,7 @@ impl<'a> KeyContext<'a> {
     ) -> Result<bool, DeviceError> {
         secret.resize(64, 0);
         let mut length = secret.len();
-        // SAFETY: a live context; the output is as long as is said, and the input too.
+        // SAFETY: a live context; the lengths are those of the output and the input.
         let done = unsafe {
             ssl::EVP_PKEY_decapsulate(
                 self.context.as_ptr(),
@@ -368,17 +362,18 @@ impl<'a> KeyContext<'a> {
 }
 
 impl Key<'_> {
-    /// The longest result of any use, in bytes; at least one.
+    /// Maximum length of the results of any use, in bytes; at least one.
     fn result_bytes_max(&self) -> Result<usize, DeviceError> {
         // SAFETY: a live key.
         let size = unsafe { ssl::EVP_PKEY_size(self.key.as_ptr()) };
         match usize::try_from(size) {
-            // Without room for a result a function would write where it likes, or only tell how much it needs.
+            // With an empty output a function would write out of bounds, or only report the length
+            // it needs.
             Ok(0) | Err(_) => {
                 forget_errors();
                 let name = self.library.name();
                 Err(DeviceError::NotOffered(format!(
-                    "{name} does not tell how long results of such keys are"
+                    "{name} does not report the length of results with this key"
                 )))
             }
             Ok(size) => Ok(size),
@@ -386,7 +381,7 @@ impl Key<'_> {
     }
 }
 
-/// What libcrypto answers with: 1 is yes, 0 is no, and anything below says that it could not tell.
+/// Converts libcrypto's verdict: 1 is valid, 0 is invalid, and below 0 is an error.
 fn answer(done: i32, what: &str) -> Result<bool, DeviceError> {
     if done < 0 {
         return Err(failed(what));
@@ -397,7 +392,7 @@ fn answer(done: i32, what: &str) -> Result<bool, DeviceError> {
 
 impl Drop for KeyContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: owned by this value.
         unsafe { ssl::EVP_PKEY_CTX_free(self.context.as_ptr()) };
     }
 }
@@ -428,8 +423,8 @@ impl<'a> SignContext<'a> {
     ) -> Result<(), DeviceError> {
         signature.resize(self.signature_bytes_max, 0);
         let mut length = signature.len();
-        // SAFETY: a live context; the output is as long as is said, and the input too.
-        let done = self.begin(Way::Sign)
+        // SAFETY: a live context; the lengths are those of the output and the input.
+        let done = self.begin(Direction::Sign)
             && unsafe {
                 ssl::EVP_DigestSign(
                     self.context.as_ptr(),
@@ -440,7 +435,7 @@ impl<'a> SignContext<'a> {
                 ) == 1
             };
         signature.truncate(if done { length } else { 0 });
-        if done { Ok(()) } else { Err(failed("signing")) }
+        check(done, "signing")
     }
 
     pub(in super::super) fn verify(
@@ -448,10 +443,8 @@ impl<'a> SignContext<'a> {
         signature: &[u8],
         message: &[u8],
     ) -> Result<bool, DeviceError> {
-        if !self.begin(Way::Verify) {
-            return Err(failed("verifying"));
-        }
-        // SAFETY: a live context; both inputs are as long as is said.
+        check(self.begin(Direction::Verify), "verifying")?;
+        // SAFETY: a live context; the lengths are those of both inputs.
         let right = unsafe {
             ssl::EVP_DigestVerify(
                 self.context.as_ptr(),
@@ -464,8 +457,8 @@ impl<'a> SignContext<'a> {
         answer(right, "verifying")
     }
 
-    /// Begins a message, with the engine where there is one: libcrypto would compute itself otherwise.
-    fn begin(&mut self, way: Way) -> bool {
+    /// Begins a message, with the engine if there is one: otherwise libcrypto itself would compute.
+    fn begin(&mut self, way: Direction) -> bool {
         let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
         let (pctx, engine) = (ptr::null_mut(), self.key.engine);
         let (library, none) = (self.key.library.context(), ptr::null());
@@ -473,16 +466,16 @@ impl<'a> SignContext<'a> {
         // SAFETY: a live context, a live key, and the engine that adopted it.
         let done = unsafe {
             match (way, engine.is_null()) {
-                (Way::Sign, true) => {
+                (Direction::Sign, true) => {
                     raw::EVP_DigestSignInit_ex(context, pctx, none, library, none, key, params)
                 }
-                (Way::Verify, true) => {
+                (Direction::Verify, true) => {
                     raw::EVP_DigestVerifyInit_ex(context, pctx, none, library, none, key, params)
                 }
-                (Way::Sign, false) => {
+                (Direction::Sign, false) => {
                     ssl::EVP_DigestSignInit(context, pctx, ptr::null(), engine, key)
                 }
-                (Way::Verify, false) => {
+                (Direction::Verify, false) => {
                     ssl::EVP_DigestVerifyInit(context, pctx, ptr::null(), engine, key)
                 }
             }
@@ -492,14 +485,14 @@ impl<'a> SignContext<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Direction {
     Sign,
     Verify,
 }
 
 impl Drop for SignContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: owned by this value.
         unsafe { ssl::EVP_MD_CTX_free(self.context.as_ptr()) };
     }
 }

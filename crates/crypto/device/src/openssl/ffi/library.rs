@@ -1,4 +1,4 @@
-//! A provider or an engine, loaded.
+//! A loaded provider or engine.
 
 use super::engine::Engine;
 use super::{c_string, last_error, pin, raw};
@@ -8,36 +8,36 @@ use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::ptr::{self, NonNull};
 
-/// A provider in a library context of its own, or an engine.
+/// A provider in its own library context, or an engine.
 ///
-/// Beside the provider stands only OpenSSL's `base`, which reads files and computes nothing: so whatever comes out was
-/// computed by the provider.
+/// The context has no other provider except OpenSSL's `base`, which reads files and computes
+/// nothing. So the provider computes every result.
 pub(in super::super) struct Library {
-    /// Null: the default context, in which engines work.
+    /// Null for the default context, which engines use.
     context: *mut ssl::OSSL_LIB_CTX,
     /// The provider, then `base`.
     providers: Vec<NonNull<ssl::OSSL_PROVIDER>>,
     engine: Option<Engine>,
 }
 
-// SAFETY: library contexts, providers and engines are made to be used by several threads at once (OPENSSL-THREADS(7)); nothing here
-// changes them after `Library` was made.
+// SAFETY: library contexts, providers and engines are thread-safe (OPENSSL-THREADS(7)); nothing
+// here changes them after `Library` was made.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads a provider by its name, from the folder of `module` where that is given.
+    /// Loads a provider by its name, from the directory of `module` if given.
     pub(in super::super) fn provider(
         name: &str,
         module: Option<&Path>,
     ) -> Result<Self, DeviceError> {
         pin(name, module, raw::PROVIDERS_FOLDER);
-        // SAFETY: takes nothing.
+        // SAFETY: no arguments.
         let context = unsafe { ssl::OSSL_LIB_CTX_new() };
         if context.is_null() {
             return Err(DeviceError::Unusable(
-                "libcrypto has no memory left".to_owned(),
+                "libcrypto is out of memory".to_owned(),
             ));
         }
         let mut library = Self {
@@ -46,14 +46,14 @@ impl Library {
             engine: None,
         };
         let loaded = match module {
-            // Its file may be called anything; a provider is found by folder and file name.
+            // libcrypto finds a provider by directory and file name, which may differ from `name`.
             Some(module) => {
-                // That of a bare file name is empty.
+                // The parent of a bare file name is empty.
                 let folder = module.parent().filter(|folder| *folder != Path::new(""));
                 let folder = folder.unwrap_or(Path::new("."));
                 let stem = module.file_stem().unwrap_or_default();
                 let folder = c_string(&folder.to_string_lossy())?;
-                // SAFETY: a live context, and a string that the call copies.
+                // SAFETY: a live context and a C string that the call copies.
                 unsafe { ssl::OSSL_PROVIDER_set_default_search_path(context, folder.as_ptr()) };
                 library.load(&stem.to_string_lossy())
             }
@@ -62,18 +62,18 @@ impl Library {
         if let Err(why) = loaded {
             let place = match module {
                 Some(module) => format!("from {}", module.display()),
-                None => "from OpenSSL's own folder (`openssl version -m` names it)".to_owned(),
+                None => "from OpenSSL's own directory (`openssl version -m` prints it)".to_owned(),
             };
             return Err(DeviceError::Unusable(format!(
                 "OpenSSL does not load the provider {name:?} {place}: {why}; check its name and the path of its module"
             )));
         }
-        // Without it a provider still computes; only keys from files cannot be read.
+        // Without it a provider still computes; it only cannot read keys from files.
         let _ = library.load("base");
         Ok(library)
     }
 
-    /// Loads an engine by its name, from `module` where that is given.
+    /// Loads an engine by its name, from `module` if given.
     pub(in super::super) fn engine(name: &str, module: Option<&Path>) -> Result<Self, DeviceError> {
         let engine = Engine::load(name, module)?;
         Ok(Self {
@@ -85,10 +85,10 @@ impl Library {
 
     fn load(&mut self, name: &str) -> Result<(), String> {
         let name = c_string(name).map_err(|error| error.to_string())?;
-        // SAFETY: a live context, and a string that the call copies.
+        // SAFETY: a live context and a C string that the call copies.
         let provider = unsafe { ssl::OSSL_PROVIDER_load(self.context, name.as_ptr()) };
         let Some(provider) = NonNull::new(provider) else {
-            return Err(last_error().unwrap_or_else(|| "no reason is given".to_owned()));
+            return Err(last_error().unwrap_or_else(|| "no reason given".to_owned()));
         };
         self.providers.push(provider);
         Ok(())
@@ -102,7 +102,7 @@ impl Library {
         self.engine.as_ref()
     }
 
-    /// As it names itself.
+    /// Returns its own name.
     pub(in super::super) fn name(&self) -> String {
         match &self.engine {
             Some(engine) => engine.name(),
@@ -110,12 +110,12 @@ impl Library {
         }
     }
 
-    /// Version of the provider; engines tell none.
+    /// Returns the version of the provider; engines have none.
     pub(in super::super) fn version(&self) -> Option<String> {
         self.parameter(c"version")
     }
 
-    /// Whether the provider works, as it says itself after its self-test, which computes for a while.
+    /// Runs the provider's self-test, which computes for a while. Returns whether it passed.
     pub(in super::super) fn is_well(&self) -> bool {
         // SAFETY: a live provider.
         self.providers
@@ -123,11 +123,12 @@ impl Library {
             .is_none_or(|provider| unsafe { raw::OSSL_PROVIDER_self_test(provider.as_ptr()) == 1 })
     }
 
-    /// A text that the provider tells of itself.
+    /// Returns a text parameter of the provider.
     fn parameter(&self, key: &CStr) -> Option<String> {
         let provider = self.providers.first()?;
         let mut value: *mut c_char = ptr::null_mut();
-        // SAFETY: the parameters are ended as they must be; the provider sets `value` to a string of its own, or leaves it null.
+        // SAFETY: the list of parameters is terminated; the provider sets `value` to its own string
+        // or leaves it null.
         unsafe {
             let mut parameters = [
                 raw::OSSL_PARAM_construct_utf8_ptr(key.as_ptr(), &raw mut value, 0),
@@ -138,7 +139,7 @@ impl Library {
         if value.is_null() {
             return None;
         }
-        // SAFETY: a string that ends with a zero and lives as long as the provider.
+        // SAFETY: a NUL-terminated string that lives as long as the provider.
         Some(
             unsafe { CStr::from_ptr(value) }
                 .to_string_lossy()
@@ -150,19 +151,19 @@ impl Library {
 impl Drop for Library {
     fn drop(&mut self) {
         for provider in &self.providers {
-            // SAFETY: loaded by us, and all that was made of it borrowed this.
+            // SAFETY: this value loaded it, and everything made from it borrowed this value.
             unsafe { ssl::OSSL_PROVIDER_unload(provider.as_ptr()) };
         }
         if !self.context.is_null() {
-            // SAFETY: made by us.
+            // SAFETY: owned by this value.
             unsafe { ssl::OSSL_LIB_CTX_free(self.context) };
         }
     }
 }
 
-/// Version of libcrypto, as it names itself.
+/// Returns libcrypto's version text.
 pub(in super::super) fn version() -> String {
-    // SAFETY: gives a string that lives for ever.
+    // SAFETY: the result is a static string.
     unsafe { CStr::from_ptr(ssl::OpenSSL_version(ssl::OPENSSL_VERSION)) }
         .to_string_lossy()
         .into_owned()

@@ -1,4 +1,4 @@
-//! Functions of libcrypto 3 that `openssl-sys` does not declare, as in its headers.
+//! Functions of libcrypto 3 that `openssl-sys` does not declare, as in libcrypto's headers.
 
 use openssl_sys::{
     ENGINE, EVP_CIPHER, EVP_CIPHER_CTX, EVP_MD, EVP_PKEY, EVP_PKEY_CTX, OSSL_LIB_CTX, OSSL_PARAM,
@@ -73,7 +73,7 @@ unsafe extern "C" {
     ) -> *mut EVP_PKEY;
 }
 
-// openssl/engine.h; gone in OpenSSL 4.
+// openssl/engine.h; removed in OpenSSL 4.
 #[cfg(engines)]
 unsafe extern "C" {
     pub(super) fn ENGINE_by_id(id: *const c_char) -> *mut ENGINE;
@@ -104,8 +104,8 @@ unsafe extern "C" {
     pub(super) fn OBJ_txt2nid(text: *const c_char) -> c_int;
 }
 
-/// For [`OPENSSL_info`]: where engines are (OPENSSL_INFO_ENGINES_DIR).
+/// For [`OPENSSL_info`]: the directory of engines (OPENSSL_INFO_ENGINES_DIR).
 #[cfg(engines)]
 pub(super) const ENGINES_FOLDER: c_int = 1002;
-/// For [`OPENSSL_info`]: where providers are (OPENSSL_INFO_MODULES_DIR).
+/// For [`OPENSSL_info`]: the directory of providers (OPENSSL_INFO_MODULES_DIR).
 pub(super) const PROVIDERS_FOLDER: c_int = 1003;

@@ -1,6 +1,6 @@
-//! Hashes and MACs: one context each, used again for every message.
+//! Hashes and MACs: each has one context, reused for every message.
 
-use super::{Library, append, c_length, c_string, failed, not_offered, raw};
+use super::{Library, append, c_length, c_string, check, failed, not_offered, raw};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::{c_char, c_int};
@@ -8,24 +8,24 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use zeroize::Zeroizing;
 
-/// The longest output of a hash or a MAC.
+/// Longest output of a hash or a MAC.
 const DIGEST_BYTES_MAX: usize = 64;
 
 /// A hash.
 pub(in super::super) struct DigestContext<'a> {
     context: NonNull<ssl::EVP_MD_CTX>,
     _library: PhantomData<&'a Library>,
-    /// Nothing here may be used by two threads.
+    /// Makes the type `!Send` and `!Sync`.
     _here: PhantomData<*mut ()>,
 }
 
 impl<'a> DigestContext<'a> {
-    /// The hash that libcrypto calls `name`.
+    /// Prepares the hash that libcrypto calls `name`.
     pub(in super::super) fn new(library: &'a Library, name: &str) -> Result<Self, DeviceError> {
         let name_c = c_string(name)?;
         let (digest, engine) = match library.as_engine() {
             Some(engine) => (engine.digest(&name_c), engine.as_ptr()),
-            // SAFETY: a live context, and a string.
+            // SAFETY: a live context and a C string.
             None => unsafe {
                 let fetched =
                     ssl::EVP_MD_fetch(library.context(), name_c.as_ptr(), ptr::null::<c_char>());
@@ -35,8 +35,8 @@ impl<'a> DigestContext<'a> {
         if digest.is_null() {
             return Err(not_offered(library, name));
         }
-        // SAFETY: a live digest; what the context takes of it, it keeps itself. What was fetched is let go of; what is an
-        // engine's is its own.
+        // SAFETY: a live digest, of which the context holds its own reference. A fetched digest is
+        // freed; an engine owns its digests.
         unsafe {
             let context = ssl::EVP_MD_CTX_new();
             let done = !context.is_null() && ssl::EVP_DigestInit_ex(context, digest, engine) == 1;
@@ -50,7 +50,7 @@ impl<'a> DigestContext<'a> {
                         _library: PhantomData,
                         _here: PhantomData,
                     };
-                    if done { Ok(this) } else { Err(failed(name)) }
+                    check(done, name).map(|()| this)
                 }
                 None => Err(failed(name)),
             }
@@ -66,7 +66,8 @@ impl<'a> DigestContext<'a> {
     ) -> Result<(), DeviceError> {
         output.clear();
         let context = self.context.as_ptr();
-        // SAFETY: a live context with a digest; there is room for the longest digest (EVP_MAX_MD_SIZE).
+        // SAFETY: a live context with a digest; there is room for the longest digest
+        // (EVP_MAX_MD_SIZE).
         let done = unsafe {
             append(output, DIGEST_BYTES_MAX, |rest, made| {
                 let mut length = 0;
@@ -77,17 +78,13 @@ impl<'a> DigestContext<'a> {
                 c_int::from(done)
             })
         };
-        if done {
-            Ok(())
-        } else {
-            Err(failed("the hash"))
-        }
+        check(done, "the hash")
     }
 }
 
 impl Drop for DigestContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: owned by this value.
         unsafe { ssl::EVP_MD_CTX_free(self.context.as_ptr()) };
     }
 }
@@ -100,16 +97,17 @@ pub(in super::super) struct MacContext<'a> {
 }
 
 enum MacKind {
-    /// A provider's, with the key where that has to be set for each message.
+    /// A provider's MAC, with the key if it must be set for each message.
     Mac(NonNull<ssl::EVP_MAC_CTX>, Option<Zeroizing<Vec<u8>>>),
     /// HMAC by libcrypto over an engine's hash.
     Hmac(NonNull<ssl::HMAC_CTX>),
-    /// An engine's, which looks like a signature there: a context that is copied for each message, and that copy.
+    /// An engine's MAC, with the interface of a signature: a keyed context and its copy for each
+    /// message.
     Signature(NonNull<ssl::EVP_MD_CTX>, NonNull<ssl::EVP_MD_CTX>),
 }
 
 impl<'a> MacContext<'a> {
-    /// HMAC over the hash that libcrypto calls `digest`.
+    /// Prepares HMAC over the hash that libcrypto calls `digest`.
     pub(in super::super) fn hmac(
         library: &'a Library,
         digest: &str,
@@ -122,7 +120,7 @@ impl<'a> MacContext<'a> {
         if method.is_null() {
             return Err(not_offered(library, digest));
         }
-        // SAFETY: the key is as long as is said; the hash is the engine's own.
+        // SAFETY: the length is that of the key; the engine owns the hash.
         unsafe {
             let Some(context) = NonNull::new(ssl::HMAC_CTX_new()) else {
                 return Err(failed("HMAC"));
@@ -134,15 +132,15 @@ impl<'a> MacContext<'a> {
             };
             let length = c_length(key.len())?;
             let key = key.as_ptr().cast();
-            if ssl::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1 {
-                Ok(this)
-            } else {
-                Err(failed("HMAC"))
-            }
+            check(
+                ssl::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1,
+                "HMAC",
+            )
+            .map(|()| this)
         }
     }
 
-    /// CMAC with the cipher that libcrypto calls `cipher`.
+    /// Prepares CMAC with the cipher that libcrypto calls `cipher`.
     pub(in super::super) fn cmac(
         library: &'a Library,
         cipher: &str,
@@ -154,7 +152,7 @@ impl<'a> MacContext<'a> {
         Self::mac(library, "CMAC", Some((c"cipher", cipher)), key)
     }
 
-    /// The MAC that libcrypto calls `name`.
+    /// Prepares the MAC that libcrypto calls `name`.
     pub(in super::super) fn named(
         library: &'a Library,
         name: &str,
@@ -169,8 +167,8 @@ impl<'a> MacContext<'a> {
             return Err(not_offered(library, name));
         }
         let length = c_length(key.len())?;
-        // SAFETY: a live engine with such a MAC; the key is as long as is said; the context keeps what it needs of the key, and its hash
-        // is the engine's own.
+        // SAFETY: a live engine with this MAC; the length is that of the key; the context holds its
+        // own reference to the key, and the engine owns the hash.
         unsafe {
             let mac_key = ssl::EVP_PKEY_new_mac_key(nid, engine.as_ptr(), key.as_ptr(), length);
             if mac_key.is_null() {
@@ -199,15 +197,11 @@ impl<'a> MacContext<'a> {
                 mac_key,
             );
             ssl::EVP_PKEY_free(mac_key);
-            if done == 1 {
-                Ok(this)
-            } else {
-                Err(failed(name))
-            }
+            check(done == 1, name).map(|()| this)
         }
     }
 
-    /// A provider's MAC, with the one setting that tells what it is made of.
+    /// Prepares a provider's MAC, with the parameter that names its hash or cipher.
     fn mac(
         library: &'a Library,
         name: &str,
@@ -216,7 +210,7 @@ impl<'a> MacContext<'a> {
     ) -> Result<Self, DeviceError> {
         let what = setting.map_or_else(|| name.to_owned(), |(_, of)| format!("{name} of {of}"));
         let name = c_string(name)?;
-        // SAFETY: a live context, and strings. The context keeps the MAC itself.
+        // SAFETY: a live context and C strings. The context holds its own reference to the MAC.
         let context = unsafe {
             let mac = ssl::EVP_MAC_fetch(library.context(), name.as_ptr(), ptr::null());
             if mac.is_null() {
@@ -226,7 +220,7 @@ impl<'a> MacContext<'a> {
             ssl::EVP_MAC_free(mac);
             NonNull::new(context).ok_or_else(|| failed(&what))?
         };
-        // The GOST provider's forget their keys with each message.
+        // MACs of the GOST provider lose their keys after each message.
         let again = setting.is_none().then(|| Zeroizing::new(key.to_vec()));
         let kind = MacKind::Mac(context, again);
         let this = Self {
@@ -235,8 +229,8 @@ impl<'a> MacContext<'a> {
             _here: PhantomData,
         };
         let value = c_string(setting.map_or("", |(_, value)| value))?;
-        // SAFETY: the list of parameters is ended as it must be, its string outlives the call and is only read, and the key is as long as is
-        // said.
+        // SAFETY: the list of parameters is terminated, its string outlives the call and is only
+        // read, and the length is that of the key.
         let done = unsafe {
             let end = ssl::OSSL_PARAM_construct_end();
             let parameters = match setting {
@@ -260,7 +254,7 @@ impl<'a> MacContext<'a> {
         if done == 1 {
             Ok(this)
         } else {
-            // The provider has the MAC, but not what it is to be made of.
+            // The provider has the MAC, but not its hash or cipher.
             Err(not_offered(library, &what))
         }
     }
@@ -309,13 +303,13 @@ impl<'a> MacContext<'a> {
                 c_int::from(done)
             })
         };
-        if done { Ok(()) } else { Err(failed("the MAC")) }
+        check(done, "the MAC")
     }
 }
 
 impl Drop for MacContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: owned by this value.
         unsafe {
             match &self.kind {
                 MacKind::Mac(context, _) => ssl::EVP_MAC_CTX_free(context.as_ptr()),

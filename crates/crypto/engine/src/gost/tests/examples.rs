@@ -1,14 +1,16 @@
 //! The examples of RFC 9227, appendix A.
 //!
-//! They are without extended sequence numbers, which our engines always have: a packet of theirs lacks four bytes of additional data
-//! beside one of ours, and no engine opens it. So what is held to them is all the rest: the tree, the nonce, MGM with every
-//! kernel, and RustCrypto's packets, which engines are held to with extended sequence numbers.
+//! They are without extended sequence numbers, which our engines always have: a packet of theirs
+//! lacks four bytes of additional data beside one of ours, and no engine opens it. So what is held
+//! to them is all the rest: the tree, the nonce, MGM with every kernel, and RustCrypto's packets,
+//! which engines are held to with extended sequence numbers.
 
 use super::*;
 use crate::gost::mgm::{Nonce, leaf_of};
 use crate::gost::tree::Tree;
 
-/// Root key, salt and packet, whose text is in clear here; then the key of its leaf, and text and ICV as they are sent.
+/// Root key, salt and packet, whose text is in clear here; then the key of its leaf, and text and
+/// ICV as they are sent.
 struct Example {
     suite: Suites,
     root: &'static str,
@@ -189,7 +191,7 @@ fn no_engine_opens_a_packet_without_an_extended_sequence_number() {
             transform
                 .open(&mut buffer, &places, &mut authentic)
                 .unwrap();
-            assert_eq!(authentic, [false], "{}", engine.name.name());
+            assert_eq!(authentic, [false], "{}", engine.name);
         }
     }
 }

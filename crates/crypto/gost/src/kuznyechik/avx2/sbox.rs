@@ -1,8 +1,9 @@
 //! π and its inverse on the bytes of a vector.
 //!
-//! Their structure (`tables::ALPHA` and what follows it) has permutations of 4 bits and multiplication in GF(16). A shuffle looks up 16
-//! values at once; multiplication is addition of logarithms. The logarithm of zero is a number from which, whatever is subtracted, the
-//! highest bit stays set; for such an index a shuffle gives zero.
+//! Their structure (`tables::ALPHA` and what follows it) has permutations of 4 bits and
+//! multiplication in GF(16). A shuffle looks up 16 values at once; multiplication is addition of
+//! logarithms. The logarithm of zero is a number from which, whatever is subtracted, the highest
+//! bit stays set; for such an index a shuffle gives zero.
 
 use super::super::tables::{
     ALPHA, Matrix, NU_0, NU_1, OMEGA, PHI, SIGMA, apply, inverse_matrix, inverse_nibbles, value,
@@ -52,8 +53,8 @@ const EXPONENTIAL: Nibbles = {
 
 /// Logarithms of what is subtracted from, and of what is subtracted: what stands for that of zero.
 ///
-/// The differences 0xe8 - (0…14), (0…14) - 0x50, 0xe8 - 0x50, and those of the first with either, have the highest bit set, and so
-/// have they with 15 added.
+/// The differences 0xe8 - (0…14), (0…14) - 0x50, 0xe8 - 0x50, and those of the first with either,
+/// have the highest bit set, and so have they with 15 added.
 const ZERO_MINUEND: u8 = 0xe8;
 const ZERO_SUBTRAHEND: u8 = 0x50;
 
@@ -129,7 +130,8 @@ macro_rules! substitution {
 }
 
 substitution! {
-    /// π. Of `l` after ν, the difference from ν1(0) is kept, and of `r` after σ that from σ(0), so that zero is where a shuffle finds none.
+    /// π. Of `l` after ν, the difference from ν1(0) is kept, and of `r` after σ that from σ(0), so
+    /// that zero is where a shuffle finds none.
     Forward:
     alpha_low(x) = apply(ALPHA, x);
     alpha_high(x) = apply(ALPHA, x << 4);
@@ -167,7 +169,8 @@ const OMEGA_INVERSE: Matrix = inverse_matrix(OMEGA);
 const ALPHA_INVERSE: Matrix = inverse_matrix(ALPHA);
 
 substitution! {
-    /// The inverse of π, step by step from its end: `r` is σ^-1(r) / φ(l), and `l` is ν0^-1(l) if that is zero and ν1^-1(l) · r otherwise.
+    /// The inverse of π, step by step from its end: `r` is σ^-1(r) / φ(l), and `l` is ν0^-1(l) if
+    /// that is zero and ν1^-1(l) · r otherwise.
     Inverse:
     omega_low(x) = apply(OMEGA_INVERSE, x);
     omega_high(x) = apply(OMEGA_INVERSE, x << 4);

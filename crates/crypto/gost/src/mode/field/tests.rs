@@ -46,7 +46,8 @@ fn by_kernel(kernel: Kernel, block_bytes: usize, parts: &[(&[u8], &[u8])]) -> Ve
 fn multiplies_the_extremes_as_the_definition_does() {
     for kernel in kernels() {
         for block_bytes in [8, 16] {
-            // Sixteen set bits in every fourth place are what a careless integer product carries out of.
+            // Sixteen set bits in every fourth place are what a careless integer product carries
+            // out of.
             for byte in [0x00, 0x01, 0x11, 0x80, 0xff] {
                 let (factors, data) =
                     (vec![byte; 4 * block_bytes], vec![0xff; 3 * block_bytes + 1]);

@@ -50,7 +50,8 @@ pub(super) fn products_128(factors: &[u8], data: &[u8]) -> Product {
 fn load(bytes: &[u8], offset: usize) -> __m512i {
     let bytes = &bytes[offset..];
     let mask = u64::MAX >> (64 - bytes.len().clamp(1, 64));
-    // SAFETY: the mask covers no more than `bytes`, which is not empty, and masked-out bytes are not accessed.
+    // SAFETY: the mask covers no more than `bytes`, which is not empty, and masked-out bytes are
+    // not accessed.
     unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
 }
 

@@ -1,41 +1,41 @@
-//! Devices for tests: our own engines, with answers that are meddled with.
+//! Faulty devices for tests: our own engines with altered results.
 
 use crate::cpu::{self, Cpu};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What such a device does.
+/// The fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It says that it failed where an input is invalid.
+    /// Reports a failure where an input is invalid.
     RefusesByErrors,
-    /// It fails at everything from the first invalid input on.
+    /// Fails at everything from the first invalid input on.
     DiesOfInvalid,
-    /// It fails once, at an invalid input.
+    /// Fails once, at an invalid input.
     FailsOnce,
-    /// It does not have what is longer than so many bytes.
+    /// Does not offer inputs longer than this many bytes.
     NotOfferedAbove(usize),
 }
 
-/// Our own engines, and what they are made to do.
-pub(crate) struct Meddled {
+/// Our own engines with a fault.
+pub(crate) struct Faulty {
     cpu: Cpu,
     how: How,
-    /// It has seen an invalid input.
-    met: AtomicBool,
+    /// Whether it has seen an invalid input.
+    seen_invalid: AtomicBool,
 }
 
-impl Meddled {
+impl Faulty {
     pub(crate) fn new(how: How) -> Self {
         Self {
             cpu: cpu::open(None).expect("our own engines"),
             how,
-            met: AtomicBool::new(false),
+            seen_invalid: AtomicBool::new(false),
         }
     }
 }
 
-impl Device for Meddled {
+impl Device for Faulty {
     fn facts(&self) -> Facts {
         Facts {
             name: format!("{:?}", self.how),
@@ -48,24 +48,24 @@ impl Device for Meddled {
     }
 }
 
-struct Thread<'a>(&'a Meddled, Box<dyn Session + 'a>);
+struct Thread<'a>(&'a Faulty, Box<dyn Session + 'a>);
 
 impl Session for Thread<'_> {
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
-        Ok(Box::new(Meddling(self.0, self.1.job(operation, keys)?)))
+        Ok(Box::new(FaultyJob(self.0, self.1.job(operation, keys)?)))
     }
 }
 
-struct Meddling<'a>(&'a Meddled, Box<dyn Job + 'a>);
+struct FaultyJob<'a>(&'a Faulty, Box<dyn Job + 'a>);
 
-impl Job for Meddling<'_> {
+impl Job for FaultyJob<'_> {
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         let Self(device, job) = self;
         let authentic = job.run(input, output)?;
         let failed = || Err(DeviceError::Failed("CKR_FUNCTION_FAILED".to_owned()));
         let met = match authentic {
-            true => device.met.load(Ordering::Relaxed),
-            false => device.met.swap(true, Ordering::Relaxed),
+            true => device.seen_invalid.load(Ordering::Relaxed),
+            false => device.seen_invalid.swap(true, Ordering::Relaxed),
         };
         match device.how {
             How::RefusesByErrors if !authentic => failed(),
