@@ -6,7 +6,7 @@ use std::time::Duration;
 use units::{Bytes, Layer};
 use yaml::{Mistakes, Node, Reported};
 
-/// Something of every kind that the decoder offers.
+/// One value of every kind that the decoder supports.
 fn decode(root: Node<'_>) -> Result<(), Reported> {
     root.map(|map| {
         let name = map

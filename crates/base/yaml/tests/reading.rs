@@ -1,4 +1,4 @@
-//! What is read, and where it stands.
+//! Values and their places.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn decode<T>(
     yaml::parse("folder/c.yaml", text)?.decode(read)
 }
 
-/// The text that a place marks, as cut out of its source line.
+/// The text at a place, cut out of its source line.
 fn marked(place: &Place) -> String {
     let spot = place.spot.as_ref().unwrap();
     let line = spot.source_line.as_ref().unwrap();
@@ -25,7 +25,7 @@ fn marked(place: &Place) -> String {
         .collect()
 }
 
-/// Reports every scalar and every key of a file, so that their places can be looked at.
+/// Reports every scalar and every key of a file, so that tests can check their places.
 fn report_all(node: Node<'_>) -> Result<(), Reported> {
     let below = match node.list(report_all) {
         Ok(_) => return Ok(()),
@@ -245,8 +245,7 @@ fn mistakes_beyond_the_limit_are_counted_but_not_kept() {
     );
 }
 
-/// Texts that blow up careless parsers take time in proportion to their length: a second, not
-/// minutes.
+/// Texts that make careless parsers take exponential time are read in a second at most.
 #[test]
 fn hostile_files_do_not_blow_up() {
     let half = yaml::FILE_BYTES_MAX / 2;
@@ -286,7 +285,7 @@ fn word() -> impl Strategy<Value = String> {
     "[a-zé漢字☕ñ]([a-z é漢字☕0-9]{0,6}[a-zé漢字☕0-9])?"
 }
 
-/// What YAML is made of, to be put together in any order.
+/// Fragments of YAML, to be combined in any order.
 const TOKENS: &[&str] = &[
     "a", "é", "漢", ": ", "- ", "? ", "\n", "\r", "\t", "  ", "[", "]", "{", "}", ", ", "\"", "'",
     "#", "%", "~", "<<", "&x ", "*x ", "!t ", "| \n", "> \n", "---\n", "...\n", "\u{feff}", "\0",
@@ -320,7 +319,7 @@ proptest! {
         let mut styles = items.iter().map(|item| item.2);
         let mistakes = decode(&text, |root| {
             root.list(|item| match styles.next() {
-                // The key is not known, which is a mistake at the key.
+                // The unknown key is a mistake at the key.
                 Some(3) => item.map(|_| Ok(Vec::new())),
                 _ => item.one_or_many(|value| {
                     value.text().and_then(|_| Err::<(), _>(value.mistake("here", "")))
