@@ -1,19 +1,19 @@
-//! How long a search may go on.
+//! Limits of a search.
 
 use crate::{Step, Trial};
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest time for all trials together. No trial is begun whose duration does not fit in what
-    /// is left; drains may still carry the sum past it.
+    /// Longest time for all trials together. A trial starts only if its duration fits the time
+    /// left; drains may still exceed the limit.
     pub time_ns: u64,
-    /// Most trials: a device that answers at random must not keep a search going.
+    /// Maximum number of trials: a device with random results must not prolong a search for ever.
     pub trials: u32,
 }
 
 impl Limits {
-    /// A limit in time, and ten thousand trials.
+    /// A limit in time and ten thousand trials.
     #[must_use]
     pub const fn time(time_ns: u64) -> Self {
         Self {
@@ -45,8 +45,8 @@ impl Budget {
         self.trials = self.trials.saturating_add(1);
     }
 
-    /// What comes of a plan: the trial if it fits, else the end. The second value tells whether a
-    /// limit is why.
+    /// Turns a plan into a step: the trial if it fits, else the end. The second value is whether a
+    /// limit is the cause.
     pub(crate) const fn step(&self, plan: Option<Trial>) -> (Step, bool) {
         match plan {
             None => (Step::Done, false),

@@ -1,8 +1,8 @@
-//! Why a search cannot be started.
+//! Errors in the parameters of a search.
 
 use crate::{Goal, Limits, PPM};
 
-/// Why a search cannot be started: the caller's mistake, each time. Goals are counted from 1.
+/// An error in the parameters of a search. Goals are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
     /// The list is empty.
@@ -31,7 +31,7 @@ pub enum SearchError {
          has no frame; make the initial trials longer or the lowest load higher"
     )]
     EmptyTrial {
-        /// Which goal.
+        /// Number of the goal.
         goal: usize,
         /// Its shortest trial.
         initial_trial_ns: u64,
@@ -41,9 +41,9 @@ pub enum SearchError {
     /// A ratio is out of range.
     #[error("goal {goal}: {what} of {ppm} ppm is out of range; it must be {expected}")]
     Ratio {
-        /// Which goal.
+        /// Number of the goal.
         goal: usize,
-        /// Which ratio.
+        /// Name of the ratio.
         what: &'static str,
         /// Its value.
         ppm: u32,
@@ -74,15 +74,15 @@ pub enum SearchError {
         /// The step.
         percent: u8,
     },
-    /// Nothing to try.
+    /// A parameter is 0.
     #[error("{what} is 0; it must be at least 1")]
     Zero {
-        /// What is 0.
+        /// Name of the parameter.
         what: &'static str,
     },
 }
 
-/// Checks what every search for throughput is given.
+/// Checks the common parameters of all searches for throughput.
 pub(crate) fn check(
     goals: &[Goal],
     min_load: u64,
