@@ -6,7 +6,7 @@ use crate::{Goal, Limits, PPM};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
     /// The list is empty.
-    #[error("there is no goal to search for; give at least one")]
+    #[error("the search has no goal; give at least one")]
     NoGoals,
     /// Bisection takes one goal.
     #[error("this search takes one goal, not {found}; MLRsearch takes several")]
@@ -16,7 +16,7 @@ pub enum SearchError {
     },
     /// The lowest load is 0 or over the highest.
     #[error(
-        "loads from {min_load} to {max_load} frames/s are no range; \
+        "loads from {min_load} to {max_load} frames/s are not a range; \
          the lowest must be at least 1 and at most the highest"
     )]
     Loads {
@@ -66,7 +66,7 @@ pub enum SearchError {
         duration_sum_ns: u64,
     },
     /// A limit of 0.
-    #[error("the search may take no time or no trial; give it some")]
+    #[error("the search's limit of time or trials is 0; it must be at least 1")]
     Limits,
     /// A loss curve's step is out of range.
     #[error("a step of {percent} % is out of range; it must be from 1 to 50")]

@@ -17,7 +17,7 @@ pub(crate) const fn is_narrow(lower: u64, upper: u64, width_ppm: u32) -> bool {
     distance <= 1 || distance as u128 * PPM as u128 <= upper as u128 * width_ppm as u128
 }
 
-/// The width of two successive intervals of this width.
+/// The width that two successive intervals of this width have together.
 pub(crate) const fn doubled(width_ppm: u32) -> u32 {
     let (whole, left) = (PPM as u64, (PPM - width_ppm) as u64);
     // 1 - (1 - w)²; under a million since w is.
