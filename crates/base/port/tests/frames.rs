@@ -219,7 +219,7 @@ fn a_receiver_says_when_there_is_nothing_and_can_be_waited_for() {
 }
 
 #[test]
-fn the_kernel_tells_when_a_frame_came() {
+fn the_kernel_notes_arrival_times() {
     let now_ns = || {
         let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
         (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_case_is_told_but_bytes_are_not_taken_for_bits() {
+    fn a_slip_of_case_is_corrected_but_bytes_are_not_taken_for_bits() {
         assert!(
             help("10 gbps").starts_with("write `10 Gbit/s`;"),
             "{}",

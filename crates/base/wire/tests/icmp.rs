@@ -58,7 +58,7 @@ fn message(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn ipv4_senders_are_told_the_mtu(payload in 0usize..3000, mtu: u16) {
+    fn ipv4_senders_get_the_mtu(payload in 0usize..3000, mtu: u16) {
         let packet = udp_v4(HOST_V4, PEER_V4, payload);
         let message = message(&packet, mtu).unwrap();
         prop_assert!(message.len() <= 576);
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn ipv6_senders_are_told_the_mtu(payload in 0usize..3000, mtu in 1280u16..) {
+    fn ipv6_senders_get_the_mtu(payload in 0usize..3000, mtu in 1280u16..) {
         let packet = udp_v6(HOST_V6, PEER_V6, payload);
         let message = message(&packet, mtu).unwrap();
         prop_assert!(message.len() <= 1280);
@@ -175,7 +175,7 @@ fn addresses_that_are_not_one_hosts_are_not_answered() {
 }
 
 #[test]
-fn senders_to_ipv6_groups_are_told() {
+fn senders_to_ipv6_groups_are_notified() {
     let group = "ff0e::1".parse().unwrap();
     assert!(message(&udp_v6(HOST_V6, group, 1480), 1400).is_some());
 }

@@ -151,7 +151,7 @@ fn the_headers_are_those_of_rfc_3931() {
 }
 
 #[test]
-fn control_messages_and_other_versions_are_told_apart() {
+fn control_messages_and_other_versions_are_distinguished() {
     let over_udp = session(Encapsulation::Udp, 7, &[]);
     // A Hello of version 3, and a data message of version 2.
     let hello = [0xc8, 3, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0];

@@ -60,7 +60,7 @@ fn a_map_whose_keys_are_values_is_read_entry_by_entry() {
 }
 
 #[test]
-fn every_mistake_among_entries_is_told() {
+fn every_mistake_among_entries_is_reported() {
     let text = "mix: { 64 B: x, 594 B: 1, 1518 B: y }\n";
     let mistakes = decode(text, |root| {
         root.map(|map| {
@@ -92,8 +92,11 @@ fn ratios_are_in_per_cent() {
         })
     };
     assert_eq!(read("r: 12.5 %\n").unwrap(), Ratio::from_ppm(125_000));
-    let told = read("r: 51 %\n").unwrap_err().to_string();
-    assert!(told.contains("`r` must be from 1 % to 50 %"), "{told}");
+    let message = read("r: 51 %\n").unwrap_err().to_string();
+    assert!(
+        message.contains("`r` must be from 1 % to 50 %"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_cannot_be_told_apart_are_refused() {
+    fn flows_that_cannot_be_distinguished_are_refused() {
         for (count, tunnels) in [(0, 1), (65_536, 8), (32_769, 1), (1, 0)] {
             assert!(flows(count, tunnels).check().is_err(), "{count} {tunnels}");
         }

@@ -5,7 +5,7 @@
 //! Median of five runs of a second, and the best of them, on 2 virtual cores of an Intel Xeon with
 //! Linux 6.18 under other load (load average 3.6):
 //!
-//! | sender | nobody | AF_PACKET | AF_XDP | UDP socket |
+//! | sender | none | AF_PACKET | AF_XDP | UDP socket |
 //! |---|---:|---:|---:|---:|
 //! | AF_XDP | 1.61, 2.37 | 1.01, 1.52 | 0.56, 0.83 | 0.38, 0.85 |
 //! | AF_PACKET | 0.94, 1.62 | 0.62, 1.17 | 0.34, 0.71 | 0.30, 0.71 |

@@ -288,7 +288,7 @@ fn two_stations_agree_about_a_veth_pair() {
 }
 
 #[test]
-fn a_station_that_is_told_to_stop_reports_what_there_was() {
+fn a_stopped_station_reports_its_counts() {
     in_namespace(|| {
         veth_pair();
         let receiver = Station::start("p1", None, 1, Role::Receive(receive(50)));

@@ -300,7 +300,7 @@ fn a_packet_that_was_only_authenticated_is_still_to_be_opened_and_then_once() {
 }
 
 #[test]
-fn a_failed_open_is_told_as_such_and_teaches_the_window_nothing() {
+fn a_failed_open_is_reported_as_such_and_leaves_the_window_unchanged() {
     for suite in suites() {
         let (mut outbound, mut working) = pair(suite);
         let sealed = seal(&mut outbound, INNER, 4);

@@ -134,7 +134,7 @@ fn packets_that_arrive_late_across_the_32_bit_boundary_open_once() {
 }
 
 #[test]
-fn a_dummy_packet_is_told_by_its_next_header() {
+fn a_dummy_packet_is_recognised_by_its_next_header() {
     for suite in suites() {
         let (mut outbound, mut inbound) = pair(suite);
         let mut packet = seal(&mut outbound, &[], 59);
