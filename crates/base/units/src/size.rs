@@ -71,31 +71,40 @@ const SIZE: Quantity = Quantity {
     likely_unit: |_| "B",
 };
 
-/// An amount of memory or data, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Bytes(u64);
+macro_rules! size_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u64);
 
-impl Bytes {
-    /// The given number of bytes.
-    #[must_use]
-    pub const fn new(bytes: u64) -> Self {
-        Self(bytes)
-    }
+        impl $name {
+            /// The given number of bytes.
+            #[must_use]
+            pub const fn new(bytes: u64) -> Self {
+                Self(bytes)
+            }
 
-    /// Reads a number and `B`, `kB`, `MB`, `GB`, `TB` (decimal) or `KiB`, `MiB`, `GiB`, `TiB`
-    /// (binary).
-    ///
-    /// # Errors
-    /// When it is anything else, or not a whole number of bytes.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        SIZE.parse(text).map(Self)
-    }
+            /// Reads a number and `B`, `kB`, `MB`, `GB`, `TB` (decimal) or `KiB`, `MiB`, `GiB`,
+            /// `TiB` (binary).
+            ///
+            /// # Errors
+            /// When it is anything else, or not a whole number of bytes.
+            pub fn parse(text: &str) -> Result<Self, ParseError> {
+                SIZE.parse(text).map(Self)
+            }
 
-    /// The number of bytes.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
+            /// The number of bytes.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+    };
+}
+
+size_type! {
+    /// An amount of memory or data, in bytes.
+    Bytes
 }
 
 /// Exact; from 16 KiB on with a binary prefix when that leaves a whole number: `64 KiB`, `9216 B`.
@@ -127,30 +136,9 @@ pub mod frame_constants {
 
 macro_rules! length {
     ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(u64);
-
-        impl $name {
-            /// A length in bytes.
-            #[must_use]
-            pub const fn new(bytes: u64) -> Self {
-                Self(bytes)
-            }
-
-            /// Reads a size, as [`Bytes::parse`] does.
-            ///
-            /// # Errors
-            /// As [`Bytes::parse`].
-            pub fn parse(text: &str) -> Result<Self, ParseError> {
-                SIZE.parse(text).map(Self)
-            }
-
-            /// The number of bytes.
-            #[must_use]
-            pub const fn get(self) -> u64 {
-                self.0
-            }
+        size_type! {
+            $(#[$doc])*
+            $name
         }
 
         /// Exact, always in `B`: lengths of packets are compared digit by digit.
