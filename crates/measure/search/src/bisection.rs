@@ -23,7 +23,6 @@ pub struct Bisection {
     upper: Option<Decided>,
     budget: Budget,
     step: Step,
-    timed_out: bool,
 }
 
 /// A decided load.
@@ -92,7 +91,6 @@ impl Bisection {
             upper: None,
             budget: Budget::new(limits),
             step: Step::Done,
-            timed_out: false,
         };
         search.plan();
         Ok(search)
@@ -101,7 +99,7 @@ impl Bisection {
     fn plan(&mut self) {
         let duration_ns = self.goal[0].final_trial_ns;
         let plan = self.load().map(|load| Trial { load, duration_ns });
-        (self.step, self.timed_out) = self.budget.step(plan);
+        self.step = self.budget.step(plan);
     }
 
     /// The load to try; `None` at the end.
@@ -188,7 +186,7 @@ impl Searcher for Bisection {
     }
 
     fn timed_out(&self) -> bool {
-        self.timed_out
+        self.budget.timed_out
     }
 
     fn trials(&self) -> u32 {

@@ -29,6 +29,8 @@ pub(crate) struct Budget {
     limits: Limits,
     pub(crate) took_ns: u64,
     pub(crate) trials: u32,
+    /// Whether a limit ended the search.
+    pub(crate) timed_out: bool,
 }
 
 impl Budget {
@@ -37,6 +39,7 @@ impl Budget {
             limits,
             took_ns: 0,
             trials: 0,
+            timed_out: false,
         }
     }
 
@@ -45,14 +48,11 @@ impl Budget {
         self.trials = self.trials.saturating_add(1);
     }
 
-    /// Turns a plan into a step: the trial if it fits, else the end. The second value is whether a
-    /// limit is the cause.
-    pub(crate) const fn step(&self, plan: Option<Trial>) -> (Step, bool) {
-        match plan {
-            None => (Step::Done, false),
-            Some(trial) if self.fits(trial) => (Step::Measure(trial), false),
-            Some(_) => (Step::Done, true),
-        }
+    /// The step for a planned trial: the trial if it fits, else the end.
+    pub(crate) fn step(&mut self, plan: Option<Trial>) -> Step {
+        let trial = plan.filter(|trial| self.fits(*trial));
+        self.timed_out = plan.is_some() && trial.is_none();
+        trial.map_or(Step::Done, Step::Measure)
     }
 
     const fn fits(&self, trial: Trial) -> bool {

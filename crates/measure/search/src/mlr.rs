@@ -29,7 +29,6 @@ pub struct MlrSearch {
     phase: Phase,
     budget: Budget,
     step: Step,
-    timed_out: bool,
 }
 
 /// The purpose of the next trial.
@@ -68,7 +67,6 @@ impl MlrSearch {
             phase: Phase::Max,
             budget: Budget::new(limits),
             step: Step::Done,
-            timed_out: false,
         };
         search.plan();
         Ok(search)
@@ -82,7 +80,7 @@ impl MlrSearch {
             Phase::Near { near, .. } => Some(self.initial_trial(near)),
             Phase::Select(ref mut selectors) => nominate(selectors, &self.results, self.range),
         };
-        (self.step, self.timed_out) = self.budget.step(plan);
+        self.step = self.budget.step(plan);
     }
 
     /// A trial for all goals' first targets.
@@ -159,7 +157,7 @@ impl Searcher for MlrSearch {
     }
 
     fn timed_out(&self) -> bool {
-        self.timed_out
+        self.budget.timed_out
     }
 
     fn trials(&self) -> u32 {
