@@ -183,7 +183,7 @@ fn what_cannot_work_is_refused_in_one_sentence_and_a_remedy() {
         let refused = |wanted: OpenFrames<'_>| open_senders(&wanted).unwrap_err().to_string();
         assert_eq!(
             refused(wanted("nosuch0", None, 1514)),
-            "there is no interface `nosuch0` in this network namespace\nhelp: `ip link` lists those that there are"
+            "there is no interface `nosuch0` in this network namespace\nhelp: `ip link` lists the existing ones"
         );
         assert!(refused(wanted("", None, 1514)).contains("there is no interface"));
         assert!(refused(wanted("v0", None, 9473)).contains("9472 B that a frame port carries"));

@@ -60,7 +60,7 @@ pub type Opened<P> = (Vec<P>, Vec<(FramePortKind, String)>);
 pub enum FramePortError {
     /// The interface does not exist.
     #[error(
-        "there is no interface `{name}` in this network namespace\nhelp: `ip link` lists those that there are"
+        "there is no interface `{name}` in this network namespace\nhelp: `ip link` lists the existing ones"
     )]
     NoInterface {
         /// Its name.
