@@ -237,8 +237,8 @@ pub fn receive(
     let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
     let analyser = Analyser::new(receive, tag, keys.as_ref())?;
     let goal = Goal::new(receive.expected)?;
-    let pursued = goal.pursue(analyser, port, clock, stop);
-    let (tally, epoch) = pursued.map_err(TrafficError::PortGone)?;
+    let reached = goal.run_to_goal(analyser, port, clock, stop);
+    let (tally, epoch) = reached.map_err(TrafficError::PortGone)?;
     if let Some(keys) = &keys {
         keys.note_peer_epoch(epoch)?;
     }
@@ -269,7 +269,7 @@ impl Goal {
 
     /// Runs one analyser until the goal is reached and no copies arrive, `stop` is raised, or
     /// another analyser has failed.
-    pub(crate) fn pursue(
+    pub(crate) fn run_to_goal(
         &self,
         mut analyser: Analyser<'_>,
         port: &mut impl FrameReceiver,
@@ -278,10 +278,10 @@ impl Goal {
     ) -> io::Result<(Tally, u32)> {
         self.await_end(&mut analyser, port, clock, stop)?;
         if self.is_reached() {
-            take_copies(&mut analyser, port, clock, stop)?;
+            count_copies(&mut analyser, port, clock, stop)?;
         }
         if stop.is_raised() {
-            take_waiting(&mut analyser, port, clock)?;
+            count_waiting(&mut analyser, port, clock)?;
         }
         Ok(analyser.finish())
     }
@@ -323,7 +323,7 @@ impl Goal {
 
 /// Processes frames after the last expected one, mostly copies, until none of the trial has arrived
 /// for a while. Foreign frames may continue for ever.
-fn take_copies(
+fn count_copies(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
     clock: &impl Clock,
@@ -350,7 +350,7 @@ fn take_copies(
 /// Counts the frames that had reached the port when the stop flag was seen, then counts later ones
 /// separately until the port is quiet. Where the port has no timestamps, the first group is what it
 /// returns until it is empty.
-fn take_waiting(
+fn count_waiting(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
     clock: &impl Clock,

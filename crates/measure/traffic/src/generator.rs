@@ -137,16 +137,16 @@ impl Generator {
             Pace::Scheduled(schedule) => match schedule.next_ns() {
                 Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
                 Some(_) => send_due(schedule, &mut self.frames, &mut self.sent, port, now_ns),
-                None => self.go_on(port, now_ns),
+                None => self.begin_second_part(port, now_ns),
             },
             Pace::Unpaced { .. } if now_ns < self.start_ns => Ok(Step::Early(self.start_ns)),
             Pace::Unpaced { end_ns } if now_ns < *end_ns => self.send_batch(port, now_ns),
-            Pace::Unpaced { .. } => self.go_on(port, now_ns),
+            Pace::Unpaced { .. } => self.begin_second_part(port, now_ns),
         }
     }
 
     /// Begins the second part.
-    fn go_on(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
+    fn begin_second_part(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
         let Some(schedule) = self.then.take() else {
             return Ok(Step::Done);
         };

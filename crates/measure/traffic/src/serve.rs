@@ -253,7 +253,8 @@ pub fn receive_all<P: FrameReceiver>(
 ) -> Result<Received, TrafficError> {
     let goal = Goal::new(receive.expected)?;
     let clock = Monotonic::new();
-    let work = |(analyser, port): (Analyser<'_>, &mut P)| goal.pursue(analyser, port, &clock, stop);
+    let work =
+        |(analyser, port): (Analyser<'_>, &mut P)| goal.run_to_goal(analyser, port, &clock, stop);
     let mut whole = Tally::new(receive);
     let mut proven_epoch = 0;
     let tasks = analysers.into_iter().zip(ports);
@@ -276,7 +277,7 @@ fn on_threads<T: std::marker::Send, R: std::marker::Send>(
     cancel: impl Fn() + Sync,
 ) -> Result<Vec<R>, TrafficError> {
     let work = |task| {
-        let others = Others(&cancel);
+        let others = CancelOnDrop(&cancel);
         let result = work(task);
         if result.is_ok() {
             forget(others);
@@ -303,9 +304,9 @@ fn on_threads<T: std::marker::Send, R: std::marker::Send>(
 }
 
 /// Cancels the other threads when dropped.
-struct Others<C: Fn()>(C);
+struct CancelOnDrop<C: Fn()>(C);
 
-impl<C: Fn()> Drop for Others<C> {
+impl<C: Fn()> Drop for CancelOnDrop<C> {
     fn drop(&mut self) {
         (self.0)();
     }

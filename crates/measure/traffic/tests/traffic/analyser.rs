@@ -431,7 +431,7 @@ fn told_to_stop_it_takes_what_has_come_and_counts_apart_what_comes_later() {
 }
 
 #[test]
-fn told_to_stop_it_ends_though_frames_go_on() {
+fn when_stopped_it_ends_though_frames_continue() {
     let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
     let last = frames[999].0.clone();
     let mut port = Endless(Player(frames.into()), last);

@@ -228,7 +228,7 @@ fn what_cannot_be_sealed_is_refused_with_a_reason() {
 }
 
 #[test]
-#[should_panic(expected = "gives the keys")]
+#[should_panic(expected = "a sender of ESP has keys")]
 fn nothing_leaves_in_clear_that_should_be_sealed() {
     let spec = sealing(&KeyPair::new(), false, false, 1);
     let _ = all_frames(&spec, TAG, Part::WHOLE, None);
