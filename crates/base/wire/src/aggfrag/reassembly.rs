@@ -97,7 +97,7 @@ impl Reassembler {
         }
         self.next = sequence.saturating_add(1);
         if offset > 0 || self.is_waiting() {
-            received.lost = self.go_on(gap, offset, piece, rest);
+            received.lost = self.add_piece(gap, offset, piece, rest);
         }
         if let End::Begun(bytes, whole) = end {
             self.begun.extend_from_slice(bytes);
@@ -110,7 +110,7 @@ impl Reassembler {
     }
 
     /// Adds a piece to the incomplete packet. Returns how many packets are lost.
-    fn go_on(&mut self, gap: bool, offset: usize, piece: &[u8], rest: &[u8]) -> u32 {
+    fn add_piece(&mut self, gap: bool, offset: usize, piece: &[u8], rest: &[u8]) -> u32 {
         let ends_here = offset > 0 && offset <= piece.len();
         if !self.is_waiting() {
             // A packet whose first piece is missing is counted at its last piece.
