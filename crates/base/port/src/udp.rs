@@ -366,7 +366,7 @@ impl Peer {
             }
             _ => {
                 return Err(invalid(format!(
-                    "{address} cannot be reached from {local}: another family of addresses; `[::]` reaches both"
+                    "{address} cannot be reached from {local}: different address family; `[::]` reaches both"
                 )));
             }
         };

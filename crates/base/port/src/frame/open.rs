@@ -247,7 +247,7 @@ fn open_xdp_receivers(
     let max_frame_bytes = wanted.max_frame_bytes.min(longest_by_mtu);
     fits_a_page(max_frame_bytes, xdp::RECEIVE_BYTES_MAX).map_err(|reason| {
         format!(
-            "{reason}; where no frames are longer, `ip link set {} mtu {}` says so",
+            "{reason}; if all frames are shorter, use `ip link set {} mtu {}`",
             interface.name,
             xdp::RECEIVE_BYTES_MAX - ETHERNET_HEADER_BYTES
         )
